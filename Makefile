@@ -1,0 +1,73 @@
+# make demo    a body falls; a picture and a table       make test   all checks (what .ci/run runs)
+# make bench   our engine beside others                  make lint   style, types, layers
+# make soak    the long tests (hours)                    make docs   the documentation, into site/
+
+# the first Python that will do; `make PYTHON=python3.12 test` to choose
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+WORKERS ?= 2
+
+.PHONY: demo test lint bench soak docs clean
+.DEFAULT_GOAL := test
+
+demo: $(VENV)/.made
+	@$(BIN)/borelli demo
+
+test: lint
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+lint: $(VENV)/.made-test
+	@$(BIN)/ruff check src tests
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports > .lint-imports.log || { cat .lint-imports.log; exit 1; }
+	@rm -f .lint-imports.log
+
+bench: $(VENV)/.made-test ode
+	@$(BIN)/borelli bench --peers
+
+soak: $(VENV)/.made-test
+	@$(BIN)/python -m pytest -m slow
+
+docs: $(VENV)/.made-docs
+	@$(BIN)/mkdocs build --quiet --strict
+	@echo "the documentation is in site/index.html"
+
+clean:
+	rm -rf $(VENV) site demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# ODE is a system library: wanted for comparison, never required
+.PHONY: ode
+ode:
+	@if ! [ -e /usr/include/ode/ode.h ] && command -v apt-get > /dev/null; then \
+		echo "installing libode-dev and a C compiler, for comparison"; \
+		SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+		{ $$SUDO apt-get -qq update && $$SUDO apt-get -qq install -y gcc libc6-dev libode-dev; } > /dev/null 2>&1 \
+			|| echo "could not install it: the table will do without ODE"; fi
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "borelli needs Python 3.11, 3.12 or 3.13; none was found" >&2; exit 1; }
+	@if ! $(PYTHON) -c 'import ensurepip, venv' 2> /dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+		echo "installing python3-venv"; apt-get -qq update > /dev/null 2>&1; \
+		apt-get -qq install -y python3-venv > /dev/null 2>&1 || true; fi
+	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null \
+		|| { echo "Python lacks the venv module: install it (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.made: pyproject.toml | $(VENV)/bin/python
+	@echo "installing what borelli needs (a minute or two, once)"
+	@$(PIP) -e ".[view]"
+	@touch $@
+
+$(VENV)/.made-test: pyproject.toml | $(VENV)/bin/python
+	@echo "installing what the tests need (a minute or two, once)"
+	@$(PIP) -e ".[test]"
+	@touch $@ $(VENV)/.made
+
+$(VENV)/.made-docs: pyproject.toml | $(VENV)/bin/python
+	@echo "installing what the documentation needs"
+	@$(PIP) -e ".[docs]"
+	@touch $@

@@ -1,0 +1,1 @@
+"""borelli and its peers on the same jobs, in the same run."""

@@ -1,0 +1,165 @@
+"""The benchmark: every engine on every job, in one run, on one thread, in CPU time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from borelli.bench import ours, peers_mujoco, peers_ode, peers_pinocchio
+from borelli.bench.measured import JOBS, Job, Measured
+from borelli.bench.truth import Motion, motion
+
+CHAIN_STEPS = {10: 400, 20: 400, 40: 400, 80: 200, 100: 150, 160: 60, 320: 20, 1000: 3}
+"""Links: steps measured. Direct peers take time in the cube of the links, seconds a step at 1000."""
+QUICK_CHAINS, QUICK_STEPS, QUICK_SECONDS = (10, 20), 20, 0.25
+
+ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE QuickStep 20", "mujoco_": "MuJoCo mj_step"}
+"""Prefix of the engine's keys in the result: heading of its column."""
+
+Result = dict[str, Any]
+
+
+def run(peers: bool, quick: bool = False, progress: Callable[[str], None] | None = None) -> Result:
+    """All figures as one object that JSON can hold; times in us per step, medians.
+
+    Args:
+        peers: Also measure ODE, MuJoCo and Pinocchio, where installed; an absent one has a line under "absent".
+        quick: A quarter of a second of motion and two short chains: for tests, not for figures.
+        progress: Told what is being measured.
+    """
+    say = progress or (lambda _: None)
+    recording = motion(seconds=QUICK_SECONDS) if quick else motion()
+    say("compiling borelli's kernels")
+    result: Result = {"compile_s": ours.compile_seconds(fresh=not quick)}
+    present: set[str] = set()
+    if peers:
+        why = {peer.NAME: peer.absent() for peer in (peers_ode, peers_mujoco, peers_pinocchio)}
+        present = {name for name, reason in why.items() if reason is None}
+        result["absent"] = {name: reason for name, reason in why.items() if reason is not None}
+    for job in JOBS:
+        say(job.title)
+        result[job.name] = _entry(dict(_job_calls(job, recording, present)))
+    if "pinocchio" in present:
+        result["joints"]["pinocchio_aba_us"] = peers_pinocchio.measure_accelerations(recording).us
+    say("torques")
+    result["torques"] = _entry(dict(_torque_calls(recording, present)))
+    result["chain"] = {}
+    for links, steps in CHAIN_STEPS.items():
+        if not quick or links in QUICK_CHAINS:
+            say(f"chain of {links}")
+            result["chain"][str(links)] = _entry(dict(_chain_calls(links, QUICK_STEPS if quick else steps, present)))
+    return result
+
+
+def _job_calls(job: Job, recording: Motion, present: set[str]) -> Iterator[tuple[str, Callable[[], Measured]]]:
+    yield "", lambda: ours.measure_job(job, recording)
+    if "ode" in present:
+        yield "ode_", lambda: peers_ode.measure_job(job, recording)
+        yield "ode_quick_", lambda: peers_ode.measure_job(job, recording, "quick")
+    if "mujoco" in present:
+        yield "mujoco_", lambda: peers_mujoco.measure_job(job, recording)
+
+
+def _torque_calls(recording: Motion, present: set[str]) -> Iterator[tuple[str, Callable[[], Measured]]]:
+    yield "", lambda: ours.measure_torques(recording)
+    if "ode" in present:
+        yield "ode_", lambda: peers_ode.measure_torques(recording)
+        yield "ode_quick_", lambda: peers_ode.measure_torques(recording, "quick")
+    if "mujoco" in present:
+        yield "mujoco_", lambda: peers_mujoco.measure_torques(recording)
+    if "pinocchio" in present:
+        yield "pinocchio_", lambda: peers_pinocchio.measure_torques(recording)
+
+
+def _chain_calls(links: int, steps: int, present: set[str]) -> Iterator[tuple[str, Callable[[], Measured]]]:
+    yield "", lambda: ours.measure_chain(links, steps)
+    if "ode" in present:
+        yield "ode_", lambda: peers_ode.measure_chain(links, steps)
+        yield "ode_quick_", lambda: peers_ode.measure_chain(links, steps, "quick")
+    if "mujoco" in present:
+        yield "mujoco_", lambda: peers_mujoco.measure_chain(links, steps)
+    if "pinocchio" in present and links <= peers_pinocchio.LONGEST_CHAIN:
+        yield "pinocchio_aba_", lambda: peers_pinocchio.measure_chain(links, steps)
+
+
+def _entry(calls: dict[str, Callable[[], Measured]]) -> dict[str, float]:
+    """One job's figures, engines one right after the other so that they meet the same load."""
+    entry = {}
+    for prefix, call in calls.items():
+        measured = call()
+        entry[f"{prefix}us"] = measured.us
+        for name, value in measured.accuracy.items():
+            entry[f"{prefix}{name}"] = value
+    return entry
+
+
+def print_report(result: Result, console: Console | None = None) -> None:
+    """The figures as tables: times, how many times slower than borelli, and accuracy beneath."""
+    console = console or Console()
+    console.print(_step_table(result))
+    console.print(_torque_table(result))
+    console.print(_chain_table(result))
+    console.print(f"kernels compiled in {result['compile_s']:.1f} s")
+    for name, reason in result.get("absent", {}).items():
+        console.print(f"{name} was not measured: {reason}")
+
+
+def _shown_engines(entry: dict[str, float]) -> dict[str, str]:
+    return {prefix: title for prefix, title in ENGINES.items() if f"{prefix}us" in entry}
+
+
+def _table(title: str, first: str, headings: Iterator[str]) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column(first)
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _time(entry: dict[str, float], prefix: str) -> str:
+    """The time [us] and its ratio to ours."""
+    value = entry[f"{prefix}us"]
+    shown = f"{value:.1f}" if value < 100 else f"{value:.0f}"
+    if not prefix:
+        return shown
+    ratio = value / entry["us"]
+    return f"{shown} ({ratio:.0f}x)" if ratio >= 10 else f"{shown} ({ratio:.2g}x)"
+
+
+def _step_table(result: Result) -> Table:
+    engines = _shown_engines(result["joints"])
+    table = _table("One step of the 21-segment human, us", "job", iter(engines.values()))
+    for job in JOBS:
+        entry = result[job.name]
+        cells = []
+        for prefix in engines:
+            lines = [_time(entry, prefix)]
+            if f"{prefix}marker_rms_mm" in entry:
+                lines.append(f"{entry[prefix + 'marker_rms_mm']:.3f} mm, {entry[prefix + 'angle_rms_deg']:.3f} deg")
+            cells.append("\n".join(lines))
+        table.add_row(job.title, *cells)
+    return table
+
+
+def _torque_table(result: Result) -> Table:
+    entry = result["torques"]
+    titles = ENGINES | {"mujoco_": "MuJoCo mj_inverse", "pinocchio_": "Pinocchio rnea"}
+    engines = {prefix: title for prefix, title in titles.items() if f"{prefix}us" in entry}
+    table = _table("Torques from the recorded motion", "", iter(engines.values()))
+    table.add_row("us a frame", *(_time(entry, prefix) for prefix in engines))
+    table.add_row("error, % of RMS", *(f"{entry[prefix + 'error_percent']:.4f}" for prefix in engines))
+    return table
+
+
+def _chain_table(result: Result) -> Table:
+    chains = result["chain"]
+    engines = _shown_engines(next(iter(chains.values())))
+    if any("pinocchio_aba_us" in entry for entry in chains.values()):
+        engines["pinocchio_aba_"] = "Pinocchio aba"
+    table = _table("Chain of ball-jointed links, us a step", "links", iter(engines.values()))
+    for links, entry in chains.items():
+        table.add_row(links, *(_time(entry, prefix) if f"{prefix}us" in entry else "-" for prefix in engines))
+    return table

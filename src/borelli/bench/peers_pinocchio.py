@@ -1,0 +1,128 @@
+"""Pinocchio on the common job: accelerations (aba) and inverse dynamics (rnea), which are not whole steps.
+
+It has no contacts or markers to step with; its figures show what linear-cost recursions over the same tree take.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.bench import job as jobs
+from borelli.bench.measured import Measured, summary, timed, torque_error
+from borelli.bench.quaternions import rotation_exponential
+from borelli.bench.truth import Motion, torque_truth
+from borelli.model.model import GROUND, Joint, Model
+
+if TYPE_CHECKING:
+    import pinocchio
+
+Array = NDArray[np.float64]
+
+NAME = "pinocchio"
+LONGEST_CHAIN = 100
+"""createData of 4.1.0 takes 3 s for 100 ball joints, a minute for 160, and did not come back for 320."""
+
+
+def absent() -> str | None:
+    """Why Pinocchio cannot be measured here; None if it can."""
+    return None if find_spec("pinocchio") else "the Python package pin is not installed"
+
+
+def measure_accelerations(motion: Motion) -> Measured:
+    """Accelerations (aba) along the recorded motion: the heart of a step with joints only, without integration."""
+    import pinocchio as pin
+
+    model = build(jobs.human())
+    data = model.createData()
+    q, v = positions(motion), _velocities(model, motion)
+    free = np.zeros(model.nv)
+    samples = [timed(partial(pin.aba, model, data, q[i], v[i], free), 4) for i in range(len(v))]
+    return summary(np.array(samples))
+
+
+def measure_torques(motion: Motion) -> Measured:
+    """Inverse dynamics (rnea) on central differences of the recorded coordinates."""
+    import pinocchio as pin
+
+    model = build(jobs.human())
+    data = model.createData()
+    q, v = positions(motion), _velocities(model, motion)
+    torques = np.zeros((motion.frames - 1, model.nv - 6))
+    samples = []
+    for i in range(1, motion.frames - 1):
+        mean, rate = (v[i - 1] + v[i]) / 2, (v[i] - v[i - 1]) * motion.fps
+        samples.append(timed(partial(pin.rnea, model, data, q[i], mean, rate), 4))
+        torques[i] = data.tau[6:]
+    truth = torque_truth(motion.fps, motion.frames / motion.fps)
+    return summary(np.array(samples), error_percent=torque_error(torques, truth))
+
+
+def measure_chain(links: int, steps: int) -> Measured:
+    """Accelerations (aba) of a chain at rest."""
+    import pinocchio as pin
+
+    model = build(jobs.chain(links))
+    data = model.createData()
+    q, zero = pin.neutral(model), np.zeros(model.nv)
+    return summary(np.array([timed(lambda: pin.aba(model, data, q, zero, zero), 4) for _ in range(steps)]))
+
+
+def build(model: Model) -> pinocchio.Model:
+    """The model in Pinocchio's own joint types; a body's joint frame sits at its anchor (free: its centre)."""
+    import pinocchio as pin
+
+    built = pin.Model()
+    built.gravity.linear = np.array(model.gravity)
+    joints = {joint.child: joint for joint in model.joints}
+    numbers, anchors = {GROUND: 0}, {GROUND: np.zeros(3)}
+    for body in model.bodies:
+        joint = joints.get(body.name)
+        parent = joint.parent if joint else GROUND
+        center = np.array(body.frame.position)
+        # the free root's coordinates are its world pose, so its joint frame starts at the origin
+        anchors[body.name] = center + joint.child_frame.position if joint else np.zeros(3)
+        placement = pin.SE3(np.eye(3), anchors[body.name] - anchors[parent])
+        numbers[body.name] = built.addJoint(numbers[parent], _joint_model(joint), placement, body.name)
+        if joint is None:
+            anchors[body.name] = center
+        lever = center - anchors[body.name]
+        inertia = pin.Inertia(body.mass, lever, np.array(body.inertia))
+        built.appendBodyToJoint(numbers[body.name], inertia, pin.SE3.Identity())
+    return built
+
+
+def _joint_model(joint: Joint | None) -> pinocchio.JointModel:
+    import pinocchio as pin
+
+    if joint is None:
+        return pin.JointModelFreeFlyer()
+    if joint.kind == "ball":
+        return pin.JointModelSpherical()
+    axes = [np.array(axis) for axis in joint.axes]
+    return pin.JointModelUniversal(*axes) if joint.kind == "universal" else pin.JointModelRevoluteUnaligned(*axes)
+
+
+def positions(motion: Motion) -> Array:
+    """(frames, nq) the motion in Pinocchio's coordinates: quaternions have w last."""
+    scalar_last = [1, 2, 3, 0]
+    parts = [motion.poses[:, 0, :3], motion.poses[:, 0, 3:][:, scalar_last]]
+    column = 0
+    for segment in jobs.segments()[1:]:
+        count = len(segment.axes) or 3
+        angles = motion.angles[:, column : column + count]
+        column += count
+        parts.append(rotation_exponential(angles)[:, scalar_last] if segment.joint == "ball" else angles)
+    return np.hstack(parts)
+
+
+def _velocities(model: pinocchio.Model, motion: Motion) -> Array:
+    """(frames - 1, nv) the velocity that carries frame i to frame i + 1."""
+    import pinocchio as pin
+
+    q = positions(motion)
+    return np.array([pin.difference(model, q[i], q[i + 1]) for i in range(len(q) - 1)]) * motion.fps

@@ -1,0 +1,45 @@
+"""Rotations of whole recordings at once: quaternions (..., 4) are (w, x, y, z)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def quaternion_product(a: Array, b: Array) -> Array:
+    """The rotation b followed by a, for quaternions (..., 4)."""
+    w = a[..., :1] * b[..., :1] - np.sum(a[..., 1:] * b[..., 1:], axis=-1, keepdims=True)
+    vector = a[..., :1] * b[..., 1:] + b[..., :1] * a[..., 1:] + np.cross(a[..., 1:], b[..., 1:])
+    return np.concatenate([w, vector], axis=-1)
+
+
+def rotation_exponential(vectors: Array) -> Array:
+    """The quaternions (..., 4) of rotation vectors [rad]."""
+    angle = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.concatenate([np.cos(angle / 2), 0.5 * np.sinc(angle / (2 * np.pi)) * vectors], axis=-1)
+
+
+def rotation_logarithm(quaternions: Array) -> Array:
+    """The shortest rotation vectors (..., 3) [rad] of unit quaternions."""
+    q = np.where(quaternions[..., :1] < 0.0, -quaternions, quaternions)
+    sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
+    safe = np.where(sine < 1e-12, 1.0, sine)
+    return np.where(sine < 1e-12, 2.0, 2.0 * np.arctan2(sine, q[..., :1]) / safe) * q[..., 1:]
+
+
+def rotation_matrix(quaternions: Array) -> Array:
+    """The matrices (..., 3, 3) of unit quaternions."""
+    w, x, y, z = np.moveaxis(quaternions, -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+
+
+def conjugate(quaternions: Array) -> Array:
+    """The inverse rotations."""
+    return quaternions * np.array([1.0, -1.0, -1.0, -1.0])

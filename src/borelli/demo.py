@@ -1,0 +1,114 @@
+"""The demonstration: a body falls, a top precesses, a stack stands; measured against what theory says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from borelli.scenes.gallery import gallery_scene
+from borelli.scenes.scene import Scene, run_scene
+from borelli.view.picture import strobe
+from borelli.view.plots import plot
+from borelli.view.video import video
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Report = Callable[[str], None]
+
+
+class Finding(NamedTuple):
+    """One line of the demonstration's table."""
+
+    scene: str
+    what: str
+    got: str
+    expected: str
+
+
+def run_demo(folder: Path, report: Report = lambda _: None) -> tuple[list[Finding], list[Path]]:
+    """Play the scenes, write pictures and results into `folder`, and return findings and the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    report("dropping a human")
+    scene = gallery_scene("human_drop")
+    start = perf_counter()
+    human = run_scene(scene)
+    findings = _human_findings(scene, human, perf_counter() - start)
+    for name, measure in (
+        ("pendulum", _pendulum_findings), ("spinning_top", _top_findings), ("stack", _stack_findings),
+        ("four_bar", _loop_findings),
+    ):
+        report(f"running {name}")
+        scene = gallery_scene(name)
+        findings += measure(scene, run_scene(scene))
+    report("drawing")
+    files = [folder / name for name in ("human.png", "human.gif", "human-plot.png", "human.nc")]
+    strobe(human, files[0], times=(0.0, 0.25, 0.45, 0.65, 0.9, 2.0))
+    video(human, files[1])
+    plot(human, files[2])
+    human.to_netcdf(files[3], engine="h5netcdf")
+    return findings, files
+
+
+def _human_findings(scene: Scene, result: Dataset, seconds: float) -> list[Finding]:
+    weight = scene.model.mass * -scene.model.gravity[2]
+    late = result["time"] >= scene.duration - 0.25
+    force = float(result["ground_force"].sel(axis="z").sum("body").where(late).mean())
+    name = "human dropped 0.3 m"
+    return [
+        Finding(name, "ground force at the end", f"{force:.1f} N", f"weight: {weight:.1f} N"),
+        Finding(name, "joints come apart by at most", f"{1e3 * float(result['joint_error'].max()):.2f} mm", "0"),
+        Finding(name, "Newton iterations per step", f"{float(result['iterations'].mean()):.1f}", "few"),
+        Finding(name, "speed, measuring included", f"{scene.duration / seconds:.0f} x real time", "above 1"),
+    ]
+
+
+def _pendulum_findings(scene: Scene, result: Dataset) -> list[Finding]:
+    """The period against the exact one of a physical pendulum, T = 4 sqrt(I / (m g d)) K(sin^2(angle / 2))."""
+    from scipy.special import ellipk
+
+    body, pivot = scene.model.bodies[0], scene.model.joints[0]
+    arm = pivot.child_frame.position[2] - body.center_of_mass[2]
+    inertia = body.inertia[1][1] + body.mass * arm**2
+    amplitude = next(iter(scene.coordinates.values()))
+    slow = np.sqrt(inertia / (body.mass * -scene.model.gravity[2] * arm))
+    exact = 4.0 * slow * ellipk(np.sin(amplitude / 2) ** 2)
+    angle, clock = result["value"].values[:, 0], result["time"].values
+    falls = np.flatnonzero((angle[:-1] > 0) & (angle[1:] <= 0))
+    crossings = clock[falls] + np.diff(clock)[falls] * angle[falls] / (angle[falls] - angle[falls + 1])
+    period = float(np.diff(crossings).mean())
+    return [Finding("pendulum", "period", f"{period:.4f} s", f"{exact:.4f} s")]
+
+
+def _top_findings(scene: Scene, result: Dataset) -> list[Finding]:
+    """The rate at which the axis goes round, against the steady rate the scene was started with."""
+    x, y = (result["center_of_mass"].sel(axis=a).values for a in "xy")
+    azimuth = np.unwrap(np.arctan2(y, x))
+    rate = float(np.polyfit(result["time"].values, azimuth, 1)[0])
+    vx, _, _, *_ = scene.twists["top"]
+    exact = vx / -y[0]
+    energy = (result["kinetic_energy"] + result["potential_energy"]).values
+    drift = 100.0 * float(energy[-1] / energy[0] - 1.0)
+    return [
+        Finding("spinning top", "precession", f"{rate:.4f} rad/s", f"{exact:.4f} rad/s"),
+        Finding("spinning top", "energy drift in 3 s", f"{drift:+.3f} %", "0"),
+    ]
+
+
+def _stack_findings(scene: Scene, result: Dataset) -> list[Finding]:
+    moved = np.linalg.norm(result["position"].values - result["position"].values[0], axis=-1).max()
+    return [Finding("stack of 10 boxes", "moves in 2 s by at most", f"{1e3 * float(moved):.3f} mm", "0")]
+
+
+def _loop_findings(scene: Scene, result: Dataset) -> list[Finding]:
+    speed = float(result["speed"].sel(coordinate="crank").values[-len(result["time"]) // 2 :].mean())
+    wanted = scene.drives[0].velocity
+    gap = 1e3 * float(result["joint_error"].max())
+    return [
+        Finding("four-bar, driven", "crank speed", f"{speed:.3f} rad/s", f"{wanted:.3f} rad/s"),
+        Finding("four-bar, driven", "loop opens by at most", f"{gap:.3f} mm", "0"),
+    ]

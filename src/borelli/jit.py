@@ -1,0 +1,74 @@
+"""The one place that decides how kernels are compiled and where the machine code is kept.
+
+numba's own cache looks only at the file of the function it compiles, so an edit in a module that the function calls
+would go unseen. Machine code is therefore kept in a directory named after a hash of every kernel source. Set
+`BORELLI_JIT=0` to run the kernels as plain Python (slow; for debugging and coverage).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+JIT_ON = os.environ.get("BORELLI_JIT", "1") != "0"
+PACKAGE = Path(__file__).parent
+
+
+def kernel_sources() -> list[Path]:
+    """Every module that holds kernels, in a fixed order."""
+    return [PACKAGE / "jit.py", PACKAGE / "rotations.py", *sorted((PACKAGE / "physics").glob("*.py"))]
+
+
+def source_hash() -> str:
+    """A hash that changes when any kernel source changes."""
+    digest = hashlib.sha256()
+    for path in kernel_sources():
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_root() -> Path:
+    """Where machine code is kept: `BORELLI_CACHE`, else the user's cache directory."""
+    named = os.environ.get("BORELLI_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "borelli"
+
+
+def cache_directory() -> Path:
+    """The directory of the machine code that belongs to the present sources."""
+    return cache_root() / f"kernels-{source_hash()}"
+
+
+if JIT_ON:
+    import numba
+
+    numba.config.CACHE_DIR = str(cache_directory())
+
+    def kernel(function: F) -> F:
+        """Compile a function for the physics loop: cached, no bounds checks, no fastmath."""
+        compiled: F = numba.njit(function, cache=True, error_model="numpy", nogil=True)
+        return compiled
+
+    def leaf(function: F) -> F:
+        """Compile a function that is written into the kernel that calls it; for small ones that take few arrays.
+
+        Such a function cannot be called from Python."""
+        compiled: F = numba.njit(
+            function, error_model="numpy", forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
+        )
+        return compiled
+
+else:
+
+    def kernel(function: F) -> F:
+        """Leave the function as it is (JIT switched off)."""
+        return function
+
+    leaf = kernel

@@ -1,0 +1,178 @@
+"""Mass, centre of mass and inertia of shapes and of bodies made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import pi
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.errors import ModelError, unknown_name
+from borelli.model.frames import orientation_matrix, vector
+from borelli.model.model import SHAPE_KINDS, Body, Frame, Shape, Vector
+
+Array = NDArray[np.float64]
+Matrix = tuple[Vector, Vector, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class MassProperties:
+    """What dynamics sees of a rigid body, in one frame; the inertia is about the centre of mass."""
+
+    mass: float
+    center: Array
+    inertia: Array
+
+    def __add__(self, other: MassProperties) -> MassProperties:
+        """Both rigidly joined (parallel-axis theorem)."""
+        mass = self.mass + other.mass
+        center = (self.mass * self.center + other.mass * other.center) / mass
+        between = _point_inertia(self.center - other.center) * (self.mass * other.mass / mass)
+        return MassProperties(mass, center, self.inertia + other.inertia + between)
+
+    def __sub__(self, part: MassProperties) -> MassProperties:
+        """What remains when `part` is cut out, so that remainder + part gives this again."""
+        mass = self.mass - part.mass
+        center = (self.mass * self.center - part.mass * part.center) / mass
+        between = _point_inertia(center - part.center) * (mass * part.mass / self.mass)
+        return MassProperties(mass, center, self.inertia - part.inertia - between)
+
+    def scaled(self, factor: float) -> MassProperties:
+        """The same distribution, `factor` times as heavy."""
+        return MassProperties(factor * self.mass, self.center, factor * self.inertia)
+
+    def stretched(self, factors: Sequence[float]) -> MassProperties:
+        """The same matter density in a body stretched along x, y, z about the frame's origin."""
+        f = np.asarray(factors, dtype=float)
+        # inertia = trace(S) E - S with S the second moment of mass, which a linear map F turns into F S F
+        second_moment = 0.5 * np.trace(self.inertia) * np.eye(3) - self.inertia
+        stretched = f.prod() * np.outer(f, f) * second_moment
+        return MassProperties(f.prod() * self.mass, f * self.center, np.trace(stretched) * np.eye(3) - stretched)
+
+    def moved(self, frame: Frame) -> MassProperties:
+        """The same body stated in the frame in which its own frame is `frame`."""
+        turn = orientation_matrix(frame.orientation)
+        return MassProperties(self.mass, np.array(frame.position) + turn @ self.center, turn @ self.inertia @ turn.T)
+
+    def fields(self) -> tuple[float, Vector, Matrix]:
+        """Mass, centre of mass and inertia as `Body` takes them."""
+        inertia = 0.5 * (self.inertia + self.inertia.T)
+        return float(self.mass), vector(self.center), (vector(inertia[0]), vector(inertia[1]), vector(inertia[2]))
+
+
+def shape_mass(shape: Shape) -> MassProperties:
+    """Mass properties of a solid shape of its own density, in the frame the shape is placed in."""
+    if shape.kind not in SHAPE_KINDS:
+        raise ModelError(unknown_name("kind of shape", shape.kind, SHAPE_KINDS))
+    if shape.kind == "plane":
+        raise ModelError("a plane has no volume, so no mass; give the body another shape or its mass")
+    if shape.kind == "mesh":
+        solid = _mesh(np.array(shape.vertices, dtype=float))
+    else:
+        volume, radii = _SOLIDS[shape.kind](*shape.size)
+        solid = MassProperties(volume, np.zeros(3), volume * np.diag(radii))
+    return solid.scaled(shape.density).moved(shape.frame)
+
+
+def mass_of_shapes(shapes: Iterable[Shape]) -> MassProperties:
+    """Mass properties of one or more solid shapes rigidly joined; where they overlap, matter counts twice."""
+    return reduce(MassProperties.__add__, map(shape_mass, shapes))
+
+
+def body_of_shapes(
+    name: str,
+    shapes: Iterable[Shape],
+    *,
+    mass: float | None = None,
+    frame: Frame | None = None,
+    kinematic: bool = False,
+) -> Body:
+    """A body whose centre of mass and inertia follow from its shapes.
+
+    Args:
+        name: Of the body.
+        shapes: Solid, each of its own density.
+        mass: [kg]; None takes it from the densities, a number scales them all alike.
+        frame: Pose in the world in the reference configuration.
+        kinematic: Whether it moves as prescribed.
+    """
+    shapes = tuple(shapes)
+    if not shapes:
+        raise ModelError(f"body {name!r}: it has no shapes to take mass and inertia from; give it a shape or both")
+    solid = mass_of_shapes(shapes)
+    if mass is not None:
+        if not mass > 0.0:
+            raise ModelError(f"body {name!r}: mass is {mass} kg, but must be positive")
+        solid = solid.scaled(mass / solid.mass)
+    return Body(name, *solid.fields(), shapes, frame or Frame(), kinematic)
+
+
+def mass_of_body(body: Body) -> MassProperties:
+    """Mass properties of a body as it states them, in its own frame."""
+    return MassProperties(body.mass, np.array(body.center_of_mass), np.array(body.inertia))
+
+
+def _point_inertia(offset: Array) -> Array:
+    return offset @ offset * np.eye(3) - np.outer(offset, offset)
+
+
+# Volume [m^3] and squared radii of gyration [m^2] about the three axes of each solid.
+
+
+def _sphere(radius: float) -> tuple[float, list[float]]:
+    return 4.0 / 3.0 * pi * radius**3, [0.4 * radius**2] * 3
+
+
+def _box(x: float, y: float, z: float) -> tuple[float, list[float]]:
+    return 8.0 * x * y * z, [(y * y + z * z) / 3.0, (x * x + z * z) / 3.0, (x * x + y * y) / 3.0]
+
+
+def _ellipsoid(x: float, y: float, z: float) -> tuple[float, list[float]]:
+    return 4.0 / 3.0 * pi * x * y * z, [(y * y + z * z) / 5.0, (x * x + z * z) / 5.0, (x * x + y * y) / 5.0]
+
+
+def _cylinder(radius: float, half: float) -> tuple[float, list[float]]:
+    across = radius**2 / 4.0 + half**2 / 3.0
+    return 2.0 * pi * radius**2 * half, [across, across, radius**2 / 2.0]
+
+
+def _capsule(radius: float, half: float) -> tuple[float, list[float]]:
+    tube, (tube_across, _, tube_along) = _cylinder(radius, half)
+    caps, (ball, *_) = _sphere(radius)
+    # a hemisphere's centre of mass lies 3/8 r from its flat side, hence the mixed term
+    caps_across = ball + half**2 + 0.75 * half * radius
+    volume = tube + caps
+    across = (tube * tube_across + caps * caps_across) / volume
+    return volume, [across, across, (tube * tube_along + caps * ball) / volume]
+
+
+_SOLIDS: dict[str, Callable[..., tuple[float, list[float]]]] = {
+    "sphere": _sphere,
+    "box": _box,
+    "ellipsoid": _ellipsoid,
+    "cylinder": _cylinder,
+    "capsule": _capsule,
+}
+
+
+def _mesh(vertices: Array) -> MassProperties:
+    """The convex hull at unit density, as tetrahedra from its inner point to its triangles."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        hull = ConvexHull(vertices)
+    except (QhullError, ValueError) as error:
+        raise ModelError(f"the {len(vertices)} vertices of a mesh must span a volume; give four or more") from error
+    inner = vertices.mean(axis=0)
+    corners = vertices[hull.simplices] - inner
+    volumes = np.abs(np.linalg.det(corners)) / 6.0
+    volume = volumes.sum()
+    sums = corners.sum(axis=1)
+    center = volumes @ sums / (4.0 * volume)
+    # integral of x x^T over a tetrahedron with one corner at the origin: V/20 (sum_i c_i c_i^T + s s^T)
+    moment = np.einsum("t,tij,tik->jk", volumes, corners, corners) + np.einsum("t,tj,tk->jk", volumes, sums, sums)
+    second_moment = moment / 20.0 - volume * np.outer(center, center)
+    return MassProperties(volume, inner + center, np.trace(second_moment) * np.eye(3) - second_moment)

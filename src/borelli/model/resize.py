@@ -1,0 +1,93 @@
+"""A model made heavier, or one of its bodies longer, with everything attached to it moving along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite, sqrt
+
+import numpy as np
+
+from borelli.errors import ModelError
+from borelli.model.frames import orientation_matrix, vector
+from borelli.model.inertia import mass_of_body
+from borelli.model.model import Body, Frame, Joint, Model, Shape, Vector
+
+
+def scale_mass(model: Model, total: float) -> Model:
+    """The model with the masses and inertias of its moving bodies scaled so that they weigh `total` [kg] in all."""
+    if not (total > 0.0 and isfinite(total)):
+        raise ModelError(f"model {model.name!r}: total mass is {total} kg, but must be positive")
+    if not model.mass > 0.0:
+        raise ModelError(f"model {model.name!r}: no moving body has mass, so there is nothing to scale to {total} kg")
+    factor = total / model.mass
+    return replace(model, bodies=tuple(body if body.kinematic else _heavier(body, factor) for body in model.bodies))
+
+
+def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
+    """The model with one body stretched along the x, y, z of its frame, about the frame's origin.
+
+    Shapes, centre of mass, joint frames, markers and muscle points on the body keep their relative places; mass and
+    inertia follow at constant density. A round shape (sphere; capsule and cylinder across) stays round: its radius
+    grows by the geometric mean of the factors it would need.
+    """
+    if len(factors) != 3 or not all(f > 0.0 and isfinite(f) for f in factors):
+        raise ModelError(f"body {name!r}: resize factors {tuple(factors)} must be three positive numbers")
+    body = model.body(name)
+    stretch = vector(factors)
+
+    def scaled(point: Vector) -> Vector:
+        return vector(f * p for f, p in zip(stretch, point, strict=True))
+
+    def moved(frame: Frame) -> Frame:
+        return replace(frame, position=scaled(frame.position))
+
+    def rejoined(joint: Joint) -> Joint:
+        if joint.parent == name:
+            joint = replace(joint, parent_frame=moved(joint.parent_frame))
+        if joint.child == name:
+            joint = replace(joint, child_frame=moved(joint.child_frame))
+        return joint
+
+    mass, center, inertia = mass_of_body(body).stretched(stretch).fields()
+    shapes = tuple(_stretched(shape, stretch) for shape in body.shapes)
+    new = replace(body, mass=mass, center_of_mass=center, inertia=inertia, shapes=shapes)
+    return replace(
+        model,
+        bodies=tuple(new if other.name == name else other for other in model.bodies),
+        joints=tuple(map(rejoined, model.joints)),
+        markers=tuple(
+            replace(marker, position=scaled(marker.position)) if marker.body == name else marker
+            for marker in model.markers
+        ),
+        muscles=tuple(
+            replace(
+                muscle,
+                path=tuple(
+                    replace(point, position=scaled(point.position)) if point.body == name else point
+                    for point in muscle.path
+                ),
+            )
+            for muscle in model.muscles
+        ),
+    )
+
+
+def _heavier(body: Body, factor: float) -> Body:
+    x, y, z = (vector(factor * entry for entry in row) for row in body.inertia)
+    return replace(body, mass=factor * body.mass, inertia=(x, y, z))
+
+
+def _stretched(shape: Shape, factors: Vector) -> Shape:
+    turn, stretch = orientation_matrix(shape.frame.orientation), np.array(factors)
+    frame = replace(shape.frame, position=vector(stretch * np.array(shape.frame.position)))
+    along = np.linalg.norm(stretch[:, None] * turn, axis=0)  # how much each of the shape's own axes lengthens
+    match shape.kind:
+        case "sphere":
+            size: tuple[float, ...] = (shape.size[0] * float(along.prod()) ** (1.0 / 3.0),)
+        case "capsule" | "cylinder":
+            size = (shape.size[0] * sqrt(along[0] * along[1]), shape.size[1] * float(along[2]))
+        case _:
+            size = tuple(float(f) * s for f, s in zip(along, shape.size, strict=False))
+    vertices = tuple(vector(turn.T @ (stretch * (turn @ np.array(vertex)))) for vertex in shape.vertices)
+    return replace(shape, frame=frame, size=size, vertices=vertices)

@@ -1,0 +1,176 @@
+"""Linear solve for one choice of segments: bodies and their rows are eliminated in the order of the graph.
+
+With every row either sloped, u = c - beta p, or flat, p = q, the step is
+
+    M v - J^T p = r        J v + beta p = c
+
+Eliminating position k, with D its 6 x 6 block, B its coupling to its neighbours N (fill only), J and K the shares of
+the rows it owns on itself and on N:
+
+    D = L L^T      W = L^-1 J^T     Y = L^-1 B     S = diag(beta) + W^T W = C C^T     U = C^-1 (K - W^T Y)
+    y = L^-1 r     z = C^-1 (c - W^T y)
+    D_N += U^T U - Y^T Y            r_N += U^T z - Y^T y                              (leaves to root)
+    p = C^-T (z - U v_N)            v = L^-T (y - Y v_N + W p)                        (root to leaves)
+
+Every pivot is positive definite, also with beta = 0, as long as the hard rows a body owns are independent on it. On a
+tree N is one body and B is absent. A row that touches one body and is not too stiff is *folded* instead:
+D += J^T J / beta, r += J^T c / beta.
+
+Each position keeps its update U^T U - Y^T Y, so that after a change of segments only the bodies whose rows changed, and
+those after them up the elimination tree, are factored again.
+"""
+
+from __future__ import annotations
+
+from borelli.jit import kernel, leaf
+from borelli.physics.blocks import add21, add_outer, axpy6, dot6, factor6, forward6, load6, load21, store6, store21
+from borelli.physics.factor import (
+    BETA,
+    DUAL,
+    DUAL_ROW,
+    FOLD_ROW,
+    FOLDED,
+    FOLDED_RIGHT,
+    HANDED,
+    IMPULSE,
+    LIST_ROW,
+    LOWER,
+    MASS,
+    MODE,
+    OTHER,
+    OWNER,
+    RIGHT,
+    SOLUTION,
+    UPDATE,
+    C,
+    U,
+    W,
+    Z,
+)
+from borelli.physics.fill import eliminate_wide, gather_fill, leafward_wide, rootward_wide
+from borelli.physics.graph import CHILD, CORNER, COUPLED, DIRTY, DUALS, FOLDS, LISTED, NEAR, NEIGHBOUR, WIDE
+from borelli.physics.pivots import back_substitute, eliminate_right, next_corner
+
+
+@kernel
+def factor_bodies(rows, graph, factor, fill):
+    """Factor the dirty positions and those after them; number factored, or -1 - k when position k has no pivot."""
+    node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
+    block, dual, mark, value, roll = factor.block, factor.dual, factor.mark, factor.value, factor.roll
+    corner, jacobian = factor.corner, rows.jacobian
+    factored = 0
+    for k in range(count):
+        if not node[k, DIRTY]:
+            continue
+        node[k, DIRTY] = 0
+        factored += 1
+        D = _own_block(node, block, mark, value, roll, jacobian, k)
+        node[k, COUPLED] = 0
+        for index in range(node[k, CHILD], node[k + 1, CHILD]):
+            D = add21(D, block, child[index], UPDATE)
+            if node[child[index] + 1, NEAR] - node[child[index], NEAR] > 1:
+                gather_fill(node, near, fill.front, fill.coupling, k, child[index])
+        L, least = factor6(D)
+        if not least > 0.0:
+            return -1 - k
+        store21(block, k, LOWER, L)
+        outward = node[k + 1, NEAR] > node[k, NEAR]
+        if node[k, WIDE]:
+            good = eliminate_wide(rows, graph, factor, fill, k)
+        else:
+            good = _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, outward)
+        if not good:
+            return -1 - k
+        if outward:
+            node[near[node[k, NEAR], NEIGHBOUR], DIRTY] = 1
+    return factored
+
+
+@leaf
+def _own_block(node, block, mark, value, roll, jacobian, k):
+    """Mass and folded rows of position k; its folded right side is stored."""
+    D = load21(block, k, MASS)
+    right = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for index in range(node[k, FOLDS], node[k + 1, FOLDS]):
+        row = roll[index, FOLD_ROW]
+        if mark[row, MODE] == FOLDED:
+            J = load6(jacobian, mark[row, OWNER], 0)
+            weight = 1.0 / value[row, BETA]
+            D = add_outer(D, weight, J)
+            right = axpy6(weight * value[row, C], J, right)
+    store6(block, k, FOLDED_RIGHT, right)
+    return D
+
+
+@leaf
+def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, outward):
+    """W, C, U and the update of a position with at most one neighbour; False when its rows have no pivot."""
+    base, first = node[k, LISTED], node[k, CORNER]
+    size = node[k + 1, LISTED] - base
+    good = True
+    zero = 0.0
+    update = (
+        zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
+        zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
+    )  # fmt: skip
+    duals = 0
+    for index in range(base, base + size):
+        row = roll[index, LIST_ROW]
+        if mark[row, MODE] != DUAL:
+            continue
+        at = base + duals
+        roll[at, DUAL_ROW] = row
+        w = forward6(L, load6(jacobian, mark[row, OWNER], 0))
+        store6(dual, at, W, w)
+        good = good and next_corner(corner, dual, value[row, BETA], w, base, first, size, duals) > 0.0
+        if outward:
+            here = first + duals * size
+            e = mark[row, OTHER]
+            u = (zero, zero, zero, zero, zero, zero)
+            if e >= 0:
+                u = load6(jacobian, e, 0)
+            for j in range(duals):
+                u = axpy6(-corner[here + j], load6(dual, base + j, U), u)
+            u = axpy6(corner[here + duals], u, (zero, zero, zero, zero, zero, zero))
+            store6(dual, at, U, u)
+            update = add_outer(update, 1.0, u)
+        duals += 1
+    node[k, DUALS] = duals
+    store21(block, k, UPDATE, update)
+    return good
+
+
+@kernel
+def solve_factored(rows, graph, factor, fill):
+    """v and p for the right sides in RIGHT (bodies) and C (rows), with the factors at hand."""
+    node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
+    block, dual, mark, value, roll = factor.block, factor.dual, factor.mark, factor.value, factor.roll
+    corner, jacobian = factor.corner, rows.jacobian
+    for k in range(count):
+        if node[k, WIDE]:
+            leafward_wide(graph, factor, fill, k)
+            continue
+        eliminate_right(node, child, block, dual, value, roll, corner, k)
+        base = node[k, LISTED]
+        handed = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        for r in range(node[k, DUALS]):
+            handed = axpy6(dual[base + r, Z], load6(dual, base + r, U), handed)
+        store6(block, k, HANDED, handed)
+    for index in range(count):
+        k = count - 1 - index
+        if node[k, WIDE]:
+            rootward_wide(graph, factor, fill, k)
+        else:
+            first = node[k, NEAR]
+            if node[k + 1, NEAR] > first:
+                base = node[k, LISTED]
+                beside = load6(block, near[first, NEIGHBOUR], SOLUTION)
+                for r in range(node[k, DUALS]):
+                    dual[base + r, Z] -= dot6(load6(dual, base + r, U), beside)
+            back_substitute(node, block, dual, value, roll, corner, k, load6(block, k, RIGHT))
+        v = load6(block, k, SOLUTION)
+        for index_fold in range(node[k, FOLDS], node[k + 1, FOLDS]):
+            row = roll[index_fold, FOLD_ROW]
+            if mark[row, MODE] == FOLDED:
+                s = value[row, C] - dot6(load6(jacobian, mark[row, OWNER], 0), v)
+                value[row, IMPULSE] = s / value[row, BETA]

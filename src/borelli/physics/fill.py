@@ -1,0 +1,187 @@
+"""Elimination of a body with several neighbours left: what loops fill (the algebra is in `elimination`).
+
+Off the hot path: bodies of a tree never come here.
+"""
+
+from __future__ import annotations
+
+from borelli.jit import kernel
+from borelli.physics.blocks import dot6, forward6, load6, load21, store6
+from borelli.physics.factor import (
+    BETA,
+    DUAL,
+    DUAL_ROW,
+    HANDED,
+    LIST_ROW,
+    LOWER,
+    MODE,
+    OWNER,
+    RIGHT,
+    SOLUTION,
+    UPDATE,
+    W,
+    Z,
+)
+from borelli.physics.graph import CHILD, CORNER, COUPLED, DUALS, FRONT, LISTED, NEAR, NEIGHBOUR, OUTER, SLOT
+from borelli.physics.pivots import back_substitute, eliminate_right, next_corner
+
+
+@kernel
+def gather_fill(node, near, front, coupling, k, child):
+    """Add the parts of a child's update that lie beyond position k to B and to the update of k."""
+    wide = 6 * (node[k + 1, NEAR] - node[k, NEAR])
+    width = 6 * (node[child + 1, NEAR] - node[child, NEAR])
+    block, base = 36 * node[k, NEAR], node[k, FRONT]
+    if not node[k, COUPLED]:
+        node[k, COUPLED] = 1
+        coupling[block : block + 6 * wide] = 0.0
+        front[base : base + wide * wide] = 0.0
+    source, first = node[child, FRONT], node[child, NEAR]
+    for a in range(1, width // 6):
+        to = 6 * near[first + a, SLOT]
+        for i in range(6):
+            for j in range(6):
+                coupling[block + 6 * (to + i) + j] += front[source + (6 * a + i) * width + j]
+        for b in range(1, a + 1):
+            over = 6 * near[first + b, SLOT]
+            for i in range(6):
+                for j in range(6 if b < a else i + 1):
+                    front[base + (to + i) * wide + over + j] += front[source + (6 * a + i) * width + 6 * b + j]
+
+
+@kernel
+def eliminate_wide(rows, graph, factor, fill, k):
+    """Y, W, C, U and the update of position k; False when its rows have no pivot."""
+    node, block, dual, mark, roll = graph.node, factor.block, factor.dual, factor.mark, factor.roll
+    coupling = fill.coupling
+    L = load21(block, k, LOWER)
+    base, first = node[k, LISTED], node[k, CORNER]
+    wide = 6 * (node[k + 1, NEAR] - node[k, NEAR])
+    size = node[k + 1, LISTED] - base
+    if node[k, COUPLED]:
+        for column in range(wide):
+            at = 36 * node[k, NEAR] + 6 * column
+            y = forward6(
+                L,
+                (
+                    coupling[at], coupling[at + 1], coupling[at + 2], coupling[at + 3], coupling[at + 4],
+                    coupling[at + 5],
+                ),
+            )  # fmt: skip
+            for i in range(6):
+                coupling[at + i] = y[i]
+    duals = 0
+    for index in range(base, base + size):
+        row = roll[index, LIST_ROW]
+        if mark[row, MODE] != DUAL:
+            continue
+        at = base + duals
+        roll[at, DUAL_ROW] = row
+        w = forward6(L, load6(rows.jacobian, mark[row, OWNER], 0))
+        store6(dual, at, W, w)
+        if not next_corner(factor.corner, dual, factor.value[row, BETA], w, base, first, size, duals) > 0.0:
+            return False
+        _outer_row(rows, node, factor, fill, k, row, duals, wide)
+        duals += 1
+    node[k, DUALS] = duals
+    _update_front(node, block, fill.front, fill.outer, coupling, k, duals, wide)
+    return True
+
+
+@kernel
+def _outer_row(rows, node, factor, fill, k, row, index, wide):
+    """Row `index` of U = C^-1 (K - W^T Y)."""
+    u, first, corner = fill.outer, node[k, OUTER], factor.corner
+    at, out = node[k, LISTED] + index, first + index * wide
+    here = node[k, CORNER] + index * (node[k + 1, LISTED] - node[k, LISTED])
+    for i in range(wide):
+        u[out + i] = 0.0
+    for e in range(rows.first[row], rows.first[row + 1]):
+        if e != factor.mark[row, OWNER] and rows.body[e] >= 0:
+            for i in range(6):
+                u[out + 6 * factor.column[e] + i] = rows.jacobian[e, i]
+    if node[k, COUPLED]:
+        for column in range(wide):
+            for i in range(6):
+                u[out + column] -= factor.dual[at, W + i] * fill.coupling[36 * node[k, NEAR] + 6 * column + i]
+    for j in range(index):
+        weight = corner[here + j]
+        for i in range(wide):
+            u[out + i] -= weight * u[first + j * wide + i]
+    for i in range(wide):
+        u[out + i] *= corner[here + index]
+
+
+@kernel
+def _update_front(node, block, front, u, coupling, k, duals, wide):
+    """Lower triangle of U^T U - Y^T Y, added to what the children passed on."""
+    base, first, y = node[k, FRONT], node[k, OUTER], 36 * node[k, NEAR]
+    coupled = node[k, COUPLED]
+    for i in range(wide):
+        for j in range(i + 1):
+            s = front[base + i * wide + j] if coupled else 0.0
+            for r in range(duals):
+                s += u[first + r * wide + i] * u[first + r * wide + j]
+            if coupled:
+                for n in range(6):
+                    s -= coupling[y + 6 * i + n] * coupling[y + 6 * j + n]
+            front[base + i * wide + j] = s
+    for i in range(6):
+        for j in range(i + 1):
+            block[k, UPDATE + i * (i + 1) // 2 + j] = front[base + i * wide + j]
+
+
+@kernel
+def leafward_wide(graph, factor, fill, k):
+    """y, z of position k and what it hands to its neighbours."""
+    node, near, child, passed, coupling = graph.node, graph.near, graph.child, fill.passed, fill.coupling
+    mine = 6 * node[k, NEAR]
+    wide = 6 * node[k + 1, NEAR] - mine
+    for i in range(wide):
+        passed[mine + i] = 0.0
+    for index in range(node[k, CHILD], node[k + 1, CHILD]):
+        first = node[child[index], NEAR]
+        for a in range(first + 1, node[child[index] + 1, NEAR]):
+            to = mine + 6 * near[a, SLOT]
+            for i in range(6):
+                passed[to + i] += passed[6 * a + i]
+    y = eliminate_right(node, child, factor.block, factor.dual, factor.value, factor.roll, factor.corner, k)
+    base, u = node[k, LISTED], node[k, OUTER]
+    for i in range(wide):
+        s = passed[mine + i]
+        for r in range(node[k, DUALS]):
+            s += fill.outer[u + r * wide + i] * factor.dual[base + r, Z]
+        if node[k, COUPLED]:
+            at = 6 * (mine + i)
+            s -= dot6(
+                (
+                    coupling[at], coupling[at + 1], coupling[at + 2], coupling[at + 3], coupling[at + 4],
+                    coupling[at + 5],
+                ),
+                y,
+            )  # fmt: skip
+        passed[mine + i] = s
+    for i in range(6):
+        factor.block[k, HANDED + i] = passed[mine + i]
+
+
+@kernel
+def rootward_wide(graph, factor, fill, k):
+    """p and v of position k from the velocities of its neighbours."""
+    node, near, block, spread = graph.node, graph.near, factor.block, fill.spread
+    first = node[k, NEAR]
+    wide = 6 * (node[k + 1, NEAR] - first)
+    for a in range(wide // 6):
+        for i in range(6):
+            spread[6 * a + i] = block[near[first + a, NEIGHBOUR], SOLUTION + i]
+    if node[k, COUPLED]:
+        for column in range(wide):
+            for i in range(6):
+                block[k, RIGHT + i] -= fill.coupling[36 * first + 6 * column + i] * spread[column]
+    base, u = node[k, LISTED], node[k, OUTER]
+    for r in range(node[k, DUALS]):
+        for i in range(wide):
+            factor.dual[base + r, Z] -= fill.outer[u + r * wide + i] * spread[i]
+    back_substitute(
+        node, block, factor.dual, factor.value, factor.roll, factor.corner, k, load6(block, k, RIGHT)
+    )

@@ -1,0 +1,475 @@
+"""Joints as arrays: what the kernels of joints, coordinates and drives read.
+
+The axes a person gave are turned away here, so that kernels know one form of each joint. In the joint frames
+
+    hinge, slider    the axis is x
+    universal        the first axis (fixed in the parent) is x, the second (fixed in the child) y
+    ball             Cardan angles are counted about x, y, z, each carried by the ones before: Rx Ry Rz
+    planar           travel along x and y of the parent, turn about z; coordinates in this order
+    free             travel along x, y, z of the parent, then Cardan angles x, y, z; coordinates in this order
+
+A left-handed triple of axes becomes a right-handed one whose third coordinate counts backwards (`sign` -1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from graphlib import TopologicalSorter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.errors import SettingsError, unknown_name
+from borelli.model.functions import Function
+from borelli.model.model import GROUND, JOINT_KINDS, Coordinate, Frame, Joint, Model, Softness
+
+FREE, BALL, UNIVERSAL, HINGE, SLIDER, PLANAR, FIXED, COORDINATE = range(8)
+CODES = {kind: code for code, kind in enumerate(JOINT_KINDS)}
+
+ROW_NAMES = {
+    FREE: (),
+    BALL: ("x", "y", "z"),
+    UNIVERSAL: ("x", "y", "z", "square"),
+    HINGE: ("x", "y", "z", "tilt y", "tilt z"),
+    SLIDER: ("y", "z", "turn x", "turn y", "turn z"),
+    PLANAR: ("z", "tilt x", "tilt y"),
+    FIXED: ("x", "y", "z", "turn x", "turn y", "turn z"),
+}
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Columns = dict[str, Any]
+"""Fields of the tables by name."""
+
+
+class MotionTables(NamedTuple):
+    """Coordinate joints: six parts each, three rotations, then three shifts; functions; scratch of `fit_motion`."""
+
+    joint: Integers
+    """(m,) the joint's number."""
+    coordinate: Integers
+    """(m,) the joint's first coordinate."""
+    freedom: Integers
+    """(m,) its number of coordinates."""
+    axis: Floats
+    """(m, 6, 3)"""
+    driver: Integers
+    """(m, 6) the coordinate, counted within the joint, that drives a part; -1: constant."""
+    function: Integers
+    """(m, 6)"""
+    function_first: Integers
+    """(f + 1,) pieces of function f."""
+    function_end: Floats
+    """Last break of each function."""
+    piece_start: Floats
+    piece_coefficient: Floats
+    """(pieces, order + 1) rising powers of the distance from the piece's start."""
+    subspace: Floats
+    """(m, 6, 6) columns: velocity per unit speed of each coordinate, parent joint axes."""
+    factor: Floats
+    """(m, 6, 6) triangular factor of `subspace`."""
+    basis: Floats
+    """(m, 6, 6) orthonormal columns: the directions of `subspace`, then those it leaves out."""
+    residual: Floats
+    """(m, 6) pose error left by the best coordinates, parent joint axes."""
+    step: Floats
+    """(6,) of the coordinates in one iteration."""
+
+
+class JointTables(NamedTuple):
+    """Joints, their coordinates, couplings and motions."""
+
+    # one per joint
+    kind: Integers
+    child: Integers
+    parent: Integers
+    """-1 is the ground."""
+    anchor_child: Floats
+    """(j, 3) from the centre of mass, in body axes."""
+    frame_child: Floats
+    """(j, 3, 3) columns are the joint frame's axes in body axes."""
+    anchor_parent: Floats
+    frame_parent: Floats
+    row_first: Integers
+    """(j + 1,) constraint rows of joint j."""
+    child_slot: Integers
+    """Which entry of each of the joint's rows is the child's; -1 when its motion is given."""
+    parent_slot: Integers
+    alpha: Floats
+    beta: Floats
+    coordinate_first: Integers
+    """(j + 1,)"""
+    spin_driven: Flags
+    """A ball driven on all three coordinates: its drive rows act on the spin in child axes, never singular."""
+    tree_order: Integers
+    """Joints that do not close loops, parents before children."""
+    # one per coordinate
+    joint: Integers
+    sign: Floats
+    lower: Floats
+    upper: Floats
+    default: Floats
+    rotational: Flags
+    locked: Flags
+    stop_alpha: Floats
+    stop_beta: Floats
+    stop_row: Integers
+    """-1 when unlimited."""
+    drive_row: Integers
+    """-1 when neither driven nor locked."""
+    # one per coupling
+    coupling_row: Integers
+    coupling_coordinate: Integers
+    coupling_on: Integers
+    coupling_function: Integers
+    coupling_alpha: Floats
+    coupling_beta: Floats
+    coupling_slot: Integers
+    """(c, 4) entry of child and parent of the coordinate, child and parent of `on`; -1 when its motion is given."""
+    # row_ranges[i] to row_ranges[i + 1]: joint, coupling, stop and drive rows
+    row_ranges: Integers
+    # one per joint, stop or drive row that touches a body whose motion is given
+    given_row: Integers
+    given_joint: Integers
+    # scratch of `pose_joints`, world axes
+    arm_child: Floats
+    """(j, 3) from the child's centre of mass to its anchor."""
+    arm_parent: Floats
+    """(j, 3) from the parent's centre of mass, or the origin, to its anchor."""
+    gap: Floats
+    """(j, 3) from the parent's to the child's anchor."""
+    axes_child: Floats
+    """(j, 3, 3) axis, component."""
+    axes_parent: Floats
+    # scratch of `find_coordinates`
+    direction: Floats
+    """(q, 6) a coordinate's speed per relative velocity at the child's anchor, and per relative spin; world axes."""
+    motion: MotionTables
+
+
+class JointSide(NamedTuple):
+    """Where the joint frame sits on one body."""
+
+    body: int
+    slot: int
+    anchor: Floats
+    axes: Floats
+
+
+def quaternion_matrix(w: float, x: float, y: float, z: float) -> Floats:
+    """The matrix of a quaternion, normalised first."""
+    q = np.array([w, x, y, z]) / np.sqrt(w * w + x * x + y * y + z * z)
+    v = q[1:]
+    skew = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+    matrix: Floats = np.eye(3) + 2.0 * q[0] * skew + 2.0 * skew @ skew
+    return matrix
+
+
+def canonical_axes(joint: Joint) -> tuple[Floats, float]:
+    """Columns: the joint's x, y, z in its joint frames; and the sign of the third coordinate."""
+    if not joint.axes:
+        return np.eye(3), 1.0
+    axes = [np.asarray(axis) / np.linalg.norm(axis) for axis in joint.axes]
+    x = axes[0]
+    y = axes[1] if len(axes) > 1 else np.roll(np.eye(3)[np.argmax(np.abs(x))], 1)
+    y = y - (y @ x) * x
+    y = y / np.linalg.norm(y)
+    z = np.cross(x, y)
+    return np.column_stack([x, y, z]), -1.0 if len(axes) == 3 and z @ axes[2] < 0.0 else 1.0
+
+
+class _Rows:
+    """Rows as they are counted out: how many entries each has, its name and its unit."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.entries: list[int] = []
+        self.names: list[str] = []
+        self.units: list[str] = []
+
+    @property
+    def next(self) -> int:
+        return self.first + len(self.entries)
+
+    def add(self, entries: int, name: str, unit: str) -> int:
+        self.entries.append(entries)
+        self.names.append(name)
+        self.units.append(unit)
+        return self.next - 1
+
+
+class _Functions:
+    """Piecewise polynomials packed into arrays."""
+
+    def __init__(self) -> None:
+        self.functions: list[Function] = []
+
+    def add(self, function: Function) -> int:
+        self.functions.append(function)
+        return len(self.functions) - 1
+
+    def arrays(self) -> Columns:
+        pieces = [piece for function in self.functions for piece in function.coefficients]
+        coefficient = np.zeros((len(pieces), max((len(piece) for piece in pieces), default=1)))
+        for row, piece in zip(coefficient, pieces, strict=True):
+            row[: len(piece)] = piece
+        counts = [len(function.coefficients) for function in self.functions]
+        return {
+            "function_first": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            "function_end": _floats([function.breaks[-1] for function in self.functions]),
+            "piece_start": _floats([b for f in self.functions for b in f.breaks[: len(f.coefficients)]]),
+            "piece_coefficient": coefficient,
+        }
+
+
+def compile_joints(
+    model: Model,
+    body_index: Mapping[str, int],
+    body_com: Floats,
+    kinematic: Flags,
+    step: float,
+    driven: Collection[str] = (),
+    first_row: int = 0,
+) -> tuple[JointTables, list[int], list[str], list[str]]:
+    """Joint tables for a step [s], and the entries, name and unit of each row: joints, couplings, stops, drives.
+
+    Args:
+        model: a model that `validate` accepts.
+        body_index: body name to index; the ground need not be in it.
+        body_com: (bodies, 3) centre of mass in the body frame [m].
+        kinematic: (bodies,) whose motion is given rather than solved for.
+        step: [s].
+        driven: names of coordinates that get a drive row.
+        first_row: number of the first row.
+    """
+    rows = _Rows(first_row)
+    functions = _Functions()
+    sides = [_joint_sides(joint, body_index, body_com, kinematic) for joint in model.joints]
+    columns: Columns = {}
+    columns.update(_joint_columns(model, sides, rows, step))
+    ranges = [first_row, rows.next]
+    columns.update(_coupling_columns(model, sides, rows, functions, step))
+    ranges.append(rows.next)
+    columns.update(_coordinate_columns(model, sides, rows, step, driven, ranges))
+    ranges.append(rows.next)
+    columns["row_ranges"] = _integers(ranges)
+    columns["spin_driven"] = _spin_driven(model, columns)
+    columns.update(_given_columns(sides, columns))
+    count = len(sides)
+    tables = JointTables(
+        **columns,
+        arm_child=np.zeros((count, 3)),
+        arm_parent=np.zeros((count, 3)),
+        gap=np.zeros((count, 3)),
+        axes_child=np.zeros((count, 3, 3)),
+        axes_parent=np.zeros((count, 3, 3)),
+        direction=np.zeros((len(model.coordinates), 6)),
+        motion=_motion_tables(model, functions, columns["coordinate_first"]),
+    )
+    return tables, rows.entries, rows.names, rows.units
+
+
+def _floats(values: Sequence[float]) -> Floats:
+    return np.array(values, np.float64)
+
+
+def _integers(values: Sequence[int]) -> Integers:
+    return np.array(values, np.int64)
+
+
+def _joint_sides(
+    joint: Joint, body_index: Mapping[str, int], body_com: Floats, kinematic: Flags
+) -> tuple[JointSide, JointSide, float]:
+    """Child side, parent side and the third coordinate's sign of a joint."""
+    turn, sign = canonical_axes(joint)
+    child, parent = (-1 if name == GROUND else body_index[name] for name in (joint.child, joint.parent))
+    child_solved = child >= 0 and not kinematic[child]
+    parent_solved = parent >= 0 and not kinematic[parent]
+
+    def side(index: int, frame: Frame, slot: int) -> JointSide:
+        com = body_com[index] if index >= 0 else np.zeros(3)
+        return JointSide(index, slot, np.asarray(frame.position) - com, quaternion_matrix(*frame.orientation) @ turn)
+
+    return (
+        side(child, joint.child_frame, 0 if child_solved else -1),
+        side(parent, joint.parent_frame, int(child_solved) if parent_solved else -1),
+        sign,
+    )
+
+
+def _solved(side: tuple[JointSide, JointSide, float]) -> int:
+    """How many of a joint's two bodies are solved for."""
+    return int(side[0].slot >= 0) + int(side[1].slot >= 0)
+
+
+def _joint_columns(
+    model: Model, sides: Sequence[tuple[JointSide, JointSide, float]], rows: _Rows, step: float
+) -> Columns:
+    row_first, coordinate_first = [rows.first], [0]
+    for joint, side in zip(model.joints, sides, strict=True):
+        code = CODES[joint.kind]
+        free = len(joint.coordinates)
+        names = ROW_NAMES.get(code, tuple(f"held {i + 1}" for i in range(6 - free)))
+        for name in names if _solved(side) else ():
+            unit = "N or N m" if code == COORDINATE else ("N" if name in ("x", "y", "z") else "N m")
+            rows.add(_solved(side), f"{joint.name}/{name}", unit)
+        row_first.append(rows.next)
+        coordinate_first.append(coordinate_first[-1] + free)
+    softness = [joint.softness.at_step(step) for joint in model.joints]
+    return {
+        "kind": _integers([CODES[joint.kind] for joint in model.joints]),
+        "child": _integers([child.body for child, _, _ in sides]),
+        "parent": _integers([parent.body for _, parent, _ in sides]),
+        "anchor_child": np.array([child.anchor for child, _, _ in sides]).reshape(-1, 3),
+        "frame_child": np.array([child.axes for child, _, _ in sides]).reshape(-1, 3, 3),
+        "anchor_parent": np.array([parent.anchor for _, parent, _ in sides]).reshape(-1, 3),
+        "frame_parent": np.array([parent.axes for _, parent, _ in sides]).reshape(-1, 3, 3),
+        "row_first": _integers(row_first),
+        "child_slot": _integers([child.slot for child, _, _ in sides]),
+        "parent_slot": _integers([parent.slot for _, parent, _ in sides]),
+        "alpha": _floats([alpha for alpha, _ in softness]),
+        "beta": _floats([beta for _, beta in softness]),
+        "coordinate_first": _integers(coordinate_first),
+        "tree_order": _tree_order(model),
+    }
+
+
+def _tree_order(model: Model) -> Integers:
+    """Joints that do not close loops, each after the one that carries its parent."""
+    inboard = {joint.child: i for i, joint in enumerate(model.joints) if not joint.closes_loop}
+    bodies = TopologicalSorter({child: (model.joints[i].parent,) for child, i in inboard.items()}).static_order()
+    return _integers([inboard[body] for body in bodies if body in inboard])
+
+
+def _coordinate_columns(
+    model: Model,
+    sides: Sequence[tuple[JointSide, JointSide, float]],
+    rows: _Rows,
+    step: float,
+    driven: Collection[str],
+    ranges: list[int],
+) -> Columns:
+    owners = [(number, i) for number, joint in enumerate(model.joints) for i in range(len(joint.coordinates))]
+    coordinates = model.coordinates
+    _check_driven(coordinates, driven)
+    stop_row, drive_row = [], []
+    for (number, _), c in zip(owners, coordinates, strict=True):
+        limited = (c.lower > -np.inf or c.upper < np.inf) and not c.locked and _solved(sides[number]) > 0
+        stop_row.append(rows.add(_solved(sides[number]), f"{c.name}/stop", _unit_of(c)) if limited else -1)
+    ranges.append(rows.next)
+    for (number, _), c in zip(owners, coordinates, strict=True):
+        held = (c.locked or c.name in driven) and _solved(sides[number]) > 0
+        name = f"{c.name}/{'lock' if c.locked else 'drive'}"
+        drive_row.append(rows.add(_solved(sides[number]), name, _unit_of(c)) if held else -1)
+    stops = [c.stop.at_step(step) for c in coordinates]
+    return {
+        "joint": _integers([number for number, _ in owners]),
+        "sign": _floats([sides[number][2] if i % 3 == 2 else 1.0 for number, i in owners]),
+        "lower": _floats([c.lower for c in coordinates]),
+        "upper": _floats([c.upper for c in coordinates]),
+        "default": _floats([c.default for c in coordinates]),
+        "rotational": np.array([c.rotational for c in coordinates], np.bool_),
+        "locked": np.array([c.locked for c in coordinates], np.bool_),
+        "stop_alpha": _floats([alpha for alpha, _ in stops]),
+        "stop_beta": _floats([beta for _, beta in stops]),
+        "stop_row": _integers(stop_row),
+        "drive_row": _integers(drive_row),
+    }
+
+
+def _unit_of(coordinate: Coordinate) -> str:
+    return "N m" if coordinate.rotational else "N"
+
+
+def _check_driven(coordinates: Sequence[Coordinate], driven: Collection[str]) -> None:
+    known = {c.name: c for c in coordinates}
+    for name in sorted(driven):
+        if name not in known:
+            raise SettingsError(f"drive: {unknown_name('coordinate', name, known)}")
+        if known[name].locked:
+            raise SettingsError(f"coordinate {name!r} is locked and cannot be driven: unlock it in the model")
+
+
+def _spin_driven(model: Model, columns: Columns) -> Flags:
+    held = (columns["drive_row"] >= 0) & ~columns["locked"].astype(bool)
+    first = columns["coordinate_first"]
+    return np.array(
+        [
+            joint.kind == "ball" and bool(held[int(first[j]) : int(first[j + 1])].all())
+            for j, joint in enumerate(model.joints)
+        ],
+        np.bool_,
+    )
+
+
+def _given_columns(sides: Sequence[tuple[JointSide, JointSide, float]], columns: Columns) -> Columns:
+    """Joint, stop and drive rows with one body solved for and one whose motion is given."""
+    pairs: list[tuple[int, int]] = []
+    for j, side in enumerate(sides):
+        if _solved(side) == 1 and min(side[0].body, side[1].body) >= 0:
+            pairs += [(k, j) for k in range(int(columns["row_first"][j]), int(columns["row_first"][j + 1]))]
+            for name in ("stop_row", "drive_row"):
+                pairs += [(int(k), j) for k in columns[name][columns["joint"] == j] if k >= 0]
+    return {"given_row": _integers([k for k, _ in pairs]), "given_joint": _integers([j for _, j in pairs])}
+
+
+def _motion_tables(model: Model, functions: _Functions, coordinate_first: Integers) -> MotionTables:
+    numbers = [number for number, joint in enumerate(model.joints) if joint.kind == "coordinate"]
+    axis, driver, function = [], [], []
+    for joint in (model.joints[number] for number in numbers):
+        names = [c.name for c in joint.coordinates]
+        for part in joint.motion:
+            axis.append(np.asarray(part.axis) / np.linalg.norm(part.axis))
+            driver.append(-1 if part.coordinate is None else names.index(part.coordinate))
+            function.append(functions.add(part.function))
+    count = len(numbers)
+    return MotionTables(
+        joint=_integers(numbers),
+        coordinate=_integers([int(coordinate_first[number]) for number in numbers]),
+        freedom=_integers([len(model.joints[number].coordinates) for number in numbers]),
+        axis=_floats(axis).reshape(count, 6, 3),
+        driver=_integers(driver).reshape(count, 6),
+        function=_integers(function).reshape(count, 6),
+        **functions.arrays(),
+        subspace=np.zeros((count, 6, 6)),
+        factor=np.zeros((count, 6, 6)),
+        basis=np.zeros((count, 6, 6)),
+        residual=np.zeros((count, 6)),
+        step=np.zeros(6),
+    )
+
+
+def _coupling_columns(
+    model: Model,
+    sides: Sequence[tuple[JointSide, JointSide, float]],
+    rows: _Rows,
+    functions: _Functions,
+    step: float,
+) -> Columns:
+    owner = {c.name: number for number, joint in enumerate(model.joints) for c in joint.coordinates}
+    index = {c.name: i for i, c in enumerate(model.coordinates)}
+    row, coordinate, on, function, slots = [], [], [], [], []
+    softness: list[Softness] = []
+    for coupling in model.couplings:
+        touched = [side for name in (coupling.coordinate, coupling.on) for side in sides[owner[name]][:2]]
+        bodies = list(dict.fromkeys(side.body for side in touched if side.slot >= 0))
+        if not bodies:
+            continue
+        row.append(
+            rows.add(len(bodies), f"{coupling.name}/coupling", _unit_of(model.coordinates[index[coupling.coordinate]]))
+        )
+        coordinate.append(index[coupling.coordinate])
+        on.append(index[coupling.on])
+        function.append(functions.add(coupling.function))
+        slots.append([bodies.index(side.body) if side.slot >= 0 else -1 for side in touched])
+        softness.append(coupling.softness)
+    return {
+        "coupling_row": _integers(row),
+        "coupling_coordinate": _integers(coordinate),
+        "coupling_on": _integers(on),
+        "coupling_function": _integers(function),
+        "coupling_alpha": _floats([s.at_step(step)[0] for s in softness]),
+        "coupling_beta": _floats([s.at_step(step)[1] for s in softness]),
+        "coupling_slot": np.array(slots, np.int64).reshape(-1, 4),
+    }

@@ -1,0 +1,279 @@
+"""Scenes made by us, by name: each shows one thing the engine does. Tests and benchmarks use them too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import atan2, cos, hypot, pi, radians, sin
+
+from borelli.errors import SettingsError, unknown_name
+from borelli.model.frames import compose
+from borelli.model.human import human
+from borelli.model.inertia import body_of_shapes
+from borelli.model.model import (
+    GROUND,
+    Body,
+    Coordinate,
+    Frame,
+    Joint,
+    Model,
+    Quaternion,
+    Shape,
+    Surface,
+    Vector,
+)
+from borelli.physics.control import Drive
+from borelli.scenes.scene import Scene
+
+LYING: Quaternion = (cos(pi / 4), 0.0, sin(pi / 4), 0.0)  # turns z into x
+FLOOR = Shape("plane")
+
+
+def pendulum(angle: float = 0.6) -> Scene:
+    """A rod with a bob on a hinge, let go at an angle [rad] from straight down."""
+    shapes = (Shape("capsule", (0.012, 0.25)), Shape("sphere", (0.06,), Frame((0.0, 0.0, -0.3))))
+    rod = body_of_shapes("rod", shapes, frame=Frame((0.0, 0.0, 0.7)))
+    hinge = _hinge("pivot", GROUND, "rod", (0.0, 0.0, 1.0), (0.0, 0.0, 0.3))
+    model = Model("pendulum", (rod,), (hinge,))
+    return Scene("pendulum", model, "a rod and a bob on a hinge", 1 / 1000, 5.0, coordinates={"pivot": angle})
+
+
+def double_pendulum(upper: float = 2.0, lower: float = 0.6) -> Scene:
+    """Two rods, hinge to hinge, let go high: the motion is chaotic."""
+    bar = (Shape("capsule", (0.02, 0.2)),)
+    heights = {"upper": 0.9, "lower": 0.45}
+    bodies = tuple(body_of_shapes(name, bar, frame=Frame((0.0, 0.0, z))) for name, z in heights.items())
+    joints = (
+        _hinge("shoulder", GROUND, "upper", (0.0, 0.0, 1.1), (0.0, 0.0, 0.2)),
+        _hinge("elbow", "upper", "lower", (0.0, 0.0, -0.22), (0.0, 0.0, 0.23)),
+    )
+    model = Model("double pendulum", bodies, joints)
+    start = {"shoulder": upper, "elbow": lower}
+    return Scene("double_pendulum", model, "two rods, let go high: chaos", 1 / 1000, 5.0, coordinates=start)
+
+
+def chain(links: int = 20) -> Scene:
+    """A chain of ball joints, held out level at one end and let go."""
+    if links < 1:
+        raise SettingsError(f"a chain has at least 1 link; got {links}")
+    length, radius = 0.1, 0.02
+    shape = Shape("capsule", (radius, length / 2 - radius), Frame(orientation=LYING))
+    link, bodies, joints = body_of_shapes("link", (shape,)), [], []
+    for k in range(links):
+        name, parent = f"link_{k + 1}", f"link_{k}" if k else GROUND
+        bodies.append(replace(link, name=name, frame=Frame(((k + 0.5) * length, 0.0, links * length))))
+        at = (length / 2, 0.0, 0.0) if k else (0.0, 0.0, links * length)
+        joints.append(_ball(f"joint_{k + 1}", parent, name, at, (-length / 2, 0.0, 0.0)))
+    model = Model(f"chain of {links}", tuple(bodies), tuple(joints))
+    return Scene("chain", model, f"{links} links on ball joints, let go level", 1 / 240, 3.0)
+
+
+def stack(boxes: int = 10) -> Scene:
+    """Boxes on top of each other, at rest."""
+    half = 0.1
+    shape = Shape("box", (half, half, half), density=500.0, surface=Surface(friction=0.6))
+    heights = [half * (2 * k + 1) for k in range(boxes)]
+    bodies = tuple(
+        body_of_shapes(f"box_{k + 1}", (shape,), frame=Frame((0.0, 0.0, z))) for k, z in enumerate(heights)
+    )
+    model = Model(f"stack of {boxes}", bodies, ground=(FLOOR,), self_collision=True)
+    return Scene("stack", model, f"{boxes} boxes at rest on each other", 1 / 240, 2.0)
+
+
+def human_drop(height: float = 0.3) -> Scene:
+    """A human of 21 bodies let go some way [m] above the floor, joints loose: it lands and folds up."""
+    model = human()
+    start = _raised(model, height) | {"root_pitch": 0.1}
+    return Scene("human_drop", model, f"a limp human dropped {height:g} m", 1 / 240, 2.0, start)
+
+
+def humans(count: int = 4) -> Scene:
+    """Several limp humans dropped onto each other."""
+    one = human()
+    parts = [_renamed(one, f"human_{k + 1}_") for k in range(count)]
+    start: dict[str, float] = {}
+    for k in range(count):
+        turned = {"root_x": 0.25 * k, "root_y": 0.1 * (-1) ** k, "root_yaw": 1.4 * k, "root_pitch": 0.2}
+        place = _raised(one, 0.2 + 0.9 * k) | turned
+        start |= {f"human_{k + 1}_{name}": value for name, value in place.items()}
+    model = Model(
+        f"{count} humans",
+        tuple(body for part in parts for body in part.bodies),
+        tuple(joint for part in parts for joint in part.joints),
+        ground=one.ground,
+        self_collision=True,
+    )
+    return Scene("humans", model, f"{count} limp humans dropped onto each other", 1 / 240, 2.5, start)
+
+
+def four_bar(crank: float = 0.2, coupler: float = 0.55, rocker: float = 0.45, base: float = 0.6) -> Scene:
+    """A crank that turns steadily and, through a coupler, rocks a lever: a closed loop.
+
+    The loop is shut at the start: coupler and rocker meet where circles about the crank's end and the rocker's pivot
+    cross.
+    """
+    height, angle = 0.5, 1.0
+    x, z = crank * cos(angle), crank * sin(angle)
+    to_pivot, reach = atan2(-z, base - x), hypot(base - x, z)
+    if not abs(coupler - rocker) < reach < coupler + rocker:
+        raise SettingsError(f"coupler ({coupler} m) and rocker ({rocker} m) cannot meet over a gap of {reach:.3f} m")
+    coupler_angle = to_pivot + _triangle_angle(coupler, reach, rocker)
+    end_x, end_z = x + coupler * cos(coupler_angle), z + coupler * sin(coupler_angle)
+    rocker_angle = atan2(end_z, end_x - base)
+    bodies = tuple(
+        body_of_shapes(name, (Shape("capsule", (0.015, length / 2), Frame(orientation=LYING)),))
+        for name, length in (("crank", crank), ("coupler", coupler), ("rocker", rocker))
+    )
+    joints = (
+        _hinge("crank", GROUND, "crank", (0.0, 0.0, height), (-crank / 2, 0.0, 0.0)),
+        _hinge("wrist", "crank", "coupler", (crank / 2, 0.0, 0.0), (-coupler / 2, 0.0, 0.0)),
+        _hinge("rocker", GROUND, "rocker", (base, 0.0, height), (-rocker / 2, 0.0, 0.0)),
+        replace(
+            _hinge("loop", "coupler", "rocker", (coupler / 2, 0.0, 0.0), (rocker / 2, 0.0, 0.0)), closes_loop=True
+        ),
+    )
+    # a positive hinge angle about y turns x downwards
+    start = {"crank": -angle, "wrist": -(coupler_angle - angle), "rocker": -rocker_angle}
+    motor = Drive("crank", velocity=-2 * pi, stiffness=0.0, damping=50.0, limit=100.0)
+    model = Model("four-bar", bodies, joints)
+    return Scene("four_bar", model, "a crank rocks a lever through a coupler", 1 / 500, 3.0, start, drives=(motor,))
+
+
+def spinning_top(spin: float = 180.0, tilt: float = 0.35) -> Scene:
+    """A top on its tip, tilted [rad], spinning [rad/s] about its own axis, that precesses without nodding.
+
+    With moments A across and C along the axis about the tip, the rate p solves A p^2 cos(tilt) - C spin p + m g l = 0
+    (Goldstein, Classical Mechanics, section 5.7); the slow root is taken.
+    """
+    shapes = (
+        Shape("capsule", (0.006, 0.055)),
+        Shape("cylinder", (0.05, 0.012), Frame((0.0, 0.0, 0.005))),
+        Shape("ellipsoid", (0.03, 0.03, 0.035), Frame((0.0, 0.0, -0.01))),
+    )
+    tip = (0.0, 0.0, -0.061)
+    top = body_of_shapes("top", shapes, frame=Frame((0.0, 0.0, 0.061)))
+    model = Model("spinning top", (top,), (_ball("tip", GROUND, "top", (0.0, 0.0, 0.0), tip),), ground=(FLOOR,))
+    arm = top.center_of_mass[2] - tip[2]
+    across, along = top.inertia[0][0] + top.mass * arm**2, top.inertia[2][2]
+    a, b, c = across * cos(tilt), along * spin, top.mass * -model.gravity[2] * arm
+    if b * b < 4 * a * c:
+        slowest = 2 * (a * c) ** 0.5 / along
+        raise SettingsError(f"a top that spins at {spin} rad/s falls; spin it above {slowest:.1f} rad/s")
+    rate = 2 * c / (b + (b * b - 4 * a * c) ** 0.5)
+    axis = (0.0, -sin(tilt), cos(tilt))
+    turning = (0.0, (spin - rate * cos(tilt)) * axis[1], (spin - rate * cos(tilt)) * axis[2] + rate)
+    moving = (-rate * arm * axis[1], 0.0, 0.0)
+    return Scene(
+        "spinning_top", model, "a top that precesses on its tip", 1 / 2000, 3.0, {"tip_x": tilt},
+        twists={"top": (*moving, *turning)},
+    )
+
+
+def ramp(slope: float = 25.0, friction: float = 0.3) -> Scene:
+    """A box let go on a slope [degrees]: it slides when the friction is below the slope's tangent."""
+    half = 0.15
+    turn: Quaternion = (cos(radians(slope) / 2), 0.0, sin(radians(slope) / 2), 0.0)
+    surface = Surface(friction=friction)
+    ground = Shape("plane", frame=Frame((0.0, 0.0, 1.0), turn), surface=surface)
+    resting = compose(ground.frame, Frame((-1.0, 0.0, half)))
+    box = replace(body_of_shapes("box", (Shape("box", (0.2, half, half), surface=surface),)), frame=resting)
+    model = Model("ramp", (box,), ground=(ground,))
+    return Scene("ramp", model, f"a box on a slope of {slope:g} degrees, friction {friction:g}", 1 / 240, 1.2)
+
+
+def conveyor(speed: float = 0.8) -> Scene:
+    """Boxes dropped onto a belt that runs at a speed [m/s]; they are carried along and fall off its end."""
+    belt = Shape(
+        "box", (1.2, 0.3, 0.2), Frame((0.0, 0.0, 0.2)), surface=Surface(friction=0.6, velocity=(speed, 0.0, 0.0))
+    )
+    box = body_of_shapes("box", (Shape("box", (0.1, 0.1, 0.1), density=300.0),))
+    bodies = tuple(
+        replace(box, name=f"box_{k + 1}", frame=Frame((-0.9 + 0.45 * k, 0.05 * (-1) ** k, 0.55 + 0.05 * k)))
+        for k in range(4)
+    )
+    model = Model("conveyor", bodies, ground=(FLOOR, belt), self_collision=True)
+    return Scene("conveyor", model, f"boxes on a belt at {speed:g} m/s", 1 / 240, 3.0)
+
+
+def dominoes(count: int = 16) -> Scene:
+    """A row of dominoes; the first is pushed."""
+    size = (0.012, 0.05, 0.1)
+    shape = Shape("box", size, density=700.0, surface=Surface(friction=0.5))
+    domino = body_of_shapes("domino", (shape,))
+    bodies = []
+    for k in range(count):
+        a = pi * k / (count - 1) if count > 1 else 0.0
+        frame = Frame((0.6 * sin(a), -0.6 * cos(a), size[2]), (cos(a / 2), 0.0, 0.0, sin(a / 2)))
+        bodies.append(replace(domino, name=f"domino_{k + 1}", frame=frame))
+    model = Model(f"{count} dominoes", tuple(bodies), ground=(FLOOR,), self_collision=True)
+    push = (0.3, 0.0, 0.0, 0.0, 3.0, 0.0)
+    return Scene("dominoes", model, "a half circle of dominoes", 1 / 480, 2.0, twists={"domino_1": push})
+
+
+def bouncing_balls(count: int = 6) -> Scene:
+    """Balls let go from one height, each more elastic than the one before."""
+    bodies = []
+    for k in range(count):
+        surface = Surface(restitution=k / (count - 1) if count > 1 else 0.5)
+        ball = body_of_shapes(f"ball_{k + 1}", (Shape("sphere", (0.1,), surface=surface),))
+        bodies.append(replace(ball, frame=Frame((0.3 * k, 0.0, 1.0))))
+    model = Model("bouncing balls", tuple(bodies), ground=(FLOOR,))
+    return Scene("bouncing_balls", model, "balls of rising restitution, 0 to 1", 1 / 480, 3.0)
+
+
+GALLERY: dict[str, Callable[..., Scene]] = {
+    make.__name__: make
+    for make in (
+        pendulum, double_pendulum, chain, stack, human_drop, humans, four_bar, spinning_top, ramp, conveyor, dominoes,
+        bouncing_balls,
+    )
+}
+
+
+def gallery_scene(name: str) -> Scene:
+    """The gallery's scene of that name."""
+    if name not in GALLERY:
+        raise SettingsError(unknown_name("scene", name, GALLERY))
+    return GALLERY[name]()
+
+
+def _hinge(name: str, parent: str, child: str, at_parent: Vector, at_child: Vector) -> Joint:
+    """A hinge about y whose coordinate has the joint's name."""
+    return Joint(
+        name, "hinge", parent, child, Frame(at_parent), Frame(at_child), axes=((0.0, 1.0, 0.0),),
+        coordinates=(Coordinate(name),),
+    )
+
+
+def _ball(name: str, parent: str, child: str, at_parent: Vector, at_child: Vector) -> Joint:
+    angles = tuple(Coordinate(f"{name}_{axis}") for axis in "xyz")
+    return Joint(name, "ball", parent, child, Frame(at_parent), Frame(at_child), coordinates=angles)
+
+
+def _triangle_angle(a: float, b: float, opposite: float) -> float:
+    """The angle [rad] between sides a and b of a triangle, by the law of cosines."""
+    cosine = (a * a + b * b - opposite * opposite) / (2 * a * b)
+    return atan2((1.0 - cosine * cosine) ** 0.5, cosine)
+
+
+def _raised(model: Model, height: float) -> dict[str, float]:
+    """Where the root of a human starts when it is raised [m]."""
+    (stands,) = (c.default for c in model.coordinates if c.name == "root_z")
+    return {"root_z": stands + height}
+
+
+def _renamed(model: Model, prefix: str) -> Model:
+    """The model with a prefix before the names of bodies, joints and coordinates."""
+
+    def body_name(name: str) -> str:
+        return name if name == GROUND else prefix + name
+
+    def joint(old: Joint) -> Joint:
+        coordinates = tuple(replace(c, name=prefix + c.name) for c in old.coordinates)
+        parent, child = body_name(old.parent), body_name(old.child)
+        return replace(old, name=prefix + old.name, parent=parent, child=child, coordinates=coordinates)
+
+    def body(old: Body) -> Body:
+        return replace(old, name=prefix + old.name)
+
+    return replace(model, bodies=tuple(map(body, model.bodies)), joints=tuple(map(joint, model.joints)))

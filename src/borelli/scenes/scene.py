@@ -1,0 +1,108 @@
+"""A scene: a model, how it starts, what drives it, and for how long. `run_scene` plays it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from borelli.errors import SettingsError, unknown_name
+from borelli.model.model import Model
+from borelli.physics.control import Drive, Force
+from borelli.physics.tables import Settings
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Twist = tuple[float, float, float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything `simulate` needs, under one name. `validate_scene` says whether it holds together."""
+
+    name: str
+    model: Model
+    description: str = ""
+    step: float = 1 / 240
+    """[s]."""
+    duration: float = 2.0
+    """[s]."""
+    coordinates: Mapping[str, float] = field(default_factory=dict)
+    """Where coordinates start [rad or m]; those left out start at their defaults."""
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    """How fast coordinates start [rad/s or m/s]."""
+    twists: Mapping[str, Twist] = field(default_factory=dict)
+    """How fast bodies start: velocity of the centre of mass [m/s], then spin [rad/s], in the world."""
+    drives: tuple[Drive, ...] = ()
+    forces: tuple[Force, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+
+
+def validate_scene(scene: Scene) -> Scene:
+    """The scene itself, once every part has been found sound.
+
+    Raises:
+        SettingsError: naming the first part that is not.
+    """
+    where = f"scene {scene.name!r}"
+    for what in ("step", "duration"):
+        value = getattr(scene, what)
+        if not (isfinite(value) and value > 0.0):
+            raise SettingsError(f"{where}: {what} is {value} s, but must be a positive number of seconds")
+    if scene.step > scene.duration:
+        raise SettingsError(f"{where}: the step of {scene.step} s is longer than the duration of {scene.duration} s")
+    coordinates = [coordinate.name for coordinate in scene.model.coordinates]
+    bodies = [body.name for body in scene.model.bodies]
+    _check_names(f"{where}: coordinates", "coordinate", scene.coordinates, coordinates)
+    _check_names(f"{where}: speeds", "coordinate", scene.speeds, coordinates)
+    _check_names(f"{where}: twists", "body", scene.twists, bodies)
+    _check_names(f"{where}: drives", "coordinate", (drive.coordinate for drive in scene.drives), coordinates)
+    _check_names(f"{where}: forces", "body", (force.body for force in scene.forces), bodies)
+    for what in ("coordinates", "speeds"):
+        for name, value in getattr(scene, what).items():
+            _check_finite(f"{where}: {what}: {name!r}", (value,))
+    for name, twist in scene.twists.items():
+        if len(twist) != 6:
+            raise SettingsError(f"{where}: twists: {name!r} has {len(twist)} numbers, but must have 6 (velocity, spin)")
+        _check_finite(f"{where}: twists: {name!r}", twist)
+    for force in scene.forces:
+        _check_finite(f"{where}: force on {force.body!r}", (*force.force, *force.torque))
+        if not force.end > force.start:
+            raise SettingsError(
+                f"{where}: force on {force.body!r} starts at {force.start} s, ends at {force.end} s; it must end later"
+            )
+    return scene
+
+
+def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, every: int = 1) -> Dataset:
+    """The scene played from start to end; `progress` is told the share done, `every` nth step is kept."""
+    from borelli.physics.simulate import simulate
+
+    validate_scene(scene)
+    return simulate(
+        scene.model,
+        duration=scene.duration,
+        step=scene.step,
+        coordinates=scene.coordinates,
+        speeds=scene.speeds,
+        twists=scene.twists,
+        drives=scene.drives,
+        forces=scene.forces,
+        settings=scene.settings,
+        every=every,
+        progress=progress,
+    )
+
+
+def _check_names(where: str, what: str, names: Iterable[str], known: list[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise SettingsError(f"{where}: {unknown_name(what, name, known)}")
+
+
+def _check_finite(where: str, values: Iterable[float]) -> None:
+    for value in values:
+        if not isfinite(value):
+            raise SettingsError(f"{where} is {value}, but must be a finite number")

@@ -1,0 +1,34 @@
+"""A result in a few numbers: what a person wants to know before looking closer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from borelli.model.native import model_from_text
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+
+def summary(dataset: Dataset) -> dict[str, float]:
+    """Key figures of a run, each named with its unit."""
+    model = model_from_text(dataset.attrs["model"])
+    energy = (dataset["kinetic_energy"] + dataset["potential_energy"]).values
+    force = dataset["ground_force"].values.sum(axis=1)
+    late = dataset["time"].values >= dataset["time"].values[-1] - 0.25
+    return {
+        "duration [s]": float(dataset["time"][-1] - dataset["time"][0]),
+        "step [s]": float(dataset.attrs["step"]),
+        "bodies": float(len(model.bodies)),
+        "coordinates": float(dataset.sizes.get("coordinate", 0)),
+        "mass [kg]": model.mass,
+        "energy at the start [J]": float(energy[0]),
+        "energy change [J]": float(energy[-1] - energy[0]),
+        "largest joint error [mm]": 1e3 * float(dataset["joint_error"].max()),
+        "weight [N]": model.mass * float(np.linalg.norm(model.gravity)),
+        "vertical ground force, last quarter second [N]": float(force[late, 2].mean()),
+        "solver iterations per step": float(dataset["iterations"].mean()),
+        "steps not solved": float((dataset["status"] != 0).sum()),
+    }

@@ -1,0 +1,1 @@
+"""Pictures, videos, plots and a browser workbench of what was simulated."""

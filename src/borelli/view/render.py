@@ -1,0 +1,140 @@
+"""The renderer: world triangles and a camera in, a Pillow image out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import cos, inf, radians, sin, tan
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from borelli.view.drawing import Drawing
+from borelli.view.mesh import Array, Indices
+from borelli.view.raster import develop, fill_depth, fill_height, shade
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SUN = np.array([0.38, -0.42, 0.82]) / np.linalg.norm([0.38, -0.42, 0.82])
+MAP = 900  # cells along each side of the shadow maps
+FIELD = 32.0  # vertical angle of view [degrees]
+LIGHT = np.linspace(0.0, 1.0, 4096)
+SRGB = (255 * np.where(LIGHT <= 0.0031308, 12.92 * LIGHT, 1.055 * LIGHT ** (1 / 2.4) - 0.055) + 0.5).astype(np.uint8)
+
+
+class Camera(NamedTuple):
+    """Where the picture is taken from."""
+
+    eye: Array
+    target: Array
+
+
+class Actors(NamedTuple):
+    """World triangles ready to draw: one pose, or several side by side."""
+
+    vertices: Array
+    normals: Array
+    triangles: Indices
+    colors: Array
+
+
+def together(actors: Sequence[Actors]) -> Actors:
+    """Several poses as one set of triangles."""
+    starts = np.cumsum([0] + [len(a.vertices) for a in actors[:-1]])
+    return Actors(
+        np.concatenate([a.vertices for a in actors]),
+        np.concatenate([a.normals for a in actors]),
+        np.concatenate([a.triangles + s for a, s in zip(actors, starts, strict=True)]),
+        np.concatenate([a.colors for a in actors]),
+    )
+
+
+def camera_for(
+    points: Array, aspect: float, *, azimuth: float = -62.0, elevation: float = 14.0, margin: float = 1.16
+) -> Camera:
+    """A camera that sees all points with some room around, from the given angles [degrees]."""
+    right, up, forward = axes_at(azimuth, elevation)
+    half_y = tan(radians(FIELD / 2)) / margin
+    half_x = half_y * aspect
+    target = (points.min(0) + points.max(0)) / 2
+    distance = 0.0
+    for _ in range(4):
+        offset = points - target
+        x, y, z = offset @ right, offset @ up, offset @ forward
+        distance = max(float((np.abs(x) / half_x - z).max()), float((np.abs(y) / half_y - z).max()), 0.3)
+        # centre what is seen, not the box around it
+        u, v = x / (z + distance), y / (z + distance)
+        target = target + distance * ((u.min() + u.max()) / 2 * right + (v.min() + v.max()) / 2 * up)
+    return Camera(target - distance * forward, target)
+
+
+def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height: int, *, samples: int = 2) -> Image:
+    """The picture, `samples` squared rays per pixel."""
+    from PIL import Image as images
+
+    w, h = width * samples, height * samples
+    right, up, forward = _screen(camera, width / height)
+    screen = project(actors.vertices, camera, w, h)
+    depth, triangle = np.zeros((h, w)), np.zeros((h, w), np.int32)
+    weight, pixels = np.zeros((h, w, 2), np.float32), np.empty((h, w, 3), np.float32)
+    fill_depth(screen, actors.triangles, depth, triangle, weight)
+    size = max(float(np.linalg.norm(np.ptp(actors.vertices, axis=0))), 1e-3) if len(actors.vertices) else 1.0
+    sun_frame, sun_map, sun_cell = _shadow_map(actors, SUN)
+    sky_frame, sky_map, sky_cell = _shadow_map(actors, np.array([0.0, 0.0, 1.0]))
+    shade(
+        actors.normals, actors.triangles, actors.colors,
+        drawing.planes, drawing.plane_sizes, drawing.plane_colors,
+        depth, triangle, weight,
+        camera.eye, right, up, forward,
+        SUN, sun_frame, sun_map, max(0.012 / sun_cell, 1.5), sky_frame, sky_map, max(0.10 / sky_cell, 3.0),
+        0.004 * min(size, 2.0), 0.06 * min(size, 2.0), 1.0 / (9.0 * max(size, 1.0)),
+        pixels,
+    )
+    image = np.empty((height, width, 3), np.uint8)
+    develop(pixels, SRGB, image)
+    return images.fromarray(image)
+
+
+def axes_at(azimuth: float, elevation: float) -> tuple[Array, Array, Array]:
+    """Right, up and forward of a camera that looks at the origin from these angles [degrees]."""
+    a, e = radians(azimuth), radians(elevation)
+    forward = -np.array([cos(e) * cos(a), cos(e) * sin(a), sin(e)])
+    right = np.array([-sin(a), cos(a), 0.0])
+    return right, np.cross(right, forward), forward
+
+
+def _screen(camera: Camera, aspect: float) -> tuple[Array, Array, Array]:
+    """Half the screen to the right and up, and the way forward, all at unit depth."""
+    forward = (camera.target - camera.eye) / np.linalg.norm(camera.target - camera.eye)
+    right = np.cross(forward, [0.0, 0.0, 1.0])
+    right = right / np.linalg.norm(right)
+    half = tan(radians(FIELD / 2))
+    return right * half * aspect, np.cross(right, forward) * half, forward
+
+
+def project(points: Array, camera: Camera, width: int, height: int) -> Array:
+    """Column, row (of pixel centres) and inverse depth of world points."""
+    right, up, forward = _screen(camera, width / height)
+    offset = points - camera.eye
+    z = offset @ forward
+    inverse = np.where(z > 1e-3, 1.0 / np.maximum(z, 1e-3), -1.0)
+    u, v = offset @ right / (right @ right) * inverse, offset @ up / (up @ up) * inverse
+    return np.stack([(u + 1) / 2 * width - 0.5, (1 - v) / 2 * height - 0.5, inverse], axis=1)
+
+
+def _shadow_map(actors: Actors, toward: Array) -> tuple[Array, Array, float]:
+    """A light's frame (world to column, row, height), its map of heights, and the size of a cell [m]."""
+    side = np.cross([0.0, 1.0, 0.0], toward)
+    side /= np.linalg.norm(side)
+    frame = np.vstack([side, np.cross(toward, side), toward])
+    seen = actors.vertices @ frame.T
+    if not len(seen):
+        return np.zeros((3, 4)), np.full((1, 1), -inf), 1.0
+    low, high = seen.min(0), seen.max(0)
+    cell = max(float((high - low)[:2].max()) / (MAP - 4), 1e-6)
+    scale = np.array([1 / cell, 1 / cell, 1.0])
+    shift = np.array([2.0 - low[0] / cell, 2.0 - low[1] / cell, 0.0])
+    heights = np.full((MAP, MAP), -inf)
+    fill_height(seen * scale + shift, actors.triangles, heights)
+    return np.hstack([frame * scale[:, None], shift[:, None]]), heights, cell
+

@@ -1,0 +1,211 @@
+"""Two or three jointed bodies of every kind, and what moving them does to rows and coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.model.functions import Function
+from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, MotionAxis
+from borelli.physics.coordinates import find_coordinates, place_bodies
+from borelli.physics.drives import fill_coupling_rows
+from borelli.physics.joint_tables import JointTables, compile_joints, quaternion_matrix
+from borelli.physics.joints import fill_given_motion, fill_joint_rows, init_joint_rows, pose_joints
+from borelli.physics.rows import Rows, make_rows
+from borelli.rotations import quaternion_product, rotation_exponential
+
+Floats = NDArray[np.float64]
+
+STEP = 1.0 / 240.0
+PROBE = 1e-5
+"""Half width of a central difference: its two errors, of second order and of rounding, are both near 1e-10."""
+SLOPE_TOLERANCE = 1e-7
+"""Of central differences against directions: a thousand times their error, a millionth of any wrong sign or arm."""
+
+KNEE = (  # a hinge whose centre rolls: two curved shifts and a side tilt, as in models of the knee
+    MotionAxis((0.0, 0.0, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "flexion"),
+    MotionAxis((1.0, 0.0, 0.0), Function((-2.0, 0.5, 2.0), ((0.3, -0.1, 0.02), (0.175, 0.0, 0.1, 0.05))), "flexion"),
+    MotionAxis((0.0, 1.0, 0.0), Function((0.0, 1.0), ((0.1,),))),
+    MotionAxis((1.0, 0.0, 0.0), Function((-2.0, 2.0), ((0.03, -0.02, 0.01, 0.004),)), "flexion"),
+    MotionAxis((0.0, 1.0, 0.0), Function((-2.0, 2.0), ((-0.4, 0.05, -0.02),)), "flexion"),
+    MotionAxis((0.0, 0.0, 1.0), Function((0.0, 1.0), ((0.0,),))),
+)
+SCAPULA = (  # two turns about skew axes and a slide that follows the first
+    MotionAxis((0.2, 0.1, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "lift"),
+    MotionAxis((1.0, 0.3, 0.0), Function((-9.0, 9.0), ((-18.0, 2.0),)), "tilt"),
+    MotionAxis((0.0, 1.0, 0.0), Function((-2.0, 2.0), ((0.2, 0.1, 0.05),)), "lift"),
+    MotionAxis((1.0, 0.0, 0.0), Function((-2.0, 2.0), ((0.03, 0.2, 0.1),)), "lift"),
+    MotionAxis((0.0, 1.0, 0.0), Function((0.0, 1.0), ((0.1,),))),
+    MotionAxis((0.3, 0.0, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "slide"),
+)
+
+TURN, TRAVEL = True, False
+KINDS: Mapping[str, tuple[bool, ...]] = {
+    "free": (TRAVEL, TRAVEL, TRAVEL, TURN, TURN, TURN),
+    "ball": (TURN, TURN, TURN),
+    "universal": (TURN, TURN),
+    "hinge": (TURN,),
+    "slider": (TRAVEL,),
+    "planar": (TRAVEL, TRAVEL, TURN),
+    "fixed": (),
+}
+ODD_AXES = {  # axes that are not x, y, z; the ball's and the free joint's are left-handed
+    "free": ((0.6, 0.8, 0.0), (0.0, 0.0, 1.0), (-0.8, 0.6, 0.0)),
+    "ball": ((0.0, 0.6, 0.8), (1.0, 0.0, 0.0), (0.0, -0.8, 0.6)),
+    "universal": ((0.0, 0.0, 2.0), (0.6, -0.8, 0.0)),
+    "hinge": ((0.1, -0.7, 0.4),),
+    "slider": ((0.0, -1.0, 0.5),),
+    "planar": ((0.0, 0.0, 1.0), (0.6, 0.8, 0.0)),
+}
+SCENES = [*KINDS, *(f"{kind} odd" for kind in ODD_AXES), "knee", "scapula"]
+HOLDERS = ["dynamic", "kinematic", "ground", "kinematic child"]
+
+
+def random_frame(rng: np.random.Generator) -> Frame:
+    """A frame somewhere on a body."""
+    q = rng.normal(size=4)
+    return Frame(tuple(rng.normal(scale=0.3, size=3)), tuple(q / np.linalg.norm(q)))
+
+
+def make_joint(scene: str, name: str, parent: str, child: str, rng: np.random.Generator) -> Joint:
+    """A joint of the kind the scene names, its frames anywhere."""
+    frames = random_frame(rng), random_frame(rng)
+    if scene in ("knee", "scapula"):
+        motion = KNEE if scene == "knee" else SCAPULA
+        names = ("flexion",) if scene == "knee" else ("lift", "tilt", "slide")
+        turns = {"slide": False}
+        own = tuple(Coordinate(f"{name}.{c}", rotational=turns.get(c, True)) for c in names)
+        parts = tuple(
+            MotionAxis(part.axis, part.function, part.coordinate and f"{name}.{part.coordinate}") for part in motion
+        )
+        return Joint(name, "coordinate", parent, child, *frames, coordinates=own, motion=parts)
+    kind, _, odd = scene.partition(" ")
+    own = tuple(Coordinate(f"{name}.{i}", rotational=turn) for i, turn in enumerate(KINDS[kind]))
+    return Joint(name, kind, parent, child, *frames, axes=ODD_AXES[kind] if odd else (), coordinates=own)
+
+
+@dataclass
+class Jointed:
+    """A compiled model in some pose."""
+
+    model: Model
+    joints: JointTables
+    rows: Rows
+    names: list[str]
+    units: list[str]
+    position: Floats
+    quaternion: Floats
+    twist: Floats
+    coordinate: Floats
+    speed: Floats
+    fills: list[Callable[[Jointed], None]]
+
+    @property
+    def rotation(self) -> Floats:
+        return np.array([quaternion_matrix(*q) for q in self.quaternion])
+
+    def place(self, coordinate: Floats, speed: Floats | None = None) -> None:
+        """Put the bodies where the coordinates say."""
+        self.coordinate[:] = coordinate
+        self.speed[:] = 0.0 if speed is None else speed
+        place_bodies(self.joints, self.coordinate, self.speed, self.position, self.quaternion, self.twist)
+
+    def fill(self) -> None:
+        """Bring coordinates and all rows to the present pose."""
+        pose_joints(self.joints, self.position, self.rotation, self.coordinate)
+        find_coordinates(self.joints, self.twist, self.coordinate, self.speed)
+        fill_joint_rows(self.joints, self.rows, STEP)
+        for fill in self.fills:
+            fill(self)
+        fill_given_motion(self.joints, self.twist, self.rows)
+
+    def row_velocity(self, twist: Floats) -> Floats:
+        """J v + offset of every row; the offset is that of the twist the rows were filled at."""
+        rows = self.rows
+        u = rows.offset.copy()
+        for k in range(len(u)):
+            for e in range(rows.first[k], rows.first[k + 1]):
+                u[k] += rows.jacobian[e] @ twist[rows.body[e]]
+        return u
+
+    def moved(self, twist: Floats, time: float) -> Jointed:
+        """The same bodies carried along their twists for a while, on rows and tables of their own."""
+        quaternion = np.array(
+            [
+                quaternion_product(*rotation_exponential(*(time * motion[3:])), *q)
+                for motion, q in zip(twist, self.quaternion, strict=True)
+            ]
+        )
+        other = Jointed(**(self.__dict__ | {"quaternion": quaternion}))
+        other.position = self.position + time * twist[:, :3]
+        other.coordinate, other.speed, other.twist = self.coordinate.copy(), self.speed.copy(), twist.copy()
+        other.rows = Rows(*(array.copy() for array in self.rows))
+        other.fill()
+        return other
+
+    def slope(self, value: Callable[[Jointed], Floats], twist: Floats) -> Floats:
+        """How fast a value changes as the bodies move along their twists."""
+        return (value(self.moved(twist, PROBE)) - value(self.moved(twist, -PROBE))) / (2.0 * PROBE)
+
+
+def joint_errors(scene: Jointed) -> Floats:
+    """C of every joint row, from its aim c = -(alpha / h) C."""
+    joints = scene.joints
+    alpha = np.repeat(joints.alpha, np.diff(joints.row_first))
+    return -STEP / alpha * scene.rows.c[: joints.row_ranges[1], 0]
+
+
+def compile_scene(
+    model: Model, driven: Collection[str] = (), fills: list[Callable[[Jointed], None]] | None = None, seed: int = 0
+) -> Jointed:
+    """A model with its bodies anywhere."""
+    rng = np.random.default_rng(seed)
+    index = {body.name: i for i, body in enumerate(model.bodies)}
+    com = np.array([body.center_of_mass for body in model.bodies])
+    kinematic = np.array([body.kinematic for body in model.bodies])
+    joints, entries, names, units = compile_joints(model, index, com, kinematic, STEP, driven)
+    rows = make_rows(np.array(entries, np.int64))
+    init_joint_rows(joints, rows)
+    count = len(index)
+    quaternion = rng.normal(size=(count, 4))
+    quaternion /= np.linalg.norm(quaternion, axis=1, keepdims=True)
+    size = len(model.coordinates)
+    return Jointed(
+        model, joints, rows, names, units, rng.normal(size=(count, 3)), quaternion, rng.normal(size=(count, 6)),
+        np.zeros(size), np.zeros(size), fills or [],
+    )  # fmt: skip
+
+
+def make_pair(scene: str, holder: str = "dynamic", seed: int = 0) -> Jointed:
+    """Two bodies and one joint; the holder says what the parent (or the child) is."""
+    rng = np.random.default_rng(seed)
+    place = tuple(rng.normal(scale=0.1, size=3)), tuple(rng.normal(scale=0.1, size=3))
+    link = Body("link", 1.0, place[0], kinematic=holder == "kinematic")
+    limb = Body("limb", 1.0, place[1], kinematic=holder == "kinematic child")
+    joint = make_joint(scene, "joint", GROUND if holder == "ground" else "link", "limb", rng)
+    return compile_scene(Model("pair", (link, limb), (joint,)), seed=seed)
+
+
+def make_coupled(first: str, second: str, *, shared: bool, kinematic: bool = False, seed: int = 0) -> Jointed:
+    """Two joints, in a chain (sharing the middle body) or apart; the second's last coordinate tied to the first's."""
+    rng = np.random.default_rng(seed)
+    bodies = tuple(Body(f"body{i}", 1.0, tuple(rng.normal(scale=0.1, size=3)), kinematic=kinematic and i == 0)
+                   for i in range(3 if shared else 4))  # fmt: skip
+    joints = (
+        make_joint(first, "one", "body0", "body1", rng),
+        make_joint(second, "two", "body1" if shared else "body2", "body2" if shared else "body3", rng),
+    )
+    curve = Function((-1.0, 1.0), ((0.2, 0.5, -0.3, 0.1),))
+    coupling = Coupling("tie", joints[1].coordinates[-1].name, joints[0].coordinates[0].name, curve)
+    model = Model("coupled", bodies, joints, couplings=(coupling,))
+    return compile_scene(
+        model, fills=[lambda s: fill_coupling_rows(s.joints, s.twist, s.coordinate, s.rows, STEP)], seed=seed
+    )
+
+
+def unit_twists(bodies: int) -> Floats:
+    """Every body moving or turning along every axis, one at a time."""
+    return np.eye(6 * bodies).reshape(-1, bodies, 6)

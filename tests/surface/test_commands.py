@@ -1,0 +1,157 @@
+"""The command as a stranger meets it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import borelli
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("demo", "simulate", "info", "bench", "doctor")
+
+
+def run(*arguments, folder=None):
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "borelli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+
+
+def assert_one_sentence(done, *words):
+    """Exit code 1, one line on stderr with these words, nothing on stdout, no traceback."""
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("borelli: "), done.stderr
+    for word in words:
+        assert word in lines[0], lines[0]
+
+
+def test_version():
+    assert run("--version").stdout.strip() == borelli.__version__
+
+
+def test_help_lists_every_command_and_is_quick():
+    done = run("--help")
+    assert done.returncode == 0
+    assert all(re.search(rf"\b{name}\b", done.stdout) for name in COMMANDS)
+    code = (
+        "import sys, time; start = time.perf_counter(); sys.argv = ['borelli', '--help']\n"
+        "from borelli.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('numba' in sys.modules, time.perf_counter() - start, file=sys.stderr)"
+    )
+    took = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.split() for _ in range(3)
+    ]
+    assert took[0][0] == "False"
+    assert min(float(seconds) for _, seconds in took) < 1.0  # [s]: the promise of the README
+
+
+def test_every_command_and_option_is_documented():
+    page = (ROOT / "docs" / "cli.md").read_text()
+    for name in COMMANDS:
+        assert f"## `borelli {name}" in page
+        options = set(re.findall(r"--[a-z]+", run(name, "--help").stdout)) - {"--help"}
+        assert not {option for option in options if option not in page}, name
+
+
+def test_gallery_is_listed():
+    from borelli.scenes.gallery import GALLERY
+
+    done = run("simulate", "--list")
+    assert done.returncode == 0 and all(name in done.stdout for name in GALLERY)
+
+
+def test_unknown_scene_suggests_the_nearest():
+    assert_one_sentence(run("simulate", "pendulun"), "pendulun", "did you mean 'pendulum'?")
+
+
+def test_no_scene():
+    assert_one_sentence(run("simulate"), "no scene given")
+
+
+@pytest.mark.parametrize("option", ["--step=0", "--step=-0.01", "--duration=0", "--step=nan", "--duration=inf"])
+def test_step_and_duration_must_be_positive(option):
+    assert_one_sentence(run("simulate", "pendulum", option), option[2:].split("=")[0], "positive")
+
+
+@pytest.mark.parametrize("arguments", [("--out", "x.csv"), ("--video", "x.mp4"), ("--out", "nowhere/x.nc")])
+def test_unwritable_output_is_refused_before_simulating(arguments, tmp_path):
+    assert_one_sentence(run("simulate", "pendulum", *arguments, folder=tmp_path), arguments[1])
+
+
+def test_scene_file_cut_in_half(tmp_path):
+    path = tmp_path / "half.toml"
+    borelli.write_scene(borelli.gallery_scene("stack"), path)
+    text = path.read_text()
+    # inside the last numbers of a line, so that what remains is not TOML
+    path.write_text(text[: text.rindex("0.1") + 2].rstrip("."))
+    assert_one_sentence(run("simulate", path), "half.toml")
+
+
+def test_missing_file():
+    assert_one_sentence(run("info", "absent.toml"), "absent.toml")
+    assert_one_sentence(run("info", "absent.nc"), "absent.nc")
+
+
+def test_file_that_is_something_else(tmp_path):
+    (tmp_path / "x.nc").write_text("not netCDF")
+    assert_one_sentence(run("info", tmp_path / "x.nc"), "x.nc")
+    (tmp_path / "x.toml").write_text('format = "other"\n')
+    assert_one_sentence(run("info", tmp_path / "x.toml"), "x.toml", "other")
+    (tmp_path / "y.toml").write_bytes(b"\xff\xfe\x00")
+    assert_one_sentence(run("info", tmp_path / "y.toml"), "y.toml")
+
+
+def test_debug_shows_the_traceback():
+    done = run("--debug", "simulate", "nonsense")
+    assert done.returncode == 1 and "Traceback" in done.stderr
+
+
+def test_info_on_a_model_and_a_scene(tmp_path):
+    borelli.write_model(borelli.human(mass=60.0), tmp_path / "human.toml")
+    facts = json.loads(run("info", tmp_path / "human.toml", "--json").stdout)
+    assert facts["kind"] == "model" and facts["bodies"] == 21 and facts["mass [kg]"] == pytest.approx(60.0)
+    borelli.write_scene(borelli.gallery_scene("chain"), tmp_path / "chain.toml")
+    facts = json.loads(run("info", tmp_path / "chain.toml", "--json").stdout)
+    assert facts["kind"] == "scene" and facts["model bodies"] == 20
+
+
+def test_tables_keep_their_units():
+    done = run("simulate", "ramp", "--duration", "0.1")
+    assert done.returncode == 0 and "step [s]" in done.stdout and "mass [kg]" in done.stdout
+    assert "[s]" in run("simulate", "--list").stdout
+
+
+def test_simulate_writes_result_video_and_scene(tmp_path):
+    done = run(
+        "simulate", "pendulum", "--duration", "0.2", "--out", "p.nc", "--video", "p.gif", "--save", "p.toml", "--json",
+        folder=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["duration [s]"] == pytest.approx(0.2)
+    assert (tmp_path / "p.gif").read_bytes()[:3] == b"GIF"
+    assert borelli.read_scene(tmp_path / "p.toml").duration == 0.2
+    facts = json.loads(run("info", tmp_path / "p.nc", "--json").stdout)
+    assert facts["kind"] == "result" and facts["duration [s]"] == pytest.approx(0.2)
+
+
+def test_demo_ends_with_a_picture_and_a_table(tmp_path):
+    done = run("demo", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "simulated" in done.stdout and "expected" in done.stdout
+    assert (tmp_path / "demo" / "human.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_doctor_finds_this_installation_sound():
+    done = run("doctor", "--json")
+    assert done.returncode == 0, done.stderr + done.stdout
+    findings = json.loads(done.stdout)
+    assert findings["free fall"]["ok"] and findings["kernels"]["ok"]

@@ -1,0 +1,67 @@
+"""What is public, and what importing it costs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import borelli
+
+PUBLIC = [
+    "Body", "BorelliError", "Coordinate", "Coupling", "DivergedError", "Drive", "FileFormatError", "Force", "Frame",
+    "Function", "Joint", "Marker", "Model", "ModelError", "MotionAxis", "Muscle", "PathPoint", "Scene", "Settings",
+    "SettingsError", "Shape", "Softness", "Surface", "__version__", "body_of_shapes", "gallery_scene", "human",
+    "marker_sets", "picture", "plot", "read_model", "read_pagoda", "read_qtvr", "read_scene", "resize_body",
+    "run_scene", "scale_mass", "show", "simulate", "strobe", "validate", "video", "with_markers", "write_frames",
+    "write_model", "write_scene",
+]
+
+HEAVY = ("viser", "matplotlib", "plotly", "casadi", "dask", "numba", "scipy", "xarray", "PIL")
+IMPORT_LIMIT = 0.5  # [s]: what `import borelli` may take by itself
+
+
+def in_fresh_python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_public_names_are_these():
+    assert sorted(borelli.__all__) == sorted(PUBLIC)
+    assert sorted(dir(borelli)) == sorted(PUBLIC)
+
+
+def test_every_public_name_loads_and_is_documented():
+    for name in PUBLIC:
+        value = getattr(borelli, name)
+        assert name == "__version__" or value.__doc__, f"{name} has no docstring"
+
+
+def test_unknown_name_is_an_attribute_error():
+    code = "import borelli\ntry: borelli.nonsense\nexcept AttributeError as e: print(e)"
+    assert "nonsense" in in_fresh_python(code)
+
+
+def test_import_loads_nothing_heavy():
+    loaded = in_fresh_python("import sys, borelli; print(*sys.modules)").split()
+    assert not set(HEAVY) & set(loaded)
+
+
+def test_public_api_loads_neither_viewer_nor_plots():
+    code = "import sys, borelli as bo; bo.simulate; bo.human; bo.read_scene; bo.show; bo.plot; print(*sys.modules)"
+    loaded = in_fresh_python(code).split()
+    assert not {"viser", "matplotlib", "plotly", "casadi", "dask"} & set(loaded)
+
+
+def test_import_is_quick():
+    code = "import time; t = time.perf_counter(); import borelli; print(time.perf_counter() - t)"
+    assert min(float(in_fresh_python(code)) for _ in range(3)) < IMPORT_LIMIT
+
+
+def test_citation_and_changelog_name_this_version():
+    root = Path(__file__).parents[2]
+    assert f"version: {borelli.__version__}\n" in (root / "CITATION.cff").read_text()
+    assert f"## {borelli.__version__}" in (root / "CHANGELOG.md").read_text()
+
+
+def test_every_public_name_is_in_the_documentation():
+    pages = [path.read_text() for path in (Path(__file__).parents[2] / "docs").glob("*.md")]
+    missing = [name for name in PUBLIC if not name.startswith("__") and not any(name in page for page in pages)]
+    assert not missing

@@ -1,0 +1,167 @@
+"""Pictures: geometry against closed forms, light against what it must do."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from borelli.errors import SettingsError
+from borelli.model.inertia import body_of_shapes
+from borelli.model.model import Body, Frame, Model, Shape
+from borelli.view.drawing import colors_of, drawing_of
+from borelli.view.mesh import shape_mesh
+from borelli.view.picture import actors_at, picture, strobe
+from borelli.view.render import SUN, Camera, camera_for, project, render
+from borelli.view.video import video, write_frames
+
+from .conftest import still
+
+TILTED = Frame((0.3, -0.2, 0.5), (0.5, 0.5, 0.5, 0.5))
+SOLIDS = {
+    "sphere": ((0.3,), 4 / 3 * np.pi * 0.3**3),
+    "box": ((0.1, 0.2, 0.3), 8 * 0.1 * 0.2 * 0.3),
+    "capsule": ((0.1, 0.2), np.pi * 0.1**2 * (0.4 + 4 / 3 * 0.1)),
+    "cylinder": ((0.1, 0.2), np.pi * 0.1**2 * 0.4),
+    "ellipsoid": ((0.1, 0.2, 0.3), 4 / 3 * np.pi * 0.1 * 0.2 * 0.3),
+}
+FACETS = 0.03  # share of the volume that facets and bevels cut off a round or sharp-edged solid
+SMALL = {"width": 96, "height": 54}
+
+
+def mesh_volume(mesh):
+    """By the divergence theorem; positive only when all triangles face outwards."""
+    a, b, c = (mesh.vertices[mesh.triangles[:, k]] for k in range(3))
+    return float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6
+
+
+@pytest.mark.parametrize("kind", SOLIDS)
+def test_mesh_encloses_the_solid(kind):
+    size, volume = SOLIDS[kind]
+    mesh = shape_mesh(Shape(kind, size, TILTED))
+    assert volume * (1 - FACETS) < mesh_volume(mesh) <= volume * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", SOLIDS)
+def test_normals_are_unit_and_agree_with_the_triangles(kind):
+    mesh = shape_mesh(Shape(kind, SOLIDS[kind][0], TILTED))
+    assert np.allclose(np.linalg.norm(mesh.normals, axis=1), 1.0)
+    a, b, c = (mesh.vertices[mesh.triangles[:, k]] for k in range(3))
+    flat = np.cross(b - a, c - a)
+    big = np.linalg.norm(flat, axis=1) > 1e-12  # triangles at a pole have no area
+    mean = mesh.normals[mesh.triangles].sum(axis=1)
+    assert (np.einsum("ij,ij->i", flat, mean)[big] > 0).all()
+
+
+def test_hull_of_a_tetrahedron():
+    corners = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    assert mesh_volume(shape_mesh(Shape("mesh", vertices=corners))) == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize("azimuth", [-62.0, 30.0, 180.0])
+def test_camera_sees_every_point(azimuth):
+    points = np.random.default_rng(1).normal(size=(200, 3)) * [3.0, 0.5, 1.0]
+    camera = camera_for(points, 16 / 9, azimuth=azimuth)
+    column, row, inverse = project(points, camera, 160, 90).T
+    assert (inverse > 0).all()
+    assert column.min() > 0 and column.max() < 159 and row.min() > 0 and row.max() < 89
+    # and fills the picture in one direction
+    assert max(np.ptp(column) / 160, np.ptp(row) / 90) > 0.7
+
+
+def ball_model(*positions, plane=False):
+    bodies = [
+        body_of_shapes(f"ball_{k}", (Shape("sphere", (0.2,)),), frame=Frame(p)) for k, p in enumerate(positions)
+    ]
+    return Model("balls", tuple(bodies), ground=(Shape("plane"),) if plane else ())
+
+
+def pixels_of(model, **options):
+    dataset = still(model)
+    drawing = drawing_of(model)
+    actors = actors_at(drawing, dataset, 0)
+    camera = camera_for(actors.vertices, 96 / 54, **options)
+    return np.asarray(render(drawing, actors, camera, **SMALL)).astype(int), camera
+
+
+def test_near_body_hides_far_one():
+    """From -y, the amber ball stands before the blue one: no pixel is more blue than red where they overlap."""
+    image, camera = pixels_of(ball_model((0.0, -1.0, 0.5), (0.0, 1.0, 0.5)), azimuth=-90.0, elevation=0.0)
+    column, row, _ = project(np.array([[0.0, -1.0, 0.5]]), camera, 96, 54)[0].astype(int)
+    assert image[row, column, 0] > image[row, column, 2]
+    image, _ = pixels_of(ball_model((0.0, -1.0, 0.5), (0.0, 1.0, 0.5)), azimuth=90.0, elevation=0.0)
+    assert image[row, column, 0] < image[row, column, 2]
+
+
+def test_ball_casts_its_shadow_away_from_the_sun():
+    """The middle of the shadow is dark; the ground as far on the sun's side is not."""
+    model = ball_model((0.0, 0.0, 0.6), plane=True)
+    drawing = drawing_of(model)
+    camera = Camera(np.array([0.0, -0.1, 6.0]), np.zeros(3))
+    image = np.asarray(render(drawing, actors_at(drawing, still(model), 0), camera, **SMALL)).astype(int)
+    shadow = np.array([0.0, 0.0, 0.6]) - SUN * 0.6 / SUN[2]
+    brightness = []
+    for point in (shadow, shadow * [-1.0, -1.0, 1.0]):
+        column, row, _ = project(point[None], camera, 96, 54)[0].round().astype(int)
+        brightness.append(image[row, column].sum())
+    assert brightness[0] < 0.9 * brightness[1]
+
+
+def test_picture_and_strobe_have_the_asked_size_and_are_not_empty(person, tmp_path):
+    picture(person, tmp_path / "a.png", **SMALL)
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.size == (96, 54)
+    wide = np.asarray(strobe(person, times=(0.0, 1.0), **SMALL))
+    assert wide.shape == (54, 96, 3) and wide.std() > 5
+
+
+def test_same_result_same_pixels(person):
+    assert np.array_equal(np.asarray(picture(person, **SMALL)), np.asarray(picture(person, **SMALL)))
+
+
+def test_strobe_needs_an_instant(person):
+    with pytest.raises(SettingsError, match="instant"):
+        strobe(person, times=())
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".webp"])
+def test_video_has_the_frames_and_lasts_as_long_as_the_motion(suffix, tmp_path):
+    result = still(ball_model((0.0, 0.0, 0.5), plane=True), np.linspace(0, 1, 11), rise=0.3)
+    path = video(result, tmp_path / f"v{suffix}", rate=10.0, **SMALL)
+    with Image.open(path) as image:
+        assert image.n_frames == 11
+        total = 0
+        for index in range(image.n_frames):
+            image.seek(index)
+            image.load()
+            total += image.info["duration"]
+    assert total == pytest.approx(1100, abs=20)
+
+
+def test_frames_are_numbered_and_differ(tmp_path):
+    result = still(ball_model((0.0, 0.0, 0.5), plane=True), (0.0, 1.0), rise=1.0)
+    paths = write_frames(result, tmp_path / "new", rate=1.0, **SMALL)
+    assert [path.name for path in paths] == ["frame-0000.png", "frame-0001.png"]
+    assert paths[0].read_bytes() != paths[1].read_bytes()
+
+
+def test_unknown_kind_of_video(person, tmp_path):
+    with pytest.raises(SettingsError, match=r"\.mp4"):
+        video(person, tmp_path / "v.mp4")
+
+
+def test_result_of_someone_else(person):
+    del person.attrs["model"]
+    with pytest.raises(SettingsError, match="model"):
+        picture(person)
+
+
+def test_trees_have_hues_of_their_own_and_sides_differ(person):
+    from borelli.model.human import human
+
+    colors = colors_of(human())
+    assert colors["thigh_l"] != colors["thigh_r"]
+    assert len(set(colors_of(ball_model((0, 0, 0.5), (1, 0, 0.5))).values())) == 2
+
+
+def test_body_without_shapes_is_a_dot():
+    model = Model("dot", (Body("dot", 1.0),))
+    assert len(drawing_of(model).triangles) > 0
