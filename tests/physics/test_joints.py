@@ -7,7 +7,6 @@ import pytest
 
 from borelli.model.model import Body, Coordinate, Joint, Model, Softness
 from borelli.physics.joint_tables import canonical_axes
-from borelli.physics.motion import motion_pose
 
 from .jointed import (
     HOLDERS,
@@ -109,20 +108,18 @@ def test_coordinate_joint_reports_its_misfit_whole(scene: str) -> None:
 
 def test_coordinate_joint_moves_as_its_functions_say() -> None:
     """R = Rz(q) Rx(f2) Ry(0.1) and t = sum of axes times functions, written out."""
-    pair = make_pair("knee")
-    parts = [part.function for part in pair.model.joints[0].motion]
-    q = 0.7
-    f = [function(q) for function in parts]
-    w, x, y, z, *shift = motion_pose(pair.joints.motion, 0, np.array([q]))
+    pair = make_pair("knee", "ground")
+    joints, q = pair.joints, 0.7
+    f = [part.function(q) for part in pair.model.joints[0].motion]
+    pair.place(np.array([q]))
     c, s = np.cos(f), np.sin(f)
     rz = np.array([[c[0], -s[0], 0.0], [s[0], c[0], 0.0], [0.0, 0.0, 1.0]])
     rx = np.array([[1.0, 0.0, 0.0], [0.0, c[1], -s[1]], [0.0, s[1], c[1]]])
     ry = np.array([[c[2], 0.0, s[2]], [0.0, 1.0, 0.0], [-s[2], 0.0, c[2]]])
-    u = np.array([x, y, z])
-    skew = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    np.testing.assert_allclose(np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew, rz @ rx @ ry, atol=ROUNDING)
-    np.testing.assert_allclose(shift, f[3:], atol=ROUNDING)
-    assert abs(w * w + u @ u - 1.0) < ROUNDING
+    turn = joints.frame_parent[0].T @ pair.rotation[1] @ joints.frame_child[0]
+    anchor = pair.position[1] + pair.rotation[1] @ joints.anchor_child[0]
+    np.testing.assert_allclose(turn, rz @ rx @ ry, atol=ROUNDING)
+    np.testing.assert_allclose(joints.frame_parent[0].T @ (anchor - joints.anchor_parent[0]), f[3:], atol=ROUNDING)
 
 
 @pytest.mark.parametrize("kind", ODD_AXES)

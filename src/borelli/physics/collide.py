@@ -165,7 +165,7 @@ def meet_plane(kind, patch, center, axes, size, vertices, first, i, plane, margi
     return 0
 
 
-@leaf
+@kernel
 def meet(shapes, contacts, a, b, margin):
     """Contacts of two shapes that are not planes, in `contacts.patch`; returns how many."""
     patch, center, axes, size = contacts.patch, contacts.center, contacts.axes, shapes.size

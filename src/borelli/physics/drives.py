@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel
+from borelli.jit import kernel, leaf
 from borelli.physics.coordinates import cardan_quaternion
 from borelli.physics.joint_frames import relative_quaternion
 from borelli.physics.joint_tables import BALL, HINGE
@@ -62,7 +62,7 @@ def make_drives(coordinates: int) -> Drives:
     )
 
 
-@kernel
+@leaf
 def put_coordinate_row(joints, i, sign, jacobian, e):
     """The row of coordinate i's speed times `sign`, its first entry at e."""
     j, d = joints.joint[i], joints.direction
@@ -100,7 +100,7 @@ def fill_stop_rows(joints, coordinate, speed, rows, h):
         put_coordinate_row(joints, i, 1.0 if at_lower else -1.0, rows.jacobian, rows.first[k])
 
 
-@kernel
+@leaf
 def drive_law(rows, k, c, width, beta, rest, lo, hi):
     """A drive's manifold: u = c - beta (p - rest) beyond `width` of c, p = rest within it, lo <= p <= hi.
 
@@ -131,21 +131,21 @@ def drive_law(rows, k, c, width, beta, rest, lo, hi):
     rows.segments[k] = s + 1
 
 
-@kernel
+@leaf
 def put_segment(rows, k, s, beta, c):
     """Segment s of row k."""
     rows.beta[k, s] = beta
     rows.c[k, s] = c
 
 
-@kernel
+@leaf
 def put_break(rows, k, s, u, p):
     """The break after segment s of row k."""
     rows.break_u[k, s] = u
     rows.break_p[k, s] = p
 
 
-@kernel
+@leaf
 def aim_drive(drives, i, rows, k, c, h):
     """Let the drive of coordinate i aim at the velocity c.
 
@@ -174,7 +174,7 @@ def fill_drive_rows(joints, drives, coordinate, rows, h):
             aim_drive(drives, i, rows, k, c, h)
 
 
-@kernel
+@leaf
 def cardan_spin(b, c, adot, bdot, cdot):
     """The relative spin of Rx(a) Ry(b) Rz(c) in the child's axes."""
     return (
@@ -184,7 +184,7 @@ def cardan_spin(b, c, adot, bdot, cdot):
     )
 
 
-@kernel
+@leaf
 def fill_spin_drive(joints, drives, j, i, rows, k, h):
     """Three rows on the spin of ball joint j along the child's joint axes, from row k on; none is ever singular.
 
@@ -226,7 +226,7 @@ def aim_drives_at_twists(joints, drives, target_twist, rows, h):
             aim_drive(drives, i, rows, k, c, h)
 
 
-@kernel
+@leaf
 def add_coupled_body(jacobian, e, slot, b, twist, scale, d, i, rx, ry, rz):
     """Add scale (l, r x l + n), a body's part of coordinate i's speed, to its entry; return it as velocity if given."""
     if b < 0:

@@ -153,7 +153,7 @@ def list_rows(rows, graph, factor, fill):
     for k in range(count + 1):
         node[k, LISTED] = 0
         node[k, FOLDS] = 0
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         mark[k, MODE] = ABSENT
         mark[k, KIND] = ABSENT
         if rows.segments[k] == 0:
@@ -189,7 +189,7 @@ def list_rows(rows, graph, factor, fill):
                 column[e] = j - node[position, NEAR]
     if not _find_room(node, count, len(factor.corner), len(fill.outer), len(fill.front)):
         return False
-    _write_lists(rows.segments, node, mark, column, factor.roll, count)
+    _write_lists(rows.used[0], node, mark, column, factor.roll, count)
     return True
 
 
@@ -214,11 +214,11 @@ def _find_room(node, count, corner_room, outer_room, front_room):
 
 
 @leaf
-def _write_lists(segments, node, mark, column, roll, count):
+def _write_lists(used, node, mark, column, roll, count):
     for k in range(count):
         node[k, DUALS] = 0
         roll[k, DUAL_ROW] = 0  # counts folded rows here; rewritten by the first factorisation
-    for k in range(len(segments)):
+    for k in range(used):
         if mark[k, KIND] == ABSENT:
             continue
         position = column[mark[k, OWNER]]

@@ -24,6 +24,9 @@ FLAT = -1.0
 class Rows(NamedTuple):
     """One step's rows. Arrays have fixed size; an absent row has `segments` 0."""
 
+    used: NDArray[np.int64]
+    """(1,) number of rows in play; those beyond are not looked at."""
+
     first: NDArray[np.int64]
     """(rows + 1,) entries of row k are first[k] to first[k + 1]."""
     body: NDArray[np.int64]
@@ -51,6 +54,7 @@ def make_rows(entries_per_row: NDArray[np.int64]) -> Rows:
     np.cumsum(entries_per_row, out=first[1:])
     entries = int(first[-1])
     return Rows(
+        used=np.array([count], np.int64),
         first=first,
         body=np.full(entries, -1, np.int64),
         jacobian=np.zeros((entries, 6)),

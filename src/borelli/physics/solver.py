@@ -85,7 +85,7 @@ def begin_segments(rows, factor):
     """Put every present row on its warm-start segment; the number of rows that can switch."""
     mark, value, roll = factor.mark, factor.value, factor.roll
     switching = 0
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         if mark[k, KIND] == ABSENT:
             value[k, IMPULSE] = 0.0
             mark[k, SEGMENT] = 0
@@ -94,7 +94,7 @@ def begin_segments(rows, factor):
         if mark[k, SEGMENT] >= count:
             mark[k, SEGMENT] = count - 1
         use_segment(rows, mark, value, k, mark[k, SEGMENT])
-        if count > 1:
+        if count > 1 or mark[k, MODE] == FLAT_ROW:
             roll[switching, SWITCHING] = k
             mark[k, FLIPS] = 0
             value[k, CROSSED] = -1.0
@@ -175,7 +175,7 @@ def accept_candidate(rows, node, block, mark, value, column, roll, switching, co
     """Take the candidate as it is and move each row to the segment in which its velocity lies."""
     for k in range(count):
         store6(block, k, VELOCITY, load6(block, k, SOLUTION))
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         if rows.segments[k] == 1:
             value[k, P_NOW] = value[k, IMPULSE]
     for index in range(switching):
@@ -214,7 +214,7 @@ def gain(rows, block, mark, value, roll, switching, count):
         k = roll[index, SWITCHING]
         if mark[k, MODE] != FLAT_ROW:
             g += (value[k, P_NOW] - value[k, IMPULSE]) * value[k, DU]
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         if rows.segments[k] == 1 and mark[k, MODE] >= FOLDED:
             dp = value[k, P_NOW] - value[k, IMPULSE]
             g += value[k, BETA] * dp * dp
@@ -333,7 +333,7 @@ def _advance(rows, block, mark, value, roll, switching, count, alpha):
         else:
             entered = rows.break_p[k, s - 1 if du > 0.0 else s]
             value[k, P_NOW] = entered - (alpha - at) * du / value[k, BETA]
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         if rows.segments[k] == 1:
             value[k, P_NOW] += alpha * (value[k, IMPULSE] - value[k, P_NOW])
 
@@ -391,7 +391,7 @@ def refine(rows, graph, factor, fill):
         v = load6(block, k, SOLUTION)
         store6(block, k, VELOCITY, v)
         store6(block, k, RIGHT, axpy6(-1.0, multiply6(load21(block, k, MASS), v), load6(block, k, MOMENTUM)))
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         value[k, P_NOW] = value[k, IMPULSE]
         value[k, U_NOW] = value[k, C]
         if mark[k, KIND] == ABSENT:
@@ -400,12 +400,12 @@ def refine(rows, graph, factor, fill):
         if mark[k, MODE] != FLAT_ROW:
             u = row_velocity(rows, node, block, SOLUTION, k) - rows.offset[k]
             value[k, C] -= u + value[k, BETA] * value[k, IMPULSE]
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         if mark[k, MODE] == FOLDED:
             push(rows, node, block, k, value[k, C] / value[k, BETA])
     solve_factored(rows, graph, factor, fill)
     for k in range(count):
         store6(block, k, SOLUTION, axpy6(1.0, load6(block, k, VELOCITY), load6(block, k, SOLUTION)))
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         value[k, C] = value[k, U_NOW]
         value[k, IMPULSE] = value[k, P_NOW] + (value[k, IMPULSE] if mark[k, MODE] >= FOLDED else 0.0)

@@ -100,7 +100,7 @@ def solve_rows(
 def row_links(rows: Rows) -> NDArray[np.int64]:
     """Every pair of bodies that some row touches together, (links, 2)."""
     pairs = set()
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         touched = [int(b) for b in rows.body[rows.first[k] : rows.first[k + 1]] if b >= 0]
         pairs.update((a, b) for i, a in enumerate(touched) for b in touched[:i])
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
@@ -123,7 +123,7 @@ def _solve_cold(mass, momentum, rows, parent, kinematic, links, work):
     if order_bodies(parent, kinematic, links, len(links), graph, work.graph_work) < 0:
         return TOO_SMALL
     load_bodies(graph.node, factor.block, graph.count[0], mass, momentum)
-    for k in range(len(rows.segments)):
+    for k in range(rows.used[0]):
         response = 0.0
         for e in range(rows.first[k], rows.first[k + 1]):
             if rows.body[e] >= 0:
