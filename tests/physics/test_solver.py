@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from borelli.physics.manifold import no_law
+from borelli.physics.manifold import bounded_law, dead_zone_law, no_law
+from borelli.physics.rows import FLAT
 
 from .hand import Problem, hand_problems
 from .proof import law_residual, momentum_residual, velocity_error
@@ -37,12 +38,12 @@ FACTORISATIONS = 40
 Floats = NDArray[np.float64]
 
 
-def solve(system: System) -> tuple[Floats, Floats, Any]:
+def solve(system: System, **options: int) -> tuple[Floats, Floats, Any]:
     """The solver's answer from a cold start; its inputs must come out as they went in."""
     from borelli.physics.workspace import solve_rows
 
     before = [array.copy() for array in (system.mass, system.momentum, system.parent, *system.rows)]
-    v, p, info = solve_rows(system.mass, system.momentum, system.rows, system.parent)
+    v, p, info = solve_rows(system.mass, system.momentum, system.rows, system.parent, **options)
     after = (system.mass, system.momentum, system.parent, *system.rows)
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)), "solve_rows changed its inputs"
     return np.array(v), np.array(p), info
@@ -106,6 +107,39 @@ def test_driven_chain(links: int) -> None:
     assert info.factorisations <= FACTORISATIONS
     assert momentum_residual(system, v, p) <= MOMENTUM_TOLERANCE
     assert law_residual(system, v, p) <= LAW_TOLERANCE["feasible"]
+
+
+@pytest.mark.parametrize("hardness", HARDNESSES)
+def test_closed_and_unlimited_laws(hardness: str) -> None:
+    """Bounds of zero (friction without load), no bounds, and rows that push with a fixed impulse, beside the rest."""
+    for seed in range(4 * MULTIPLE):
+        rng = np.random.default_rng([7, seed])
+        system = random_system(rng, 21, hardness, "feasible", seed % 3)
+        rows = system.rows
+        for k in np.flatnonzero(rows.segments == 3):
+            c, beta = rows.c[k, 1], rows.beta[k, 1]
+            fate = rng.integers(5)
+            if fate == 0:
+                bounded_law(rows, k, c, beta, 0.0, 0.0)
+            elif fate == 1:
+                bounded_law(rows, k, c, beta, -np.inf, np.inf)
+            elif fate == 2:
+                dead_zone_law(rows, k, c, 0.01, beta, -np.inf, np.inf)
+            elif fate == 3:
+                rows.segments[k], rows.beta[k, 0], rows.c[k, 0] = 1, FLAT, 0.01 * rng.normal()
+        assert not faults(replace(system, velocity=None), "feasible"), f"seed {seed}"
+
+
+def test_interior_point_and_newton_agree() -> None:
+    """Velocities are unique: each alone must find the same."""
+    for seed in range(8 * MULTIPLE):
+        system = random_system(np.random.default_rng([98, seed]), 8, "soft", "feasible", seed % 3)
+        v, _, newton = solve(system, patience=60)
+        w, _, interior = solve(system, patience=0)
+        assert newton.interior_iterations == 0
+        assert newton.status == interior.status == 0
+        assert interior.iterations <= 2
+        assert velocity_error(system, w, v) < TWIN_TOLERANCE["feasible"], f"seed {seed}"
 
 
 @pytest.mark.parametrize("hardness", HARDNESSES)

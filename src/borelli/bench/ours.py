@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,10 @@ from borelli.bench import job as jobs
 from borelli.bench.measured import Job, Measured, summary, timed, torque_error, tracking_errors
 from borelli.bench.truth import Motion, torque_truth, twists
 from borelli.model.model import Model, Softness
+from borelli.physics.control import Drive, Residual
+from borelli.physics.simulation import Simulation, make_record
+from borelli.physics.state import make_inputs, make_state
+from borelli.physics.tables import compile_model
 
 Array = NDArray[np.float64]
 
@@ -41,14 +46,16 @@ class Course:
     """(steps, bodies, 6)"""
     marker_targets: Array | None = None
     """(steps, markers, 3) [m] where the markers shall be at the end of each step."""
+    marker_start: Array | None = None
+    """(markers, 3) [m] where they are at the start of the first."""
     marker_softness: Softness = jobs.MARKER_SOFTNESS
     contacts: bool = False
     motor_torque: float = 0.0
     """[N m] with which every coordinate is held still; 0: no motors."""
     root_poses: Array | None = None
     """(steps + 1, 7) the path along which the root is led."""
-    drive_targets: Array | None = None
-    """(steps, coordinates) [rad] reached at the end of each step by hard, unbounded drives with erp 1."""
+    aim_poses: Array | None = None
+    """(steps + 1, bodies, 7) reached at the end of each step by hard, unbounded drives and the led root."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,7 @@ def measure_job(job: Job, motion: Motion) -> Measured:
         reset_poses=motion.poses[:steps] if job.reset else None,
         reset_twists=carried[:steps] if job.reset else None,
         marker_targets=motion.markers[1 : steps + 1] if job.markers else None,
+        marker_start=motion.markers[0] if job.markers else None,
         contacts=job.contacts,
         motor_torque=jobs.MOTOR_TORQUE if job.motors else 0.0,
     )
@@ -96,7 +104,7 @@ def measure_torques(motion: Motion) -> Measured:
         start_poses=motion.poses[0],
         start_twists=twists(motion)[0],
         root_poses=motion.poses[:, 0],
-        drive_targets=motion.coordinates[1:],
+        aim_poses=motion.poses,
     )
     samples, outcome = _timed_course(course)
     truth = torque_truth(motion.fps, motion.frames / motion.fps)
@@ -132,4 +140,53 @@ def _timed_course(course: Course) -> tuple[Array, Outcome]:
 
 def prepare(course: Course) -> Callable[[], Outcome]:
     """The course ready to be stepped from its start, as often as called: tables compiled, arrays allocated."""
-    raise NotImplementedError("ours.prepare: to be connected to the trajectory kernel of borelli.physics")
+    model = course.model if course.contacts else replace(course.model, ground=())
+    drives = _drives(course)
+    led = [Residual(model.bodies[0].name, axis) for axis in range(6)] if course.root_poses is not None else []
+    compiled = compile_model(
+        model,
+        step=course.step,
+        drives=drives,
+        anchors=course.marker_softness if course.marker_targets is not None else None,
+        residuals=led,
+    )
+    inputs = make_inputs(compiled, drives=drives, marker=_markers(course), pose=course.aim_poses)
+    start = make_state(compiled)
+    if course.start_poses is not None:
+        start.position[:], start.quaternion[:] = course.start_poses[:, :3], course.start_poses[:, 3:]
+    if course.start_twists is not None:
+        start.twist[:] = course.start_twists
+    record = make_record(compiled, course.steps)
+    simulation = Simulation(compiled, start.copy(), inputs)
+    driven = compiled.tables.joints.drive_row
+
+    def go() -> Outcome:
+        simulation.state.restore(start)
+        simulation.index = 0
+        if course.reset_poses is not None and course.reset_twists is not None:
+            simulation.replay(course.reset_poses, course.reset_twists, record)
+        else:
+            simulation.advance(course.steps, record)
+        torques = record.impulse[:, driven] / course.step if drives else np.zeros((course.steps, 0))
+        return Outcome(record.pose, torques, float(record.told[:, 2].mean()), float(record.told[:, 0].mean()))
+
+    return go
+
+
+def _drives(course: Course) -> list[Drive]:
+    """Motors that hold still with limited torque, or hard drives that lead along the recording."""
+    names = [coordinate.name for coordinate in course.model.coordinates]
+    if course.aim_poses is not None:
+        return [Drive(name, stiffness=math.inf) for name in names]
+    if course.motor_torque > 0.0:
+        # a motor row of compliance CFM is a damper of 1/CFM
+        damping = 1.0 / (jobs.JOINT_SOFTNESS.cfm or 1.0)
+        return [Drive(name, damping=damping, limit=course.motor_torque) for name in names]
+    return []
+
+
+def _markers(course: Course) -> Array | None:
+    """Marker positions at the start and at the end of every step."""
+    if course.marker_targets is None or course.marker_start is None:
+        return None
+    return np.concatenate([course.marker_start[None], course.marker_targets])

@@ -1,12 +1,11 @@
 """Symmetric 6 x 6 blocks as 21 numbers, written out so that they stay in registers.
 
-A lower triangle is packed row by row: 00 10 11 20 21 22 30 ... 55, element (i, j) at i (i + 1)/2 + j. A factor L keeps
-the reciprocals of its diagonal on the diagonal. The work is done by 3 x 3 parts, D = [A B^T; B C].
+A lower triangle is packed row by row: 00 10 11 20 21 22 30 ... 55, element (i, j) at i (i + 1)/2 + j. A
+factorisation is L E L^T with unit L and diagonal E: no square roots, whose latency would take as long as the rest; the
+reciprocals of E stand on L's diagonal. The work is done by 3 x 3 parts, D = [A B^T; B C].
 """
 
 from __future__ import annotations
-
-from math import sqrt
 
 from borelli.jit import leaf
 
@@ -126,70 +125,77 @@ def multiply6(D, x):
 
 
 @leaf
-def _cholesky3(a00, a10, a11, a20, a21, a22):
-    """The 3 x 3 factor with reciprocal diagonal, and its smallest squared pivot."""
-    r0 = 1.0 / sqrt(a00)
+def _factor3(a00, a10, a11, a20, a21, a22):
+    """The 3 x 3 factor with reciprocals on the diagonal, and its smallest pivot."""
+    r0 = 1.0 / a00
     l10, l20 = a10 * r0, a20 * r0
-    s1 = a11 - l10 * l10
-    r1 = 1.0 / sqrt(s1)
-    l21 = (a21 - l20 * l10) * r1
-    s2 = a22 - l20 * l20 - l21 * l21
-    return r0, l10, r1, l20, l21, 1.0 / sqrt(s2), min(a00, s1, s2)
+    s1 = a11 - l10 * a10
+    r1 = 1.0 / s1
+    t21 = a21 - l20 * a10
+    l21 = t21 * r1
+    s2 = a22 - l20 * a20 - l21 * t21
+    return r0, l10, r1, l20, l21, 1.0 / s2, min(a00, s1, s2)
 
 
 @leaf
-def _forward3(r0, l10, r1, l20, l21, r2, x, y, z):
-    x = x * r0
-    y = (y - l10 * x) * r1
-    return x, y, (z - l20 * x - l21 * y) * r2
+def _forward3(l10, l20, l21, x, y, z):
+    y = y - l10 * x
+    return x, y, z - l20 * x - l21 * y
 
 
 @leaf
 def factor6(D):
-    """L of D = L L^T and the smallest squared pivot (not positive: D has no factor)."""
-    r0, l10, r1, l20, l21, r2, least = _cholesky3(D[0], D[1], D[2], D[3], D[4], D[5])
-    b00, b01, b02 = _forward3(r0, l10, r1, l20, l21, r2, D[6], D[7], D[8])
-    b10, b11, b12 = _forward3(r0, l10, r1, l20, l21, r2, D[10], D[11], D[12])
-    b20, b21, b22 = _forward3(r0, l10, r1, l20, l21, r2, D[15], D[16], D[17])
-    r3, m10, r4, m20, m21, r5, last = _cholesky3(
-        D[9] - (b00 * b00 + b01 * b01 + b02 * b02),
-        D[13] - (b10 * b00 + b11 * b01 + b12 * b02),
-        D[14] - (b10 * b10 + b11 * b11 + b12 * b12),
-        D[18] - (b20 * b00 + b21 * b01 + b22 * b02),
-        D[19] - (b20 * b10 + b21 * b11 + b22 * b12),
-        D[20] - (b20 * b20 + b21 * b21 + b22 * b22),
+    """L and E of D = L E L^T, and the smallest pivot (not positive: D has no factor)."""
+    r0, l10, r1, l20, l21, r2, least = _factor3(D[0], D[1], D[2], D[3], D[4], D[5])
+    s00, s01, s02 = _forward3(l10, l20, l21, D[6], D[7], D[8])
+    s10, s11, s12 = _forward3(l10, l20, l21, D[10], D[11], D[12])
+    s20, s21, s22 = _forward3(l10, l20, l21, D[15], D[16], D[17])
+    b00, b01, b02 = s00 * r0, s01 * r1, s02 * r2
+    b10, b11, b12 = s10 * r0, s11 * r1, s12 * r2
+    b20, b21, b22 = s20 * r0, s21 * r1, s22 * r2
+    r3, m10, r4, m20, m21, r5, last = _factor3(
+        D[9] - (b00 * s00 + b01 * s01 + b02 * s02),
+        D[13] - (b10 * s00 + b11 * s01 + b12 * s02),
+        D[14] - (b10 * s10 + b11 * s11 + b12 * s12),
+        D[18] - (b20 * s00 + b21 * s01 + b22 * s02),
+        D[19] - (b20 * s10 + b21 * s11 + b22 * s12),
+        D[20] - (b20 * s20 + b21 * s21 + b22 * s22),
     )
     L = (
         r0, l10, r1, l20, l21, r2,
         b00, b01, b02, r3,
         b10, b11, b12, m10, r4,
         b20, b21, b22, m20, m21, r5,
-    )
+    )  # fmt: skip
     return L, (least if least < last else last)
 
 
 @leaf
 def forward6(L, b):
     """x of L x = b."""
-    x0, x1, x2 = _forward3(L[0], L[1], L[2], L[3], L[4], L[5], b[0], b[1], b[2])
+    x0, x1, x2 = _forward3(L[1], L[3], L[4], b[0], b[1], b[2])
     x3, x4, x5 = _forward3(
-        L[9], L[13], L[14], L[18], L[19], L[20],
+        L[13], L[18], L[19],
         b[3] - (L[6] * x0 + L[7] * x1 + L[8] * x2),
         b[4] - (L[10] * x0 + L[11] * x1 + L[12] * x2),
         b[5] - (L[15] * x0 + L[16] * x1 + L[17] * x2),
-    )
+    )  # fmt: skip
     return x0, x1, x2, x3, x4, x5
+
+
+@leaf
+def scale6(L, x):
+    """E^-1 x."""
+    return L[0] * x[0], L[2] * x[1], L[5] * x[2], L[9] * x[3], L[14] * x[4], L[20] * x[5]
 
 
 @leaf
 def backward6(L, b):
     """x of L^T x = b."""
-    x5 = b[5] * L[20]
-    x4 = (b[4] - L[19] * x5) * L[14]
-    x3 = (b[3] - L[13] * x4 - L[18] * x5) * L[9]
-    c2 = b[2] - (L[8] * x3 + L[12] * x4 + L[17] * x5)
-    c1 = b[1] - (L[7] * x3 + L[11] * x4 + L[16] * x5)
-    c0 = b[0] - (L[6] * x3 + L[10] * x4 + L[15] * x5)
-    x2 = c2 * L[5]
-    x1 = (c1 - L[4] * x2) * L[2]
-    return (c0 - L[1] * x1 - L[3] * x2) * L[0], x1, x2, x3, x4, x5
+    x4 = b[4] - L[19] * b[5]
+    x3 = b[3] - L[13] * x4 - L[18] * b[5]
+    c2 = b[2] - (L[8] * x3 + L[12] * x4 + L[17] * b[5])
+    c1 = b[1] - (L[7] * x3 + L[11] * x4 + L[16] * b[5])
+    c0 = b[0] - (L[6] * x3 + L[10] * x4 + L[15] * b[5])
+    x1 = c1 - L[4] * c2
+    return c0 - L[1] * x1 - L[3] * c2, x1, c2, x3, x4, b[5]

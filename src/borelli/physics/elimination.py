@@ -7,23 +7,24 @@ With every row either sloped, u = c - beta p, or flat, p = q, the step is
 Eliminating position k, with D its 6 x 6 block, B its coupling to its neighbours N (fill only), J and K the shares of
 the rows it owns on itself and on N:
 
-    D = L L^T      W = L^-1 J^T     Y = L^-1 B     S = diag(beta) + W^T W = C C^T     U = C^-1 (K - W^T Y)
+    D = L E L^T    W = E^-1 L^-1 J^T    Y = L^-1 B    S = diag(beta) + J D^-1 J^T = C G C^T    U = C^-1 (K - W^T Y)
     y = L^-1 r     z = C^-1 (c - W^T y)
-    D_N += U^T U - Y^T Y            r_N += U^T z - Y^T y                              (leaves to root)
-    p = C^-T (z - U v_N)            v = L^-T (y - Y v_N + W p)                        (root to leaves)
+    D_N += U^T G^-1 U - Y^T E^-1 Y      r_N += U^T G^-1 z - Y^T E^-1 y                (leaves to root)
+    p = C^-T G^-1 (z - U v_N)           v = L^-T (E^-1 (y - Y v_N) + W p)             (root to leaves)
 
+L and C are unit lower triangles, E and G diagonal.
 Every pivot is positive definite, also with beta = 0, as long as the hard rows a body owns are independent on it. On a
 tree N is one body and B is absent. A row that touches one body and is not too stiff is *folded* instead:
 D += J^T J / beta, r += J^T c / beta.
 
-Each position keeps its update U^T U - Y^T Y, so that after a change of segments only the bodies whose rows changed, and
+Each position keeps its update U^T G^-1 U - Y^T E^-1 Y, so that after a change of segments only the bodies whose rows changed, and
 those after them up the elimination tree, are factored again.
 """
 
 from __future__ import annotations
 
-from borelli.jit import kernel, leaf
-from borelli.physics.blocks import add21, add_outer, axpy6, dot6, factor6, forward6, load6, load21, store6, store21
+from borelli.jit import leaf, part
+from borelli.physics.blocks import add21, add_outer, axpy6, dot6, factor6, forward6, load6, load21, scale6, store6, store21
 from borelli.physics.factor import (
     BETA,
     DUAL,
@@ -52,7 +53,7 @@ from borelli.physics.graph import CHILD, CORNER, COUPLED, DIRTY, DUALS, FOLDS, L
 from borelli.physics.pivots import back_substitute, eliminate_right, next_corner
 
 
-@kernel
+@part
 def factor_bodies(rows, graph, factor, fill):
     """Factor the dirty positions and those after them; number factored, or -1 - k when position k has no pivot."""
     node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
@@ -107,12 +108,8 @@ def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, out
     """W, C, U and the update of a position with at most one neighbour; False when its rows have no pivot."""
     base, first = node[k, LISTED], node[k, CORNER]
     size = node[k + 1, LISTED] - base
-    good = True
+    least = 1.0
     zero = 0.0
-    update = (
-        zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
-        zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
-    )  # fmt: skip
     duals = 0
     for index in range(base, base + size):
         row = roll[index, LIST_ROW]
@@ -120,27 +117,32 @@ def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, out
             continue
         at = base + duals
         roll[at, DUAL_ROW] = row
-        w = forward6(L, load6(jacobian, mark[row, OWNER], 0))
+        j = forward6(L, load6(jacobian, mark[row, OWNER], 0))
+        w = scale6(L, j)
         store6(dual, at, W, w)
-        good = good and next_corner(corner, dual, value[row, BETA], w, base, first, size, duals) > 0.0
-        if outward:
-            here = first + duals * size
-            e = mark[row, OTHER]
+        least = min(least, next_corner(corner, dual, value[row, BETA], j, w, base, first, size, duals))
+        duals += 1
+    node[k, DUALS] = duals
+    if outward:
+        update = (
+            zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
+            zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
+        )  # fmt: skip
+        for r in range(duals):
+            here = first + r * size
+            e = mark[roll[base + r, DUAL_ROW], OTHER]
             u = (zero, zero, zero, zero, zero, zero)
             if e >= 0:
                 u = load6(jacobian, e, 0)
-            for j in range(duals):
+            for j in range(r):
                 u = axpy6(-corner[here + j], load6(dual, base + j, U), u)
-            u = axpy6(corner[here + duals], u, (zero, zero, zero, zero, zero, zero))
-            store6(dual, at, U, u)
-            update = add_outer(update, 1.0, u)
-        duals += 1
-    node[k, DUALS] = duals
-    store21(block, k, UPDATE, update)
-    return good
+            store6(dual, base + r, U, u)
+            update = add_outer(update, corner[here + r], u)
+        store21(block, k, UPDATE, update)
+    return least > 0.0
 
 
-@kernel
+@part
 def solve_factored(rows, graph, factor, fill):
     """v and p for the right sides in RIGHT (bodies) and C (rows), with the factors at hand."""
     node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
@@ -151,10 +153,11 @@ def solve_factored(rows, graph, factor, fill):
             leafward_wide(graph, factor, fill, k)
             continue
         eliminate_right(node, child, block, dual, value, roll, corner, k)
-        base = node[k, LISTED]
+        base, first = node[k, LISTED], node[k, CORNER]
+        size = node[k + 1, LISTED] - base
         handed = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         for r in range(node[k, DUALS]):
-            handed = axpy6(dual[base + r, Z], load6(dual, base + r, U), handed)
+            handed = axpy6(dual[base + r, Z] * corner[first + r * size + r], load6(dual, base + r, U), handed)
         store6(block, k, HANDED, handed)
     for index in range(count):
         k = count - 1 - index

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf
+from borelli.jit import leaf, part
 from borelli.physics.graph import CORNER, DIRTY, DUALS, FOLDS, FRONT, LISTED, NEAR, NEIGHBOUR, OUTER, PLACE, WIDE
 
 # columns of `block`, by position; triangles are packed as in `blocks`
@@ -142,7 +142,7 @@ def use_segment(rows, mark, value, k, s):
         value[k, C] = rows.c[k, s] - rows.offset[k]
 
 
-@kernel
+@part
 def list_rows(rows, graph, factor, fill):
     """Hand every present row to its owner, the body that goes first, and find room for the factors.
 

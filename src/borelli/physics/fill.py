@@ -5,8 +5,8 @@ Off the hot path: bodies of a tree never come here.
 
 from __future__ import annotations
 
-from borelli.jit import kernel
-from borelli.physics.blocks import dot6, forward6, load6, load21, store6
+from borelli.jit import part
+from borelli.physics.blocks import DIAGONAL, dot6, forward6, load6, load21, scale6, store6
 from borelli.physics.factor import (
     BETA,
     DUAL,
@@ -26,7 +26,7 @@ from borelli.physics.graph import CHILD, CORNER, COUPLED, DUALS, FRONT, LISTED, 
 from borelli.physics.pivots import back_substitute, eliminate_right, next_corner
 
 
-@kernel
+@part
 def gather_fill(node, near, front, coupling, k, child):
     """Add the parts of a child's update that lie beyond position k to B and to the update of k."""
     wide = 6 * (node[k + 1, NEAR] - node[k, NEAR])
@@ -49,7 +49,7 @@ def gather_fill(node, near, front, coupling, k, child):
                     front[base + (to + i) * wide + over + j] += front[source + (6 * a + i) * width + 6 * b + j]
 
 
-@kernel
+@part
 def eliminate_wide(rows, graph, factor, fill, k):
     """Y, W, C, U and the update of position k; False when its rows have no pivot."""
     node, block, dual, mark, roll = graph.node, factor.block, factor.dual, factor.mark, factor.roll
@@ -77,18 +77,19 @@ def eliminate_wide(rows, graph, factor, fill, k):
             continue
         at = base + duals
         roll[at, DUAL_ROW] = row
-        w = forward6(L, load6(rows.jacobian, mark[row, OWNER], 0))
+        j = forward6(L, load6(rows.jacobian, mark[row, OWNER], 0))
+        w = scale6(L, j)
         store6(dual, at, W, w)
-        if not next_corner(factor.corner, dual, factor.value[row, BETA], w, base, first, size, duals) > 0.0:
+        if not next_corner(factor.corner, dual, factor.value[row, BETA], j, w, base, first, size, duals) > 0.0:
             return False
         _outer_row(rows, node, factor, fill, k, row, duals, wide)
         duals += 1
     node[k, DUALS] = duals
-    _update_front(node, block, fill.front, fill.outer, coupling, k, duals, wide)
+    _update_front(node, block, fill.front, fill.outer, coupling, factor.corner, k, duals, wide)
     return True
 
 
-@kernel
+@part
 def _outer_row(rows, node, factor, fill, k, row, index, wide):
     """Row `index` of U = C^-1 (K - W^T Y)."""
     u, first, corner = fill.outer, node[k, OUTER], factor.corner
@@ -108,30 +109,29 @@ def _outer_row(rows, node, factor, fill, k, row, index, wide):
         weight = corner[here + j]
         for i in range(wide):
             u[out + i] -= weight * u[first + j * wide + i]
-    for i in range(wide):
-        u[out + i] *= corner[here + index]
 
 
-@kernel
-def _update_front(node, block, front, u, coupling, k, duals, wide):
-    """Lower triangle of U^T U - Y^T Y, added to what the children passed on."""
+@part
+def _update_front(node, block, front, u, coupling, corner, k, duals, wide):
+    """Lower triangle of U^T G^-1 U - Y^T E^-1 Y, added to what the children passed on."""
     base, first, y = node[k, FRONT], node[k, OUTER], 36 * node[k, NEAR]
     coupled = node[k, COUPLED]
+    size = node[k + 1, LISTED] - node[k, LISTED]
     for i in range(wide):
         for j in range(i + 1):
             s = front[base + i * wide + j] if coupled else 0.0
             for r in range(duals):
-                s += u[first + r * wide + i] * u[first + r * wide + j]
+                s += corner[node[k, CORNER] + r * size + r] * u[first + r * wide + i] * u[first + r * wide + j]
             if coupled:
                 for n in range(6):
-                    s -= coupling[y + 6 * i + n] * coupling[y + 6 * j + n]
+                    s -= block[k, LOWER + DIAGONAL[n]] * coupling[y + 6 * i + n] * coupling[y + 6 * j + n]
             front[base + i * wide + j] = s
     for i in range(6):
         for j in range(i + 1):
             block[k, UPDATE + i * (i + 1) // 2 + j] = front[base + i * wide + j]
 
 
-@kernel
+@part
 def leafward_wide(graph, factor, fill, k):
     """y, z of position k and what it hands to its neighbours."""
     node, near, child, passed, coupling = graph.node, graph.near, graph.child, fill.passed, fill.coupling
@@ -146,11 +146,13 @@ def leafward_wide(graph, factor, fill, k):
             for i in range(6):
                 passed[to + i] += passed[6 * a + i]
     y = eliminate_right(node, child, factor.block, factor.dual, factor.value, factor.roll, factor.corner, k)
-    base, u = node[k, LISTED], node[k, OUTER]
+    y = scale6(load21(factor.block, k, LOWER), y)
+    base, u, first = node[k, LISTED], node[k, OUTER], node[k, CORNER]
+    size = node[k + 1, LISTED] - base
     for i in range(wide):
         s = passed[mine + i]
         for r in range(node[k, DUALS]):
-            s += fill.outer[u + r * wide + i] * factor.dual[base + r, Z]
+            s += fill.outer[u + r * wide + i] * factor.dual[base + r, Z] * factor.corner[first + r * size + r]
         if node[k, COUPLED]:
             at = 6 * (mine + i)
             s -= dot6(
@@ -165,7 +167,7 @@ def leafward_wide(graph, factor, fill, k):
         factor.block[k, HANDED + i] = passed[mine + i]
 
 
-@kernel
+@part
 def rootward_wide(graph, factor, fill, k):
     """p and v of position k from the velocities of its neighbours."""
     node, near, block, spread = graph.node, graph.near, factor.block, fill.spread

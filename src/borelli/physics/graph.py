@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf
+from borelli.jit import leaf, part
 
 OVERFLOW = -1
 
@@ -84,7 +84,7 @@ def make_graph_work(bodies: int) -> GraphWork:
     )
 
 
-@kernel
+@part
 def order_bodies(
     # tables
     tree_parent, kinematic,
@@ -134,7 +134,7 @@ def order_bodies(
     return used
 
 
-@kernel
+@part
 def _join(joined, degree, a, b):
     if a != b and not joined[a, b]:
         joined[a, b] = 1
@@ -143,7 +143,7 @@ def _join(joined, degree, a, b):
         degree[b] += 1
 
 
-@kernel
+@part
 def _next_body(kinematic, node, waiting, degree):
     best = -1
     for b in range(len(kinematic)):

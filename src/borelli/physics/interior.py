@@ -4,65 +4,74 @@ A chain of N links with stiff saturating drives needs about N Newton iterations;
 about fifteen whatever N. It runs on the same elimination: each sloped piece of a law is a variable x between bounds,
 p = p0 + sum_j x_j, with slacks s and multipliers w,
 
-    u + beta_j x_j - c_j = w_lo - w_hi        w_lo (x_j - lo_j) = w_hi (hi_j - x_j) = mu -> 0
+    u + beta_j x_j - c_j = w_lo - w_hi        w_lo s_lo = w_hi s_hi = mu -> 0
 
-whose linearisation is u + theta_j x_j = rhs_j, theta_j = beta_j + w_lo/s_lo + w_hi/s_hi. Pieces of one row act in
+whose linearisation is theta_j dx_j = e_j - du, theta_j = beta_j + w_lo/s_lo + w_hi/s_hi. Pieces of one row act in
 parallel, so the row enters the elimination as a single slope: 1/beta = sum_j 1/theta_j. Because a law is monotone, the
 pieces fill in their order by themselves. When mu is small each piece is at an end or inside, which names the segment.
+
+Every iteration solves for changes, from fresh residuals, and slacks are kept as such: s = x - lo would lose them at
+1e-16 of x, and rows exactly on a kink, where w and s vanish together like the root of mu, need far smaller ones.
 """
 
 from __future__ import annotations
 
-from math import inf
+from math import exp, inf, log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf
+from borelli.jit import leaf, part
 from borelli.physics.blocks import DIAGONAL, axpy6, load6, store6
-from borelli.physics.elimination import factor_bodies, solve_factored
+from borelli.physics.elimination import factor_bodies
 from borelli.physics.factor import (
     BETA,
-    FOLD_ROW,
-    FOLDED,
+    FLAT_ROW,
     IMPULSE,
     KIND,
     MASS,
     MODE,
     MOMENTUM,
-    OWNER,
-    RIGHT,
+    P_NOW,
     SEGMENT,
     SOLUTION,
     SWITCHING,
+    U_NOW,
+    VELOCITY,
     C,
     use_segment,
 )
-from borelli.physics.graph import DIRTY, FOLDS, PLACE
+from borelli.physics.graph import DIRTY
+from borelli.physics.refinement import load_residuals, response, row_velocity, solve_residuals
 from borelli.physics.rows import MAX_SEGMENTS
 
-ITERATIONS = 60
-GAP = 1e-15  # of mu, relative to the velocity scale squared over the median J M^-1 J^T (spec: looser leaves work to Newton)
+ITERATIONS = 100
+GAP = 1e-15
+"""Of mu, relative to the velocity scale squared over a typical J M^-1 J^T (spec: looser leaves work to Newton)."""
+LAST_GAP = 1e-24
+"""Where to stop though some row is not clearly on one side of its kink; its slack is then 1e-12 of the others."""
+SLOW = 0.5
+"""Ratio of two successive mu below GAP at which rounding has the upper hand."""
+CLEAR = 1e3
+"""Ratio of multiplier to slack (in units of J M^-1 J^T) that names a side."""
+NEAR = 1e-11
+"""Slack, relative to the velocity scale, below which a row is put on the break."""
 TO_BOUNDARY = 0.995
-SOLVED, NO_PIVOT = 0, 1
 
-
-# columns of `piece`, by row and segment
-X, LO, HI, W_LO, W_HI, THETA, RHS, DX, DW_LO, DW_HI, BASE = range(11)
+# columns of `piece`, by row and segment; a bound that is not there has an infinite slack and no multiplier
+X, S_LO, S_HI, W_LO, W_HI, THETA, E, DX, DW_LO, DW_HI, BASE = range(11)
 PIECE_COLUMNS = 11
 # columns of `line`, by row
-START = 0  # p0
-RESPONSE = 1  # J M^-1 J^T
-SORTED = 2  # work
-LINE_COLUMNS = 3
+RESPONSE = 0  # J M^-1 J^T
+LINE_COLUMNS = 1
 
 
 class Interior(NamedTuple):
     """Work arrays of the interior-point method."""
 
     piece: NDArray[np.float64]
-    """(rows, 5, PIECE_COLUMNS); BASE is the impulse of the row where the piece's x is zero."""
+    """(rows, 5, PIECE_COLUMNS); BASE is the impulse of the row where the piece's x is zero; THETA 0: not a variable."""
     line: NDArray[np.float64]
     """(rows, LINE_COLUMNS)"""
 
@@ -72,74 +81,86 @@ def make_interior(rows: int) -> Interior:
     return Interior(np.zeros((rows, MAX_SEGMENTS, PIECE_COLUMNS)), np.zeros((rows, LINE_COLUMNS)))
 
 
-@kernel
+@part
 def find_segments_by_interior_point(rows, graph, factor, fill, interior, counts, switching):
-    """Set every switching row's segment from an interior-point run; a status."""
+    """Set every switching row's segment from an interior-point run, whose answer is left in SOLUTION and IMPULSE."""
     node, count = graph.node, graph.count[0]
     block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
     piece, line = interior.piece, interior.line
-    scale = _velocity_scale(block, count)
+    total = 0.0
     for index in range(switching):
         k = roll[index, SWITCHING]
-        line[k, RESPONSE] = _response(rows, node, block, k)
-        line[index, SORTED] = line[k, RESPONSE]
-    median = np.median(line[:switching, SORTED])
-    pieces = _begin(rows, roll, piece, line, switching, scale)
-    goal = GAP * scale * scale / median
+        size = response(rows, node, block, k)
+        line[k, RESPONSE] = size if size > 0.0 else 1.0
+        total += log(line[k, RESPONSE])
+    typical = exp(total / switching)
+    bounds = _begin(rows, mark, value, roll, piece, line, switching, _free_speed(block, count))
+    lacking, before = 1.0, inf
     for _ in range(ITERATIONS):
         mu = _gap(rows, roll, piece, switching, 0.0)
-        if mu < goal * pieces:
+        unit = _speed(block, count) ** 2 / typical * bounds
+        if not LAST_GAP * unit < mu < inf:
             break
+        small = mu < GAP * unit and lacking < NEAR
+        if small and (mu > SLOW * before or _clear(rows, roll, piece, line, switching)):
+            break
+        before = mu
         counts[3] += 1
-        mean = mu / pieces
+        mean = mu / bounds
         _set_slopes(rows, mark, value, roll, piece, switching)
-        _set_targets(rows, value, roll, piece, line, switching, 0.0, False)
         for k in range(count):
             node[k, DIRTY] = 1
         if factor_bodies(rows, graph, factor, fill) < 0:
-            return NO_PIVOT
+            break
         counts[2] += 1
-        _solve(rows, graph, factor, fill)
-        _find_changes(rows, value, roll, piece, switching, 0.0, False)
+        _find_changes(rows, graph, factor, fill, piece, line, switching, 0.0, False)
         reach = min(1.0, _reach(rows, roll, piece, switching))
-        ahead = _gap(rows, roll, piece, switching, reach)
-        sigma = (ahead / mu) ** 3
-        _set_targets(rows, value, roll, piece, line, switching, sigma * mean, True)
-        _solve(rows, graph, factor, fill)
-        _find_changes(rows, value, roll, piece, switching, sigma * mean, True)
+        sigma = (_gap(rows, roll, piece, switching, reach) / mu) ** 3
+        _find_changes(rows, graph, factor, fill, piece, line, switching, sigma * mean, True)
         reach = min(1.0, TO_BOUNDARY * _reach(rows, roll, piece, switching))
-        _move(rows, roll, piece, switching, reach)
-    _choose_segments(rows, mark, value, roll, piece, line, switching)
+        _move(rows, mark, value, roll, piece, switching, reach)
+        lacking *= 1.0 - reach
+        for k in range(count):
+            store6(block, k, VELOCITY, axpy6(reach, load6(block, k, SOLUTION), load6(block, k, VELOCITY)))
+        for k in range(rows.used[0]):
+            if rows.segments[k] == 1 and mark[k, MODE] != FLAT_ROW:
+                value[k, P_NOW] += reach * value[k, IMPULSE]
+    _choose_segments(rows, mark, value, roll, piece, line, switching, _speed(block, count))
     for k in range(count):
+        store6(block, k, SOLUTION, load6(block, k, VELOCITY))
         node[k, DIRTY] = 1
-    return SOLVED
+    for k in range(rows.used[0]):
+        if rows.segments[k] == 1:
+            use_segment(rows, mark, value, k, 0)
+        value[k, IMPULSE] = value[k, C] if mark[k, MODE] == FLAT_ROW else value[k, P_NOW]
 
 
 @leaf
-def _velocity_scale(block, count):
+def _speed(block, count):
+    """The largest velocity."""
     largest = 1e-9
     for k in range(count):
         for i in range(6):
-            free = block[k, MOMENTUM + i] / block[k, MASS + DIAGONAL[i]]
-            largest = max(largest, abs(free), abs(block[k, SOLUTION + i]))
+            largest = max(largest, abs(block[k, VELOCITY + i]))
     return largest
 
 
 @leaf
-def _response(rows, node, block, k):
-    """J M^-1 J^T of row k with the diagonal of M: a scale, not a solve."""
-    total = 0.0
-    for e in range(rows.first[k], rows.first[k + 1]):
-        if rows.body[e] >= 0:
-            position = node[rows.body[e], PLACE]
-            for i in range(6):
-                total += rows.jacobian[e, i] ** 2 / block[position, MASS + DIAGONAL[i]]
-    return total
+def _free_speed(block, count):
+    """The largest velocity, now or without rows."""
+    largest = _speed(block, count)
+    for k in range(count):
+        for i in range(6):
+            largest = max(largest, abs(block[k, MOMENTUM + i] / block[k, MASS + DIAGONAL[i]]))
+    return largest
 
 
 @leaf
-def _begin(rows, roll, piece, line, switching, scale):
-    """Bounds, starting values and products w s = mu of every piece; the number of bounds."""
+def _begin(rows, mark, value, roll, piece, line, switching, scale):
+    """Slacks, starting values and products w s = mu of every piece; the number of bounds.
+
+    A row all of whose pieces are closed (friction without load) stays flat.
+    """
     bounds = 0
     for index in range(switching):
         k = roll[index, SWITCHING]
@@ -149,18 +170,18 @@ def _begin(rows, roll, piece, line, switching, scale):
             highest = rows.c[k, 0]
         if rows.beta[k, last] < 0.0:
             lowest = rows.c[k, last]
-        line[k, START] = min(max(0.0, lowest), highest)
+        p = min(max(0.0, lowest), highest)
         impulse = scale / line[k, RESPONSE]
         mu = scale * impulse
+        mark[k, MODE] = FLAT_ROW
         for s in range(last + 1):
-            if rows.beta[k, s] < 0.0:
-                continue
             top = inf if s == 0 else rows.break_p[k, s - 1]
             bottom = -inf if s == last else rows.break_p[k, s]
+            piece[k, s, THETA] = 0.0
+            if rows.beta[k, s] < 0.0 or not top > bottom:
+                continue
             base = min(max(0.0, bottom), top)
             lo, hi = bottom - base, top - base
-            piece[k, s, BASE] = base
-            piece[k, s, LO], piece[k, s, HI] = lo, hi
             if lo > -inf and hi < inf:
                 width = hi - lo
                 x = lo + max(min(max(-lo, 0.1 * width), 0.9 * width), 0.0)
@@ -170,11 +191,16 @@ def _begin(rows, roll, piece, line, switching, scale):
                 x = min(0.0, hi - impulse)
             else:
                 x = 0.0
+            piece[k, s, BASE] = base
             piece[k, s, X] = x
-            piece[k, s, W_LO] = mu / (x - lo) if lo > -inf else 0.0
-            piece[k, s, W_HI] = mu / (hi - x) if hi < inf else 0.0
+            piece[k, s, S_LO], piece[k, s, S_HI] = x - lo, hi - x
+            piece[k, s, W_LO], piece[k, s, W_HI] = mu / (x - lo), mu / (hi - x)
+            piece[k, s, THETA] = 1.0
+            mark[k, MODE] = mark[k, KIND]
             bounds += (lo > -inf) + (hi < inf)
-    return bounds
+            p += x
+        value[k, P_NOW] = p
+    return max(bounds, 1)
 
 
 @leaf
@@ -184,94 +210,99 @@ def _gap(rows, roll, piece, switching, reach):
     for index in range(switching):
         k = roll[index, SWITCHING]
         for s in range(rows.segments[k]):
-            if rows.beta[k, s] < 0.0:
+            if piece[k, s, THETA] == 0.0:
                 continue
-            x = piece[k, s, X]
-            w_lo, w_hi = piece[k, s, W_LO], piece[k, s, W_HI]
-            if reach > 0.0:
-                x += reach * piece[k, s, DX]
-                w_lo += reach * piece[k, s, DW_LO]
-                w_hi += reach * piece[k, s, DW_HI]
-            if piece[k, s, LO] > -inf:
-                total += w_lo * (x - piece[k, s, LO])
-            if piece[k, s, HI] < inf:
-                total += w_hi * (piece[k, s, HI] - x)
+            dx = reach * piece[k, s, DX]
+            if piece[k, s, S_LO] < inf:
+                total += (piece[k, s, W_LO] + reach * piece[k, s, DW_LO]) * (piece[k, s, S_LO] + dx)
+            if piece[k, s, S_HI] < inf:
+                total += (piece[k, s, W_HI] + reach * piece[k, s, DW_HI]) * (piece[k, s, S_HI] - dx)
     return total
+
+
+@leaf
+def _clear(rows, roll, piece, line, switching):
+    """Whether every bound is clearly met or clearly free."""
+    for index in range(switching):
+        k = roll[index, SWITCHING]
+        for s in range(rows.segments[k]):
+            if piece[k, s, THETA] == 0.0:
+                continue
+            lo = piece[k, s, W_LO] / (piece[k, s, S_LO] * line[k, RESPONSE])
+            hi = piece[k, s, W_HI] / (piece[k, s, S_HI] * line[k, RESPONSE])
+            if 1.0 / CLEAR < lo < CLEAR or 1.0 / CLEAR < hi < CLEAR:
+                return False
+    return True
 
 
 @leaf
 def _set_slopes(rows, mark, value, roll, piece, switching):
     for index in range(switching):
         k = roll[index, SWITCHING]
+        if mark[k, MODE] == FLAT_ROW:
+            continue
         stiffness = 0.0
         for s in range(rows.segments[k]):
-            if rows.beta[k, s] < 0.0:
+            if piece[k, s, THETA] == 0.0:
                 continue
-            theta = rows.beta[k, s]
-            if piece[k, s, LO] > -inf:
-                theta += piece[k, s, W_LO] / (piece[k, s, X] - piece[k, s, LO])
-            if piece[k, s, HI] < inf:
-                theta += piece[k, s, W_HI] / (piece[k, s, HI] - piece[k, s, X])
+            theta = rows.beta[k, s] + piece[k, s, W_LO] / piece[k, s, S_LO] + piece[k, s, W_HI] / piece[k, s, S_HI]
             piece[k, s, THETA] = theta
             stiffness += 1.0 / theta
-        mark[k, MODE] = mark[k, KIND]
         value[k, BETA] = 1.0 / stiffness
 
 
-@leaf
-def _set_targets(rows, value, roll, piece, line, switching, target, corrected):
-    for index in range(switching):
-        k = roll[index, SWITCHING]
-        pull = line[k, START]
-        for s in range(rows.segments[k]):
-            if rows.beta[k, s] < 0.0:
-                continue
-            x = piece[k, s, X]
-            rhs = rows.c[k, s] - rows.beta[k, s] * piece[k, s, BASE] + (piece[k, s, THETA] - rows.beta[k, s]) * x
-            if piece[k, s, LO] > -inf:
-                a = piece[k, s, DX] * piece[k, s, DW_LO] if corrected else 0.0
-                rhs += (target - a) / (x - piece[k, s, LO])
-            if piece[k, s, HI] < inf:
-                a = -piece[k, s, DX] * piece[k, s, DW_HI] if corrected else 0.0
-                rhs -= (target - a) / (piece[k, s, HI] - x)
-            piece[k, s, RHS] = rhs
-            pull += rhs / piece[k, s, THETA]
-        value[k, C] = pull * value[k, BETA] - rows.offset[k]
-
-
-@kernel
-def _solve(rows, graph, factor, fill):
+@part
+def _find_changes(rows, graph, factor, fill, piece, line, switching, target, corrected):
+    """Changes of v and p in SOLUTION and IMPULSE, and of each piece, that lead to w s = target."""
     node, block, mark, value, roll = graph.node, factor.block, factor.mark, factor.value, factor.roll
-    for k in range(graph.count[0]):
-        right = load6(block, k, MOMENTUM)
-        for index in range(node[k, FOLDS], node[k + 1, FOLDS]):
-            row = roll[index, FOLD_ROW]
-            if mark[row, MODE] == FOLDED:
-                right = axpy6(value[row, C] / value[row, BETA], load6(rows.jacobian, mark[row, OWNER], 0), right)
-        store6(block, k, RIGHT, right)
-    solve_factored(rows, graph, factor, fill)
-
-
-@leaf
-def _find_changes(rows, value, roll, piece, switching, target, corrected):
+    load_residuals(rows, graph, factor)
     for index in range(switching):
         k = roll[index, SWITCHING]
-        u = value[k, C] + rows.offset[k] - value[k, BETA] * value[k, IMPULSE]
+        if mark[k, MODE] == FLAT_ROW:
+            continue
+        pull = 0.0
         for s in range(rows.segments[k]):
-            if rows.beta[k, s] < 0.0:
+            theta = piece[k, s, THETA]
+            if theta == 0.0:
                 continue
-            x = piece[k, s, X]
-            before = piece[k, s, DX]
-            change = (piece[k, s, RHS] - u) / piece[k, s, THETA] - x
-            if piece[k, s, LO] > -inf:
-                w = piece[k, s, W_LO]
-                a = before * piece[k, s, DW_LO] if corrected else 0.0
-                piece[k, s, DW_LO] = (target - a - w * change) / (x - piece[k, s, LO]) - w
-            if piece[k, s, HI] < inf:
-                w = piece[k, s, W_HI]
-                a = -before * piece[k, s, DW_HI] if corrected else 0.0
-                piece[k, s, DW_HI] = (target - a + w * change) / (piece[k, s, HI] - x) - w
-            piece[k, s, DX] = change
+            e = rows.c[k, s] - value[k, U_NOW] - rows.beta[k, s] * (piece[k, s, BASE] + piece[k, s, X])
+            at_lo, at_hi = target, target
+            if corrected:
+                at_lo -= piece[k, s, DX] * piece[k, s, DW_LO]
+                at_hi += piece[k, s, DX] * piece[k, s, DW_HI]
+            # kept for what follows: the multipliers that a piece which stays in place would get
+            piece[k, s, DW_LO], piece[k, s, DW_HI] = at_lo / piece[k, s, S_LO], at_hi / piece[k, s, S_HI]
+            e += piece[k, s, DW_LO] - piece[k, s, DW_HI]
+            piece[k, s, E] = e
+            pull += e / theta
+        value[k, C] = pull * value[k, BETA]
+    solve_residuals(rows, graph, factor, fill)
+    for index in range(switching):
+        k = roll[index, SWITCHING]
+        if mark[k, MODE] == FLAT_ROW:
+            continue
+        dp = value[k, IMPULSE]
+        if value[k, BETA] < line[k, RESPONSE]:
+            du = value[k, C] - value[k, BETA] * dp
+        else:
+            du = row_velocity(rows, node, block, SOLUTION, k) - rows.offset[k]
+        stiffest = -1
+        for s in range(rows.segments[k]):
+            if piece[k, s, THETA] == 0.0:
+                continue
+            piece[k, s, DX] = (piece[k, s, E] - du) / piece[k, s, THETA]
+            dp -= piece[k, s, DX]
+            if stiffest < 0 or piece[k, s, THETA] < piece[k, stiffest, THETA]:
+                stiffest = s
+        # e and du nearly cancel on a stiff piece; the impulse is the better known
+        if value[k, BETA] < line[k, RESPONSE]:
+            piece[k, stiffest, DX] += dp
+        for s in range(rows.segments[k]):
+            if piece[k, s, THETA] == 0.0:
+                continue
+            dx, w_lo, w_hi = piece[k, s, DX], piece[k, s, W_LO], piece[k, s, W_HI]
+            piece[k, s, DW_LO] -= w_lo + w_lo * dx / piece[k, s, S_LO]
+            piece[k, s, DW_HI] -= w_hi - w_hi * dx / piece[k, s, S_HI]
 
 
 @leaf
@@ -281,49 +312,59 @@ def _reach(rows, roll, piece, switching):
     for index in range(switching):
         k = roll[index, SWITCHING]
         for s in range(rows.segments[k]):
-            if rows.beta[k, s] < 0.0:
+            if piece[k, s, THETA] == 0.0:
                 continue
-            x, dx = piece[k, s, X], piece[k, s, DX]
-            if piece[k, s, LO] > -inf:
-                if dx < 0.0:
-                    reach = min(reach, (piece[k, s, LO] - x) / dx)
-                if piece[k, s, DW_LO] < 0.0:
-                    reach = min(reach, -piece[k, s, W_LO] / piece[k, s, DW_LO])
-            if piece[k, s, HI] < inf:
-                if dx > 0.0:
-                    reach = min(reach, (piece[k, s, HI] - x) / dx)
-                if piece[k, s, DW_HI] < 0.0:
-                    reach = min(reach, -piece[k, s, W_HI] / piece[k, s, DW_HI])
+            dx = piece[k, s, DX]
+            if dx < 0.0:
+                reach = min(reach, -piece[k, s, S_LO] / dx)
+            elif dx > 0.0:
+                reach = min(reach, piece[k, s, S_HI] / dx)
+            if piece[k, s, DW_LO] < 0.0:
+                reach = min(reach, -piece[k, s, W_LO] / piece[k, s, DW_LO])
+            if piece[k, s, DW_HI] < 0.0:
+                reach = min(reach, -piece[k, s, W_HI] / piece[k, s, DW_HI])
     return reach
 
 
 @leaf
-def _move(rows, roll, piece, switching, reach):
+def _move(rows, mark, value, roll, piece, switching, reach):
     for index in range(switching):
         k = roll[index, SWITCHING]
         for s in range(rows.segments[k]):
-            if rows.beta[k, s] < 0.0:
+            if piece[k, s, THETA] == 0.0:
                 continue
-            piece[k, s, X] += reach * piece[k, s, DX]
+            dx = reach * piece[k, s, DX]
+            piece[k, s, X] += dx
+            piece[k, s, S_LO] += dx
+            piece[k, s, S_HI] -= dx
             piece[k, s, W_LO] += reach * piece[k, s, DW_LO]
             piece[k, s, W_HI] += reach * piece[k, s, DW_HI]
+            value[k, P_NOW] += dx
 
 
 @leaf
-def _choose_segments(rows, mark, value, roll, piece, line, switching):
-    """Walk the pieces by rising u: a piece at its lower end lies behind, at its upper end ahead, else it is the one."""
+def _choose_segments(rows, mark, value, roll, piece, line, switching, speed):
+    """Walk the pieces by rising u: a piece at its lower end lies behind, at its upper end ahead, else it is the one.
+
+    Between two sloped pieces the impulse decides: beside a stiff one the multiplier of a full piece is tiny.
+    """
     for index in range(switching):
         k = roll[index, SWITCHING]
-        response = line[k, RESPONSE]
+        near = NEAR * speed
         chosen = rows.segments[k] - 1
         for s in range(rows.segments[k]):
             if rows.beta[k, s] < 0.0:
                 continue
-            x = piece[k, s, X]
-            behind = piece[k, s, LO] > -inf and piece[k, s, W_LO] > (x - piece[k, s, LO]) * response
+            if piece[k, s, THETA] == 0.0:
+                behind = value[k, U_NOW] > rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s]
+                ahead = not behind
+            else:
+                behind = piece[k, s, S_LO] * line[k, RESPONSE] < max(piece[k, s, W_LO], near)
+                ahead = piece[k, s, S_HI] * line[k, RESPONSE] < max(piece[k, s, W_HI], near)
+            if s < rows.segments[k] - 1 and rows.beta[k, s + 1] >= 0.0:
+                behind = value[k, P_NOW] < rows.break_p[k, s]
             if behind:
                 continue
-            ahead = piece[k, s, HI] < inf and piece[k, s, W_HI] > (piece[k, s, HI] - x) * response
             chosen = s - 1 if ahead and s > 0 and rows.beta[k, s - 1] < 0.0 else s
             break
         mark[k, SEGMENT] = chosen

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from math import sqrt
-
 from borelli.jit import leaf
-from borelli.physics.blocks import axpy6, backward6, dot6, forward6, load6, load21, store6
-from borelli.physics.factor import C, DUAL_ROW, HANDED, IMPULSE, LOWER, RIGHT, SOLUTION, W, Z
+from borelli.physics.blocks import axpy6, backward6, dot6, forward6, load6, load21, scale6, store6
+from borelli.physics.factor import DUAL_ROW, HANDED, IMPULSE, LOWER, RIGHT, SOLUTION, C, W, Z
 from borelli.physics.graph import CHILD, CORNER, DUALS, LISTED
 
 
 @leaf
-def next_corner(corner, dual, slope, w, base, first, size, duals):
-    """Row `duals` of C for a dual row of that slope and W; its squared pivot."""
+def next_corner(corner, dual, slope, j, w, base, first, size, duals):
+    """Row `duals` of C and G for a dual row of that slope, L^-1 J^T = `j` and W = `w`; its pivot."""
     here = first + duals * size
-    for j in range(duals):
-        s = dot6(w, load6(dual, base + j, W))
-        other = first + j * size
-        for n in range(j):
+    pivot = dot6(j, w) + slope
+    for r in range(duals):
+        s = dot6(j, load6(dual, base + r, W))
+        other = first + r * size
+        for n in range(r):
             s -= corner[here + n] * corner[other + n]
-        corner[here + j] = s * corner[other + j]
-    s = dot6(w, w) + slope
-    for n in range(duals):
-        s -= corner[here + n] * corner[here + n]
-    corner[here + duals] = 1.0 / sqrt(s)
-    return s
+        corner[here + r] = s
+    for r in range(duals):
+        s = corner[here + r]
+        scaled = s * corner[first + r * size + r]
+        pivot -= s * scaled
+        corner[here + r] = scaled
+    corner[here + duals] = 1.0 / pivot
+    return pivot
 
 
 @leaf
@@ -42,25 +43,24 @@ def eliminate_right(node, child, block, dual, value, roll, corner, k):
         here = first + r * size
         for j in range(r):
             s -= corner[here + j] * dual[base + j, Z]
-        dual[base + r, Z] = s * corner[here + r]
+        dual[base + r, Z] = s
     return y
 
 
 @leaf
-def back_substitute(node, block, dual, value, roll, corner, k, v):
-    """p of position k from what stands in Z, and its v from L^T v = `v` + W p."""
+def back_substitute(node, block, dual, value, roll, corner, k, y):
+    """p of position k from what stands in Z, and its v from L^T v = E^-1 `y` + W p."""
     base, first = node[k, LISTED], node[k, CORNER]
     size = node[k + 1, LISTED] - base
     duals = node[k, DUALS]
+    L = load21(block, k, LOWER)
+    v = scale6(L, y)
     for index in range(duals):
         r = duals - 1 - index
-        s = dual[base + r, Z]
+        p = dual[base + r, Z] * corner[first + r * size + r]
         for j in range(r + 1, duals):
-            s -= corner[first + j * size + r] * dual[base + j, Z]
-        p = s * corner[first + r * size + r]
+            p -= corner[first + j * size + r] * dual[base + j, Z]
         dual[base + r, Z] = p
         value[roll[base + r, DUAL_ROW], IMPULSE] = p
         v = axpy6(p, load6(dual, base + r, W), v)
-    v = backward6(load21(block, k, LOWER), v)
-    store6(block, k, SOLUTION, v)
-    return v
+    store6(block, k, SOLUTION, backward6(L, v))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf
+from borelli.jit import leaf, part
 from borelli.physics.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
 from borelli.physics.elimination import factor_bodies, solve_factored
 from borelli.physics.factor import (
@@ -31,7 +31,6 @@ from borelli.physics.factor import (
     MASS,
     MODE,
     MOMENTUM,
-    OWNER,
     P_NOW,
     RIGHT,
     SEGMENT,
@@ -42,13 +41,13 @@ from borelli.physics.factor import (
     C,
     use_segment,
 )
-from borelli.physics.graph import DIRTY, PLACE
 from borelli.physics.interior import find_segments_by_interior_point
+from borelli.physics.refinement import IMPULSE_TOLERANCE, move_row, push, row_velocity, settle
+from borelli.physics.refinement import refine as refine
 
 # status of a solve
 SOLVED, NO_PIVOT, NO_END, NOT_FINITE, TOO_SMALL = 0, 1, 2, 3, 4
 
-IMPULSE_TOLERANCE = 1e-12
 VELOCITY_TOLERANCE = 1e-13
 # a row on its kink flips for ever by rounding: (flips of every crossing row, gain relative to the kinetic energy)
 ENDINGS = ((0, 1e-23), (3, 1e-18), (8, 1e-13))
@@ -80,7 +79,7 @@ def make_search(rows: int) -> Search:
     )
 
 
-@kernel
+@part
 def begin_segments(rows, factor):
     """Put every present row on its warm-start segment; the number of rows that can switch."""
     mark, value, roll = factor.mark, factor.value, factor.roll
@@ -102,26 +101,7 @@ def begin_segments(rows, factor):
     return switching
 
 
-@leaf
-def row_velocity(rows, node, block, at, k):
-    """u of row k for the velocities in column `at` of the blocks."""
-    s = rows.offset[k]
-    for e in range(rows.first[k], rows.first[k + 1]):
-        if rows.body[e] >= 0:
-            s += dot6(load6(rows.jacobian, e, 0), load6(block, node[rows.body[e], PLACE], at))
-    return s
-
-
-@leaf
-def push(rows, node, block, k, p):
-    """Add the impulse p of row k to the right side of the bodies it touches."""
-    for e in range(rows.first[k], rows.first[k + 1]):
-        if rows.body[e] >= 0:
-            position = node[rows.body[e], PLACE]
-            store6(block, position, RIGHT, axpy6(p, load6(rows.jacobian, e, 0), load6(block, position, RIGHT)))
-
-
-@kernel
+@part
 def solve_piece(rows, graph, factor, fill, counts, switching):
     """Velocities and impulses of the present segments; False when a pivot is missing."""
     node, block, mark, value, roll = graph.node, factor.block, factor.mark, factor.value, factor.roll
@@ -195,17 +175,8 @@ def accept_candidate(rows, node, block, mark, value, column, roll, switching, co
 
 
 @leaf
-def move_row(rows, node, mark, value, column, k, s):
-    """Put row k on segment s and mark its owner for factoring (from flat to flat no factor changes)."""
-    if mark[k, MODE] != FLAT_ROW or rows.beta[k, s] >= 0.0:
-        node[column[mark[k, OWNER]], DIRTY] = 1
-    mark[k, SEGMENT] = s
-    use_segment(rows, mark, value, k, s)
-
-
-@leaf
 def gain(rows, block, mark, value, roll, switching, count):
-    """g = d^T M d + sum (p - p')(u' - u): minus the slope of the objective towards the candidate; every term >= 0."""
+    """Minus the slope of the objective towards the candidate, d^T M d + sum (p - p')(u' - u); every term >= 0."""
     g = 0.0
     for k in range(count):
         d = axpy6(-1.0, load6(block, k, VELOCITY), load6(block, k, SOLUTION))
@@ -261,7 +232,7 @@ def _collect_events(rows, mark, value, roll, search, crossing):
     return events
 
 
-@kernel
+@part
 def _sift_down(heap, alpha, start, size):
     root = start
     while True:
@@ -350,7 +321,15 @@ def _ends(mark, roll, crossing, g, energy):
     )
 
 
-@kernel
+@leaf
+def _settles(rows, graph, factor, fill, counts):
+    used = settle(rows, graph, factor, fill)
+    counts[FACTORISATIONS] += abs(used)
+    counts[BLOCKS_FACTORED] += abs(used) * graph.count[0]
+    return used > 0
+
+
+@part
 def newton(rows, graph, factor, fill, search, interior, switching, patience, cap):
     """Solve the rows from the segments at hand; a status. The answer is in SOLUTION and IMPULSE.
 
@@ -361,8 +340,9 @@ def newton(rows, graph, factor, fill, search, interior, switching, patience, cap
     for iteration in range(cap):
         counts[NEWTON_STEPS] += 1
         if iteration == patience:
-            if find_segments_by_interior_point(rows, graph, factor, fill, interior, counts, switching) != SOLVED:
-                return NO_PIVOT
+            find_segments_by_interior_point(rows, graph, factor, fill, interior, counts, switching)
+            if _settles(rows, graph, factor, fill, counts):
+                return SOLVED
         if not solve_piece(rows, graph, factor, fill, counts, switching):
             return NO_PIVOT
         crossing = find_crossings(rows, node, block, mark, value, roll, switching)
@@ -375,37 +355,13 @@ def newton(rows, graph, factor, fill, search, interior, switching, patience, cap
         if not g < np.inf:
             return NOT_FINITE
         if _ends(mark, roll, crossing, g, _energy(block, count)):
-            return SOLVED
+            if _settles(rows, graph, factor, fill, counts):
+                return SOLVED
+            accept_candidate(rows, node, block, mark, value, column, roll, switching, count)
+            if iteration < patience:
+                patience = iteration + 1
+            continue
         events = _collect_events(rows, mark, value, roll, search, crossing)
         alpha = _walk(rows, node, mark, value, column, search, events, g)
         _advance(rows, block, mark, value, roll, switching, count, alpha)
     return NO_END
-
-
-@kernel
-def refine(rows, graph, factor, fill):
-    """One correction of velocities and impulses with the same factors: repairs what tiny slopes lose."""
-    node, count = graph.node, graph.count[0]
-    block, mark, value = factor.block, factor.mark, factor.value
-    for k in range(count):
-        v = load6(block, k, SOLUTION)
-        store6(block, k, VELOCITY, v)
-        store6(block, k, RIGHT, axpy6(-1.0, multiply6(load21(block, k, MASS), v), load6(block, k, MOMENTUM)))
-    for k in range(rows.used[0]):
-        value[k, P_NOW] = value[k, IMPULSE]
-        value[k, U_NOW] = value[k, C]
-        if mark[k, KIND] == ABSENT:
-            continue
-        push(rows, node, block, k, value[k, IMPULSE])
-        if mark[k, MODE] != FLAT_ROW:
-            u = row_velocity(rows, node, block, SOLUTION, k) - rows.offset[k]
-            value[k, C] -= u + value[k, BETA] * value[k, IMPULSE]
-    for k in range(rows.used[0]):
-        if mark[k, MODE] == FOLDED:
-            push(rows, node, block, k, value[k, C] / value[k, BETA])
-    solve_factored(rows, graph, factor, fill)
-    for k in range(count):
-        store6(block, k, SOLUTION, axpy6(1.0, load6(block, k, VELOCITY), load6(block, k, SOLUTION)))
-    for k in range(rows.used[0]):
-        value[k, C] = value[k, U_NOW]
-        value[k, IMPULSE] = value[k, P_NOW] + (value[k, IMPULSE] if mark[k, MODE] >= FOLDED else 0.0)

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel
+from borelli.jit import kernel, part
 from borelli.physics.factor import (
+    IMPULSE,
     MASS,
     MOMENTUM,
     SEGMENT,
     SOLUTION,
     STIFF,
-    IMPULSE,
     Capacity,
     Factor,
     Fill,
@@ -24,8 +24,9 @@ from borelli.physics.factor import (
 )
 from borelli.physics.graph import BODY, PLACE, Graph, GraphWork, make_graph, make_graph_work, order_bodies
 from borelli.physics.interior import Interior, make_interior
+from borelli.physics.refinement import refine
 from borelli.physics.rows import Rows
-from borelli.physics.solver import SOLVED, TOO_SMALL, Search, begin_segments, make_search, newton, refine
+from borelli.physics.solver import NO_END, SOLVED, TOO_SMALL, Search, begin_segments, make_search, newton
 
 PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
@@ -74,11 +75,16 @@ class SolveInfo(NamedTuple):
 
 
 def solve_rows(
-    mass: NDArray[np.float64], momentum: NDArray[np.float64], rows: Rows, parent: NDArray[np.int64]
+    mass: NDArray[np.float64],
+    momentum: NDArray[np.float64],
+    rows: Rows,
+    parent: NDArray[np.int64],
+    patience: int = PATIENCE,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], SolveInfo]:
     """Velocities (n, 6), impulses (rows,) and how it went, from a cold start.
 
     `mass` (n, 6, 6) and `momentum` (n, 6) are by body, `parent` the body each hangs on by joint rows (-1: none).
+    The interior-point method takes over after `patience` iterations.
     """
     bodies, count = len(mass), len(rows.segments)
     capacity = first_capacity(bodies, count)
@@ -86,7 +92,7 @@ def solve_rows(
     kinematic = np.zeros(bodies, np.uint8)
     while True:
         work = make_workspace(bodies, count, len(rows.body), capacity)
-        status = _solve_cold(mass, momentum, rows, np.asarray(parent, np.int64), kinematic, links, work)
+        status = _solve_cold(mass, momentum, rows, np.asarray(parent, np.int64), kinematic, links, work, patience)
         if status != TOO_SMALL:
             break
         capacity = capacity.grown()
@@ -99,14 +105,14 @@ def solve_rows(
 
 def row_links(rows: Rows) -> NDArray[np.int64]:
     """Every pair of bodies that some row touches together, (links, 2)."""
-    pairs = set()
+    pairs: set[tuple[int, int]] = set()
     for k in range(rows.used[0]):
         touched = [int(b) for b in rows.body[rows.first[k] : rows.first[k + 1]] if b >= 0]
         pairs.update((a, b) for i, a in enumerate(touched) for b in touched[:i])
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
-@kernel
+@part
 def load_bodies(node, block, count, mass, momentum):
     """Copy mass blocks (n, 6, 6) and free momenta (n, 6) into elimination order."""
     for k in range(count):
@@ -118,7 +124,7 @@ def load_bodies(node, block, count, mass, momentum):
 
 
 @kernel
-def _solve_cold(mass, momentum, rows, parent, kinematic, links, work):
+def _solve_cold(mass, momentum, rows, parent, kinematic, links, work, patience):
     graph, factor = work.graph, work.factor
     if order_bodies(parent, kinematic, links, len(links), graph, work.graph_work) < 0:
         return TOO_SMALL
@@ -134,7 +140,7 @@ def _solve_cold(mass, momentum, rows, parent, kinematic, links, work):
     if not list_rows(rows, graph, factor, work.fill):
         return TOO_SMALL
     switching = begin_segments(rows, factor)
-    status = newton(rows, graph, factor, work.fill, work.search, work.interior, switching, PATIENCE, CAP)
-    if status == SOLVED:
-        refine(rows, graph, factor, work.fill)
+    status = newton(rows, graph, factor, work.fill, work.search, work.interior, switching, patience, CAP)
+    if status == SOLVED and not refine(rows, graph, factor, work.fill):
+        return NO_END
     return status

@@ -1,0 +1,262 @@
+"""Running steps: work arrays, the loop over a whole trajectory in one kernel call, and what is recorded."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.errors import DivergedError
+from borelli.jit import kernel, leaf
+from borelli.physics.collide import Contacts, make_contacts
+from borelli.physics.contact import ARM_A, BODY_A, NORMAL, Touch, make_touch
+from borelli.physics.factor import IMPULSE, STIFF, Capacity, Factor, Fill, make_factor, make_fill
+from borelli.physics.graph import Graph, GraphWork, make_graph, make_graph_work
+from borelli.physics.interior import Interior, make_interior
+from borelli.physics.joints import init_joint_rows
+from borelli.physics.rows import Rows, make_rows
+from borelli.physics.solver import NO_END, NO_PIVOT, NOT_FINITE, SOLVED, TOO_SMALL, Search, make_search
+from borelli.physics.state import Inputs, State
+from borelli.physics.step import UNSETTLED, step
+from borelli.physics.tables import Compiled
+from borelli.physics.workspace import FOLD, first_capacity
+
+Floats = NDArray[np.float64]
+
+FAILURES = {
+    NO_PIVOT: "hard rows contradict or repeat each other",
+    NO_END: "the solver found no end",
+    NOT_FINITE: "velocities are no longer finite numbers",
+}
+
+
+class Scratch(NamedTuple):
+    """Numbers of one step that are not the solver's."""
+
+    rotation: Floats
+    """(n, 3, 3)"""
+    wrench: Floats
+    """(n, 6) pushes from outside."""
+    aim: Floats
+    """(n, 6) twists that lead to the next known poses."""
+    speed: Floats
+    """(q,)"""
+    told: NDArray[np.int64]
+    """(4,) Newton iterations, friction solves, contacts, status."""
+
+
+class Work(NamedTuple):
+    """All that a step writes to besides the state; thrown away, the next step gives the same bits."""
+
+    rows: Rows
+    graph: Graph
+    graph_work: GraphWork
+    factor: Factor
+    fill: Fill
+    search: Search
+    interior: Interior
+    contacts: Contacts
+    touch: Touch
+    scratch: Scratch
+    links: NDArray[np.int64]
+    """(capacity, 2) bodies that share rows in this step."""
+    link_count: NDArray[np.int64]
+
+
+class Record(NamedTuple):
+    """What is kept of a run, one entry per recorded step."""
+
+    pose: Floats
+    """(frames, n, 7) centres of mass and quaternions after the step."""
+    twist: Floats
+    """(frames, n, 6)"""
+    impulse: Floats
+    """(frames, standing rows) impulses of the step."""
+    ground: Floats
+    """(frames, n, 7) sum of contact impulses on each body, of points weighted by the normal part, of normal parts."""
+    told: NDArray[np.int64]
+    """(frames, 4) Newton iterations, friction solves, contacts, status."""
+
+
+def make_work(compiled: Compiled, contacts: int, capacity: Capacity | None = None) -> Work:
+    """Work arrays with room for so many contacts at a time."""
+    tables = compiled.tables
+    bodies, each = len(tables.bodies.mass), int(tables.contacts.rows_each[0])
+    room = min(contacts, int(tables.shapes.pair_first[-1]))
+    entries = np.array(compiled.rows.entries + [2] * (each * room), np.int64)
+    rows = make_rows(entries)
+    rows.segments[:] = 0
+    init_joint_rows(tables.joints, rows)
+    for i, row in enumerate(tables.anchors.row):
+        for axis in range(3):
+            rows.body[rows.first[row + axis]] = tables.anchors.body[i]
+            rows.jacobian[rows.first[row + axis], axis] = 1.0
+    for row, body, axis in zip(tables.residuals.row, tables.residuals.body, tables.residuals.axis, strict=True):
+        rows.body[rows.first[row]] = body
+        rows.jacobian[rows.first[row], axis] = 1.0
+    capacity = capacity or first_capacity(bodies, len(entries))
+    factor = make_factor(bodies, len(entries), len(rows.body), capacity)
+    free = tables.bodies.mass[tables.bodies.kinematic == 0]
+    factor.value[:, STIFF] = FOLD / free.min() if len(free) else 0.0
+    standing = len(tables.bodies.links)
+    links = np.full((standing + room, 2), -1, np.int64)
+    links[:standing] = tables.bodies.links
+    return Work(
+        rows=rows,
+        graph=make_graph(bodies, capacity.neighbours),
+        graph_work=make_graph_work(bodies),
+        factor=factor,
+        fill=make_fill(capacity),
+        search=make_search(len(entries)),
+        interior=make_interior(len(entries)),
+        contacts=make_contacts(tables.shapes, room),
+        touch=make_touch(room),
+        scratch=Scratch(
+            rotation=np.zeros((bodies, 3, 3)),
+            wrench=np.zeros((bodies, 6)),
+            aim=np.zeros((bodies, 6)),
+            speed=np.zeros(len(tables.joints.joint)),
+            told=np.zeros(4, np.int64),
+        ),
+        links=links,
+        link_count=np.zeros(1, np.int64),
+    )
+
+
+def make_record(compiled: Compiled, frames: int) -> Record:
+    """Room for so many recorded steps."""
+    bodies = len(compiled.tables.bodies.mass)
+    return Record(
+        pose=np.zeros((frames, bodies, 7)),
+        twist=np.zeros((frames, bodies, 6)),
+        impulse=np.zeros((frames, len(compiled.rows.entries))),
+        ground=np.zeros((frames, bodies, 7)),
+        told=np.zeros((frames, 4), np.int64),
+    )
+
+
+@leaf
+def _record_step(state, work, first_row, each, record, frame):
+    for b in range(len(state.position)):
+        for n in range(3):
+            record.pose[frame, b, n] = state.position[b, n]
+        for n in range(4):
+            record.pose[frame, b, 3 + n] = state.quaternion[b, n]
+        for n in range(6):
+            record.twist[frame, b, n] = state.twist[b, n]
+        for n in range(7):
+            record.ground[frame, b, n] = 0.0
+    value, rows, touch, who = work.factor.value, work.rows, work.touch.touch, work.touch.who
+    for k in range(first_row):
+        record.impulse[frame, k] = value[k, IMPULSE]
+    for i in range(work.touch.count[0]):
+        k = first_row + each * i
+        normal = value[k, IMPULSE]
+        for side in range(2):
+            b = who[i, BODY_A + side]
+            if b < 0:
+                continue
+            for row in range(k, k + 3):
+                for n in range(3):
+                    record.ground[frame, b, n] += rows.jacobian[rows.first[row] + side, n] * value[row, IMPULSE]
+            for n in range(3):
+                record.ground[frame, b, 3 + n] += normal * work.contacts.point[i, n]
+            record.ground[frame, b, 6] += normal
+    for n in range(4):
+        record.told[frame, n] = work.scratch.told[n]
+
+
+@kernel
+def run(tables, state, inputs, work, record, first, steps, every, frame):
+    """Make `steps` steps, recording every `every`-th from `frame` on; how many were made and the last status."""
+    first_row, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
+    for index in range(first, first + steps):
+        status = step(tables, state, inputs, work, index)
+        if status != SOLVED and status != UNSETTLED:
+            return index - first, status
+        if (index + 1) % every == 0:
+            _record_step(state, work, first_row, each, record, frame)
+            frame += 1
+    return steps, SOLVED
+
+
+@kernel
+def run_from(tables, state, inputs, work, record, poses, twists, first):
+    """One step from each given pose and twist, starting with number `first`; how many were made and the last status."""
+    for index in range(first, len(poses)):
+        for b in range(len(state.position)):
+            for n in range(3):
+                state.position[b, n] = poses[index, b, n]
+            for n in range(4):
+                state.quaternion[b, n] = poses[index, b, 3 + n]
+            for n in range(6):
+                state.twist[b, n] = twists[index, b, n]
+        made, status = run(tables, state, inputs, work, record, index, 1, 1, index)
+        if made == 0:
+            return index - first, status
+    return len(poses) - first, SOLVED
+
+
+class Simulation:
+    """A compiled model with its state, ready to be stepped, saved and rewound."""
+
+    def __init__(self, compiled: Compiled, state: State, inputs: Inputs) -> None:
+        """Start from a state."""
+        self.compiled, self.state, self.inputs = compiled, state, inputs
+        self.index = 0
+        """Steps made: the place in the inputs."""
+        self._contacts = 64
+        self._capacity: Capacity | None = None
+        self._work = make_work(compiled, self._contacts)
+
+    def replay(self, poses: Floats, twists: Floats, record: Record) -> None:
+        """Make one step from each of the given poses (steps, n, 7) and twists (steps, n, 6), recording each."""
+        done = 0
+        while done < len(poses):
+            made, status = run_from(self.compiled.tables, self.state, self.inputs, self._work, record, poses, twists, done)
+            done += made
+            if status == TOO_SMALL:
+                self._grow()
+            elif status != SOLVED:
+                raise DivergedError(self._why(status))
+
+    def advance(self, steps: int, record: Record, *, every: int = 1, frame: int = 0) -> None:
+        """Make so many steps, recording every `every`-th from `frame` on.
+
+        Raises:
+            DivergedError: the rows of a step have no solution; the state is that before the step.
+        """
+        left = steps
+        while left > 0:
+            recorded = frame + self.index // every - (self.index - (steps - left)) // every
+            made, status = run(
+                self.compiled.tables, self.state, self.inputs, self._work, record, self.index, left, every, recorded
+            )
+            self.index += made
+            left -= made
+            if status == TOO_SMALL:
+                self._grow()
+            elif status != SOLVED:
+                raise DivergedError(self._why(status))
+
+    def _grow(self) -> None:
+        room = len(self._work.contacts.depth)
+        self._contacts *= 2
+        rows = len(self._work.rows.segments)
+        bodies = len(self.compiled.tables.bodies.mass)
+        old = self._capacity or first_capacity(bodies, rows)
+        self._capacity = old.grown()
+        if room == int(self.compiled.tables.shapes.pair_first[-1]):
+            self._contacts = max(room, 1)
+        self._work = make_work(self.compiled, self._contacts, self._capacity)
+
+    def _why(self, status: int) -> str:
+        names = [body.name for body in self.compiled.model.bodies]
+        speeds = np.abs(self.state.twist).max(axis=1)
+        fastest = int(np.argmax(np.where(np.isfinite(speeds), speeds, np.inf)))
+        time = float(self.state.clock[0]) * self.compiled.step
+        return (
+            f"step at {time:.4f} s failed: {FAILURES[status]}; fastest body {names[fastest]!r} at "
+            f"{speeds[fastest]:.3g} m/s or rad/s. Shorten the step (now {self.compiled.step:g} s) or soften the rows"
+        )

@@ -1,0 +1,243 @@
+"""One soft step (seed 004, S1): semi-implicit Euler with implicit springs, all rows solved at once.
+
+`step` is the table of contents; each stage is a kernel of its own in the module that holds its idea.
+"""
+
+from __future__ import annotations
+
+from math import isnan
+
+from borelli.jit import leaf, part, stage
+from borelli.physics.bodies import (
+    aim_at_poses,
+    apply_pushes,
+    is_finite,
+    load_bodies,
+    move_bodies,
+    turn_bodies,
+)
+from borelli.physics.collide import find_contacts
+from borelli.physics.contact import ALONG, BODY_A, BODY_B, SLOT, fill_contact_rows, read_contacts
+from borelli.physics.coordinates import find_coordinates
+from borelli.physics.drives import aim_drives_at_twists, fill_coupling_rows, fill_drive_rows, fill_stop_rows
+from borelli.physics.factor import ABSENT, IMPULSE, KIND, SEGMENT, list_rows
+from borelli.physics.friction import update_friction
+from borelli.physics.graph import DIRTY, order_bodies
+from borelli.physics.joints import fill_given_motion, fill_joint_rows, pose_joints
+from borelli.physics.manifold import bounded_law, no_law, soft_law
+from borelli.physics.solver import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, newton, refine
+from borelli.physics.sweeps import sweep_rows
+
+PATIENCE = 15
+"""Newton iterations before the interior-point method takes over."""
+CAP = 200
+"""Newton iterations in all."""
+UNSETTLED = 8
+"""Status added when friction bounds did not settle: the step is valid, its bounds are slightly off."""
+
+# columns of `told`
+NEWTON, FRICTION, CONTACTS, STATUS = 0, 1, 2, 3
+
+
+@stage
+def step(tables, state, inputs, work, index):
+    """Advance the state by one step, number `index` of this run; a status (0: fine)."""
+    bodies, joints, rows, scratch = tables.bodies, tables.joints, work.rows, work.scratch
+    h = tables.numbers[5]
+    turn_bodies(state.quaternion, scratch.rotation)
+    found = find_contacts(tables.shapes, state.position, scratch.rotation, tables.numbers[0], work.contacts)
+    if found > len(work.contacts.depth):
+        return TOO_SMALL
+    aimed = aim_at_poses(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
+    apply_pushes(inputs.pushes, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
+    _fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed)
+    read_contacts(tables, work.contacts, found, state, scratch.rotation, bodies.kinematic, work.touch)
+    fill_contact_rows(tables, work.contacts, state, bodies.kinematic, work.touch, rows)
+    if not _prepare_solve(tables, work, found):
+        return TOO_SMALL
+    load_bodies(bodies, tables.gravity, state, scratch, work.graph, work.factor.block, h, aimed)
+    status = _solve(tables, state, work, scratch.told)
+    if not is_finite(work.graph, work.factor.block):
+        status = NOT_FINITE
+    if status == SOLVED or status == UNSETTLED:
+        _keep_contacts(tables, state, work)
+        move_bodies(work.graph, work.factor.block, bodies.kinematic, state, h)
+        state.clock[0] += 1
+    scratch.told[STATUS] = status
+    return status
+
+
+@part
+def _fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed):
+    """Rows that do not depend on contacts: joints, couplings, stops, drives, anchors, residuals."""
+    joints, h = tables.joints, tables.numbers[5]
+    pose_joints(joints, state.position, scratch.rotation, state.coordinate)
+    fill_joint_rows(joints, rows, h)
+    if len(joints.joint) > 0 and joints.row_ranges[4] > joints.row_ranges[1]:
+        if len(inputs.drive_target) > 0:
+            for i in range(len(joints.joint)):
+                inputs.drives.target[i] = inputs.drive_target[index, i]
+        find_coordinates(joints, state.twist, state.coordinate, scratch.speed)
+        fill_coupling_rows(joints, state.twist, state.coordinate, rows, h)
+        fill_stop_rows(joints, state.coordinate, scratch.speed, rows, h)
+        fill_drive_rows(joints, inputs.drives, state.coordinate, rows, h)
+    fill_given_motion(joints, state.twist, rows)
+    if aimed:
+        aim_drives_at_twists(joints, inputs.drives, scratch.aim, rows, h)
+    if len(inputs.marker) > 0:
+        _fill_anchor_rows(
+            tables.anchors, inputs.marker, inputs.substeps[0], index, tables.numbers[4], h,
+            state.position, scratch.rotation, rows,
+        )  # fmt: skip
+    _fill_residual_rows(tables.residuals, scratch.aim, aimed, rows)
+
+
+@part
+def _fill_anchor_rows(anchors, marker, substeps, index, fastest, h, position, rotation, rows):
+    """Three rows per visible marker: C = x + R r - m, Cdot = v + w x r - dm/dt; c = dm/dt - (alpha/h) C.
+
+    A marker acts while it is seen in this frame and the next and moves slower than the limit.
+    """
+    frame = index // substeps
+    share = (index - frame * substeps) / substeps
+    for i in range(len(anchors.body)):
+        b, k = anchors.body[i], anchors.row[i]
+        e = rows.first[k]
+        speed = 0.0
+        for n in range(3):
+            speed += ((marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)) ** 2
+        if isnan(speed) or speed > fastest:
+            no_law(rows, k)
+            no_law(rows, k + 1)
+            no_law(rows, k + 2)
+            continue
+        x, y, z = anchors.offset[i, 0], anchors.offset[i, 1], anchors.offset[i, 2]
+        rx = rotation[b, 0, 0] * x + rotation[b, 0, 1] * y + rotation[b, 0, 2] * z
+        ry = rotation[b, 1, 0] * x + rotation[b, 1, 1] * y + rotation[b, 1, 2] * z
+        rz = rotation[b, 2, 0] * x + rotation[b, 2, 1] * y + rotation[b, 2, 2] * z
+        rows.jacobian[e, 4], rows.jacobian[e, 5] = rz, -ry
+        rows.jacobian[e + 1, 3], rows.jacobian[e + 1, 5] = -rz, rx
+        rows.jacobian[e + 2, 3], rows.jacobian[e + 2, 4] = ry, -rx
+        for n in range(3):
+            arm = rx if n == 0 else (ry if n == 1 else rz)
+            rate = (marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)
+            now = marker[frame, i, n] + share * (marker[frame + 1, i, n] - marker[frame, i, n])
+            error = position[b, n] + arm - now
+            soft_law(rows, k + n, rate - anchors.alpha[i] / h * error, anchors.beta[i])
+
+
+@leaf
+def _fill_residual_rows(residuals, aim, aimed, rows):
+    for i in range(len(residuals.body)):
+        k = residuals.row[i]
+        target = residuals.alpha[i] * aim[residuals.body[i], residuals.axis[i]] if aimed else 0.0
+        if residuals.limit[i] < 1e300:
+            bounded_law(rows, k, target, residuals.beta[i], -residuals.limit[i], residuals.limit[i])
+        else:
+            soft_law(rows, k, target, residuals.beta[i])
+
+
+@part
+def _prepare_solve(tables, work, found):
+    """Order bodies and hand rows to them, unless nothing changed since the last step; False when room is short."""
+    rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
+    contacts, each, first = work.contacts, tables.contacts.rows_each[0], tables.contacts.first_row[0]
+    same = touch.count[1] == found + 1
+    for k in range(first):
+        if (rows.segments[k] > 0) != (factor.mark[k, KIND] != ABSENT):
+            same = False
+            break
+    relinked = graph.count[0] == 0
+    links = len(tables.bodies.links)
+    for i in range(found):
+        if touch.who[i, SLOT] != contacts.slot[i]:
+            same = False
+            touch.who[i, SLOT] = contacts.slot[i]
+        a, b = touch.who[i, BODY_A], touch.who[i, BODY_B]
+        if a >= 0 and b >= 0:
+            if links == len(work.links):
+                return False
+            if work.links[links, 0] != a or work.links[links, 1] != b:
+                work.links[links, 0] = a
+                work.links[links, 1] = b
+                relinked = True
+            links += 1
+    if links != work.link_count[0]:
+        work.link_count[0] = links
+        relinked = True
+    if relinked:
+        if order_bodies(
+            tables.bodies.tree_parent, tables.bodies.kinematic, work.links, links, graph, work.graph_work
+        ) < 0:  # fmt: skip
+            graph.count[0] = 0
+            return False
+    if relinked or not same:
+        touch.count[1] = 0
+        if not list_rows(rows, graph, factor, work.fill):
+            return False
+        touch.count[1] = found + 1
+    else:
+        for k in range(graph.count[0]):
+            graph.node[k, DIRTY] = 1
+    return True
+
+
+@part
+def _solve(tables, state, work, told):
+    """Velocities and impulses of this step, friction bounds settled; a status."""
+    rows, graph, factor = work.rows, work.graph, work.factor
+    each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]
+    for k in range(first):
+        factor.mark[k, SEGMENT] = state.segment[k]
+    for i in range(work.touch.count[0]):
+        slot = work.touch.who[i, SLOT]
+        warm = state.slot_step[slot] == state.clock[0] - 1
+        for n in range(each):
+            factor.mark[first + each * i + n, SEGMENT] = state.slot_segment[slot, n] if warm else (n > 0)
+    switching = begin_segments(rows, factor)
+    work.search.counts[0] = 0
+    status, solves, change = SOLVED, 0, 0.0
+    tolerance, most = tables.numbers[3], tables.counts[0]
+    while True:
+        solves += 1
+        if tables.counts[2] > 0:
+            sweep_rows(rows, graph, factor, switching, tables.counts[2])
+        else:
+            status = newton(
+                rows, graph, factor, work.fill, work.search, work.interior, switching, PATIENCE, CAP
+            )  # fmt: skip
+        if status != SOLVED or work.touch.count[0] == 0:
+            break
+        last = solves >= most
+        # plain for the first solves; then half steps, which end the swings between two contact states
+        gain = 1.0 if solves <= 4 else 0.5
+        change = update_friction(rows, graph, factor, work.touch, first, each, 0.0, False)
+        if change <= tolerance or last:
+            break
+        update_friction(rows, graph, factor, work.touch, first, each, gain, True)
+    if status == SOLVED:
+        for _ in range(tables.counts[1]):
+            refine(rows, graph, factor, work.fill)
+        if change > tolerance and most > 1:
+            status = UNSETTLED
+    told[NEWTON] = work.search.counts[0]
+    told[FRICTION] = solves
+    told[CONTACTS] = work.touch.count[0]
+    return status
+
+
+@leaf
+def _keep_contacts(tables, state, work):
+    """Store what warm-starts the next step."""
+    touch, factor = work.touch, work.factor
+    each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]
+    for k in range(first):
+        state.segment[k] = factor.mark[k, SEGMENT]
+    for i in range(touch.count[0]):
+        slot, k = touch.who[i, SLOT], first + each * i
+        state.slot_step[slot] = state.clock[0]
+        state.slot_normal[slot] = max(factor.value[k, IMPULSE], 0.0)
+        for n in range(each):
+            state.slot_segment[slot, n] = factor.mark[k + n, SEGMENT]
+        for n in range(3):
+            state.slot_along[slot, n] = touch.touch[i, ALONG + n]
