@@ -163,10 +163,7 @@ def prepare(course: Course) -> Callable[[], Outcome]:
     def go() -> Outcome:
         simulation.state.restore(start)
         simulation.index = 0
-        if course.reset_poses is not None and course.reset_twists is not None:
-            simulation.replay(course.reset_poses, course.reset_twists, record)
-        else:
-            simulation.advance(course.steps, record)
+        simulation.advance(course.steps, record, poses=course.reset_poses, twists=course.reset_twists)
         torques = record.impulse[:, driven] / course.step if drives else np.zeros((course.steps, 0))
         return Outcome(record.pose, torques, float(record.told[:, 2].mean()), float(record.told[:, 0].mean()))
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from borelli.jit import leaf, part
 from borelli.physics.blocks import DIAGONAL, axpy6, load6, store6
-from borelli.physics.elimination import factor_bodies
+from borelli.physics.elimination import factor_bodies, solve_factored
 from borelli.physics.factor import (
     BETA,
     FLAT_ROW,
@@ -43,7 +43,7 @@ from borelli.physics.factor import (
     use_segment,
 )
 from borelli.physics.graph import DIRTY
-from borelli.physics.refinement import load_residuals, response, row_velocity, solve_residuals
+from borelli.physics.refinement import load_residuals, load_row, response, row_velocity
 from borelli.physics.rows import MAX_SEGMENTS
 
 ITERATIONS = 100
@@ -106,18 +106,23 @@ def find_segments_by_interior_point(rows, graph, factor, fill, interior, counts,
             break
         before = mu
         counts[3] += 1
-        mean = mu / bounds
         _set_slopes(rows, mark, value, roll, piece, switching)
         for k in range(count):
             node[k, DIRTY] = 1
         if factor_bodies(rows, graph, factor, fill) < 0:
             break
         counts[2] += 1
-        _find_changes(rows, graph, factor, fill, piece, line, switching, 0.0, False)
-        reach = min(1.0, _reach(rows, roll, piece, switching))
-        sigma = (_gap(rows, roll, piece, switching, reach) / mu) ** 3
-        _find_changes(rows, graph, factor, fill, piece, line, switching, sigma * mean, True)
-        reach = min(1.0, TO_BOUNDARY * _reach(rows, roll, piece, switching))
+        target, reach = 0.0, 0.0
+        for corrector in range(2):
+            load_residuals(rows, graph, factor)
+            _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrector > 0)
+            solve_factored(rows, graph, factor, fill)
+            _find_changes(rows, node, block, mark, value, roll, piece, line, switching)
+            reach = _reach(rows, roll, piece, switching)
+            if corrector == 0:
+                ahead = _gap(rows, roll, piece, switching, min(1.0, reach))
+                target = (ahead / mu) ** 3 * mu / bounds
+        reach = min(1.0, TO_BOUNDARY * reach)
         _move(rows, mark, value, roll, piece, switching, reach)
         lacking *= 1.0 - reach
         for k in range(count):
@@ -251,11 +256,9 @@ def _set_slopes(rows, mark, value, roll, piece, switching):
         value[k, BETA] = 1.0 / stiffness
 
 
-@part
-def _find_changes(rows, graph, factor, fill, piece, line, switching, target, corrected):
-    """Changes of v and p in SOLUTION and IMPULSE, and of each piece, that lead to w s = target."""
-    node, block, mark, value, roll = graph.node, factor.block, factor.mark, factor.value, factor.roll
-    load_residuals(rows, graph, factor)
+@leaf
+def _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrected):
+    """Right sides of the rows for changes that lead to w s = target; `corrected` by the product of the last changes."""
     for index in range(switching):
         k = roll[index, SWITCHING]
         if mark[k, MODE] == FLAT_ROW:
@@ -270,19 +273,24 @@ def _find_changes(rows, graph, factor, fill, piece, line, switching, target, cor
             if corrected:
                 at_lo -= piece[k, s, DX] * piece[k, s, DW_LO]
                 at_hi += piece[k, s, DX] * piece[k, s, DW_HI]
-            # kept for what follows: the multipliers that a piece which stays in place would get
+            # for _find_changes: the multipliers that a piece which stays in place would get
             piece[k, s, DW_LO], piece[k, s, DW_HI] = at_lo / piece[k, s, S_LO], at_hi / piece[k, s, S_HI]
             e += piece[k, s, DW_LO] - piece[k, s, DW_HI]
             piece[k, s, E] = e
             pull += e / theta
-        value[k, C] = pull * value[k, BETA]
-    solve_residuals(rows, graph, factor, fill)
+        load_row(rows, node, block, mark, value, k, pull * value[k, BETA])
+
+
+@leaf
+def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
+    """Changes of each piece from those of velocities and impulses."""
     for index in range(switching):
         k = roll[index, SWITCHING]
         if mark[k, MODE] == FLAT_ROW:
             continue
         dp = value[k, IMPULSE]
-        if value[k, BETA] < line[k, RESPONSE]:
+        stiff = value[k, BETA] < line[k, RESPONSE]
+        if stiff:
             du = value[k, C] - value[k, BETA] * dp
         else:
             du = row_velocity(rows, node, block, SOLUTION, k) - rows.offset[k]
@@ -295,7 +303,7 @@ def _find_changes(rows, graph, factor, fill, piece, line, switching, target, cor
             if stiffest < 0 or piece[k, s, THETA] < piece[k, stiffest, THETA]:
                 stiffest = s
         # e and du nearly cancel on a stiff piece; the impulse is the better known
-        if value[k, BETA] < line[k, RESPONSE]:
+        if stiff:
             piece[k, stiffest, DX] += dp
         for s in range(rows.segments[k]):
             if piece[k, s, THETA] == 0.0:

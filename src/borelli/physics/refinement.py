@@ -102,24 +102,22 @@ def load_residuals(rows, graph, factor):
         u = row_velocity(rows, node, block, VELOCITY, k)
         value[k, U_NOW] = u
         if rows.segments[k] == 1 and mark[k, MODE] != FLAT_ROW:
-            value[k, C] = rows.c[k, 0] - u - rows.beta[k, 0] * p
+            load_row(rows, node, block, mark, value, k, rows.c[k, 0] - u - rows.beta[k, 0] * p)
 
 
-@part
-def solve_residuals(rows, graph, factor, fill):
-    """The changes of v and p, in SOLUTION and IMPULSE, for the residuals in RIGHT and C."""
-    mark, value = factor.mark, factor.value
-    for k in range(rows.used[0]):
-        if mark[k, MODE] == FOLDED:
-            push(rows, graph.node, factor.block, k, value[k, C] / value[k, BETA])
-    solve_factored(rows, graph, factor, fill)
+@leaf
+def load_row(rows, node, block, mark, value, k, lacking):
+    """Make `lacking` the right side of row k."""
+    value[k, C] = lacking
+    if mark[k, MODE] == FOLDED:
+        push(rows, node, block, k, lacking / value[k, BETA])
 
 
-@part
-def _correct(rows, graph, factor, fill):
-    """One correction of SOLUTION and IMPULSE with the factors at hand; the largest change of impulse, relative."""
-    block, mark, value, count = factor.block, factor.mark, factor.value, graph.count[0]
-    for k in range(count):
+@leaf
+def _load_state(rows, graph, factor):
+    """Make SOLUTION and IMPULSE the state to be corrected, and its residuals the right sides."""
+    block, mark, value = factor.block, factor.mark, factor.value
+    for k in range(graph.count[0]):
         store6(block, k, VELOCITY, load6(block, k, SOLUTION))
     for k in range(rows.used[0]):
         value[k, P_NOW] = value[k, IMPULSE]
@@ -127,8 +125,13 @@ def _correct(rows, graph, factor, fill):
     for k in range(rows.used[0]):
         if rows.segments[k] > 1 and mark[k, MODE] >= FOLDED:
             s = mark[k, SEGMENT]
-            value[k, C] = rows.c[k, s] - value[k, U_NOW] - rows.beta[k, s] * value[k, P_NOW]
-    solve_residuals(rows, graph, factor, fill)
+            lacking = rows.c[k, s] - value[k, U_NOW] - rows.beta[k, s] * value[k, P_NOW]
+            load_row(rows, graph.node, block, mark, value, k, lacking)
+
+
+@leaf
+def _add_changes(rows, block, mark, value, count):
+    """Add the solution to the state; the largest change of impulse, relative."""
     for k in range(count):
         store6(block, k, SOLUTION, axpy6(1.0, load6(block, k, VELOCITY), load6(block, k, SOLUTION)))
     largest, change = 0.0, 0.0
@@ -218,48 +221,53 @@ def _keeps_laws(rows, graph, factor):
     return True
 
 
-@part
-def settle(rows, graph, factor, fill):
-    """Bring a state that all but solves the rows to within rounding; factorisations used, negative when it failed.
-
-    The slopes are raised by a small share of J M^-1 J^T in the factors, not in the residuals: where rows repeat each
-    other, impulses then stay as they are instead of following the rounding of velocities divided by beta. What is
-    left of the laws is below SETTLED; where rows nearly repeat each other that takes a smaller share. The factors are
-    of no further use: every position is left dirty.
-    """
-    node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
-    good, used, damping = False, 0, DAMPING
-    while used < ROUNDS and not good:
-        used += 1
-        for k in range(rows.used[0]):
-            if mark[k, MODE] >= FOLDED:
-                slope = rows.beta[k, mark[k, SEGMENT]]
-                value[k, BETA] = slope + damping * response(rows, node, block, k) if slope > 0.0 else 0.0
-        for k in range(graph.count[0]):
-            node[k, DIRTY] = 1
-        if factor_bodies(rows, graph, factor, fill) < 0:
-            break
-        _correct(rows, graph, factor, fill)
-        if _put_back(rows, graph, factor) == 0:
-            good = _keeps_laws(rows, graph, factor)
-            damping *= DAMPING
+@leaf
+def _soften(rows, node, block, mark, value, count, damping):
+    """Raise the slopes in force and mark every position for factoring."""
     for k in range(rows.used[0]):
         if mark[k, MODE] >= FOLDED:
-            value[k, BETA] = rows.beta[k, mark[k, SEGMENT]]
-    for k in range(graph.count[0]):
+            slope = rows.beta[k, mark[k, SEGMENT]]
+            if slope > 0.0:
+                slope += damping * response(rows, node, block, k)
+            value[k, BETA] = slope
+    for k in range(count):
         node[k, DIRTY] = 1
-    return used if good else -used
 
 
 @part
 def refine(rows, graph, factor, fill):
-    """Correct velocities and impulses with the factors at hand; True when every row then keeps to its segment.
+    """Correct velocities and impulses until every row keeps to its segment; factorisations used, -1 when it failed.
 
-    An answer without factors comes from `settle` and is left alone.
+    Mostly the factors at hand do. If a row ends beyond its segment, or the state comes without factors (a position is
+    dirty), slopes are raised by a small share of J M^-1 J^T in new factors, not in the residuals: where rows repeat
+    each other, impulses then stay as they are instead of following the rounding of velocities divided by beta. What is
+    left of the laws is below SETTLED; where rows nearly repeat each other that takes a smaller share. Those factors
+    are of no further use: every position is left dirty.
     """
-    for k in range(graph.count[0]):
-        if graph.node[k, DIRTY]:
-            return True
-    if _correct(rows, graph, factor, fill) > LARGE_CHANGE:
-        _correct(rows, graph, factor, fill)
-    return _put_back(rows, graph, factor) == 0 or settle(rows, graph, factor, fill) > 0
+    node, block, mark, value, count = graph.node, factor.block, factor.mark, factor.value, graph.count[0]
+    settling = False
+    for k in range(count):
+        settling = settling or node[k, DIRTY] != 0
+    used, damping, good = 0, DAMPING, False
+    for turn in range(ROUNDS):
+        if settling:
+            used += 1
+            _soften(rows, node, block, mark, value, count, damping)
+            if factor_bodies(rows, graph, factor, fill) < 0:
+                break
+        _load_state(rows, graph, factor)
+        solve_factored(rows, graph, factor, fill)
+        change = _add_changes(rows, block, mark, value, count)
+        if turn == 0 and change > LARGE_CHANGE and not settling:
+            continue
+        if _put_back(rows, graph, factor) > 0:
+            settling = True
+        elif not settling:
+            return 0
+        else:
+            damping *= DAMPING
+            good = _keeps_laws(rows, graph, factor)
+            if good:
+                break
+    _soften(rows, node, block, mark, value, count, 0.0)
+    return used if good else -1

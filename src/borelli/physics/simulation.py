@@ -167,11 +167,27 @@ def _record_step(state, work, first_row, each, record, frame):
         record.told[frame, n] = work.scratch.told[n]
 
 
+@leaf
+def _put_bodies(state, poses, twists, index):
+    for b in range(len(state.position)):
+        for n in range(3):
+            state.position[b, n] = poses[index, b, n]
+        for n in range(4):
+            state.quaternion[b, n] = poses[index, b, 3 + n]
+        for n in range(6):
+            state.twist[b, n] = twists[index, b, n]
+
+
 @kernel
-def run(tables, state, inputs, work, record, first, steps, every, frame):
-    """Make `steps` steps, recording every `every`-th from `frame` on; how many were made and the last status."""
+def run(tables, state, inputs, work, record, first, steps, every, frame, poses, twists):
+    """Make `steps` steps, recording every `every`-th from `frame` on; how many were made and the last status.
+
+    Where `poses` (steps, n, 7) and `twists` (steps, n, 6) are not empty, each step starts from those.
+    """
     first_row, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for index in range(first, first + steps):
+        if len(poses) > 0:
+            _put_bodies(state, poses, twists, index)
         status = step(tables, state, inputs, work, index)
         if status != SOLVED and status != UNSETTLED:
             return index - first, status
@@ -179,23 +195,6 @@ def run(tables, state, inputs, work, record, first, steps, every, frame):
             _record_step(state, work, first_row, each, record, frame)
             frame += 1
     return steps, SOLVED
-
-
-@kernel
-def run_from(tables, state, inputs, work, record, poses, twists, first):
-    """One step from each given pose and twist, starting with number `first`; how many were made and the last status."""
-    for index in range(first, len(poses)):
-        for b in range(len(state.position)):
-            for n in range(3):
-                state.position[b, n] = poses[index, b, n]
-            for n in range(4):
-                state.quaternion[b, n] = poses[index, b, 3 + n]
-            for n in range(6):
-                state.twist[b, n] = twists[index, b, n]
-        made, status = run(tables, state, inputs, work, record, index, 1, 1, index)
-        if made == 0:
-            return index - first, status
-    return len(poses) - first, SOLVED
 
 
 class Simulation:
@@ -208,48 +207,51 @@ class Simulation:
         """Steps made: the place in the inputs."""
         self._contacts = 64
         self._capacity: Capacity | None = None
-        self._work = make_work(compiled, self._contacts)
+        self.work = make_work(compiled, self._contacts)
 
-    def replay(self, poses: Floats, twists: Floats, record: Record) -> None:
-        """Make one step from each of the given poses (steps, n, 7) and twists (steps, n, 6), recording each."""
-        done = 0
-        while done < len(poses):
-            made, status = run_from(self.compiled.tables, self.state, self.inputs, self._work, record, poses, twists, done)
-            done += made
-            if status == TOO_SMALL:
-                self._grow()
-            elif status != SOLVED:
-                raise DivergedError(self._why(status))
-
-    def advance(self, steps: int, record: Record, *, every: int = 1, frame: int = 0) -> None:
+    def advance(
+        self,
+        steps: int,
+        record: Record,
+        *,
+        every: int = 1,
+        frame: int = 0,
+        poses: Floats | None = None,
+        twists: Floats | None = None,
+    ) -> None:
         """Make so many steps, recording every `every`-th from `frame` on.
+
+        With `poses` (steps, n, 7) and `twists` (steps, n, 6), by number of the step, each step starts from those.
 
         Raises:
             DivergedError: the rows of a step have no solution; the state is that before the step.
         """
-        left = steps
-        while left > 0:
-            recorded = frame + self.index // every - (self.index - (steps - left)) // every
+        bodies = len(self.state.position)
+        starts = np.zeros((0, bodies, 7)) if poses is None else np.ascontiguousarray(poses, float)
+        speeds = np.zeros((0, bodies, 6)) if twists is None else np.ascontiguousarray(twists, float)
+        begun, end = self.index, self.index + steps
+        while self.index < end:
+            recorded = frame + self.index // every - begun // every
             made, status = run(
-                self.compiled.tables, self.state, self.inputs, self._work, record, self.index, left, every, recorded
-            )
+                self.compiled.tables, self.state, self.inputs, self.work, record,
+                self.index, end - self.index, every, recorded, starts, speeds,
+            )  # fmt: skip
             self.index += made
-            left -= made
             if status == TOO_SMALL:
                 self._grow()
             elif status != SOLVED:
                 raise DivergedError(self._why(status))
 
     def _grow(self) -> None:
-        room = len(self._work.contacts.depth)
+        room = len(self.work.contacts.depth)
         self._contacts *= 2
-        rows = len(self._work.rows.segments)
+        rows = len(self.work.rows.segments)
         bodies = len(self.compiled.tables.bodies.mass)
         old = self._capacity or first_capacity(bodies, rows)
         self._capacity = old.grown()
         if room == int(self.compiled.tables.shapes.pair_first[-1]):
             self._contacts = max(room, 1)
-        self._work = make_work(self.compiled, self._contacts, self._capacity)
+        self.work = make_work(self.compiled, self._contacts, self._capacity)
 
     def _why(self, status: int) -> str:
         names = [body.name for body in self.compiled.model.bodies]

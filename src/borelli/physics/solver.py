@@ -42,8 +42,7 @@ from borelli.physics.factor import (
     use_segment,
 )
 from borelli.physics.interior import find_segments_by_interior_point
-from borelli.physics.refinement import IMPULSE_TOLERANCE, move_row, push, row_velocity, settle
-from borelli.physics.refinement import refine as refine
+from borelli.physics.refinement import IMPULSE_TOLERANCE, move_row, push, refine, row_velocity
 
 # status of a solve
 SOLVED, NO_PIVOT, NO_END, NOT_FINITE, TOO_SMALL = 0, 1, 2, 3, 4
@@ -321,14 +320,6 @@ def _ends(mark, roll, crossing, g, energy):
     )
 
 
-@leaf
-def _settles(rows, graph, factor, fill, counts):
-    used = settle(rows, graph, factor, fill)
-    counts[FACTORISATIONS] += abs(used)
-    counts[BLOCKS_FACTORED] += abs(used) * graph.count[0]
-    return used > 0
-
-
 @part
 def newton(rows, graph, factor, fill, search, interior, switching, patience, cap):
     """Solve the rows from the segments at hand; a status. The answer is in SOLUTION and IMPULSE.
@@ -341,27 +332,29 @@ def newton(rows, graph, factor, fill, search, interior, switching, patience, cap
         counts[NEWTON_STEPS] += 1
         if iteration == patience:
             find_segments_by_interior_point(rows, graph, factor, fill, interior, counts, switching)
-            if _settles(rows, graph, factor, fill, counts):
+        else:
+            if not solve_piece(rows, graph, factor, fill, counts, switching):
+                return NO_PIVOT
+            crossing = find_crossings(rows, node, block, mark, value, roll, switching)
+            if crossing == 0:
                 return SOLVED
-        if not solve_piece(rows, graph, factor, fill, counts, switching):
-            return NO_PIVOT
-        crossing = find_crossings(rows, node, block, mark, value, roll, switching)
-        if crossing == 0:
+            if iteration == 0 or iteration == patience + 1:
+                accept_candidate(rows, node, block, mark, value, column, roll, switching, count)
+                continue
+            g = gain(rows, block, mark, value, roll, switching, count)
+            if not g < np.inf:
+                return NOT_FINITE
+            if not _ends(mark, roll, crossing, g, _energy(block, count)):
+                events = _collect_events(rows, mark, value, roll, search, crossing)
+                alpha = _walk(rows, node, mark, value, column, search, events, g)
+                _advance(rows, block, mark, value, roll, switching, count, alpha)
+                continue
+        # all but solved: the interior point is done, or rows flip on their kinks by rounding
+        used = refine(rows, graph, factor, fill)
+        if used >= 0:
+            counts[FACTORISATIONS] += used
+            counts[BLOCKS_FACTORED] += used * count
             return SOLVED
-        if iteration == 0 or iteration == patience:
-            accept_candidate(rows, node, block, mark, value, column, roll, switching, count)
-            continue
-        g = gain(rows, block, mark, value, roll, switching, count)
-        if not g < np.inf:
-            return NOT_FINITE
-        if _ends(mark, roll, crossing, g, _energy(block, count)):
-            if _settles(rows, graph, factor, fill, counts):
-                return SOLVED
-            accept_candidate(rows, node, block, mark, value, column, roll, switching, count)
-            if iteration < patience:
-                patience = iteration + 1
-            continue
-        events = _collect_events(rows, mark, value, roll, search, crossing)
-        alpha = _walk(rows, node, mark, value, column, search, events, g)
-        _advance(rows, block, mark, value, roll, switching, count, alpha)
+        # it was not: let the interior point try if it has not, else start anew from the present segments
+        patience = iteration + 1 if iteration < patience else iteration
     return NO_END

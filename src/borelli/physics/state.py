@@ -116,12 +116,17 @@ def make_inputs(
     count, coordinates = len(compiled.model.bodies), len(compiled.model.coordinates)
     return Inputs(
         drives=_drive_arrays(compiled, drives),
-        drive_target=np.zeros((0, coordinates)) if drive_target is None else drive_target,
-        marker=np.zeros((0, len(compiled.model.markers), 3)) if marker is None else marker,
-        pose=np.zeros((0, count, 7)) if pose is None else pose,
+        drive_target=_array(drive_target, (0, coordinates)),
+        marker=_array(marker, (0, len(compiled.model.markers), 3)),
+        pose=_array(pose, (0, count, 7)),
         substeps=np.array([substeps], np.int64),
         pushes=_push_arrays(compiled, forces),
     )
+
+
+def _array(given: Floats | None, empty: tuple[int, ...]) -> Floats:
+    """The array as kernels take it: contiguous doubles."""
+    return np.zeros(empty) if given is None else np.ascontiguousarray(given, float)
 
 
 def _drive_arrays(compiled: Compiled, drives: Sequence[Drive]) -> Drives:

@@ -50,13 +50,13 @@ def step(tables, state, inputs, work, index):
         return TOO_SMALL
     aimed = aim_at_poses(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     apply_pushes(inputs.pushes, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
-    _fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed)
+    fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed)
     read_contacts(tables, work.contacts, found, state, scratch.rotation, bodies.kinematic, work.touch)
     fill_contact_rows(tables, work.contacts, state, bodies.kinematic, work.touch, rows)
     if not _prepare_solve(tables, work, found):
         return TOO_SMALL
     load_bodies(bodies, tables.gravity, state, scratch, work.graph, work.factor.block, h, aimed)
-    status = _solve(tables, state, work, scratch.told)
+    status = solve_step(tables, state, work, scratch.told)
     if not is_finite(work.graph, work.factor.block):
         status = NOT_FINITE
     if status == SOLVED or status == UNSETTLED:
@@ -68,7 +68,7 @@ def step(tables, state, inputs, work, index):
 
 
 @part
-def _fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed):
+def fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed):
     """Rows that do not depend on contacts: joints, couplings, stops, drives, anchors, residuals."""
     joints, h = tables.joints, tables.numbers[5]
     pose_joints(joints, state.position, scratch.rotation, state.coordinate)
@@ -183,7 +183,7 @@ def _prepare_solve(tables, work, found):
 
 
 @part
-def _solve(tables, state, work, told):
+def solve_step(tables, state, work, told):
     """Velocities and impulses of this step, friction bounds settled; a status."""
     rows, graph, factor = work.rows, work.graph, work.factor
     each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]

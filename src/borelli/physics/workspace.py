@@ -141,6 +141,6 @@ def _solve_cold(mass, momentum, rows, parent, kinematic, links, work, patience):
         return TOO_SMALL
     switching = begin_segments(rows, factor)
     status = newton(rows, graph, factor, work.fill, work.search, work.interior, switching, patience, CAP)
-    if status == SOLVED and not refine(rows, graph, factor, work.fill):
+    if status == SOLVED and refine(rows, graph, factor, work.fill) < 0:
         return NO_END
     return status
