@@ -20,6 +20,9 @@ from borelli.jit import leaf, part
 from borelli.physics.manifold import bounded_law, one_sided_law
 from borelli.rotations import cross
 
+MOST_SLIDING = 64
+"""Sliding contacts up to which the answers of normal impulses to friction bounds are found."""
+
 # columns of `touch`
 ARM_A, ARM_B = 0, 3  # from the centres of mass to the contact point
 NORMAL = 6
@@ -31,11 +34,15 @@ NORMAL_NOW = 17  # normal impulse the bounds were made from
 TANGENT_BETA = 18  # slope of the tangents while they stick
 SLIP_BETA = 19  # slope of the second tangent: larger while the contact slides
 BOUND = 20  # friction bound in force
-TOUCH_COLUMNS = 21
+RHO = 21  # the mass the contact feels along its tangents
+SLIP = 22  # 2: impulse less the slip times that mass, along the two tangents
+NORMAL_FOUND = 24  # normal impulse of the last solve
+TOUCH_COLUMNS = 25
 
 # columns of `who`
 BODY_A, BODY_B, SLOT = 0, 1, 2
-WHO_COLUMNS = 3
+SLIDING = 3  # list of the contacts that slide
+WHO_COLUMNS = 4
 
 
 class Touch(NamedTuple):
@@ -45,6 +52,8 @@ class Touch(NamedTuple):
     """(contacts, TOUCH_COLUMNS)"""
     who: NDArray[np.int64]
     """(contacts, WHO_COLUMNS); -1 for a body that is not solved for."""
+    answers: NDArray[np.float64]
+    """(sliding, sliding + 1) how normal impulses answer to friction bounds."""
     count: NDArray[np.int64]
     """(2,) contacts now, and contacts when the rows were last listed."""
 
@@ -52,7 +61,10 @@ class Touch(NamedTuple):
 def make_touch(contacts: int) -> Touch:
     """Room for so many contacts."""
     return Touch(
-        np.zeros((contacts, TOUCH_COLUMNS)), np.full((contacts, WHO_COLUMNS), -1, np.int64), np.zeros(2, np.int64)
+        np.zeros((contacts, TOUCH_COLUMNS)),
+        np.full((contacts, WHO_COLUMNS), -1, np.int64),
+        np.zeros((min(contacts, MOST_SLIDING), MOST_SLIDING + 1)),
+        np.zeros(2, np.int64),
     )
 
 

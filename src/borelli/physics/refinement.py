@@ -164,10 +164,11 @@ def _resolved(speed, driven):
 
 
 @part
-def _put_back(rows, graph, factor):
-    """Move rows that ended beyond their segment to the break; how many.
+def _put_back(rows, graph, factor, settling):
+    """Move rows that ended beyond their segment to the break; how many, -1 when a row is too far beyond for rounding.
 
-    Where two sloped segments meet, a point just beyond is still on the law to within the change of slope.
+    Where two sloped segments meet, a point just beyond is still on the law to within the change of slope. While
+    settling, rows move however far they are.
     """
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     speed, largest = _scales(rows, block, mark, value, graph.count[0])
@@ -177,10 +178,9 @@ def _put_back(rows, graph, factor):
         if last < 1:
             continue
         s = mark[k, SEGMENT]
-        to = s
+        to, beyond = s, 0.0
         if mark[k, MODE] == FLAT_ROW:
             u = row_velocity(rows, node, block, SOLUTION, k)
-            beyond = 0.0
             if s > 0 and u < rows.break_u[k, s - 1]:
                 to, beyond = s - 1, rows.break_u[k, s - 1] - u
             elif s < last and u > rows.break_u[k, s]:
@@ -195,13 +195,18 @@ def _put_back(rows, graph, factor):
             elif s < last and p < rows.break_p[k, s] - slack:
                 to = s + 1
             if to != s and rows.beta[k, to] >= 0.0:
-                gap = rows.c[k, s] - rows.c[k, to] - (rows.beta[k, s] - rows.beta[k, to]) * p
-                if abs(gap) <= SETTLED * speed:
+                beyond = abs(rows.c[k, s] - rows.c[k, to] - (rows.beta[k, s] - rows.beta[k, to]) * p)
+                if beyond <= SETTLED * speed:
                     to = s
-        if to != s:
-            moved += 1
-            move_row(rows, node, mark, value, factor.column, k, to)
-            value[k, IMPULSE] = rows.break_p[k, to if to < s else s]
+            elif to != s:
+                beyond = rows.beta[k, s] * abs(p - rows.break_p[k, min(s, to)])
+        if to == s:
+            continue
+        if beyond > CONFLICT * speed and not settling:
+            return -1
+        moved += 1
+        move_row(rows, node, mark, value, factor.column, k, to)
+        value[k, IMPULSE] = rows.break_p[k, min(s, to)]
     return moved
 
 
@@ -260,7 +265,10 @@ def refine(rows, graph, factor, fill):
         change = _add_changes(rows, block, mark, value, count)
         if turn == 0 and change > LARGE_CHANGE and not settling:
             continue
-        if _put_back(rows, graph, factor) > 0:
+        moved = _put_back(rows, graph, factor, settling)
+        if moved < 0:
+            break
+        if moved > 0:
             settling = True
         elif not settling:
             return 0

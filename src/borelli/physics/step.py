@@ -21,7 +21,7 @@ from borelli.physics.contact import ALONG, BODY_A, BODY_B, SLOT, fill_contact_ro
 from borelli.physics.coordinates import find_coordinates
 from borelli.physics.drives import aim_drives_at_twists, fill_coupling_rows, fill_drive_rows, fill_stop_rows
 from borelli.physics.factor import ABSENT, IMPULSE, KIND, SEGMENT, list_rows
-from borelli.physics.friction import update_friction
+from borelli.physics.friction import check_friction, update_friction
 from borelli.physics.graph import DIRTY, order_bodies
 from borelli.physics.joints import fill_given_motion, fill_joint_rows, pose_joints
 from borelli.physics.manifold import bounded_law, no_law, soft_law
@@ -208,13 +208,10 @@ def solve_step(tables, state, work, told):
             )  # fmt: skip
         if status != SOLVED or work.touch.count[0] == 0:
             break
-        last = solves >= most
-        # plain for the first solves; then half steps, which end the swings between two contact states
-        gain = 1.0 if solves <= 4 else 0.5
-        change = update_friction(rows, graph, factor, work.touch, first, each, 0.0, False)
-        if change <= tolerance or last:
+        change = check_friction(rows, graph, factor, work.touch, first, each)
+        if change <= tolerance or solves >= most:
             break
-        update_friction(rows, graph, factor, work.touch, first, each, gain, True)
+        update_friction(rows, graph, factor, work.fill, work.touch, first, each, solves)
     if status == SOLVED:
         for _ in range(tables.counts[1]):
             refine(rows, graph, factor, work.fill)

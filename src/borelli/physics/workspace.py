@@ -140,7 +140,8 @@ def _solve_cold(mass, momentum, rows, parent, kinematic, links, work, patience):
     if not list_rows(rows, graph, factor, work.fill):
         return TOO_SMALL
     switching = begin_segments(rows, factor)
-    status = newton(rows, graph, factor, work.fill, work.search, work.interior, switching, patience, CAP)
-    if status == SOLVED and refine(rows, graph, factor, work.fill) < 0:
-        return NO_END
-    return status
+    for first in (patience, 0):
+        status = newton(rows, graph, factor, work.fill, work.search, work.interior, switching, first, CAP)
+        if status != SOLVED or refine(rows, graph, factor, work.fill) >= 0:
+            return status
+    return NO_END

@@ -145,10 +145,11 @@ def spinning_top(spin: float = 180.0, tilt: float = 0.35) -> Scene:
     With moments A across and C along the axis about the tip, the rate p solves A p^2 cos(tilt) - C spin p + m g l = 0
     (Goldstein, Classical Mechanics, section 5.7); the slow root is taken.
     """
+    # the joint holds the tip; contact with the floor would rub the spin away
     shapes = (
-        Shape("capsule", (0.006, 0.055)),
-        Shape("cylinder", (0.05, 0.012), Frame((0.0, 0.0, 0.005))),
-        Shape("ellipsoid", (0.03, 0.03, 0.035), Frame((0.0, 0.0, -0.01))),
+        Shape("capsule", (0.006, 0.055), collides=False),
+        Shape("cylinder", (0.05, 0.012), Frame((0.0, 0.0, 0.005)), collides=False),
+        Shape("ellipsoid", (0.03, 0.03, 0.035), Frame((0.0, 0.0, -0.01)), collides=False),
     )
     tip = (0.0, 0.0, -0.061)
     top = body_of_shapes("top", shapes, frame=Frame((0.0, 0.0, 0.061)))
