@@ -16,11 +16,14 @@ WORKERS ?= 2
 demo: $(VENV)/.made
 	@$(BIN)/borelli demo
 
+# kernels are compiled once, before two workers would do it side by side
 test: lint
+	@$(BIN)/borelli doctor
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 lint: $(VENV)/.made-test
 	@$(BIN)/ruff check src tests
+	@$(BIN)/ruff format --check --quiet src tests
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports > .lint-imports.log || { cat .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
@@ -29,7 +32,8 @@ bench: $(VENV)/.made-test ode
 	@$(BIN)/borelli bench --peers
 
 soak: $(VENV)/.made-test
-	@$(BIN)/python -m pytest -m slow
+	@SYSTEMS=20 $(BIN)/python -m pytest tests/physics/test_solver.py tests/physics/test_twin.py
+	@$(BIN)/python -m pytest -m slow -rP
 
 docs: $(VENV)/.made-docs
 	@$(BIN)/mkdocs build --quiet --strict

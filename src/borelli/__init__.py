@@ -35,7 +35,7 @@ _HOMES = {
     "Muscle": "borelli.model.model",
     "PathPoint": "borelli.model.model",
     "Scene": "borelli.scenes.scene",
-    "Settings": "borelli.physics.tables",
+    "Settings": "borelli.physics.control",
     "SettingsError": "borelli.errors",
     "Shape": "borelli.model.model",
     "Softness": "borelli.model.model",

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from borelli import __version__
@@ -150,6 +158,7 @@ def bench(
     json: Json = False,
     peers: Annotated[bool, typer.Option("--peers", help="Also ODE, MuJoCo, Pinocchio, where installed.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Little of everything: to see that it runs.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print tables for docs/performance.md.")] = False,
 ) -> None:
     """Measure speed and accuracy, alone or beside other engines."""
     from borelli.bench.main import print_report, run
@@ -158,6 +167,10 @@ def bench(
         figures = run(peers=peers, quick=quick, progress=status.update)
     if json:
         _print_json(figures)
+    elif markdown:
+        from borelli.bench.page import markdown as tables
+
+        print(tables(figures))
     else:
         print_report(figures, out)
 
@@ -189,22 +202,26 @@ def _sentence(error: BaseException) -> str:
 
 
 def _compile_once() -> None:
-    """Compile the kernels with a progress bar, if they are not in the cache."""
-    from borelli.jit import JIT_ON, cache_directory
+    """Compile the kernels, saying so, if an earlier run has not left them in the cache."""
+    from borelli.compiling import compile_kernels, kernels_ready
 
-    if not JIT_ON or cache_directory().exists():
+    if kernels_ready():
         return
-    from borelli.physics.warmup import warm_up
-
-    with _bar("compiling kernels (first use only, about a minute)") as move:
-        warm_up(lambda _, share: move(share))
+    note = "compiling the kernels (first use only, about a minute)"
+    if not err.is_terminal:
+        err.print(note, highlight=False)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(note, total=None)
+        seconds = compile_kernels(lambda what, _: progress.update(task, description=f"{note}: {what}"))
+    err.print(f"compiled the kernels in {seconds:.0f} s; from now on they come from the cache", highlight=False)
 
 
 @contextmanager
 def _bar(what: str, *, hidden: bool = False) -> Iterator[Any]:
     """A progress bar on stderr that goes away when done; yields what moves it to a share."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=hidden) as progress:
+    with Progress(*columns, console=err, transient=True, disable=hidden or not err.is_terminal) as progress:
         task = progress.add_task(what, total=1.0)
         yield lambda share: progress.update(task, completed=share)
 
@@ -218,10 +235,12 @@ def _check_suffixes(result: Path | None, movie: Path | None) -> None:
 
 
 def _simulated(scene: Scene, quiet: bool) -> tuple[Dataset, float]:
-    """The result and the seconds it took."""
+    """The result and the seconds it took, loading of kernels left out."""
+    from borelli.scenes.files import with_changes
     from borelli.scenes.scene import run_scene
 
     _compile_once()
+    run_scene(with_changes(scene, duration=scene.step))
     with _bar(f"simulating {scene.name}", hidden=quiet) as move:
         start = perf_counter()
         dataset = run_scene(scene, move)
@@ -252,8 +271,13 @@ def _facts(file: Path) -> dict[str, Any]:
     if parse_toml(text, file).get("format") == FORMAT:
         scene = scene_from_text(text, file)
         return {
-            "kind": "scene", "name": scene.name, "description": scene.description, "step [s]": scene.step,
-            "duration [s]": scene.duration, "drives": len(scene.drives), "forces": len(scene.forces),
+            "kind": "scene",
+            "name": scene.name,
+            "description": scene.description,
+            "step [s]": scene.step,
+            "duration [s]": scene.duration,
+            "drives": len(scene.drives),
+            "forces": len(scene.forces),
             **{f"model {key}": value for key, value in _model_facts(scene.model).items()},
         }
     return {"kind": "model", **_model_facts(model_from_text(text, file))}
@@ -261,9 +285,15 @@ def _facts(file: Path) -> dict[str, Any]:
 
 def _model_facts(model: Any) -> dict[str, Any]:
     return {
-        "name": model.name, "mass [kg]": model.mass, "bodies": len(model.bodies), "joints": len(model.joints),
-        "coordinates": len(model.coordinates), "markers": len(model.markers), "muscles": len(model.muscles),
-        "shapes": sum(len(body.shapes) for body in model.bodies), "ground shapes": len(model.ground),
+        "name": model.name,
+        "mass [kg]": model.mass,
+        "bodies": len(model.bodies),
+        "joints": len(model.joints),
+        "coordinates": len(model.coordinates),
+        "markers": len(model.markers),
+        "muscles": len(model.muscles),
+        "shapes": sum(len(body.shapes) for body in model.bodies),
+        "ground shapes": len(model.ground),
         "self-collision": model.self_collision,
     }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from borelli.scenes.files import with_changes
 from borelli.scenes.gallery import gallery_scene
 from borelli.scenes.scene import Scene, run_scene
 from borelli.view.picture import strobe
@@ -33,13 +34,17 @@ class Finding(NamedTuple):
 def run_demo(folder: Path, report: Report = lambda _: None) -> tuple[list[Finding], list[Path]]:
     """Play the scenes, write pictures and results into `folder`, and return findings and the files written."""
     folder.mkdir(parents=True, exist_ok=True)
-    report("dropping a human")
+    report("loading kernels")
     scene = gallery_scene("human_drop")
+    run_scene(with_changes(scene, duration=scene.step))
+    report("dropping a human")
     start = perf_counter()
     human = run_scene(scene)
     findings = _human_findings(scene, human, perf_counter() - start)
     for name, measure in (
-        ("pendulum", _pendulum_findings), ("spinning_top", _top_findings), ("stack", _stack_findings),
+        ("pendulum", _pendulum_findings),
+        ("spinning_top", _top_findings),
+        ("stack", _stack_findings),
         ("four_bar", _loop_findings),
     ):
         report(f"running {name}")
@@ -47,7 +52,7 @@ def run_demo(folder: Path, report: Report = lambda _: None) -> tuple[list[Findin
         findings += measure(scene, run_scene(scene))
     report("drawing")
     files = [folder / name for name in ("human.png", "human.gif", "human-plot.png", "human.nc")]
-    strobe(human, files[0], times=(0.0, 0.25, 0.45, 0.65, 0.9, 2.0))
+    strobe(human, files[0], times=(0.0, 0.25, 0.45, 0.62, 0.78, 1.5), height=600)
     video(human, files[1])
     plot(human, files[2])
     human.to_netcdf(files[3], engine="h5netcdf")
@@ -56,14 +61,17 @@ def run_demo(folder: Path, report: Report = lambda _: None) -> tuple[list[Findin
 
 def _human_findings(scene: Scene, result: Dataset, seconds: float) -> list[Finding]:
     weight = scene.model.mass * -scene.model.gravity[2]
-    late = result["time"] >= scene.duration - 0.25
-    force = float(result["ground_force"].sel(axis="z").sum("body").where(late).mean())
-    name = "human dropped 0.3 m"
+    force = result["ground_force"].sel(axis="z").sum("body")
+    at_rest = float(force.where(result["time"] >= scene.duration - 0.25).mean())
+    pushed = float(force[1:].sum()) * scene.step
+    gained = result["momentum"].sel(axis="z").values
+    owed = weight * scene.duration + float(gained[-1] - gained[0])
+    name = "falling human"
     return [
-        Finding(name, "ground force at the end", f"{force:.1f} N", f"weight: {weight:.1f} N"),
-        Finding(name, "joints come apart by at most", f"{1e3 * float(result['joint_error'].max()):.2f} mm", "0"),
-        Finding(name, "Newton iterations per step", f"{float(result['iterations'].mean()):.1f}", "few"),
-        Finding(name, "speed, measuring included", f"{scene.duration / seconds:.0f} x real time", "above 1"),
+        Finding(name, "final ground force", f"{at_rest:.1f} N", f"{weight:.1f} N, its weight"),
+        Finding(name, "impulse of ground", f"{pushed:.6f} N s", f"{owed:.6f} N s"),
+        Finding(name, "widest joint gap", f"{1e3 * float(result['joint_error'].max()):.2f} mm", "0"),
+        Finding(name, "speed", f"{scene.duration / seconds:.1f} x real time", ""),
     ]
 
 
@@ -101,7 +109,7 @@ def _top_findings(scene: Scene, result: Dataset) -> list[Finding]:
 
 def _stack_findings(scene: Scene, result: Dataset) -> list[Finding]:
     moved = np.linalg.norm(result["position"].values - result["position"].values[0], axis=-1).max()
-    return [Finding("stack of 10 boxes", "moves in 2 s by at most", f"{1e3 * float(moved):.3f} mm", "0")]
+    return [Finding("stack of 10", "largest move in 2 s", f"{1e3 * float(moved):.3f} mm", "0")]
 
 
 def _loop_findings(scene: Scene, result: Dataset) -> list[Finding]:
@@ -109,6 +117,6 @@ def _loop_findings(scene: Scene, result: Dataset) -> list[Finding]:
     wanted = scene.drives[0].velocity
     gap = 1e3 * float(result["joint_error"].max())
     return [
-        Finding("four-bar, driven", "crank speed", f"{speed:.3f} rad/s", f"{wanted:.3f} rad/s"),
-        Finding("four-bar, driven", "loop opens by at most", f"{gap:.3f} mm", "0"),
+        Finding("four-bar loop", "crank speed", f"{speed:.3f} rad/s", f"{wanted:.3f} rad/s"),
+        Finding("four-bar loop", "widest joint gap", f"{gap:.3f} mm", "0"),
     ]

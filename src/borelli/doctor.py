@@ -6,7 +6,6 @@ import platform
 import sys
 from collections.abc import Callable
 from importlib import metadata
-from time import perf_counter
 from typing import NamedTuple
 
 from borelli.errors import BorelliError
@@ -61,11 +60,10 @@ def _cache() -> Finding:
 def _kernels(report: Callable[[str], None]) -> Finding:
     if not JIT_ON:
         return Finding("kernels", True, "not compiled: BORELLI_JIT is 0", needed=False)
-    from borelli.physics.warmup import warm_up
+    from borelli.compiling import compile_kernels
 
-    start = perf_counter()
-    warm_up(lambda what, share: report(f"compiling {what} ({share:.0%})"))
-    return Finding("kernels", True, f"ready after {perf_counter() - start:.1f} s")
+    seconds = compile_kernels(lambda what, share: report(f"compiling {what} ({share:.0%})"))
+    return Finding("kernels", True, f"ready after {seconds:.1f} s")
 
 
 def _free_fall() -> Finding:

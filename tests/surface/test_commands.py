@@ -96,6 +96,67 @@ def test_scene_file_cut_in_half(tmp_path):
     assert_one_sentence(run("simulate", path), "half.toml")
 
 
+ARM = """
+format = "borelli-model"
+version = 1
+name = "arm"
+[[bodies]]
+name = "upper"
+mass = 1.0
+inertia = [[0.1, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 0.1]]
+[[bodies]]
+name = "lower"
+mass = 2.0
+inertia = [[0.2, 0.0, 0.0], [0.0, 0.2, 0.0], [0.0, 0.0, 0.2]]
+[[joints]]
+name = "shoulder"
+kind = "fixed"
+parent = "ground"
+child = "upper"
+[[joints]]
+name = "elbow"
+kind = "fixed"
+parent = "upper"
+child = "lower"
+"""
+INERTIA = "inertia = [[0.1, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 0.1]]"
+
+
+def changed(old, new):
+    assert old in ARM
+    return ARM.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param(changed('parent = "ground"', 'parent = "lower"'), ["upper", "lower"], id="cycle of parents"),
+        pytest.param(changed("mass = 2.0", "mass = 0.0"), ["'lower'", "mass", "0.0"], id="no mass"),
+        pytest.param(changed("mass = 2.0", "mass = -2.0"), ["'lower'", "mass", "-2.0"], id="negative mass"),
+        pytest.param(changed("mass = 2.0", "mass = nan"), ["'lower'", "mass", "nan"], id="mass not a number"),
+        pytest.param(
+            changed(INERTIA, INERTIA.replace("[0.0, 0.1, 0.0]", "[0.0, -0.1, 0.0]")),
+            ["'upper'", "inertia"], id="inertia not positive definite",
+        ),
+        pytest.param(
+            changed(INERTIA, INERTIA.replace("[[0.1, 0.0", "[[0.1, nan")),
+            ["'upper'", "inertia"], id="inertia not a number",
+        ),
+        pytest.param(changed('parent = "upper"', 'parent = "uper"'), ["'elbow'", "mean 'upper'"], id="unknown body"),
+        pytest.param(changed('name = "lower"', 'name = "upper"'), ["'upper'", "2 times"], id="duplicate body"),
+        pytest.param(changed('name = "elbow"', 'name = "shoulder"'), ["'shoulder'"], id="duplicate joint"),
+        pytest.param(ARM[: len(ARM) // 2], ["arm.toml"], id="cut in half"),
+    ],
+)  # fmt: skip
+def test_bad_model_is_refused_by_name(text, words, tmp_path):
+    (tmp_path / "arm.toml").write_text(ARM)
+    assert run("info", tmp_path / "arm.toml").returncode == 0
+    (tmp_path / "arm.toml").write_text(text)
+    assert_one_sentence(run("info", tmp_path / "arm.toml"), *words)
+    (tmp_path / "scene.toml").write_text('format = "borelli-scene"\nversion = 1\nname = "x"\nmodel = "arm.toml"\n')
+    assert_one_sentence(run("simulate", tmp_path / "scene.toml"), *words)
+
+
 def test_missing_file():
     assert_one_sentence(run("info", "absent.toml"), "absent.toml")
     assert_one_sentence(run("info", "absent.nc"), "absent.nc")

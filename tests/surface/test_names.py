@@ -13,7 +13,7 @@ PUBLIC = [
     "marker_sets", "picture", "plot", "read_model", "read_pagoda", "read_qtvr", "read_scene", "resize_body",
     "run_scene", "scale_mass", "show", "simulate", "strobe", "validate", "video", "with_markers", "write_frames",
     "write_model", "write_scene",
-]
+]  # fmt: skip
 
 HEAVY = ("viser", "matplotlib", "plotly", "casadi", "dask", "numba", "scipy", "xarray", "PIL")
 IMPORT_LIMIT = 0.5  # [s]: what `import borelli` may take by itself

@@ -68,9 +68,7 @@ def test_camera_sees_every_point(azimuth):
 
 
 def ball_model(*positions, plane=False):
-    bodies = [
-        body_of_shapes(f"ball_{k}", (Shape("sphere", (0.2,)),), frame=Frame(p)) for k, p in enumerate(positions)
-    ]
+    bodies = [body_of_shapes(f"ball_{k}", (Shape("sphere", (0.2,)),), frame=Frame(p)) for k, p in enumerate(positions)]
     return Model("balls", tuple(bodies), ground=(Shape("plane"),) if plane else ())
 
 

@@ -79,13 +79,29 @@ class Segment:
         return self.name.endswith(("_thigh", "_shin", "_foot", "_toes"))
 
 
-def _box(name: str, parent: str, center: Vector, half: Vector, mass: float, joint: str, anchor: Vector,
-         axes: tuple[Vector, ...] = ()) -> Segment:
+def _box(
+    name: str,
+    parent: str,
+    center: Vector,
+    half: Vector,
+    mass: float,
+    joint: str,
+    anchor: Vector,
+    axes: tuple[Vector, ...] = (),
+) -> Segment:
     return Segment(name, parent, mass, center, joint, anchor, axes, half=half)
 
 
-def _capsule(name: str, parent: str, start: Vector, end: Vector, radius: float, mass: float, joint: str,
-             axes: tuple[Vector, ...] = ()) -> Segment:
+def _capsule(
+    name: str,
+    parent: str,
+    start: Vector,
+    end: Vector,
+    radius: float,
+    mass: float,
+    joint: str,
+    axes: tuple[Vector, ...] = (),
+) -> Segment:
     """A capsule from its joint at `start` to `end`: each cap reaches half a radius beyond the ends."""
     a, b = np.array(start), np.array(end)
     length = max(float(np.linalg.norm(b - a)) - radius, 0.02)

@@ -80,8 +80,18 @@ def measure_chain(links: int, steps: int, solver: str = "step") -> Measured:
     return summary(_run(jobs.chain(links), None, solver, jobs.CHAIN_STEP, "free", steps)["step_us"])
 
 
-def _run(model: Model, motion: Motion | None, solver: str, step: float, mode: str, steps: int, *,
-         contacts: bool = False, motors: bool = False, markers: bool = False) -> dict[str, Array]:
+def _run(
+    model: Model,
+    motion: Motion | None,
+    solver: str,
+    step: float,
+    mode: str,
+    steps: int,
+    *,
+    contacts: bool = False,
+    motors: bool = False,
+    markers: bool = False,
+) -> dict[str, Array]:
     """The driver's answer: step_us, contacts, poses, torques as flat arrays."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(job_text(model, motion))

@@ -20,8 +20,8 @@ from borelli.jit import leaf, part
 from borelli.physics.manifold import bounded_law, one_sided_law
 from borelli.rotations import cross
 
-MOST_SLIDING = 64
-"""Sliding contacts up to which the answers of normal impulses to friction bounds are found."""
+MOST_SOLVED = 64
+"""Contacts up to which their answers to each other are found; beyond, friction bounds are only repeated."""
 
 # columns of `touch`
 ARM_A, ARM_B = 0, 3  # from the centres of mass to the contact point
@@ -53,7 +53,7 @@ class Touch(NamedTuple):
     who: NDArray[np.int64]
     """(contacts, WHO_COLUMNS); -1 for a body that is not solved for."""
     answers: NDArray[np.float64]
-    """(sliding, sliding + 1) how normal impulses answer to friction bounds."""
+    """(3 contacts, 3 contacts + 1) how contacts answer to each other; up to MOST_SOLVED of them."""
     count: NDArray[np.int64]
     """(2,) contacts now, and contacts when the rows were last listed."""
 
@@ -63,7 +63,7 @@ def make_touch(contacts: int) -> Touch:
     return Touch(
         np.zeros((contacts, TOUCH_COLUMNS)),
         np.full((contacts, WHO_COLUMNS), -1, np.int64),
-        np.zeros((min(contacts, MOST_SLIDING), MOST_SLIDING + 1)),
+        np.zeros((3 * min(contacts, MOST_SOLVED), 3 * MOST_SOLVED + 1)),
         np.zeros(2, np.int64),
     )
 

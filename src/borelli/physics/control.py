@@ -72,7 +72,7 @@ class Settings:
     """Compliance of friction relative to that of the normal direction."""
     friction_tolerance: float = 1e-3
     """Change of the friction bounds, relative to the largest, at which they count as settled."""
-    friction_solves: int = 20
+    friction_solves: int = 30
     """Most solves a step for the friction bounds; 1 takes those of the step before (real time)."""
     refine: int = 0
     """Corrections of each solve with the same factors; 1 where torques are wanted."""

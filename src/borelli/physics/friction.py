@@ -13,7 +13,9 @@ force and slip disagree on the direction, s lies between them, which keeps conta
 
 The normal impulses are a fixed point, N(x) = x with bounds R = mu x. Repeating x <- N(x) swings for ever where friction
 lifts what it holds (a toe on its hinge). The factors of the last solve give how every normal impulse answers to the bound
-of each sliding contact, dN/dR, one back-substitution each; with them Newton's method solves (1 - mu dN/dR) dx = N - x.
+of each sliding contact, dN/dR, one back-substitution each; with them Newton's method solves N + dN/dR (mu x - R) = x.
+A contact that was held by more than its own normal impulse allows counts as sliding from there on. Where contacts come
+and go from solve to solve this may still swing; `coulomb` then finds them all at once.
 A step that ends early is still a valid solution of the rows, with bounds from slightly different normal impulses.
 """
 
@@ -28,7 +30,7 @@ from borelli.physics.contact import (
     BODY_A,
     BOUND,
     FRICTION,
-    MOST_SLIDING,
+    MOST_SOLVED,
     NORMAL_FOUND,
     NORMAL_NOW,
     RHO,
@@ -41,7 +43,7 @@ from borelli.physics.contact import (
     second_tangent,
     set_along,
 )
-from borelli.physics.elimination import solve_factored
+from borelli.physics.elimination import factor_bodies, solve_factored
 from borelli.physics.factor import (
     ABSENT,
     FLAT_ROW,
@@ -62,10 +64,6 @@ from borelli.physics.solver import push
 
 NEAR_BOUND = 0.9
 """Share of the bound beyond which a sticking contact is turned along its impulse."""
-STEADY = 8
-"""Solves after which the changes are halved: whatever still swings then is damped."""
-
-
 @leaf
 def _velocity(rows, node, block, k):
     s = rows.offset[k]
@@ -108,14 +106,60 @@ def check_friction(rows, graph, factor, touch_tuple, first_row, each):
         rho = _felt_mass(rows, node, block, k + 1)
         p1, p2 = value[k + 1, IMPULSE], value[k + 2, IMPULSE]
         beta = touch[i, TANGENT_BETA]
-        s1 = p1 - rho * (_velocity(rows, node, block, k + 1) + beta * p1)
-        s2 = p2 - rho * (_velocity(rows, node, block, k + 2) + beta * p2)
-        touch[i, RHO], touch[i, SLIP], touch[i, SLIP + 1] = rho, s1, s2
+        slip1 = rho * (_velocity(rows, node, block, k + 1) + beta * p1)
+        slip2 = rho * (_velocity(rows, node, block, k + 2) + beta * p2)
+        s1, s2 = p1 - slip1, p2 - slip2
         length = sqrt(s1 * s1 + s2 * s2)
         share = min(1.0, mu * normal / length) if length > 0.0 else 1.0
         d1, d2 = p1 - share * s1, p2 - share * s2
+        # an impulse in a corner of the square is taken back to the disc before it says how far the contact slips
+        force = sqrt(p1 * p1 + p2 * p2)
+        share = min(1.0, touch[i, BOUND] / force) if force > 0.0 else 1.0
+        touch[i, RHO], touch[i, SLIP], touch[i, SLIP + 1] = rho, share * p1 - slip1, share * p2 - slip2
         miss = max(miss, sqrt(d1 * d1 + d2 * d2))
     return miss / largest
+
+
+@leaf
+def _free_held(rows, node, mark, value, touch, who, contacts, first_row, each):
+    """Put sticking contacts whose force exceeds what their normal impulse allows at a bound equal to that force."""
+    freed = 0
+    for i in range(contacts):
+        k = first_row + each * i
+        if mark[k + 1, MODE] == FLAT_ROW or mark[k + 2, MODE] == FLAT_ROW or mark[k + 1, KIND] == ABSENT:
+            continue
+        p1, p2 = value[k + 1, IMPULSE], value[k + 2, IMPULSE]
+        force = sqrt(p1 * p1 + p2 * p2)
+        if force <= touch[i, FRICTION] * touch[i, NORMAL_FOUND]:
+            continue
+        turn_along(touch, i, p1, p2)
+        touch[i, SLIP], touch[i, SLIP + 1] = force, 0.0
+        touch[i, BOUND] = force
+        touch[i, SLIP_BETA] = touch[i, TANGENT_BETA]
+        put_tangents(rows, touch, who, i, k + 1)
+        for n in range(1, 3):
+            mark[k + n, SEGMENT] = n - 1
+            use_segment(rows, mark, value, k + n, n - 1)
+        mark_dirty(node, who, i)
+        freed += 1
+    return freed
+
+
+@leaf
+def turn_along(touch, i, s1, s2):
+    """Turn the first tangent of contact i by its components along the two present ones."""
+    ax, ay, az = touch[i, ALONG], touch[i, ALONG + 1], touch[i, ALONG + 2]
+    bx, by, bz = second_tangent(touch, i)
+    set_along(touch, i, s1 * ax + s2 * bx, s1 * ay + s2 * by, s1 * az + s2 * bz)
+
+
+@leaf
+def mark_dirty(node, who, i):
+    """Have the bodies of contact i factored again."""
+    for side in range(2):
+        body = who[i, BODY_A + side]
+        if body >= 0:
+            node[node[body, PLACE], DIRTY] = 1
 
 
 @leaf
@@ -132,12 +176,14 @@ def _list_sliding(mark, touch, who, contacts, first_row, each):
 
 @leaf
 def _answers(rows, graph, factor, fill, touch, who, first_row, each, sliding, matrix):
-    """Fill matrix[b, a] with 1 - mu dN/dR: how contact b's normal impulse answers to contact a's bound, both sliding."""
+    """Fill the matrix 1 - mu dN/dR of the sliding contacts and, behind it, the right side N - dN/dR R."""
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     for k in range(rows.used[0]):
         value[k, U_NOW] = value[k, C]
         if mark[k, MODE] != FLAT_ROW:
             value[k, C] = 0.0
+    for a in range(sliding):
+        matrix[a, sliding] = touch[who[a, SLIDING], NORMAL_FOUND]
     for a in range(sliding):
         i = who[a, SLIDING]
         for k in range(graph.count[0]):
@@ -150,6 +196,7 @@ def _answers(rows, graph, factor, fill, touch, who, first_row, each, sliding, ma
             k = first_row + each * who[b, SLIDING]
             answer = value[k, IMPULSE] if mark[k, MODE] != FLAT_ROW else 0.0
             matrix[b, a] = (1.0 if a == b else 0.0) - touch[i, FRICTION] * answer
+            matrix[b, sliding] -= touch[i, BOUND] * answer
     for k in range(rows.used[0]):
         value[k, C] = value[k, U_NOW]
 
@@ -180,36 +227,37 @@ def _solve_dense(matrix, size):
 
 
 @part
-def _next_normals(rows, graph, factor, fill, touch_tuple, first_row, each, gain):
-    """Move NORMAL_NOW towards the fixed point by the share `gain` of Newton's step."""
+def _move_normals(rows, graph, factor, fill, touch_tuple, first_row, each):
+    """Newton's step of the normal impulses towards N(x) = x."""
     touch, who, matrix = touch_tuple.touch, touch_tuple.who, touch_tuple.answers
     contacts = touch_tuple.count[0]
+    if _free_held(rows, graph.node, factor.mark, factor.value, touch, who, contacts, first_row, each) > 0:
+        factor_bodies(rows, graph, factor, fill)
     sliding = _list_sliding(factor.mark, touch, who, contacts, first_row, each)
-    if 0 < sliding <= MOST_SLIDING:
+    if 0 < sliding <= MOST_SOLVED:
         _answers(rows, graph, factor, fill, touch, who, first_row, each, sliding, matrix)
-        for a in range(sliding):
-            i = who[a, SLIDING]
-            matrix[a, sliding] = touch[i, NORMAL_FOUND] - touch[i, NORMAL_NOW]
         _solve_dense(matrix, sliding)
-    elif sliding > 0:
-        gain = 0.5 * gain
     place = 0
     for i in range(contacts):
         change = touch[i, NORMAL_FOUND] - touch[i, NORMAL_NOW]
         if place < sliding and who[place, SLIDING] == i:
-            if sliding <= MOST_SLIDING:
-                change = matrix[place, sliding]
+            newton = matrix[place, sliding] - touch[i, NORMAL_NOW]
+            # against N - x, Newton has run past a contact that will stick (friction that presses it down)
+            if sliding <= MOST_SOLVED and newton * change > 0.0:
+                change = newton
+            elif sliding > MOST_SOLVED:
+                change *= 0.5
             place += 1
-        touch[i, NORMAL_NOW] = max(touch[i, NORMAL_NOW] + gain * change, 0.0)
+        touch[i, NORMAL_NOW] = max(touch[i, NORMAL_NOW] + change, 0.0)
 
 
 @part
-def update_friction(rows, graph, factor, fill, touch_tuple, first_row, each, solves):
-    """Bring bounds and directions up to the last solve, the `solves`-th of this step."""
+def update_friction(rows, graph, factor, fill, touch_tuple, first_row, each):
+    """Bring bounds and directions up to the last solve."""
     touch, who = touch_tuple.touch, touch_tuple.who
     node, mark, value = graph.node, factor.mark, factor.value
     contacts = touch_tuple.count[0]
-    _next_normals(rows, graph, factor, fill, touch_tuple, first_row, each, 1.0 if solves < STEADY else 0.5)
+    _move_normals(rows, graph, factor, fill, touch_tuple, first_row, each)
     for i in range(contacts):
         k = first_row + each * i
         if touch[i, FRICTION] == 0.0 and touch[i, ROLLING] == 0.0:
@@ -220,9 +268,7 @@ def update_friction(rows, graph, factor, fill, touch_tuple, first_row, each, sol
         s1, s2 = touch[i, SLIP], touch[i, SLIP + 1]
         length = sqrt(s1 * s1 + s2 * s2)
         if length > NEAR_BOUND * bound and length > 0.0:
-            ax, ay, az = touch[i, ALONG], touch[i, ALONG + 1], touch[i, ALONG + 2]
-            bx, by, bz = second_tangent(touch, i)
-            set_along(touch, i, s1 * ax + s2 * bx, s1 * ay + s2 * by, s1 * az + s2 * bz)
+            turn_along(touch, i, s1, s2)
             if length > bound > 0.0:
                 touch[i, SLIP_BETA] = max(touch[i, TANGENT_BETA], (length - bound) / (bound * touch[i, RHO]))
         put_tangents(rows, touch, who, i, k + 1)
@@ -233,7 +279,4 @@ def update_friction(rows, graph, factor, fill, touch_tuple, first_row, each, sol
         for n in range(1, each):
             if mark[k + n, KIND] != ABSENT:
                 use_segment(rows, mark, value, k + n, mark[k + n, SEGMENT])
-        for side in range(2):
-            body = who[i, BODY_A + side]
-            if body >= 0:
-                node[node[body, PLACE], DIRTY] = 1
+        mark_dirty(node, who, i)

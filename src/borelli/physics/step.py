@@ -19,6 +19,7 @@ from borelli.physics.bodies import (
 from borelli.physics.collide import find_contacts
 from borelli.physics.contact import ALONG, BODY_A, BODY_B, SLOT, fill_contact_rows, read_contacts
 from borelli.physics.coordinates import find_coordinates
+from borelli.physics.coulomb import solve_contacts
 from borelli.physics.drives import aim_drives_at_twists, fill_coupling_rows, fill_drive_rows, fill_stop_rows
 from borelli.physics.factor import ABSENT, IMPULSE, KIND, SEGMENT, list_rows
 from borelli.physics.friction import check_friction, update_friction
@@ -32,6 +33,8 @@ PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
 CAP = 200
 """Newton iterations in all."""
+PLAIN_SOLVES = 5
+"""Solves for the friction bounds after which all contacts are solved against each other."""
 UNSETTLED = 8
 """Status added when friction bounds did not settle: the step is valid, its bounds are slightly off."""
 
@@ -211,7 +214,10 @@ def solve_step(tables, state, work, told):
         change = check_friction(rows, graph, factor, work.touch, first, each)
         if change <= tolerance or solves >= most:
             break
-        update_friction(rows, graph, factor, work.fill, work.touch, first, each, solves)
+        if solves % PLAIN_SOLVES != 0 or not solve_contacts(
+            rows, graph, factor, work.fill, work.search.counts, work.touch, first, each, switching
+        ):
+            update_friction(rows, graph, factor, work.fill, work.touch, first, each)
     if status == SOLVED:
         for _ in range(tables.counts[1]):
             refine(rows, graph, factor, work.fill)

@@ -19,8 +19,7 @@ from borelli.model.human import human
 from borelli.model.model import Model
 from borelli.model.native import model_from_table, model_to_table, read_model
 from borelli.model.textfiles import check_format, from_table, parse_toml, read_text, to_table, toml_text, write_text
-from borelli.physics.control import Drive, Force
-from borelli.physics.tables import Settings
+from borelli.physics.control import Drive, Force, Settings
 from borelli.scenes.gallery import GALLERY, gallery_scene
 from borelli.scenes.scene import Scene, validate_scene
 

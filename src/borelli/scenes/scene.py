@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
-from borelli.physics.control import Drive, Force
-from borelli.physics.tables import Settings
+from borelli.physics.control import Drive, Force, Settings
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -89,10 +89,23 @@ def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height:
         SUN, sun_frame, sun_map, max(0.012 / sun_cell, 1.5), sky_frame, sky_map, max(0.10 / sky_cell, 3.0),
         0.004 * min(size, 2.0), 0.06 * min(size, 2.0), 1.0 / (9.0 * max(size, 1.0)),
         pixels,
-    )
+    )  # fmt: skip
     image = np.empty((height, width, 3), np.uint8)
     develop(pixels, SRGB, image)
     return images.fromarray(image)
+
+
+def warm_up_renderer() -> None:
+    """Compile the kernels that pictures need, by drawing a small one."""
+    corner = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    triangle = np.array([[0, 1, 2]])
+    actors = Actors(corner, np.tile([0.0, -1.0, 0.0], (3, 1)), triangle, np.ones((3, 3)))
+    nothing = np.zeros((0, 3))
+    empty = Drawing(
+        nothing, nothing, np.zeros((0, 3), np.int64), np.zeros(0, np.int64), nothing,
+        np.zeros((0, 4, 3)), np.zeros((0, 2)), np.zeros((0, 2, 3)),
+    )  # fmt: skip
+    render(empty, actors, camera_for(corner, 1.0), 8, 8)
 
 
 def axes_at(azimuth: float, elevation: float) -> tuple[Array, Array, Array]:
@@ -137,4 +150,3 @@ def _shadow_map(actors: Actors, toward: Array) -> tuple[Array, Array, float]:
     heights = np.full((MAP, MAP), -inf)
     fill_height(seen * scale + shift, actors.triangles, heights)
     return np.hstack([frame * scale[:, None], shift[:, None]]), heights, cell
-

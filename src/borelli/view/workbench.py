@@ -78,8 +78,14 @@ def _add_bodies(server: Any, dataset: Dataset) -> list[Any]:
         name = f"/ground/{index}"
         if shape.kind == "plane":
             server.scene.add_grid(
-                name, width=20.0, height=20.0, plane="xy", cell_size=0.5, section_size=1.0,
-                wxyz=shape.frame.orientation, position=shape.frame.position,
+                name,
+                width=20.0,
+                height=20.0,
+                plane="xy",
+                cell_size=0.5,
+                section_size=1.0,
+                wxyz=shape.frame.orientation,
+                position=shape.frame.position,
             )
         else:
             mesh = shape_mesh(shape)

@@ -1,0 +1,79 @@
+"""Small worlds that laws are checked in: one body and what acts on it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from math import cos, radians, sin
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.model.frames import compose
+from borelli.model.inertia import body_of_shapes
+from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Surface, Vector
+from borelli.physics.simulation import Record, Simulation, make_record
+from borelli.physics.state import State
+
+Floats = NDArray[np.float64]
+
+GRAVITY = 9.81
+"""[m/s^2], the models' own."""
+WEIGHTLESS = (0.0, 0.0, 0.0)
+HALF = 0.1
+"""[m] half the side of the box, and the radius of the ball."""
+
+
+def crate(surface: Surface = Surface(), position: Vector = (0.0, 0.0, HALF), name: str = "box") -> Body:
+    """A cube of 8 kg that stands on z = 0."""
+    return body_of_shapes(name, (Shape("box", (HALF, HALF, HALF), surface=surface),), frame=Frame(position))
+
+
+def ball(surface: Surface = Surface(), position: Vector = (0.0, 0.0, HALF)) -> Body:
+    """A ball on z = 0."""
+    return body_of_shapes("ball", (Shape("sphere", (HALF,), surface=surface),), frame=Frame(position))
+
+
+def on_floor(body: Body, surface: Surface = Surface()) -> Model:
+    """One body above the plane z = 0."""
+    return Model(body.name, (body,), ground=(Shape("plane", surface=surface),))
+
+
+def on_slope(slope: float, friction: float, azimuth: float = 0.0) -> Model:
+    """A cube on a plane that falls by `slope` [rad] towards `azimuth` [deg]; the cube is turned as far back on it."""
+    surface = Surface(friction=friction)
+    turn = radians(azimuth) / 2
+    plane = compose(
+        Frame(orientation=(cos(turn), 0.0, 0.0, sin(turn))),
+        Frame(orientation=(cos(slope / 2), 0.0, sin(slope / 2), 0.0)),
+    )
+    resting = compose(plane, Frame((0.0, 0.0, HALF), (cos(turn), 0.0, 0.0, -sin(turn))))
+    box = replace(crate(surface), frame=resting)
+    return Model("slope", (box,), ground=(Shape("plane", frame=plane, surface=surface),))
+
+
+def carriage(axis: Vector = (1.0, 0.0, 0.0), mass: float = 2.0, gravity: Vector = WEIGHTLESS) -> Model:
+    """A mass on a slider, its coordinate `x`."""
+    joint = Joint("rail", "slider", GROUND, "mass", axes=(axis,), coordinates=(Coordinate("x", rotational=False),))
+    return Model("carriage", (Body("mass", mass),), (joint,), gravity=gravity)
+
+
+def heading(degrees: float) -> Floats:
+    """The unit vector at that angle to x, level."""
+    return np.array([cos(radians(degrees)), sin(radians(degrees)), 0.0])
+
+
+def advance(simulation: Simulation, steps: int) -> Record:
+    """So many steps, all recorded."""
+    record = make_record(simulation.compiled, steps)
+    simulation.advance(steps, record)
+    return record
+
+
+def fingerprint(arrays: State | Record | Sequence[Floats]) -> str:
+    """A hash of every bit."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
