@@ -110,5 +110,3 @@ def test_dropped_human_ends_at_rest_carrying_its_weight():
     figures = summary(result)
     assert figures["vertical ground force, last quarter second [N]"] == pytest.approx(figures["weight [N]"], rel=0.02)
     assert float(result["kinetic_energy"][-1]) < 1.0  # [J], of 216 at the landing
-    # such steps are solutions too, with slightly other bounds
-    assert figures["steps with friction unsettled"] < 0.03 * result.sizes["time"]

@@ -23,6 +23,9 @@ from borelli.rotations import cross
 MOST_SOLVED = 64
 """Contacts up to which their answers to each other are found; beyond, friction bounds are only repeated."""
 
+BOUNCE_SOFTNESS = 1e-3
+"""Compliance of a row while it bounces, relative to the contact's own."""
+
 # columns of `touch`
 ARM_A, ARM_B = 0, 3  # from the centres of mass to the contact point
 NORMAL = 6
@@ -37,7 +40,9 @@ BOUND = 20  # friction bound in force
 RHO = 21  # the mass the contact feels along its tangents
 SLIP = 22  # 2: impulse less the slip times that mass, along the two tangents
 NORMAL_FOUND = 24  # normal impulse of the last solve
-TOUCH_COLUMNS = 25
+NORMAL_C = 25  # law of the normal row while it is set aside
+NORMAL_BETA = 26
+TOUCH_COLUMNS = 27
 
 # columns of `who`
 BODY_A, BODY_B, SLOT = 0, 1, 2
@@ -144,6 +149,24 @@ def _put_rolling_row(rows, who, twist, kinematic_a, kinematic_b, i, k, x, y, z):
 
 
 @leaf
+def _rolling_axis(touch, i, twist, a, b):
+    """The axis about which A rolls on B, square to the normal; the first tangent where it does not roll."""
+    x, y, z = 0.0, 0.0, 0.0
+    if a >= 0:
+        x, y, z = twist[a, 3], twist[a, 4], twist[a, 5]
+    if b >= 0:
+        x, y, z = x - twist[b, 3], y - twist[b, 4], z - twist[b, 5]
+    nx, ny, nz = _load3(touch, i, NORMAL)
+    s = nx * x + ny * y + nz * z
+    x, y, z = x - s * nx, y - s * ny, z - s * nz
+    square = x * x + y * y + z * z
+    if square < 1e-12:
+        return _load3(touch, i, ALONG)
+    scale = 1.0 / sqrt(square)
+    return scale * x, scale * y, scale * z
+
+
+@leaf
 def put_tangents(rows, touch, who, i, k):
     """Rows k and k + 1: the two tangents of contact i, bounded by its friction."""
     ax, ay, az = _load3(touch, i, ALONG)
@@ -226,6 +249,7 @@ def fill_contact_rows(tables, contacts, state, kinematic, touch_tuple, rows):
         put_contact_row(rows, touch, who, i, k, nx, ny, nz)
         depth = contacts.depth[i]
         c = depth / h if depth < 0.0 else min(tables.contacts.alpha[pair] * depth / h, push_out)
+        beta = tables.contacts.beta[pair]
         bounce = shapes.pair_restitution[pair]
         if bounce > 0.0:
             u = rows.offset[k]
@@ -236,7 +260,9 @@ def fill_contact_rows(tables, contacts, state, kinematic, touch_tuple, rows):
             # a contact still open bounces only if it would close within the step
             if u < -bounce_speed and depth - h * u > 0.0:
                 c = max(c, -bounce * u)
-        one_sided_law(rows, k, c, tables.contacts.beta[pair])
+                # a soft row would swallow part of the rebound
+                beta *= BOUNCE_SOFTNESS
+        one_sided_law(rows, k, c, beta)
         put_tangents(rows, touch, who, i, k + 1)
         if each == 6:
             a, b = shapes.body[shapes.pair_a[pair]], shapes.body[shapes.pair_b[pair]]
@@ -245,9 +271,9 @@ def fill_contact_rows(tables, contacts, state, kinematic, touch_tuple, rows):
             resist = touch[i, ROLLING] * touch[i, NORMAL_NOW]
             beta = touch[i, TANGENT_BETA] * 1e4
             _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 3, nx, ny, nz)
-            ax, ay, az = _load3(touch, i, ALONG)
+            ax, ay, az = _rolling_axis(touch, i, state.twist, a, b)
             _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 4, ax, ay, az)
-            bx, by, bz = second_tangent(touch, i)
+            bx, by, bz = cross(nx, ny, nz, ax, ay, az)
             _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 5, bx, by, bz)
             for n in range(3):
                 if touch[i, ROLLING] > 0.0:

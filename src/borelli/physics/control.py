@@ -68,7 +68,7 @@ class Settings:
     """Approach speed below which restitution is left out [m/s]."""
     push_out_speed: float = 2.0
     """Fastest correction of an overlap [m/s]."""
-    tangent_softness: float = 1e-3
+    tangent_softness: float = 1e-1
     """Compliance of friction relative to that of the normal direction."""
     friction_tolerance: float = 1e-3
     """Change of the friction bounds, relative to the largest, at which they count as settled."""

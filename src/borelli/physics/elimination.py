@@ -17,14 +17,26 @@ Every pivot is positive definite, also with beta = 0, as long as the hard rows a
 tree N is one body and B is absent. A row that touches one body and is not too stiff is *folded* instead:
 D += J^T J / beta, r += J^T c / beta.
 
-Each position keeps its update U^T G^-1 U - Y^T E^-1 Y, so that after a change of segments only the bodies whose rows changed, and
-those after them up the elimination tree, are factored again.
+Each position keeps its update U^T G^-1 U - Y^T E^-1 Y, so that after a change of segments only the bodies whose rows
+changed, and those after them up the elimination tree, are factored again.
 """
 
 from __future__ import annotations
 
 from borelli.jit import leaf, part
-from borelli.physics.blocks import add21, add_outer, axpy6, dot6, factor6, forward6, load6, load21, scale6, store6, store21
+from borelli.physics.blocks import (
+    add21,
+    add_outer,
+    axpy6,
+    dot6,
+    factor6,
+    forward6,
+    load6,
+    load21,
+    scale6,
+    store6,
+    store21,
+)
 from borelli.physics.factor import (
     BETA,
     DUAL,

@@ -5,14 +5,14 @@ last solve and the directions in which the disc |p_t| <= R is approximated. A co
 
     p_t = projection on the disc of s,      s = p_t - rho (u_t + beta p_t)
 
-for any rho > 0 (Alart and Curnier 1991; here rho is the mass the contact feels, beta the softness of sticking). Its first
-tangent is laid along s. Inside the disc it sticks. Outside, it slides: the first tangent is at its bound, and the
+for any rho > 0 (Alart and Curnier 1991; here rho is the mass the contact feels, beta the softness of sticking). Its
+first tangent is laid along s. Inside the disc it sticks. Outside, it slides: the first tangent is at its bound, and the
 derivative of the projection across it makes the second tangent a slope (|s| - R)/(R rho), which for a steady slide is
 |u_t|/R. So the repetition is Newton's method on the disc's own law, with no preferred axis and no corners; and where
-force and slip disagree on the direction, s lies between them, which keeps contacts from swinging between stick and slip.
+force and slip disagree on the direction, s lies between them, so that contacts do not swing between stick and slip.
 
 The normal impulses are a fixed point, N(x) = x with bounds R = mu x. Repeating x <- N(x) swings for ever where friction
-lifts what it holds (a toe on its hinge). The factors of the last solve give how every normal impulse answers to the bound
+lifts what it holds (a toe on its hinge). The last factors tell how each normal impulse answers to the bound
 of each sliding contact, dN/dR, one back-substitution each; with them Newton's method solves N + dN/dR (mu x - R) = x.
 A contact that was held by more than its own normal impulse allows counts as sliding from there on. Where contacts come
 and go from solve to solve this may still swing; `coulomb` then finds them all at once.
@@ -60,7 +60,7 @@ from borelli.physics.factor import (
 )
 from borelli.physics.graph import DIRTY, PLACE
 from borelli.physics.manifold import bounded_law
-from borelli.physics.solver import push
+from borelli.physics.refinement import push
 
 NEAR_BOUND = 0.9
 """Share of the bound beyond which a sticking contact is turned along its impulse."""

@@ -108,7 +108,10 @@ def put_point_arm(jacobian, e, stride, x, y, z):
 
 @leaf
 def fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jacobian, target, k, e):
-    """Anchors together, along the world's axes: C = d, Cdot = v_c + w_c x r_c - v_p - w_p x r_p.
+    """Anchors together, along the world's axes: C = d, Cdot = v_c + w_c x r_c - v_p - w_p x (r_p + d).
+
+    This is the rate of C as seen by the parent. Both bodies are pushed at the child's anchor: a joint that has opened
+    must not turn its impulse into a couple.
 
     The identity in the linear part is written once, by `init_joint_rows`.
     """
@@ -118,7 +121,10 @@ def fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jaco
     if slot_c >= 0:
         put_point_arm(jacobian, e, stride, arm_child[j, 0], arm_child[j, 1], arm_child[j, 2])
     if slot_p >= 0:
-        put_point_arm(jacobian, e + slot_p, stride, -arm_parent[j, 0], -arm_parent[j, 1], -arm_parent[j, 2])
+        put_point_arm(
+            jacobian, e + slot_p, stride,
+            -arm_parent[j, 0] - gap[j, 0], -arm_parent[j, 1] - gap[j, 1], -arm_parent[j, 2] - gap[j, 2],
+        )  # fmt: skip
 
 
 @leaf
@@ -244,12 +250,11 @@ def fill_given_motion(joints, twist, rows):
     arm_child, arm_parent, gap = joints.arm_child, joints.arm_parent, joints.gap
     for i in range(joints.given_row.shape[0]):
         k, j = joints.given_row[i], joints.given_joint[i]
-        e, kind = rows.first[k], joints.kind[j]
-        share = 0.0 if kind in POINT_KINDS else 1.0
+        e = rows.first[k]
         cx, cy, cz = arm_child[j, 0], arm_child[j, 1], arm_child[j, 2]
-        px = arm_parent[j, 0] + share * gap[j, 0]
-        py = arm_parent[j, 1] + share * gap[j, 1]
-        pz = arm_parent[j, 2] + share * gap[j, 2]
+        px = arm_parent[j, 0] + gap[j, 0]
+        py = arm_parent[j, 1] + gap[j, 1]
+        pz = arm_parent[j, 2] + gap[j, 2]
         b = joints.parent[j]
         if joints.child_slot[j] < 0:
             b = joints.child[j]

@@ -33,7 +33,7 @@ def _solved(compiled: Compiled) -> NDArray[np.bool_]:
 
 
 def kinetic_energy(compiled: Compiled, pose: Floats, twist: Floats) -> Floats:
-    """(frames,) [J]"""
+    """Energies (frames,) [J]."""
     moving = _solved(compiled)
     linear = np.einsum("b,fbi,fbi->f", compiled.tables.bodies.mass[moving], *2 * (twist[:, moving, :3],))
     spin = np.einsum("fbji,fbj->fbi", rotations_of(pose[:, moving, 3:]), twist[:, moving, 3:])
@@ -45,7 +45,8 @@ def kinetic_energy(compiled: Compiled, pose: Floats, twist: Floats) -> Floats:
 def potential_energy(compiled: Compiled, pose: Floats) -> Floats:
     """(frames,) of gravity [J], zero at the origin."""
     moving = _solved(compiled)
-    energy: Floats = -np.einsum("b,fbi,i->f", compiled.tables.bodies.mass[moving], pose[:, moving, :3], compiled.tables.gravity)
+    mass, gravity = compiled.tables.bodies.mass[moving], compiled.tables.gravity
+    energy: Floats = -np.einsum("b,fbi,i->f", mass, pose[:, moving, :3], gravity)
     return energy
 
 
@@ -90,7 +91,8 @@ def coordinates_of(compiled: Compiled, pose: Floats, twist: Floats) -> tuple[Flo
     if count:
         last = compiled.tables.joints.default.copy()
         rotation = np.zeros((pose.shape[1], 3, 3))
-        _find_all(compiled.tables.joints, pose[..., :3].copy(), pose[..., 3:].copy(), twist, rotation, last, values, speeds)
+        position, quaternion = pose[..., :3].copy(), pose[..., 3:].copy()
+        _find_all(compiled.tables.joints, position, quaternion, twist, rotation, last, values, speeds)
     return values, speeds
 
 

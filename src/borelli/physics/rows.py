@@ -6,8 +6,8 @@ that body's velocity (linear, angular; world frame, about the centre of mass) en
     u_k = sum_e jacobian[e] . v[body[e]] + offset[k]
 
 The law between u and the impulse p is a monotone polyline of up to five segments in order of rising u. A segment is
-sloped, u = c - beta p (beta >= 0), or flat, p = c, marked by beta = FLAT. Break s between segments s and s + 1 is stored
-both as velocity and as impulse: deriving one from the other loses digits when beta is tiny.
+sloped, u = c - beta p (beta >= 0), or flat, p = c, marked by beta = FLAT. Break s between segments s and s + 1 is
+stored both as velocity and as impulse: deriving one from the other loses digits when beta is tiny.
 """
 
 from __future__ import annotations

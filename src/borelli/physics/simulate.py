@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
-from borelli.model.model import Model, Softness
+from borelli.model.model import Model
 from borelli.model.native import model_to_text
 from borelli.physics import measure
 from borelli.physics.control import Drive, Force, Settings, check_step
@@ -106,7 +106,7 @@ def simulate(
         simulation.advance(more, record, every=every, frame=1 + simulation.index // every)
         if progress is not None:
             progress(simulation.index / steps)
-    return to_dataset(compiled, record, step * every * np.arange(frames + 1))
+    return to_dataset(compiled, record, step * every * np.arange(frames + 1, dtype=np.float64))
 
 
 def _steps(duration: float, step: float) -> int:
@@ -114,7 +114,9 @@ def _steps(duration: float, step: float) -> int:
         raise SettingsError(f"duration is {duration} s; it must be larger than 0 and finite")
     steps = round(duration / step)
     if not 1 <= steps <= MOST_STEPS:
-        raise SettingsError(f"duration {duration} s at a step of {step} s makes {steps} steps; allowed: 1 to {MOST_STEPS}")
+        raise SettingsError(
+            f"duration {duration} s at a step of {step} s makes {steps} steps; allowed: 1 to {MOST_STEPS}"
+        )
     return steps
 
 

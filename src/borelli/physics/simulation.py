@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from borelli.errors import DivergedError
 from borelli.jit import kernel, leaf
 from borelli.physics.collide import Contacts, make_contacts
-from borelli.physics.contact import ARM_A, BODY_A, NORMAL, Touch, make_touch
+from borelli.physics.contact import BODY_A, Touch, make_touch
 from borelli.physics.factor import IMPULSE, STIFF, Capacity, Factor, Fill, make_factor, make_fill
 from borelli.physics.graph import Graph, GraphWork, make_graph, make_graph_work
 from borelli.physics.interior import Interior, make_interior
@@ -147,7 +147,7 @@ def _record_step(state, work, first_row, each, record, frame):
             record.twist[frame, b, n] = state.twist[b, n]
         for n in range(7):
             record.ground[frame, b, n] = 0.0
-    value, rows, touch, who = work.factor.value, work.rows, work.touch.touch, work.touch.who
+    value, rows, who = work.factor.value, work.rows, work.touch.who
     for k in range(first_row):
         record.impulse[frame, k] = value[k, IMPULSE]
     for i in range(work.touch.count[0]):

@@ -45,7 +45,7 @@ class State(NamedTuple):
 
     def copy(self) -> State:
         """A snapshot to rewind to."""
-        return State(*(array.copy() for array in self))
+        return State._make(array.copy() for array in self)
 
     def restore(self, saved: State) -> None:
         """Go back to a snapshot."""
@@ -132,7 +132,8 @@ def _array(given: Floats | None, empty: tuple[int, ...]) -> Floats:
 def _drive_arrays(compiled: Compiled, drives: Sequence[Drive]) -> Drives:
     arrays = make_drives(len(compiled.model.coordinates))
     h = compiled.step
-    lightest = min(float(np.linalg.eigvalsh(inertia)[0]) for inertia in compiled.tables.bodies.inertia) if drives else 1.0
+    inertias = compiled.tables.bodies.inertia
+    lightest = min(float(np.linalg.eigvalsh(inertia)[0]) for inertia in inertias) if drives else 1.0
     for drive in drives:
         i = compiled.coordinate_index[drive.coordinate]
         spring = h * drive.stiffness + drive.damping

@@ -19,14 +19,15 @@ from borelli.physics.bodies import (
 from borelli.physics.collide import find_contacts
 from borelli.physics.contact import ALONG, BODY_A, BODY_B, SLOT, fill_contact_rows, read_contacts
 from borelli.physics.coordinates import find_coordinates
-from borelli.physics.coulomb import solve_contacts
+from borelli.physics.coulomb import ACCEPTED, TOO_MANY, solve_contacts
 from borelli.physics.drives import aim_drives_at_twists, fill_coupling_rows, fill_drive_rows, fill_stop_rows
 from borelli.physics.factor import ABSENT, IMPULSE, KIND, SEGMENT, list_rows
 from borelli.physics.friction import check_friction, update_friction
 from borelli.physics.graph import DIRTY, order_bodies
 from borelli.physics.joints import fill_given_motion, fill_joint_rows, pose_joints
 from borelli.physics.manifold import bounded_law, no_law, soft_law
-from borelli.physics.solver import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, newton, refine
+from borelli.physics.refinement import refine
+from borelli.physics.solver import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, newton
 from borelli.physics.sweeps import sweep_rows
 
 PATIENCE = 15
@@ -45,7 +46,7 @@ NEWTON, FRICTION, CONTACTS, STATUS = 0, 1, 2, 3
 @stage
 def step(tables, state, inputs, work, index):
     """Advance the state by one step, number `index` of this run; a status (0: fine)."""
-    bodies, joints, rows, scratch = tables.bodies, tables.joints, work.rows, work.scratch
+    bodies, rows, scratch = tables.bodies, work.rows, work.scratch
     h = tables.numbers[5]
     turn_bodies(state.quaternion, scratch.rotation)
     found = find_contacts(tables.shapes, state.position, scratch.rotation, tables.numbers[0], work.contacts)
@@ -144,7 +145,7 @@ def _fill_residual_rows(residuals, aim, aimed, rows):
 def _prepare_solve(tables, work, found):
     """Order bodies and hand rows to them, unless nothing changed since the last step; False when room is short."""
     rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
-    contacts, each, first = work.contacts, tables.contacts.rows_each[0], tables.contacts.first_row[0]
+    contacts, first = work.contacts, tables.contacts.first_row[0]
     same = touch.count[1] == found + 1
     for k in range(first):
         if (rows.segments[k] > 0) != (factor.mark[k, KIND] != ABSENT):
@@ -199,12 +200,13 @@ def solve_step(tables, state, work, told):
             factor.mark[first + each * i + n, SEGMENT] = state.slot_segment[slot, n] if warm else (n > 0)
     switching = begin_segments(rows, factor)
     work.search.counts[0] = 0
-    status, solves, change = SOLVED, 0, 0.0
+    status, solves, change, refinements = SOLVED, 0, 0.0, tables.counts[1]
     tolerance, most = tables.numbers[3], tables.counts[0]
     while True:
         solves += 1
         if tables.counts[2] > 0:
-            sweep_rows(rows, graph, factor, switching, tables.counts[2])
+            sweep_rows(rows, graph, factor, tables.counts[2])
+            refinements = 0
         else:
             status = newton(
                 rows, graph, factor, work.fill, work.search, work.interior, switching, PATIENCE, CAP
@@ -214,12 +216,19 @@ def solve_step(tables, state, work, told):
         change = check_friction(rows, graph, factor, work.touch, first, each)
         if change <= tolerance or solves >= most:
             break
-        if solves % PLAIN_SOLVES != 0 or not solve_contacts(
-            rows, graph, factor, work.fill, work.search.counts, work.touch, first, each, switching
-        ):
+        together = TOO_MANY
+        if solves % PLAIN_SOLVES == 0:
+            together = solve_contacts(
+                rows, graph, factor, work.fill, work.search, work.interior, work.touch, first, each, switching,
+                PATIENCE, CAP,
+            )  # fmt: skip
+        if together == ACCEPTED:
+            change, refinements = 0.0, 0
+            break
+        if together == TOO_MANY:
             update_friction(rows, graph, factor, work.fill, work.touch, first, each)
     if status == SOLVED:
-        for _ in range(tables.counts[1]):
+        for _ in range(refinements):
             refine(rows, graph, factor, work.fill)
         if change > tolerance and most > 1:
             status = UNSETTLED

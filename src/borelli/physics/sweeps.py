@@ -1,14 +1,14 @@
 """Projected Gauss-Seidel: each row in turn is brought onto its law while the others wait.
 
-Linear cost a sweep whatever the rows touch and no factors, but slow to converge along chains and under stiff drives (the
-error after any number of sweeps is not bounded); for very large, loose systems such as heaps.
+Linear cost a sweep whatever the rows touch and no factors, but slow to converge along chains and under stiff drives
+(the error after any number of sweeps is not bounded); for very large, loose systems such as heaps.
 """
 
 from __future__ import annotations
 
 from borelli.jit import leaf, part
 from borelli.physics.blocks import axpy6, backward6, dot6, factor6, forward6, load6, load21, scale6, store6, store21
-from borelli.physics.factor import ABSENT, IMPULSE, KIND, LOWER, MASS, MODE, MOMENTUM, SEGMENT, SOLUTION, use_segment
+from borelli.physics.factor import ABSENT, IMPULSE, KIND, LOWER, MASS, MOMENTUM, SEGMENT, SOLUTION, use_segment
 from borelli.physics.graph import PLACE
 
 
@@ -31,7 +31,7 @@ def _solve_law(rows, k, u, p, response):
 
 
 @part
-def sweep_rows(rows, graph, factor, switching, sweeps):
+def sweep_rows(rows, graph, factor, sweeps):
     """Impulses and velocities after so many sweeps from the impulses at hand; written where Newton writes them."""
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     for k in range(graph.count[0]):

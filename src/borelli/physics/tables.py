@@ -1,5 +1,7 @@
-"""Tables: a model turned into arrays for the kernels, for one step size. The only physics module, with those it calls
-to compile joints and shapes, that knows `Model`."""
+"""Tables: a model turned into arrays for the kernels, for one step size.
+
+The only physics module, with those it calls to compile joints and shapes, that knows `Model`.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,7 @@ def compile_model(
     kinematic = np.array([body.kinematic for body in model.bodies], np.uint8)
     driven = _driven(model, drives)
     notes: list[str] = []
-    joints, entries, names, units = compile_joints(model, body_index, com, kinematic, step, driven)
+    joints, entries, names, units = compile_joints(model, body_index, com, kinematic > 0, step, driven)
     joints = _soften_loops(model, joints, notes)
     bodies = _body_tables(model, body_index, kinematic)
     anchor_tables = _anchor_tables(model, body_index, com, anchors, step, len(entries))
@@ -267,7 +269,7 @@ def _contact_tables(
 ) -> ContactTables:
     """Compliances of the two sides add up; the share of the error corrected is weighted by them."""
     soft = [Softness(k, d, erp, None if np.isnan(cfm) else cfm).at_step(step) for k, d, erp, cfm in shapes.soft]
-    alpha, beta = (np.array(column, float) for column in zip(*soft, strict=True)) if soft else (np.zeros(0), np.zeros(0))
+    alpha, beta = np.array(soft, float).reshape(-1, 2).T.copy()
     a, b = shapes.pair_a, shapes.pair_b
     total = beta[a] + beta[b]
     weight = np.divide(beta[a], total, out=np.full(len(a), 0.5), where=total > 0.0)

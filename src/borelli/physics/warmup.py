@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from borelli.errors import BorelliError
@@ -65,8 +66,8 @@ def warm_up(report: Callable[[str, float], None] = lambda what, share: None) -> 
     if JIT_ON:
         report("contacts, rows and solver", 0.05)
         program = "import sys; from borelli.physics.warmup import compile_part; compile_part(sys.argv[1])"
-        package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        package = Path(__file__).resolve().parents[2]
+        path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
         running = {
             name: subprocess.Popen(
                 [sys.executable, "-c", program, name], env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE
