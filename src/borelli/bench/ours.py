@@ -123,7 +123,7 @@ def compile_seconds(fresh: bool) -> float:
         start = time.perf_counter()
         prepare(Course(jobs.chain(2), jobs.CHAIN_STEP, 1))()
         return time.perf_counter() - start
-    program = "from borelli.bench import ours; print(ours.compile_seconds(fresh=False))"
+    program = "from borelli.physics.warmup import warm_up; print(warm_up())"
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"BORELLI_CACHE": folder}
         command = [sys.executable, "-c", program]
