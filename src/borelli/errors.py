@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+LONGEST_SENTENCE = 1000
+"""Letters of a message that are shown."""
 
 
 class BorelliError(Exception):
     """Base of every error the user is meant to read: one sentence, no traceback needed."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(_shown(sentence))
 
 
 class FileFormatError(BorelliError):
@@ -30,10 +36,33 @@ class DivergedError(BorelliError):
     """Numbers left the plausible range while stepping: soften the scene or shorten the step."""
 
 
+LONGEST_NAME = 60
+"""Letters of a name that are shown; a longer one is not compared either, because that takes its square in time."""
+
+
 def unknown_name(what: str, got: str, known: Iterable[str]) -> str:
     """The sentence for a name that is not there, listing the nearest and then all candidates."""
     names = list(known)
-    near = get_close_matches(got, names, n=1)
+    comparable = [name for name in names[:1000] if len(name) <= LONGEST_NAME]
+    near = get_close_matches(got, comparable, n=1) if len(got) <= LONGEST_NAME else []
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    shown = ", ".join(names[:40]) + (f", ... ({len(names)} in all)" if len(names) > 40 else "")
-    return f"unknown {what} {got!r}{hint}; known: {shown or 'none'}"
+    return f"unknown {what} {_cut(got)!r}{hint}; known: {listed(names, 40) or 'none'}"
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names with commas between them; of many, the first and how many there are."""
+    shown = ", ".join(map(_cut, names[:most]))
+    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"
+
+
+def _shown(sentence: str) -> str:
+    """The sentence as a terminal can show it: bounded, and with what files may hide in it spelt out."""
+    if len(sentence) > LONGEST_SENTENCE:
+        sentence = f"{sentence[: LONGEST_SENTENCE - 300]} ... {sentence[-295:]}"
+    if sentence.isprintable():
+        return sentence
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."

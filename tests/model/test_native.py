@@ -35,6 +35,7 @@ from borelli.model import (
     read_model,
     write_model,
 )
+from borelli.model.model import PathWrap, Span, WrapObject
 from borelli.model.textfiles import MAX_BYTES, from_table, parse_toml, to_table, toml_text
 
 number = st.floats(-1e6, 1e6)
@@ -68,7 +69,7 @@ def shapes(draw: st.DrawFn) -> Shape:
     kind = draw(st.sampled_from(list(sizes)))
     size = tuple(draw(positive) for _ in range(sizes[kind]))
     vertices = tetrahedron if kind == "mesh" else ()
-    return Shape(kind, size, draw(frames), draw(positive), draw(surfaces), draw(st.booleans()), vertices)
+    return Shape(kind, size, draw(frames), draw(positive), draw(surfaces), draw(st.booleans()), vertices, draw(text))
 
 
 @st.composite
@@ -84,7 +85,8 @@ def coordinates(draw: st.DrawFn, name: str, rotational: bool) -> Coordinate:
     lower, default, upper = sorted(draw(number) for _ in range(3))
     if draw(st.booleans()):
         lower, upper = -inf, inf
-    return Coordinate(name, default, lower, upper, draw(softnesses), draw(st.booleans()), rotational)
+    usual = draw(st.one_of(st.none(), st.just((-1.5, inf))))
+    return Coordinate(name, default, lower, upper, draw(softnesses), draw(st.booleans()), rotational, usual)
 
 
 TURNS = {"free": "sssttt", "ball": "ttt", "universal": "tt", "hinge": "t", "slider": "s", "planar": "sst", "fixed": ""}
@@ -115,7 +117,18 @@ def models(draw: st.DrawFn) -> Model:
     known = [c.name for joint in linked for c in joint.coordinates]
     couplings = (Coupling("c", known[0], known[1], draw(functions), draw(softnesses)),) if len(known) > 1 else ()
     carrier = st.sampled_from([*names, "ground"])
-    points = st.builds(PathPoint, carrier, vectors)
+    spans = st.one_of(st.none(), st.builds(Span, st.sampled_from(known), number, st.one_of(number, st.just(inf))))
+    moving = st.lists(st.builds(MotionAxis, st.just(AXES[0]), functions, st.sampled_from(known)), max_size=3).map(tuple)
+    points = (
+        st.builds(PathPoint, carrier, vectors, text, spans, moving) if known else st.builds(PathPoint, carrier, vectors)
+    )
+    wraps = (
+        WrapObject(
+            "w", "cylinder", draw(carrier), (draw(positive), draw(positive)), draw(frames), "-y", draw(st.booleans())
+        ),
+        WrapObject("v", "torus", draw(carrier), (1.0, 2.0)),
+    )
+    over = (PathWrap("w", 0, 1, "axial"), PathWrap("v", 1, side_point=draw(points)))
     return Model(
         name=draw(text),
         bodies=tuple(draw(bodies(n)) for n in names),
@@ -127,11 +140,19 @@ def models(draw: st.DrawFn) -> Model:
         couplings=couplings,
         muscles=(
             Muscle("m", tuple(draw(st.lists(points, min_size=2, max_size=3))), draw(positive), 0.1, 0.2, draw(share)),
+            Muscle(
+                "n",
+                tuple(draw(st.lists(points, min_size=2, max_size=3))),
+                *(1.0, 0.1, 0.2, 0.0, draw(text), draw(positive), draw(positive), draw(positive), draw(share)),
+                wraps=over,
+                parameters=tuple(draw(st.lists(st.tuples(text, number), max_size=3))),
+            ),
         ),
         ground=(Shape("plane"), *draw(st.lists(shapes(), max_size=1))),
         gravity=draw(vectors),
         self_collision=draw(st.booleans()),
         notes=tuple(draw(st.lists(text, max_size=2))),
+        wrap_objects=wraps,
     )
 
 

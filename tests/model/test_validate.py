@@ -26,6 +26,7 @@ from borelli.model import (
     linear,
     validate,
 )
+from borelli.model.model import PathWrap, Span, WrapObject
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -78,6 +79,14 @@ def muscled(**changes) -> Model:
     return model(muscles=(replace(Muscle("biceps", path, 100.0, 0.1, 0.2), **changes),))
 
 
+OVER = PathWrap("knob")
+
+
+def wrapped(wrap: WrapObject, over: PathWrap = OVER) -> Model:
+    return replace(muscled(wraps=(over,)), wrap_objects=(wrap,))
+
+
+WRAP = WrapObject("knob", "sphere", "arm", (0.1,))
 TWO, THREE = [body("a"), body("b")], [body("a"), body("b"), body("c")]
 
 FAULTS = {
@@ -196,6 +205,27 @@ FAULTS = {
     ),
     "muscle path": (muscled(path=(PathPoint("arm", X),)), "muscle 'biceps': its path has 1 points"),
     "muscle force": (muscled(max_isometric_force=0.0), "muscle 'biceps': max_isometric_force is 0.0"),
+    "muscle activation": (muscled(activation_time=-0.1), "muscle 'biceps': activation_time is -0.1"),
+    "muscle speed": (muscled(max_contraction_velocity=0.0), "muscle 'biceps': max_contraction_velocity is 0.0"),
+    "moving point": (
+        muscled(path=(PathPoint("arm", X, "P", motion=(MotionAxis(X, linear(1.0), "q9"),)),) * 2),
+        "muscle 'biceps': point 'P': unknown coordinate 'q9'",
+    ),
+    "conditional point": (
+        muscled(path=(PathPoint("arm", X, "P", Span("q9", 0.0, 1.0)),) * 2),
+        "muscle 'biceps': point 'P': unknown coordinate 'q9'",
+    ),
+    "wrap unknown": (muscled(wraps=(PathWrap("knob"),)), "muscle 'biceps': unknown wrap object 'knob'"),
+    "wrap method": (wrapped(WRAP, PathWrap("knob", method="long")), "biceps': unknown wrap method 'long'"),
+    "wrap range": (wrapped(WRAP, PathWrap("knob", 0, 2)), "'knob' from point 0 to 2, but .* numbered 0 to 1"),
+    "wrap side point": (wrapped(WRAP, PathWrap("knob", side_point=PathPoint("leg", X))), "unknown body 'leg'"),
+    "wrap twice": (replace(wrapped(WRAP), wrap_objects=(WRAP, WRAP)), "wrap object 'knob': the name is used 2 times"),
+    "wrap body": (wrapped(replace(WRAP, body="leg")), "wrap object 'knob': unknown body 'leg'"),
+    "wrap kind": (wrapped(replace(WRAP, kind="cone")), "wrap object 'knob': unknown kind 'cone'"),
+    "wrap sizes": (wrapped(replace(WRAP, size=(1.0, 2.0))), "wrap object 'knob': a sphere takes 1 sizes, got 2"),
+    "wrap size": (wrapped(replace(WRAP, size=(0.0,))), "wrap object 'knob': sizes"),
+    "wrap side": (wrapped(replace(WRAP, side="x")), "wrap object 'knob': unknown side 'x'"),
+    "usual range": (limited(usual_range=(1.0, 0.0)), "coordinate 'bend': usual range 1.0 to 0.0 runs backwards"),
     "muscle pennation": (muscled(pennation_angle=2.0), "muscle 'biceps': pennation_angle is 2.0"),
 }
 
@@ -223,6 +253,7 @@ SOUND = {
     "locked on its stop": limited(lower=0.0, upper=0.0, locked=True),
     "coupling": coupled(Coupling("c", "q0", "q1", linear(1.0))),
     "muscle": muscled(),
+    "wrapping": wrapped(WRAP),
     "human": human(),
 }  # fmt: skip
 
@@ -230,6 +261,15 @@ SOUND = {
 @pytest.mark.parametrize("sound", SOUND.values(), ids=SOUND.keys())
 def test_sound_models_pass_unchanged(sound: Model) -> None:
     assert validate(sound) is sound
+
+
+def test_masses_of_other_programs_pass_where_asked() -> None:
+    for strange in (body(mass=0.0, inertia=((0.0,) * 3,) * 3), body(inertia=(X, Y, (0.0, 0.0, 9.0)))):
+        with pytest.raises(ModelError):
+            validate(model(bodies=[strange]))
+        assert validate(model(bodies=[strange]), sound_masses=False)
+    with pytest.raises(ModelError, match=r"mass is -1\.0 kg, but must not be negative"):
+        validate(model(bodies=[body(mass=-1.0)]), sound_masses=False)
 
 
 def test_long_chain_is_checked_without_recursion() -> None:

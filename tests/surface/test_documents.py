@@ -1,5 +1,6 @@
 """What the documents show must run, and what they name must exist."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from borelli.scenes.files import scene_from_text
 from borelli.scenes.gallery import GALLERY
 
 ROOT = Path(__file__).parents[2]
+_spec = importlib.util.spec_from_file_location("walker", ROOT / "tests" / "recording" / "walker.py")
+walker = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(walker)
 
 
 def blocks(page, language):
@@ -27,11 +31,13 @@ def test_readme_python_runs(tmp_path, monkeypatch, capsys):
 
 def test_tour_python_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    borelli.write_recording(walker.recording(), "walk.c3d")
     monkeypatch.setattr(borelli, "show", lambda result: None)  # serves until interrupted
     names: dict[str, object] = {}
     for code in blocks("docs/tour.md", "python"):
         exec(compile(code, "tour.md", "exec"), names)
     assert (tmp_path / "motion.gif").exists()
+    assert borelli.read_recording("walk.trc").markers == borelli.read_recording("walk.c3d").markers
 
 
 def test_examples_of_the_formats_page_read():

@@ -7,12 +7,16 @@ from pathlib import Path
 import borelli
 
 PUBLIC = [
-    "Body", "BorelliError", "Coordinate", "Coupling", "DivergedError", "Drive", "FileFormatError", "Force", "Frame",
-    "Function", "Joint", "Marker", "Model", "ModelError", "MotionAxis", "Muscle", "PathPoint", "Scene", "Settings",
-    "SettingsError", "Shape", "Softness", "Surface", "__version__", "body_of_shapes", "gallery_scene", "human",
-    "marker_sets", "picture", "plot", "read_model", "read_pagoda", "read_qtvr", "read_scene", "resize_body",
-    "run_scene", "scale_mass", "show", "simulate", "strobe", "validate", "video", "with_markers", "write_frames",
-    "write_model", "write_scene",
+    "Body", "BorelliError", "Coordinate", "Coupling", "DivergedError", "Drive", "Event", "Fault", "FileFormatError",
+    "Force", "Frame", "Function", "Joint", "Marker", "Model", "ModelError", "MotionAxis", "Muscle", "Note", "Parity",
+    "PathPoint", "Recording", "Scene", "Settings", "SettingsError", "Shape", "Softness", "Span", "Surface",
+    "WrapObject", "__version__", "add_events", "add_plates", "assign_plates", "body_of_shapes", "clean", "crop",
+    "exchange", "exchange_plates", "exchange_sides", "fill_gaps", "find_faults", "find_gaps", "gait_events",
+    "gallery_scene", "human", "marker_sets", "parity", "picture", "plot", "plot_recording", "read_model",
+    "read_pagoda", "read_qtvr", "read_recording", "read_scene", "recognise", "remove_spikes", "resample",
+    "resize_body", "restore_times", "run_scene", "scale_mass", "show", "simulate", "smooth", "strobe",
+    "threshold_plates", "undo_swaps", "validate", "video", "with_markers", "write_frames", "write_model",
+    "write_recording", "write_scene", "zero_plates",
 ]  # fmt: skip
 
 HEAVY = ("viser", "matplotlib", "plotly", "casadi", "dask", "numba", "scipy", "xarray", "PIL")

@@ -1,5 +1,6 @@
 """The body: what it is made of, whether it holds together, where it comes from."""
 
+from borelli.model.asf import read_asf
 from borelli.model.functions import (
     Function,
     constant,
@@ -7,10 +8,25 @@ from borelli.model.functions import (
     natural_cubic_spline,
     piecewise_linear,
     polynomial,
+    simm_spline,
 )
 from borelli.model.human import human
 from borelli.model.inertia import MassProperties, body_of_shapes, mass_of_body, mass_of_shapes, shape_mass
+from borelli.model.kinematics import (
+    center_of_mass,
+    coupled,
+    coupled_forces,
+    coupled_motion,
+    evaluate,
+    generalized_forces,
+    marker_jacobians,
+    marker_positions,
+    point_positions,
+    poses,
+)
 from borelli.model.markers import extent, marker_sets, with_markers
+from borelli.model.mjcf import read_mjcf
+from borelli.model.mjcf_write import write_mjcf
 from borelli.model.model import (
     GROUND,
     JOINT_KINDS,
@@ -28,20 +44,25 @@ from borelli.model.model import (
     Quaternion,
     Shape,
     Softness,
+    Span,
     Surface,
     Vector,
+    WrapObject,
 )
 from borelli.model.native import (
     model_from_table,
     model_from_text,
     model_to_table,
     model_to_text,
-    read_model,
-    write_model,
 )
+from borelli.model.osim import read_osim
+from borelli.model.osim_write import write_osim
+from borelli.model.parity import Parity, parity
 from borelli.model.qtvr import read_qtvr
+from borelli.model.read import read_model, write_model
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.skeleton import read_pagoda
+from borelli.model.urdf import read_urdf
 from borelli.model.validate import validate
 
 __all__ = [
@@ -59,17 +80,28 @@ __all__ = [
     "Model",
     "MotionAxis",
     "Muscle",
+    "Parity",
     "PathPoint",
     "Quaternion",
     "Shape",
     "Softness",
+    "Span",
     "Surface",
     "Vector",
+    "WrapObject",
     "body_of_shapes",
+    "center_of_mass",
     "constant",
+    "coupled",
+    "coupled_forces",
+    "coupled_motion",
+    "evaluate",
     "extent",
+    "generalized_forces",
     "human",
     "linear",
+    "marker_jacobians",
+    "marker_positions",
     "marker_sets",
     "mass_of_body",
     "mass_of_shapes",
@@ -78,15 +110,25 @@ __all__ = [
     "model_to_table",
     "model_to_text",
     "natural_cubic_spline",
+    "parity",
     "piecewise_linear",
+    "point_positions",
     "polynomial",
+    "poses",
+    "read_asf",
+    "read_mjcf",
     "read_model",
+    "read_osim",
     "read_pagoda",
     "read_qtvr",
+    "read_urdf",
     "resize_body",
     "scale_mass",
     "shape_mass",
+    "simm_spline",
     "validate",
     "with_markers",
+    "write_mjcf",
     "write_model",
+    "write_osim",
 ]

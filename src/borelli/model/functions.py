@@ -102,6 +102,36 @@ def natural_cubic_spline(x: Sequence[float], y: Sequence[float]) -> Function:
     return Function(x, tuple(tuple(float(c) for c in piece[::-1]) for piece in highest_first.T))
 
 
+def simm_spline(x: Sequence[float], y: Sequence[float]) -> Function:
+    """The twice differentiable cubic spline through the points (x, y) of SIMM and OpenSim, straight beyond both ends.
+
+    At each end its third derivative is that of the cubic through the four outermost points (Forsythe, Malcolm and
+    Moler 1977, section 4.4), or zero with three points.
+    """
+    x, y = _points(x, y)
+    if len(x) == 2:
+        return piecewise_linear(x, y)
+    from scipy.linalg import solve_banded
+
+    # unknown: a sixth of the second derivative at the points; h s_left + 2 (h + k) s + k s_right = jump of the slopes
+    place, value = np.array(x), np.array(y)
+    h = np.diff(place)
+    slope = np.diff(value) / h
+    bands = np.zeros((3, len(x)))
+    bands[0, 1:], bands[2, :-1] = h, h
+    bands[1, 0], bands[1, -1] = -h[0], -h[-1]
+    bands[1, 1:-1] = 2.0 * (h[:-1] + h[1:])
+    jump = np.zeros(len(x))
+    jump[1:-1] = np.diff(slope)
+    if len(x) > 3:
+        bend = jump[1:-1] / (place[2:] - place[:-2])
+        third = np.diff(bend) / (place[3:] - place[:-3])
+        jump[0], jump[-1] = h[0] ** 2 * third[0], -(h[-1] ** 2) * third[-1]
+    s = solve_banded((1, 1), bands, jump)
+    pieces = np.stack([value[:-1], slope - h * (s[1:] + 2.0 * s[:-1]), 3.0 * s[:-1], np.diff(s) / h], axis=1)
+    return Function(x, tuple(tuple(float(c) for c in piece) for piece in pieces))
+
+
 def _shifted(coefficients: tuple[float, ...], origin: float) -> tuple[float, ...]:
     """The coefficients in powers of (x - origin) of a polynomial given in powers of x."""
     shifted = list(coefficients)

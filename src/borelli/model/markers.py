@@ -70,7 +70,7 @@ def with_markers(model: Model, marker_set: str | os.PathLike[str]) -> Model:
     both = [place for one in places for place in ((one, one.twin()) if one.mirror else (one,))]
     try:
         markers = tuple(_marker(model, place) for place in both)
-        return validate(replace(model, markers=markers))
+        return validate(replace(model, markers=markers), sound_masses=False)
     except ModelError as error:
         raise FileFormatError(path, str(error)) from None
 

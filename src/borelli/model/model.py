@@ -1,4 +1,4 @@
-"""The body as a person describes it: named, immutable, SI units, z up.
+"""The body as a person describes it: named, immutable, SI units; gravity says which way is down (z up by default).
 
 A body's own frame is where its anchors, shapes and markers are stated; its centre of mass may lie elsewhere. Joint
 frames are fixed one to the parent and one to the child; the joint says how the child frame may move in the parent
@@ -29,6 +29,15 @@ SHAPE_KINDS = {  # number of sizes [m] each kind takes
     "plane": 0,  # z is the outward normal; on the ground only
     "mesh": 0,  # convex hull of `vertices`
 }
+
+WRAP_KINDS = {  # number of sizes [m] each kind takes
+    "sphere": 1,  # radius
+    "cylinder": 2,  # radius, half length; axis z
+    "ellipsoid": 3,  # half axes
+    "torus": 2,  # radius of the hole, outer radius; axis z
+}
+WRAP_SIDES = ("all", "+x", "-x", "+y", "-y", "+z", "-z")
+WRAP_METHODS = ("hybrid", "midpoint", "axial")
 
 # kind: number of coordinates (None: as many as the motion names)
 JOINT_KINDS = {
@@ -108,6 +117,8 @@ class Shape:
     surface: Surface = Surface()
     collides: bool = True
     vertices: tuple[Vector, ...] = ()
+    name: str = ""
+    """As the file it came from calls it; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +147,8 @@ class Coordinate:
     stop: Softness = Softness(erp=0.2, cfm=1e-8)
     locked: bool = False
     rotational: bool = True
+    usual_range: tuple[float, float] | None = None
+    """Where the coordinate is expected to lie although no stop holds it there (OpenSim's range, when not clamped)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +212,54 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """From `lower` to `upper` of a coordinate [rad or m]."""
+
+    coordinate: str
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
 class PathPoint:
     """A point a muscle passes, in a body's frame [m]."""
 
     body: str
     position: Vector
+    """For a moving point, its place when all coordinates are at their defaults."""
+    name: str = ""
+    only_within: Span | None = None
+    """The muscle passes here only while the coordinate lies in this span; None: always."""
+    motion: tuple[MotionAxis, ...] = ()
+    """A moving point is at the sum of these shifts, each along its axis by function(coordinate); empty: it is fixed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrapObject:
+    """A smooth surface fixed to a body that muscles slide over; its frame is stated in the body's."""
+
+    name: str
+    kind: str
+    body: str
+    size: tuple[float, ...]
+    frame: Frame = Frame()
+    side: str = "all"
+    """The half on which a muscle may lie, as an axis of the frame."""
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PathWrap:
+    """That a muscle may wrap over an object, between two points of its path."""
+
+    wrap_object: str
+    first: int = 0
+    last: int = -1
+    """Numbers, from 0, of the path points between which it may wrap; -1 is the last one."""
+    method: str = "hybrid"
+    """How OpenSim chooses the path over an ellipsoid."""
+    side_point: PathPoint | None = None
+    """A point on the side where the muscle must pass (MuJoCo's sidesite); None: the shorter way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +272,29 @@ class Muscle:
     optimal_fiber_length: float
     tendon_slack_length: float
     pennation_angle: float = 0.0
+    """[rad] when the fibres have their optimal length."""
+    kind: str = ""
+    """The muscle model as the file names it, such as `Thelen2003Muscle`; may be empty."""
+    max_contraction_velocity: float = 10.0
+    """[optimal fibre lengths per s]"""
+    activation_time: float = 0.01
+    """Time constant [s] of activation."""
+    deactivation_time: float = 0.04
+    """Time constant [s] of deactivation."""
+    default_activation: float = 0.05
+    wraps: tuple[PathWrap, ...] = ()
+    parameters: tuple[tuple[str, float], ...] = ()
+    """Whatever else the file says of this kind of muscle, by the file's names; truths are 0 and 1."""
+
+    def parameter(self, name: str, default: float | None = None) -> float:
+        """The value of one of `parameters`, or the default where the file does not say."""
+        for key, value in self.parameters:
+            if key == name:
+                return value
+        if default is None:
+            known = (key for key, _ in self.parameters)
+            raise ModelError(f"muscle {self.name!r}: {unknown_name('parameter', name, known)}")
+        return default
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +313,7 @@ class Model:
     """Whether bodies of this model may touch each other (joined neighbours never do)."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """What a reader noticed or changed, in sentences for the user."""
+    wrap_objects: tuple[WrapObject, ...] = ()
 
     @property
     def mass(self) -> float:
@@ -252,13 +332,17 @@ class Model:
         """The marker of that name."""
         return _named(self.markers, "marker", name)
 
+    def muscle(self, name: str) -> Muscle:
+        """The muscle of that name."""
+        return _named(self.muscles, "muscle", name)
+
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
         """All coordinates, in the order of the joints."""
         return tuple(c for joint in self.joints for c in joint.coordinates)
 
 
-_Named = TypeVar("_Named", Body, Joint, Marker)
+_Named = TypeVar("_Named", Body, Joint, Marker, Muscle)
 
 
 def _named(elements: Sequence[_Named], what: str, name: str) -> _Named:

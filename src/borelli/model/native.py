@@ -32,7 +32,7 @@ VERSION = 1
 
 HEADER = """\
 # A body for borelli. Units: m, kg, s, N, rad; inertia in kg m^2 about the centre of mass, in the body frame's axes.
-# z is up; orientations are unit quaternions [w, x, y, z]; what is left out has its default.
+# Gravity says which way is down; orientations are unit quaternions [w, x, y, z]; what is left out has its default.
 """
 
 
@@ -53,18 +53,18 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
 
 def model_from_text(text: str, path: object = "model text") -> Model:
     """The model described by native text; `path` is named in errors."""
-    return model_from_table(parse_toml(text, path), path)
+    return model_from_table(parse_toml(text, path), path, sound_masses=False)
 
 
-def model_from_table(table: Mapping[str, Any], path: object = "model table") -> Model:
-    """The model described by a parsed native table, as a scene file may embed one."""
+def model_from_table(table: Mapping[str, Any], path: object = "model table", *, sound_masses: bool = True) -> Model:
+    """The model described by a parsed native table, as a scene file may embed one; see `validate` for the masses."""
     check_format(table, FORMAT, VERSION, path)
     content = {key: value for key, value in table.items() if key not in ("format", "version")}
     if isinstance(content.get("bodies"), list):
         content["bodies"] = [_completed(body, path, f"bodies[{i}]") for i, body in enumerate(content["bodies"])]
     model = from_table(Model, content, path)
     try:
-        return validate(model)
+        return validate(model, sound_masses=sound_masses)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 

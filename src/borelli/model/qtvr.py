@@ -12,7 +12,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from borelli.errors import FileFormatError, ModelError
 from borelli.model.frames import Array, compose, inverse, quaternion_of, vector
 from borelli.model.inertia import body_of_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, Shape
-from borelli.model.textfiles import read_text
+from borelli.model.textfiles import MAX_NUMBER, read_text
 from borelli.model.validate import validate
 
 TABLES = ("dimMap.txt", "anchorMap.txt", "markMap.txt", "posMap.txt")
@@ -114,8 +113,8 @@ def _rows(path: Path, width: int) -> list[tuple[int, list[float]]]:
             values = [float(word) for word in words]
         except ValueError:
             values = []
-        if len(values) != width or not all(map(isfinite, values)):
-            raise FileFormatError(path, f"expected {width} numbers, got {line.strip()!r}", line=number)
+        if len(values) != width or not all(abs(value) < MAX_NUMBER for value in values):
+            raise FileFormatError(path, f"expected {width} numbers, got {line.strip()[:60]!r}", line=number)
         rows.append((number, values))
     return rows
 

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from math import isfinite, radians
+from math import radians
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,11 @@ from borelli.errors import FileFormatError, ModelError, unknown_name
 from borelli.model.frames import Array, vector
 from borelli.model.inertia import body_of_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, Shape, Vector
-from borelli.model.textfiles import read_text
+from borelli.model.textfiles import MAX_NUMBER, read_text
 from borelli.model.validate import validate
 
+LONGEST_LINE = 2000
+"""Letters; those of a joint with all its stops and axes are some 150."""
 DENSITY = 1000.0
 """[kg/m^3] where the file gives none: pagoda's default."""
 KINDS = {"ball": ("ball", 3), "uni": ("universal", 2), "hinge": ("hinge", 1)}
@@ -194,8 +196,9 @@ class _Reader:
             values = [float(word) for word in words]
         except ValueError:
             values = []
-        if len(values) != count or not all(map(isfinite, values)):
-            raise FileFormatError(path or self.path, f"expected {count} numbers, got {' '.join(words)!r}", line=number)
+        if len(values) != count or not all(abs(value) < MAX_NUMBER for value in values):
+            got = " ".join(words)[:60]
+            raise FileFormatError(path or self.path, f"expected {count} numbers, got {got!r}", line=number)
         return values
 
 
@@ -203,5 +206,8 @@ def _content(path: Path) -> Iterator[tuple[int, str]]:
     """Line numbers and lines without comments and blanks."""
     for number, line in enumerate(read_text(path).splitlines(), 1):
         stripped = line.partition("#")[0].strip()
+        if len(stripped) > LONGEST_LINE:
+            what = f"the line has {len(stripped)} letters, but at most {LONGEST_LINE} are read"
+            raise FileFormatError(path, what, line=number)
         if stripped:
             yield number, stripped

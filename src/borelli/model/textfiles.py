@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
+from stat import S_ISREG
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -20,20 +21,34 @@ from borelli.errors import FileFormatError, unknown_name
 
 MAX_BYTES = 64 * 1024 * 1024
 """Larger files are refused: a body of a thousand segments takes less than one megabyte."""
+MAX_NUMBER = 1e30
+"""No number of a body is as large, in any unit; and volumes and moments of inertia can still be made of it."""
 
 T = TypeVar("T")
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file of at most `MAX_BYTES`."""
+def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+    """The content of an ordinary file of at most `limit` bytes."""
     path = Path(path)
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise FileFormatError(path, f"the file has {size} bytes, but at most {MAX_BYTES} are read")
-        return path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise FileFormatError(path, f"cannot be read: {error.strerror or error}") from None
+        about = path.stat()
+        if not S_ISREG(about.st_mode):  # a pipe would keep us waiting for ever
+            raise FileFormatError(path, "is not an ordinary file; give the path of a file")
+        if about.st_size > limit:
+            raise FileFormatError(path, f"the file has {about.st_size} bytes, but at most {limit} are read")
+        with path.open("rb") as file:
+            content = file.read(limit + 1)  # some files of a system have no size until they are read
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
+        raise FileFormatError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > limit:
+        raise FileFormatError(path, f"the file has more than {limit} bytes, which is the most that is read")
+    return content
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file of at most `MAX_BYTES`."""
+    try:
+        return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise FileFormatError(path, f"byte {error.start} is not UTF-8 text; is this a text file?") from None
 

@@ -17,15 +17,23 @@ from borelli.model.model import (
     GROUND,
     JOINT_KINDS,
     SHAPE_KINDS,
+    WRAP_KINDS,
+    WRAP_METHODS,
+    WRAP_SIDES,
     Body,
     Coordinate,
     Coupling,
     Frame,
     Joint,
     Model,
+    MotionAxis,
     Muscle,
+    PathPoint,
+    PathWrap,
     Shape,
     Softness,
+    Span,
+    WrapObject,
 )
 
 UNIT_TOLERANCE = 1e-6
@@ -47,11 +55,23 @@ TURNS = {  # which coordinates of each kind turn, in order
     "planar": (False, False, True),
     "fixed": (),
 }
-MAY_BE_INFINITE = {(Softness, "stiffness"), (Coordinate, "lower"), (Coordinate, "upper")}
+MAY_BE_INFINITE = {
+    (Softness, "stiffness"),
+    (Coordinate, "lower"),
+    (Coordinate, "upper"),
+    (Coordinate, "usual_range"),
+    (Span, "lower"),
+    (Span, "upper"),
+}
 
 
-def validate(model: Model) -> Model:
+def validate(model: Model, *, sound_masses: bool = True) -> Model:
     """The model itself, once every part has been found sound.
+
+    Args:
+        model: The model to look at.
+        sound_masses: False lets through what files of other programs contain and inverse dynamics can live with:
+            bodies without mass, and inertias that no mass distribution has. Forward simulation needs sound ones.
 
     Raises:
         ModelError: naming the first part that is not.
@@ -61,7 +81,7 @@ def validate(model: Model) -> Model:
     _refuse_bad_numbers(model)
     _check_names(model)
     for body in model.bodies:
-        _check_body(body)
+        _check_body(body, sound_masses)
     for index, shape in enumerate(model.ground):
         check_shape(shape, f"ground: shape {index}")
     bodies = {body.name for body in model.bodies} | {GROUND}
@@ -71,8 +91,7 @@ def validate(model: Model) -> Model:
     _check_couplings(model)
     for marker in model.markers:
         _known_body(marker.body, bodies, f"marker {marker.name!r}")
-    for muscle in model.muscles:
-        _check_muscle(muscle, bodies)
+    _check_muscles(model, bodies)
     return model
 
 
@@ -83,15 +102,19 @@ def _check_names(model: Model) -> None:
     _refuse_duplicates("marker", (marker.name for marker in model.markers))
     _refuse_duplicates("coupling", (coupling.name for coupling in model.couplings))
     _refuse_duplicates("muscle", (muscle.name for muscle in model.muscles))
+    _refuse_duplicates("wrap object", (wrap.name for wrap in model.wrap_objects))
     if any(body.name == GROUND for body in model.bodies):
         raise ModelError(f"body {GROUND!r}: this name is reserved for the world; choose another")
 
 
-def _check_body(body: Body) -> None:
+def _check_body(body: Body, sound_masses: bool) -> None:
     where = f"body {body.name!r}"
-    if not body.mass > 0.0:
-        raise ModelError(f"{where}: mass is {body.mass} kg, but must be positive")
-    _check_inertia(body, where)
+    if body.mass < 0.0 or (sound_masses and body.mass == 0.0):
+        allowed = "be positive" if sound_masses else "not be negative"
+        raise ModelError(f"{where}: mass is {body.mass} kg, but must {allowed}")
+    inertia = _symmetric_inertia(body, where)
+    if sound_masses and (fault := inertia_fault(inertia)):
+        raise ModelError(f"{where}: {fault}")
     _check_frame(body.frame, f"{where}: frame")
     for index, shape in enumerate(body.shapes):
         if shape.kind == "plane":
@@ -99,23 +122,26 @@ def _check_body(body: Body) -> None:
         check_shape(shape, f"{where}: shape {index}")
 
 
-def _check_inertia(body: Body, where: str) -> None:
+def _symmetric_inertia(body: Body, where: str) -> np.ndarray:
     inertia = np.array(body.inertia, dtype=float)
     if inertia.shape != (3, 3):
         raise ModelError(f"{where}: inertia has shape {inertia.shape}, but must be 3 by 3")
-    slack = INERTIA_TOLERANCE * abs(np.trace(inertia))
-    if np.abs(inertia - inertia.T).max() > slack:
+    if np.abs(inertia - inertia.T).max() > INERTIA_TOLERANCE * abs(np.trace(inertia)):
         raise ModelError(f"{where}: inertia {body.inertia} is not symmetric; make the products of inertia agree")
+    return inertia
+
+
+def inertia_fault(inertia: np.ndarray) -> str:
+    """Why no mass distribution has this inertia [kg m^2], in words; empty if one does."""
     smallest, middle, largest = np.linalg.eigvalsh(inertia)
     if not smallest > 0.0:
-        raise ModelError(
-            f"{where}: inertia has the principal moment {smallest:g} kg m^2, but all three must be positive"
-        )
-    if largest > smallest + middle + slack:
-        raise ModelError(
-            f"{where}: principal moments {smallest:g}, {middle:g}, {largest:g} kg m^2 break the triangle inequality; "
+        return f"inertia has the principal moment {smallest:g} kg m^2, but all three must be positive"
+    if largest > smallest + middle + INERTIA_TOLERANCE * abs(np.trace(inertia)):
+        return (
+            f"principal moments {smallest:g}, {middle:g}, {largest:g} kg m^2 break the triangle inequality; "
             "no mass distribution has a moment larger than the sum of the other two"
         )
+    return ""
 
 
 def check_shape(shape: Shape, where: str) -> None:
@@ -208,10 +234,10 @@ def _check_axes(joint: Joint, where: str) -> None:
 
 def _unit(axis: Iterable[float], where: str) -> np.ndarray:
     vector = np.array(tuple(axis), dtype=float)
-    length = np.linalg.norm(vector)
-    if vector.shape != (3,) or length == 0.0:
+    # beyond these its square is infinite or zero
+    if vector.shape != (3,) or not 1e-100 < np.abs(vector).max() < 1e100:
         raise ModelError(f"{where}: axis {tuple(axis)} is no direction; give three numbers that are not all zero")
-    return np.asarray(vector / length)
+    return np.asarray(vector / np.linalg.norm(vector))
 
 
 def _check_coordinates(joint: Joint, where: str) -> None:
@@ -240,6 +266,9 @@ def _check_coordinate(coordinate: Coordinate) -> None:
         raise ModelError(f"{where}: stops {lower} and {upper} leave no room")
     if not lower <= coordinate.default <= upper:
         raise ModelError(f"{where}: default {coordinate.default} lies outside the stops {lower} to {upper}")
+    usual = coordinate.usual_range
+    if usual is not None and not usual[0] <= usual[1]:
+        raise ModelError(f"{where}: usual range {usual[0]} to {usual[1]} runs backwards; swap its ends")
     _check_softness(coordinate.stop, f"{where}: stop")
 
 
@@ -250,13 +279,7 @@ def _check_motion(joint: Joint, where: str) -> None:
         )
     own = [coordinate.name for coordinate in joint.coordinates]
     for index, part in enumerate(joint.motion):
-        here = f"{where}: motion {index}"
-        _check_function(part.function, here)
-        if part.coordinate is None:
-            if not part.function.is_constant:
-                raise ModelError(f"{here}: its function is not constant; say of which coordinate it is a function")
-        elif part.coordinate not in own:
-            raise ModelError(f"{here}: {unknown_name('coordinate', part.coordinate, own)}")
+        _check_part(part, own, f"{where}: motion {index}")
     for what, parts in (("rotation", joint.motion[:3]), ("shift", joint.motion[3:])):
         axes = np.array([_unit(part.axis, where) for part in parts])
         if abs(np.linalg.det(axes)) < PARALLEL_TOLERANCE:
@@ -265,6 +288,15 @@ def _check_motion(joint: Joint, where: str) -> None:
     for name in own:
         if name not in moving:
             raise ModelError(f"{where}: coordinate {name!r} moves nothing; use it in the motion or remove it")
+
+
+def _check_part(part: MotionAxis, known: Iterable[str], where: str) -> None:
+    _check_function(part.function, where)
+    if part.coordinate is None:
+        if not part.function.is_constant:
+            raise ModelError(f"{where}: its function is not constant; say of which coordinate it is a function")
+    elif part.coordinate not in known:
+        raise ModelError(f"{where}: {unknown_name('coordinate', part.coordinate, known)}")
 
 
 def _check_function(function: Function, where: str) -> None:
@@ -317,17 +349,70 @@ def _check_coupling(coupling: Coupling, known: list[str], where: str) -> None:
     _check_softness(coupling.softness, f"{where}: softness")
 
 
-def _check_muscle(muscle: Muscle, bodies: set[str]) -> None:
-    where = f"muscle {muscle.name!r}"
+def _check_muscles(model: Model, bodies: set[str]) -> None:
+    for wrap in model.wrap_objects:
+        _check_wrap_object(wrap, bodies)
+    wraps = {wrap.name: None for wrap in model.wrap_objects}
+    coordinates = {coordinate.name: None for coordinate in model.coordinates}
+    for muscle in model.muscles:
+        where = f"muscle {muscle.name!r}"
+        _check_muscle(muscle, where)
+        for point in muscle.path:
+            _check_path_point(point, bodies, coordinates, where)
+        for over in muscle.wraps:
+            _check_path_wrap(over, len(muscle.path), wraps, where)
+            if over.side_point is not None:
+                _check_path_point(over.side_point, bodies, coordinates, where)
+
+
+def _check_muscle(muscle: Muscle, where: str) -> None:
     if len(muscle.path) < 2:
         raise ModelError(f"{where}: its path has {len(muscle.path)} points, but needs an origin and an insertion")
-    for point in muscle.path:
-        _known_body(point.body, bodies, where)
-    for name in ("max_isometric_force", "optimal_fiber_length", "tendon_slack_length"):
+    for name in ("max_isometric_force", "optimal_fiber_length", "max_contraction_velocity"):
         if not getattr(muscle, name) > 0.0:
             raise ModelError(f"{where}: {name} is {getattr(muscle, name)}, but must be positive")
+    for name in ("tendon_slack_length", "activation_time", "deactivation_time", "default_activation"):
+        if getattr(muscle, name) < 0.0:
+            raise ModelError(f"{where}: {name} is {getattr(muscle, name)}, but must not be negative")
     if not 0.0 <= muscle.pennation_angle < pi / 2:
         raise ModelError(f"{where}: pennation_angle is {muscle.pennation_angle} rad, but must be from 0 to below pi/2")
+
+
+def _check_path_point(point: PathPoint, bodies: set[str], coordinates: Mapping[str, None], where: str) -> None:
+    _known_body(point.body, bodies, where)
+    for part in point.motion:
+        _unit(part.axis, where)
+        _check_part(part, coordinates, f"{where}: point {point.name!r}")
+    span = point.only_within
+    if span is not None and span.coordinate not in coordinates:
+        raise ModelError(f"{where}: point {point.name!r}: {unknown_name('coordinate', span.coordinate, coordinates)}")
+
+
+def _check_path_wrap(wrap: PathWrap, points: int, wraps: Mapping[str, None], where: str) -> None:
+    if wrap.wrap_object not in wraps:
+        raise ModelError(f"{where}: {unknown_name('wrap object', wrap.wrap_object, wraps)}")
+    if wrap.method not in WRAP_METHODS:
+        raise ModelError(f"{where}: {unknown_name('wrap method', wrap.method, WRAP_METHODS)}")
+    last = wrap.last if wrap.last >= 0 else points - 1
+    if wrap.last < -1 or not 0 <= wrap.first <= last < points:
+        raise ModelError(
+            f"{where}: it wraps over {wrap.wrap_object!r} from point {wrap.first} to {wrap.last}, "
+            f"but its points are numbered 0 to {points - 1}"
+        )
+
+
+def _check_wrap_object(wrap: WrapObject, bodies: set[str]) -> None:
+    where = f"wrap object {wrap.name!r}"
+    _known_body(wrap.body, bodies, where)
+    if wrap.kind not in WRAP_KINDS:
+        raise ModelError(f"{where}: {unknown_name('kind', wrap.kind, WRAP_KINDS)}")
+    if len(wrap.size) != WRAP_KINDS[wrap.kind]:
+        raise ModelError(f"{where}: a {wrap.kind} takes {WRAP_KINDS[wrap.kind]} sizes, got {len(wrap.size)}")
+    if not all(size > 0.0 for size in wrap.size):
+        raise ModelError(f"{where}: sizes {wrap.size} m must all be positive")
+    if wrap.side not in WRAP_SIDES:
+        raise ModelError(f"{where}: {unknown_name('side', wrap.side, WRAP_SIDES)}")
+    _check_frame(wrap.frame, f"{where}: frame")
 
 
 def _refuse_duplicates(what: str, names: Iterable[str]) -> None:
@@ -363,12 +448,12 @@ def _refuse_bad_numbers(element: Any, where: str = "model", may_be_infinite: boo
     """Refuses NaN anywhere, and infinity except where it has a meaning."""
     if is_dataclass(element):
         name = getattr(element, "name", None)
-        here = f"{type(element).__name__.lower()} {name!r}" if name is not None else where
+        here = f"{type(element).__name__.lower()} {name!r}" if name else where
         for item in fields(element):
             allowed = (type(element), item.name) in MAY_BE_INFINITE
             _refuse_bad_numbers(getattr(element, item.name), f"{here}: {item.name}", allowed)
     elif isinstance(element, tuple):
         for part in element:
-            _refuse_bad_numbers(part, where)
+            _refuse_bad_numbers(part, where, may_be_infinite)
     elif isinstance(element, float) and not isfinite(element) and not (may_be_infinite and element == element):
         raise ModelError(f"{where} is {element}, but must be a {'' if may_be_infinite else 'finite '}number")

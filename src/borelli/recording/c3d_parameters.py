@@ -1,0 +1,376 @@
+"""The header block and the parameter section of a C3D file, every count checked against the file's size.
+
+A C3D file is made of blocks of 512 bytes: one header block, the parameter section, the samples. The format is that of
+the C3D user guide (c3d.org). The parameter section is a chain of groups and parameters; each entry tells where the next
+one begins, and every parameter carries its type and dimensions. Numbers are written as one of three processors did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from borelli.errors import FileFormatError
+
+BLOCK = 512
+KEY = 0x50
+PROCESSORS = {84: "Intel", 85: "DEC", 86: "SGI"}
+MAX_ENTRIES = 60_000
+"""Groups and parameters read at most; large real files have some hundreds."""
+
+MAX_TEXTS = 300_000
+"""Texts read at most in all parameters together; large real files have some thousands."""
+
+CHARACTERS = -1
+ITEM_BYTES = {CHARACTERS: 1, 1: 1, 2: 2, 4: 4}
+MAX_DIMENSIONS = 7
+HEADER_EVENTS = 18
+FOUR_CHARACTER_KEY = 12345
+
+Floats = npt.NDArray[np.float32]
+
+
+def integers(raw: bytes | memoryview, processor: str) -> npt.NDArray[np.int16]:
+    """16-bit integers as this processor wrote them."""
+    return np.frombuffer(raw, ">i2" if processor == "SGI" else "<i2")
+
+
+def floats(raw: bytes | memoryview, processor: str) -> Floats:
+    """32-bit numbers as this processor wrote them.
+
+    A DEC number has its two 16-bit halves exchanged and an exponent that is larger by two; its exponent zero means
+    zero. Those below 2^-126 cannot be said in IEEE form without loss and become zero.
+    """
+    if processor != "DEC":
+        return np.frombuffer(raw, ">f4" if processor == "SGI" else "<f4")
+    halves = np.frombuffer(raw, "<u2").reshape(-1, 2)
+    bits = halves[:, 0].astype(np.uint32) << 16 | halves[:, 1]
+    tiny = (bits >> 23 & 0xFF) <= 2
+    bits -= np.uint32(2 << 23)
+    bits[tiny] = 0
+    return bits.view(np.float32)
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first block, as it stands: nothing in it is trusted before it is compared with the parameters."""
+
+    points: int
+    analog_words: int
+    first: int
+    last: int
+    scale: float
+    data_block: int
+    samples: int
+    rate: float
+    events: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: its values in the file's order (first index fastest), its dimensions, its description."""
+
+    kind: int
+    dims: tuple[int, ...]
+    values: npt.NDArray[Any] | tuple[str, ...]
+    description: str = ""
+
+    def plain(self) -> Any:
+        """The value as nested lists, last index outermost; a single value stands alone."""
+        if isinstance(self.values, tuple):
+            shape = tuple(reversed(self.dims[1:]))
+            return _nested(list(self.values), shape)
+        return _nested(self.values.tolist(), tuple(reversed(self.dims)))
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameter section by group and name, both in capitals."""
+
+    processor: str
+    groups: Mapping[str, Mapping[str, Parameter]]
+    faults: tuple[str, ...] = field(default=())
+
+    def get(self, group: str, name: str) -> Parameter | None:
+        """The parameter, or None."""
+        return self.groups.get(group, {}).get(name)
+
+    def numbers(self, group: str, name: str) -> npt.NDArray[np.float64]:
+        """The parameter's numbers in the file's order, following it into NAME2, NAME3...; none if it is not there."""
+        parts = [p.values for p in self._continued(group, name) if not isinstance(p.values, tuple)]
+        return np.concatenate(parts).astype(float) if parts else np.zeros(0)
+
+    def counts(self, group: str, name: str) -> npt.NDArray[np.int64]:
+        """The parameter's whole numbers taken as unsigned, as counts and frame numbers are written."""
+        parts = [p for p in self._continued(group, name) if not isinstance(p.values, tuple)]
+        return np.concatenate([_unsigned(p) for p in parts]) if parts else np.zeros(0, np.int64)
+
+    def number(self, group: str, name: str, default: float = 0.0) -> float:
+        """The parameter's first number."""
+        values = self.numbers(group, name)
+        return float(values[0]) if len(values) else default
+
+    def texts(self, group: str, name: str) -> list[str]:
+        """The parameter's texts, following it into NAME2, NAME3... where a list was too long for one parameter."""
+        return [text for p in self._continued(group, name) if isinstance(p.values, tuple) for text in p.values]
+
+    def text(self, group: str, name: str, default: str = "") -> str:
+        """The parameter's first text."""
+        values = self.texts(group, name)
+        return values[0] if values else default
+
+    def plain(self) -> dict[str, dict[str, Any]]:
+        """All parameters as plain values."""
+        return {group: {name: p.plain() for name, p in content.items()} for group, content in self.groups.items()}
+
+    def _continued(self, group: str, name: str) -> Iterator[Parameter]:
+        content = self.groups.get(group, {})
+        number = 1
+        while (found := content.get(name if number == 1 else f"{name}{number}")) is not None:
+            yield found
+            number += 1
+
+
+def looks_like_c3d(head: bytes) -> bool:
+    """Whether a file that begins so may be a C3D file: its second byte is the format's key, and it is no text.
+
+    The key is the letter P: a table with the title "FP1" has it too, but neither a low first byte nor a NUL.
+    """
+    return len(head) >= 2 and head[1] == KEY and head[0] > 0 and (head[0] < ord("\t") or 0 in head[:BLOCK])
+
+
+def read_header(content: memoryview, processor: str) -> Header:
+    """The first block's numbers."""
+    words = integers(content[:BLOCK], processor).view(np.uint16 if processor != "SGI" else ">u2").astype(int)
+    numbers = floats(content[:BLOCK], processor)  # pairs of words: number k is made of words 2k + 1 and 2k + 2
+    return Header(
+        points=int(words[1]),
+        analog_words=int(words[2]),
+        first=int(words[3]),
+        last=int(words[4]),
+        scale=float(_float_at(content, 12, processor)),
+        data_block=int(words[8]),
+        samples=int(words[9]),
+        rate=float(numbers[5]),
+        events=_header_events(content, words, processor),
+    )
+
+
+def _float_at(content: memoryview, offset: int, processor: str) -> float:
+    return float(floats(content[offset : offset + 4], processor)[0])
+
+
+def _header_events(content: memoryview, words: npt.NDArray[Any], processor: str) -> tuple[tuple[float, str], ...]:
+    """Times [s] and labels of the events that are switched on in the header."""
+    width = 4 if words[149] == FOUR_CHARACTER_KEY else 2
+    count = min(int(words[150]), HEADER_EVENTS)
+    times = floats(content[304 : 304 + 4 * HEADER_EVENTS], processor)
+    flags = content[376 : 376 + HEADER_EVENTS]
+    labels = content[396 : 396 + 4 * HEADER_EVENTS]
+    events = []
+    for i in range(count):
+        label = _text(bytes(labels[width * i : width * i + width]))
+        if flags[i] and np.isfinite(times[i]):
+            events.append((float(times[i]), label))
+    return tuple(events)
+
+
+def read_parameters(content: memoryview, path: object) -> Parameters:
+    """The parameter section of a file's content.
+
+    Raises:
+        FileFormatError: naming the byte at which an entry does not hold together.
+    """
+    start = (content[0] - 1) * BLOCK
+    if len(content) < start + 4 or start < BLOCK:
+        raise FileFormatError(
+            path,
+            f"the header puts the parameters in block {content[0]}, but the file has "
+            f"{len(content)} bytes; it was cut off or is no C3D file",
+        )
+    processor, faults = _processor(content, start, path)
+    data = read_header(content, processor).data_block - 1
+    blocks = content[start + 2]
+    end = (data if data > start // BLOCK else start // BLOCK + blocks) * BLOCK
+    return _Section(content, start, min(end, len(content)), processor, faults, path).read()
+
+
+def _processor(content: memoryview, start: int, path: object) -> tuple[str, list[str]]:
+    """Whose numbers these are: as the file says, unless only another reading of the header makes sense."""
+    stated = PROCESSORS.get(content[start + 3])
+    if stated and _makes_sense(read_header(content, stated)):
+        return stated, []
+    fitting = [name for name in PROCESSORS.values() if _makes_sense(read_header(content, name))]
+    said = f"byte {start + 3} gives the processor type {content[start + 3]}"
+    if len(fitting) == 1:
+        return fitting[0], [f"{said}, but the header's numbers are those of {fitting[0]}; they are read so"]
+    if stated is None:
+        raise FileFormatError(
+            path, f"{said}, but only 84 (Intel), 85 (DEC) and 86 (SGI) exist; the parameter section is damaged"
+        )
+    return stated, []
+
+
+def _makes_sense(header: Header) -> bool:
+    return bool(1e-3 < header.rate < 1e6 and 1e-9 < abs(header.scale) < 1e6 and header.data_block > 1)
+
+
+class _Section:
+    """Walks the chain of groups and parameters once."""
+
+    def __init__(
+        self, content: memoryview, start: int, end: int, processor: str, faults: list[str], path: object
+    ) -> None:
+        self.content = content
+        self.start = start
+        self.end = end
+        self.processor = processor
+        self.path = path
+        self.names: dict[int, str] = {}
+        self.found: dict[int, dict[str, Parameter]] = {}
+        self.faults = faults
+        # entries may overlap in a damaged file: together they may hold no more than the file does
+        self.bytes_left = len(content)
+        self.texts_left = MAX_TEXTS
+
+    def read(self) -> Parameters:
+        place = self.start + 4
+        for _ in range(MAX_ENTRIES):
+            following = self._entry(place)
+            if following is None:
+                break
+            place = following
+        else:
+            raise FileFormatError(
+                self.path, f"there are more than {MAX_ENTRIES} groups and parameters; the parameter section is damaged"
+            )
+        groups: dict[str, dict[str, Parameter]] = {}
+        for identity, content in self.found.items():
+            groups.setdefault(self.names.get(identity, f"GROUP {identity}"), {}).update(content)
+        return Parameters(self.processor, groups, tuple(self.faults))
+
+    def _entry(self, place: int) -> int | None:
+        """Reads the entry at this byte; gives the place of the next, or None at the end of the chain."""
+        content = self.content
+        if place + 2 > len(content):
+            return None
+        length = abs(_signed(content[place]))
+        identity = _signed(content[place + 1])
+        if length == 0 or identity == 0:
+            return None
+        after = place + 2 + length
+        if after + 3 > len(content):
+            self._broken(place, "an entry", length + 5)
+        name = _text(bytes(content[place + 2 : after])).upper()
+        offset = int.from_bytes(content[after : after + 2], "big" if self.processor == "SGI" else "little")
+        if identity < 0:
+            self.names.setdefault(-identity, name)
+            self.found.setdefault(-identity, {})
+            natural = after + 3 + content[after + 2]
+        else:
+            natural = self._parameter(name, identity, after + 2)
+        return self._next(name, after, offset, natural)
+
+    def _next(self, name: str, after: int, offset: int, natural: int) -> int | None:
+        """Where the next entry begins: where this one says, unless that lies outside the section."""
+        if offset == 0:
+            return None
+        following = after + offset
+        if offset > 2 and (following <= self.end or following == natural):
+            return following
+        self.faults.append(
+            f"parameter {name!r} says that the next one begins at byte {following}, outside the parameter section "
+            f"(it ends at byte {self.end}); it was looked for where this one ends, at byte {natural}"
+        )
+        return natural
+
+    def _parameter(self, name: str, identity: int, place: int) -> int:
+        """Reads a parameter's values from this byte; gives the byte after its description."""
+        content = self.content
+        if place + 2 > len(content):
+            self._broken(place, f"parameter {name!r}", 2)
+        kind, count = _signed(content[place]), content[place + 1]
+        if kind not in ITEM_BYTES or count > MAX_DIMENSIONS:
+            raise FileFormatError(
+                self.path,
+                f"parameter {name!r} at byte {place} has type {kind} and {count} dimensions, but types are -1, 1, 2, 4 "
+                f"and dimensions at most {MAX_DIMENSIONS}; the parameter section is damaged",
+            )
+        dims = tuple(content[place + 2 : place + 2 + count])
+        first = place + 2 + count
+        size = prod(dims) * ITEM_BYTES[kind]
+        if len(dims) < count or first + size > len(content):
+            self._broken(place, f"parameter {name!r}", size)
+        self.bytes_left -= size
+        self.texts_left -= prod(dims[1:]) if kind == CHARACTERS and dims and dims[0] else 0
+        if self.bytes_left < 0 or self.texts_left < 0:
+            raise FileFormatError(
+                self.path,
+                f"parameter {name!r} at byte {place}: the parameters together hold more than the file or more than "
+                f"{MAX_TEXTS} texts; the parameter section is damaged",
+            )
+        values = self._values(kind, dims, content[first : first + size])
+        last = first + size
+        length = content[last] if last < len(content) else 0
+        description = _text(bytes(content[last + 1 : last + 1 + length]))
+        # a name given twice: the first that holds anything is the one other programs see
+        here = self.found.setdefault(identity, {})
+        if name not in here or not len(here[name].values):
+            here[name] = Parameter(kind, dims, values, description)
+        return last + 1 + length
+
+    def _values(self, kind: int, dims: tuple[int, ...], raw: memoryview) -> npt.NDArray[Any] | tuple[str, ...]:
+        if kind == CHARACTERS:
+            width = dims[0] if dims else 1
+            text = bytes(raw)
+            count = prod(dims[1:]) if width else 0
+            return tuple(_text(text[width * i : width * (i + 1)]) for i in range(count))
+        if kind == 1:
+            return np.frombuffer(raw, np.int8)
+        if kind == 2:
+            return integers(raw, self.processor).astype(np.int16)
+        return floats(raw, self.processor).astype(np.float32)
+
+    def _broken(self, place: int, what: str, size: int) -> None:
+        raise FileFormatError(
+            self.path,
+            f"{what} at byte {place} needs {size} bytes, but the file ends at byte {len(self.content)}; "
+            "it was cut off or its parameter section is damaged",
+        )
+
+
+def _signed(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
+
+
+def _unsigned(parameter: Parameter) -> npt.NDArray[np.int64]:
+    values = np.asarray(parameter.values)
+    if parameter.kind == 2:
+        return values.view(np.uint16).astype(np.int64)
+    if parameter.kind == 1:
+        return values.view(np.uint8).astype(np.int64)
+    bounded = np.where(np.isfinite(values), values, 0)
+    return np.clip(bounded, 0, 2**40).astype(np.int64)
+
+
+def _text(raw: bytes) -> str:
+    """Text of unknown origin: UTF-8 where it is that, else Latin-1; without padding and control characters."""
+    raw = raw.split(b"\0", 1)[0]
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    return "".join(c for c in text if c.isprintable()).strip()
+
+
+def _nested(values: list[Any], shape: tuple[int, ...]) -> Any:
+    if len(values) == 1 and prod(shape) == 1:
+        return values[0]
+    for size in reversed(shape[1:]):
+        values = [values[i : i + size] for i in range(0, len(values), size)] if size else []
+    return values
