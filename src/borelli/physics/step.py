@@ -34,8 +34,10 @@ PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
 CAP = 200
 """Newton iterations in all."""
-PLAIN_SOLVES = 5
-"""Solves for the friction bounds after which all contacts are solved against each other."""
+PLAIN_SOLVES = 3
+"""Solves for the friction bounds after which all contacts are solved against each other, if that fails every so often."""
+DAMPING = 0.5
+"""Share of their change that bounds are given when they did not settle in PLAIN_SOLVES."""
 UNSETTLED = 8
 """Status added when friction bounds did not settle: the step is valid, its bounds are slightly off."""
 
@@ -220,13 +222,14 @@ def solve_step(tables, state, work, told):
         if solves % PLAIN_SOLVES == 0:
             together = solve_contacts(
                 rows, graph, factor, work.fill, work.search, work.interior, work.touch, first, each, switching,
-                PATIENCE, CAP,
+                PATIENCE, CAP, tolerance,
             )  # fmt: skip
         if together == ACCEPTED:
             change, refinements = 0.0, 0
             break
         if together == TOO_MANY:
-            update_friction(rows, graph, factor, work.fill, work.touch, first, each)
+            share = 1.0 if solves <= PLAIN_SOLVES else DAMPING
+            update_friction(rows, graph, factor, work.touch, first, each, share)
     if status == SOLVED:
         for _ in range(refinements):
             refine(rows, graph, factor, work.fill)
