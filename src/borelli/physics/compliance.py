@@ -6,7 +6,7 @@ makes that v = v0 + S f. A column of S is one back-substitution with the factors
 
 from __future__ import annotations
 
-from borelli.jit import leaf
+from borelli.jit import leaf, part
 from borelli.physics.blocks import store6
 from borelli.physics.contact import BODY_A, FREE, LOCAL_A, MOST_BODIES
 from borelli.physics.elimination import solve_factored
@@ -38,7 +38,7 @@ def list_touching(node, touch_tuple):
     return bodies
 
 
-@leaf
+@part
 def find_answers(rows, graph, factor, fill, touch_tuple, bodies):
     """S and v0, from factors without the contact rows and a solution with no contact impulses."""
     block, mark, value = factor.block, factor.mark, factor.value

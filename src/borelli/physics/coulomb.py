@@ -1,8 +1,8 @@
 """Coulomb's law of all contacts of a step, solved at once by Newton's method.
 
-Bounds taken from the last solve (`friction`) swing for ever where friction lifts or presses down what it holds. Here the
-law itself is solved. With u = J v + drift the velocity of a contact, v = v0 + S f that of the bodies (`compliance`) and
-f = J^T p, each contact asks for
+Bounds taken from the last solve (`friction`) swing for ever where friction lifts or presses down what it holds. Here
+the law itself is solved. With u = J v + drift the velocity of a contact, v = v0 + S f that of the bodies (`compliance`)
+and f = J^T p, each contact asks for
 
     p_n = max(0, z),   z = p_n - rho_n (u_n - c + beta_n p_n)        p_t = projection of s on the disc of radius mu p_n,
                                                                      s = p_t - rho_t (u_t + beta_t p_t)
@@ -15,8 +15,8 @@ e square to it, q = mu p_n/|s|,
       sticks             p_t = -u_t/beta_t
       slides (q < 1)     p_t = mu p_n d - kappa u_e e,     kappa = q rho_t/(1 - q (1 - rho_t beta_t))
 
-so that one Newton step is (1 + K S) f = J^T (p0 - D drift) - K v0 with K = J^T D J: six unknowns a touching body, and no
-symmetry.
+so that one Newton step is (1 + K S) f = J^T (p0 - D drift) - K v0 with K = J^T D J: six unknowns a touching body, and
+no symmetry.
 The step is halved until the sum of squares of what the law lacks falls. Where it does not, some rounds from contact to
 contact (Gauss-Seidel; Moreau and Jean) and another rho lead out: the law's solutions are the same for every rho, the
 places where Newton is caught are not.
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.jit import leaf, part
+from borelli.jit import leaf, part, stage
 from borelli.physics.blocks import dot6, load6
 from borelli.physics.compliance import find_answers, list_touching
 from borelli.physics.contact import (
@@ -61,8 +61,8 @@ from borelli.physics.rows import FLAT
 from borelli.physics.solver import find_crossings, newton, solve_piece
 
 SCALES = (3.0, 30.0, 300.0)
-"""rho relative to the mass a contact feels, in turn. Measured on 6,000 contact problems of falling humans: 1 alone fails
-on 5 %, 0.1 on 10 %, these on 0.1 %."""
+"""rho relative to the mass a contact feels, in turn. Of 6,000 contact problems of falling humans 1 alone fails on 5 %,
+0.1 on 10 %, these on 0.1 %."""
 STEPS = 40
 """Newton steps in all."""
 STAY = 6
@@ -79,7 +79,7 @@ EXCHANGES = 8
 TOO_MANY, PLACED, ACCEPTED = 0, 1, 2
 
 
-@part
+@stage
 def solve_contacts(
     rows, graph, factor, fill, search, interior, touch_tuple, first_row, each, switching, patience, cap, tolerance
 ):
@@ -101,7 +101,7 @@ def solve_contacts(
         if not solve_piece(rows, graph, factor, fill, counts, switching):
             break
         find_answers(rows, graph, factor, fill, touch_tuple, bodies)
-        _settle(rows, touch_tuple, first_row, each, bodies, CLOSER * tolerance)
+        settle(rows, touch_tuple, first_row, each, bodies, CLOSER * tolerance)
         for i in range(contacts):
             k = first_row + each * i
             normal = max(touch[i, NORMAL_FOUND], 0.0)
@@ -358,7 +358,7 @@ def _next_impulses(rows, touch, who, speed, contacts, first_row, each, scale):
 
 
 @part
-def _settle(rows, touch_tuple, first_row, each, bodies, tolerance):
+def settle(rows, touch_tuple, first_row, each, bodies, tolerance):
     """Bring impulses (NORMAL_FOUND, SLIP) and slip velocities (U) of all contacts to the law; whether that was done."""
     touch, who, contacts = touch_tuple.touch, touch_tuple.who, touch_tuple.count[0]
     answer, system, speed = touch_tuple.answer, touch_tuple.system, touch_tuple.speed

@@ -35,7 +35,7 @@ PATIENCE = 15
 CAP = 200
 """Newton iterations in all."""
 PLAIN_SOLVES = 3
-"""Solves for the friction bounds after which all contacts are solved against each other, if that fails every so often."""
+"""Solves for the friction bounds after which all contacts are solved against each other; again after as many."""
 DAMPING = 0.5
 """Share of their change that bounds are given when they did not settle in PLAIN_SOLVES."""
 UNSETTLED = 8
@@ -59,7 +59,7 @@ def step(tables, state, inputs, work, index):
     fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed)
     read_contacts(tables, work.contacts, found, state, scratch.rotation, bodies.kinematic, work.touch)
     fill_contact_rows(tables, work.contacts, state, bodies.kinematic, work.touch, rows)
-    if not _prepare_solve(tables, work, found):
+    if not prepare_solve(tables, work, found):
         return TOO_SMALL
     load_bodies(bodies, tables.gravity, state, scratch, work.graph, work.factor.block, h, aimed)
     status = solve_step(tables, state, work, scratch.told)
@@ -144,7 +144,7 @@ def _fill_residual_rows(residuals, aim, aimed, rows):
 
 
 @part
-def _prepare_solve(tables, work, found):
+def prepare_solve(tables, work, found):
     """Order bodies and hand rows to them, unless nothing changed since the last step; False when room is short."""
     rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
     contacts, first = work.contacts, tables.contacts.first_row[0]
@@ -188,7 +188,7 @@ def _prepare_solve(tables, work, found):
     return True
 
 
-@part
+@stage
 def solve_step(tables, state, work, told):
     """Velocities and impulses of this step, friction bounds settled; a status."""
     rows, graph, factor = work.rows, work.graph, work.factor
