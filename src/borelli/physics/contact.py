@@ -68,7 +68,9 @@ class Touch(NamedTuple):
     who: NDArray[np.int64]
     """(contacts, WHO_COLUMNS); -1 for a body that is not solved for."""
     number: NDArray[np.int64]
-    """(bodies,) by position: a body's number among those that touch, or -1."""
+    """(bodies,) by position: a body's number among those that touch, or below 0."""
+    path: NDArray[np.int64]
+    """(bodies,) positions through which pushes on those pass."""
     member: NDArray[np.int64]
     """(touching,) the positions of those that touch, up to MOST_BODIES."""
     answer: NDArray[np.float64]
@@ -91,6 +93,7 @@ def make_touch(bodies: int, contacts: int) -> Touch:
         touch=np.zeros((contacts, TOUCH_COLUMNS)),
         who=np.full((contacts, WHO_COLUMNS), -1, np.int64),
         number=np.zeros(bodies, np.int64),
+        path=np.zeros(bodies, np.int64),
         member=np.zeros(touching, np.int64),
         answer=np.zeros((size, size)),
         stiff=np.zeros((size, size)),
