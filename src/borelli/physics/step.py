@@ -36,6 +36,8 @@ CAP = 200
 """Newton iterations in all."""
 PLAIN_SOLVES = 3
 """Solves for the friction bounds after which all contacts are solved against each other; again after as many."""
+QUICK = 4
+"""Newton iterations of a solve beyond which contacts are changing, and are solved against each other at once."""
 DAMPING = 0.5
 """Share of their change that bounds are given when they did not settle in PLAIN_SOLVES."""
 UNSETTLED = 8
@@ -206,6 +208,7 @@ def solve_step(tables, state, work, told):
     tolerance, most = tables.numbers[3], tables.counts[0]
     while True:
         solves += 1
+        before = work.search.counts[0]
         if tables.counts[2] > 0:
             sweep_rows(rows, graph, factor, tables.counts[2])
             refinements = 0
@@ -219,7 +222,7 @@ def solve_step(tables, state, work, told):
         if change <= tolerance or solves >= most:
             break
         together = TOO_MANY
-        if solves % PLAIN_SOLVES == 0:
+        if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and work.search.counts[0] - before > QUICK):
             together = solve_contacts(
                 rows, graph, factor, work.fill, work.search, work.interior, work.touch, first, each, switching,
                 PATIENCE, CAP, tolerance,
