@@ -1,4 +1,4 @@
-"""Whether the kernels are compiled for this copy of borelli, and compiling all of them: physics, then pictures."""
+"""Whether the kernels are compiled for this copy of borelli, and compiling all of them: physics and pictures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from importlib import metadata
 from pathlib import Path
 
 from borelli.jit import JIT_ON, PACKAGE, cache_directory
-
-PICTURES_SHARE = 0.95  # the renderer's kernels take the rest, about 5 s of 100
 
 
 def kernels_ready() -> bool:
@@ -29,12 +27,9 @@ def compile_kernels(report: Callable[[str, float], None] = lambda what, share: N
     from borelli.view.render import warm_up_renderer
 
     start = time.perf_counter()
-    warm_up(lambda what, share: report(what, PICTURES_SHARE * share))
-    report("pictures", PICTURES_SHARE)
-    warm_up_renderer()
+    warm_up(report, meanwhile=warm_up_renderer)
     if JIT_ON:
         _marker().touch()
-    report("done", 1.0)
     return time.perf_counter() - start
 
 

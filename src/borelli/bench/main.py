@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +16,9 @@ from borelli.bench.truth import Motion, motion
 CHAIN_STEPS = {10: 400, 20: 400, 40: 400, 80: 200, 100: 150, 160: 60, 320: 20, 1000: 3}
 """Links: steps measured. Direct peers take time in the cube of the links, seconds a step at 1000."""
 QUICK_CHAINS, QUICK_STEPS, QUICK_SECONDS = (10, 20), 20, 0.25
+
+ROUNDS = 5
+"""Turns the engines take on the human's jobs: the clock of a busy machine drifts by more than they differ."""
 
 ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE QuickStep 20", "mujoco_": "MuJoCo mj_step"}
 """Prefix of the engine's keys in the result: heading of its column."""
@@ -39,13 +43,14 @@ def run(peers: bool, quick: bool = False, progress: Callable[[str], None] | None
         why = {peer.NAME: peer.absent() for peer in (peers_ode, peers_mujoco, peers_pinocchio)}
         present = {name for name, reason in why.items() if reason is None}
         result["absent"] = {name: reason for name, reason in why.items() if reason is not None}
+    rounds = 1 if quick else ROUNDS
     for job in JOBS:
         say(job.title)
-        result[job.name] = _entry(dict(_job_calls(job, recording, present)))
+        result[job.name] = _entry(dict(_job_calls(job, recording, present)), rounds)
     if "pinocchio" in present:
         result["joints"]["pinocchio_aba_us"] = peers_pinocchio.measure_accelerations(recording).us
     say("torques")
-    result["torques"] = _entry(dict(_torque_calls(recording, present)))
+    result["torques"] = _entry(dict(_torque_calls(recording, present)), rounds)
     result["chain"] = {}
     for links, steps in CHAIN_STEPS.items():
         if not quick or links in QUICK_CHAINS:
@@ -85,12 +90,12 @@ def _chain_calls(links: int, steps: int, present: set[str]) -> Iterator[tuple[st
         yield "pinocchio_aba_", lambda: peers_pinocchio.measure_chain(links, steps)
 
 
-def _entry(calls: dict[str, Callable[[], Measured]]) -> dict[str, float]:
-    """One job's figures, engines one right after the other so that they meet the same load."""
+def _entry(calls: dict[str, Callable[[], Measured]], rounds: int = 1) -> dict[str, float]:
+    """One job's figures; engines take turns so that they meet the same load, and the median of the rounds counts."""
+    turns = [{prefix: call() for prefix, call in calls.items()} for _ in range(rounds)]
     entry = {}
-    for prefix, call in calls.items():
-        measured = call()
-        entry[f"{prefix}us"] = measured.us
+    for prefix, measured in turns[-1].items():
+        entry[f"{prefix}us"] = median(turn[prefix].us for turn in turns)
         for name, value in measured.accuracy.items():
             entry[f"{prefix}{name}"] = value
     return entry

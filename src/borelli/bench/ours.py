@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from borelli.physics.tables import compile_model
 
 Array = NDArray[np.float64]
 
+CHAIN_STEPS = 60
 REPEATS = 9
 """Runs of a trajectory; the figure is the median of their means per step."""
 
@@ -112,8 +114,8 @@ def measure_torques(motion: Motion) -> Measured:
 
 
 def measure_chain(links: int, steps: int) -> Measured:
-    """The soft step on a chain falling from rest."""
-    samples, outcome = _timed_course(Course(jobs.chain(links), jobs.CHAIN_STEP, steps))
+    """The soft step on a chain falling from rest; more steps than slow peers make, for a steady figure."""
+    samples, outcome = _timed_course(Course(jobs.chain(links), jobs.CHAIN_STEP, max(steps, CHAIN_STEPS)))
     return summary(samples, iterations=outcome.iterations)
 
 
@@ -121,7 +123,7 @@ def compile_seconds(fresh: bool) -> float:
     """Wall time [s] until the kernels can step: in a new process with an empty cache, or (not fresh) as found here."""
     if not fresh:
         start = time.perf_counter()
-        prepare(Course(jobs.chain(2), jobs.CHAIN_STEP, 1))()
+        prepare(Course(jobs.chain(2), jobs.CHAIN_STEP, 1)).go()
         return time.perf_counter() - start
     program = "from borelli.physics.warmup import warm_up; print(warm_up())"
     with tempfile.TemporaryDirectory() as folder:
@@ -133,13 +135,22 @@ def compile_seconds(fresh: bool) -> float:
 
 def _timed_course(course: Course) -> tuple[Array, Outcome]:
     """CPU time per step [us] of each repeat, and what the last one left."""
-    go = prepare(course)
-    outcome = go()
-    return np.array([timed(go) for _ in range(REPEATS)]) / course.steps, outcome
+    ready = prepare(course)
+    ready.go()
+    return np.array([timed(ready.go) for _ in range(REPEATS)]) / course.steps, ready.outcome()
 
 
-def prepare(course: Course) -> Callable[[], Outcome]:
-    """The course ready to be stepped from its start, as often as called: tables compiled, arrays allocated."""
+class Ready(NamedTuple):
+    """A course whose tables are compiled and whose arrays are allocated."""
+
+    go: Callable[[], None]
+    """Steps it from its start to its end, in one kernel call; may be called again."""
+    outcome: Callable[[], Outcome]
+    """What the last time left behind."""
+
+
+def prepare(course: Course) -> Ready:
+    """The course ready to be stepped."""
     model = course.model if course.contacts else replace(course.model, ground=())
     drives = _drives(course)
     led = [Residual(model.bodies[0].name, axis) for axis in range(6)] if course.root_poses is not None else []
@@ -160,14 +171,16 @@ def prepare(course: Course) -> Callable[[], Outcome]:
     simulation = Simulation(compiled, start.copy(), inputs)
     driven = compiled.tables.joints.drive_row
 
-    def go() -> Outcome:
+    def go() -> None:
         simulation.state.restore(start)
         simulation.index = 0
         simulation.advance(course.steps, record, poses=course.reset_poses, twists=course.reset_twists)
+
+    def outcome() -> Outcome:
         torques = record.impulse[:, driven] / course.step if drives else np.zeros((course.steps, 0))
         return Outcome(record.pose, torques, float(record.told[:, 2].mean()), float(record.told[:, 0].mean()))
 
-    return go
+    return Ready(go, outcome)
 
 
 def _drives(course: Course) -> list[Drive]:

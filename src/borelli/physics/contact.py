@@ -20,11 +20,14 @@ from borelli.jit import leaf, part
 from borelli.physics.manifold import bounded_law, one_sided_law
 from borelli.rotations import cross
 
-MOST_SOLVED = 64
-"""Contacts up to which their answers to each other are found; beyond, friction bounds are only repeated."""
+MOST_BODIES = 32
+"""Touching bodies up to which contacts are solved against each other; beyond, friction bounds are only repeated."""
 
 BOUNCE_SOFTNESS = 1e-3
 """Compliance of a row while it bounces, relative to the contact's own."""
+
+ROLLING_SOFTNESS = 1e4
+"""Compliance of rolling friction [1/m^2] relative to that of the tangents: as at an arm of 1 cm."""
 
 # columns of `touch`
 ARM_A, ARM_B = 0, 3  # from the centres of mass to the contact point
@@ -42,12 +45,19 @@ SLIP = 22  # 2: impulse less the slip times that mass, along the two tangents
 NORMAL_FOUND = 24  # normal impulse of the last solve
 NORMAL_C = 25  # law of the normal row while it is set aside
 NORMAL_BETA = 26
-TOUCH_COLUMNS = 27
+OWN_ANSWER = 27  # 9: J S J^T, how it answers to its own impulse
+U = 36  # 3: its velocity along normal and tangents
+NEXT_IMPULSE, NEXT_U = 39, 42  # 3 each: where Newton's method wants impulse and velocity
+TOUCH_COLUMNS = 45
 
 # columns of `who`
 BODY_A, BODY_B, SLOT = 0, 1, 2
-SLIDING = 3  # list of the contacts that slide
-WHO_COLUMNS = 4
+LOCAL_A, LOCAL_B = 3, 4  # the bodies' numbers among those that touch, -1 if not solved for
+WHO_COLUMNS = 5
+
+# columns of `speed`: velocities of touching bodies without contacts, now, and after a Newton step
+FREE, NOW, NEXT = 0, 1, 2
+SPEED_COLUMNS = 3
 
 
 class Touch(NamedTuple):
@@ -57,19 +67,39 @@ class Touch(NamedTuple):
     """(contacts, TOUCH_COLUMNS)"""
     who: NDArray[np.int64]
     """(contacts, WHO_COLUMNS); -1 for a body that is not solved for."""
-    answers: NDArray[np.float64]
-    """(3 contacts, 3 contacts + 1) how contacts answer to each other; up to MOST_SOLVED of them."""
+    number: NDArray[np.int64]
+    """(bodies,) by position: a body's number among those that touch, or below 0."""
+    path: NDArray[np.int64]
+    """(bodies,) positions through which pushes on those pass."""
+    member: NDArray[np.int64]
+    """(touching,) the positions of those that touch, up to MOST_BODIES."""
+    answer: NDArray[np.float64]
+    """(6 touching, 6 touching) S: their velocities for unit impulses."""
+    stiff: NDArray[np.float64]
+    """(6 touching, 6 touching) K: impulses the contacts answer with to velocities."""
+    system: NDArray[np.float64]
+    """(6 touching, 6 touching + 1) what Newton's method solves."""
+    speed: NDArray[np.float64]
+    """(6 touching, SPEED_COLUMNS)"""
     count: NDArray[np.int64]
     """(2,) contacts now, and contacts when the rows were last listed."""
 
 
-def make_touch(contacts: int) -> Touch:
-    """Room for so many contacts."""
+def make_touch(bodies: int, contacts: int) -> Touch:
+    """Room for so many bodies and contacts."""
+    touching = min(bodies, 2 * contacts, MOST_BODIES)
+    size = 6 * touching
     return Touch(
-        np.zeros((contacts, TOUCH_COLUMNS)),
-        np.full((contacts, WHO_COLUMNS), -1, np.int64),
-        np.zeros((3 * min(contacts, MOST_SOLVED), 3 * MOST_SOLVED + 1)),
-        np.zeros(2, np.int64),
+        touch=np.zeros((contacts, TOUCH_COLUMNS)),
+        who=np.full((contacts, WHO_COLUMNS), -1, np.int64),
+        number=np.zeros(bodies, np.int64),
+        path=np.zeros(bodies, np.int64),
+        member=np.zeros(touching, np.int64),
+        answer=np.zeros((size, size)),
+        stiff=np.zeros((size, size)),
+        system=np.zeros((size, size + 1)),
+        speed=np.zeros((size, SPEED_COLUMNS)),
+        count=np.zeros(2, np.int64),
     )
 
 
@@ -179,6 +209,14 @@ def put_tangents(rows, touch, who, i, k):
 
 
 @leaf
+def set_rolling(rows, touch, i, k, normal):
+    """Rows k to k + 2: rolling friction of contact i, bounded by its normal impulse."""
+    resist = touch[i, ROLLING] * normal
+    for n in range(3):
+        bounded_law(rows, k + n, 0.0, ROLLING_SOFTNESS * touch[i, TANGENT_BETA], -resist, resist)
+
+
+@leaf
 def set_along(touch, i, x, y, z):
     """Turn the first tangent of contact i towards (x, y, z), if that lies off the normal."""
     nx, ny, nz = _load3(touch, i, NORMAL)
@@ -268,17 +306,15 @@ def fill_contact_rows(tables, contacts, state, kinematic, touch_tuple, rows):
             a, b = shapes.body[shapes.pair_a[pair]], shapes.body[shapes.pair_b[pair]]
             ka = a if a >= 0 and kinematic[a] else -1
             kb = b if b >= 0 and kinematic[b] else -1
-            resist = touch[i, ROLLING] * touch[i, NORMAL_NOW]
-            beta = touch[i, TANGENT_BETA] * 1e4
             _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 3, nx, ny, nz)
             ax, ay, az = _rolling_axis(touch, i, state.twist, a, b)
             _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 4, ax, ay, az)
             bx, by, bz = cross(nx, ny, nz, ax, ay, az)
             _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 5, bx, by, bz)
-            for n in range(3):
-                if touch[i, ROLLING] > 0.0:
-                    bounded_law(rows, k + 3 + n, 0.0, beta, -resist, resist)
-                else:
-                    rows.segments[k + 3 + n] = 0
+            if touch[i, ROLLING] > 0.0:
+                set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_NOW])
+            else:
+                for n in range(3, 6):
+                    rows.segments[k + n] = 0
         k += each
     rows.used[0] = k

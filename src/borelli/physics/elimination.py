@@ -154,38 +154,51 @@ def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, out
     return least > 0.0
 
 
+@leaf
+def leafward(graph, factor, fill, k):
+    """y and z of position k, and what it hands on."""
+    node, block, dual, corner = graph.node, factor.block, factor.dual, factor.corner
+    if node[k, WIDE]:
+        leafward_wide(graph, factor, fill, k)
+        return
+    eliminate_right(node, graph.child, block, dual, factor.value, factor.roll, corner, k)
+    base, first = node[k, LISTED], node[k, CORNER]
+    size = node[k + 1, LISTED] - base
+    handed = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for r in range(node[k, DUALS]):
+        handed = axpy6(dual[base + r, Z] * corner[first + r * size + r], load6(dual, base + r, U), handed)
+    store6(block, k, HANDED, handed)
+
+
+@leaf
+def rootward(graph, factor, fill, k):
+    """p and v of position k."""
+    node, near, block, dual = graph.node, graph.near, factor.block, factor.dual
+    if node[k, WIDE]:
+        rootward_wide(graph, factor, fill, k)
+        return
+    first = node[k, NEAR]
+    if node[k + 1, NEAR] > first:
+        base = node[k, LISTED]
+        beside = load6(block, near[first, NEIGHBOUR], SOLUTION)
+        for r in range(node[k, DUALS]):
+            dual[base + r, Z] -= dot6(load6(dual, base + r, U), beside)
+    back_substitute(node, block, dual, factor.value, factor.roll, factor.corner, k, load6(block, k, RIGHT))
+
+
 @part
 def solve_factored(rows, graph, factor, fill):
     """v and p for the right sides in RIGHT (bodies) and C (rows), with the factors at hand."""
-    node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
-    block, dual, mark, value, roll = factor.block, factor.dual, factor.mark, factor.value, factor.roll
-    corner, jacobian = factor.corner, rows.jacobian
+    node, count = graph.node, graph.count[0]
+    block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
     for k in range(count):
-        if node[k, WIDE]:
-            leafward_wide(graph, factor, fill, k)
-            continue
-        eliminate_right(node, child, block, dual, value, roll, corner, k)
-        base, first = node[k, LISTED], node[k, CORNER]
-        size = node[k + 1, LISTED] - base
-        handed = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        for r in range(node[k, DUALS]):
-            handed = axpy6(dual[base + r, Z] * corner[first + r * size + r], load6(dual, base + r, U), handed)
-        store6(block, k, HANDED, handed)
+        leafward(graph, factor, fill, k)
     for index in range(count):
         k = count - 1 - index
-        if node[k, WIDE]:
-            rootward_wide(graph, factor, fill, k)
-        else:
-            first = node[k, NEAR]
-            if node[k + 1, NEAR] > first:
-                base = node[k, LISTED]
-                beside = load6(block, near[first, NEIGHBOUR], SOLUTION)
-                for r in range(node[k, DUALS]):
-                    dual[base + r, Z] -= dot6(load6(dual, base + r, U), beside)
-            back_substitute(node, block, dual, value, roll, corner, k, load6(block, k, RIGHT))
+        rootward(graph, factor, fill, k)
         v = load6(block, k, SOLUTION)
         for index_fold in range(node[k, FOLDS], node[k + 1, FOLDS]):
             row = roll[index_fold, FOLD_ROW]
             if mark[row, MODE] == FOLDED:
-                s = value[row, C] - dot6(load6(jacobian, mark[row, OWNER], 0), v)
+                s = value[row, C] - dot6(load6(rows.jacobian, mark[row, OWNER], 0), v)
                 value[row, IMPULSE] = s / value[row, BETA]

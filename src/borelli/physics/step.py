@@ -34,8 +34,12 @@ PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
 CAP = 200
 """Newton iterations in all."""
-PLAIN_SOLVES = 5
-"""Solves for the friction bounds after which all contacts are solved against each other."""
+PLAIN_SOLVES = 3
+"""Solves for the friction bounds after which all contacts are solved against each other; again after as many."""
+QUICK = 4
+"""Newton iterations of a solve beyond which contacts are changing, and are solved against each other at once."""
+DAMPING = 0.5
+"""Share of their change that bounds are given when they did not settle in PLAIN_SOLVES."""
 UNSETTLED = 8
 """Status added when friction bounds did not settle: the step is valid, its bounds are slightly off."""
 
@@ -57,7 +61,7 @@ def step(tables, state, inputs, work, index):
     fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed)
     read_contacts(tables, work.contacts, found, state, scratch.rotation, bodies.kinematic, work.touch)
     fill_contact_rows(tables, work.contacts, state, bodies.kinematic, work.touch, rows)
-    if not _prepare_solve(tables, work, found):
+    if not prepare_solve(tables, work, found):
         return TOO_SMALL
     load_bodies(bodies, tables.gravity, state, scratch, work.graph, work.factor.block, h, aimed)
     status = solve_step(tables, state, work, scratch.told)
@@ -142,7 +146,7 @@ def _fill_residual_rows(residuals, aim, aimed, rows):
 
 
 @part
-def _prepare_solve(tables, work, found):
+def prepare_solve(tables, work, found):
     """Order bodies and hand rows to them, unless nothing changed since the last step; False when room is short."""
     rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
     contacts, first = work.contacts, tables.contacts.first_row[0]
@@ -186,7 +190,7 @@ def _prepare_solve(tables, work, found):
     return True
 
 
-@part
+@stage
 def solve_step(tables, state, work, told):
     """Velocities and impulses of this step, friction bounds settled; a status."""
     rows, graph, factor = work.rows, work.graph, work.factor
@@ -204,6 +208,7 @@ def solve_step(tables, state, work, told):
     tolerance, most = tables.numbers[3], tables.counts[0]
     while True:
         solves += 1
+        before = work.search.counts[0]
         if tables.counts[2] > 0:
             sweep_rows(rows, graph, factor, tables.counts[2])
             refinements = 0
@@ -217,16 +222,17 @@ def solve_step(tables, state, work, told):
         if change <= tolerance or solves >= most:
             break
         together = TOO_MANY
-        if solves % PLAIN_SOLVES == 0:
+        if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and work.search.counts[0] - before > QUICK):
             together = solve_contacts(
                 rows, graph, factor, work.fill, work.search, work.interior, work.touch, first, each, switching,
-                PATIENCE, CAP,
+                PATIENCE, CAP, tolerance,
             )  # fmt: skip
         if together == ACCEPTED:
             change, refinements = 0.0, 0
             break
         if together == TOO_MANY:
-            update_friction(rows, graph, factor, work.fill, work.touch, first, each)
+            share = 1.0 if solves <= PLAIN_SOLVES else DAMPING
+            update_friction(rows, graph, factor, work.touch, first, each, share)
     if status == SOLVED:
         for _ in range(refinements):
             refine(rows, graph, factor, work.fill)
