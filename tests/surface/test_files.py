@@ -364,3 +364,29 @@ def test_defaults_are_those_of_the_functions():
     same = {"cutoff": "cutoff", "gap": "spline_limit", "rigid": "rigid_limit", "threshold": "threshold", "zero": "zero"}
     assert {name: shown[name] for name in same} == {name: meant[other] for name, other in same.items()}
     assert all(shown[name] == meant[name] for name in ("sides", "swaps", "spikes", "feet", "rate", "start", "stop"))
+
+
+@pytest.mark.parametrize("verb", ["clean", "simulate"])
+def test_help_keeps_its_units(call, verb):
+    assert "[s]" in " ".join(call(verb, "--help").out.split())
+
+
+def test_losses_see_names_holes_and_headers(tmp_path):
+    from dataclasses import replace
+
+    from borelli.commands.losses import lost
+
+    whole = walker.recording()
+    path = tmp_path / "walk.csv"
+    borelli.write_recording(whole, path)
+    assert lost(whole, path) == []
+    points = whole.data["markers"].values.copy()
+    points[3:5, 2] = np.nan
+    holed = whole.with_data(whole.data.assign(markers=whole.data["markers"].copy(data=points)))
+    assert any("6 numbers of markers" in what for what in lost(holed, path))
+    renamed = whole.with_data(whole.data.assign_coords(marker=["NOSE", *whole.markers[1:]]))
+    assert any("'NOSE' became" in what for what in lost(renamed, path))
+    more = replace(whole, metadata={"TRIAL": {}}, subject={"mass": 70.0})
+    assert any("header: TRIAL" in what for what in lost(more, path)) and any(
+        "mass" in what for what in lost(more, path)
+    )

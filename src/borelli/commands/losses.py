@@ -44,7 +44,7 @@ def lost(recording: Recording, path: Path) -> list[str]:
         back, said = (told, _way(recording)) if told is not None else (back, [])
     except BorelliError as error:
         return [f"everything: the file cannot be read back ({error})"]
-    return said + _variables(recording, back) + _subject(recording, back)
+    return said + _variables(recording, back) + _names(recording, back) + _header(recording, back)
 
 
 def _told(recording: Recording, back: Recording, path: Path) -> Recording | None:
@@ -77,10 +77,20 @@ def _variables(recording: Recording, back: Recording) -> list[str]:
         difference = _difference(recording, back, name)
         units = LAYOUT[name].units
         if np.isnan(difference):
-            gone.append(f"some {words}: {recording.data[name].shape} became {back.data[name].shape}")
-        elif difference > SAME:
+            gone.append(_reshaped(words, recording.data[name].shape, back.data[name].shape))
+            continue
+        holes = _holes(recording, back, name)
+        if holes:
+            gone.append(f"what was not seen or not measured: {holes} numbers of {words} came or went")
+        if difference > SAME:
             rounded.append(f"{words} by {difference:.2g}{f' {units}' if units else ''}")
     return gone + ([f"digits, at most: {', '.join(rounded)}"] if rounded else [])
+
+
+def _reshaped(words: str, before: tuple[int, ...], after: tuple[int, ...]) -> str:
+    if before[0] == after[0] and before[1] < after[1]:
+        return f"the form of {words}: {before[1]} became {after[1]}"
+    return f"some {words}: {' x '.join(map(str, before))} became {' x '.join(map(str, after))}"
 
 
 def _difference(recording: Recording, back: Recording, name: str) -> float:
@@ -96,6 +106,28 @@ def _difference(recording: Recording, back: Recording, name: str) -> float:
     return float(np.abs(a[both] - b[both]).max()) if both.any() else 0.0
 
 
-def _subject(recording: Recording, back: Recording) -> list[str]:
-    keys = [key for key in recording.subject if key not in back.subject]
-    return [f"about the subject: {', '.join(keys)}"] if keys else []
+def _holes(recording: Recording, back: Recording, name: str) -> int:
+    """How many numbers are there in one and not in the other."""
+    return int((np.isfinite(recording.data[name].values) != np.isfinite(back.data[name].values)).sum())
+
+
+def _names(recording: Recording, back: Recording) -> list[str]:
+    found = []
+    for name, words in WORDS.items():
+        if name not in recording.data or name not in back.data or name == "event_time":
+            continue
+        dimension = LAYOUT[name].dims[0 if name == "plate_corners" else 1]
+        before, after = (list(map(str, one.data[dimension].values)) for one in (recording, back))
+        if len(before) == len(after) and before != after and name in ("markers", "plate_force", "analog", "quantities"):
+            other = next((a, b) for a, b in zip(before, after, strict=True) if a != b)
+            found.append(f"some names of {words}: {other[0]!r} became {other[1]!r}")
+    return found
+
+
+def _header(recording: Recording, back: Recording) -> list[str]:
+    """What was said of the subject and in the rest of the header."""
+    about = [key for key in recording.subject if key not in back.subject]
+    rest = [str(key) for key in recording.metadata if key not in back.metadata]
+    found = [f"about the subject: {', '.join(about)}"] if about else []
+    shown = ", ".join(rest[:8]) + (f" and {len(rest) - 8} more" if len(rest) > 8 else "")
+    return found + ([f"the rest of the header: {shown}"] if rest else [])

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def simulate(
     scene: Annotated[str | None, typer.Argument(help="A scene file, or a name from --list.")] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the gallery and exit.")] = False,
-    step: Annotated[float | None, typer.Option(help="Length of a step [s].")] = None,
-    duration: Annotated[float | None, typer.Option(help="How long to simulate [s].")] = None,
+    step: Annotated[float | None, typer.Option(help="Length of a step \\[s].")] = None,
+    duration: Annotated[float | None, typer.Option(help="How long to simulate \\[s].")] = None,
     result: Annotated[Path | None, typer.Option("--out", help="Write the result as netCDF (.nc).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the scene itself as an editable file (.toml).")] = None,
     movie: Annotated[Path | None, typer.Option("--video", help="Write .gif or .webp, or the end as .png.")] = None,
