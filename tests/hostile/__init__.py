@@ -1,1 +1,0 @@
-"""Files that are damaged, absurd or meant to harm: each is read or refused in one sentence, soon."""
