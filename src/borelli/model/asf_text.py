@@ -213,6 +213,8 @@ class _Reader:
         if words[0].lower() in ("begin", "end") and len(words) == 1:
             return
         for child in words[1:]:
+            if child == ROOT:
+                raise FileFormatError(self.path, f"the root cannot hang on {words[0]!r}", line=number)
             if child in self.parent_of:
                 raise FileFormatError(self.path, f"bone {child!r} has two parents", line=number)
             for name in (words[0], child):
@@ -256,7 +258,8 @@ class _Reader:
             name = waiting.pop()
             order.append(name)
             waiting += children.get(name, [])[::-1]
-        loose = [name for name in self.bones if name not in set(order)]
+        hung = set(order)
+        loose = [name for name in self.bones if name not in hung]
         if loose:
             raise FileFormatError(self.path, f"bones that hang on nothing: {', '.join(loose[:10])}; mend `:hierarchy`")
         return order

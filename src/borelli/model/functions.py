@@ -145,8 +145,8 @@ def _points(x: Sequence[float], y: Sequence[float]) -> tuple[tuple[float, ...], 
     x, y = tuple(map(float, x)), tuple(map(float, y))
     if len(x) != len(y) or len(x) < 2:
         raise ModelError(f"a function through points needs as many x as y and at least two, got {len(x)} and {len(y)}")
-    if not all(map(isfinite, x + y)):
-        raise ModelError("a function through points needs finite numbers, got NaN or infinity")
-    if any(b <= a for a, b in pairwise(x)):
+    if not all(abs(number) < LARGEST for number in x + y):
+        raise ModelError(f"a function through points needs numbers below {LARGEST:g}, got NaN, infinity or larger")
+    if any(b - a < 1.0 / LARGEST for a, b in pairwise(x)):
         raise ModelError(f"a function through points needs increasing x, got {x}")
     return x, y

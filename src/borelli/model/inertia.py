@@ -69,12 +69,18 @@ def shape_mass(shape: Shape) -> MassProperties:
         raise ModelError(unknown_name("kind of shape", shape.kind, SHAPE_KINDS))
     if shape.kind == "plane":
         raise ModelError("a plane has no volume, so no mass; give the body another shape or its mass")
+    numbers = (*shape.size, shape.density, *shape.frame.position, *(x for vertex in shape.vertices for x in vertex))
+    if not all(abs(number) < MAX_NUMBER for number in numbers):
+        raise ModelError(f"a {shape.kind} with numbers of {MAX_NUMBER:g} or more has no mass that can be computed with")
     if shape.kind == "mesh":
         solid = _mesh(np.array(shape.vertices, dtype=float))
     else:
         volume, radii = _SOLIDS[shape.kind](*shape.size)
         solid = MassProperties(volume, np.zeros(3), volume * np.diag(radii))
-    return solid.scaled(shape.density).moved(shape.frame)
+    solid = solid.scaled(shape.density).moved(shape.frame)
+    if solid.mass == 0.0 and min(shape.size, default=1.0) > 0.0:
+        raise ModelError(f"a {shape.kind} of sizes {shape.size} m is too small to have a mass that can be computed with")
+    return solid
 
 
 def mass_of_shapes(shapes: Iterable[Shape]) -> MassProperties:
@@ -145,6 +151,8 @@ def _capsule(radius: float, half: float) -> tuple[float, list[float]]:
     # a hemisphere's centre of mass lies 3/8 r from its flat side, hence the mixed term
     caps_across = ball + half**2 + 0.75 * half * radius
     volume = tube + caps
+    if volume == 0.0:
+        return 0.0, [0.0] * 3
     across = (tube * tube_across + caps * caps_across) / volume
     return volume, [across, across, (tube * tube_along + caps * ball) / volume]
 

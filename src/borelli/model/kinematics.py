@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -231,7 +231,11 @@ def _coupling_order(model: Model) -> list[tuple[int, int, Function]]:
     column = {c.name: i for i, c in enumerate(model.coordinates)}
     couplings = {coupling.coordinate: coupling for coupling in model.couplings}
     order = TopologicalSorter({c.coordinate: (c.on,) for c in model.couplings}).static_order()
-    held = (couplings[name] for name in order if name in couplings)
+    try:
+        held = [couplings[name] for name in order if name in couplings]
+    except CycleError as error:
+        circle = " -> ".join(map(repr, error.args[1]))
+        raise ModelError(f"coordinates {circle}: coupled in a circle; remove one coupling") from None
     return [(column[c.coordinate], column[c.on], c.function) for c in held]
 
 

@@ -25,7 +25,7 @@ LONG_TEXT, LONG_LIST = 10_000, 4_000_000
 """Most characters of an attribute, and of one that may hold many numbers."""
 SEARCHED_FILES = 1000
 """How many files and folders are looked through for one that includes a fragment."""
-SEARCHED_BYTES = 20_000_000
+SEARCHED_BYTES = 5_000_000
 """How much of them is read for it."""
 
 

@@ -132,7 +132,7 @@ def _bodies(path: Path) -> tuple[list[Body], list[Array]]:
     bodies, halves = [], []
     for name, (line, (kind, *extents)) in zip(SEGMENTS, rows, strict=True):
         half = np.array(extents[:3]) / 2.0
-        if half.min() <= 0.0:
+        if half.min() <= 1e-30:  # no volume can be made of less
             raise FileFormatError(path, f"the extents of {name} must be positive", line=line)
         match _index(kind, 0, 3, "shape", path, line):
             case 0:

@@ -58,7 +58,7 @@ def model_reader(path: str | os.PathLike[str]) -> Callable[[str | os.PathLike[st
     content = read_bytes(path)
     if not content.strip():
         raise FileFormatError(path, "the file is empty")
-    if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
+    if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<", b"\xff\xfe<\x00", b"\xfe\xff\x00<")):
         return _xml_reader(content, path)
     head = content[:HEAD]
     if looks_like_asf(head):

@@ -24,6 +24,8 @@ from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, S
 from borelli.model.textfiles import MAX_NUMBER, read_text
 from borelli.model.validate import validate
 
+SMALLEST = 1e-30
+"""What is smaller counts as zero: no volume can be made of it."""
 LONGEST_LINE = 2000
 """Letters; those of a joint with all its stops and axes are some 150."""
 DENSITY = 1000.0
@@ -91,7 +93,7 @@ class _Reader:
         else:
             raise FileFormatError(self.path, unknown_name("shape", kind, ("box", "cap")), line=number)
         density, position = self._body_options(rest, number)
-        if min(shape.size) <= 0.0 or not density > 0.0:
+        if not min(*shape.size, density) > SMALLEST:
             raise FileFormatError(self.path, f"body {name!r}: sizes and density must be positive", line=number)
         self.halves[name] = half
         self.bodies[name] = body_of_shapes(name, [replace(shape, density=density)], frame=Frame(position))

@@ -24,6 +24,8 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_NUMBER = 1e30
 """No number of a body is as large, in any unit; and volumes and moments of inertia can still be made of it."""
 
+_MANY_PARTS = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")
+
 T = TypeVar("T")
 
 
@@ -67,6 +69,9 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
 
 def parse_toml(text: str, path: object) -> dict[str, Any]:
     """The table that TOML text describes."""
+    if long := _MANY_PARTS.search(text):  # which take tomllib the square of their number in time
+        line = text.count("\n", 0, long.start()) + 1
+        raise FileFormatError(path, "not valid here: a key of a hundred parts", line=line)
     try:
         return tomllib.loads(text)
     except RecursionError:

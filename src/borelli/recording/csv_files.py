@@ -28,6 +28,7 @@ from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, u
 from borelli.recording.sampling import Times, restore_times, usable_rate
 from borelli.recording.sheets import Column, column_of, is_header, sniff_delimiter, split_cells, without_empty_end
 from borelli.recording.texts import (
+    ABSURD,
     LONGEST_NAME,
     Rows,
     decode,
@@ -185,7 +186,7 @@ class _Table:
     def numbers(self, columns: Sequence[int]) -> Array:
         """Some columns of a table of texts, as numbers."""
         values = [number_of(row[column].encode()) for row in self.rows for column in columns]
-        if None in values:
+        if any(value is None or abs(value) > ABSURD for value in values):
             raise FileFormatError(self.path, "expected numbers in the table that begins here", line=self.line)
         return np.array(values, dtype=float).reshape(-1, len(columns))
 
@@ -300,7 +301,7 @@ def _take_series(table: _Table, values: Array, variables: dict[str, Any], labels
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    return float(value) if isinstance(value, int | float) and abs(value) < ABSURD else None
 
 
 def _read_plain(

@@ -56,7 +56,7 @@ def restore_times(stamps: Array, decimals: int, stated_rate: float | None = None
     seen = np.abs(stamps) < MAX_TIME
     index = np.arange(len(stamps))
     first, last = (index[seen][0], index[seen][-1]) if seen.any() else (0, 0)
-    span = float(stamps[last] - stamps[first])
+    span = float(stamps[last] - stamps[first]) if seen.any() else 0.0
     mean_rate = float(last - first) / span if span > 1e-9 else 0.0
     if usable_rate(mean_rate) is None:
         return _without_stamps(stamps, seen, stated_rate)

@@ -402,11 +402,11 @@ def _times(header: _Header, names: Sequence[str], values: Array, rows: Rows) -> 
             raise FileFormatError(rows.path, f"time is column {header.time + 1}, but must be the first")
         return restore_times(values[:, 0], rows.decimals, header.number("datarate")), 1
     limits = [number_of(word.encode()) for word in header.settings.get("range", "").split()]
-    if len(limits) == 2 and None not in limits and len(values) > 1:
-        times = np.linspace(float(limits[0] or 0.0), float(limits[1] or 0.0), len(values))
+    start, end = (limits[0] or 0.0, limits[1] or 0.0) if len(limits) == 2 and None not in limits else (0.0, 0.0)
+    if -MAX_TIME < start < end < MAX_TIME and len(values) > 1:
+        times = np.linspace(start, end, len(values))
         note = Note("there is no time column; the rows are spread evenly over the header's range", "guess")
-        rate = (len(values) - 1) / float(np.ptp(times)) if np.ptp(times) > 0.0 else None
-        return Times(times, rate, (note,)), 0
+        return Times(times, usable_rate((len(values) - 1) / (end - start)), (note,)), 0
     raise FileFormatError(rows.path, f"no column is called time; the first is {names[0]!r}")
 
 

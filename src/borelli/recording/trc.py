@@ -80,7 +80,8 @@ def read_trc(
     if infinite:
         notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not seen", "fault"))
     notes += _counted(header, len(labels), len(values))
-    stamps = values[:, header.time] if header.time is not None else np.full(len(values), np.nan)
+    timed = header.time is not None and header.time < values.shape[1]
+    stamps = values[:, header.time] if timed else np.full(len(values), np.nan)
     times = restore_times(stamps, rows.decimals, header.number("datarate"))
     found, axis_notes = conversion(
         header.settings.get("units"), None, positions, labels, units=units, up=up, forward=forward, usual_up="+Y"

@@ -18,7 +18,7 @@ from borelli.errors import BorelliError, FileFormatError, SettingsError, unknown
 from borelli.model.human import human
 from borelli.model.model import Model
 from borelli.model.native import model_from_table, model_to_table, read_model
-from borelli.model.textfiles import check_format, from_table, parse_toml, read_text, to_table, toml_text, write_text
+from borelli.model.textfiles import check_format, from_table, parse_toml, read_text, to_table, toml_text, typed, write_text
 from borelli.physics.control import Drive, Force, Settings
 from borelli.scenes.gallery import GALLERY, gallery_scene
 from borelli.scenes.scene import Scene, validate_scene
@@ -127,11 +127,9 @@ def _human(values: Any, path: object) -> Model:
     for key in values:
         if key not in HUMAN_KEYS:
             raise FileFormatError(path, f"human: {unknown_name('key', key, HUMAN_KEYS)}")
-    for key in ("mass", "height"):
-        if not isinstance(values.get(key, 1.0), int | float):
-            raise FileFormatError(path, f"human: {key}: expected a number, got {values[key]!r}")
+    numbers = {key: typed(float, values[key], path, f"human: {key}") for key in ("mass", "height") if key in values}
     try:
-        return human(**values)
+        return human(**{**values, **numbers})
     except BorelliError as error:
         raise type(error)(f"{path}: human: {error}") from None
 
@@ -140,21 +138,15 @@ def _numbers(table: Mapping[str, Any], key: str, path: object) -> dict[str, floa
     values = table.get(key, {})
     if not isinstance(values, Mapping):
         raise FileFormatError(path, f"{key}: expected a table of numbers, got {values!r}")
-    for name, value in values.items():
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise FileFormatError(path, f"{key}: {name!r}: expected a number, got {value!r}")
-    return {name: float(value) for name, value in values.items()}
+    return {name: typed(float, value, path, f"{key}: {name!r}") for name, value in values.items()}
 
 
 def _twists(table: Mapping[str, Any], path: object) -> dict[str, Any]:
     values = table.get("twists", {})
     if not isinstance(values, Mapping):
         raise FileFormatError(path, f"twists: expected a table, got {values!r}")
-    for name, value in values.items():
-        sound = isinstance(value, list) and len(value) == 6 and all(isinstance(v, int | float) for v in value)
-        if not sound:
-            raise FileFormatError(path, f"twists: {name!r}: expected six numbers, got {value!r}")
-    return {name: tuple(float(v) for v in value) for name, value in values.items()}
+    six = tuple[float, float, float, float, float, float]
+    return {name: typed(six, value, path, f"twists: {name!r}") for name, value in values.items()}
 
 
 def with_changes(scene: Scene, *, step: float | None = None, duration: float | None = None) -> Scene:
