@@ -16,9 +16,11 @@ def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("BORELLI_CACHE", str(tmp_path))
     monkeypatch.setattr(render, "warm_up_renderer", lambda: None)
 
-    def pretend(report):
+    def pretend(report, meanwhile):
         cache_directory().mkdir(parents=True, exist_ok=True)
         report("half of it", 0.5)
+        meanwhile()
+        report("done", 1.0)
         return 1.0
 
     monkeypatch.setattr(warmup, "warm_up", pretend)
