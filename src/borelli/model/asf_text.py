@@ -20,7 +20,7 @@ from borelli.model.model import Vector
 from borelli.model.textfiles import MAX_NUMBER, read_bytes
 
 ROOT = "root"
-MAX_BONES = 10_000
+MAX_BONES = 2000
 INCH = 0.0254
 LENGTHS = (1.0, 0.01, 0.001, INCH, INCH / 0.45)
 """Units [m] tried where the file's own unit makes no person."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
 
 import numpy as np
 
 from borelli.errors import ModelError
+from borelli.model.textfiles import MAX_NUMBER
 
 POLYNOMIAL_REACH = 1024.0
 """How far from zero `polynomial` is exact: far beyond any angle [rad] or travel [m] of a joint."""
@@ -145,8 +145,8 @@ def _points(x: Sequence[float], y: Sequence[float]) -> tuple[tuple[float, ...], 
     x, y = tuple(map(float, x)), tuple(map(float, y))
     if len(x) != len(y) or len(x) < 2:
         raise ModelError(f"a function through points needs as many x as y and at least two, got {len(x)} and {len(y)}")
-    if not all(abs(number) < LARGEST for number in x + y):
-        raise ModelError(f"a function through points needs numbers below {LARGEST:g}, got NaN, infinity or larger")
-    if any(b - a < 1.0 / LARGEST for a, b in pairwise(x)):
+    if not all(abs(number) < MAX_NUMBER for number in x + y):
+        raise ModelError(f"a function through points needs numbers below {MAX_NUMBER:g}, got NaN, infinity or larger")
+    if any(b - a < 1.0 / MAX_NUMBER for a, b in pairwise(x)):
         raise ModelError(f"a function through points needs increasing x, got {x}")
     return x, y

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from borelli.errors import ModelError, unknown_name
 from borelli.model.frames import orientation_matrix, vector
 from borelli.model.model import SHAPE_KINDS, Body, Frame, Shape, Vector
+from borelli.model.textfiles import MAX_NUMBER
 
 Array = NDArray[np.float64]
 Matrix = tuple[Vector, Vector, Vector]
@@ -79,7 +80,9 @@ def shape_mass(shape: Shape) -> MassProperties:
         solid = MassProperties(volume, np.zeros(3), volume * np.diag(radii))
     solid = solid.scaled(shape.density).moved(shape.frame)
     if solid.mass == 0.0 and min(shape.size, default=1.0) > 0.0:
-        raise ModelError(f"a {shape.kind} of sizes {shape.size} m is too small to have a mass that can be computed with")
+        raise ModelError(
+            f"a {shape.kind} of sizes {shape.size} m is too small to have a mass that can be computed with"
+        )
     return solid
 
 

@@ -49,7 +49,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
 def model_reader(path: str | os.PathLike[str]) -> Callable[[str | os.PathLike[str]], Model]:
     """The reader for what is in a file or folder."""
     where = Path(path)
-    if where.is_dir():
+    if _is_folder(where):
         if all((where / table).is_file() for table in TABLES):
             return read_qtvr
         raise FileFormatError(path, f"is a folder without QtVR's tables ({', '.join(TABLES)}); give a model file")
@@ -88,6 +88,13 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
             f"{path}: models are written as .toml (borelli), .osim (OpenSim) or .xml (MuJoCo), not {ending!r}"
         )
     return writers[ending](model, path)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name too long, for one; reading it will say so
+        return False
 
 
 def _xml_reader(content: bytes, path: object) -> Callable[[str | os.PathLike[str]], Model]:

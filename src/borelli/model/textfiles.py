@@ -70,8 +70,8 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
 def parse_toml(text: str, path: object) -> dict[str, Any]:
     """The table that TOML text describes."""
     if long := _MANY_PARTS.search(text):  # which take tomllib the square of their number in time
-        line = text.count("\n", 0, long.start()) + 1
-        raise FileFormatError(path, "not valid here: a key of a hundred parts", line=line)
+        where = text.count("\n", 0, long.start()) + 1
+        raise FileFormatError(path, "a key of a hundred parts is not read", line=where)
     try:
         return tomllib.loads(text)
     except RecursionError:

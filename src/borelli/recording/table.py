@@ -21,7 +21,7 @@ from borelli.model.textfiles import write_text
 from borelli.recording.axes import Conversion, conversion, opensim_axes
 from borelli.recording.ground import find_plates, plate_table, plates_of, with_threshold
 from borelli.recording.recording import Note, Recording, make_dataset, unique_names
-from borelli.recording.sampling import Times, restore_times
+from borelli.recording.sampling import MAX_TIME, Times, restore_times, usable_rate
 from borelli.recording.texts import (
     LONGEST_NAME,
     Rows,

@@ -18,7 +18,16 @@ from borelli.errors import BorelliError, FileFormatError, SettingsError, unknown
 from borelli.model.human import human
 from borelli.model.model import Model
 from borelli.model.native import model_from_table, model_to_table, read_model
-from borelli.model.textfiles import check_format, from_table, parse_toml, read_text, to_table, toml_text, typed, write_text
+from borelli.model.textfiles import (
+    check_format,
+    from_table,
+    parse_toml,
+    read_text,
+    to_table,
+    toml_text,
+    typed,
+    write_text,
+)
 from borelli.physics.control import Drive, Force, Settings
 from borelli.scenes.gallery import GALLERY, gallery_scene
 from borelli.scenes.scene import Scene, validate_scene
@@ -28,6 +37,8 @@ VERSION = 1
 HEADER = """\
 # A scene for borelli. Units: m, kg, s, N, rad; z is up. What is left out has its default.
 """
+LONGEST_NAME = 100
+"""Letters of what may be meant as the name of a scene in the gallery."""
 HUMAN_KEYS = ("mass", "height", "sex")
 
 
@@ -56,7 +67,7 @@ def read_scene(path_or_name: str | os.PathLike[str]) -> Scene:
     if text in GALLERY:
         return gallery_scene(text)
     path = Path(text)
-    if not path.exists() and not path.suffix and path.name == text:
+    if not path.suffix and path.name == text and len(text) < LONGEST_NAME and not path.exists():
         raise SettingsError(unknown_name("scene", text, GALLERY) + "; or give a scene file")
     return scene_from_text(read_text(path), path)
 
@@ -127,9 +138,10 @@ def _human(values: Any, path: object) -> Model:
     for key in values:
         if key not in HUMAN_KEYS:
             raise FileFormatError(path, f"human: {unknown_name('key', key, HUMAN_KEYS)}")
-    numbers = {key: typed(float, values[key], path, f"human: {key}") for key in ("mass", "height") if key in values}
+    kinds = {"mass": float, "height": float, "sex": str}
+    stated = {key: typed(kinds[key], value, path, f"human: {key}") for key, value in values.items()}
     try:
-        return human(**{**values, **numbers})
+        return human(**stated)
     except BorelliError as error:
         raise type(error)(f"{path}: human: {error}") from None
 
