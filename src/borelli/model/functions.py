@@ -146,7 +146,7 @@ def _points(x: Sequence[float], y: Sequence[float]) -> tuple[tuple[float, ...], 
     if len(x) != len(y) or len(x) < 2:
         raise ModelError(f"a function through points needs as many x as y and at least two, got {len(x)} and {len(y)}")
     if not all(abs(number) < MAX_NUMBER for number in x + y):
-        raise ModelError(f"a function through points needs finite numbers below {MAX_NUMBER:g}, got NaN, infinity or larger")
+        raise ModelError(f"a function through points needs finite numbers below {MAX_NUMBER:g}, got NaN or larger")
     if any(b - a < 1.0 / MAX_NUMBER for a, b in pairwise(x)):
         raise ModelError(f"a function through points needs increasing x, got {x}")
     return x, y
