@@ -1,0 +1,264 @@
+"""Thousands of damaged files read in a process of their own, which must outlive every one of them.
+
+`python -m tests.hostile.campaign TRC 20000` runs one campaign; a third number, as a failure names it, repeats a single
+mutant and shows what becomes of it. The process that reads may take `MEMORY` more than it needs to begin with, and
+`SECONDS` for a file; warnings count as errors.
+"""
+
+import faulthandler
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MEMORY = 1024**3
+SECONDS = 5
+LONGEST_MESSAGE = 2000
+BATCH = 4000
+"""Mutants read by one process."""
+SAMPLE = 400
+"""Messages kept, of different kinds."""
+
+
+class TooSlowError(BaseException):
+    """Not an Exception, lest a reader catches it."""
+
+
+def mutant(kind, number):
+    """The mutant of that number: the name of what is to be read, and the files."""
+    from .mutations import mutate_bytes, mutate_c3d, mutate_text, mutate_xml
+    from .seeds import seeds
+
+    rng = random.Random(f"{kind} {number}")
+    known = seeds(kind)
+    # small ones more often, because they are read sooner
+    name, files = rng.choices(known, [sum(map(len, files.values())) ** -0.5 for _, files in known])[0]
+    others = [content for _, more in known for content in more.values()]
+    target = name if name in files and rng.random() < 0.7 else rng.choice(sorted(files))
+    mutate = {"C3D": mutate_c3d, "netCDF": mutate_bytes, "OpenSim": mutate_xml, "MJCF": mutate_xml, "URDF": mutate_xml}
+    return name, files | {target: mutate.get(kind, mutate_text)(files[target], rng, others)}
+
+
+def reader(kind):
+    """What users call to read a file of that format."""
+    if kind == "scene":
+        from borelli.scenes.files import read_scene
+
+        return read_scene
+    from borelli.model.read import read_model
+    from borelli.recording.read import read_recording
+
+    from .seeds import RECORDINGS
+
+    return read_recording if kind in RECORDINGS else read_model
+
+
+def judged(read, path):
+    """What became of a file: ("read" | "refused" | "failed", what was said)."""
+    from borelli.errors import BorelliError
+
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        check_sound(read(path))
+    except (BorelliError, OSError) as error:
+        message = str(error)
+        bad = "\n" in message or len(message) > LONGEST_MESSAGE or not message.isprintable()
+        return ("failed", f"not one printable sentence: {message[:LONGEST_MESSAGE]!r}") if bad else ("refused", message)
+    except TooSlowError:
+        return "failed", f"took over {SECONDS} s: {''.join(traceback.format_stack(limit=3))}"
+    except BaseException as error:
+        steps = traceback.extract_tb(error.__traceback__)[-4:]
+        where = " > ".join(f"{Path(step.filename).name}:{step.lineno}" for step in steps)
+        return "failed", f"{type(error).__name__}: {str(error)[:300]} ({where})"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return "read", ""
+
+
+def check_sound(found):
+    """What every recording promises, however bad its file was: names apart, nothing infinite, times that grow."""
+    import numpy as np
+
+    from borelli.recording.recording import Recording
+
+    if not isinstance(found, Recording):
+        return
+    for name, values in found.data.data_vars.items():
+        if values.dtype.kind == "f":
+            assert not np.isinf(values.values).any(), f"{name} holds an infinite number"
+    for name in ("time", "analog_time"):
+        if name in found.data.coords:
+            times = found.data[name].values
+            assert np.isfinite(times).all(), f"{name} is not finite"
+            told = any("advance" in note.what for note in found.notes if note.kind == "fault")
+            assert told or (np.diff(times) > 0).all(), f"{name} does not grow, and no note says so"
+    assert len(set(found.markers)) == len(found.markers), "two markers have one name"
+
+
+def work(kind, start, count):
+    """Reads mutants and prints what became of them, as JSON; where it stands is kept in the file `progress`."""
+    folder = Path.cwd()
+    read = reader(kind)
+    mutant(kind, 0)  # imports are done before memory is measured
+    judged(read, folder / "missing")
+    signal.signal(signal.SIGALRM, _too_slow)
+    warnings.simplefilter("error")
+    limit_memory()
+    result = {"read": 0, "refused": 0, "slowest": 0.0, "failed": [], "messages": {}}
+    for number in range(start, start + count):
+        Path("progress").write_text(str(number))
+        name, files = mutant(kind, number)
+        for each, content in files.items():
+            (folder / "files" / each).write_bytes(content)
+        path = folder / "files" / name
+        faulthandler.dump_traceback_later(3 * SECONDS, exit=True)  # where no signal reaches: inside a library
+        begun = time.perf_counter()
+        verdict, said = judged(read, path)
+        seconds = time.perf_counter() - begun
+        faulthandler.cancel_dump_traceback_later()
+        if seconds > result["slowest"]:
+            result |= {"slowest": seconds, "slowest_number": number}
+        if verdict == "failed":
+            result["failed"].append(f"{kind} {number}: {said}")
+        else:
+            result[verdict] += 1
+        if verdict == "refused" and len(result["messages"]) < SAMPLE:
+            short = said.replace(str(folder / "files") + os.sep, "")
+            result["messages"].setdefault(re.sub(r"\d+|'[^']*'", "#", short)[:70], short)
+    print(json.dumps(result | {"memory": peak_memory()}))
+
+
+def judge():
+    """Reads the files that standard input names, [[format, path], ...], and prints what became of each, as JSON."""
+    pairs = json.load(sys.stdin)
+    readers = {kind: reader(kind) for kind, _ in pairs}
+    for kind, read in readers.items():
+        mutant(kind, 0)
+        judged(read, Path("missing"))
+    signal.signal(signal.SIGALRM, _too_slow)
+    warnings.simplefilter("error")
+    limit_memory()
+    verdicts = []
+    for kind, path in pairs:
+        Path("progress").write_text(f"{kind} {path!a}")
+        faulthandler.dump_traceback_later(3 * SECONDS, exit=True)
+        verdicts.append(judged(readers[kind], path))
+        faulthandler.cancel_dump_traceback_later()
+    print(json.dumps(verdicts))
+
+
+def judgements(pairs):
+    """What became of files, [(format, path), ...], read in a process that may neither take long nor much memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked = json.dumps([(kind, str(path)) for kind, path in pairs])
+        done = _process(["judge"], folder, asked)
+        if done.returncode:
+            at = Path(folder) / "progress"
+            raise AssertionError(f"the process died at {at.read_text() if at.exists() else '?'}: {done.stderr[-1500:]}")
+        return [tuple(verdict) for verdict in json.loads(done.stdout.splitlines()[-1])]
+
+
+def peak_memory():
+    """Most memory that the process has had [bytes]."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def limit_memory():
+    """Forbids the process more than `MEMORY` beyond what it has; only Linux tells what that is."""
+    status = Path("/proc/self/statm")
+    if status.exists():
+        used = int(status.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+
+
+def _too_slow(*_):
+    raise TooSlowError
+
+
+def campaign(kind, count, start=0):
+    """What became of `count` mutants of a format: numbers read and refused, failures, messages, time and memory."""
+    total = {"format": kind, "read": 0, "refused": 0, "slowest": 0.0, "memory": 0, "failed": [], "messages": {}}
+    begun = time.perf_counter()
+    number, end = start, start + count
+    while number < end and len(total["failed"]) < 50:
+        batch = min(BATCH, end - number)
+        result, number = _batch(kind, number, batch)
+        for key in ("read", "refused"):
+            total[key] += result.get(key, 0)
+        total["slowest"] = max(total["slowest"], result.get("slowest", 0.0))
+        total["memory"] = max(total["memory"], result.get("memory", 0))
+        total["failed"] += result["failed"]
+        total["messages"] = result.get("messages", {}) | total["messages"]
+    total["seconds"] = time.perf_counter() - begun
+    return total
+
+
+def _process(arguments, folder, given=None):
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.hostile.campaign", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment, input=given, capture_output=True, text=True, check=False
+    )
+
+
+def _batch(kind, number, count):
+    """The result of one process, and the number of the mutant to go on with."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "files").mkdir()
+        done = _process(["work", kind, str(number), str(count)], folder)
+        if done.returncode == 0:
+            return json.loads(done.stdout.splitlines()[-1]), number + count
+        progress = Path(folder) / "progress"
+        if not progress.exists():
+            raise RuntimeError(f"the process that reads did not begin: {done.stderr[-2000:]}")
+        died = int(progress.read_text())
+    failed = [f"{kind} {died}: the process died ({done.returncode}): {done.stderr[-600:]}"]
+    if died == number:
+        return {"failed": failed}, died + 1
+    before, _ = _batch(kind, number, died - number)  # once more, without the one that killed it
+    return before | {"failed": before["failed"] + failed}, died + 1
+
+
+def line(total):
+    """The figures of a campaign in one line."""
+    return (
+        f"{total['format']:8} {total['read'] + total['refused'] + len(total['failed']):6} mutants, "
+        f"{total['read']:6} read, {total['refused']:6} refused, {len(total['failed'])} failed; slowest "
+        f"{total['slowest']:.2f} s, at most {total['memory'] / 1e6:.0f} MB, {total['seconds']:.0f} s in all"
+    )
+
+
+def main(arguments):
+    """The command line."""
+    if arguments[0] == "work":
+        return work(arguments[1], int(arguments[2]), int(arguments[3]))
+    if arguments[0] == "judge":
+        return judge()
+    if len(arguments) == 3:  # a single mutant, kept
+        name, files = mutant(arguments[0], int(arguments[2]))
+        folder = Path(tempfile.mkdtemp())
+        for each, content in files.items():
+            (folder / each).write_bytes(content)
+        warnings.simplefilter("error")
+        print(folder / name)
+        return print(reader(arguments[0])(folder / name))
+    total = campaign(arguments[0], int(arguments[1]))
+    print(line(total))
+    print(*total["failed"], sep="\n")
+    for message in list(total["messages"].values())[:: max(1, len(total["messages"]) // 40)]:
+        print("   ", message[:300])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

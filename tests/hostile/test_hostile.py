@@ -1,0 +1,518 @@
+"""Files made to harm, one kind after the other: bombs, absurd counts, cuts, wrong byte order, strange paths and names.
+
+All are read in a process of their own that may take five seconds and a gigabyte for each (see `campaign`).
+"""
+
+import os
+import re
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from .campaign import judgements
+from .mutations import NUMBER, c3d_fields
+from .seeds import FORMATS, MJCF, PAGODA, URDF, seeds
+
+TEXTS = tuple(kind for kind in FORMATS if kind not in ("C3D", "netCDF"))
+XML = {
+    "OpenSim": '<OpenSimDocument Version="40000"><Model name="m">%s</Model></OpenSimDocument>',
+    "MJCF": "<mujoco>%s<worldbody><body/></worldbody></mujoco>",
+    "URDF": '<robot name="r"><link name="a"/>%s</robot>',
+}
+
+
+def survive(folder, contents, *, refused=False):
+    """Writes and reads files, (format, content or seed), and asserts that none of them did harm."""
+    pairs = []
+    for number, (kind, content) in enumerate(contents):
+        name, files = content if isinstance(content, tuple) else (seeds(kind)[0][0], {seeds(kind)[0][0]: content})
+        place = folder / str(number)
+        place.mkdir()
+        for each, raw in files.items():
+            (place / each).write_bytes(raw)
+        pairs.append((kind, place / name))
+    return judge(pairs, refused=refused)
+
+
+def judge(pairs, *, refused=False):
+    """Reads paths, (format, path), asserts that none did harm, and gives back what was said of each."""
+    verdicts = judgements(pairs)
+    for (kind, path), (verdict, said) in zip(pairs, verdicts, strict=True):
+        assert verdict != "failed", f"{kind} {path!a}: {said}"
+        assert not refused or verdict == "refused", f"{kind} {path!a} was read"
+    return [said for _, said in verdicts]
+
+
+def changed(change, kinds=TEXTS):
+    """Seeds of some formats, one each, with what `change` makes of their text: it gives back several texts."""
+    for kind in kinds:
+        name, files, target = small(kind)
+        for content in change(files[target]):
+            yield kind, (name, files | {target: content})
+
+
+def small(kind):
+    """The smallest seed of a format that is made here: the name to be read, its files, the one to be changed."""
+    name, files = min(seeds(kind), key=lambda seed: sum(map(len, seed[1].values())))
+    return name, files, name if name in files else min(files)
+
+
+def test_the_seeds_themselves_are_read(tmp_path):
+    said = survive(tmp_path, [(kind, seed) for kind in FORMATS for seed in seeds(kind)])
+    assert not any(said), said
+
+
+def test_xml_bombs_are_refused_before_they_go_off(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("the secret")
+    laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
+    long = "x" * 1_000_000
+    heads = (
+        f'<!DOCTYPE a [<!ENTITY l0 "ha">{laughs}]>',
+        f'<!DOCTYPE a [<!ENTITY l11 "{long}">]>',
+        f'<!DOCTYPE a [<!ENTITY l11 SYSTEM "file://{secret}">]>',
+        f'<!DOCTYPE a SYSTEM "file://{secret}">',
+        f'<!DOCTYPE a [<!ENTITY % p SYSTEM "file://{secret}"> %p;]>',
+        '<!DOCTYPE a [<!ENTITY l11 SYSTEM "file:///dev/zero">]>',
+        '<!DOCTYPE a [<!ENTITY l11 "&l11;">]>',
+        '<!DOCTYPE a [<!ATTLIST mujoco model CDATA "x">]>',
+        "<!DOCTYPE a>",
+    )
+    contents = []
+    for kind, frame in XML.items():
+        texts = [f'<?xml version="1.0"?>{head}{frame % "&l11;"}' for head in heads]
+        raw = [text.encode() for text in texts]
+        raw += [texts[0].encode("utf-16"), texts[0].replace("l11", "#x0").encode()]
+        contents += [(kind, content) for content in raw]
+    for said in survive(tmp_path, contents, refused=True):
+        assert "the secret" not in said
+
+
+@pytest.mark.parametrize("kind", XML)
+def test_xml_of_absurd_size_or_depth_is_read_or_refused(kind, tmp_path):
+    frame = XML[kind]
+    contents = [
+        frame % ("<a>" * 100_000 + "</a>" * 100_000),
+        frame % ("<body>" * 199 + "</body>" * 199),
+        frame % f'<a b="{"x" * 5_000_000}"/>',
+        frame % f'<compiler meshdir="{"x" * 500_000}"/>',
+        frame % f"<a>{'1 ' * 2_000_000}</a>",
+        frame % ("<a/>" * 500_000),
+        frame % f"<{'a' * 1_000_000}/>",
+        frame % ("<a " + " ".join(f'b{i}=""' for i in range(100_000)) + "/>"),
+        frame % f"<!--{'-' * 1_000_000}-->",
+        frame % ("<!-- -- -->" * 100_000),
+        frame % ("<a b='x'c='y'/>" * 20_000),
+        frame % f"<![CDATA[{'<' * 1_000_000}]]>",
+        "<" * 1_000_000,
+        f"<!--{'x' * 1_000_000}-->",
+        '<?xml version="1.0" encoding="idna"?>' + frame % "",
+        '<?xml version="1.0" encoding="UTF-7"?>' + frame % "",
+        '<?xml version="1.0" encoding="hex"?>' + frame % "",
+        f'<?xml version="1.0" encoding="{"x" * 10_000}"?>' + frame % "",
+    ]
+    survive(tmp_path, [(kind, content.encode()) for content in contents])
+
+
+def test_names_and_numbers_of_absurd_length_in_xml(tmp_path):
+    long = b"n" * 200_000
+    contents = [("MJCF", MJCF.replace(b'"a"', b'"' + long + b'"')), ("URDF", URDF.replace(b"shoulder", long))]
+    contents += [
+        ("MJCF", MJCF.replace(b"0 0 1", b"1" * 100_000)),
+        ("URDF", URDF.replace(b'"1"', b'"' + b"9" * 5000 + b'"')),
+    ]
+    for _, files in seeds("OpenSim")[:2]:
+        (text,) = files.values()
+        contents.append(("OpenSim", re.sub(rb'name="(\w)', b'name="' + long[:5000] + rb"\1", text)))
+        contents.append(("OpenSim", re.sub(rb">[-\d.]+<", b">" + b"9" * 5000 + b"<", text)))
+    contents.append(("OpenSim", b'<OpenSimDocument Version="' + b"9" * 10_000 + b'"><Model/></OpenSimDocument>'))
+    contents += [("MJCF", MJCF.replace(b"<site ", b"<site " + b'user="' + b"1 " * 100_000 + b'" ', 1))]
+    survive(tmp_path, contents)
+
+
+def test_includes_that_loop_or_never_end(tmp_path):
+    def include(*names):
+        parts = "".join(f'<include file="{name}"/>' for name in names)
+        return f"<mujoco>{parts}<worldbody><body><geom size='1'/></body></worldbody></mujoco>".encode()
+
+    twice = {f"{i}.xml": include(f"{i + 1}.xml", f"{i + 1}.xml") for i in range(40)}
+    models = [
+        {"m.xml": include("m.xml")},
+        {"m.xml": include("n.xml"), "n.xml": include("m.xml")},
+        {"m.xml": include("./n.xml"), "n.xml": include("../" + "5/" * 0 + "m.xml", "n.xml")},
+        {"m.xml": include("0.xml")} | twice,
+        {"m.xml": include("0.xml")} | {f"{i}.xml": include(f"{i + 1}.xml") for i in range(400)},
+        {"m.xml": include(*(f"{i}.xml" for i in range(1500)))} | {f"{i}.xml": include() for i in range(1500)},
+        {"m.xml": include("/dev/zero", ".", "pipe", "x" * 5000, "", "\x09", "nothing.xml")},
+        {"m.xml": include("/dev/zero", ".", "pipe", "x" * 5000, "nothing.xml")},
+        {"m.xml": MJCF.replace(b'vertex="0 0 0 1 0 0 0 1 0 0 0 1"', b'file="/dev/zero"')},
+        {"m.xml": MJCF.replace(b'vertex="0 0 0 1 0 0 0 1 0 0 0 1"', b'file="m.xml"')},
+        {"m.xml": MJCF.replace(b'vertex="0 0 0 1 0 0 0 1 0 0 0 1"', b'file="pipe.stl"')},
+    ]
+    for number in range(len(models)):
+        (tmp_path / str(number)).mkdir()
+        os.mkfifo(tmp_path / str(number) / "pipe")
+        os.mkfifo(tmp_path / str(number) / "pipe.stl")
+    pairs = []
+    for number, files in enumerate(models):
+        for name, content in files.items():
+            (tmp_path / str(number) / name).write_bytes(content)
+        pairs.append(("MJCF", tmp_path / str(number) / "m.xml"))
+    said = judge(pairs)
+    assert all("twice" in sentence for sentence in said[:4]), said[:4]
+
+
+def strange_paths(folder, ending):
+    """Paths that are no ordinary file, or hardly."""
+    folder.mkdir()
+    names = ("empty", "blank", "pipe", "loop", "one", "other", "dangling", "zero", "null", "socket", "folder", "huge")
+    paths = {name: folder / f"{name}{ending}" for name in names}
+    paths["empty"].write_bytes(b"")
+    paths["blank"].write_bytes(b" \r\n\t\n\n \x0c")
+    os.mkfifo(paths["pipe"])
+    paths["loop"].symlink_to(paths["loop"])
+    paths["one"].symlink_to(paths["other"])
+    paths["other"].symlink_to(paths["one"])
+    paths["dangling"].symlink_to(folder / "nowhere")
+    paths["zero"].symlink_to("/dev/zero")
+    paths["null"].symlink_to("/dev/null")
+    paths["folder"].mkdir()
+    with paths["huge"].open("wb") as file:
+        file.truncate(20 * 1024**3)  # takes no room on the disk
+    here = Path.cwd()
+    os.chdir(folder)  # the address of a socket must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as ear:
+            ear.bind(paths["socket"].name)
+    finally:
+        os.chdir(here)
+    (folder / "file").write_bytes(b"x")
+    more = (
+        folder / f"missing{ending}", folder / ("n" * 5000 + ending), Path("/dev/urandom"), Path("/dev/zero"), folder,
+        folder / f"file/below{ending}", folder / f"nul\0{ending}", Path("/proc/self/mem"), Path(),
+    )  # fmt: skip
+    return [*paths.values(), *more]
+
+
+ENDINGS = {
+    "C3D": ".c3d", "TRC": ".trc", "MOT/STO": ".mot", "CSV": ".csv", "exports": ".tsv", "BVH": ".bvh", "AMC": ".amc",
+    "netCDF": ".nc", "ASF": ".asf", "OpenSim": ".osim", "MJCF": ".xml", "URDF": ".urdf", "native": ".toml",
+    "scene": ".toml", "pagoda": ".txt", "QtVR": "",
+}  # fmt: skip
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    pairs = [
+        (kind, path)
+        for number, (kind, ending) in enumerate(ENDINGS.items())
+        for path in strange_paths(tmp_path / str(number), ending)
+    ]
+    judge(pairs, refused=True)
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="nothing is unreadable to the superuser")
+def test_what_may_not_be_read_is_refused(tmp_path):
+    pairs = []
+    for number, (kind, ending) in enumerate(ENDINGS.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for path in (folder / f"closed{ending}", folder / "closed" / f"x{ending}"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"x")
+            pairs.append((kind, path))
+        (folder / f"closed{ending}").chmod(0)
+        (folder / "closed").chmod(0)
+    try:
+        judge(pairs, refused=True)
+    finally:
+        for path in tmp_path.glob("*/closed"):
+            path.chmod(0o700)
+
+
+def test_an_amc_and_a_scene_that_name_what_is_no_file(tmp_path):
+    (name, files), *_ = seeds("AMC")
+    pairs = []
+    for number, target in enumerate(("/dev/zero", "/dev/null", ".", "nowhere")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / name).write_bytes(files[name])
+        (folder / "x.asf").symlink_to(target)
+        scene = folder / "s.toml"
+        scene.write_text(f'format = "borelli-scene"\nversion = 1\nname = "x"\nmodel = "{target}"\n')
+        pairs += [("AMC", folder / name), ("scene", scene)]
+    judge(pairs, refused=True)
+
+
+def test_strange_names_of_sound_and_of_damaged_files(tmp_path):
+    names = [
+        "a b", "line\nbreak", "tab\tbell\a", "\x1b[31mred", "quote'\"`", "%s%n{0}{x}", "ümläut", "💀", "\u202eltr",
+        "-rf", "#", "...", "a" * 200, "\ufeffmark", os.fsdecode(b"raw\xff\xfe"),
+    ]  # fmt: skip
+    pairs, sound = [], []
+    for kind in ("C3D", "TRC", "MOT/STO", "CSV", "BVH", "OpenSim", "MJCF", "native", "pagoda"):
+        name, files, target = small(kind)
+        for number, strange in enumerate(names):
+            folder = tmp_path / kind.replace("/", "") / str(number)
+            folder.mkdir(parents=True)
+            for each, content in files.items():
+                (folder / (strange + Path(name).suffix if each == name else each)).write_bytes(content)
+            sound.append((kind, folder / (strange + Path(name).suffix)))
+            (folder / strange).write_bytes(b"x" + files[target][: len(files[target]) // 3])
+            pairs.append((kind, folder / strange))
+    assert not any(judge(sound))
+    judge(pairs)
+
+
+def test_a_c3d_file_cut_at_every_block_and_within_its_header(tmp_path):
+    contents = []
+    for _, files in seeds("C3D"):
+        (raw,) = files.values()
+        contents += [("C3D", raw[:end]) for end in range(512, len(raw), 512)]
+    (raw,) = seeds("C3D")[0][1].values()
+    contents += [("C3D", raw[:end]) for end in (1, 2, 3, 20, 24, 300, 511, 513, 515, 516, 520, 700, 1023, 1025)]
+    survive(tmp_path, contents, refused=True)
+
+
+def test_a_text_cut_at_every_line(tmp_path):
+    def cuts(text):
+        ends = [found.end() for found in re.finditer(rb"\n|>", text)]
+        ends = [*ends[:: max(1, len(ends) // 60)], 1, 2, 5, len(text) // 2, len(text) - 1]
+        return (text[:end] for end in ends)
+
+    survive(tmp_path, changed(cuts))
+
+
+def test_numbers_of_another_processor_than_the_file_says(tmp_path):
+    contents = []
+    for _, files in seeds("C3D"):
+        (raw,) = files.values()
+        at = 512 * (raw[0] - 1) + 3
+        contents += [
+            ("C3D", raw[:at] + bytes([processor]) + raw[at + 1 :]) for processor in (0, 83, 84, 85, 86, 87, 255)
+        ]
+        turned = bytearray(raw)
+        turned[0:-1:2], turned[1::2] = raw[1::2], raw[0:-1:2]
+        contents.append(("C3D", bytes(raw[:2] + turned[2:])))
+    survive(tmp_path, contents)
+
+
+def test_every_count_and_pointer_of_a_c3d_file_made_absurd(tmp_path):
+    (raw,) = seeds("C3D")[0][1].values()
+    fields, _, _ = c3d_fields(raw)
+    values = (b"\xff", b"\x00", b"\x80")
+    survive(tmp_path, [("C3D", raw[:at] + v * width + raw[at + width :]) for at, width in fields for v in values])
+
+
+def test_counts_far_beyond_what_a_text_holds(tmp_path):
+    def told(kind, old, new):
+        name, files, target = small(kind)
+        text = re.sub(old, new, files[target], count=1)
+        assert text != files[target], (kind, old)
+        return kind, (name, files | {target: text})
+
+    contents = []
+    for count in (b"-1", b"0", b"4294967296", b"1e18", b"9" * 400, b"nan", b"inf"):
+        contents += [
+            told("BVH", rb"Frames: \d+", b"Frames: " + count),
+            told("BVH", rb"CHANNELS \d+", b"CHANNELS " + count),
+            told("BVH", rb"Frame Time: [\d.]+", b"Frame Time: " + count),
+            told("MOT/STO", rb"datacolumns \d+", b"datacolumns " + count),
+            told("MOT/STO", rb"datarows \d+", b"datarows " + count),
+            told("exports", rb"NO_OF_MARKERS\t\d+", b"NO_OF_MARKERS\t" + count),
+            told("exports", rb"FREQUENCY\t\d+", b"FREQUENCY\t" + count),
+            told("AMC", rb"(?m)^2$", count),
+            told("ASF", rb"id 1", b"id " + count),
+            told("TRC", rb"100(?:\.0*)?\t", count + b"\t"),
+            told("TRC", rb"(?<=\t)5\t(?=mm)", count + b"\t"),
+            told("native", rb"version = 1", b"version = " + count),
+        ]
+    survive(tmp_path, contents)
+
+
+def test_brackets_nested_without_end(tmp_path):
+    deep = 100_000
+    joints = b"".join(b"JOINT j%d\n{\nOFFSET 0 0 0\n" % i for i in range(20_000))
+    bones = b"".join(
+        b"begin\nid %d\nname b%d\ndirection 1 0 0\nlength 1\naxis 0 0 0 XYZ\nend\n" % (i, i) for i in range(9000)
+    )
+    chain = b"root b0\n" + b"".join(b"b%d b%d\n" % (i, i + 1) for i in range(8999))
+    head = seeds("ASF")[0][1]["x.asf"].partition(b":bonedata")[0]
+    bodies = b"".join(b"b%d box 1 1 1\n" % i for i in range(2000))
+    pagoda = bodies + b"".join(b"hinge b%d(0 0 1) <- b%d(0 0 1)\n" % (i, i + 1) for i in range(1999))
+    links = "".join(f'<link name="l{i}"/>' for i in range(1500))
+    turns = "".join(
+        f'<joint name="j{i}" type="continuous"><parent link="l{i}"/><child link="l{i + 1}"/></joint>'
+        for i in range(1499)
+    )
+    contents = [
+        ("BVH", b"HIERARCHY\nROOT r\n{\nOFFSET 0 0 0\n" + joints),
+        ("BVH", b"HIERARCHY\nROOT r\n" + b"{\n" * deep),
+        ("ASF", head + b":bonedata\n" + bones + b":hierarchy\nbegin\n" + chain + b"end\n"),
+        ("pagoda", pagoda),
+        ("URDF", f'<robot name="r">{links}{turns}</robot>'.encode()),
+        ("native", b'format = "borelli-model"\nversion = 1\nname = ' + b"[" * deep),
+        ("native", b'format = "borelli-model"\nversion = 1\n' + b"x = {a = " * deep),
+        ("native", b'format = "borelli-model"\nversion = 1\n[' + b"a." * deep + b"a]\n"),
+        ("native", b'format = "borelli-model"\nversion = ' + b"1" * deep),
+        ("scene", b'format = "borelli-scene"\nversion = 1\nname = "x"\nstep = ' + b"[" * deep),
+        ("CSV", b"# borelli recording 1\n# subject: " + b"[" * deep + b"\n\ntime [s],a.x [m]\n0,1\n"),
+        ("CSV", b"# borelli recording 1\n# rate: " + b"9" * deep + b"\n\ntime [s],a.x [m],a.y [m],a.z [m]\n0,1,1,1\n"),
+    ]
+    survive(tmp_path, contents)
+
+
+NASTY = (
+    b"_ground_force_",
+    b" [",
+    b"((",
+    b"    ",
+    b"r l ",
+    b"R.L.",
+    b"a=",
+    b"\xc3\xa9",
+    b"9",
+    b"ground_",
+    b"/a",
+    b"._-x",
+    b'""',
+)
+
+
+def test_lines_and_names_of_a_quarter_of_a_megabyte(tmp_path):
+    def longer(text):
+        words = [found.span() for found in re.finditer(rb"[A-Za-z_]\w+", text)]
+        for number, piece in enumerate(NASTY):
+            for start, end in words[number % 3 :: max(1, len(words) // 3)]:
+                yield text[:start] + b"a" + piece * (250_000 // len(piece)) + b"b" + text[end:]
+        yield b" ".join(text.split(b"\n") * (250_000 // len(text)))
+        for blank in (b"\n", b" ", b"\t\n", b"#\n", b"0 ", b","):
+            yield from (blank * 250_000 + text, text + blank * 250_000)
+
+    survive(tmp_path, changed(longer))
+
+
+def test_other_encodings_and_binary_in_a_text(tmp_path):
+    def encoded(text):
+        middle = len(text) // 2
+        for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "utf-7", "cp037"):
+            yield text.decode("latin-1").encode(encoding)
+        for piece in (b"\0", b"\xff\xfe", b"\xe9", bytes(range(256))):
+            yield text[:middle] + piece + text[middle:]
+        yield from (b"\xff\xfe", b"\xfe\xff", b"\xff\xfe" + text, b"\xef\xbb\xbf", bytes(range(256)) * 40, b"\0" * 4096)
+        for end in (b"\r", b"\r\n", b"\n\r", b"\x85", b"\xe2\x80\xa8", b"\0"):
+            yield text.replace(b"\n", end)
+
+    survive(tmp_path, changed(encoded))
+
+
+NONE = (b"nan", b"inf", b"-1e999", b"1e308", b"1e-320", b"-1", b"0", b"1e30")
+
+
+def test_no_number_and_absurd_numbers_in_every_place(tmp_path):
+    def numbers(text):
+        yield from (NUMBER.sub(value, text) for value in NONE)
+        places = [found.span() for found in NUMBER.finditer(text)]
+        for i, (start, end) in enumerate(places[:: max(1, len(places) // 120)]):
+            yield text[:start] + NONE[i % len(NONE)] + text[end:]
+
+    survive(tmp_path, changed(numbers))
+
+
+def test_every_format_given_as_every_other(tmp_path):
+    contents = []
+    for kind in FORMATS:
+        for other in FORMATS:
+            _, files, target = small(other)
+            contents.append((kind, (f"x{ENDINGS[kind]}", {f"x{ENDINGS[kind]}": files[target]})))
+    survive(tmp_path, contents)
+
+
+def test_what_files_say_cannot_drive_the_terminal(tmp_path):
+    contents = [
+        ("pagoda", PAGODA.replace(b"chest box", b"\x1b[2Jx box", 1)),
+        ("pagoda", PAGODA + b"hinge \x1b]0;x\x07(0 0 0) <- arm(0 0 0)\n"),
+        ("native", b'format = "borelli-model"\nversion = 1\nname = "x"\n"\\u001b[2J\\nx" = 1\n'),
+        ("CSV", b"\x7f\xc2\x9b31m,b\n1,2\n"),
+    ]
+    for said in survive(tmp_path, contents, refused=True):
+        assert said.isprintable()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how much memory a process has")
+def test_the_limits_themselves_hold(tmp_path):
+    """That the campaign can fail: a reader that takes its time or memory is found out."""
+    from . import campaign
+
+    campaign.signal.signal(campaign.signal.SIGALRM, campaign._too_slow)
+    seconds, campaign.SECONDS = campaign.SECONDS, 0.2
+
+    def endless(_):
+        while True:
+            pass
+
+    def greedy(_):
+        raise MemoryError
+
+    try:
+        assert campaign.judged(endless, tmp_path)[0] == "failed"
+        assert campaign.judged(greedy, tmp_path)[0] == "failed"
+        assert campaign.judged(Path.read_text, tmp_path / "nowhere")[0] == "refused"
+        assert campaign.judged(Path.stat, tmp_path) == ("read", "")
+    finally:
+        campaign.SECONDS = seconds
+        campaign.signal.signal(campaign.signal.SIGALRM, campaign.signal.SIG_DFL)
+
+
+def test_what_mutants_once_brought_down(tmp_path):
+    """Each of these hung, broke off or let through what no recording holds, when mutants found it."""
+    asf, bvh, csv = seeds("ASF")[0][1]["x.asf"], seeds("BVH")[0][1]["x.bvh"], seeds("CSV")[0][1]["w.csv"]
+    trc = seeds("TRC")[0][1]["w.trc"]
+    motive = dict(seeds("exports"))["motive.csv"]["motive.csv"]
+    nexus = dict(seeds("exports"))["nexus.csv"]["nexus.csv"]
+    simm = next(files["simm.mot"] for name, files in seeds("MOT/STO") if name == "simm.mot")
+    toml = seeds("native")[0][1]["two.toml"]
+    scene = b'format = "borelli-scene"\nversion = 1\nname = "x"\nmodel = "human"\n'
+    labels = b"\t\t\t".join(b"R.marker%d" % i for i in range(20_000))
+    contents = [
+        ("ASF", asf.replace(b"upper lower", b"upper root lower")),
+        ("ASF", asf.replace(b"length 2", b"length 1e200")),
+        ("BVH", bvh.replace(b"OFFSET 0 1 0", b"OFFSET 0 1e300 0")),
+        ("TRC", b"\n".join(line.split(b"\t")[0] if i > 4 else line for i, line in enumerate(trc.split(b"\n")))),
+        ("TRC", re.sub(rb"LASI.*", labels, trc, count=1)),
+        ("exports", motive.replace(b"\n0,0.000000", b"\n0,inf").replace(b"\n1,0.010000", b"\n1,inf")),
+        ("exports", nexus.replace(b"7,0,10,", b"7,0,1e999,").replace(b"7,0,1,700", b"7,0,inf,700")),
+        ("MOT/STO", simm.replace(b"time\t", b"x\t").replace(b"range 0 0.1", b"range 5 0.1")),
+        ("MOT/STO", b"\n" * 65_000 + b"x"),
+        ("MOT/STO", b"a\nb= x" + b" " * 200_000 + b"y\n" + simm),
+        ("CSV", re.sub(rb"(?m)^0\.01,", b"0,", csv)),
+        ("CSV", re.sub(rb"(?m)^0\.01,[^,]*", b"0.01,-inf", csv)),
+        ("CSV", csv.replace(b"# rate: 100.0", b"# rate: 1" + b"0" * 400)),
+        ("native", toml.replace(b"0.1, 0.1, 0.3", b"1e200, 1e200, 1e200")),
+        ("native", toml.replace(b"[0.1]", b"[1e-200]")),
+        ("native", toml.replace(b"[[1.0, 0.0, 0.0]]", b"[[1e200, 1e200, 0.0]]")),
+        ("native", b"a" + b".a" * 100_000 + b" = 1\n"),
+        ("native", b"\n" * 65_000 + b"x"),
+        ("scene", scene + b"[human]\nmass = 1" + b"0" * 400 + b"\n"),
+        ("scene", scene + b"[human]\nsex = 1\n"),
+        ("scene", scene + b"[twists]\npelvis = [1" + b"0" * 400 + b", 0, 0, 0, 0, 0]\n"),
+        ("pagoda", PAGODA.replace(b"0.05*", b"1e-200*")),
+        ("pagoda", PAGODA.replace(b"stops -90~90", b"stops" + b" " * 200_000 + b"a")),
+        ("MJCF", MJCF.replace(b'joint1="j"', b'joint1="k"')),
+        ("MJCF", MJCF.replace(b'type="capsule" fromto="0 0 0 0 0 1"', b'type="capsule" size="1e-120 1e-120"')),
+    ]
+    said = survive(tmp_path, contents)
+    assert "root cannot hang" in said[0]
+    assert "circle" in said[-2]
+
+
+def test_netcdf_that_would_fill_the_memory_is_refused(tmp_path):
+    import h5py
+
+    path = tmp_path / "x.nc"
+    with h5py.File(path, "w") as file:  # never written, so it takes no room in the file
+        file.create_dataset("markers", shape=(10**6, 10**3, 3), dtype="f8", chunks=(1000, 100, 3))
+        file.attrs["borelli_recording"] = "{}"
+    (said,) = judge([("netCDF", path)], refused=True)
+    assert "damaged" in said
