@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,6 +79,52 @@ if JIT_ON:
         compiled: F = numba.njit(function, forceinline=True, **UNWRAPPED)
         return compiled
 
+    def far(function: Any) -> Any:
+        """The part, called by its address: its caller is compiled without it, where numba would optimise it anew.
+
+        The call takes the table that `find_far` made before the part's own arguments.
+        """
+
+        def call(typing: Any, table: Any, *arguments: Any) -> Any:
+            slot, types = _FAR[function]
+            if types != arguments:
+                raise numba.TypingError(f"{function.__name__} is called with {arguments}; its address is for {types}")
+            returns = function.overloads[types].signature.return_type
+
+            def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+                array = context.make_array(table)(context, builder, given[0])
+                place = builder.gep(array.data, [context.get_constant(numba.types.intp, slot)])
+                convention = context.call_conv
+                pointer_type = convention.get_function_type(returns, types).as_pointer()
+                pointer = builder.inttoptr(builder.load(place), pointer_type)
+                values = [builder.extract_value(given[1], i) for i in range(len(types))]
+                status, result = convention.call_function(builder, pointer, returns, types, values)
+                with builder.if_then(status.is_error, likely=False):
+                    convention.return_status_propagate(builder, status)
+                return result
+
+            return returns(table, numba.types.BaseTuple.from_types(arguments)), emit
+
+        return numba.extending.intrinsic(call)
+
+    def compile_for(function: Any, sample: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Compile a part for arguments such as these, or load it; their types."""
+        types = tuple(numba.typeof(argument) for argument in sample)
+        function.compile(types)
+        return types
+
+    _FAR: dict[Any, tuple[int, tuple[Any, ...]]] = {}
+
+    def find_far(parts: Sequence[tuple[Any, tuple[Any, ...]]]) -> NDArray[np.int64]:
+        """The table of addresses of parts, for samples of their arguments; one that calls others comes after them."""
+        table = np.zeros(len(parts), np.int64)
+        for slot, (function, sample) in enumerate(parts):
+            types = compile_for(function, sample)
+            _FAR[function] = (slot, types)
+            compiled = function.overloads[types]
+            table[slot] = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+        return table
+
 else:
 
     def kernel(function: F) -> F:
@@ -83,3 +132,15 @@ else:
         return function
 
     part = stage = leaf = kernel
+
+    def far(function: Any) -> Any:
+        """A call that needs no table."""
+        return lambda table, *arguments: function(*arguments)
+
+    def find_far(parts: Sequence[tuple[Any, tuple[Any, ...]]]) -> NDArray[np.int64]:
+        """Nothing is compiled."""
+        return np.zeros(len(parts), np.int64)
+
+    def compile_for(function: Any, sample: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Nothing is compiled."""
+        return ()

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, MotionAxis
-from borelli.physics.coordinates import find_coordinates, place_bodies
-from borelli.physics.drives import fill_coupling_rows
+from borelli.physics.coordinates import place_bodies
 from borelli.physics.joint_tables import JointTables, compile_joints, quaternion_matrix
-from borelli.physics.joints import fill_given_motion, fill_joint_rows, init_joint_rows, pose_joints
+from borelli.physics.joints import init_joint_rows
 from borelli.physics.rows import Rows, make_rows
 from borelli.rotations import quaternion_product, rotation_exponential
+
+from .called import fill_coupling_rows, fill_given_motion, fill_joint_rows, find_coordinates, pose_joints
 
 Floats = NDArray[np.float64]
 

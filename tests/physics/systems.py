@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.physics.manifold import bounded_law, dead_zone_law, no_law, one_sided_law, soft_law, two_rate_law
 from borelli.physics.rows import Rows, make_rows
+
+from .called import bounded_law, dead_zone_law, no_law, one_sided_law, soft_law, two_rate_law
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,16 +10,11 @@ import pytest
 
 from borelli.errors import SettingsError
 from borelli.model.model import GROUND, Body, Coordinate, Joint, Model, Softness
-from borelli.physics.drives import (
-    Drives,
-    aim_drives_at_twists,
-    fill_drive_rows,
-    fill_stop_rows,
-    make_drives,
-)
+from borelli.physics.drives import Drives, make_drives
 from borelli.physics.joint_tables import compile_joints
 from borelli.physics.rows import FLAT
 
+from .called import aim_drives_at_twists, fill_drive_rows, fill_stop_rows
 from .jointed import (
     HOLDERS,
     KINDS,

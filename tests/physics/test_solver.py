@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from borelli.physics.manifold import bounded_law, dead_zone_law, no_law
 from borelli.physics.rows import FLAT
 
+from .called import bounded_law, dead_zone_law, no_law
 from .hand import Problem, hand_problems
 from .proof import law_residual, momentum_residual, velocity_error
 from .systems import System, driven_chain, random_system

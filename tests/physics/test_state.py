@@ -13,9 +13,10 @@ import pytest
 from borelli.errors import DivergedError
 from borelli.physics.control import Drive, Force
 from borelli.physics.simulate import start_state
-from borelli.physics.simulation import Simulation, make_record, make_work
+from borelli.physics.simulation import Simulation, make_record
 from borelli.physics.state import State, make_inputs
 from borelli.physics.tables import compile_model
+from borelli.physics.work import make_work
 from borelli.scenes.gallery import conveyor, four_bar, human_drop, stack
 
 from .worlds import advance, fingerprint

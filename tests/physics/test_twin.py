@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from borelli.physics.manifold import bounded_law, dead_zone_law, one_sided_law, soft_law, two_rate_law
 from borelli.physics.rows import FLAT, make_rows
 
+from .called import bounded_law, dead_zone_law, one_sided_law, soft_law, two_rate_law
 from .hand import Problem, hand_problems
 from .proof import law_distances, law_residual, momentum_residual, row_velocities, velocity_error
 from .systems import System, driven_chain, entry_rows, random_system

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf
+from borelli.jit import far, kernel, leaf, part
 from borelli.physics.collide_box import box_box
 from borelli.physics.collide_convex import WORK_ROWS, convex_convex
 from borelli.physics.collide_plane import box_plane, cylinder_plane, ellipsoid_plane, mesh_plane, round_plane
@@ -112,7 +112,10 @@ def find_contacts(shapes, position, rotation, margin, contacts):
     return count
 
 
-@kernel
+far_find_contacts = far(find_contacts)
+
+
+@part
 def next_near(pair_a, pair_b, center, start, margin):
     """The first pair from `start` on whose bounding spheres come within the margin; one past the last if none.
 
@@ -151,7 +154,7 @@ def turn_shape(shape_rotation, rotation, axes, i, b):
             axes[i, m, k] = x * shape_rotation[i, 0, k] + y * shape_rotation[i, 1, k] + z * shape_rotation[i, 2, k]
 
 
-@kernel
+@part
 def meet_plane(kind, patch, center, axes, size, vertices, first, i, plane, margin):
     """Contacts with a plane of a shape i that is not a box, in `patch`; returns how many."""
     if kind in (SPHERE, CAPSULE):
@@ -165,7 +168,7 @@ def meet_plane(kind, patch, center, axes, size, vertices, first, i, plane, margi
     return 0
 
 
-@kernel
+@part
 def meet(shapes, contacts, a, b, margin):
     """Contacts of two shapes that are not planes, in `contacts.patch`; returns how many."""
     patch, center, axes, size = contacts.patch, contacts.center, contacts.axes, shapes.size

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.jit import kernel, leaf
+from borelli.jit import leaf, part
 from borelli.physics.collide_plane import put
 from borelli.physics.collide_round import perpendicular
 from borelli.physics.shape_tables import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
@@ -36,7 +36,7 @@ TOUCHING = 1e-6
 DIRECTION_ACCURACY = 1e-6
 
 
-@kernel
+@part
 def support(kind, center, axes, size, vertices, first, i, x, y, z):
     """The point of the core of shape i that lies farthest along (x, y, z), world."""
     lx = axes[i, 0, 0] * x + axes[i, 1, 0] * y + axes[i, 2, 0] * z
@@ -71,7 +71,7 @@ def support(kind, center, axes, size, vertices, first, i, x, y, z):
     )
 
 
-@kernel
+@part
 def add_point(work, row, kind, center, axes, size, vertices, first, i, j, x, y, z):
     """Write the point of the difference set farthest along (x, y, z) into a row; returns how far it lies."""
     ax, ay, az = support(kind, center, axes, size, vertices, first, i, x, y, z)
@@ -91,7 +91,7 @@ def core_radius(kind, size, i):
     return 0.0
 
 
-@kernel
+@part
 def convex_convex(patch, work, kind, center, axes, size, vertices, first, i, j, extent, margin):
     """Shape i against shape j: the contact at the nearest (or deepest) points; `extent` is the sum of their bounds."""
     ra, rb = core_radius(kind, size, i), core_radius(kind, size, j)
@@ -116,7 +116,7 @@ def convex_convex(patch, work, kind, center, axes, size, vertices, first, i, j, 
     return put(patch, 0, 0, depth, px, py, pz, nx, ny, nz)
 
 
-@kernel
+@part
 def core_distance(work, kind, center, axes, size, vertices, first, i, j, extent, limit):
     """Number of points whose weighted sum (row SUM) is the difference set's nearest to the origin, and its distance.
 
@@ -148,7 +148,7 @@ def core_distance(work, kind, center, axes, size, vertices, first, i, j, extent,
     return points, length
 
 
-@kernel
+@part
 def nearest_in_simplex(work, points):
     """Weigh the rows so that their sum is the simplex's point nearest the origin; drop rows of no weight.
 
@@ -204,7 +204,7 @@ def face_normal(work, p, q, r):
     return ey * fz - ez * fy, ez * fx - ex * fz, ex * fy - ey * fx
 
 
-@kernel
+@part
 def triangle_weights(work, p, q, r):
     """Weights of three points whose sum is their triangle's point nearest the origin.
 
@@ -241,7 +241,7 @@ def triangle_weights(work, p, q, r):
     return side_a / total, side_b / total, side_c / total
 
 
-@kernel
+@part
 def core_overlap(work, kind, center, axes, size, vertices, first, i, j, extent):
     """Row of the face nearest the origin of a polytope that has reached the difference set's surface, and its depth.
 
@@ -274,7 +274,7 @@ def core_overlap(work, kind, center, axes, size, vertices, first, i, j, extent):
     return best, depth
 
 
-@kernel
+@part
 def first_tetrahedron(work, kind, center, axes, size, vertices, first, i, j, extent):
     """Whether four points of the difference set that span a volume were found; they are in rows 0 to 3.
 
@@ -307,7 +307,7 @@ def first_tetrahedron(work, kind, center, axes, size, vertices, first, i, j, ext
     return True
 
 
-@kernel
+@part
 def set_face(work, face, p, q, r):
     """Write a face: columns 0 to 2 its outward normal, 3 its signed distance from the origin, 4 to 6 its points."""
     nx, ny, nz = face_normal(work, p, q, r)
@@ -322,7 +322,7 @@ def set_face(work, face, p, q, r):
     work[face, 3] = nx * work[p, 0] + ny * work[p, 1] + nz * work[p, 2]
 
 
-@kernel
+@part
 def grow(work, faces, row, tiny):
     """Take the point in `row` into the polytope: drop the faces it sees, close the hole; returns the face count."""
     hole = POINTS + FACES
@@ -356,7 +356,7 @@ def grow(work, faces, row, tiny):
     return faces
 
 
-@kernel
+@part
 def feet_below_origin(work, faces, level):
     """Write into row SUM the points of the two shapes that belong to the polytope's point nearest the origin.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.jit import kernel, leaf
+from borelli.jit import leaf, part
 
 # tilt [rad] below which a standing cylinder counts as flat and its contacts stay on the same points of the rim;
 # misses at most half a radius times this of the true depth
@@ -45,7 +45,7 @@ def put_on_plane(patch, count, feature, px, py, pz, plane, margin):
     return put(patch, count, feature, -height, px - half * nx, py - half * ny, pz - half * nz, nx, ny, nz)
 
 
-@kernel
+@part
 def round_plane(patch, center, axes, size, i, plane, margin):
     """The lowest point of a sphere, or of each end of a capsule; feature 0 is the end at -z."""
     nx, ny, nz, _ = plane
@@ -87,7 +87,7 @@ def box_plane(patch, center, axes, size, i, plane, margin):
     return count
 
 
-@kernel
+@part
 def cylinder_plane(patch, center, axes, size, i, plane, margin):
     """The lowest point of the lower rim (0), of the upper (1), and the lower rim 120 degrees to either side (2, 3).
 
@@ -121,7 +121,7 @@ def cylinder_plane(patch, center, axes, size, i, plane, margin):
     return count
 
 
-@kernel
+@part
 def ellipsoid_plane(patch, center, axes, size, i, plane, margin):
     """The lowest point: where the surface's normal is -n."""
     nx, ny, nz, _ = plane
@@ -138,7 +138,7 @@ def ellipsoid_plane(patch, center, axes, size, i, plane, margin):
     return put_on_plane(patch, 0, 0, px, py, pz, plane, margin)
 
 
-@kernel
+@part
 def mesh_plane(patch, center, axes, vertices, first, i, plane, margin):
     """The eight deepest corners in the order of the vertices; feature = rank in that order."""
     count = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.jit import kernel, leaf
+from borelli.jit import leaf, part
 from borelli.physics.collide_plane import put
 
 # below this distance [m] between cores their difference no longer tells a direction
@@ -30,7 +30,7 @@ def clip(value, low, high):
     return min(max(value, low), high)
 
 
-@kernel
+@part
 def perpendicular(x, y, z):
     """A unit vector at right angles to a unit vector."""
     if abs(z) > 0.7:
@@ -40,7 +40,7 @@ def perpendicular(x, y, z):
     return y / length, -x / length, 0.0
 
 
-@kernel
+@part
 def put_round(patch, count, feature, ax, ay, az, ra, bx, by, bz, rb, fallback, margin):
     """Write the contact of two balls about core points a and b, if near enough; returns the number of rows then.
 
@@ -61,7 +61,7 @@ def put_round(patch, count, feature, ax, ay, az, ra, bx, by, bz, rb, fallback, m
     return put(patch, count, feature, depth, px, py, pz, nx, ny, nz)
 
 
-@kernel
+@part
 def nearest_on_segments(cosine, along_a, along_b, half_a, half_b):
     """Parameters [m] of the nearest points of two segments.
 
@@ -86,7 +86,7 @@ def gap_from(s, cosine, along_a, along_b, half_b, square):
     return sqrt(max(0.0, square + s * s + t * t - 2.0 * (s * along_a - t * along_b + s * t * cosine)))
 
 
-@kernel
+@part
 def round_round(patch, center, axes, size, i, j, margin):
     """Spheres and capsules against each other; feature 0 is the contact nearer to the -z end of i."""
     ax, ay, az = axes[i, 0, 2], axes[i, 1, 2], axes[i, 2, 2]
@@ -129,7 +129,7 @@ def round_round(patch, center, axes, size, i, j, margin):
     return count
 
 
-@kernel
+@part
 def nearest_on_segment_to_box(p, d, h, half):
     """Parameter [m] of the point of the segment p + t d, |t| <= half, nearest to the box |x| <= h.
 
@@ -184,7 +184,7 @@ def world(axes, j, v):
     )
 
 
-@kernel
+@part
 def put_on_box(patch, count, feature, center, axes, j, q, foot, n, distance, r, margin):
     """Write the contact of a ball of radius r about q (in the box's frame) whose foot on the box is `foot`."""
     depth = r - distance
@@ -196,7 +196,7 @@ def put_on_box(patch, count, feature, center, axes, j, q, foot, n, distance, r, 
     return put(patch, count, feature, depth, center[j, 0] + mx, center[j, 1] + my, center[j, 2] + mz, nx, ny, nz)
 
 
-@kernel
+@part
 def round_box(patch, center, axes, size, i, j, margin):
     """A sphere or capsule i against a box j; feature 0 is the contact nearer to the -z end of i."""
     h = (size[j, 0], size[j, 1], size[j, 2])
@@ -253,7 +253,7 @@ def narrow(low, high, p, d, h):
     return max(low, min(one, two)), min(high, max(one, two))
 
 
-@kernel
+@part
 def segment_in_box(p, d, h, half):
     """The shortest way out for a segment that meets a box.
 

@@ -6,7 +6,7 @@ makes that v = v0 + S f. A column of S is one back-substitution with the factors
 
 from __future__ import annotations
 
-from borelli.jit import leaf, part
+from borelli.jit import far, leaf, part
 from borelli.physics.blocks import store6
 from borelli.physics.contact import BODY_A, FREE, LOCAL_A, MOST_BODIES
 from borelli.physics.elimination import leafward, rootward
@@ -91,3 +91,6 @@ def find_answers(rows, graph, factor, fill, touch_tuple, bodies):
                     answer[6 * b + m, 6 * a + n] = block[member[b], SOLUTION + m]
     for k in range(rows.used[0]):
         value[k, C] = value[k, U_NOW]
+
+
+far_find_answers = far(find_answers)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import leaf, part
+from borelli.jit import far, leaf, part
 from borelli.physics.manifold import bounded_law, one_sided_law
 from borelli.rotations import cross
 
@@ -229,9 +229,9 @@ def set_along(touch, i, x, y, z):
 
 
 @part
-def read_contacts(tables, contacts, found, state, rotation, kinematic, touch_tuple):
+def read_contacts(shapes, tables, contacts, found, state, rotation, kinematic, touch_tuple):
     """Lay out the contacts found: bodies, arms, drift, warm start."""
-    touch, who, shapes = touch_tuple.touch, touch_tuple.who, tables.shapes
+    touch, who = touch_tuple.touch, touch_tuple.who
     touch_tuple.count[0] = found
     fresh = state.clock[0] - 1
     for i in range(found):
@@ -260,7 +260,7 @@ def read_contacts(tables, contacts, found, state, rotation, kinematic, touch_tup
         who[i, BODY_B] = b if b >= 0 and not kinematic[b] else -1
         touch[i, FRICTION] = shapes.pair_friction[pair]
         touch[i, ROLLING] = shapes.pair_rolling[pair]
-        touch[i, TANGENT_BETA] = tables.contacts.tangent_beta[pair]
+        touch[i, TANGENT_BETA] = tables.tangent_beta[pair]
         touch[i, SLIP_BETA] = touch[i, TANGENT_BETA]
         # any direction off the normal, then the way it slips, then the way it slipped or was held last
         if abs(touch[i, NORMAL]) < 0.9:
@@ -275,19 +275,22 @@ def read_contacts(tables, contacts, found, state, rotation, kinematic, touch_tup
         touch[i, BOUND] = touch[i, FRICTION] * touch[i, NORMAL_NOW]
 
 
+far_read_contacts = far(read_contacts)
+
+
 @part
-def fill_contact_rows(tables, contacts, state, kinematic, touch_tuple, rows):
+def fill_contact_rows(shapes, tables, numbers, contacts, state, kinematic, touch_tuple, rows):
     """Write the rows of the contacts laid out by `read_contacts`."""
-    touch, who, shapes = touch_tuple.touch, touch_tuple.who, tables.shapes
-    each, k = tables.contacts.rows_each[0], tables.contacts.first_row[0]
-    bounce_speed, push_out, h = tables.numbers[1], tables.numbers[2], tables.numbers[5]
+    touch, who = touch_tuple.touch, touch_tuple.who
+    each, k = tables.rows_each[0], tables.first_row[0]
+    bounce_speed, push_out, h = numbers[1], numbers[2], numbers[5]
     for i in range(touch_tuple.count[0]):
         pair = contacts.pair[i]
         nx, ny, nz = _load3(touch, i, NORMAL)
         put_contact_row(rows, touch, who, i, k, nx, ny, nz)
         depth = contacts.depth[i]
-        c = depth / h if depth < 0.0 else min(tables.contacts.alpha[pair] * depth / h, push_out)
-        beta = tables.contacts.beta[pair]
+        c = depth / h if depth < 0.0 else min(tables.alpha[pair] * depth / h, push_out)
+        beta = tables.beta[pair]
         bounce = shapes.pair_restitution[pair]
         if bounce > 0.0:
             u = rows.offset[k]
@@ -318,3 +321,6 @@ def fill_contact_rows(tables, contacts, state, kinematic, touch_tuple, rows):
                     rows.segments[k + n] = 0
         k += each
     rows.used[0] = k
+
+
+far_fill_contact_rows = far(fill_contact_rows)

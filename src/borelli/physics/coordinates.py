@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from math import atan2, cos, floor, pi, sin, sqrt
 
-from borelli.jit import kernel, leaf
+from borelli.jit import kernel, leaf, part
 from borelli.physics.joint_frames import axes_dot, from_axes, quaternion_of_axes
 from borelli.physics.joint_tables import BALL, COORDINATE, FREE, HINGE, PLANAR, SLIDER, UNIVERSAL
 from borelli.physics.motion import motion_pose, solve_motion
@@ -126,10 +126,10 @@ def find_motion_directions(motion, axes_parent, m, direction_out):
         for i in range(count):
             direction_out[start + i, a] = step[i]
     for i in range(start, start + count):
-        for part in range(0, 6, 3):
-            x, y, z = direction_out[i, part], direction_out[i, part + 1], direction_out[i, part + 2]
+        for half in range(0, 6, 3):
+            x, y, z = direction_out[i, half], direction_out[i, half + 1], direction_out[i, half + 2]
             x, y, z = from_axes(axes_parent, j, x, y, z)
-            put_direction(direction_out, i, part, x, y, z)
+            put_direction(direction_out, i, half, x, y, z)
 
 
 @leaf
@@ -160,7 +160,7 @@ def find_speeds(arm_child, arm_parent, gap, direction, j, c, p, first, end, twis
         )  # fmt: skip
 
 
-@kernel
+@part
 def find_coordinates(joints, twist, coordinate_inout, speed_out):
     """Coordinates, speeds and (in the tables' scratch) directions at the poses `pose_joints` was given.
 

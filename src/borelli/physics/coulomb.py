@@ -29,9 +29,9 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.jit import leaf, part, stage
+from borelli.jit import far, leaf, part
 from borelli.physics.blocks import dot6, load6
-from borelli.physics.compliance import find_answers, list_touching
+from borelli.physics.compliance import far_find_answers, list_touching
 from borelli.physics.contact import (
     BOUND,
     FREE,
@@ -55,10 +55,10 @@ from borelli.physics.contact import (
     set_rolling,
 )
 from borelli.physics.factor import IMPULSE, SEGMENT, use_segment
-from borelli.physics.friction import check_friction, mark_dirty, turn_along
+from borelli.physics.friction import far_check_friction, mark_dirty, turn_along
 from borelli.physics.manifold import one_sided_law
 from borelli.physics.rows import FLAT
-from borelli.physics.solver import find_crossings, newton, solve_piece
+from borelli.physics.solver import far_newton, far_solve_piece, find_crossings
 
 SCALES = (3.0, 30.0, 300.0)
 """rho relative to the mass a contact feels, in turn. Of 6,000 contact problems of falling humans 1 alone fails on 5 %,
@@ -79,10 +79,11 @@ EXCHANGES = 8
 TOO_MANY, PLACED, ACCEPTED = 0, 1, 2
 
 
-@stage
+@part
 def solve_contacts(
-    rows, graph, factor, fill, search, interior, touch_tuple, first_row, each, switching, patience, cap, tolerance
-):
+    calls, rows, graph, factor, fill, search, interior, touch_tuple, first_row, each,
+    switching, patience, cap, tolerance,
+):  # fmt: skip
     """Solve all contacts against each other: ACCEPTED as the step's answer, PLACED to go on from, or TOO_MANY."""
     touch, who = touch_tuple.touch, touch_tuple.who
     node, mark, value, counts = graph.node, factor.mark, factor.value, search.counts
@@ -98,10 +99,10 @@ def solve_contacts(
     for _ in range(EXCHANGES):
         for i in range(contacts):
             _hold_contact(rows, node, mark, value, who, i, first_row + each * i, 0.0, 0.0, 0.0)
-        if not solve_piece(rows, graph, factor, fill, counts, switching):
+        if not far_solve_piece(calls, rows, graph, factor, fill, counts, switching):
             break
-        find_answers(rows, graph, factor, fill, touch_tuple, bodies)
-        settle(rows, touch_tuple, first_row, each, bodies, CLOSER * tolerance)
+        far_find_answers(calls, rows, graph, factor, fill, touch_tuple, bodies)
+        far_settle(calls, rows, touch_tuple, first_row, each, bodies, CLOSER * tolerance)
         for i in range(contacts):
             k = first_row + each * i
             normal = max(touch[i, NORMAL_FOUND], 0.0)
@@ -110,20 +111,23 @@ def solve_contacts(
                 set_rolling(rows, touch, i, k + 3, normal)
                 for n in range(3, 6):
                     use_segment(rows, mark, value, k + n, mark[k + n, SEGMENT])
-        if not solve_piece(rows, graph, factor, fill, counts, switching):
+        if not far_solve_piece(calls, rows, graph, factor, fill, counts, switching):
             break
         if find_crossings(rows, node, factor.block, mark, value, factor.roll, switching) == 0:
             _place_contacts(rows, node, mark, value, touch, who, contacts, first_row, each)
-            if check_friction(rows, graph, factor, touch_tuple, first_row, each) <= tolerance:
+            if far_check_friction(calls, rows, graph, factor, touch_tuple, first_row, each) <= tolerance:
                 return ACCEPTED
             result = PLACED
             for i in range(contacts):
                 touch[i, SLIP], touch[i, SLIP + 1] = value[first_row + each * i + 1, IMPULSE], 0.0
             continue
-        if newton(rows, graph, factor, fill, search, interior, switching, patience, cap) != 0:
+        if far_newton(calls, rows, graph, factor, fill, search, interior, switching, patience, cap) != 0:
             break
     _place_contacts(rows, node, mark, value, touch, who, contacts, first_row, each)
     return result
+
+
+far_solve_contacts = far(solve_contacts)
 
 
 @leaf
@@ -414,6 +418,9 @@ def settle(rows, touch_tuple, first_row, each, bodies, tolerance):
         if caught:
             turn += 1
     return False
+
+
+far_settle = far(settle)
 
 
 @leaf

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf
+from borelli.jit import leaf, part
 from borelli.physics.coordinates import cardan_quaternion
 from borelli.physics.joint_frames import relative_quaternion
 from borelli.physics.joint_tables import BALL, HINGE
@@ -77,7 +77,7 @@ def put_coordinate_row(joints, i, sign, jacobian, e):
         )  # fmt: skip
 
 
-@kernel
+@part
 def fill_stop_rows(joints, coordinate, speed, rows, h):
     """One-sided rows at the limit each coordinate will be nearer to at the end of the step.
 
@@ -155,7 +155,7 @@ def aim_drive(drives, i, rows, k, c, h):
     drive_law(rows, k, c, width, drives.beta[i], drives.rest[i], drives.lo[i], drives.hi[i])
 
 
-@kernel
+@part
 def fill_drive_rows(joints, drives, coordinate, rows, h):
     """Rows that pull coordinates to targets, c = velocity - (alpha / h) (coordinate - target), or hold locked ones."""
     for i in range(joints.drive_row.shape[0]):
@@ -209,7 +209,7 @@ def fill_spin_drive(joints, drives, j, i, rows, k, h):
         aim_drive(drives, i + axis, rows, k + axis, aim - drives.alpha[i + axis] / h * error, h)
 
 
-@kernel
+@part
 def aim_drives_at_twists(joints, drives, target_twist, rows, h):
     """Let every drive aim at the velocity its row would have if the bodies had the given twists.
 
@@ -242,7 +242,7 @@ def add_coupled_body(jacobian, e, slot, b, twist, scale, d, i, rx, ry, rz):
     return given
 
 
-@kernel
+@part
 def fill_coupling_rows(joints, twist, coordinate, rows, h):
     """Rows that hold a coordinate at a function of another: C = q - f(q_on), Cdot = qdot - f'(q_on) qdot_on."""
     motion, d, jacobian = joints.motion, joints.direction, rows.jacobian

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.jit import leaf, part
+from borelli.jit import far, leaf, part
 from borelli.physics.contact import (
     ALONG,
     BODY_A,
@@ -88,6 +88,9 @@ def check_friction(rows, graph, factor, touch_tuple, first_row, each):
     return max(miss / largest, lift / most)
 
 
+far_check_friction = far(check_friction)
+
+
 @leaf
 def turn_along(touch, i, s1, s2):
     """Turn the first tangent of contact i by its components along the two present ones."""
@@ -131,3 +134,6 @@ def update_friction(rows, graph, factor, touch_tuple, first_row, each, share):
             if mark[k + n, KIND] != ABSENT:
                 use_segment(rows, mark, value, k + n, mark[k + n, SEGMENT])
         mark_dirty(node, who, i)
+
+
+far_update_friction = far(update_friction)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from borelli.jit import kernel, leaf
+from borelli.jit import leaf, part
 from borelli.physics.joint_frames import (
     along_axis,
     axes_dot,
@@ -36,7 +36,7 @@ POINT_KINDS = (BALL, UNIVERSAL, HINGE, FIXED)
 """Kinds whose anchors are held together in all three directions; their first three rows do it."""
 
 
-@kernel
+@part
 def pose_joints(joints, position, rotation, coordinate_inout):
     """Bring the tables' scratch to the bodies' poses, and with it the coordinates of coordinate joints.
 
@@ -208,7 +208,7 @@ def fill_motion_rows(joints, rows, h):
             )  # fmt: skip
 
 
-@kernel
+@part
 def fill_joint_rows(joints, rows, h):
     """Write the directions and the aim c = -(alpha / h) C of every joint's rows for a step h."""
     jacobian, target, first, row_first = rows.jacobian, rows.c, rows.first, joints.row_first
@@ -240,7 +240,7 @@ def fill_joint_rows(joints, rows, h):
         fill_motion_rows(joints, rows, h)
 
 
-@kernel
+@part
 def fill_given_motion(joints, twist, rows):
     """Write the part of every joint, stop and drive row's velocity that comes from bodies whose motion is given.
 

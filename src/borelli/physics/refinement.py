@@ -8,7 +8,7 @@ where rows repeat each other only beta fixes how they share the load, so their i
 
 from __future__ import annotations
 
-from borelli.jit import leaf, part
+from borelli.jit import far, leaf, part
 from borelli.physics.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
 from borelli.physics.elimination import factor_bodies, solve_factored
 from borelli.physics.factor import (
@@ -279,3 +279,6 @@ def refine(rows, graph, factor, fill):
                 break
     _soften(rows, node, block, mark, value, count, 0.0)
     return used if good else -1
+
+
+far_refine = far(refine)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import leaf, part
+from borelli.jit import far, leaf, part
 from borelli.physics.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
 from borelli.physics.elimination import factor_bodies, solve_factored
 from borelli.physics.factor import (
@@ -120,6 +120,9 @@ def solve_piece(rows, graph, factor, fill, counts, switching):
                 push(rows, node, block, k, q)
     solve_factored(rows, graph, factor, fill)
     return True
+
+
+far_solve_piece = far(solve_piece)
 
 
 @leaf
@@ -358,3 +361,6 @@ def newton(rows, graph, factor, fill, search, interior, switching, patience, cap
         # it was not: let the interior point try if it has not, else start anew from the present segments
         patience = iteration + 1 if iteration < patience else iteration
     return NO_END
+
+
+far_newton = far(newton)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import isnan
 
-from borelli.jit import leaf, part, stage
+from borelli.jit import far, leaf, part, stage
 from borelli.physics.bodies import (
     aim_at_poses,
     apply_pushes,
@@ -16,19 +16,19 @@ from borelli.physics.bodies import (
     move_bodies,
     turn_bodies,
 )
-from borelli.physics.collide import find_contacts
-from borelli.physics.contact import ALONG, BODY_A, BODY_B, SLOT, fill_contact_rows, read_contacts
+from borelli.physics.collide import far_find_contacts
+from borelli.physics.contact import ALONG, BODY_A, BODY_B, SLOT, far_fill_contact_rows, far_read_contacts
 from borelli.physics.coordinates import find_coordinates
-from borelli.physics.coulomb import ACCEPTED, TOO_MANY, solve_contacts
+from borelli.physics.coulomb import ACCEPTED, TOO_MANY, far_solve_contacts
 from borelli.physics.drives import aim_drives_at_twists, fill_coupling_rows, fill_drive_rows, fill_stop_rows
 from borelli.physics.factor import ABSENT, IMPULSE, KIND, SEGMENT, list_rows
-from borelli.physics.friction import check_friction, update_friction
+from borelli.physics.friction import far_check_friction, far_update_friction
 from borelli.physics.graph import DIRTY, order_bodies
 from borelli.physics.joints import fill_given_motion, fill_joint_rows, pose_joints
 from borelli.physics.manifold import bounded_law, no_law, soft_law
-from borelli.physics.refinement import refine
-from borelli.physics.solver import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, newton
-from borelli.physics.sweeps import sweep_rows
+from borelli.physics.refinement import far_refine
+from borelli.physics.solver import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, far_newton
+from borelli.physics.sweeps import far_sweep_rows
 
 PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
@@ -48,23 +48,41 @@ NEWTON, FRICTION, CONTACTS, STATUS = 0, 1, 2, 3
 
 
 @stage
-def step(tables, state, inputs, work, index):
+def step(calls, tables, state, inputs, work, index):
     """Advance the state by one step, number `index` of this run; a status (0: fine)."""
     bodies, rows, scratch = tables.bodies, work.rows, work.scratch
     h = tables.numbers[5]
     turn_bodies(state.quaternion, scratch.rotation)
-    found = find_contacts(tables.shapes, state.position, scratch.rotation, tables.numbers[0], work.contacts)
-    if found > len(work.contacts.depth):
-        return TOO_SMALL
+    # a call costs by the arrays it hands over: those without work are left out
+    found = 0
+    if len(tables.shapes.pair_a) > 0:
+        found = far_find_contacts(
+            calls, tables.shapes, state.position, scratch.rotation, tables.numbers[0], work.contacts
+        )  # fmt: skip
+        if found > len(work.contacts.depth):
+            return TOO_SMALL
     aimed = aim_at_poses(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     apply_pushes(inputs.pushes, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
-    fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed)
-    read_contacts(tables, work.contacts, found, state, scratch.rotation, bodies.kinematic, work.touch)
-    fill_contact_rows(tables, work.contacts, state, bodies.kinematic, work.touch, rows)
-    if not prepare_solve(tables, work, found):
-        return TOO_SMALL
+    far_fill_standing_rows(
+        calls, tables.joints, tables.anchors, tables.residuals, tables.numbers, state, inputs, rows, scratch, index,
+        aimed,
+    )  # fmt: skip
+    first = tables.contacts.first_row[0]
+    work.touch.count[0], rows.used[0] = found, first
+    if found > 0:
+        far_read_contacts(
+            calls, tables.shapes, tables.contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic,
+            work.touch,
+        )  # fmt: skip
+        far_fill_contact_rows(
+            calls, tables.shapes, tables.contacts, tables.numbers, work.contacts, state, bodies.kinematic, work.touch,
+            rows,
+        )  # fmt: skip
+    if not _is_laid_out(rows, work.graph, work.factor, work.touch, first, found):
+        if not far_prepare_solve(calls, bodies, work, first, found):
+            return TOO_SMALL
     load_bodies(bodies, tables.gravity, state, scratch, work.graph, work.factor.block, h, aimed)
-    status = solve_step(tables, state, work, scratch.told)
+    status = solve_step(calls, tables, state, work, scratch.told)
     if not is_finite(work.graph, work.factor.block):
         status = NOT_FINITE
     if status == SOLVED or status == UNSETTLED:
@@ -76,9 +94,9 @@ def step(tables, state, inputs, work, index):
 
 
 @part
-def fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed):
+def fill_standing_rows(joints, anchors, residuals, numbers, state, inputs, rows, scratch, index, aimed):
     """Rows that do not depend on contacts: joints, couplings, stops, drives, anchors, residuals."""
-    joints, h = tables.joints, tables.numbers[5]
+    h = numbers[5]
     pose_joints(joints, state.position, scratch.rotation, state.coordinate)
     fill_joint_rows(joints, rows, h)
     if len(joints.joint) > 0 and joints.row_ranges[4] > joints.row_ranges[1]:
@@ -94,10 +112,13 @@ def fill_standing_rows(tables, state, inputs, rows, scratch, index, aimed):
         aim_drives_at_twists(joints, inputs.drives, scratch.aim, rows, h)
     if len(inputs.marker) > 0:
         _fill_anchor_rows(
-            tables.anchors, inputs.marker, inputs.substeps[0], index, tables.numbers[4], h,
+            anchors, inputs.marker, inputs.substeps[0], index, numbers[4], h,
             state.position, scratch.rotation, rows,
         )  # fmt: skip
-    _fill_residual_rows(tables.residuals, scratch.aim, aimed, rows)
+    _fill_residual_rows(residuals, scratch.aim, aimed, rows)
+
+
+far_fill_standing_rows = far(fill_standing_rows)
 
 
 @part
@@ -145,18 +166,32 @@ def _fill_residual_rows(residuals, aim, aimed, rows):
             soft_law(rows, k, target, residuals.beta[i])
 
 
-@part
-def prepare_solve(tables, work, found):
-    """Order bodies and hand rows to them, unless nothing changed since the last step; False when room is short."""
-    rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
-    contacts, first = work.contacts, tables.contacts.first_row[0]
-    same = touch.count[1] == found + 1
+@leaf
+def _is_as_listed(rows, factor, first):
     for k in range(first):
         if (rows.segments[k] > 0) != (factor.mark[k, KIND] != ABSENT):
-            same = False
-            break
+            return False
+    return True
+
+
+@leaf
+def _is_laid_out(rows, graph, factor, touch, first, found):
+    """Whether the same rows act as in the last step, none of them a contact's; their bodies are marked."""
+    if found > 0 or touch.count[1] != 1 or graph.count[0] == 0 or not _is_as_listed(rows, factor, first):
+        return False
+    for k in range(graph.count[0]):
+        graph.node[k, DIRTY] = 1
+    return True
+
+
+@part
+def prepare_solve(bodies, work, first, found):
+    """Order bodies and hand rows to them, unless nothing changed since the last step; False when room is short."""
+    rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
+    contacts = work.contacts
+    same = touch.count[1] == found + 1 and _is_as_listed(rows, factor, first)
     relinked = graph.count[0] == 0
-    links = len(tables.bodies.links)
+    links = len(bodies.links)
     for i in range(found):
         if touch.who[i, SLOT] != contacts.slot[i]:
             same = False
@@ -175,7 +210,7 @@ def prepare_solve(tables, work, found):
         relinked = True
     if relinked:
         if order_bodies(
-            tables.bodies.tree_parent, tables.bodies.kinematic, work.links, links, graph, work.graph_work
+            bodies.tree_parent, bodies.kinematic, work.links, links, graph, work.graph_work
         ) < 0:  # fmt: skip
             graph.count[0] = 0
             return False
@@ -190,8 +225,11 @@ def prepare_solve(tables, work, found):
     return True
 
 
+far_prepare_solve = far(prepare_solve)
+
+
 @stage
-def solve_step(tables, state, work, told):
+def solve_step(calls, tables, state, work, told):
     """Velocities and impulses of this step, friction bounds settled; a status."""
     rows, graph, factor = work.rows, work.graph, work.factor
     each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]
@@ -210,32 +248,32 @@ def solve_step(tables, state, work, told):
         solves += 1
         before = work.search.counts[0]
         if tables.counts[2] > 0:
-            sweep_rows(rows, graph, factor, tables.counts[2])
+            far_sweep_rows(calls, rows, graph, factor, tables.counts[2])
             refinements = 0
         else:
-            status = newton(
-                rows, graph, factor, work.fill, work.search, work.interior, switching, PATIENCE, CAP
+            status = far_newton(
+                calls, rows, graph, factor, work.fill, work.search, work.interior, switching, PATIENCE, CAP
             )  # fmt: skip
         if status != SOLVED or work.touch.count[0] == 0:
             break
-        change = check_friction(rows, graph, factor, work.touch, first, each)
+        change = far_check_friction(calls, rows, graph, factor, work.touch, first, each)
         if change <= tolerance or solves >= most:
             break
         together = TOO_MANY
         if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and work.search.counts[0] - before > QUICK):
-            together = solve_contacts(
-                rows, graph, factor, work.fill, work.search, work.interior, work.touch, first, each, switching,
-                PATIENCE, CAP, tolerance,
+            together = far_solve_contacts(
+                calls, calls, rows, graph, factor, work.fill, work.search, work.interior, work.touch, first, each,
+                switching, PATIENCE, CAP, tolerance,
             )  # fmt: skip
         if together == ACCEPTED:
             change, refinements = 0.0, 0
             break
         if together == TOO_MANY:
             share = 1.0 if solves <= PLAIN_SOLVES else DAMPING
-            update_friction(rows, graph, factor, work.touch, first, each, share)
+            far_update_friction(calls, rows, graph, factor, work.touch, first, each, share)
     if status == SOLVED:
         for _ in range(refinements):
-            refine(rows, graph, factor, work.fill)
+            far_refine(calls, rows, graph, factor, work.fill)
         if change > tolerance and most > 1:
             status = UNSETTLED
     told[NEWTON] = work.search.counts[0]

@@ -6,7 +6,7 @@ Linear cost a sweep whatever the rows touch and no factors, but slow to converge
 
 from __future__ import annotations
 
-from borelli.jit import leaf, part
+from borelli.jit import far, leaf, part
 from borelli.physics.blocks import axpy6, backward6, dot6, factor6, forward6, load6, load21, scale6, store6, store21
 from borelli.physics.factor import ABSENT, IMPULSE, KIND, LOWER, MASS, MOMENTUM, SEGMENT, SOLUTION, use_segment
 from borelli.physics.graph import PLACE
@@ -65,3 +65,6 @@ def sweep_rows(rows, graph, factor, sweeps):
                     L = load21(block, position, LOWER)
                     push = backward6(L, scale6(L, forward6(L, load6(rows.jacobian, e, 0))))
                     store6(block, position, SOLUTION, axpy6(change, push, load6(block, position, SOLUTION)))
+
+
+far_sweep_rows = far(sweep_rows)

@@ -1,7 +1,7 @@
 """Compile every kernel once and keep the machine code: the first use after an installation or an edit.
 
 The parts a step is made of are compiled side by side in several processes, which leave their machine code in the cache;
-the trajectory kernel then has only to join them.
+the trajectory kernel only calls them.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from borelli.errors import BorelliError
-from borelli.jit import JIT_ON
-from borelli.model.inertia import body_of_shapes
-from borelli.model.model import Coordinate, Joint, Marker, Model, Shape, Softness
+from borelli.jit import JIT_ON, compile_for
+from borelli.physics.calls import list_parts, make_sample
 from borelli.physics.measure import coordinates_of
 from borelli.physics.simulate import start_state
 from borelli.physics.simulation import Simulation, make_record
-from borelli.physics.state import make_inputs, make_state
-from borelli.physics.tables import compile_model
 
-PARTS = ("solver", "rows", "contacts", "friction", "layout")
+PARTS = {
+    "solver": ("newton", "solve_piece", "refine"),
+    "contacts": ("find_contacts",),
+    "rows": ("fill_standing_rows",),
+    "friction": ("check_friction", "update_friction", "find_answers", "settle"),
+    "layout": ("read_contacts", "fill_contact_rows", "prepare_solve", "sweep_rows"),
+}
 """What is compiled side by side, a process each, WORKERS at a time."""
 JOINED = ("step", "coordinates")
 """What then joins their machine code."""
@@ -34,55 +36,20 @@ WORKERS = 2
 COMPILER = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_OPT": "2"}
 
 
-def sample() -> Simulation:
-    """A swinging box above the ground: small, and with every kind of table a step reads."""
-    body = body_of_shapes("box", (Shape("box", (0.1, 0.1, 0.1)),))
-    joint = Joint("hinge", "hinge", "ground", "box", coordinates=(Coordinate("angle"),))
-    model = Model("sample", (body,), (joint,), (Marker("m", "box", (0.0, 0.0, 0.0)),), ground=(Shape("plane"),))
-    compiled = compile_model(model, step=0.001, anchors=Softness(100.0, 1.0))
-    return Simulation(compiled, make_state(compiled), make_inputs(compiled))
-
-
 def compile_part(name: str) -> None:
     """Compile one part of what a run calls into the cache."""
-    import numba
-
-    from borelli.physics import collide, compliance, contact, coulomb, friction, solver, step
-
-    simulation = sample()
-    tables, state, inputs, work = simulation.compiled.tables, simulation.state, simulation.inputs, simulation.work
-    scratch = work.scratch
-    record = make_record(simulation.compiled, 2)
+    sample = make_sample()
+    if name in PARTS:
+        for function, arguments in list_parts(sample).items():
+            if function.__name__ in PARTS[name]:
+                compile_for(function, arguments)
+        return
+    record = make_record(sample.compiled, 2)
     if name == "step":
-        simulation.advance(2, record)
-        return
-    if name == "coordinates":
-        start_state(simulation.compiled)
-        coordinates_of(simulation.compiled, record.pose, record.twist)
-        return
-    rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
-    kinematic = tables.bodies.kinematic
-    limits = (numba.types.literal(step.PATIENCE), numba.types.literal(step.CAP))
-    kernels: dict[str, tuple[tuple[Any, tuple[Any, ...]], ...]] = {
-        "contacts": (
-            (collide.find_contacts, (tables.shapes, state.position, scratch.rotation, 0.0, work.contacts)),
-        ),
-        "rows": ((step.fill_standing_rows, (tables, state, inputs, rows, scratch, 0, True)),),
-        "solver": ((solver.newton, (rows, graph, factor, work.fill, work.search, work.interior, 0, *limits)),),
-        "friction": (
-            (friction.check_friction, (rows, graph, factor, touch, 0, 0)),
-            (friction.update_friction, (rows, graph, factor, touch, 0, 0, 0.0)),
-            (coulomb.settle, (rows, touch, 0, 0, 0, 0.0)),
-            (compliance.find_answers, (rows, graph, factor, work.fill, touch, 0)),
-        ),
-        "layout": (
-            (contact.read_contacts, (tables, work.contacts, 0, state, scratch.rotation, kinematic, touch)),
-            (contact.fill_contact_rows, (tables, work.contacts, state, kinematic, touch, rows)),
-            (step.prepare_solve, (tables, work, 0)),
-        ),
-    }
-    for function, arguments in kernels[name]:
-        function.compile(tuple(_type_in_kernel(argument) for argument in arguments))
+        Simulation(sample.compiled, sample.state, sample.inputs).advance(2, record)
+    else:
+        start_state(sample.compiled)
+        coordinates_of(sample.compiled, record.pose, record.twist)
 
 
 def warm_up(
@@ -97,7 +64,7 @@ def warm_up(
     """
     start = time.perf_counter()
     if JIT_ON:
-        _compile_parts(PARTS, lambda what, share: report(what, 0.6 * share))
+        _compile_parts(tuple(PARTS), lambda what, share: report(what, 0.6 * share))
         joining = {part: _start_compiling(part) for part in JOINED}
         report(" and ".join(JOINED), 0.6)
         meanwhile()
@@ -132,13 +99,6 @@ def _finish(part: str, process: subprocess.Popen[bytes]) -> None:
     _, errors = process.communicate()
     if process.returncode != 0:
         raise BorelliError(f"compiling {part} failed: {errors.decode(errors='replace').strip()[-400:]}")
-
-
-def _type_in_kernel(argument: Any) -> Any:
-    """The type a kernel is called with: numba's own where one is given, else that of a sample."""
-    import numba
-
-    return argument if isinstance(argument, numba.types.Type) else numba.typeof(argument)
 
 
 def _start_compiling(part: str) -> subprocess.Popen[bytes]:

@@ -1,0 +1,80 @@
+"""The parts of a step that are called by address, and for what arguments.
+
+numba optimises all a kernel calls anew, with the kernel: joining a step's parts took as long as compiling them. By
+address each is optimised once. The parts are compiled for the tables of a small sample; those of every model are of
+the same types.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.jit import find_far
+from borelli.model.inertia import body_of_shapes
+from borelli.model.model import Coordinate, Joint, Marker, Model, Shape, Softness
+from borelli.physics.collide import find_contacts
+from borelli.physics.compliance import find_answers
+from borelli.physics.contact import fill_contact_rows, read_contacts
+from borelli.physics.coulomb import settle, solve_contacts
+from borelli.physics.friction import check_friction, update_friction
+from borelli.physics.refinement import refine
+from borelli.physics.solver import newton, solve_piece
+from borelli.physics.state import Inputs, State, make_inputs, make_state
+from borelli.physics.step import fill_standing_rows, prepare_solve
+from borelli.physics.sweeps import sweep_rows
+from borelli.physics.tables import Compiled, compile_model
+from borelli.physics.work import Work, make_work
+
+
+class Sample(NamedTuple):
+    """All a step reads and writes."""
+
+    compiled: Compiled
+    state: State
+    inputs: Inputs
+    work: Work
+
+
+def make_sample() -> Sample:
+    """A swinging box above the ground: small, and with every kind of table."""
+    body = body_of_shapes("box", (Shape("box", (0.1, 0.1, 0.1)),))
+    joint = Joint("hinge", "hinge", "ground", "box", coordinates=(Coordinate("angle"),))
+    model = Model("sample", (body,), (joint,), (Marker("m", "box", (0.0, 0.0, 0.0)),), ground=(Shape("plane"),))
+    compiled = compile_model(model, step=0.001, anchors=Softness(100.0, 1.0))
+    return Sample(compiled, make_state(compiled), make_inputs(compiled), make_work(compiled, 64))
+
+
+def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
+    """Each part with samples of its arguments; one that calls others by address comes after them."""
+    tables, state, inputs, work = sample.compiled.tables, sample.state, sample.inputs, sample.work
+    rows, graph, factor, fill, touch = work.rows, work.graph, work.factor, work.fill, work.touch
+    search, interior, kinematic, rotation = work.search, work.interior, tables.bodies.kinematic, work.scratch.rotation
+    standing = (tables.joints, tables.anchors, tables.residuals, tables.numbers)
+    touching = (tables.shapes, tables.contacts)
+    table = np.zeros(1, np.int64)
+    return {
+        newton: (rows, graph, factor, fill, search, interior, 0, 0, 0),
+        solve_piece: (rows, graph, factor, fill, search.counts, 0),
+        refine: (rows, graph, factor, fill),
+        fill_standing_rows: (*standing, state, inputs, rows, work.scratch, 0, True),
+        find_contacts: (tables.shapes, state.position, rotation, 0.0, work.contacts),
+        read_contacts: (*touching, work.contacts, 0, state, rotation, kinematic, touch),
+        fill_contact_rows: (*touching, tables.numbers, work.contacts, state, kinematic, touch, rows),
+        prepare_solve: (tables.bodies, work, 0, 0),
+        sweep_rows: (rows, graph, factor, 0),
+        check_friction: (rows, graph, factor, touch, 0, 0),
+        update_friction: (rows, graph, factor, touch, 0, 0, 0.0),
+        find_answers: (rows, graph, factor, fill, touch, 0),
+        settle: (rows, touch, 0, 0, 0, 0.0),
+        solve_contacts: (table, rows, graph, factor, fill, search, interior, touch, 0, 0, 0, 0, 0, 0.0),
+    }
+
+
+@cache
+def calls() -> NDArray[np.int64]:
+    """The table of addresses that a run needs."""
+    return find_far(list(list_parts(make_sample()).items()))
