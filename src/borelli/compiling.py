@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from borelli.jit import JIT_ON, PACKAGE, cache_directory
+from borelli.jit import JIT_ON, PACKAGE, ROOMS, cache_directory, source_hash
 
 
 def kernels_ready() -> bool:
@@ -35,5 +35,6 @@ def compile_kernels(report: Callable[[str, float], None] = lambda what, share: N
 
 def _marker() -> Path:
     """The file that says so. numba keeps code by the path of its source and for one version of itself and of Python."""
-    build = f"{PACKAGE} {platform.python_version()} {metadata.version('numba')}"
+    sources = " ".join(map(source_hash, ROOMS))
+    build = f"{PACKAGE} {platform.python_version()} {metadata.version('numba')} {sources}"
     return cache_directory() / f"complete-{hashlib.sha256(build.encode()).hexdigest()[:16]}"

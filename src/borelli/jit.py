@@ -1,8 +1,8 @@
 """The one place that decides how kernels are compiled and where the machine code is kept.
 
 numba's own cache looks only at the file of the function it compiles, so an edit in a module that the function calls
-would go unseen. Machine code is therefore kept in a directory named after a hash of every kernel source. Set
-`BORELLI_JIT=0` to run the kernels as plain Python (slow; for debugging and coverage).
+would go unseen. Machine code is therefore kept in a directory named after a hash of every kernel source of its room.
+Set `BORELLI_JIT=0` to run the kernels as plain Python (slow; for debugging and coverage).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,15 +23,20 @@ JIT_ON = os.environ.get("BORELLI_JIT", "1") != "0"
 PACKAGE = Path(__file__).parent
 
 
-def kernel_sources() -> list[Path]:
-    """Every module that holds kernels, in a fixed order."""
-    return [PACKAGE / "jit.py", PACKAGE / "rotations.py", *sorted((PACKAGE / "physics").glob("*.py"))]
+ROOMS = ("physics", "reduced", "view")
+"""Packages that hold kernels; none calls those of another, so an edit in one leaves the others' machine code good."""
 
 
-def source_hash() -> str:
-    """A hash that changes when any kernel source changes."""
+def kernel_sources(room: str) -> list[Path]:
+    """Every module that kernels of a room are made from, in a fixed order."""
+    return [PACKAGE / "jit.py", PACKAGE / "rotations.py", *sorted((PACKAGE / room).glob("*.py"))]
+
+
+@cache
+def source_hash(room: str) -> str:
+    """A hash that changes when any kernel source of the room changes."""
     digest = hashlib.sha256()
-    for path in kernel_sources():
+    for path in kernel_sources(room):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -44,30 +50,32 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "borelli"
 
 
-def cache_directory() -> Path:
-    """The directory of the machine code that belongs to the present sources."""
-    return cache_root() / f"kernels-{source_hash()}"
+def cache_directory(room: str = "physics") -> Path:
+    """The directory of the machine code that belongs to the present sources of a room."""
+    return cache_root() / f"{room}-{source_hash(room)}"
 
 
 if JIT_ON:
     import numba
-
-    numba.config.CACHE_DIR = str(cache_directory())
 
     # kernels allocate nothing, so numba need not count references to the arrays in their tuples: that halves the
     # cost of calls and of compiling them
     COMMON: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
     UNWRAPPED = COMMON | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
+    def _cached(function: F, options: dict[str, Any]) -> F:
+        room = function.__module__.split(".")[1]
+        numba.config.CACHE_DIR = str(cache_directory(room if room in ROOMS else ROOMS[0]))  # read while decorating
+        compiled: F = numba.njit(function, cache=True, **options)
+        return compiled
+
     def kernel(function: F) -> F:
         """Compile a function that Python calls: cached, no bounds checks, no fastmath, no allocation."""
-        compiled: F = numba.njit(function, cache=True, **COMMON)
-        return compiled
+        return _cached(function, COMMON)
 
     def part(function: F) -> F:
         """Compile a function that only kernels call."""
-        compiled: F = numba.njit(function, cache=True, **UNWRAPPED)
-        return compiled
+        return _cached(function, UNWRAPPED)
 
     def stage(function: F) -> F:
         """Write a function into its only caller before that is compiled: saves optimising the same code twice."""

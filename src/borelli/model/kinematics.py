@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """One turn about, or shift along, an axis."""
 
     axis: Array
@@ -49,7 +49,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
+class Link:
     """A joint of the tree with what it carries."""
 
     child: int
@@ -59,11 +59,12 @@ class _Link:
     parent_turn: Array
     child_place: Array
     child_turn: Array
-    turns: tuple[_Part, ...]
-    shifts: tuple[_Part, ...]
+    turns: tuple[Part, ...]
+    shifts: tuple[Part, ...]
 
     @property
-    def parts(self) -> tuple[_Part, ...]:
+    def parts(self) -> tuple[Part, ...]:
+        """Turns, then shifts."""
         return self.turns + self.shifts
 
 
@@ -86,7 +87,7 @@ class _Placed:
 class _Posed:
     """All bodies and links in every frame."""
 
-    links: tuple[_Link, ...]
+    links: tuple[Link, ...]
     placed: tuple[_Placed, ...]
     position: Array
     """(bodies, frames, 3) of the body frames' origins."""
@@ -210,7 +211,7 @@ def coupled_motion(
 ) -> tuple[Array, Array, Array]:
     """Coordinates, speeds and accelerations with the coupled ones as the functions that hold them make them."""
     q, u, a = (_table(model, v, "coordinates").copy() for v in (coordinates, speeds, accelerations))
-    for held, on, function in _coupling_order(model):
+    for held, on, function in coupling_order(model):
         q[:, held], slope, curvature = evaluate(function, q[:, on])
         u[:, held] = slope * u[:, on]
         a[:, held] = slope * a[:, on] + curvature * u[:, on] ** 2
@@ -220,13 +221,13 @@ def coupled_motion(
 def coupled_forces(model: Model, coordinates: ArrayLike, forces: ArrayLike) -> Array:
     """Generalized forces with those of coupled coordinates counted at the coordinates they follow, and zero there."""
     q, result = coupled(model, coordinates), _table(model, forces, "forces").copy()
-    for held, on, function in reversed(_coupling_order(model)):
+    for held, on, function in reversed(coupling_order(model)):
         result[:, on] += evaluate(function, q[:, on])[1] * result[:, held]
         result[:, held] = 0.0
     return result
 
 
-def _coupling_order(model: Model) -> list[tuple[int, int, Function]]:
+def coupling_order(model: Model) -> list[tuple[int, int, Function]]:
     """Columns of held coordinate and of the one it follows, each after those it depends on; with the function."""
     column = {c.name: i for i, c in enumerate(model.coordinates)}
     couplings = {coupling.coordinate: coupling for coupling in model.couplings}
@@ -302,7 +303,7 @@ def _world_points(
     return places.swapaxes(0, 1), owners
 
 
-def _carried(links: Sequence[_Link], count: int) -> NDArray[np.bool_]:
+def _carried(links: Sequence[Link], count: int) -> NDArray[np.bool_]:
     """(bodies, bodies + 1): which bodies move with which; the ground, last, with none."""
     carried = np.zeros((count, count + 1), dtype=bool)
     carried[np.arange(count), np.arange(count)] = True
@@ -312,7 +313,7 @@ def _carried(links: Sequence[_Link], count: int) -> NDArray[np.bool_]:
     return carried
 
 
-def _links(model: Model) -> tuple[_Link, ...]:
+def tree_links(model: Model) -> tuple[Link, ...]:
     """The joints that do not close loops, each after the one that carries its parent."""
     index = {body.name: i for i, body in enumerate(model.bodies)} | {GROUND: -1}
     first = np.cumsum([0, *(len(joint.coordinates) for joint in model.joints)])
@@ -324,7 +325,7 @@ def _links(model: Model) -> tuple[_Link, ...]:
     for joint, column in (inboard[body] for body in order if body in inboard):
         turns, shifts = _parts(joint, column)
         links.append(
-            _Link(
+            Link(
                 index[joint.child],
                 index[joint.parent],
                 np.array(joint.parent_frame.position),
@@ -338,11 +339,11 @@ def _links(model: Model) -> tuple[_Link, ...]:
     return tuple(links)
 
 
-def _parts(joint: Joint, column: int) -> tuple[tuple[_Part, ...], tuple[_Part, ...]]:
+def _parts(joint: Joint, column: int) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """Turns and shifts of a joint of any kind, its first coordinate in that column."""
     if joint.kind == "coordinate":
         columns: dict[str | None, int] = {c.name: column + i for i, c in enumerate(joint.coordinates)}
-        parts = tuple(_Part(_unit(m.axis), m.function, columns.get(m.coordinate, -1)) for m in joint.motion)
+        parts = tuple(Part(_unit(m.axis), m.function, columns.get(m.coordinate, -1)) for m in joint.motion)
         return parts[:3], parts[3:]
     axes = [_unit(axis) for axis in joint.axes or ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]
     if joint.kind == "planar":
@@ -352,8 +353,8 @@ def _parts(joint: Joint, column: int) -> tuple[tuple[_Part, ...], tuple[_Part, .
         shifting = {"free": 3, "slider": 1}.get(joint.kind, 0)
         turning = {"free": 3, "ball": 3, "universal": 2, "hinge": 1}.get(joint.kind, 0)
         travel, turn = axes[:shifting], axes[:turning]
-    shifts = tuple(_Part(axis, None, column + i) for i, axis in enumerate(travel))
-    return tuple(_Part(axis, None, column + len(travel) + i) for i, axis in enumerate(turn)), shifts
+    shifts = tuple(Part(axis, None, column + i) for i, axis in enumerate(travel))
+    return tuple(Part(axis, None, column + len(travel) + i) for i, axis in enumerate(turn)), shifts
 
 
 def _unit(axis: Vector) -> Array:
@@ -367,7 +368,7 @@ def _pose(model: Model, q: Array) -> _Posed:
     rotation = np.zeros((len(model.bodies), frames, 3, 3))
     for i, body in enumerate(model.bodies):
         position[i], rotation[i] = body.frame.position, orientation_matrix(body.frame.orientation)
-    links, placed = _links(model), []
+    links, placed = tree_links(model), []
     for link in links:
         origin, base = np.zeros((frames, 3)), np.broadcast_to(np.eye(3), (frames, 3, 3))
         if link.parent >= 0:
@@ -379,7 +380,7 @@ def _pose(model: Model, q: Array) -> _Posed:
     return _Posed(links, tuple(placed), position, rotation)
 
 
-def _place(link: _Link, q: Array, origin: Array, turn: Array) -> tuple[_Placed, Array]:
+def _place(link: Link, q: Array, origin: Array, turn: Array) -> tuple[_Placed, Array]:
     """The link whose parent's joint frame is at `origin` and `turn`; and the rotation of the child's."""
     slopes, curvatures, a, b = [], [], [], []
     base = turn
@@ -447,7 +448,7 @@ def _accelerations(model: Model, posed: _Posed, u: Array, a: Array) -> tuple[Arr
     return spin[:-1], change[:-1], acceleration[:-1]
 
 
-def _part_rates(link: _Link, placed: _Placed, u: Array, a: Array) -> tuple[Array, Array]:
+def _part_rates(link: Link, placed: _Placed, u: Array, a: Array) -> tuple[Array, Array]:
     """First and second time derivatives (parts, frames) of a link's turns and shifts."""
     columns = np.array([part.column for part in link.parts], dtype=np.int64)
     rates, changes = u.T[columns], a.T[columns]  # whatever a constant part picks: its slope and curvature are zero

@@ -1,0 +1,212 @@
+"""A motion: a model's coordinates in time, where that puts its bodies and markers, and how far those are from the seen.
+
+Everything public is in the lab's frame, z up; `to_model_axes` turns it into the model's, whose gravity may point
+another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.errors import ModelError, SettingsError
+from borelli.model.model import GROUND, Marker, Model
+from borelli.recording.marker_sets import bare, shared_prefix
+from borelli.recording.recording import LAB, Note, Recording
+from borelli.reduced.pose import find_bodies, make_search
+from borelli.reduced.springs import Points
+from borelli.reduced.tree import Tree, make_tree
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Array = NDArray[np.float64]
+AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How a model moved.
+
+    Attributes:
+        model: The model that moves.
+        data: By time: `coordinates` [rad or m], `body_position` [m], `body_orientation` (w, x, y, z), and where there
+            are markers `marker_position` and `measured` [m] and `marker_error` [m].
+        recording: What it was made from; None if it was made otherwise.
+        settings: How it was made, as plain values.
+        notes: What was decided or noticed on the way.
+    """
+
+    model: Model
+    data: Dataset
+    recording: Recording | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def rate(self) -> float:
+        """Frames per second [Hz]."""
+        return float(self.data.attrs["rate_hz"])
+
+    @property
+    def coordinates(self) -> Array:
+        """(frames, coordinates) [rad or m] in the order of `model.coordinates`."""
+        return np.asarray(self.data["coordinates"].values)
+
+    @property
+    def marker_rms(self) -> float:
+        """Root mean square distance [m] of the model's markers from the measured ones."""
+        errors = self.data["marker_error"].values
+        return float(np.sqrt(np.nanmean(errors**2)))
+
+
+def to_model_axes(model: Model) -> Array:
+    """The rotation that turns the lab's vectors into the model's: up becomes the way against gravity.
+
+    Raises:
+        ModelError: gravity lies along none of the model's axes.
+    """
+    gravity = np.array(model.gravity)
+    size = np.abs(gravity).max()
+    if not size > 0.0 or np.count_nonzero(np.abs(gravity) > 1e-9 * size) != 1:
+        raise ModelError(
+            f"model {model.name!r}: gravity {model.gravity} lies along none of its axes, so which way is up is unclear"
+        )
+    axis = int(np.abs(gravity).argmax())
+    up = -np.sign(gravity[axis])
+    if axis == 2:
+        return np.diag([1.0, up, up])
+    # x stays forward with y up, y stays left with x up
+    if axis == 1:
+        return np.array([[1.0, 0.0, 0.0], [0.0, 0.0, up], [0.0, -up, 0.0]])
+    return np.array([[0.0, 0.0, up], [0.0, 1.0, 0.0], [-up, 0.0, 0.0]])
+
+
+def match_markers(markers: Sequence[Marker], labels: Sequence[str]) -> list[int]:
+    """Where each of a model's markers is among a recording's labels; -1: nowhere.
+
+    Names are compared as they are, then without the subject's prefix and in any case, then by their aliases.
+    """
+    exact = {label: i for i, label in enumerate(labels)}
+    prefix = shared_prefix(labels)
+    loose = {bare(label.removeprefix(prefix)): i for i, label in reversed(list(enumerate(labels)))}
+
+    def find(marker: Marker) -> int:
+        for name in (marker.name, *marker.aliases):
+            if name in exact:
+                return exact[name]
+        return next((loose[bare(n)] for n in (marker.name, *marker.aliases) if bare(n) in loose), -1)
+
+    return [find(marker) for marker in markers]
+
+
+def points_of(model: Model, markers: Sequence[Marker]) -> Points:
+    """The markers as points for the kernels."""
+    index = {body.name: i for i, body in enumerate(model.bodies)} | {GROUND: -1}
+    place = np.array([marker.position for marker in markers], dtype=float).reshape(-1, 3)
+    return Points(np.array([index[marker.body] for marker in markers], dtype=np.int64), place)
+
+
+def make_motion(
+    model: Model,
+    coordinates: Array,
+    time: Array,
+    rate: float,
+    *,
+    tree: Tree | None = None,
+    markers: Sequence[Marker] = (),
+    measured: Array | None = None,
+    recording: Recording | None = None,
+    settings: Mapping[str, Any] | None = None,
+    notes: tuple[Note, ...] = (),
+) -> Motion:
+    """The motion of a model whose coordinates are known.
+
+    Args:
+        model: A model that `validate` accepts.
+        coordinates: (frames, coordinates) [rad or m]; coupled ones are set by their couplings.
+        time: (frames,) [s].
+        rate: [Hz]
+        tree: The model's tree, where it was made already.
+        markers: Those of the model's markers that are told of.
+        measured: (frames, markers, 3) where they were seen [m], lab axes; not a number where they were not.
+        recording: What the motion was made from.
+        settings: How it was made.
+        notes: What was decided or noticed.
+    """
+    import xarray as xr
+
+    tree = tree or make_tree(model)
+    q = np.array(coordinates, dtype=float)
+    if q.shape != (len(time), len(model.coordinates)):
+        raise SettingsError(
+            f"coordinates have shape {q.shape}, but {len(time)} times and {len(model.coordinates)} coordinates "
+            f"of model {model.name!r} want ({len(time)}, {len(model.coordinates)})"
+        )
+    points = points_of(model, markers)
+    frames, bodies = len(q), len(model.bodies)
+    position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
+    seen = np.empty((frames, len(markers), 3))
+    find_bodies(tree, points, q, make_search(tree, len(markers)), position, rotation, seen)
+    turn = to_model_axes(model)
+    units = ["rad" if c.rotational else "m" for c in model.coordinates]
+    variables = {
+        "coordinates": (("time", "coordinate"), q, {"units": "rad or m: see coordinate_units"}),
+        "body_position": (("time", "body", "axis"), position @ turn, {"units": "m", "frame": LAB}),
+        "body_orientation": (
+            ("time", "body", "quaternion"), _quaternions(turn.T @ rotation), {"units": "1", "frame": LAB},
+        ),
+    }  # fmt: skip
+    if markers:
+        seen = seen @ turn
+        variables["marker_position"] = (("time", "marker", "axis"), seen, {"units": "m", "frame": LAB})
+        if measured is not None:
+            error = np.linalg.norm(seen - measured, axis=-1)
+            variables["measured"] = (("time", "marker", "axis"), measured, {"units": "m", "frame": LAB})
+            variables["marker_error"] = (("time", "marker"), error, {"units": "m"})
+    data = xr.Dataset(
+        variables,
+        {
+            "time": ("time", np.asarray(time, float), {"units": "s"}),
+            "coordinate": [c.name for c in model.coordinates],
+            "coordinate_units": ("coordinate", units),
+            "body": [body.name for body in model.bodies],
+            "marker": [marker.name for marker in markers],
+            "axis": list(AXES),
+            "quaternion": list("wxyz"),
+        },
+        {"rate_hz": float(rate)},
+    )
+    return Motion(model, data, recording, dict(settings or {}), notes)
+
+
+def _quaternions(rotation: Array) -> Array:
+    """(..., 4) unit quaternions of rotations (..., 3, 3), each as near as may be to the one before it in time."""
+    flat = rotation.reshape(-1, 3, 3)
+    # the largest of the four is found from the diagonal, the others from it: no division by little (Shepperd 1978)
+    diagonal = np.array([flat[:, i, i] for i in range(3)])
+    trace = diagonal.sum(axis=0)
+    choice = np.argmax([trace, *diagonal], axis=0)
+    q = np.empty((len(flat), 4))
+    for which in range(4):
+        rows = choice == which
+        m = flat[rows]
+        if which == 0:
+            parts = [1.0 + trace[rows], m[:, 2, 1] - m[:, 1, 2], m[:, 0, 2] - m[:, 2, 0], m[:, 1, 0] - m[:, 0, 1]]
+        else:
+            i = which - 1
+            j, k = (i + 1) % 3, (i + 2) % 3
+            parts = [m[:, k, j] - m[:, j, k], None, None, None]
+            parts[1 + i] = 1.0 + m[:, i, i] - m[:, j, j] - m[:, k, k]
+            parts[1 + j] = m[:, i, j] + m[:, j, i]
+            parts[1 + k] = m[:, i, k] + m[:, k, i]
+        q[rows] = np.stack(parts, axis=-1)
+    q /= np.linalg.norm(q, axis=-1, keepdims=True)
+    q = q.reshape(*rotation.shape[:-2], 4)
+    same = np.sign(np.einsum("t...i,t...i->t...", q[1:], q[:-1]))
+    q[1:] *= np.cumprod(np.where(same < 0, -1.0, 1.0), axis=0)[..., None]
+    return q

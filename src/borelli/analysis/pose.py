@@ -1,0 +1,298 @@
+"""Pose: the motion of a model that follows a recording's markers.
+
+Every marker pulls its place on the body with a spring of so many N/m; joints are rigid, stops are springs, and weak
+springs draw the body to a rest pose where markers say little. *Converged*, each frame is brought to the least energy of
+these springs: there is no lag, whatever the rate. The first frame is found from many ways the body may face.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.analysis.motion import Motion, make_motion, match_markers, points_of, to_model_axes
+from borelli.errors import BorelliError, SettingsError, unknown_name
+from borelli.model.kinematics import tree_links
+from borelli.model.model import Marker, Model
+from borelli.recording.recording import Note, Recording
+from borelli.reduced.pose import make_search, settle_frames
+from borelli.reduced.springs import Holds, Points
+from borelli.reduced.tree import Tree, make_tree
+
+Array = NDArray[np.float64]
+
+MARKER_STIFFNESS = 1000.0
+"""[N/m] of a marker's spring."""
+POSE_STIFFNESS = 0.025
+"""[N m/rad or N/m] to the rest pose: with the above, 1 rad off counts as much as a marker 5 mm off (spec mocap, 1)."""
+STOP_STIFFNESS = 10.0
+"""[N m/rad or N/m] beyond a joint's range."""
+MOST_ITERATIONS = 100
+FEWEST_MARKERS = 3
+"""A frame with fewer markers in view has no pose."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the springs are: the model, its markers that the recording has, and where those were seen, in model axes."""
+
+    model: Model
+    tree: Tree
+    markers: tuple[Marker, ...]
+    points: Points
+    target: Array
+    """(frames, markers, 3) [m]; 0 where not seen."""
+    weight: Array
+    """(frames, markers) [N/m]; 0 where not seen."""
+    holds: Holds
+    rest: Array
+    """(1 or frames, variables)"""
+
+
+def follow_markers(
+    model: Model,
+    recording: Recording,
+    *,
+    method: str = "converged",
+    weights: Mapping[str, float] | float = MARKER_STIFFNESS,
+    pose_stiffness: Mapping[str, float] | float = POSE_STIFFNESS,
+    rest: Mapping[str, float] | None = None,
+    hard_stops: bool = False,
+    fixed: tuple[str, ...] = (),
+) -> Motion:
+    """The motion with which the model follows the markers.
+
+    Args:
+        model: A model with markers, fitted or scaled to the subject.
+        recording: Where the markers were seen.
+        method: "converged": each frame at its least energy. "smoothed": all frames together, smooth in time.
+            "dynamic": the body dragged by its markers through physics steps.
+        weights: Stiffness of the markers [N/m]: one for all, or by name; a marker left out has none.
+        pose_stiffness: Of the springs to the rest pose [N m/rad or N/m]: one for all but the root, or by coordinate.
+        rest: The rest pose by coordinate [rad or m]; the model's defaults where it says nothing.
+        hard_stops: Whether coordinates cannot pass their range at all; else stops are springs.
+        fixed: Coordinates kept at their rest.
+
+    Raises:
+        SettingsError: unknown method, marker or coordinate, or no marker in common.
+    """
+    methods = ("converged", "smoothed", "dynamic")
+    if method not in methods:
+        raise SettingsError(unknown_name("method", method, methods))
+    problem = state_problem(model, recording, weights, pose_stiffness, rest, hard_stops, fixed)
+    if method == "dynamic":
+        from borelli.analysis.dynamic import drag
+
+        return drag(problem, recording)
+    q, notes = converge(problem)
+    if method == "smoothed":
+        from borelli.analysis.smoother import smooth_poses
+
+        q, more = smooth_poses(problem, q, recording)
+        notes += more
+    return finish(problem, q, recording, method, notes)
+
+
+def finish(problem: Problem, q: Array, recording: Recording, method: str, notes: tuple[Note, ...]) -> Motion:
+    """The motion of the coordinates found."""
+    turn = to_model_axes(problem.model)
+    measured = np.where(problem.weight[..., None] > 0.0, problem.target, np.nan) @ turn
+    return make_motion(
+        problem.model, q, recording.data["time"].values, recording.rate,
+        tree=problem.tree, markers=problem.markers, measured=measured, recording=recording,
+        settings={"method": method}, notes=notes,
+    )  # fmt: skip
+
+
+def state_problem(
+    model: Model,
+    recording: Recording,
+    weights: Mapping[str, float] | float = MARKER_STIFFNESS,
+    pose_stiffness: Mapping[str, float] | float = POSE_STIFFNESS,
+    rest: Mapping[str, float] | None = None,
+    hard_stops: bool = False,
+    fixed: tuple[str, ...] = (),
+) -> Problem:
+    """The springs of a model and a recording; arguments as those of `follow_markers`."""
+    names = [marker.name for marker in model.markers]
+    stiffness = dict.fromkeys(names, weights) if isinstance(weights, (int, float)) else dict(weights)
+    for name, value in stiffness.items():
+        if name not in names:
+            raise SettingsError(f"weights: {unknown_name('marker', name, names)}")
+        if not 0.0 <= value < inf:
+            raise SettingsError(f"weights: marker {name!r} has {value} N/m, but must be zero or positive")
+    found = match_markers(model.markers, recording.markers)
+    used = [i for i, k in enumerate(found) if k >= 0 and stiffness.get(names[i], 0.0) > 0.0]
+    if not used:
+        raise SettingsError(
+            f"no marker of model {model.name!r} is in the recording: it wears {', '.join(names[:8]) or 'none'}; "
+            f"the recording has {', '.join(recording.markers[:8]) or 'none'}. Give the model the recording's marker set"
+        )
+    markers = tuple(model.markers[i] for i in used)
+    seen = recording.data["markers"].values[:, [found[i] for i in used]] @ to_model_axes(model).T
+    visible = np.isfinite(seen).all(axis=-1)
+    tree = make_tree(model, fixed=fixed)
+    given = np.array([stiffness[marker.name] for marker in markers])
+    resting, holds = _holds(model, tree, pose_stiffness, rest or {}, hard_stops)
+    return Problem(
+        model, tree, markers, points_of(model, markers), np.ascontiguousarray(np.where(visible[..., None], seen, 0.0)),
+        visible * given, holds, resting,
+    )  # fmt: skip
+
+
+def _holds(
+    model: Model, tree: Tree, pose_stiffness: Mapping[str, float] | float, rest: Mapping[str, float], hard: bool
+) -> tuple[Array, Holds]:
+    coordinates = model.coordinates
+    names = [c.name for c in coordinates]
+    for name in (*rest, *(pose_stiffness if isinstance(pose_stiffness, Mapping) else ())):
+        if name not in names:
+            raise SettingsError(unknown_name("coordinate", name, names))
+    root = set(root_coordinates(model))
+    resting = np.array([rest.get(c.name, c.default) for c in coordinates])
+    if isinstance(pose_stiffness, Mapping):
+        stiff = np.array([pose_stiffness.get(name, 0.0) for name in names])
+    else:
+        stiff = np.array([0.0 if name in root else float(pose_stiffness) for name in names])
+    free = tree.free
+    stop = np.full(len(free), inf if hard else STOP_STIFFNESS)
+    holds = Holds(
+        stiff[free], resting[free].copy(), np.array([coordinates[i].lower for i in free]),
+        np.array([coordinates[i].upper for i in free]), stop,
+    )  # fmt: skip
+    return resting[free][None], holds
+
+
+def root_coordinates(model: Model) -> tuple[str, ...]:
+    """Coordinates of the joint that carries the body through the world: that on the ground which moves most bodies."""
+    links = tree_links(model)
+    carried = [1] * len(model.bodies)
+    for link in reversed(links):
+        if link.parent >= 0:
+            carried[link.parent] += carried[link.child]
+    on_ground = [link for link in links if link.parent < 0]
+    if not on_ground:
+        return ()
+    first = max(on_ground, key=lambda link: carried[link.child])
+    child = model.bodies[first.child].name
+    joint = next(j for j in model.joints if j.child == child and not j.closes_loop)
+    return tuple(c.name for c in joint.coordinates) if len(joint.coordinates) >= 3 else ()
+
+
+def default_pose(problem: Problem) -> Array:
+    """All coordinates at their defaults, variables at their rest."""
+    q = np.array([c.default for c in problem.model.coordinates])
+    q[problem.tree.free] = problem.rest[0]
+    return q
+
+
+def converge(problem: Problem) -> tuple[Array, tuple[Note, ...]]:
+    """Coordinates (frames, coordinates) of least energy in every frame; not a number where too little is seen."""
+    count = (problem.weight > 0.0).sum(axis=1)
+    enough = np.flatnonzero(count >= FEWEST_MARKERS)
+    if not len(enough):
+        raise SettingsError(
+            f"no frame shows {FEWEST_MARKERS} of the {len(problem.markers)} markers of model {problem.model.name!r}"
+        )
+    most = enough[count[enough] == count[enough].max()]
+    seed = int(np.argmin(np.abs(enough - most[len(most) // 2])))
+    q = np.tile(default_pose(problem), (len(enough), 1))
+    q[seed] = find_start(problem, int(enough[seed]))
+    energy = np.zeros(len(enough))
+    steps = np.zeros(len(enough), np.int64)
+    for way in (slice(seed, None), slice(seed, None, -1)):
+        run = np.arange(len(enough))[way]
+        part = np.ascontiguousarray(q[run])
+        e, n = _settle(problem, enough[run], part, chained=True)
+        q[run], energy[run], steps[run] = part, e, n
+    notes = list(_repair(problem, enough, q, energy, steps))
+    result = np.full((len(count), q.shape[1]), np.nan)
+    result[enough] = q
+    if len(enough) < len(count):
+        notes.append(
+            Note(f"{len(count) - len(enough)} of {len(count)} frames show fewer than {FEWEST_MARKERS} markers: "
+                 "they have no pose", "fault", "crop them away")
+        )  # fmt: skip
+    return result, tuple(notes)
+
+
+def _settle(problem: Problem, frames: NDArray[np.int64], q: Array, *, chained: bool) -> tuple[Array, NDArray[np.int64]]:
+    """Brings poses to their least energy in place; energies and iterations."""
+    energy, count = np.zeros(len(frames)), np.zeros(len(frames), np.int64)
+    rest = problem.rest if len(problem.rest) == 1 else problem.rest[frames]
+    settle_frames(
+        problem.tree, problem.points, problem.holds, np.ascontiguousarray(rest),
+        np.ascontiguousarray(problem.target[frames]), np.ascontiguousarray(problem.weight[frames]), q,
+        make_search(problem.tree, len(problem.markers)), MOST_ITERATIONS, chained, energy, count,
+    )  # fmt: skip
+    return energy, count
+
+
+def _repair(
+    problem: Problem, frames: NDArray[np.int64], q: Array, energy: Array, steps: NDArray[np.int64]
+) -> list[Note]:
+    """Frames caught in a wrong minimum, told by an energy far above their neighbours', are tried from those."""
+    usual = np.median(energy)
+    mended = 0
+    for i in np.flatnonzero((energy > 10.0 * usual) | (steps < 0)):
+        for other in (i - 1, i + 1):
+            if 0 <= other < len(q):
+                trial = q[other : other + 1].copy()
+                e, n = _settle(problem, frames[i : i + 1], trial, chained=False)
+                if e[0] < energy[i] * (1.0 - 1e-9):
+                    q[i], energy[i], steps[i] = trial[0], e[0], n[0]
+                    mended += 1
+    stuck = int((steps < 0).sum())
+    if stuck:
+        raise BorelliError(
+            f"{stuck} of {len(q)} frames found no pose of least energy in {MOST_ITERATIONS} iterations, the first at "
+            f"frame {int(frames[np.flatnonzero(steps < 0)[0]])}: check the markers there with `borelli doctor`"
+        )
+    return [Note(f"{mended} frames were posed anew from a neighbour", "change")] if mended else []
+
+
+def find_start(problem: Problem, frame: int) -> Array:
+    """A pose for one frame, found without a neighbour: the whole body turned every way, the best ways settled."""
+    names = [c.name for c in problem.model.coordinates]
+    root = root_coordinates(problem.model)
+    start = default_pose(problem)
+    frames = np.array([frame])
+    if not root:
+        q = start[None].copy()
+        _settle(problem, frames, q, chained=False)
+        return q[0]
+    rigid = make_tree(problem.model, fixed=tuple(n for n in names if n not in root))
+    free = len(rigid.free)
+    only = Problem(
+        problem.model, rigid, problem.markers, problem.points, problem.target, problem.weight,
+        Holds(np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)),
+        np.zeros((1, free)),
+    )  # fmt: skip
+    seen = problem.weight[frame] > 0.0
+    middle = problem.target[frame, seen].mean(axis=0)
+    turns = [i for i in rigid.free if problem.model.coordinates[i].rotational]
+    shifts = [i for i in rigid.free if not problem.model.coordinates[i].rotational]
+    tried: list[tuple[float, Array]] = []
+    for angles in product(np.arange(4) * np.pi / 2.0, repeat=len(turns)):
+        q = start[None].copy()
+        q[0, turns] = (np.array(angles) + np.pi) % (2.0 * np.pi) - np.pi
+        if len(shifts) == 3:
+            q[0, shifts] = middle
+        energy, _ = _settle(only, frames, q, chained=False)
+        if all(abs(energy[0] - e) > 1e-6 * (1.0 + e) for e, _ in tried):
+            tried.append((float(energy[0]), q[0]))
+    tried.sort(key=lambda pair: pair[0])
+    best: tuple[float, Array] = (inf, start)
+    for _, pose in tried[:4]:
+        q = pose[None].copy()
+        energy, steps = _settle(problem, frames, q, chained=False)
+        if steps[0] > 0 and energy[0] < best[0]:
+            best = (float(energy[0]), q[0])
+    q = best[1]
+    q[turns] = (q[turns] + np.pi) % (2.0 * np.pi) - np.pi
+    return q

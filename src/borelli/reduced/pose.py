@@ -1,0 +1,210 @@
+"""The pose of least energy, frame by frame: Newton's method with exact second derivatives.
+
+Where the second derivative is not positive, far from the answer, Gauss and Newton's part of it is used, with as much
+damping as makes the energy fall (Levenberg and Marquardt). Variables that cannot pass their stops are kept at them
+while the energy pushes outwards (a projected Newton step; Bertsekas 1982).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.jit import kernel, leaf, part
+from borelli.reduced.place import place
+from borelli.reduced.springs import Springs, differentiate, find_energy, find_points, make_springs
+from borelli.reduced.tree import Tree
+
+Floats = NDArray[np.float64]
+
+LITTLE = 1e-9
+"""A last step [rad or m] no longer than this ends the search: its own error is its square."""
+MOST_DAMPING = 1e12
+FIRST_DAMPING = 1e-3
+"""Share of the diagonal added when a step fails."""
+
+
+class Search(NamedTuple):
+    """Work arrays of the search for one pose."""
+
+    springs: Springs
+    matrix: Floats
+    """(n, n)"""
+    step: Floats
+    trial: Floats
+    """(coordinates,)"""
+    blocked: NDArray[np.uint8]
+    """(n,) whether a variable is kept at its stop."""
+
+
+def make_search(tree: Tree, points: int) -> Search:
+    """Room for so many points."""
+    n = len(tree.free)
+    return Search(
+        make_springs(tree, points), np.zeros((n, n)), np.zeros(n), np.zeros(len(tree.variable)), np.zeros(n, np.uint8)
+    )
+
+
+@part
+def factor_in_place(A):
+    """A = L^T D L, L unit and lower, D where the diagonal was; False where a pivot is not positive.
+
+    From the last row to the first: on a tree, whose leaves are last, nothing fills in, and zeros are passed over.
+    """
+    for k in range(len(A) - 1, -1, -1):
+        d = A[k, k]
+        if not d > 0.0:
+            return False
+        for i in range(k - 1, -1, -1):
+            if A[k, i] != 0.0:
+                a = A[k, i] / d
+                for j in range(i + 1):
+                    A[i, j] -= a * A[k, j]
+                A[k, i] = a
+    return True
+
+
+@part
+def solve_in_place(A, x):
+    """x = A^-1 x, with A factored."""
+    n = len(A)
+    for k in range(n - 1, -1, -1):
+        if x[k] != 0.0:
+            for i in range(k):
+                x[i] -= A[k, i] * x[k]
+    for k in range(n):
+        x[k] /= A[k, k]
+        for i in range(k):
+            x[k] -= A[k, i] * x[i]
+
+
+@leaf
+def _block_at_stops(tree, holds, q, gradient, blocked):
+    for v in range(len(blocked)):
+        x = q[tree.free[v]]
+        low = x <= holds.lower[v] and gradient[v] > 0.0
+        high = x >= holds.upper[v] and gradient[v] < 0.0
+        blocked[v] = 1 if (low or high) and not holds.stop[v] < 1e300 else 0
+
+
+@leaf
+def _load_matrix(springs, blocked, exact, damping, matrix):
+    n = len(blocked)
+    for i in range(n):
+        for j in range(i + 1):
+            matrix[i, j] = springs.gauss[i, j] + (springs.rest[i, j] if exact else 0.0)
+            if blocked[i] or blocked[j]:
+                matrix[i, j] = 0.0
+        # a variable that nothing holds stays
+        if blocked[i] or (springs.gauss[i, i] == 0.0 and springs.gradient[i] == 0.0):
+            matrix[i, i] = 1.0
+        else:
+            matrix[i, i] += damping * (springs.gauss[i, i] + 1e-12)
+
+
+@part
+def settle(tree, points, holds, target, weight, q_inout, search, most):
+    """Bring a pose to its least energy: the energy, the number of iterations (negative: it did not get there)."""
+    springs, matrix, step, trial = search.springs, search.matrix, search.step, search.trial
+    n = len(step)
+    for v in range(n):
+        if not holds.stop[v] < 1e300:
+            c = tree.free[v]
+            q_inout[c] = min(max(q_inout[c], holds.lower[v]), holds.upper[v])
+    energy = find_energy(tree, points, holds, target, weight, q_inout, springs)
+    damping = 0.0
+    for iteration in range(1, most + 1):
+        differentiate(tree, points, holds, target, weight, q_inout, springs)
+        _block_at_stops(tree, holds, q_inout, springs.gradient, search.blocked)
+        exact, found, longest = True, False, 0.0
+        while damping < MOST_DAMPING:
+            _load_matrix(springs, search.blocked, exact, damping, matrix)
+            if not factor_in_place(matrix):
+                damping = 0.0 if exact else max(10.0 * damping, FIRST_DAMPING)
+                exact = False
+                continue
+            for v in range(n):
+                step[v] = 0.0 if search.blocked[v] else -springs.gradient[v]
+            solve_in_place(matrix, step)
+            longest = 0.0
+            for c in range(len(trial)):
+                trial[c] = q_inout[c]
+            for v in range(n):
+                c = tree.free[v]
+                trial[c] += step[v]
+                if not holds.stop[v] < 1e300:
+                    trial[c] = min(max(trial[c], holds.lower[v]), holds.upper[v])
+                longest = max(longest, abs(trial[c] - q_inout[c]))
+            tried = find_energy(tree, points, holds, target, weight, trial, springs)
+            if tried < energy or longest <= LITTLE:
+                found = True
+                break
+            exact, damping = False, max(10.0 * damping, FIRST_DAMPING)
+        if not found:
+            find_energy(tree, points, holds, target, weight, q_inout, springs)
+            return energy, -iteration
+        if tried <= energy:
+            energy = tried
+            for c in range(len(trial)):
+                q_inout[c] = trial[c]
+        if longest <= LITTLE:
+            find_energy(tree, points, holds, target, weight, q_inout, springs)
+            return energy, iteration
+        damping = 0.1 * damping if damping > 1e-8 else 0.0
+    return energy, -most
+
+
+@kernel
+def settle_frames(tree, points, holds, rest, target, weight, q_inout, search, most, chained, energy_out, count_out):
+    """Settle every frame; with `chained`, each from where the frames before lead, else from what is given.
+
+    `rest` (frames, n) has the rest pose of every frame, or one row for all.
+    """
+    for t in range(len(q_inout)):
+        if chained and t > 0:
+            for v in range(len(tree.free)):
+                c = tree.free[v]
+                q_inout[t, c] = q_inout[t - 1, c]
+                if t > 1:
+                    q_inout[t, c] += q_inout[t - 1, c] - q_inout[t - 2, c]
+        for v in range(len(tree.free)):
+            holds.rest[v] = rest[min(t, len(rest) - 1), v]
+        energy_out[t], count_out[t] = settle(
+            tree, points, holds, target[t], weight[t], q_inout[t], search, most
+        )  # fmt: skip
+
+
+@kernel
+def find_derivatives(
+    tree, points, holds, rest, target, weight, q_inout, search, energy_out, gradient_out, matrix_out
+):  # fmt: skip
+    """Energy, gradient (frames, n) and Gauss and Newton's second derivative (frames, n, n) of every frame."""
+    springs = search.springs
+    for t in range(len(q_inout)):
+        for v in range(len(tree.free)):
+            holds.rest[v] = rest[min(t, len(rest) - 1), v]
+        energy_out[t] = find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
+        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], springs)
+        for i in range(len(tree.free)):
+            gradient_out[t, i] = springs.gradient[i]
+            for j in range(len(tree.free)):
+                matrix_out[t, i, j] = springs.gauss[i, j]
+
+
+@kernel
+def find_bodies(tree, points, q_inout, search, position_out, rotation_out, seen_out):
+    """Where bodies (frames, bodies, 3 and 3, 3) and points (frames, points, 3) are; coupled coordinates are set."""
+    springs = search.springs
+    for t in range(len(q_inout)):
+        place(tree, q_inout[t], springs.placed)
+        find_points(tree, points, springs.placed, springs.seen)
+        for b in range(len(tree.body_part)):
+            for i in range(3):
+                position_out[t, b, i] = springs.placed.position[b, i]
+                for j in range(3):
+                    rotation_out[t, b, i, j] = springs.placed.rotation[b, i, j]
+        for m in range(len(points.body)):
+            for i in range(3):
+                seen_out[t, m, i] = springs.seen[m, i]

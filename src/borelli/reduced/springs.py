@@ -1,0 +1,243 @@
+"""The energy of a pose: a spring from each marker to where it was seen, weak springs to a rest pose, stops.
+
+    E(q) = 1/2 sum_m k_m |x_m(q) - y_m|^2 + 1/2 sum_i s_i (q_i - rest_i)^2 + stops
+
+Its derivatives are found as a tree's mass matrix is: what hangs on a part acts through sums over its markers, with
+f = k (x - y),
+
+    k, sum k x, sum k x x^T      stiffness: a force k (v + w x x) and its moment per unit of a direction (w, v)
+    F = sum f, N = sum x f^T     the pull itself
+
+and with S_i, S_j the directions of parts i on the way to part j, and N' = N - o_j F^T,
+
+    dE/dq_j        = S_j . (sum x x f, F)
+    d2E/dq_i dq_j  = S_i . (stiffness of j) S_j                                  Gauss and Newton's part
+                     + w_i^T N' w_j - (w_i . w_j) tr N'      (j a turn)          the rest, exact
+                     + (w_i x v_j) . F                        (j a shift)
+                     + bend_j . (sum x x f, F)                (i = j)
+
+because a point x that turn j carries moves by w_j x (x - o_j), which a turn i before it turns along. The cost is that
+of the number of pairs of parts on one path, whatever the number of markers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.jit import leaf, part
+from borelli.reduced.place import Placed, make_placed, place
+from borelli.reduced.tree import Tree
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# columns of `carried`: k, sum k x, sum k x x^T (xx, xy, xz, yy, yz, zz), F, N by rows
+K, KX, KXX, PULL, SPREAD = 0, 1, 4, 10, 13
+CARRIED = 22
+
+
+class Points(NamedTuple):
+    """What is seen: points fixed to bodies."""
+
+    body: Integers
+    """-1: the ground."""
+    place: Floats
+    """(points, 3) in the body's frame [m]."""
+
+
+class Holds(NamedTuple):
+    """What holds the variables besides markers: one entry each [N m/rad or N/m; rad or m]."""
+
+    stiffness: Floats
+    rest: Floats
+    lower: Floats
+    upper: Floats
+    stop: Floats
+    """Stiffness beyond the stops; infinite: the variable cannot go there."""
+
+
+class Springs(NamedTuple):
+    """Work arrays, and the derivatives found."""
+
+    placed: Placed
+    seen: Floats
+    """(points, 3) where the points are."""
+    carried: Floats
+    gradient: Floats
+    gauss: Floats
+    """(n, n) Gauss and Newton's part of the second derivative."""
+    rest: Floats
+    """(n, n) the rest of it."""
+
+
+def make_springs(tree: Tree, points: int) -> Springs:
+    """Room for so many points."""
+    n = len(tree.free)
+    return Springs(
+        make_placed(tree), np.zeros((points, 3)), np.zeros((len(tree.axis), CARRIED)), np.zeros(n),
+        np.zeros((n, n)), np.zeros((n, n)),
+    )  # fmt: skip
+
+
+@part
+def find_points(tree, points, placed, seen):
+    """Where the points are."""
+    for m in range(len(points.body)):
+        b = points.body[m]
+        x, y, z = points.place[m, 0], points.place[m, 1], points.place[m, 2]
+        if b < 0:
+            seen[m, 0], seen[m, 1], seen[m, 2] = x, y, z
+            continue
+        R, o = placed.rotation[b], placed.position[b]
+        seen[m, 0] = o[0] + R[0, 0] * x + R[0, 1] * y + R[0, 2] * z
+        seen[m, 1] = o[1] + R[1, 0] * x + R[1, 1] * y + R[1, 2] * z
+        seen[m, 2] = o[2] + R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
+
+
+@leaf
+def _held_energy(tree, holds, q):
+    energy = 0.0
+    for v in range(len(tree.free)):
+        x = q[tree.free[v]]
+        energy += 0.5 * holds.stiffness[v] * (x - holds.rest[v]) ** 2
+        beyond = max(x - holds.upper[v], 0.0) + min(x - holds.lower[v], 0.0)
+        if beyond != 0.0 and holds.stop[v] < 1e300:
+            energy += 0.5 * holds.stop[v] * beyond * beyond
+    return energy
+
+
+@part
+def find_energy(tree, points, holds, target, weight, q_inout, springs):
+    """The energy of a pose [J]; the pose is placed."""
+    place(tree, q_inout, springs.placed)
+    find_points(tree, points, springs.placed, springs.seen)
+    energy = _held_energy(tree, holds, q_inout)
+    for m in range(len(weight)):
+        if weight[m] > 0.0:
+            for n in range(3):
+                energy += 0.5 * weight[m] * (springs.seen[m, n] - target[m, n]) ** 2
+    return energy
+
+
+@part
+def differentiate(tree, points, holds, target, weight, q, springs):
+    """First and second derivatives of the energy at the pose that `find_energy` placed."""
+    carried, direction, origin = springs.carried, springs.placed.direction, springs.placed.origin
+    gradient, gauss, rest = springs.gradient, springs.gauss, springs.rest
+    _sum_markers(tree, points, target, weight, springs.seen, carried)
+    n = len(tree.free)
+    for i in range(n):
+        gradient[i] = 0.0
+        for j in range(n):
+            gauss[i, j] = 0.0
+            rest[i, j] = 0.0
+    for j in range(len(tree.axis)):
+        c = tree.coordinate[j]
+        if c < 0 or tree.variable[c] < 0:
+            continue
+        vj = tree.variable[c]
+        S, load = direction[j], carried[j]
+        turns = S[0] != 0.0 or S[1] != 0.0 or S[2] != 0.0
+        k, mx, my, mz = load[K], load[KX], load[KX + 1], load[KX + 2]
+        fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
+        # force and moment of the stiffness along S
+        px = k * S[3] + S[1] * mz - S[2] * my
+        py = k * S[4] + S[2] * mx - S[0] * mz
+        pz = k * S[5] + S[0] * my - S[1] * mx
+        xx, xy, xz, yy, yz, zz = load[KXX], load[KXX + 1], load[KXX + 2], load[KXX + 3], load[KXX + 4], load[KXX + 5]
+        tx = my * S[5] - mz * S[4] + (yy + zz) * S[0] - xy * S[1] - xz * S[2]
+        ty = mz * S[3] - mx * S[5] - xy * S[0] + (xx + zz) * S[1] - yz * S[2]
+        tz = mx * S[4] - my * S[3] - xz * S[0] - yz * S[1] + (xx + yy) * S[2]
+        # moment of the pull about the world's origin
+        gx = load[SPREAD + 5] - load[SPREAD + 7]
+        gy = load[SPREAD + 6] - load[SPREAD + 2]
+        gz = load[SPREAD + 1] - load[SPREAD + 3]
+        gradient[vj] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
+        bend = springs.placed.bend[j]
+        rest[vj, vj] += bend[0] * gx + bend[1] * gy + bend[2] * gz + bend[3] * fx + bend[4] * fy + bend[5] * fz
+        # y = N' w_j - tr(N') w_j for a turn, v_j x F for a shift: both meet w_i
+        if turns:
+            ox, oy, oz = origin[j, 0], origin[j, 1], origin[j, 2]
+            trace = load[SPREAD] + load[SPREAD + 4] + load[SPREAD + 8] - ox * fx - oy * fy - oz * fz
+            along = fx * S[0] + fy * S[1] + fz * S[2]
+            yx = load[SPREAD] * S[0] + load[SPREAD + 1] * S[1] + load[SPREAD + 2] * S[2] - ox * along - trace * S[0]
+            yy_ = (
+                load[SPREAD + 3] * S[0] + load[SPREAD + 4] * S[1] + load[SPREAD + 5] * S[2] - oy * along - trace * S[1]
+            )
+            yz_ = (
+                load[SPREAD + 6] * S[0] + load[SPREAD + 7] * S[1] + load[SPREAD + 8] * S[2] - oz * along - trace * S[2]
+            )
+        else:
+            yx, yy_, yz_ = S[4] * fz - S[5] * fy, S[5] * fx - S[3] * fz, S[3] * fy - S[4] * fx
+        i = j
+        while i >= 0:
+            c = tree.coordinate[i]
+            vi = tree.variable[c] if c >= 0 else -1
+            if vi >= 0:
+                T = direction[i]
+                first = T[0] * tx + T[1] * ty + T[2] * tz + T[3] * px + T[4] * py + T[5] * pz
+                second = T[0] * yx + T[1] * yy_ + T[2] * yz_
+                gauss[vi, vj] += first
+                rest[vi, vj] += second
+                if i != j:
+                    gauss[vj, vi] += first
+                    rest[vj, vi] += second
+            i = tree.before[i]
+    _add_holds(tree, holds, q, gradient, gauss)
+
+
+@leaf
+def _sum_markers(tree, points, target, weight, seen, carried):
+    parts = len(carried)
+    for p in range(parts):
+        for n in range(CARRIED):
+            carried[p, n] = 0.0
+    for m in range(len(weight)):
+        k, b = weight[m], points.body[m]
+        if not k > 0.0 or b < 0 or tree.body_part[b] < 0:
+            continue
+        load = carried[tree.body_part[b]]
+        x, y, z = seen[m, 0], seen[m, 1], seen[m, 2]
+        fx, fy, fz = k * (x - target[m, 0]), k * (y - target[m, 1]), k * (z - target[m, 2])
+        load[K] += k
+        load[KX] += k * x
+        load[KX + 1] += k * y
+        load[KX + 2] += k * z
+        load[KXX] += k * x * x
+        load[KXX + 1] += k * x * y
+        load[KXX + 2] += k * x * z
+        load[KXX + 3] += k * y * y
+        load[KXX + 4] += k * y * z
+        load[KXX + 5] += k * z * z
+        load[PULL] += fx
+        load[PULL + 1] += fy
+        load[PULL + 2] += fz
+        load[SPREAD] += x * fx
+        load[SPREAD + 1] += x * fy
+        load[SPREAD + 2] += x * fz
+        load[SPREAD + 3] += y * fx
+        load[SPREAD + 4] += y * fy
+        load[SPREAD + 5] += y * fz
+        load[SPREAD + 6] += z * fx
+        load[SPREAD + 7] += z * fy
+        load[SPREAD + 8] += z * fz
+    for p in range(parts - 1, -1, -1):
+        before = tree.before[p]
+        if before >= 0:
+            for n in range(CARRIED):
+                carried[before, n] += carried[p, n]
+
+
+@leaf
+def _add_holds(tree, holds, q, gradient, gauss):
+    for v in range(len(tree.free)):
+        x = q[tree.free[v]]
+        gradient[v] += holds.stiffness[v] * (x - holds.rest[v])
+        gauss[v, v] += holds.stiffness[v]
+        beyond = max(x - holds.upper[v], 0.0) + min(x - holds.lower[v], 0.0)
+        if beyond != 0.0 and holds.stop[v] < 1e300:
+            gradient[v] += holds.stop[v] * beyond
+            gauss[v, v] += holds.stop[v]

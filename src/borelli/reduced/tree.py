@@ -1,0 +1,170 @@
+"""A model's tree as arrays for kernels: every joint as up to three shifts and three turns in sequence.
+
+A *part* is one shift along, or turn about, an axis by a function of one coordinate; the parts on the way from the
+ground to a body move it. Shifts come before turns, because turns leave a joint's shifts alone. A *variable* is a
+coordinate that is free: not locked, not coupled; a coupled coordinate moves with the variable its couplings lead to.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.errors import ModelError
+from borelli.model.functions import Function
+from borelli.model.kinematics import coupling_order, tree_links
+from borelli.model.model import Model
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Tree(NamedTuple):
+    """Arrays by link (joint of the tree, parents first), by part, by coordinate, by function."""
+
+    child: Integers
+    parent: Integers
+    """-1: the ground."""
+    parent_place: Floats
+    """(links, 3) of the joint's frame in the parent [m]."""
+    parent_turn: Floats
+    """(links, 3, 3)"""
+    child_place: Floats
+    child_turn: Floats
+    first: Integers
+    """(links + 1,) where the parts of each link begin."""
+    turns: Integers
+    """How many of a link's parts, the last ones, are turns."""
+    axis: Floats
+    """(parts, 3) in the parent's joint frame, unturned."""
+    coordinate: Integers
+    """Of each part; -1: its function is constant."""
+    function: Integers
+    """Of each part; -1: the coordinate itself."""
+    before: Integers
+    """The part before it on the way to the ground; -1: none."""
+    body_part: Integers
+    """(bodies,) the last part that moves a body; -1: none."""
+    body_place: Floats
+    """(bodies, 3) where a body that hangs on no joint is."""
+    body_turn: Floats
+    """(bodies, 3, 3)"""
+    held: Integers
+    """Coupled coordinates, each after those it depends on."""
+    held_on: Integers
+    held_function: Integers
+    variable: Integers
+    """(coordinates,) the variable each moves with; -1: none."""
+    free: Integers
+    """(variables,) the coordinate each variable is."""
+    first_piece: Integers
+    """(functions + 1,)"""
+    start: Floats
+    """(pieces,) where each begins."""
+    end: Floats
+    """(pieces,) where each ends."""
+    coefficient: Floats
+    """(pieces, order) of powers of the distance from the start."""
+
+
+def make_tree(model: Model, *, fixed: tuple[str, ...] = ()) -> Tree:
+    """The arrays of a model; coordinates named in `fixed` are no variables, as if they were locked."""
+    links = tree_links(model)
+    functions: list[Function] = []
+    axis, coordinate, function, before, turns = [], [], [], [], []
+    first, last_of = [0], np.full(len(model.bodies) + 1, -1)
+    for link in links:
+        last = last_of[link.parent]
+        for part in (*link.shifts, *link.turns):
+            axis.append(part.axis)
+            coordinate.append(part.column)
+            function.append(-1 if part.function is None else len(functions))
+            if part.function is not None:
+                functions.append(part.function)
+            before.append(last)
+            last = len(axis) - 1
+        last_of[link.child] = last
+        first.append(len(axis))
+        turns.append(len(link.turns))
+    couplings = coupling_order(model)
+    held_function = []
+    for _, _, curve in couplings:
+        held_function.append(len(functions))
+        functions.append(curve)
+    variable, free = _variables(model, [(held, on) for held, on, _ in couplings], fixed)
+    first_piece, start, end, coefficient = _pieces(functions)
+    frames = [body.frame for body in model.bodies]
+    from borelli.model.frames import orientation_matrix
+
+    return Tree(
+        child=_integers([link.child for link in links]),
+        parent=_integers([link.parent for link in links]),
+        parent_place=_table([link.parent_place for link in links], 3),
+        parent_turn=_table([link.parent_turn for link in links], 3, 3),
+        child_place=_table([link.child_place for link in links], 3),
+        child_turn=_table([link.child_turn for link in links], 3, 3),
+        first=_integers(first),
+        turns=_integers(turns),
+        axis=_table(axis, 3),
+        coordinate=_integers(coordinate),
+        function=_integers(function),
+        before=_integers(before),
+        body_part=_integers(last_of[:-1]),
+        body_place=_table([frame.position for frame in frames], 3),
+        body_turn=_table([orientation_matrix(frame.orientation) for frame in frames], 3, 3),
+        held=_integers([held for held, _, _ in couplings]),
+        held_on=_integers([on for _, on, _ in couplings]),
+        held_function=_integers(held_function),
+        variable=variable,
+        free=free,
+        first_piece=first_piece,
+        start=start,
+        end=end,
+        coefficient=coefficient,
+    )
+
+
+def _variables(model: Model, held: list[tuple[int, int]], fixed: tuple[str, ...]) -> tuple[Integers, Integers]:
+    coordinates = model.coordinates
+    names = [c.name for c in coordinates]
+    for name in fixed:
+        if name not in names:
+            raise ModelError(f"model {model.name!r} has no coordinate {name!r}; it has {', '.join(names)}")
+    coupled = {column for column, _ in held}
+    moved = {joint.name for joint in model.joints if joint.closes_loop}
+    free = [
+        i
+        for i, c in enumerate(coordinates)
+        if not (c.locked or i in coupled or c.name in fixed or _owner(model, c.name) in moved)
+    ]
+    variable = np.full(len(coordinates), -1, np.int64)
+    variable[free] = np.arange(len(free))
+    for column, on in held:
+        variable[column] = variable[on]
+    return variable, _integers(free)
+
+
+def _owner(model: Model, coordinate: str) -> str:
+    return next(joint.name for joint in model.joints if any(c.name == coordinate for c in joint.coordinates))
+
+
+def _pieces(functions: list[Function]) -> tuple[Integers, Floats, Floats, Floats]:
+    order = max((len(c) for f in functions for c in f.coefficients), default=1)
+    first, start, end, rows = [0], [], [], []
+    for function in functions:
+        for i, coefficients in enumerate(function.coefficients):
+            start.append(function.breaks[i])
+            end.append(function.breaks[i + 1])
+            rows.append([*coefficients, *[0.0] * (order - len(coefficients))])
+        first.append(len(rows))
+    return _integers(first), np.array(start, float), np.array(end, float), _table(rows, order)
+
+
+def _integers(values: object) -> Integers:
+    return np.array(values, dtype=np.int64).reshape(-1)
+
+
+def _table(rows: object, *shape: int) -> Floats:
+    return np.array(rows, dtype=np.float64).reshape(-1, *shape)
