@@ -135,7 +135,7 @@ def state_problem(
         )
     markers = tuple(model.markers[i] for i in used)
     seen = recording.data["markers"].values[:, [found[i] for i in used]] @ to_model_axes(model).T
-    visible = np.isfinite(seen).all(axis=-1)
+    visible = np.asarray(np.isfinite(seen).all(axis=-1))
     tree = make_tree(model, fixed=fixed)
     given = np.array([stiffness[marker.name] for marker in markers])
     resting, holds = _holds(model, tree, pose_stiffness, rest or {}, hard_stops)
@@ -293,6 +293,23 @@ def find_start(problem: Problem, frame: int) -> Array:
         energy, steps = _settle(problem, frames, q, chained=False)
         if steps[0] > 0 and energy[0] < best[0]:
             best = (float(energy[0]), q[0])
-    q = best[1]
-    q[turns] = (q[turns] + np.pi) % (2.0 * np.pi) - np.pi
-    return q
+    return _small_angles(problem, frames, turns, *best)
+
+
+def _small_angles(problem: Problem, frames: NDArray[np.int64], turns: list[int], energy: float, pose: Array) -> Array:
+    """The same pose with the root's Cardan angles as near to zero as may be.
+
+    Three turns about square axes reach a rotation twice, at (a, b, c) and (a + pi, pi - b, c + pi).
+    """
+    ways = [pose, pose.copy()]
+    if len(turns) == 3:
+        ways[1][turns] = np.array([np.pi, np.pi, np.pi]) + np.array([1.0, -1.0, 1.0]) * pose[turns]
+    for way in ways:
+        way[turns] = (way[turns] + np.pi) % (2.0 * np.pi) - np.pi
+    other = ways[1][None].copy()
+    reached, steps = _settle(problem, frames, other, chained=False)
+    if steps[0] > 0 and reached[0] <= energy * (1.0 + 1e-9) + 1e-12:
+        ways[1] = other[0]
+    else:
+        ways.pop()
+    return min(ways, key=lambda way: float(np.sum(way[turns] ** 2)))
