@@ -2,9 +2,11 @@
 
 | preset | low-pass | spline |
 |---|---|---|
-| `default` | Butterworth, order 4 over both passes, gain sqrt(1/2) at the cutoff | quintic |
-| `opensim` | Butterworth of order 3 run forward and backward, gain 1/2 at the cutoff | quintic |
+| `default` | Butterworth of order 2, run forward and backward (order 4 in all) | quintic |
+| `opensim` | Butterworth of order 3, run forward and backward | quintic |
 | `none` | none | quintic |
+
+The cutoff is that of each pass, as OpenSim and most laboratories state it: the gain there, after both, is 1/2.
 
 `opensim` is what OpenSim's inverse dynamics does, to the last detail that shows: the series is first continued at both
 ends by half its length, reflected in its end points; the filter starts from its first samples as they are. All presets
@@ -110,7 +112,7 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
     pad = len(even) // 2
     longer = _continued(resampled, pad)
     if filter == "default":
-        longer = lowpass(longer, rate, cutoff, ORDER)
+        longer = lowpass(longer, rate, _over_both(cutoff, rate), ORDER)
     elif filter == "opensim":
         longer = opensim_lowpass(longer, rate, cutoff)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
@@ -119,6 +121,12 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
     values = (np.asarray(curve(time, n)) for n in range(3))
     moved = coupled_motion(motion.model, *values)
     return Derivatives(motion.model, time, *moved, start, motion.rate, settings, tuple(notes), curve)
+
+
+def _over_both(cutoff: float, rate: float) -> float:
+    """The frequency [Hz] of gain sqrt(1/2) over both passes, if each has the cutoff: what `lowpass` is told."""
+    single = ORDER // 2
+    return float(rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (0.5 / single)))
 
 
 def opensim_lowpass(signal: Array, rate: float, cutoff: float) -> Array:
