@@ -169,7 +169,7 @@ def _spline(time: Array, values: Array) -> BSpline:
 
 def _whole(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, int, list[Note]]:
     """The coordinates without holes between the first and the last frame that have a pose, and where those are."""
-    posed = np.isfinite(coordinates).all(axis=1)
+    posed = np.asarray(np.isfinite(coordinates).all(axis=1))
     count = int(posed.sum())
     if count < FEWEST:
         raise SettingsError(f"{count} of {len(posed)} frames have a pose, but speeds need at least {FEWEST}")

@@ -25,6 +25,7 @@ from borelli.analysis.pose import root_coordinates
 from borelli.analysis.strides import strides
 from borelli.analysis.torques import Torques, balance_forces
 from borelli.errors import SettingsError
+from borelli.model.model import Model
 from borelli.recording.recording import LAB, LOADED, Note
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ Array = NDArray[np.float64]
 
 COARSE = 5e-4
 """Frames are too coarse where the balance errs by more than this share of the positive work."""
-FINER = 5
-"""So many times are then taken for each frame."""
+FINEST = 40
+"""At most so many times are then taken for each frame: as many as make the error, which falls with their square,
+small."""
 STANDING = 0.2
 """Ground under loaded feet that moves slower than this [m/s] stands; a belt is faster."""
 TRAVEL = 0.5
@@ -63,7 +65,7 @@ class Energy:
 
     @property
     def balance_error(self) -> float:
-        """[% of the positive work of the joints]"""
+        """How far work and energy differ [% of the positive work of the joints]."""
         return float(self.data.attrs["balance_error"])
 
 
@@ -97,7 +99,8 @@ def energy(torques: Torques, *, belt_velocity: tuple[float, float, float] | None
     books, error, positive = at_frames, *_balance(at_frames, root)
     curves = torques.derivatives
     if curves is not None and error > COARSE * positive:
-        count = FINER * (len(at_frames.time) - 1) + 1
+        finer = min(int(np.ceil(np.sqrt(error / (0.2 * COARSE * positive)))) if positive > 0.0 else FINEST, FINEST)
+        count = finer * (len(at_frames.time) - 1) + 1
         books = _between(torques, np.linspace(at_frames.time[0], at_frames.time[-1], count))
         error, positive = _balance(books, root)
     belt = _belt(books, model, belt_velocity)
@@ -136,7 +139,7 @@ def cocontraction(
     """
     data = result.data
     names = [str(name) for name in data["coordinate"].values]
-    joints = [i for i, name in enumerate(names) if name not in root_coordinates(result.torques.motion.model)]
+    joints = _driven(result.torques.motion.model)
     net = np.abs(result.torques.data["torque"].values)
     extra = np.zeros_like(net)
     if isinstance(torque, Mapping):
@@ -161,6 +164,12 @@ def cocontraction(
         "effort": summary["effort"] + float(_integral(time, 2.0 * extra.sum(axis=1))),
         "cost_j_per_kg_m": summary["cost_j_per_kg_m"] * positive / summary["work_j"],
     }
+
+
+def _driven(model: Model) -> list[int]:
+    """Columns of the coordinates that muscles move: not the root's, nor what is locked or coupled."""
+    held = {*root_coordinates(model), *(coupling.coordinate for coupling in model.couplings)}
+    return [i for i, c in enumerate(model.coordinates) if not c.locked and c.name not in held]
 
 
 def _column(names: list[str], name: str) -> int:
@@ -222,7 +231,7 @@ def _balance(books: Books, root: list[int]) -> tuple[float, float]:
     return error, float(_integral(books.time, np.maximum(joints, 0.0)).sum())
 
 
-def _belt(books: Books, model: Any, given: tuple[float, float, float] | None) -> Array:
+def _belt(books: Books, model: Model, given: tuple[float, float, float] | None) -> Array:
     """Velocity of the ground [m/s], lab axes."""
     if given is not None:
         return np.array(given, dtype=float)
@@ -348,7 +357,9 @@ def _slice(time: Array, start: float, stop: float) -> slice:
 
 
 def _integral(time: Array, values: Array) -> Array:
-    return np.asarray(np.trapezoid(values, time, axis=0) if hasattr(np, "trapezoid") else np.trapz(values, time, axis=0))
+    """The sum over time, along the first axis, by trapezoids."""
+    steps = np.diff(time).reshape(-1, *[1] * (values.ndim - 1))
+    return np.asarray((0.5 * (values[1:] + values[:-1]) * steps).sum(axis=0))
 
 
 def _running(time: Array, values: Array) -> Array:

@@ -1,9 +1,9 @@
 """Loads: measured forces on bodies, brought to the times and axes of a motion.
 
 A load is a force [N], its point of application [m] and a moment about that point [N m], on one body. Plates give one
-for each foot (`assign_plates`); OpenSim's external loads say which columns of a table act on which body. Between samples
-all three are interpolated linearly. While a point of application is not known, because hardly anything is on the
-plate, the nearest known one in time stands for it.
+for each foot (`assign_plates`); OpenSim's external loads say which columns of a table act on which body. Between
+samples all three are interpolated linearly. While a point of application is not known, because hardly anything is on
+the plate, the nearest known one in time stands for it.
 """
 
 from __future__ import annotations

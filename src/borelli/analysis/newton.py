@@ -2,8 +2,8 @@
 
 Plain numpy with time along the last axis, so that every operation runs over all frames. Velocities, accelerations and
 wrenches are counted about the origin of the world: those of a branch are then plain sums. A part's *direction*
-S = (w, v) says how it moves what it carries: a point x with w x x + v. The wrench (n, f) of a branch does the work S.(n, f)
-on it, which is the share of the part's coordinate.
+S = (w, v) says how it moves what it carries: a point x with w x x + v. The wrench (n, f) of a branch does the work
+S.(n, f) on it, which is the share of the part's coordinate.
 
 `model.kinematics.generalized_forces` says the same, frame by frame easier to follow and slower.
 """
@@ -65,7 +65,7 @@ class Moved:
 
     @cached_property
     def masses(self) -> Array:
-        """(bodies,) [kg]"""
+        """Of the bodies [kg]."""
         return np.array([body.mass for body in self.model.bodies])
 
     @cached_property

@@ -171,12 +171,11 @@ def loads_of(
         if name not in names:
             raise SettingsError(unknown_name("external force", name, names))
     chosen = []
-    for force in setup.forces:
-        found = find_plates([f"{force.force}{axis}" for axis in "xyz"])
-        plate = next(iter(found), force.force)
+    for one in setup.forces:
+        plate = next(iter(find_plates([f"{one.force}{axis}" for axis in "xyz"])), one.force)
         if plate not in table.plates:
             raise SettingsError(
-                f"external force {force.name!r} wants columns {force.force}x ..., but the table has plates "
+                f"external force {one.name!r} wants columns {one.force}x ..., but the table has plates "
                 f"{', '.join(table.plates) or 'none'}"
             )
         chosen.append(table.plates.index(plate))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ def strides(motion: Motion, time: NDArray[np.float64]) -> tuple[Stride, ...]:
         times = sorted(event.time for event in strikes if event.context == side)
         found += [
             Stride(side.lower(), a, b)
-            for a, b in zip(times, times[1:], strict=False)
+            for a, b in pairwise(times)
             if b - a <= SLOWEST and a >= time[0] - 1e-6 and b <= time[-1] + 1e-6
         ]
     return tuple(sorted(found, key=lambda stride: stride.start))

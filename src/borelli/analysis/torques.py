@@ -31,6 +31,7 @@ from borelli.analysis.newton import (
 from borelli.analysis.pose import root_coordinates
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_forces
+from borelli.model.model import Model
 from borelli.recording.recording import LAB, Note, Recording
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Balance:
     """(frames,) [W] of the loads on the bodies."""
 
 
-def balance_forces(model: Any, q: Array, u: Array, a: Array, loads: Loads | None) -> Balance:
+def balance_forces(model: Model, q: Array, u: Array, a: Array, loads: Loads | None) -> Balance:
     """What every coordinate must supply, by cause, with loads stated at the same times."""
     moved = move(model, q, u, a)
     wrenches = [inertial_wrenches(moved), weight_wrenches(moved)]
@@ -187,7 +188,7 @@ def _loads(
     return plate_loads(motion.model, motion.recording, feet)
 
 
-def _in_model(model: Any, loads: Loads) -> tuple[list[int], Array, Array, Array]:
+def _in_model(model: Model, loads: Loads) -> tuple[list[int], Array, Array, Array]:
     names = [body.name for body in model.bodies]
     for name in loads.body:
         if name not in names:
@@ -196,7 +197,7 @@ def _in_model(model: Any, loads: Loads) -> tuple[list[int], Array, Array, Array]
     return [names.index(name) for name in loads.body], loads.force @ turn, loads.point @ turn, loads.moment @ turn
 
 
-def root_body(model: Any) -> int:
+def root_body(model: Model) -> int:
     """The body whose joint carries the whole through the world; -1 where the model stands on the ground for good."""
     first = next(iter(root_coordinates(model)), None)
     if first is None:
