@@ -17,6 +17,7 @@ import numpy as np
 from borelli import __version__
 from borelli.analysis.derivatives import derivatives
 from borelli.analysis.energy import Energy
+from borelli.analysis.fit import Fit
 from borelli.analysis.loads import Loads
 from borelli.analysis.motion import Motion
 from borelli.analysis.torques import Torques
@@ -105,10 +106,37 @@ def read_stage(path: Path) -> Stage:
         raise FileFormatError(path, f"is damaged: {' '.join(str(error).split())}") from None
 
 
+def write_fit(fit: Fit, path: Path, about: Mapping[str, Any] | None = None) -> None:
+    """Writes a fit as netCDF 4, its model as text in it: whole or not at all."""
+    told = {
+        "train_rms": fit.train_rms, "held_out_rms": plain(fit.held_out_rms), "iterations": fit.iterations,
+        "notes": [asdict(note) for note in fit.notes], "made": plain(about or {}),
+    }  # fmt: skip
+    attrs = {"borelli_stage": "fit", "borelli_version": __version__, "model": model_to_text(fit.model)}
+    with whole(path) as temporary:
+        fit.data.assign_attrs(attrs, borelli_about=json.dumps(told)).to_netcdf(temporary, engine="h5netcdf")
+
+
+def read_fit(path: Path) -> Fit | None:
+    """The fit that `write_fit` wrote; None if the file is not there or is damaged."""
+    import xarray
+
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf") as opened:
+            data = opened.load()
+        told = json.loads(data.attrs["borelli_about"])
+        notes = tuple(Note(**note) for note in told["notes"])
+        held_out = float("nan") if told["held_out_rms"] is None else told["held_out_rms"]
+        model = model_from_text(data.attrs["model"], path)
+        return Fit(model, data, told["train_rms"], held_out, told["iterations"], notes)
+    except Exception:  # a damaged file makes HDF5 raise nearly anything, and a fit is soon made anew
+        return None
+
+
 def made(path: Path) -> dict[str, Any]:
     """What `write_stage` was told to keep besides; {} where the file is not there, is none of ours or is damaged."""
     try:
-        return dict(_head(path)[2].get("made", {}))
+        return dict(_head(path, (*STAGES, "fit"))[2].get("made", {}))
     except FileFormatError:
         return {}
 
@@ -128,7 +156,7 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | bool) or value is None else str(value)
 
 
-def _head(path: Path) -> tuple[str, str, dict[str, Any]]:
+def _head(path: Path, known: Sequence[str] = STAGES) -> tuple[str, str, dict[str, Any]]:
     """Stage, model and JSON of a file."""
     import h5py
 
@@ -141,8 +169,8 @@ def _head(path: Path) -> tuple[str, str, dict[str, Any]]:
     except (OSError, RuntimeError, ValueError, KeyError) as error:
         what = f"holds no motion, torques or energy of borelli: {' '.join(str(error).split())}"
         raise FileFormatError(path, what) from None
-    if found["borelli_stage"] not in STAGES:
-        raise FileFormatError(path, f"holds a stage {found['borelli_stage']!r}, which is none of {', '.join(STAGES)}")
+    if found["borelli_stage"] not in known:
+        raise FileFormatError(path, f"holds a stage {found['borelli_stage']!r}, which is none of {', '.join(known)}")
     return found["borelli_stage"], found["model"], told
 
 
