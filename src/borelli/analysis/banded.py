@@ -56,7 +56,9 @@ class Band:
         lower, failed = dpbtrf(self.entry.reshape(frames * n, width).T, lower=1, overwrite_ab=1)
         if failed:
             frame, variable = divmod(int(failed) - 1, n)
-            raise BorelliError(f"variable {variable} of frame {frame} is held by nothing: no marker, spring or neighbour")
+            raise BorelliError(
+                f"variable {variable} of frame {frame} is held by nothing: no marker, spring or neighbour"
+            )
         return Factor(lower, frames, n)
 
 

@@ -13,6 +13,7 @@ Frames with too few markers get the pose that smoothness gives them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -38,15 +39,21 @@ LONGEST_BRIDGE = 0.25
 FEWEST_FRAMES = 2 * REACH + 1
 NO_NOISE = 1e-7
 """[m] Markers that the model meets this closely have no noise to take out."""
-SHARE = 1e-6
-"""By how much the springs are varied to find the degrees of freedom they use up."""
-LITTLE = 1e-7
+SHARE = 1.1
+"""By how much the springs are varied to find the degrees of freedom they use up: those grow with the eighth root."""
+MOST_LOOKED_AT, SAMPLES = 512, 4
+"""Frames from which the scale is chosen, and stretches they are taken from where there are more."""
+STRETCH, OVERLAP = 1000, 200
+"""Frames smoothed at once, and how many of them the next stretch has too."""
+ROUNDING = 1e-11
+"""Share by which sums over all frames may differ by rounding alone."""
+LITTLE = 1e-8
 """[rad or m] A step no longer than this ends the search."""
 MOST_ITERATIONS = 50
 SCALES = (-6.0, 8.0)
 """Powers of ten between which the scale is sought."""
-FIRST_STEP = 2.0
-"""Powers of ten between the first scales looked at."""
+FIRST_STEP, LAST_STEP = 2.0, 0.5
+"""Powers of ten between the scales looked at: first to find the least, then to find it closely."""
 NEAR = 1e-3
 """[rad or m] Steps shorter than this may use an older matrix."""
 FLAT = 1e-3
@@ -64,36 +71,54 @@ class Task:
 
 
 def smooth_poses(problem: Problem, q: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
-    """Coordinates (frames, coordinates) that follow the markers smoothly; not a number before the first pose and after the last.
+    """Coordinates (frames, coordinates) that follow the markers smoothly, and what was decided.
+
+    Not a number before the first frame with a pose and after the last: smoothness cannot tell what was before or after.
 
     Args:
         problem: What the springs are.
         q: The converged coordinates; not a number where too little is seen.
         recording: Where the markers come from: its rate counts.
     """
-    posed = np.isfinite(q).all(axis=1)
+    posed = _posed(q)
     first, last = int(np.argmax(posed)), len(posed) - int(np.argmax(posed[::-1]))
     span = slice(first, last)
     if last - first < FEWEST_FRAMES:
         return q, (Note(f"not smoothed: {last - first} frames are too few, {FEWEST_FRAMES} are needed", "fault"),)
-    part = _frames(problem, span)
+    whole = _cut(problem, span)
     notes = _bridges(posed[span], first, recording.rate)
-    noise = _noise(part, q[span])
-    if noise < 0.5 * problem.weight.max() * NO_NOISE**2 and posed[span].all():
-        return q, (*notes, Note("markers have no noise: converged poses are left as they are", "guess"))
-    start, more = _low_passed(part, q[span], recording.rate)
+    noise = _noise(whole, q[span])
+    if noise <= _per_metre(whole) * NO_NOISE**2 and posed[span].all():
+        return q, (*notes, Note("not smoothed: markers have no noise", "guess"))
+    start, more = _low_passed(whole, q[span], recording.rate)
     grouping = group_variables(problem.model, problem.tree)
-    part = _soften(part, noise)
-    task = Task(part, grouping, noise / _mean_squares(grouping, part, start))
-    found = start
-    scale = choose_scale(task, found)
-    found = minimise(task, scale, found)
+    task = Task(_soften(whole, noise), grouping, noise / _mean_squares(grouping, whole, start))
+    scale = choose_scale([System(replace(task, problem=_cut(task.problem, s)), start[s]) for s in _samples(len(start))])
     result = np.full_like(q, np.nan)
-    result[span] = found
-    return result, (*notes, *more, Note(f"smoothed; scale of the penalty {scale:.3g} by cross-validation", "guess"))
+    result[span] = minimise_in_turn(task, scale, start)
+    said = f"smoothed: markers are taken to err by {1e3 * (noise / _per_metre(whole)) ** 0.5:.2g} mm along each axis; "
+    return result, (*notes, *more, Note(f"{said}scale of the penalty {scale:.3g} by cross-validation", "guess"))
 
 
-def _frames(problem: Problem, span: slice) -> Problem:
+def _posed(q: Array) -> NDArray[np.bool_]:
+    """Which frames have a pose."""
+    return np.asarray(np.isfinite(q).all(axis=1))
+
+
+def _per_metre(problem: Problem) -> float:
+    """Mean stiffness [N/m] of the markers seen."""
+    return float(problem.weight[problem.weight > 0.0].mean())
+
+
+def _samples(frames: int) -> list[slice]:
+    """Stretches from which the scale is chosen: all frames, or some spread evenly."""
+    if frames <= MOST_LOOKED_AT:
+        return [slice(0, frames)]
+    length = MOST_LOOKED_AT // SAMPLES
+    return [slice(int(at), int(at) + length) for at in np.linspace(0, frames - length, SAMPLES)]
+
+
+def _cut(problem: Problem, span: slice) -> Problem:
     rest = problem.rest if len(problem.rest) == 1 else problem.rest[span]
     return replace(problem, target=np.ascontiguousarray(problem.target[span]),
                    weight=np.ascontiguousarray(problem.weight[span]), rest=np.ascontiguousarray(rest))  # fmt: skip
@@ -112,7 +137,7 @@ def _bridges(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, .
 
 def _noise(problem: Problem, q: Array) -> float:
     """Mean energy [J] times two that a marker's spring would hold along each axis if the model were exact."""
-    seen = np.isfinite(q).all(axis=1)
+    seen = _posed(q)
     part = replace(problem, target=problem.target[seen], weight=problem.weight[seen],
                    rest=problem.rest if len(problem.rest) == 1 else problem.rest[seen])  # fmt: skip
     energy, _, stiffness = differentiate(part, q[seen])
@@ -124,7 +149,7 @@ def _noise(problem: Problem, q: Array) -> float:
 
 def _soften(problem: Problem, noise: float) -> Problem:
     """Pose springs in proportion to the noise: as stiff as given for markers 5 mm off, softer for better ones."""
-    usual = POSE_STIFFNESS / MARKER_STIFFNESS * float(problem.weight[problem.weight > 0.0].mean())
+    usual = POSE_STIFFNESS / MARKER_STIFFNESS * _per_metre(problem)
     holds = problem.holds._replace(stiffness=problem.holds.stiffness * min(1.0, noise / usual))
     return replace(problem, holds=holds)
 
@@ -141,10 +166,10 @@ def _low_passed(problem: Problem, q: Array, rate: float) -> tuple[Array, tuple[N
         for axis in range(3):
             if 0 < len(rows) < len(time):
                 offset[:, m, axis] = np.interp(time, rows, offset[rows, m, axis])
-    worn = seen.any(axis=0)
+    worn = np.asarray(seen.any(axis=0))
     target = np.where(worn[:, None], model + np.where(worn[:, None], offset, 0.0), 0.0)
     notes: tuple[Note, ...] = ()
-    if CUTOFF < 0.5 * rate:
+    if rate > 2.0 * CUTOFF:
         target = lowpass(target, rate, CUTOFF)
     else:
         notes = (Note(f"at {rate:g} Hz the smoother starts from unfiltered markers", "guess"),)
@@ -155,7 +180,7 @@ def _low_passed(problem: Problem, q: Array, rate: float) -> tuple[Array, tuple[N
 
 def _interpolated(model: Model, q: Array) -> Array:
     """Coordinates with frames that have none put between their neighbours."""
-    posed = np.isfinite(q).all(axis=1)
+    posed = _posed(q)
     if posed.all():
         return q
     rows, result = np.flatnonzero(posed), q.copy()
@@ -189,7 +214,7 @@ def _mean_squares(grouping: Grouping, problem: Problem, q: Array) -> Array:
 
 
 def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array]:
-    """Energy (frames,), gradient (frames, n) and Gauss and Newton's matrix (frames, n, n) of the marker springs alone."""
+    """Energy (frames,), gradient (frames, n), Gauss and Newton's matrix (frames, n, n) of the marker springs alone."""
     n = len(problem.tree.free)
     energy, gradient, stiffness = np.empty(len(q)), np.empty((len(q), n)), np.empty((len(q), n, n))
     nothing = Holds(np.zeros(n), np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n))
@@ -224,11 +249,11 @@ class System:
         self.snap_pull = pull_of_snap(task.grouping, self._changes, task.weight * self._snap)
 
     def energy(self, scale: float) -> float:
-        """[J]"""
+        """In J."""
         return self.marker_energy + self.held_energy + scale * self.snap_energy
 
     def gradient(self, scale: float) -> Array:
-        """(frames, n)"""
+        """Of that energy (frames, n)."""
         return self.pull + self.held_pull + scale * self.snap_pull
 
     @cached_property
@@ -251,44 +276,64 @@ class System:
         outward = ((x <= holds.lower) & (gradient > 0.0)) | ((x >= holds.upper) & (gradient < 0.0))
         return outward & ~np.isfinite(holds.stop)
 
-    def cross_validation(self, scale: float) -> float:
-        """Generalised cross-validation of the next step: spring energy over the square of the freedom left.
+    def fit(self, scale: float) -> tuple[float, float, float]:
+        """Twice the spring energy after the next step, the freedom it uses up, and the numbers measured.
 
-        Degrees of freedom used up are tr(H^-1 G), G the markers' share of the second derivative H: that is how fast
-        log det H grows with that share.
+        Freedom used up is tr(H^-1 G), G the markers' share of the second derivative H: that is how fast log det H
+        grows with the logarithm of that share.
         """
         factor = self.band(scale).factor()
         step = -factor.solve(self.gradient(scale))
-        used = (self.band(scale, 1.0 + SHARE).factor().log_determinant - factor.log_determinant) / SHARE
-        left = self.marker_energy + float((self.pull * step).sum())
-        left += 0.5 * float((step * (self.stiffness @ step[..., None])[..., 0]).sum())
-        count = 3.0 * np.count_nonzero(self.task.problem.weight)
-        return 2.0 * left / count / (1.0 - used / count) ** 2
+        grown = self.band(scale, SHARE).factor().log_determinant - factor.log_determinant
+        bent = (self.stiffness @ step[..., None])[..., 0]
+        left = self.marker_energy + float((self.pull * step).sum() + 0.5 * (step * bent).sum())
+        return 2.0 * left, grown / float(np.log(SHARE)), 3.0 * np.count_nonzero(self.task.problem.weight)
 
 
-def choose_scale(task: Task, q: Array) -> float:
-    """The scale of the penalty of least generalised cross-validation about a motion."""
-    system = System(task, q)
+def choose_scale(systems: Sequence[System]) -> float:
+    """The scale of the penalty of least generalised cross-validation about motions."""
     known: dict[float, float] = {}
 
     def look(power: float) -> float:
         if power not in known:
-            known[power] = np.log(system.cross_validation(10.0**power))
+            left, used, count = np.sum([system.fit(10.0**power) for system in systems], axis=0)
+            known[power] = float(np.log(left / count) - 2.0 * np.log(1.0 - used / count))
         return known[power]
 
-    step = FIRST_STEP
-    best = 0.0
+    best, step = 0.0, FIRST_STEP
     way = step if look(step) < look(0.0) else -step
     while SCALES[0] <= best + way <= SCALES[1] and look(best + way) < look(best):
         best += way
-    for _ in range(2):
-        # the vertex of the parabola through three, then a closer look about it
-        low, high = look(best - step), look(best + step)
-        bend = low - 2.0 * look(best) + high
-        if bend > 0.0:
-            best += step * max(min(0.5 * (low - high) / bend, 1.0), -1.0)
-        step /= 4.0
+    while step > LAST_STEP:
+        step /= 2.0
+        best = min((best - step, best, best + step), key=look)
+    low, high = look(best - step), look(best + step)
+    bend = low - 2.0 * look(best) + high
+    if bend > 0.0:  # the vertex of the parabola through the three
+        best += 0.5 * step * (low - high) / bend
     return float(10.0**best)
+
+
+def minimise_in_turn(task: Task, scale: float, start: Array) -> Array:
+    """As `minimise`, in stretches that overlap where there are many frames: memory grows with a stretch only."""
+    frames = len(start)
+    if frames <= STRETCH:
+        return minimise(task, scale, start)
+    result, share = np.zeros_like(start), np.zeros(frames)
+    count = int(np.ceil((frames - OVERLAP) / (STRETCH - OVERLAP)))
+    for first in np.linspace(0, frames - STRETCH, count).astype(int):
+        part = slice(int(first), int(first) + STRETCH)
+        # each is trusted in its middle, and fades out where its own ends are felt
+        inside = np.minimum(np.arange(STRETCH), np.arange(STRETCH)[::-1]) + 0.5
+        fade = np.clip((inside - OVERLAP / 4.0) / (OVERLAP / 2.0), 1e-9, 1.0)
+        fade = fade**3 * (10.0 - 15.0 * fade + 6.0 * fade**2)
+        if first == 0:
+            fade[: STRETCH // 2] = 1.0
+        if part.stop == frames:
+            fade[STRETCH // 2 :] = 1.0
+        result[part] += fade[:, None] * minimise(replace(task, problem=_cut(task.problem, part)), scale, start[part])
+        share[part] += fade
+    return result / share[:, None]
 
 
 def minimise(task: Task, scale: float, start: Array) -> Array:
@@ -316,13 +361,13 @@ def minimise(task: Task, scale: float, start: Array) -> Array:
             trial[:, free[hard]] = np.clip(trial[:, free[hard]], holds.lower[hard], holds.upper[hard])
             moved = float(np.abs(trial - system.q).max())
             after = System(task, trial)
-            if after.energy(scale) <= system.energy(scale) or moved <= LITTLE:
+            if after.energy(scale) <= system.energy(scale) * (1.0 + ROUNDING) or moved <= LITTLE:
                 break
             length *= 0.5
         system = after
         if moved <= LITTLE:
             break
-        if moved > 0.2 * before or length < 1.0 or moved > NEAR:
+        if moved > 0.5 * before or length < 1.0 or moved > NEAR:
             factor = None
         before = moved
     return system.q

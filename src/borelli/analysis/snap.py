@@ -86,7 +86,7 @@ def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Arr
         snap[:, grouping.plain] += c * values[k : k + windows]
     changes = []
     for turn in grouping.turns:
-        rotation, spin = _turned(turn, q)
+        rotation, spin = turn_of(turn, q)
         middle = rotation[MIDDLE : MIDDLE + windows]
         change = np.zeros((REACH + 1, windows, 3, 3))
         total = np.zeros((windows, 3))
@@ -139,7 +139,7 @@ def add_snap(grouping: Grouping, changes: list[Array], weight: Array, band: Band
                     band.add_entries(later, a, b, blocks[later, :, i, j])
 
 
-def _turned(turn: Turn, q: Array) -> tuple[Array, Array]:
+def turn_of(turn: Turn, q: Array) -> tuple[Array, Array]:
     """Rotation (frames, 3, 3) of a joint's child, and its spin in its own axes per speed of each variable (columns)."""
     rotation = np.broadcast_to(np.eye(3), (len(q), 3, 3))
     spin = np.zeros((len(q), 3, 3))
