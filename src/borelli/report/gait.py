@@ -17,9 +17,9 @@ from borelli.analysis.motion import to_model_axes
 from borelli.analysis.strides import Stride, strides
 from borelli.analysis.torques import root_body
 from borelli.export.names import is_ours
+from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model
 from borelli.norms.gait import Norm, norm, speed_class
-from borelli.view.mesh import rotation_of
 
 Array = NDArray[np.float64]
 
@@ -177,11 +177,10 @@ def _ground(energy: Energy) -> list[Curve]:
 
 def _root_turn(energy: Energy) -> Array:
     """(frames, 3, 3) of the root body in the lab; none where it stands as the model's default, in lab axes."""
-    motion = energy.torques.motion
-    data = motion.data.sel(time=energy.torques.data["time"], method="nearest")
-    root = max(root_body(motion.model), 0)
-    turn = rotation_of(data["body_orientation"].values[:, root]) @ to_model_axes(motion.model)
-    return np.asarray(turn)
+    model = energy.torques.motion.model
+    turn = to_model_axes(model)
+    rotation = poses(model, energy.torques.data["coordinates"].values)[1][:, max(root_body(model), 0)]
+    return np.asarray(turn.T @ rotation @ turn)
 
 
 def _sign(coordinate: Coordinate) -> float:

@@ -120,7 +120,7 @@ def gait_section(energy: Energy, gait: Gait) -> str:
         f'<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">{counts["right"]} right and '
         f"{counts['left']} left strides of {spans:.2f} s, from foot strike to the next of the same foot; each one thin, "
         f"their mean thick. Grey: normal gait at {gait.speed} speed, mean and one standard deviation.{offset}</p>",
-        _key(right="right", left="left", band="normal, mean and sd", mean="second mean"),
+        _key(right="right", left="left", band="normal, mean and sd", mean="mean of a second source"),
     ]
     for group, title in GROUPS[:3]:
         plots = [_cycle_plot(gait, curve) for curve in gait.curves if curve.group == group]

@@ -82,7 +82,7 @@ def line_plot(
         parts.append(f'<polygon class="band" points="{edge}"/>')
         parts.append(f'<polyline class="mean" data-name="norm" points="{_points(*at(band.x, band.mean))}"/>')
         if second is not None:
-            parts.append(f'<polyline class="mean" points="{_points(*at(band.x, second))}"/>')
+            parts.append(f'<polyline class="mean dots" points="{_points(*at(band.x, second))}"/>')
     for value in limits:
         y = float(at(np.array([x0]), np.array([value]))[1][0])
         parts.append(f'<line class="limit" x1="{l:.1f}" x2="{r:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -181,7 +181,7 @@ def _extent(values: Array) -> tuple[float, float]:
 def _room(low: float, high: float) -> tuple[float, float]:
     """A little more than the values take, ending at ticks."""
     step = _step(low, high)
-    return float(np.floor(low / step + 1e-9) * step), float(np.ceil(high / step - 1e-9) * step)
+    return float(np.floor(low / step + 0.03) * step), float(np.ceil(high / step - 0.03) * step)
 
 
 def _step(low: float, high: float) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from borelli.analysis.pose import Problem, state_problem
 from borelli.errors import SettingsError
 from borelli.model.frames import vector
-from borelli.model.kinematics import poses
+from borelli.model.kinematics import center_of_mass, poses
 from borelli.model.markers import extent
 from borelli.model.model import Marker, Model
 from borelli.norms.gait import norm
@@ -33,8 +33,8 @@ STANCE = 0.60
 """Part of the cycle that a foot stands (Perry and Burnfield 2010)."""
 STRIDE = 0.76
 """Length of a stride in statures."""
-HARMONICS = 6
-"""Of all coordinates: up to 5.6 Hz."""
+HARMONICS = 5
+"""Of all coordinates: up to 4.6 Hz."""
 KNEE_ROOM = 0.01
 """How much lower [m] the pelvis goes than normal angles have it, so that no knee is stretched out."""
 CLEARANCE = 0.025
@@ -104,7 +104,7 @@ def _cycle(model: Model) -> Array:
     problem = _springs(model, feet, wanted)
     square = (2.0 * np.pi / CYCLE) ** 2
     miss = pressure
-    for _ in range(3):
+    for _ in range(4):
         # a shift x of the body moves the centre of pressure by x - (height / g) x''
         parts = np.fft.rfft(miss, axis=0)
         number = np.arange(len(parts))[:, None]
@@ -115,6 +115,9 @@ def _cycle(model: Model) -> Array:
         wanted[:, :3] = path
         q = harmonics(PHASES, _settled(problem, wanted), PHASES, HARMONICS)
         miss = _missed(model, q, pressure)
+        # the centre of mass goes up and down with each step, and hardly quicker
+        rise = center_of_mass(model, q)[:, 2]
+        path[:, 2] -= rise - harmonics(PHASES, rise, PHASES, 2, every=2)
     return q
 
 

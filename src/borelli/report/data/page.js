@@ -209,16 +209,18 @@ function play(data) {
       for (let m = 0; m < markers; m++) { const p = point(own, 3 * (f * markers + m)); if (p[0] === p[0]) drawSolid(ball, place(p, 0.009), [0.15, 0.2, 0.26, 1]); } }
     if (shown.measured) { attributes(ball, true);
       for (let m = 0; m < markers; m++) { const p = point(seen, 3 * (f * markers + m)); if (p[0] === p[0]) drawSolid(ball, place(p, 0.011), [0.93, 0.42, 0.1, 1]); } }
-    if (shown.forces) { attributes(arrow, true);
-      for (let k = 0; k < feet; k++) {
-        const at = 6 * (f * feet + k), p = point(pushes, at), d = [3, 4, 5].map((i) => pushes[at + i] * data.forceUnit);
-        if (p[0] !== p[0] || Math.hypot(...d) < 0.02) continue;
-        const lay = along(p, d); drawSolid(arrow, lay.matrix, [0.1, 0.52, 0.32, 1], [0.011, 0.011, lay.length]);
-      } }
     if (shown.bodies) { const clear = shown.modelled || shown.measured ? 0.9 : 1;
       for (let b = 0; b < bodies; b++) {
         const mesh = meshes[b]; if (!mesh.count || pose[7 * (f * bodies + b)] === -32768) continue;
         attributes(mesh, true); drawSolid(mesh, bodyMatrix(f, b), [...mesh.color, clear]);
+      } }
+    if (shown.forces) { attributes(arrow, true);
+      for (let k = 0; k < feet; k++) {
+        const at = 6 * (f * feet + k), p = point(pushes, at), d = [3, 4, 5].map((i) => pushes[at + i] * data.forceUnit);
+        if (p[0] !== p[0] || Math.hypot(...d) < 0.02) continue;
+        const lay = along(p, d), stretch = [0.011, 0.011, lay.length];
+        gl.disable(gl.DEPTH_TEST); drawSolid(arrow, lay.matrix, [0.1, 0.52, 0.32, 0.35], stretch); // shines through the leg
+        gl.enable(gl.DEPTH_TEST); drawSolid(arrow, lay.matrix, [0.1, 0.52, 0.32, 1], stretch);
       } }
     if (shown.errors) { const lines = [];
       for (let m = 0; m < markers; m++) {
