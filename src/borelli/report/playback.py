@@ -46,7 +46,10 @@ def packed(energy: Energy) -> dict[str, Any]:
     measured = data["measured"].values[frames] if markers else np.zeros((len(frames), 0, 3))
     modelled = data["marker_position"].values[frames] if markers else np.zeros((len(frames), 0, 3))
     pose = np.concatenate(
-        [_small(place, origin), np.rint(32767 * np.nan_to_num(data["body_orientation"].values[frames])).astype(np.int16)],
+        [
+            _small(place, origin),
+            np.rint(32767 * np.nan_to_num(data["body_orientation"].values[frames])).astype(np.int16),
+        ],
         axis=2,
     )
     feet, pushes = _pushes(energy, time[frames], origin)
@@ -151,7 +154,9 @@ def _plates(motion: Motion) -> list[list[list[float]]]:
 
 def _small(places: Array, origin: Array) -> NDArray[np.int16]:
     steps = np.rint((places - origin) / UNIT)
-    known = np.isfinite(steps).all(axis=-1, keepdims=True) & (np.abs(np.nan_to_num(steps)) < 32000).all(-1, keepdims=True)
+    known = np.isfinite(steps).all(axis=-1, keepdims=True) & (np.abs(np.nan_to_num(steps)) < 32000).all(
+        -1, keepdims=True
+    )
     return np.where(known, np.nan_to_num(np.clip(steps, -32000, 32000)), UNKNOWN).astype(np.int16)
 
 

@@ -14,20 +14,11 @@ from borelli import __version__
 from borelli.analysis.energy import Energy
 from borelli.analysis.fit import Fit
 from borelli.export.whole import write_whole
+from borelli.report.energy_sections import energy_section, other_section, residual_section
 from borelli.report.gait import gait_of
+from borelli.report.gait_sections import gait_section, ground_section
 from borelli.report.playback import packed
-from borelli.report.sections import (
-    body_section,
-    energy_section,
-    gait_section,
-    ground_section,
-    marker_section,
-    other_section,
-    residual_section,
-    source_section,
-    tiles,
-    warning_section,
-)
+from borelli.report.sections import body_section, marker_section, source_section, tiles, warning_section
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -44,7 +35,8 @@ nearer</div></div>
 <label><input type="checkbox" name="measured" checked><i style="background:#ed6b1a"></i>measured markers</label>
 <label><input type="checkbox" name="modelled"><i style="background:#263342"></i>model's markers</label>
 <label><input type="checkbox" name="errors"><i style="background:#c71a1a"></i>errors, 10 x</label>
-<label><input type="checkbox" name="forces" checked><i style="background:#1a8552"></i>ground forces</label></div></section>"""
+<label><input type="checkbox" name="forces" checked><i style="background:#1a8552"></i>ground forces</label></div>
+</section>"""
 
 
 def report(

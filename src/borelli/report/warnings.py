@@ -70,12 +70,15 @@ def warnings_of(energy: Energy, contacts: Dataset | None = None) -> tuple[Warnin
     """What is to be told first, the worst first."""
     found = [*_of_markers(energy), *_of_residuals(energy), *_of_plates(energy, contacts)]
     if energy.balance_error > BALANCE:
-        what = f"work and energy differ by {energy.balance_error:.2f} % of the positive work; at most {BALANCE:g} % is right"
+        what = f"work and energy differ by {energy.balance_error:.2f} % of the positive work, more than {BALANCE:g} %"
         found.append(Warning(what, "bad"))
     found += [Warning(n.what, "warn", n.remedy) for n in all_notes(energy) if n.kind == "fault"]
-    doubts = [n for n in all_notes(energy) if n.kind == "guess"]
-    found += [Warning(n.what, "warn", n.remedy) for n in doubts]
     return tuple(sorted(found, key=lambda w: w.grade != "bad"))
+
+
+def doubts_of(energy: Energy) -> tuple[Note, ...]:
+    """What was guessed, or cannot be told from the data."""
+    return tuple(note for note in all_notes(energy) if note.kind == "guess")
 
 
 def _of_markers(energy: Energy) -> list[Warning]:
@@ -103,10 +106,13 @@ def _of_residuals(energy: Energy) -> list[Warning]:
     r = residuals(energy)
     found = []
     if r.force > r.force_limit:
-        what = f"the residual force reaches {r.force:.0f} N; {r.force_limit:.0f} N, 5 % of the net external force, is the limit"
+        what = (
+            f"the residual force reaches {r.force:.0f} N; the limit is {r.force_limit:.0f} N, "
+            "5 % of the net external force"
+        )
         found.append(Warning(what, "warn", "see Residuals below"))
     if r.moment > r.moment_limit:
-        what = f"the residual moment reaches {r.moment:.0f} N m; {r.moment_limit:.0f} N m is the limit"
+        what = f"the residual moment reaches {r.moment:.0f} N m; the limit is {r.moment_limit:.0f} N m"
         found.append(Warning(what, "warn", "see Residuals below"))
     return found
 

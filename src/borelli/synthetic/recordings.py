@@ -18,7 +18,7 @@ from borelli.recording.recording import LOADED, Note, Recording, make_dataset
 from borelli.synthetic.curves import stirred
 from borelli.synthetic.ground import Loads, root_wrench, share_loads, sole_points
 from borelli.synthetic.tasks import JUMP_DURATION, REACH_DURATION, jump_coordinates, reach_coordinates
-from borelli.synthetic.walk import CYCLE, STANCE, pressure_wish, walk_coordinates
+from borelli.synthetic.walk import CYCLE, pressure_wish, walk_coordinates
 
 Array = NDArray[np.float64]
 

@@ -93,9 +93,7 @@ def _cycle(model: Model) -> Array:
         wanted[:, column] = np.maximum(_curve(pitch, at), 0.0) * least_jerk([(STANCE, 1.0), (0.75, 0.0)], at)
     wanted[:, 2] = height
     free = sole_points(model, wanted)[..., :4, :]
-    feet = [
-        _foot_plan(model, letter, reach, pitch, _six(free[:, foot])) for foot, letter in enumerate(("l", "r"))
-    ]
+    feet = [_foot_plan(model, letter, reach, pitch, _six(free[:, foot])) for foot, letter in enumerate(("l", "r"))]
     share = load_share(PHASES)[:, None]
     left, right = foot_pressure(model, reach, PHASES).swapaxes(0, 1)
     pressure = share * left + (1.0 - share) * right
