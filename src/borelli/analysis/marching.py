@@ -30,6 +30,9 @@ Floats = NDArray[np.float64]
 AS_GIVEN, EACH_BODY, WITH_ROOT = 0, 1, 2
 """Where the poses that a step aims at lie: where they are; beyond each body's own, or the root's, present deviation."""
 
+MISSED = 0.1
+"""[rad/s] A step that turned some body differently from how it aimed by more than this is made again."""
+
 MOST_GROWTH = 8
 """Times the solver's room is doubled before a step counts as failed."""
 
@@ -44,7 +47,9 @@ class Course(NamedTuple):
     soft: Floats
     """(steps or 0, markers) slope beta of each marker's anchor [s/kg]."""
     pose: Floats
-    """(steps + 1 or 0, bodies, 7) centres of mass and quaternions that are aimed at."""
+    """(steps or 0, bodies, 7) centres of mass and quaternions that each step aims at."""
+    base: Floats
+    """(steps or 0, bodies, 7) where bodies are at the start of each step if all goes as it should."""
 
 
 class Trace(NamedTuple):
@@ -71,11 +76,12 @@ def make_course(
     push: Floats | None = None,
     soft: Floats | None = None,
     pose: Floats | None = None,
+    base: Floats | None = None,
 ) -> Course:
     """Arrays as the kernel takes them; None: nothing of that kind."""
     bodies, coordinates = len(compiled.model.bodies), len(compiled.model.coordinates)
-    empty = ((0, coordinates), (0, 0, 9), (0, len(compiled.model.markers)), (0, bodies, 7))
-    given = (rest, push, soft, pose)
+    empty = ((0, coordinates), (0, 0, 9), (0, len(compiled.model.markers)), (0, bodies, 7), (0, bodies, 7))
+    given = (rest, push, soft, pose, base)
     return Course(
         *(
             np.zeros(shape) if array is None else np.ascontiguousarray(array, float)
@@ -147,33 +153,32 @@ def _give(tables, inputs, course, index, h):
 
 @leaf
 def _aim(state, inputs, course, index, lead, root):
-    """Write the pose this step aims at: the recorded one, carried on by how far the bodies or the root now are from it."""
-    pose = course.pose
+    """Write the pose this step aims at: as given, or carried on by how far bodies or root are from where they should be."""
+    pose, base = course.pose, course.base
     for b in range(pose.shape[1]):
         for n in range(7):
-            inputs.pose[index + 1, b, n] = pose[index + 1, b, n]
+            inputs.pose[index + 1, b, n] = pose[index, b, n]
         if lead == AS_GIVEN:
             continue
         r = b if lead == EACH_BODY else root
-        # the turn D that the present orientation is ahead of the recorded one
-        dw, dx, dy, dz = quaternion_product(
-            state.quaternion[r, 0], state.quaternion[r, 1], state.quaternion[r, 2], state.quaternion[r, 3],
-            pose[index, r, 3], -pose[index, r, 4], -pose[index, r, 5], -pose[index, r, 6],
-        )  # fmt: skip
-        x = pose[index + 1, b, 0] - pose[index, r, 0]
-        y = pose[index + 1, b, 1] - pose[index, r, 1]
-        z = pose[index + 1, b, 2] - pose[index, r, 2]
+        x = pose[index, b, 0] - base[index, r, 0]
+        y = pose[index, b, 1] - base[index, r, 1]
+        z = pose[index, b, 2] - base[index, r, 2]
         if lead == WITH_ROOT:
+            # the turn D that the present orientation is ahead of what it should be
+            dw, dx, dy, dz = quaternion_product(
+                state.quaternion[r, 0], state.quaternion[r, 1], state.quaternion[r, 2], state.quaternion[r, 3],
+                base[index, r, 3], -base[index, r, 4], -base[index, r, 5], -base[index, r, 6],
+            )  # fmt: skip
             x, y, z = rotate(dw, dx, dy, dz, x, y, z)
             w, i, j, k = quaternion_product(
-                dw, dx, dy, dz, pose[index + 1, b, 3], pose[index + 1, b, 4], pose[index + 1, b, 5],
-                pose[index + 1, b, 6],
-            )  # fmt: skip
+                dw, dx, dy, dz, pose[index, b, 3], pose[index, b, 4], pose[index, b, 5], pose[index, b, 6]
+            )
         else:
-            # each body goes on turning as recorded, from where it is
+            # each body goes on turning as it should, from where it is
             w, i, j, k = quaternion_product(
-                pose[index + 1, b, 3], pose[index + 1, b, 4], pose[index + 1, b, 5], pose[index + 1, b, 6],
-                pose[index, b, 3], -pose[index, b, 4], -pose[index, b, 5], -pose[index, b, 6],
+                pose[index, b, 3], pose[index, b, 4], pose[index, b, 5], pose[index, b, 6],
+                base[index, b, 3], -base[index, b, 4], -base[index, b, 5], -base[index, b, 6],
             )  # fmt: skip
             w, i, j, k = quaternion_product(
                 w, i, j, k, state.quaternion[b, 0], state.quaternion[b, 1], state.quaternion[b, 2],
@@ -186,6 +191,16 @@ def _aim(state, inputs, course, index, lead, root):
         inputs.pose[index + 1, b, 4] = i
         inputs.pose[index + 1, b, 5] = j
         inputs.pose[index + 1, b, 6] = k
+
+
+@leaf
+def _missed(twist, aim):
+    """Whether some body turns differently from how it was to turn."""
+    for b in range(len(twist)):
+        for n in range(3, 6):
+            if abs(twist[b, n] - aim[b, n]) > MISSED:
+                return True
+    return False
 
 
 @leaf
@@ -229,7 +244,8 @@ def _keep_rows(tables, work, trace, index):
 def march_on(calls, tables, state, saved, inputs, work, course, trace, first, steps, passes, lead, root):
     """Make steps `first` to `steps`; how many are made and the last status.
 
-    Each is made `passes` times: rewound, it aims at where it led, so that gyroscopic terms are taken midway.
+    One that does not lead where it aimed is made up to `passes` times: rewound, it aims at where it led, so that
+    gyroscopic terms are taken midway.
     """
     h = tables.numbers[5]
     for index in range(first, steps):
@@ -248,7 +264,7 @@ def march_on(calls, tables, state, saved, inputs, work, course, trace, first, st
                         inputs.pose[index + 1, b, 3 + n] = state.quaternion[b, n]
                 _rewind(state, saved)
             status = step(calls, tables, state, inputs, work, index)
-            if status != SOLVED and status != UNSETTLED:
+            if (status != SOLVED and status != UNSETTLED) or not _missed(state.twist, work.scratch.aim):
                 break
         if status != SOLVED and status != UNSETTLED:
             _rewind(state, saved)
@@ -278,7 +294,7 @@ def march(
         inputs: As for `Simulation`; `inputs.pose` is written where the course has poses and must have room for them.
         course: What each step is given.
         steps: Their number.
-        passes: How often each step is made, from 1; later ones have gyroscopic terms midway of where the last led.
+        passes: How often a step that does not lead where it aimed is made; gyroscopic terms are then midway.
         lead: AS_GIVEN, EACH_BODY or WITH_ROOT.
         root: The body of WITH_ROOT.
         trace: Room to write to, of `make_trace`.

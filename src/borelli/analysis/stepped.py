@@ -74,9 +74,9 @@ class Stepper:
         drives = self.drives if drives is None else drives
         return make_inputs(self.compiled, drives=drives, forces=forces, pose=np.zeros_like(self.poses[1:]))
 
-    def course(self, rest: Array | None = None) -> Course:
-        """What the steps are given; `rest` (frames, coordinates) as `Course.rest`."""
-        return make_course(self.compiled, rest=rest, push=self.push, pose=self.poses[1:])
+    def course(self, rest: Array | None = None, base: Array | None = None) -> Course:
+        """What the steps are given; `rest` and `base` as those of `Course`."""
+        return make_course(self.compiled, rest=rest, push=self.push, pose=self.poses[2:], base=base)
 
 
 def prepare(
