@@ -29,7 +29,8 @@ ROOMS = ("physics", "reduced", "view")
 
 def kernel_sources(room: str) -> list[Path]:
     """Every module that kernels of a room are made from, in a fixed order."""
-    return [PACKAGE / "jit.py", PACKAGE / "rotations.py", *sorted((PACKAGE / room).glob("*.py"))]
+    modules = [path for path in sorted((PACKAGE / room).glob("*.py")) if path.name != "warmup.py"]
+    return [PACKAGE / "jit.py", PACKAGE / "rotations.py", *modules]
 
 
 @cache

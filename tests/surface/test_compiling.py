@@ -1,29 +1,25 @@
-"""When the kernels count as compiled."""
+"""When the kernels count as compiled, and in what order they are."""
+
+import subprocess
+import sys
 
 import pytest
 
 from borelli import compiling
 from borelli.errors import BorelliError
-from borelli.jit import JIT_ON, cache_directory
-from borelli.physics import warmup
-from borelli.view import render
+from borelli.jit import JIT_ON
 
 pytestmark = pytest.mark.skipif(not JIT_ON, reason="nothing is compiled with BORELLI_JIT=0")
+
+
+def pretend(program):
+    return subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
 
 
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("BORELLI_CACHE", str(tmp_path))
-    monkeypatch.setattr(render, "warm_up_renderer", lambda: None)
-
-    def pretend(report, meanwhile):
-        cache_directory().mkdir(parents=True, exist_ok=True)
-        report("half of it", 0.5)
-        meanwhile()
-        report("done", 1.0)
-        return 1.0
-
-    monkeypatch.setattr(warmup, "warm_up", pretend)
+    monkeypatch.setattr(compiling, "begin", lambda task: pretend("pass"))
 
 
 def test_ready_only_after_everything_was_compiled(empty_cache):
@@ -35,13 +31,25 @@ def test_ready_only_after_everything_was_compiled(empty_cache):
 
 
 def test_interrupted_compilation_is_not_taken_for_a_full_cache(empty_cache, monkeypatch):
-    def fail():
-        raise BorelliError("interrupted")
-
-    monkeypatch.setattr(render, "warm_up_renderer", fail)
-    with pytest.raises(BorelliError):
+    monkeypatch.setattr(compiling, "begin", lambda task: pretend("raise SystemExit('no disk')"))
+    with pytest.raises(BorelliError, match=r"compiling \w+ failed: no disk"):
         compiling.compile_kernels()
-    assert cache_directory().exists() and not compiling.kernels_ready()
+    assert not compiling.kernels_ready()
+
+
+def test_a_step_is_compiled_after_its_parts_and_two_things_at_a_time():
+    processes = {}
+
+    def begin(task):
+        alive = [name for name, process in processes.items() if process.poll() is None]
+        assert len(alive) < compiling.WORKERS
+        if task == "step":
+            assert set(compiling.STEP_PARTS) <= set(processes) - set(alive)
+        processes[task] = pretend("import time; time.sleep(0.1)")
+        return processes[task]
+
+    compiling.run_tasks(compiling.TASKS, begin, lambda what, share: None)
+    assert set(processes) == set(compiling.TASKS)
 
 
 def test_other_copy_of_the_sources_is_not_ready(empty_cache, monkeypatch, tmp_path):

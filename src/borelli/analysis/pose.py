@@ -52,6 +52,8 @@ class Problem:
     holds: Holds
     rest: Array
     """(1 or frames, variables)"""
+    start: Array
+    """(coordinates,) the rest pose, with what is no variable."""
 
 
 def follow_markers(
@@ -135,13 +137,13 @@ def state_problem(
         )
     markers = tuple(model.markers[i] for i in used)
     seen = recording.data["markers"].values[:, [found[i] for i in used]] @ to_model_axes(model).T
-    visible = np.isfinite(seen).all(axis=-1)
+    visible = np.asarray(np.isfinite(seen).all(axis=-1))
     tree = make_tree(model, fixed=fixed)
     given = np.array([stiffness[marker.name] for marker in markers])
-    resting, holds = _holds(model, tree, pose_stiffness, rest or {}, hard_stops)
+    start, holds = _holds(model, tree, pose_stiffness, rest or {}, hard_stops)
     return Problem(
         model, tree, markers, points_of(model, markers), np.ascontiguousarray(np.where(visible[..., None], seen, 0.0)),
-        visible * given, holds, resting,
+        visible * given, holds, start[tree.free][None], start,
     )  # fmt: skip
 
 
@@ -165,7 +167,7 @@ def _holds(
         stiff[free], resting[free].copy(), np.array([coordinates[i].lower for i in free]),
         np.array([coordinates[i].upper for i in free]), stop,
     )  # fmt: skip
-    return resting[free][None], holds
+    return resting, holds
 
 
 def root_coordinates(model: Model) -> tuple[str, ...]:
@@ -184,13 +186,6 @@ def root_coordinates(model: Model) -> tuple[str, ...]:
     return tuple(c.name for c in joint.coordinates) if len(joint.coordinates) >= 3 else ()
 
 
-def default_pose(problem: Problem) -> Array:
-    """All coordinates at their defaults, variables at their rest."""
-    q = np.array([c.default for c in problem.model.coordinates])
-    q[problem.tree.free] = problem.rest[0]
-    return q
-
-
 def converge(problem: Problem) -> tuple[Array, tuple[Note, ...]]:
     """Coordinates (frames, coordinates) of least energy in every frame; not a number where too little is seen."""
     count = (problem.weight > 0.0).sum(axis=1)
@@ -201,7 +196,7 @@ def converge(problem: Problem) -> tuple[Array, tuple[Note, ...]]:
         )
     most = enough[count[enough] == count[enough].max()]
     seed = int(np.argmin(np.abs(enough - most[len(most) // 2])))
-    q = np.tile(default_pose(problem), (len(enough), 1))
+    q = np.tile(problem.start, (len(enough), 1))
     q[seed] = find_start(problem, int(enough[seed]))
     energy = np.zeros(len(enough))
     steps = np.zeros(len(enough), np.int64)
@@ -260,7 +255,7 @@ def find_start(problem: Problem, frame: int) -> Array:
     """A pose for one frame, found without a neighbour: the whole body turned every way, the best ways settled."""
     names = [c.name for c in problem.model.coordinates]
     root = root_coordinates(problem.model)
-    start = default_pose(problem)
+    start = problem.start
     frames = np.array([frame])
     if not root:
         q = start[None].copy()
@@ -271,7 +266,7 @@ def find_start(problem: Problem, frame: int) -> Array:
     only = Problem(
         problem.model, rigid, problem.markers, problem.points, problem.target, problem.weight,
         Holds(np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)),
-        np.zeros((1, free)),
+        np.zeros((1, free)), start,
     )  # fmt: skip
     seen = problem.weight[frame] > 0.0
     middle = problem.target[frame, seen].mean(axis=0)
@@ -293,6 +288,23 @@ def find_start(problem: Problem, frame: int) -> Array:
         energy, steps = _settle(problem, frames, q, chained=False)
         if steps[0] > 0 and energy[0] < best[0]:
             best = (float(energy[0]), q[0])
-    q = best[1]
-    q[turns] = (q[turns] + np.pi) % (2.0 * np.pi) - np.pi
-    return q
+    return _small_angles(problem, frames, turns, *best)
+
+
+def _small_angles(problem: Problem, frames: NDArray[np.int64], turns: list[int], energy: float, pose: Array) -> Array:
+    """The same pose with the root's Cardan angles as near to zero as may be.
+
+    Three turns about square axes reach a rotation twice, at (a, b, c) and (a + pi, pi - b, c + pi).
+    """
+    ways = [pose, pose.copy()]
+    if len(turns) == 3:
+        ways[1][turns] = np.array([np.pi, np.pi, np.pi]) + np.array([1.0, -1.0, 1.0]) * pose[turns]
+    for way in ways:
+        way[turns] = (way[turns] + np.pi) % (2.0 * np.pi) - np.pi
+    other = ways[1][None].copy()
+    reached, steps = _settle(problem, frames, other, chained=False)
+    if steps[0] > 0 and reached[0] <= energy * (1.0 + 1e-9) + 1e-12:
+        ways[1] = other[0]
+    else:
+        ways.pop()
+    return min(ways, key=lambda way: float(np.sum(way[turns] ** 2)))

@@ -125,7 +125,7 @@ def compile_seconds(fresh: bool) -> float:
         start = time.perf_counter()
         prepare(Course(jobs.chain(2), jobs.CHAIN_STEP, 1)).go()
         return time.perf_counter() - start
-    program = "from borelli.physics.warmup import warm_up; print(warm_up())"
+    program = "from borelli.compiling import compile_kernels; print(compile_kernels())"
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"BORELLI_CACHE": folder}
         command = [sys.executable, "-c", program]

@@ -48,36 +48,36 @@ def make_search(tree: Tree, points: int) -> Search:
 
 
 @part
-def factor_in_place(A):
+def factor_in_place(tree, A):
     """A = L^T D L, L unit and lower, D where the diagonal was; False where a pivot is not positive.
 
-    From the last row to the first: on a tree, whose leaves are last, nothing fills in, and zeros are passed over.
+    From the last row to the first, leaves before what carries them, so that a tree fills nothing in.
     """
+    first, column = tree.row_first, tree.row_column
     for k in range(len(A) - 1, -1, -1):
         d = A[k, k]
         if not d > 0.0:
             return False
-        for i in range(k - 1, -1, -1):
-            if A[k, i] != 0.0:
-                a = A[k, i] / d
-                for j in range(i + 1):
-                    A[i, j] -= a * A[k, j]
-                A[k, i] = a
+        for s in range(first[k + 1] - 1, first[k] - 1, -1):
+            i = column[s]
+            a = A[k, i] / d
+            for r in range(first[k], s + 1):
+                A[i, column[r]] -= a * A[k, column[r]]
+            A[k, i] = a
     return True
 
 
 @part
-def solve_in_place(A, x):
+def solve_in_place(tree, A, x):
     """x = A^-1 x, with A factored."""
-    n = len(A)
-    for k in range(n - 1, -1, -1):
-        if x[k] != 0.0:
-            for i in range(k):
-                x[i] -= A[k, i] * x[k]
-    for k in range(n):
+    first, column = tree.row_first, tree.row_column
+    for k in range(len(A) - 1, -1, -1):
+        for s in range(first[k], first[k + 1]):
+            x[column[s]] -= A[k, column[s]] * x[k]
+    for k in range(len(A)):
         x[k] /= A[k, k]
-        for i in range(k):
-            x[k] -= A[k, i] * x[i]
+        for s in range(first[k], first[k + 1]):
+            x[k] -= A[k, column[s]] * x[column[s]]
 
 
 @leaf
@@ -90,17 +90,19 @@ def _block_at_stops(tree, holds, q, gradient, blocked):
 
 
 @leaf
-def _load_matrix(springs, blocked, exact, damping, matrix):
-    n = len(blocked)
-    for i in range(n):
-        for j in range(i + 1):
-            matrix[i, j] = springs.gauss[i, j] + (springs.rest[i, j] if exact else 0.0)
+def _load_matrix(tree, springs, blocked, exact, damping, matrix):
+    for i in range(len(blocked)):
+        for s in range(tree.row_first[i], tree.row_first[i + 1]):
+            j = tree.row_column[s]
             if blocked[i] or blocked[j]:
                 matrix[i, j] = 0.0
+            else:
+                matrix[i, j] = springs.gauss[i, j] + (springs.rest[i, j] if exact else 0.0)
         # a variable that nothing holds stays
         if blocked[i] or (springs.gauss[i, i] == 0.0 and springs.gradient[i] == 0.0):
             matrix[i, i] = 1.0
         else:
+            matrix[i, i] = springs.gauss[i, i] + (springs.rest[i, i] if exact else 0.0)
             matrix[i, i] += damping * (springs.gauss[i, i] + 1e-12)
 
 
@@ -120,14 +122,14 @@ def settle(tree, points, holds, target, weight, q_inout, search, most):
         _block_at_stops(tree, holds, q_inout, springs.gradient, search.blocked)
         exact, found, longest = True, False, 0.0
         while damping < MOST_DAMPING:
-            _load_matrix(springs, search.blocked, exact, damping, matrix)
-            if not factor_in_place(matrix):
+            _load_matrix(tree, springs, search.blocked, exact, damping, matrix)
+            if not factor_in_place(tree, matrix):
                 damping = 0.0 if exact else max(10.0 * damping, FIRST_DAMPING)
                 exact = False
                 continue
             for v in range(n):
                 step[v] = 0.0 if search.blocked[v] else -springs.gradient[v]
-            solve_in_place(matrix, step)
+            solve_in_place(tree, matrix, step)
             longest = 0.0
             for c in range(len(trial)):
                 trial[c] = q_inout[c]
@@ -190,7 +192,13 @@ def find_derivatives(
         for i in range(len(tree.free)):
             gradient_out[t, i] = springs.gradient[i]
             for j in range(len(tree.free)):
+                matrix_out[t, i, j] = 0.0
+            matrix_out[t, i, i] = springs.gauss[i, i]
+        for i in range(len(tree.free)):
+            for s in range(tree.row_first[i], tree.row_first[i + 1]):
+                j = tree.row_column[s]
                 matrix_out[t, i, j] = springs.gauss[i, j]
+                matrix_out[t, j, i] = springs.gauss[i, j]
 
 
 @kernel

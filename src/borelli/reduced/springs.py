@@ -68,9 +68,9 @@ class Springs(NamedTuple):
     carried: Floats
     gradient: Floats
     gauss: Floats
-    """(n, n) Gauss and Newton's part of the second derivative."""
+    """(n, n) Gauss and Newton's part of the second derivative; only the tree's rows, below the diagonal, are kept."""
     rest: Floats
-    """(n, n) the rest of it."""
+    """(n, n) the rest of it, likewise."""
 
 
 def make_springs(tree: Tree, points: int) -> Springs:
@@ -131,9 +131,11 @@ def differentiate(tree, points, holds, target, weight, q, springs):
     n = len(tree.free)
     for i in range(n):
         gradient[i] = 0.0
-        for j in range(n):
-            gauss[i, j] = 0.0
-            rest[i, j] = 0.0
+        gauss[i, i] = 0.0
+        rest[i, i] = 0.0
+        for s in range(tree.row_first[i], tree.row_first[i + 1]):
+            gauss[i, tree.row_column[s]] = 0.0
+            rest[i, tree.row_column[s]] = 0.0
     for j in range(len(tree.axis)):
         c = tree.coordinate[j]
         if c < 0 or tree.variable[c] < 0:
@@ -180,11 +182,10 @@ def differentiate(tree, points, holds, target, weight, q, springs):
                 T = direction[i]
                 first = T[0] * tx + T[1] * ty + T[2] * tz + T[3] * px + T[4] * py + T[5] * pz
                 second = T[0] * yx + T[1] * yy_ + T[2] * yz_
-                gauss[vi, vj] += first
-                rest[vi, vj] += second
-                if i != j:
-                    gauss[vj, vi] += first
-                    rest[vj, vi] += second
+                if vi == vj and i != j:  # both orders of two parts of one variable
+                    first, second = 2.0 * first, 2.0 * second
+                gauss[max(vi, vj), min(vi, vj)] += first
+                rest[max(vi, vj), min(vi, vj)] += second
             i = tree.before[i]
     _add_holds(tree, holds, q, gradient, gauss)
 

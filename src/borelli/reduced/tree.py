@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError
+from borelli.model.frames import orientation_matrix
 from borelli.model.functions import Function
 from borelli.model.kinematics import coupling_order, tree_links
 from borelli.model.model import Model
@@ -59,6 +60,10 @@ class Tree(NamedTuple):
     """(coordinates,) the variable each moves with; -1: none."""
     free: Integers
     """(variables,) the coordinate each variable is."""
+    row_first: Integers
+    """(variables + 1,) where the row of each variable begins in `row_column`."""
+    row_column: Integers
+    """Earlier variables that share a path with the row's, ascending; with those that elimination from the last adds."""
     first_piece: Integers
     """(functions + 1,)"""
     start: Floats
@@ -94,10 +99,9 @@ def make_tree(model: Model, *, fixed: tuple[str, ...] = ()) -> Tree:
         held_function.append(len(functions))
         functions.append(curve)
     variable, free = _variables(model, [(held, on) for held, on, _ in couplings], fixed)
+    row_first, row_column = _rows([int(variable[c]) if c >= 0 else -1 for c in coordinate], before, len(free))
     first_piece, start, end, coefficient = _pieces(functions)
     frames = [body.frame for body in model.bodies]
-    from borelli.model.frames import orientation_matrix
-
     return Tree(
         child=_integers([link.child for link in links]),
         parent=_integers([link.parent for link in links]),
@@ -119,6 +123,8 @@ def make_tree(model: Model, *, fixed: tuple[str, ...] = ()) -> Tree:
         held_function=_integers(held_function),
         variable=variable,
         free=free,
+        row_first=row_first,
+        row_column=row_column,
         first_piece=first_piece,
         start=start,
         end=end,
@@ -144,6 +150,22 @@ def _variables(model: Model, held: list[tuple[int, int]], fixed: tuple[str, ...]
     for column, on in held:
         variable[column] = variable[on]
     return variable, _integers(free)
+
+
+def _rows(variable: list[int], before: list[int], count: int) -> tuple[Integers, Integers]:
+    """The pattern of a matrix whose entries are pairs of variables on one path, closed under elimination."""
+    rows = [set[int]() for _ in range(count)]
+    for part, v in enumerate(variable):
+        i = part
+        while i >= 0 and v >= 0:
+            if 0 <= variable[i] != v:
+                rows[max(v, variable[i])].add(min(v, variable[i]))
+            i = before[i]
+    for row in reversed(rows):
+        for i in row:
+            rows[i] |= {j for j in row if j < i}
+    first = np.cumsum([0, *(len(row) for row in rows)])
+    return _integers(first), _integers([i for row in rows for i in sorted(row)])
 
 
 def _owner(model: Model, coordinate: str) -> str:
