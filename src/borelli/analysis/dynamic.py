@@ -1,9 +1,9 @@
 """The dynamic pose (seed 004): the body is dragged by its markers through physics steps, one or several a frame.
 
 Each marker is a point that moves as recorded; a soft row holds its place on the body to it, in position and velocity.
-A marker acts while it is seen in this frame and the next and moves slower than 10 m/s. Weak drives of limited force draw
-to the rest pose, stops hold, the ground carries if asked to. Between markers that say nothing the body goes on by its
-inertia; the price is a lag, which `find_lag` measures.
+A marker acts while it is seen in this frame and the next and moves slower than 10 m/s. Weak drives of limited force
+draw to the rest pose, stops hold, the ground carries if asked to. Between markers that say nothing the body goes on by
+its inertia; the price is a lag, which `find_lag` measures.
 """
 
 from __future__ import annotations
@@ -118,9 +118,7 @@ def drag(
     return finish(problem, q, recording, "dynamic", tuple(notes))
 
 
-def prepare_drag(
-    problem: Problem, step: float, ground: bool | float, softness: Softness, rest_torque: float
-) -> Drag:
+def prepare_drag(problem: Problem, step: float, ground: bool | float, softness: Softness, rest_torque: float) -> Drag:
     """The model with the markers as anchors, drives to the rest pose, its stops, and ground where asked for."""
     model = _held(problem)
     # True is a number too: it stands for height 0
@@ -188,10 +186,10 @@ def find_lag(motion: Motion, reference: Motion, coordinates: Sequence[str] | Non
         late = a[most + shift : len(a) - most + shift] - b[most : len(b) - most]
         misfit.append(np.nanmean((late - np.nanmean(late, axis=0)) ** 2))
     best = int(np.argmin(misfit))
-    shift = float(best - most)
+    found = float(best - most)
     if 0 < best < len(misfit) - 1:
         # the vertex of the parabola through the least and its neighbours
         before, least, after = misfit[best - 1 : best + 2]
         bend = before - 2.0 * least + after
-        shift += 0.0 if isclose(bend, 0.0) else 0.5 * float(before - after) / float(bend)
-    return shift / motion.rate
+        found += 0.0 if isclose(bend, 0.0) else 0.5 * float(before - after) / float(bend)
+    return found / motion.rate

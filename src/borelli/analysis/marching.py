@@ -1,7 +1,7 @@
 """Marching: physics steps along a recording, each given its own torques, pushes and softness, every row's work kept.
 
-A step turns velocities v into v+ by impulses p along rows J of the pose it starts from: M (v+ - v) = h f + J^T p. Taking
-the mean of both velocities of either side gives the change of kinetic energy, so a row's work is p J (v + v+)/2, exactly.
+A step turns velocities v into v+ by impulses p along rows J of the pose it starts from: M (v+ - v) = h f + J^T p.
+Either side times the mean of both velocities is the change of kinetic energy, so a row's work is exactly p J (v + v+)/2.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
 from borelli.jit import kernel, leaf
-from borelli.physics.calls import calls
+from borelli.physics.calls import calls, make_sample
 from borelli.physics.contact import BODY_A
 from borelli.physics.factor import IMPULSE
 from borelli.physics.simulation import FAILURES
@@ -43,7 +43,7 @@ class Course(NamedTuple):
     rest: Floats
     """(steps or 0, coordinates) force [N m or N] that drives add to that of their springs."""
     push: Floats
-    """(steps or 0, pushes, 9) force [N] and torque [N m], world axes; where it acts from the centre of mass, body axes."""
+    """(steps or 0, pushes, 9) force [N], torque [N m], world axes; where it acts from the centre of mass, body axes."""
     soft: Floats
     """(steps or 0, markers) slope beta of each marker's anchor [s/kg]."""
     pose: Floats
@@ -64,7 +64,8 @@ class Trace(NamedTuple):
     work: Floats
     """(steps, standing rows) [J]"""
     contact: Floats
-    """(steps, bodies, 10) contacts' impulse and its moment about the centre of mass; normal parts times points; their sum."""
+    """(steps, bodies, 10) contacts' impulse, its moment about the centre of mass; sum of normal parts times points, and
+    of normal parts."""
     told: NDArray[np.int64]
     """(steps, 4) Newton iterations, friction solves, contacts, status."""
 
@@ -153,7 +154,7 @@ def _give(tables, inputs, course, index, h):
 
 @leaf
 def _aim(state, inputs, course, index, lead, root):
-    """Write the pose this step aims at: as given, or carried on by how far bodies or root are from where they should be."""
+    """Write the pose this step aims at: as given, or carried on by how far bodies are from where they should be."""
     pose, base = course.pose, course.base
     for b in range(pose.shape[1]):
         for n in range(7):
@@ -272,6 +273,12 @@ def march_on(calls, tables, state, saved, inputs, work, course, trace, first, st
         _keep_bodies(state, trace, index + 1)
         _keep_rows(tables, work, trace, index)
     return steps, SOLVED
+
+
+def warm_up() -> None:
+    """Compile or load the kernel."""
+    sample = make_sample()
+    march(sample.compiled, sample.state, sample.inputs, make_course(sample.compiled), 1)
 
 
 def march(

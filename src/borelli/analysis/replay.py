@@ -85,7 +85,7 @@ def replay(
 ) -> Replay:
     """The motion that torques make in the simulation they were found in.
 
-    Contacts act as they come; measured forces and residuals are applied as they were, the former where the feet now are.
+    Contacts act as they come; measured forces and residuals are applied as they were, where feet and root now are.
 
     Args:
         torques: From `stepped_torques`.
@@ -134,9 +134,7 @@ def _without_residuals(stepper: Stepper, trace: Trace, drives: tuple[Drive, ...]
         push[:, bodies.index(int(body)), axis] += trace.impulse[:, row] / h
     names = tuple(stepper.compiled.model.bodies[b].name for b in bodies)
     old = stepper.push if stepper.push is not None else np.zeros((stepper.frames, 0, 9))
-    compiled = compile_model(
-        stepper.compiled.model, step=h, settings=stepper.compiled.settings, drives=drives
-    )
+    compiled = compile_model(stepper.compiled.model, step=h, settings=stepper.compiled.settings, drives=drives)
     return replace(
         stepper, compiled=compiled, drives=drives, residuals=(), push=np.concatenate([old, push], axis=1),
         pushed=(*stepper.pushed, *names),

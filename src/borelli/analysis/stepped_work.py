@@ -1,9 +1,9 @@
 """Work and energy of steps: where the energy of a motion came from, row by row.
 
-With M (v+ - v) = h f + J^T p, the kinetic energy grows by exactly p J (v + v+)/2 of every row, and by the like of forces
-from outside. A velocity belongs to the middle of the way it led; counted there, gravity's work is the loss of potential
-energy exactly as well. What drives, ground, residuals and gravity leave is numerical: the joints' own rows, which hold at
-the end of a step and not midway, and gyroscopic terms where the body did not go as it aimed.
+With M (v+ - v) = h f + J^T p, the kinetic energy grows by exactly p J (v + v+)/2 of every row, and by the like of
+forces from outside. A velocity belongs to the middle of the way it led; counted there, gravity's work is the loss of
+potential energy exactly as well. What drives, ground, residuals and gravity leave is numerical: the joints' own rows,
+which hold at the end of a step and not midway, and gyroscopic terms where the body did not go as it aimed.
 """
 
 from __future__ import annotations
