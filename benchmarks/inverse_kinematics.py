@@ -16,8 +16,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-import borelli as bo
 from borelli.analysis.opensim_setup import read_inverse_kinematics
+
+import borelli as bo
 from borelli.analysis.pose import follow_markers
 
 ROOT = Path(__file__).parents[1]

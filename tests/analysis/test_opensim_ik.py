@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from borelli.analysis.opensim_setup import read_inverse_kinematics
 
 import borelli as bo
+from borelli.analysis.opensim_setup import read_inverse_kinematics
 from borelli.analysis.pose import follow_markers, state_problem
 from borelli.reduced.pose import find_derivatives, make_search
 

@@ -18,16 +18,19 @@ IK = """<OpenSimDocument Version="30000"><InverseKinematicsTool name="x">
 <IKTaskSet><objects>
 <IKMarkerTask name="A"><apply>true</apply><weight>2.5</weight></IKMarkerTask>
 <IKMarkerTask name="B"><apply>false</apply><weight>1</weight></IKMarkerTask>
-<IKCoordinateTask name="q"><weight>1000</weight><value_type>default_value</value_type><value>3</value></IKCoordinateTask>
+<IKCoordinateTask name="q"><weight>1000</weight><value_type>default_value</value_type>
+<value>3</value></IKCoordinateTask>
 <IKCoordinateTask name="r"><weight>1</weight><value_type>manual_value</value_type><value>0.5</value></IKCoordinateTask>
 </objects></IKTaskSet><time_range> 0.4 1.6</time_range><marker_file>walk.trc</marker_file>
 <model_file>Unassigned</model_file></InverseKinematicsTool></OpenSimDocument>"""
 
 LOADS = """<OpenSimDocument Version="30000"><ExternalLoads name="x"><objects>
-<ExternalForce name="right"><applied_to_body> calcn_r </applied_to_body><force_identifier>ground_force_v</force_identifier>
+<ExternalForce name="right"><applied_to_body> calcn_r </applied_to_body>
+<force_identifier>ground_force_v</force_identifier>
 <point_identifier>ground_force_p</point_identifier><torque_identifier>ground_torque_</torque_identifier></ExternalForce>
 <ExternalForce name="off"><isDisabled>true</isDisabled><applied_to_body>a</applied_to_body></ExternalForce>
-<ExternalForce name="left"><applied_to_body>calcn_l</applied_to_body><force_identifier>1_ground_force_v</force_identifier>
+<ExternalForce name="left"><applied_to_body>calcn_l</applied_to_body>
+<force_identifier>1_ground_force_v</force_identifier>
 </ExternalForce></objects><datafile>grf.mot</datafile></ExternalLoads></OpenSimDocument>"""
 
 
@@ -81,11 +84,10 @@ def test_what_cannot_be_is_refused(tmp_path, text, words):
 def test_stored_setups_are_read(name):
     setup = folder(name) / "setup"
     assert [force.body for force in read_external_loads(setup / FILES[name][2]).forces] == ["calcn_r", "calcn_l"]
-    found = [path for path in setup.glob("*.xml") if "<InverseDynamicsTool" in path.read_text(encoding="utf-8")]
+    texts = {path: path.read_text(encoding="utf-8") for path in setup.glob("*.xml")}
+    found = [path for path, text in texts.items() if "<InverseDynamicsTool" in text]
     assert [read_inverse_dynamics(path).cutoff for path in found] == [6.0]
-    kinematics = [
-        path for path in setup.glob("*IK*.xml") if "<InverseKinematicsTool" in path.read_text(encoding="utf-8")
-    ]
+    kinematics = [path for path, text in texts.items() if "<InverseKinematicsTool" in text]
     assert all(len(read_inverse_kinematics(path).marker_weights) > 20 for path in kinematics) and kinematics
 
 
