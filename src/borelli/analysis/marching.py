@@ -1,7 +1,7 @@
 """Marching: physics steps along a recording, each given its own torques, pushes and softness, every row's work kept.
 
 A step turns velocities v into v+ by impulses p along rows J of the pose it starts from: M (v+ - v) = h f + J^T p.
-Either side times the mean of both velocities is the change of kinetic energy, so a row's work is exactly p J (v + v+)/2.
+Either side times the mean of both velocities is the change of kinetic energy, so a row's work is p J (v + v+)/2.
 """
 
 from __future__ import annotations
