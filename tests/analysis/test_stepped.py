@@ -25,7 +25,7 @@ def free():
 
 @pytest.fixture(scope="module")
 def standing():
-    return stepped_torques(job(), filter="none", forces="contacts", ground=0.0, residual=0.0)
+    return stepped_torques(job(), filter="none", forces="contacts", ground=None, residual=0.0)
 
 
 def test_torques_are_those_that_made_the_motion(free):
@@ -75,7 +75,7 @@ def test_contacts_alone_carry_the_body(standing):
 
 def test_a_limited_residual_is_kept_within_its_limit():
     torques = stepped_torques(
-        job(), filter="none", forces="contacts", ground=0.0, residual=[Residual("pelvis", 4, 5.0)]
+        job(), filter="none", forces="contacts", ground=None, residual=[Residual("pelvis", 4, 5.0)]
     )
     residual = torques.data["residual_torque"].values
     assert np.abs(residual[:, 1]).max() == pytest.approx(5.0)
@@ -108,7 +108,7 @@ def test_torques_replayed_make_the_same_motion_then_drift(free):
 
 
 def test_a_standing_body_falls_in_open_loop_and_stands_in_closed_loop():
-    torques = stepped_torques(job(2.0), filter="none", forces="contacts", ground=0.0, residual=30.0)
+    torques = stepped_torques(job(2.0), filter="none", forces="contacts", ground=None, residual=30.0)
     assert replay(torques, loop="open").fallen is not None
     closed = replay(torques, loop="closed")
     assert closed.fallen is None

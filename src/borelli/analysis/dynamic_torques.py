@@ -22,6 +22,7 @@ from borelli.analysis.newton import (
     weight_wrenches,
 )
 from borelli.analysis.stepped import Stepper, drive_forces, prepare, residual_wrench
+from borelli.analysis.stepped_ground import carried_by, stand_on_soles
 from borelli.analysis.stepped_work import row_work
 from borelli.analysis.torques import Torques
 from borelli.errors import SettingsError, unknown_name
@@ -68,7 +69,7 @@ def stepped_torques(
     residual: Sequence[Residual] | float | None = None,
     limit: Mapping[str, float] | float = inf,
     tolerance: Mapping[str, float] | float = 0.0,
-    ground: float | None = None,
+    ground: float | None = 0.0,
     feet: Mapping[str, str] | None = None,
 ) -> Torques:
     """The torques with which the model makes a motion in our own simulation, one step a frame.
@@ -84,7 +85,8 @@ def stepped_torques(
             about each axis and no force.
         limit: Largest torque or force of a drive [N m or N], for all or by coordinate.
         tolerance: Deviation [rad or m] of a coordinate within which its drive does nothing, for all or by coordinate.
-        ground: Height of the ground [m], with contacts; by default where the soles are lowest (`ground_height`).
+        ground: Height of level ground [m] that contacts stand on, soles made to fit it (`stand_on_soles`); None: the
+            model's own shapes on its own ground.
         feet: Bodies of the "right" and "left" foot, where their names do not tell.
 
     Raises:
@@ -95,11 +97,11 @@ def stepped_torques(
     curves = derivatives(motion, filter=filter, cutoff=cutoff)
     notes = [*curves.notes, *(() if loads is None else loads.notes)]
     if contacts:
-        from borelli.analysis.stepped_ground import ground_height, with_ground_at
-
-        height = ground_height(motion.model, curves.coordinates) if ground is None else ground
-        curves = replace(curves, model=with_ground_at(curves.model, height))
-        notes.append(Note(f"contacts stand on a ground at {1e3 * height:.1f} mm", "guess", "ground=..."))
+        model = curves.model
+        if ground is not None:
+            model = stand_on_soles(model, curves.coordinates, curves.rate, ground, feet)
+            notes.append(Note("soles were laid flat on the ground where the feet stand still", "guess", "ground=None"))
+        curves = replace(curves, model=model)
     stepper = prepare(curves, loads, contacts, residual, limit, tolerance)
     trace = march(stepper.compiled, stepper.start(), stepper.inputs(), stepper.course(), stepper.frames)
     settings = {
@@ -255,12 +257,3 @@ def foot_loads(
         moment = wrench[:, :3] - np.cross(point, wrench[:, 3:])
         free[loaded, f] = moment[loaded] @ turn
     return (force, "N"), (center, "m"), (free, "N m")
-
-
-def carried_by(model: Model, body: str) -> list[str]:
-    """Names of the bodies that hang on a body."""
-    found: list[str] = []
-    for joint in model.joints:
-        if not joint.closes_loop and joint.parent in (body, *found):
-            found.append(joint.child)
-    return found

@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 
 RESIDUAL_LIMIT = 100.0
 """[N m] about each axis where contacts carry the body (seed 004: 30 to 100 N m)."""
+PUSH_OUT = 0.1
+"""[m/s] Fastest correction of soles that are in the ground: the body is stiff, and would be thrown up."""
 SAMPLES = 4
 """Measured forces are averaged over the step before and after a frame, at so many times in each and at the frame."""
 
@@ -108,7 +110,7 @@ def prepare(
     whole = len(named) == 6
     residuals = tuple(_to_model(model, r) for r in residual if whole or r.body != root or _may_move(model, root, r))
     step = 1.0 / curves.rate
-    compiled = compile_model(model, step=step, settings=Settings(refine=1), drives=drives, residuals=residuals)
+    compiled = compile_model(model, step=step, settings=Settings(refine=1, push_out_speed=PUSH_OUT), drives=drives, residuals=residuals)
     time = np.concatenate([[curves.time[0] - step], curves.time, [curves.time[-1] + step]])
     coordinates = curves.at(time)[0]
     poses = model_poses(make_motion(curves.model, coordinates, time, curves.rate), compiled)
