@@ -1,4 +1,4 @@
-"""The demonstration: a walk, a jump and a reach analysed, held against the truth behind them; a body falls, a top spins.
+"""The demonstration: a walk, a jump and a reach analysed and held against the truth; a body falls, a top spins.
 
 The recordings are made by `borelli.synthetic`, so that what an analysis should find is known; the scenes have theory.
 """

@@ -32,4 +32,7 @@ def demo(
     out.print(table)
     for path in files:
         say(str(path))
-    out.print(f"\nLook at [bold]{escape(str(files[0]))}[/]; then try: borelli analyze YOUR.c3d, borelli simulate --list", soft_wrap=True)
+    out.print(
+        f"\nLook at [bold]{escape(str(files[0]))}[/]; then try: borelli analyze YOUR.c3d, borelli simulate --list",
+        soft_wrap=True,
+    )
