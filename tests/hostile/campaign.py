@@ -18,6 +18,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,8 @@ class TooSlowError(BaseException):
 
 def mutant(kind, number):
     """The mutant of that number: the name of what is to be read, and the files."""
-    from .mutations import mutate_bytes, mutate_c3d, mutate_text, mutate_xml
+    from .mutations import mutate_c3d, mutate_text, mutate_xml
+    from .netcdf_mutations import mutate_netcdf
     from .seeds import seeds
 
     rng = random.Random(f"{kind} {number}")
@@ -45,8 +47,21 @@ def mutant(kind, number):
     name, files = rng.choices(known, [sum(map(len, files.values())) ** -0.5 for _, files in known])[0]
     others = [content for _, more in known for content in more.values()]
     target = name if name in files and rng.random() < 0.7 else rng.choice(sorted(files))
-    mutate = {"C3D": mutate_c3d, "netCDF": mutate_bytes, "OpenSim": mutate_xml, "MJCF": mutate_xml, "URDF": mutate_xml}
-    return name, files | {target: mutate.get(kind, mutate_text)(files[target], rng, others)}
+    if kind in ("C3D", "netCDF"):
+        changed = (mutate_c3d if kind == "C3D" else mutate_netcdf)(files[target], rng, others)
+    else:
+        mutate = mutate_xml if kind in ("OpenSim", "MJCF", "URDF") else mutate_text
+        changed = mutate(files[target], rng, others, vocabulary(kind))
+    return name, files | {target: changed}
+
+
+@cache
+def vocabulary(kind):
+    """The words that the seeds of a format have in the places where its keywords and names stand."""
+    from .mutations import WORD
+    from .seeds import seeds
+
+    return sorted({word for _, files in seeds(kind) for text in files.values() for word in WORD.findall(text)})
 
 
 def reader(kind):
