@@ -89,14 +89,14 @@ def _completed(table: Any, path: object, where: str) -> Any:
     if not isinstance(table, Mapping) or "inertia" in table:
         return table
     name = str(table.get("name", where))
-    where = f"{where} {name!r}"
+    where = f"{where} {name[:60]!r}"
     if "center_of_mass" in table:
         raise FileFormatError(path, f"{where}: center_of_mass without inertia; give both, or neither (from the shapes)")
     shapes = typed(tuple[Shape, ...], table.get("shapes", []), path, f"{where}: shapes")
     mass = None if "mass" not in table else typed(float, table["mass"], path, f"{where}: mass")
     try:
         for index, shape in enumerate(shapes):
-            check_shape(shape, f"body {name!r}: shape {index}")
+            check_shape(shape, f"body {name[:60]!r}: shape {index}")
         body = body_of_shapes(name, shapes, mass=mass)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None

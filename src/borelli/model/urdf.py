@@ -7,6 +7,7 @@ A link's frame is that of the joint it hangs on; the root link is fixed to the g
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from math import inf
 
@@ -23,6 +24,10 @@ from borelli.model.xmlfiles import Element, read_xml
 WORLD = "world"
 MAX_NUMBER = 1e30
 """Larger ones cannot be meant, and their cubes could not be computed with."""
+MAX_BYTES = 16 * 1024 * 1024
+"""Larger files are refused: a robot of a hundred links takes less than one megabyte."""
+MOST = {"link": 2000, "joint": 2000, "collision": 10_000}
+"""Most elements of a tag: ten times what the largest robots have."""
 KINDS = {
     "revolute": "hinge",
     "continuous": "hinge",
@@ -47,12 +52,11 @@ def read_urdf(path: str | os.PathLike[str]) -> Model:
         FileFormatError: naming the line of what cannot be read.
         ModelError: if the model it describes contradicts itself.
     """
-    root = read_xml(path)
+    root = read_xml(path, MAX_BYTES)
     if root.tag != "robot":
         raise FileFormatError(path, f"the root element is <{root.tag[:40]}>, but a URDF begins with <robot>")
-    links = {link.attributes.get("name", ""): link for link in root.all("link")}
-    if not links:
-        raise FileFormatError(path, "the robot has no links")
+    _check_numbers(root)
+    links = _links(root)
     notes: list[str] = []
     world = {WORLD: GROUND}
     joints, couplings = [], []
@@ -75,6 +79,27 @@ def read_urdf(path: str | os.PathLike[str]) -> Model:
         return with_default_frames(validate(model, sound_masses=False))
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+
+
+def _check_numbers(root: Element) -> None:
+    """Refuses a file with more of anything than a robot can have."""
+    counts = Counter(element.tag for element in root.walk())
+    for tag, most in MOST.items():
+        if counts[tag] > most:
+            raise FileFormatError(root.path, f"it has {counts[tag]} elements <{tag}>, but at most {most} are read")
+
+
+def _links(root: Element) -> dict[str, Element]:
+    """The links by their names."""
+    links: dict[str, Element] = {}
+    for link in root.all("link"):
+        name = link.attributes.get("name", "")
+        if name in links:
+            raise link.fault(f"the link {name[:60]!r} is described twice; give each link its own name")
+        links[name] = link
+    if not links:
+        raise FileFormatError(root.path, "the robot has no links")
+    return links
 
 
 def _joint(element: Element, links: dict[str, Element], world: dict[str, str]) -> tuple[Joint, list[Coupling]]:
