@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError, unknown_name
+from borelli.errors import FileFormatError, ModelError, listed, unknown_name
 from borelli.model.frames import orientation_matrix, quaternion_of, vector
 from borelli.model.functions import linear
 from borelli.model.kinematics import with_default_frames
@@ -24,9 +24,7 @@ from borelli.model.xmlfiles import Element, read_xml
 WORLD = "world"
 MAX_NUMBER = 1e30
 """Larger ones cannot be meant, and their cubes could not be computed with."""
-MAX_BYTES = 16 * 1024 * 1024
-"""Larger files are refused: a robot of a hundred links takes less than one megabyte."""
-MOST = {"link": 2000, "joint": 2000, "collision": 10_000}
+MOST = {"link": 2000, "joint": 2000, "collision": 4000, "box": 4000, "sphere": 4000, "cylinder": 4000, "capsule": 4000}
 """Most elements of a tag: ten times what the largest robots have."""
 KINDS = {
     "revolute": "hinge",
@@ -52,7 +50,7 @@ def read_urdf(path: str | os.PathLike[str]) -> Model:
         FileFormatError: naming the line of what cannot be read.
         ModelError: if the model it describes contradicts itself.
     """
-    root = read_xml(path, MAX_BYTES)
+    root = read_xml(path)
     if root.tag != "robot":
         raise FileFormatError(path, f"the root element is <{root.tag[:40]}>, but a URDF begins with <robot>")
     _check_numbers(root)
@@ -69,10 +67,10 @@ def read_urdf(path: str | os.PathLike[str]) -> Model:
     roots = [body.name for body in bodies if body.name not in hung]
     joints += [Joint(f"{name}_to_ground", "fixed", GROUND, name) for name in roots]
     if roots:
-        notes.append(f"the root link {', '.join(roots)} is fixed to the ground; use a free joint to let it move")
+        notes.append(f"the root link {listed(roots)} is fixed to the ground; use a free joint to let it move")
     left = sorted({e.tag for e in root.children} - {"link", "joint", "material"})
     if left:
-        notes.append(f"not read: {', '.join(left)}")
+        notes.append(f"not read: {listed(left)}")
     name = root.attributes.get("name", "").strip() or "robot"
     model = Model(name, bodies, tuple(joints), couplings=tuple(couplings), notes=tuple(dict.fromkeys(notes)))
     try:
