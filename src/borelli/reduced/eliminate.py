@@ -170,19 +170,19 @@ def eliminate_poses(
                 A[i, j] = springs.gauss[i, j] + (springs.rest[i, j] if exact else 0.0)
             if springs.gauss[i, i] == 0.0:  # a variable that nothing holds stays
                 A[i, i] = 1.0
-        if not factor_in_place(A):
+        if not factor_in_place(tree, A):
             return False
         x = room.column
         for i in range(len(room.mixed)):
             for v in range(n):
                 x[v] = room.mixed[i, v]
-            solve_in_place(A, x)
+            solve_in_place(tree, A, x)
             for v in range(n):
                 follow_out[t, v, i] = x[v]
         for i in range(n):
             for v in range(n):
                 x[v] = 1.0 if v == i else 0.0
-            solve_in_place(A, x)
+            solve_in_place(tree, A, x)
             spread_out[t, i] = x[i]
         _subtract(room.mixed, follow_out[t], matrix_inout)
     return True
@@ -190,12 +190,30 @@ def eliminate_poses(
 
 @kernel
 def solve_positive(matrix_inout, rows_inout):
-    """Each row x becomes A^-1 x; A is factored in place. False: A is not positive, the rows are as they were.
+    """Each row x becomes A^-1 x; A = L D L^T is factored in place, its lower half. False: A is not positive.
 
     For a few hundred unknowns this is done before a library has its threads awake.
     """
-    if not factor_in_place(matrix_inout):
-        return False
-    for i in range(len(rows_inout)):
-        solve_in_place(matrix_inout, rows_inout[i])
+    A, n = matrix_inout, len(matrix_inout)
+    for k in range(n):
+        for j in range(k):
+            d = A[k, j]
+            for i in range(j):
+                d -= A[k, i] * A[j, i]
+            A[k, j] = d
+        for j in range(k):
+            a = A[k, j] / A[j, j]
+            A[k, k] -= a * A[k, j]
+            A[k, j] = a
+        if not A[k, k] > 0.0:
+            return False
+    for r in range(len(rows_inout)):
+        x = rows_inout[r]
+        for k in range(n):
+            for i in range(k):
+                x[k] -= A[k, i] * x[i]
+        for k in range(n - 1, -1, -1):
+            x[k] /= A[k, k]
+            for i in range(k + 1, n):
+                x[k] -= A[i, k] * x[i]
     return True
