@@ -13,7 +13,8 @@ The three angles of a free joint, and those of joints that come near gimbal lock
 dynamics does with every coordinate, to the last detail that shows: the series is first continued at both ends by half
 its length, reflected in its end points; the filter starts from its first samples as they are. All presets continue the
 series so, and all take the spline through the continued series, whose third and fourth derivatives vanish at its far
-ends.
+ends. A series reflected in its end points has no acceleration there: in the outer 0.1 s forces err by 7 % of body
+weight in walking. (Continuing it by parabolas fitted to the ends errs by 5 %, but is noisier.)
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def _demand(model: Model, curves: Derivatives, columns: list[int]) -> Array:
 
 def _by_body(moved: Moved, columns: list[int]) -> Array:
     wrenches = inertial_wrenches(moved) + weight_wrenches(moved)
-    root = [int(moved.owner[p]) for p in range(len(moved.column)) if moved.column[p] == columns[0]][0]
+    root = next(int(moved.owner[p]) for p in range(len(moved.column)) if moved.column[p] == columns[0])
     result = np.zeros((wrenches.shape[-1], len(wrenches), len(columns)))
     alone = np.zeros_like(wrenches)
     for body in range(len(wrenches)):

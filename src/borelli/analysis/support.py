@@ -59,7 +59,9 @@ class Support:
         found = []
         if not self.covered.all():
             share = 100.0 * float(self.covered.mean())
-            said = f"plates carry the whole body in {share:.0f} % of the frames; elsewhere torques of the legs are wrong"
+            said = (
+                f"plates carry the whole body in {share:.0f} % of the frames; elsewhere torques of the legs are wrong"
+            )
             found.append(Note(said, "fault", "look at frames that are covered"))
         if abs(self.plate_mass / mass - 1.0) > DIFFERENT:
             what = "whole strides" if self.whole_strides else f"{self.duration:.2f} s"
@@ -102,9 +104,9 @@ def _lasting(lack: Array, time: Array) -> Mask:
     result = np.zeros(len(lack), bool)
     for start, stop in spans(lack > EDGE):
         deep = spans(lack[start:stop] > MISSING)
-        # nobody knows how long a span lasts that the recording cuts off
-        cut = bool(deep) and (start == 0 or stop == len(lack))
-        if cut or any(time[start + b - 1] - time[start + a] >= LASTING for a, b in deep):
+        # of a span that the recording cuts off only a part is seen
+        enough = 0.5 * LASTING if start == 0 or stop == len(lack) else LASTING
+        if any(time[start + b - 1] - time[start + a] >= enough for a, b in deep):
             result[start:stop] = True
     return result
 
