@@ -44,6 +44,8 @@ BRIDGE = 0.1
 """Longest run of frames without a pose [s] inside a motion that cubics bridge: what `clean` bridges in markers."""
 FEWEST = 8
 """Frames a spline of degree five can be asked about."""
+AHEAD = 6.0
+"""Periods of the cutoff by which a series is continued at most, but for OpenSim: more than the filter remembers."""
 UNEVEN = 1e-3
 """Time steps that differ by more than this share are put on an even grid before filtering."""
 
@@ -117,6 +119,8 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
         raise SettingsError(f"the cutoff must lie between 0 and half the rate ({0.5 * rate:g} Hz), got {cutoff:g} Hz")
     turns = () if filter == "opensim" else find_turns(motion.model, q)
     pad = len(even) // 2
+    if filter != "opensim":
+        pad = min(pad, int(np.ceil(AHEAD * rate / cutoff)))
     longer = _continued(np.hstack([resampled, *(quaternions(turn, resampled) for turn in turns)]), pad)
     if filter == "default":
         longer = lowpass(longer, rate, _over_both(cutoff, rate), ORDER)
@@ -138,9 +142,9 @@ def _evaluated(
     q, u, a = (np.ascontiguousarray(value[:, :count]) for value in values)
     for i, turn in enumerate(turns):
         column = count + 4 * i
-        parts = [value[:, column : column + 4] for value in values]
+        p, p1, p2 = (value[:, column : column + 4] for value in values)
         c = list(turn.columns)
-        q[:, c], u[:, c], a[:, c] = angles_of(turn, *parts, near[:, c])
+        q[:, c], u[:, c], a[:, c] = angles_of(turn, p, p1, p2, near[:, c])
     return coupled_motion(model, q, u, a)
 
 

@@ -173,7 +173,7 @@ def _demand(model: Model, curves: Derivatives, columns: list[int]) -> Array:
 
 def _by_body(moved: Moved, columns: list[int]) -> Array:
     wrenches = inertial_wrenches(moved) + weight_wrenches(moved)
-    root = next(int(moved.owner[p]) for p in range(len(moved.column)) if moved.column[p] == columns[0])
+    root = moved.links[int(moved.link[np.flatnonzero(moved.column == columns[0])[0]])].child
     result = np.zeros((wrenches.shape[-1], len(wrenches), len(columns)))
     alone = np.zeros_like(wrenches)
     for body in range(len(wrenches)):

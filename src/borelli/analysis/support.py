@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.loads import OUTSIDE, Loads
-from borelli.analysis.strides import strides
+from borelli.analysis.strides import Stride, strides
 from borelli.recording.gaps import spans
 from borelli.recording.recording import Note
 from borelli.recording.smooth import CUTOFF
@@ -87,12 +87,13 @@ def find_support(motion: Motion, time: Array, needed: Array, loads: Loads, cutof
     smooth = loads.smoothed(at) if at < half else loads
     carried = smooth.at(time).force[..., 2].sum(axis=1)
     seen = (time >= loads.time[0] - OUTSIDE) & (time <= loads.time[-1] + OUTSIDE)
+    steps = strides(motion, time)
     scale, covered, weighed = 1.0, seen, (float("nan"), 0.0, False)
     for _ in range(2):
         # a model of another mass than the subject's would lack or spare the difference everywhere
         lack = (scale * needed - carried) / (scale * model.mass * gravity)
         covered = seen & ~_lasting(lack, time)
-        weighed = _weigh(motion, time, covered, needed / (model.mass * gravity), carried, gravity)
+        weighed = _weigh(steps, time, covered, needed / (model.mass * gravity), carried, gravity)
         if not weighed[0] > 0.0:
             break
         scale = weighed[0] / model.mass
@@ -112,14 +113,13 @@ def _lasting(lack: Array, time: Array) -> Mask:
 
 
 def _weigh(
-    motion: Motion, time: Array, covered: Mask, needed: Array, carried: Array, gravity: float
+    steps: tuple[Stride, ...], time: Array, covered: Mask, needed: Array, carried: Array, gravity: float
 ) -> tuple[float, float, bool]:
     """Mass [kg] by mean force, how long it was weighed [s], and whether over whole strides.
 
     `needed` is (g + a) / g, so that what the body's momentum gained does not count as weight.
     """
     best: tuple[float, int, int, bool] | None = None
-    steps = strides(motion, time)
     for start, stop in spans(covered):
         inside = [s for s in steps if s.start >= time[start] - 1e-6 and s.stop <= time[stop - 1] + 1e-6]
         a, b, whole = start, stop, False
