@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.frames import vector
 from borelli.model.kinematics import tree_links
-from borelli.model.model import GROUND, Joint, Model
+from borelli.model.model import GROUND, Joint, Model, Vector
 
 Array = NDArray[np.float64]
 
@@ -34,13 +34,13 @@ KEPT_SD = 1e-6
 
 @dataclass(frozen=True)
 class Segment:
-    """A length: from the joint that carries a body to one that it carries."""
+    """A length on one body: between two joints that it carries, or from the joint that carries it to one of those."""
 
     name: str
-    joint: int
-    """Number of the far joint among the anchors."""
-    origin: Array
-    """(3,) of the near joint in the body's frame [m]."""
+    far: int
+    """Number of a joint among the anchors."""
+    near: int | Vector
+    """Number of another, or the place of the joint that carries the body [m]."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,22 @@ class Unknowns:
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """Every length between joints; named by its body, or by body and joint where several joints hang on it."""
-        near = {joint.child: joint for joint in self.model.joints if not joint.closes_loop}
+        """Every length between joints; named by its body, or by body and joints where several hang on it.
+
+        The body that the ground carries has no joint to count from: its lengths are between those it carries.
+        """
+        own = {joint.child: joint for joint in self.model.joints if not joint.closes_loop}
         held = [joint.parent for joint in self.joints]
-        return tuple(
-            Segment(
-                joint.parent if held.count(joint.parent) == 1 else f"{joint.parent} to {joint.name}",
-                i,
-                np.array(near[joint.parent].child_frame.position),
-            )
-            for i, joint in enumerate(self.joints)
-        )
+        found = []
+        for i, joint in enumerate(self.joints):
+            body = joint.parent
+            if own[body].parent != GROUND:
+                name = body if held.count(body) == 1 else f"{body} to {joint.name}"
+                found.append(Segment(name, i, own[body].child_frame.position))
+            else:
+                others = [k for k in range(i) if held[k] == body]
+                found += [Segment(f"{body}: {self.joints[k].name} to {joint.name}", i, k) for k in others]
+        return tuple(found)
 
     @cached_property
     def precision(self) -> Array:
@@ -105,19 +110,23 @@ class Unknowns:
         energy = 0.5 * float(off @ gradient)
         k = (MARKER_SD / KEPT_SD) ** 2
         for number, length in self.kept_lengths.items():
-            value, way, at = self.length(p, number)
+            value, way = self.length(p, number)
             energy += 0.5 * k * (value - length) ** 2
-            gradient[at] += k * (value - length) * way
-            matrix[at, at] += k * np.outer(way, way)
+            gradient += k * (value - length) * way
+            matrix += k * np.outer(way, way)
         return energy, gradient, matrix
 
-    def length(self, p: Array, number: int) -> tuple[float, Array, slice]:
-        """A segment's length [m], how it changes with its anchor, and where that is in p."""
-        segment = self.segments[number]
-        at = slice(3 * segment.joint, 3 * segment.joint + 3)
-        line = p[at] - segment.origin
+    def length(self, p: Array, number: int) -> tuple[float, Array]:
+        """A segment's length [m] and how it changes with p."""
+        segment, places = self.segments[number], p.reshape(-1, 3)
+        line = places[segment.far] - (places[segment.near] if isinstance(segment.near, int) else segment.near)
         value = float(np.linalg.norm(line))
-        return value, line / value if value > 0.0 else np.zeros(3), at
+        way = np.zeros_like(places)
+        if value > 0.0:
+            way[segment.far] = line / value
+            if isinstance(segment.near, int):
+                way[segment.near] = -line / value
+        return value, way.reshape(-1)
 
     def placed(self, p: Array) -> Model:
         """The model with its anchors and attachments there; nothing else is changed."""

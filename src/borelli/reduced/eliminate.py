@@ -166,23 +166,25 @@ def eliminate_poses(
         _gather(tree, points, shared, target[t], weight[t], exact, room)
         _add_places(shared, weight[t], room, gradient_inout, matrix_inout)
         for i in range(n):
-            for j in range(i + 1):
+            for s in range(tree.row_first[i], tree.row_first[i + 1]):
+                j = tree.row_column[s]
                 A[i, j] = springs.gauss[i, j] + (springs.rest[i, j] if exact else 0.0)
+            A[i, i] = springs.gauss[i, i] + (springs.rest[i, i] if exact else 0.0)
             if springs.gauss[i, i] == 0.0:  # a variable that nothing holds stays
                 A[i, i] = 1.0
-        if not factor_in_place(A):
+        if not factor_in_place(tree, A):
             return False
         x = room.column
         for i in range(len(room.mixed)):
             for v in range(n):
                 x[v] = room.mixed[i, v]
-            solve_in_place(A, x)
+            solve_in_place(tree, A, x)
             for v in range(n):
                 follow_out[t, v, i] = x[v]
         for i in range(n):
             for v in range(n):
                 x[v] = 1.0 if v == i else 0.0
-            solve_in_place(A, x)
+            solve_in_place(tree, A, x)
             spread_out[t, i] = x[i]
         _subtract(room.mixed, follow_out[t], matrix_inout)
     return True
@@ -190,12 +192,30 @@ def eliminate_poses(
 
 @kernel
 def solve_positive(matrix_inout, rows_inout):
-    """Each row x becomes A^-1 x; A is factored in place. False: A is not positive, the rows are as they were.
+    """Each row x becomes A^-1 x, by Cholesky's factors, which take the place of A's lower half.
 
-    For a few hundred unknowns this is done before a library has its threads awake.
+    For a few hundred unknowns this is done before a library has its threads awake. False: A is not positive.
     """
-    if not factor_in_place(matrix_inout):
-        return False
-    for i in range(len(rows_inout)):
-        solve_in_place(matrix_inout, rows_inout[i])
+    A, n = matrix_inout, len(matrix_inout)
+    for i in range(n):
+        for j in range(i + 1):
+            total = A[i, j]
+            for k in range(j):
+                total -= A[i, k] * A[j, k]
+            if i > j:
+                A[i, j] = total / A[j, j]
+            elif total > 0.0:
+                A[i, i] = total**0.5
+            else:
+                return False
+    for r in range(len(rows_inout)):
+        x = rows_inout[r]
+        for i in range(n):
+            for k in range(i):
+                x[i] -= A[i, k] * x[k]
+            x[i] /= A[i, i]
+        for i in range(n - 1, -1, -1):
+            x[i] /= A[i, i]
+            for k in range(i):
+                x[k] -= A[i, k] * x[i]
     return True
