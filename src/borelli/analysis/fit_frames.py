@@ -13,7 +13,7 @@ from borelli.analysis.motion import match_markers, points_of, to_model_axes
 from borelli.analysis.pose import FEWEST_MARKERS, MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge, state_problem
 from borelli.errors import BorelliError, SettingsError, listed
 from borelli.model.markers import marker_sets, with_markers
-from borelli.model.model import Joint, Model
+from borelli.model.model import Joint, Marker, Model
 from borelli.recording.marker_sets import ENOUGH, FEWEST
 from borelli.recording.recording import Note, Recording
 
@@ -48,8 +48,11 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
     labels = list(dict.fromkeys(label for recording in recordings for label in recording.markers))
     notes = []
     if not model.markers:
-        model, name = _best_set(model, labels)
-        notes.append(Note(f"the model wears the marker set {name}, which the labels fit", "guess", "with_markers"))
+        model, name, borrowed = _best_set(model, labels)
+        said = f"the model wears the marker set {name}, which the labels fit"
+        if borrowed:
+            said += f", and as other sets have them {listed(borrowed)}"
+        notes.append(Note(said, "guess", "with_markers"))
     taken: set[str] = set()
     worn: set[str] = set()
     for recording in recordings:
@@ -70,30 +73,39 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
     return replace(model, markers=tuple(m for m in model.markers if m.name in worn)), tuple(notes)
 
 
-def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str]:
-    tried: list[tuple[float, Model, str, int]] = []
+def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str]]:
+    """The model wearing the set that fits, the set's name, and labels that are worn as other sets have them."""
+    tried: list[tuple[float, Model, str, list[int]]] = []
     for name in marker_sets():
         try:
             dressed = with_markers(model, name)
         except BorelliError:
             continue  # the set names bodies that this model has not
-        found = len({k for k in match_markers(dressed.markers, labels) if k >= 0})
+        found = match_markers(dressed.markers, labels)
+        count = len({k for k in found if k >= 0})
         # a set fits by how many labels it explains and by how few of its markers are amiss
-        tried.append((found / (len(dressed.markers) + len(labels) - found), dressed, name, found))
+        tried.append((count / (len(dressed.markers) + len(labels) - count), dressed, name, found))
     if not tried:
         raise SettingsError(
             f"model {model.name!r} wears no markers and has not the bodies that the sets {listed(marker_sets())} name: "
             "give it markers with with_markers and a set of your own"
         )
-    _, dressed, name, found = max(tried, key=lambda one: one[0])
-    if found < FEWEST or found < ENOUGH * min(len(dressed.markers), len(labels)):
+    tried.sort(key=lambda one: -one[0])
+    _, dressed, name, found = tried[0]
+    taken = {k for k in found if k >= 0}
+    if len(taken) < FEWEST or len(taken) < ENOUGH * min(len(dressed.markers), len(labels)):
         wanted = [marker.name for marker in dressed.markers]
         raise SettingsError(
-            f"the labels {listed(labels, 20)} are of no marker set that the model can wear ({listed(marker_sets())}); "
-            f"the nearest, {name}, has {found} of them and wants {listed(wanted, 12)}: rename the markers, or write a "
-            "set of your own and give the model that with with_markers"
+            f"the labels {listed(labels, 20)} are of no marker set that the model can wear ({listed(marker_sets(), 20)}); "
+            f"the nearest, {name}, has {len(taken)} of them and wants {listed(wanted, 12)}: rename the markers, or "
+            "write a set of your own and give the model that with with_markers"
         )
-    return dressed, name
+    more: dict[int, Marker] = {}
+    for _, other, _, at in tried[1:]:
+        for marker, k in zip(other.markers, at, strict=True):
+            if k >= 0 and k not in taken and k not in more:
+                more[k] = Marker(labels[k], marker.body, marker.position)
+    return replace(dressed, markers=(*dressed.markers, *more.values())), name, [labels[k] for k in more]
 
 
 def choose_frames(
