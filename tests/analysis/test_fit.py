@@ -217,8 +217,13 @@ def test_a_kept_length_and_a_kept_place_stay():
 
 @pytest.mark.parametrize(
     ("keep", "said"),
-    [({"thing": 0.4}, "thing"), ({"thigh_r": -1.0}, "positive"), ({"RKNE": 0.3}, "place"), ({"thigh_r": (1, 2, 3)}, "length")],
-)  # fmt: skip
+    [
+        ({"thing": 0.4}, "thing"),
+        ({"thigh_r": -1.0}, "positive"),
+        ({"RKNE": 0.3}, "place"),
+        ({"thigh_r": (1, 2, 3)}, "length"),
+    ],
+)
 def test_what_cannot_be_kept_is_refused(keep, said):
     with pytest.raises(SettingsError, match=said):
         fit_model(human(80.0, 1.8), walk(), keep=keep)

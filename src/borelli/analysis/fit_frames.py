@@ -96,8 +96,8 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
     if len(taken) < FEWEST or len(taken) < ENOUGH * min(len(dressed.markers), len(labels)):
         wanted = [marker.name for marker in dressed.markers]
         raise SettingsError(
-            f"the labels {listed(labels, 20)} are of no marker set that the model can wear ({listed(marker_sets(), 20)}); "
-            f"the nearest, {name}, has {len(taken)} of them and wants {listed(wanted, 12)}: rename the markers, or "
+            f"the labels {listed(labels, 20)} are of no marker set that the model can wear "
+            f"({listed(marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants {listed(wanted, 12)}: rename the markers, or "
             "write a set of your own and give the model that with with_markers"
         )
     more: dict[int, Marker] = {}

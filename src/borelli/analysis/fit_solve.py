@@ -1,4 +1,4 @@
-"""The fit's least squares: poses of all frames, anchors and attachments at once, poses eliminated frame by frame.
+"""The fit's least squares: poses of all frames, joint places and attachments at once, poses eliminated frame by frame.
 
     E(q_1 ... q_F, p) = sum_f [ 1/2 sum_m k |x_m(q_f, p) - y_fm|^2 + pose springs and stops ] + what is known of p
 
@@ -59,7 +59,7 @@ class Solution:
 
 
 def solve(unknowns: Unknowns, groups: Sequence[Group]) -> Solution:
-    """Anchors and attachments of least energy; the groups' poses must be near their own least."""
+    """Joint places and attachments of least energy; the groups' poses must be near their own least."""
     p = unknowns.start.copy()
     groups, energy = _settle(unknowns, p, groups)
     best, judged = (p, groups), held_out_error(groups)

@@ -1,6 +1,6 @@
-"""What a fit may change: the places of joints on their parents (anchors) and of markers on their bodies (attachments).
+"""What a fit may change: the places of joints on their parents and of markers on their bodies (attachments).
 
-They are one row of numbers p, anchors first, three each. Beforehand each is known so well (a standard deviation) about
+They are one row of numbers p, joints first, three each. Beforehand each is known so well (a standard deviation) about
 where the model has it; the two sides of the body are known to be alike; kept lengths and places are known exactly.
 """
 
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 MARKER_SD = 0.005
 """[m] of a marker about its place: what skin and cameras leave (spec mocap, 1)."""
-ANCHOR_SD = 0.020
+JOINT_SD = 0.020
 """[m] of a joint about where a body of this height has it."""
 ATTACHMENT_SD = 0.030
 """[m] of a marker about where the marker set puts it."""
@@ -38,14 +38,14 @@ class Segment:
 
     name: str
     far: int
-    """Number of a joint among the anchors."""
+    """Number of a joint among those whose places are unknown."""
     near: int | Vector
     """Number of another, or the place of the joint that carries the body [m]."""
 
 
 @dataclass(frozen=True)
 class Unknowns:
-    """The anchors and attachments of a model, and what is known of them beforehand."""
+    """The joint places and attachments of a model, and what is known of them beforehand."""
 
     model: Model
     joints: tuple[Joint, ...]
@@ -62,8 +62,8 @@ class Unknowns:
     @cached_property
     def start(self) -> Array:
         """(unknowns,) where the model has them."""
-        anchors = [joint.parent_frame.position for joint in self.joints]
-        return np.array([*anchors, *(marker.position for marker in self.model.markers)], dtype=float).ravel()
+        places = [joint.parent_frame.position for joint in self.joints]
+        return np.array([*places, *(marker.position for marker in self.model.markers)], dtype=float).ravel()
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
@@ -89,7 +89,7 @@ class Unknowns:
         """(unknowns, unknowns) second derivative of what is known beforehand, in units of 1 / `MARKER_SD` ^2."""
         n, joints = len(self.start), len(self.joints)
         sd = np.full(n // 3, ATTACHMENT_SD)
-        sd[:joints] = ANCHOR_SD
+        sd[:joints] = JOINT_SD
         sd[joints + np.array(self.kept_places, dtype=int)] = KEPT_SD
         result = np.diag(np.repeat((MARKER_SD / sd) ** 2, 3))
         mirror = np.ones(3)
@@ -129,12 +129,12 @@ class Unknowns:
         return value, way.reshape(-1)
 
     def placed(self, p: Array) -> Model:
-        """The model with its anchors and attachments there; nothing else is changed."""
+        """The model with its joint places and attachments there; nothing else is changed."""
         places = p.reshape(-1, 3)
-        anchor = {joint.name: vector(at) for joint, at in zip(self.joints, places, strict=False)}
+        found = {joint.name: vector(at) for joint, at in zip(self.joints, places, strict=False)}
         joints = tuple(
-            replace(joint, parent_frame=replace(joint.parent_frame, position=anchor[joint.name]))
-            if joint.name in anchor
+            replace(joint, parent_frame=replace(joint.parent_frame, position=found[joint.name]))
+            if joint.name in found
             else joint
             for joint in self.model.joints
         )
