@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from borelli.analysis.ground_contact import contact_weights, find_belt, ground_levels
+from borelli.analysis.ground_contact import UNHELD, contact_weights, find_belt, find_steps, ground_levels
 from borelli.analysis.ground_rows import Rows, find_rows
 from borelli.analysis.ground_soles import FEET, POINTS, Soles, find_soles
 from borelli.analysis.motion import AXES, Motion
@@ -76,7 +76,12 @@ def ground_forces(
     moving = find_belt(height, rows.velocity) if belt is None else _belt(belt)
     contact = contact_weights(height, rows.velocity, moving)
     force, missing = solve_support(rows, contact, friction)
-    return _dataset(motion, soles, rows, level, moving, contact, force, missing)
+    unheld = missing[:, 2] > UNHELD * motion.model.mass * float(np.linalg.norm(motion.model.gravity))
+    lift = find_steps(height, rows.velocity, moving, unheld, motion.rate, len(FEET))[:, soles.foot]
+    if lift.any():
+        contact = contact_weights(height - lift, rows.velocity, moving)
+        force, missing = solve_support(rows, contact, friction)
+    return _dataset(motion, soles, rows, level + lift, moving, contact, force, missing)
 
 
 def solve_support(rows: Rows, contact: Array, friction: float) -> tuple[Array, Array]:
@@ -105,8 +110,7 @@ def _dataset(
     normal = total[..., 2]
     loaded = normal >= LOADED
     safe = np.where(loaded, normal, 1.0)
-    ground = np.broadcast_to(level.reshape(-1, len(FEET), len(POINTS)), shape[:3])
-    height = (of_foot[..., 2] * ground).sum(axis=2) / safe
+    height = (of_foot[..., 2] * level.reshape(shape[:3])).sum(axis=2) / safe
     x = (height * total[..., 0] - moment[..., 1]) / safe
     y = (height * total[..., 1] + moment[..., 0]) / safe
     center = np.where(loaded[..., None], np.stack([x, y, height], axis=-1), np.nan)
@@ -144,7 +148,7 @@ def _check(motion: Motion, q: Array, u: Array, a: Array, friction: float) -> Non
     expected = (motion.data.sizes["time"], len(motion.model.coordinates))
     for name, values in (("coordinates", q), ("speeds", u), ("accelerations", a)):
         if values.shape != expected:
-            raise SettingsError(f"{name} have shape {values.shape}, but the motion's frames and coordinates want {expected}")
+            raise SettingsError(f"{name} have shape {values.shape}, but the motion wants {expected}")
         if not np.isfinite(values).all():
             raise SettingsError(f"{name} have values that are not numbers; fill the gaps of the motion first")
     if not 0.0 < friction < np.inf:
@@ -154,5 +158,7 @@ def _check(motion: Motion, q: Array, u: Array, a: Array, friction: float) -> Non
 def _belt(belt: ArrayLike) -> Array:
     given = np.asarray(belt, dtype=float)
     if given.shape not in ((2,), (3,)) or not np.isfinite(given).all():
-        raise SettingsError(f"belt is {belt}, but must be a velocity of two or three numbers [m/s], such as (-1.2, 0)")
+        raise SettingsError(
+            f"belt is {given.tolist()}, but must be a velocity of two or three numbers [m/s], such as (-1.2, 0)"
+        )
     return np.array([*given, 0.0][:3])

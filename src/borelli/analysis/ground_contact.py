@@ -2,13 +2,16 @@
 
 Every point's ground is where it is when it is lowest, since a fitted foot may be tilted by some degrees against the
 real one. Slow means slow against the belt, which on a treadmill moves: its velocity is the median of that of the
-lowest points.
+lowest points. A foot may also stand on a step or a box: where the body is held by nothing else, and a foot
+above the ground keeps still, the ground is where that foot is.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from borelli.recording.gaps import spans
 
 Array = NDArray[np.float64]
 
@@ -17,11 +20,15 @@ LOW_PERCENTILE = 5.0
 UNEVEN = 0.05
 """[m] By how much a point's ground may lie above that of the lowest: a heel that never comes down stays up."""
 NEAR, NEAR_WIDTH = 0.020, 0.008
-"""[m] Height above its ground at which a point counts half, and the width of that change (spec mocap, 2)."""
+"""[m] Height above its ground at which a point counts half, and the width of that change."""
 SLOW, SLOW_WIDTH = 0.6, 0.25
-"""[m/s] The same of its speed (spec mocap, 2)."""
+"""[m/s] The same of its speed."""
 STANDING = 0.15
 """[m/s] A slower belt is none."""
+STILL, STILL_TIME = 0.3, 0.1
+"""A foot stands if the median speed of its points is less [m/s] for so long [s]."""
+UNHELD = 0.5
+"""A frame is one that nothing holds if so much of the weight is missing."""
 
 
 def ground_levels(place: Array) -> Array:
@@ -50,6 +57,33 @@ def contact_weights(height: Array, velocity: Array, belt: Array) -> Array:
     """(frames, points) from 0, surely in the air, to 1, surely on the ground."""
     speed = np.linalg.norm(velocity - belt, axis=-1)
     return _falling(height, NEAR, NEAR_WIDTH) * _falling(speed, SLOW, SLOW_WIDTH)
+
+
+def find_steps(height: Array, velocity: Array, belt: Array, unheld: NDArray[np.bool_], rate: float, feet: int) -> Array:
+    """(frames, feet) how far [m] the ground of each foot is raised, by feet that stand while nothing holds the body.
+
+    Args:
+        height: (frames, points) above the level ground [m], foot by foot.
+        velocity: (frames, points, 3) [m/s].
+        belt: (3,) [m/s]
+        unheld: (frames,) whether the level ground leaves the body unheld.
+        rate: [Hz]
+        feet: How many.
+    """
+    frames = len(height)
+    lowest = height.reshape(frames, feet, -1).min(axis=2)
+    speed = np.median(np.linalg.norm(velocity - belt, axis=-1).reshape(frames, feet, -1), axis=2)
+    lift = np.zeros((frames, feet))
+    for foot in range(feet):
+        for start, stop in spans(speed[:, foot] < STILL):
+            raised = float(np.median(lowest[start:stop, foot]))
+            held = stop - start < STILL_TIME * rate or unheld[start:stop].mean() < UNHELD
+            if held or raised <= 2.0 * NEAR:
+                continue
+            for first, last in spans(np.abs(lowest[:, foot] - raised) < 2.0 * NEAR):
+                if first < stop and start < last:
+                    lift[first:last, foot] = raised
+    return lift
 
 
 def _falling(x: Array, middle: float, width: float) -> Array:

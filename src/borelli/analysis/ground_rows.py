@@ -1,9 +1,9 @@
 """What the ground must give: the wrench and torques of a motion without ground, and what a force at each sole does.
 
-A force f at a point does the work of J^T f on the coordinates, J the point's Jacobian. The body must get, from ground
-and joints together, Q = M a + c - gravity. At the joints of the legs the ground's share should leave little torque; at
-the root it must leave none, so there Q is asked for as the wrench it stands for: the root's coordinates move the body by
-S = (v, w) at its centre of mass, Q = S^T W, and with weights D for forces and moments
+A force f at a point is J^T f at the coordinates, J the point's Jacobian. The body must get, from ground and joints
+together, Q = M a + c - gravity. At the joints of the legs the ground's share should leave little torque; at the root it
+must leave none, so there Q is asked for as the wrench it stands for: the root's coordinates move the body by S = (v, w)
+at its centre of mass, Q = S^T W, and with weights D for forces and moments
 
     |D (J^T f - W)|^2 = |(S^T D^-1)^+ (J_root^T f - Q)|^2.
 
@@ -29,7 +29,10 @@ from borelli.reduced.tree import Tree, make_tree
 Array = NDArray[np.float64]
 
 FORCE_WEIGHT, MOMENT_WEIGHT, TORQUE_WEIGHT = 20.0, 100.0, 1.0
-"""Of 1 N or 1 N m left at the root (about the centre of mass), and 1 N m left at a joint of the legs (spec mocap, 2)."""
+"""Of 1 N and 1 N m left at the root, about the centre of mass, and of 1 N m left at a joint of the legs.
+
+On walks over plates, forces of the feet hardly change when these do by a factor of three (docs/theory.md).
+"""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def _nearest(x, y, z, mu):
 
 @leaf
 def _pull(B, p, y):
-    """B_p^T y"""
+    """The product of a point's rows with y: B_p^T y."""
     a, b, c = 0.0, 0.0, 0.0
     for k in range(len(B)):
         a += B[k, 3 * p] * y[k]
@@ -84,7 +84,7 @@ def _pull(B, p, y):
 
 @part
 def _value(B, b, ridge, most, mu, y):
-    """phi"""
+    """The function that is least: phi(y)."""
     value = 0.0
     for k in range(len(y)):
         value += (0.5 * y[k] - b[k]) * y[k]
