@@ -1,0 +1,256 @@
+"""Torques: what the joints must supply for a motion, given what the ground supplied.
+
+*Smooth*: Newton's and Euler's laws at every frame, on splined coordinates, as OpenSim and a gait laboratory mean by
+inverse dynamics. *Stepped*: the torques that reproduce the motion in our own simulation. What no joint and no ground
+supplies is left at the root, as residual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.analysis.derivatives import Derivatives, derivatives
+from borelli.analysis.loads import Loads, contact_loads, plate_loads
+from borelli.analysis.motion import AXES, Motion, to_model_axes
+from borelli.analysis.newton import (
+    Moved,
+    carried_wrenches,
+    coordinate_forces,
+    cross,
+    inertial_wrenches,
+    load_wrenches,
+    move,
+    reactions,
+    weight_wrenches,
+)
+from borelli.analysis.pose import root_coordinates
+from borelli.errors import SettingsError, unknown_name
+from borelli.model.kinematics import coupled_forces
+from borelli.model.model import Model
+from borelli.recording.recording import LAB, Note, Recording
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Array = NDArray[np.float64]
+
+METHODS = ("smooth", "stepped")
+SOURCES = ("plates", "contacts")
+
+
+@dataclass(frozen=True)
+class Torques:
+    """What moved a model.
+
+    Attributes:
+        motion: The motion they belong to.
+        data: By time: `coordinates`, `speeds`, `accelerations`; `torque` of every coordinate [N m or N] and its parts
+            `torque_inertial`, `torque_gravity`, `torque_ground`, which add up to it; `residual_force` [N] and
+            `residual_torque` [N m] on the root body at its origin; `reaction_force` and `reaction_moment` of every
+            joint on its child, about the joint; `foot_force`, `foot_center_of_pressure`, `foot_free_moment` where
+            forces were given; lab axes.
+        settings: How they were found, as plain values.
+        notes: What was decided or noticed.
+        derivatives: The splines of the smooth method, for times between the frames; None otherwise.
+        loads: What was measured or computed of the ground, at its own times; None: nothing.
+    """
+
+    motion: Motion
+    data: Dataset
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    derivatives: Derivatives | None = None
+    loads: Loads | None = None
+
+    @property
+    def contact_source(self) -> str:
+        """Where the ground's forces come from: "plates", "contacts" or "none"."""
+        return str(self.data.attrs.get("contact_source", "none"))
+
+    @property
+    def residual_force_rms(self) -> float:
+        """[N], of its length."""
+        return float(np.sqrt(np.mean((self.data["residual_force"].values ** 2).sum(axis=-1))))
+
+    @property
+    def residual_torque_rms(self) -> float:
+        """[N m], of its length."""
+        return float(np.sqrt(np.mean((self.data["residual_torque"].values ** 2).sum(axis=-1))))
+
+
+def inverse_dynamics(
+    motion: Motion,
+    *,
+    method: str = "smooth",
+    forces: str | Recording | Loads | None = None,
+    filter: str = "default",
+    cutoff: float | None = None,
+    plate_cutoff: float | None = None,
+    feet: Mapping[str, str] | None = None,
+    **stepped: Any,
+) -> Torques:
+    """The torques that make a motion.
+
+    Args:
+        motion: Of a model with masses.
+        method: "smooth" or "stepped".
+        forces: What the ground supplied: None: nothing; "plates": what the plates of the motion's recording measured;
+            "contacts": computed from the motion; or a recording with plates, or loads.
+        filter: "default", "opensim" or "none": see `derivatives`.
+        cutoff: Of the low-pass on coordinates [Hz]; 6 by default.
+        plate_cutoff: Of a low-pass on measured forces [Hz]; None leaves them as measured.
+        feet: Bodies of the "right" and "left" foot, where their names do not tell.
+        stepped: Further settings of the stepped method.
+
+    Raises:
+        SettingsError: unknown method, source or filter; or there is nothing to take forces from.
+    """
+    if method not in METHODS:
+        raise SettingsError(unknown_name("method", method, METHODS))
+    if isinstance(forces, str) and forces not in SOURCES:
+        raise SettingsError(unknown_name("source of forces", forces, SOURCES))
+    if method == "stepped":
+        from borelli.analysis.dynamic import stepped_torques
+
+        return stepped_torques(motion, forces=forces, filter=filter, cutoff=cutoff, **stepped)
+    if stepped:
+        raise SettingsError(f"the smooth method has no setting {next(iter(stepped))!r}; the stepped method may")
+    curves = derivatives(motion, filter=filter, cutoff=cutoff)
+    loads = _loads(motion, curves, forces, feet)
+    if loads is not None and plate_cutoff is not None:
+        loads = loads.smoothed(plate_cutoff)
+    settings = {"method": "smooth", **curves.settings, "plate_cutoff_hz": plate_cutoff}
+    return smooth_torques(motion, curves, loads, settings)
+
+
+def smooth_torques(
+    motion: Motion, curves: Derivatives, loads: Loads | None, settings: Mapping[str, Any] | None = None
+) -> Torques:
+    """Inverse dynamics at the frames of the derivatives, with these loads."""
+    now = None if loads is None else loads.at(curves.time)
+    balance = balance_forces(curves.model, curves.coordinates, curves.speeds, curves.accelerations, now)
+    data = _dataset(motion, curves, balance, now)
+    notes = (*curves.notes, *(() if loads is None else loads.notes))
+    return Torques(motion, data, dict(settings or curves.settings), notes, curves, loads)
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The laws of motion at some times: model axes, time last where it is not said otherwise."""
+
+    moved: Moved
+    torque: Array
+    """(3, frames, coordinates): inertial, gravity, ground; coupled coordinates count where they lead."""
+    carried: Array
+    """(bodies, 6, frames): the wrench each body's joint must supply, about the world's origin."""
+    ground_power: Array
+    """(frames,) [W] of the loads on the bodies."""
+
+
+def balance_forces(model: Model, q: Array, u: Array, a: Array, loads: Loads | None) -> Balance:
+    """What every coordinate must supply, by cause, with loads stated at the same times."""
+    moved = move(model, q, u, a)
+    wrenches = [inertial_wrenches(moved), weight_wrenches(moved)]
+    power = np.zeros(len(q))
+    if loads is None:
+        wrenches.append(np.zeros_like(wrenches[0]))
+    else:
+        bodies, force, point, moment = _in_model(model, loads)
+        wrenches.append(load_wrenches(moved, bodies, force, point, moment))
+        for k, body in enumerate(bodies):
+            power += (force[:, k] * moved.point_velocity(body, point[:, k])).sum(axis=-1)
+            power += (moment[:, k] * moved.spin[body].T).sum(axis=-1)
+    carried = carried_wrenches(moved, np.stack(wrenches))
+    torque = coordinate_forces(moved, carried)
+    if model.couplings:
+        torque = np.stack([coupled_forces(model, q, part) for part in torque])
+    return Balance(moved, torque, carried.sum(axis=0), power)
+
+
+def _loads(
+    motion: Motion, curves: Derivatives, forces: str | Recording | Loads | None, feet: Mapping[str, str] | None
+) -> Loads | None:
+    if forces is None or isinstance(forces, Loads):
+        return forces
+    if isinstance(forces, Recording):
+        return plate_loads(motion.model, forces, feet)
+    if forces == "contacts":
+        from borelli.analysis.ground import ground_forces
+
+        return contact_loads(motion.model, ground_forces(motion, curves), feet)
+    if motion.recording is None:
+        raise SettingsError("the motion has no recording, so there are no plates: give forces a recording or loads")
+    return plate_loads(motion.model, motion.recording, feet)
+
+
+def _in_model(model: Model, loads: Loads) -> tuple[list[int], Array, Array, Array]:
+    names = [body.name for body in model.bodies]
+    for name in loads.body:
+        if name not in names:
+            raise SettingsError(f"loads: {unknown_name('body', name, names)}")
+    turn = to_model_axes(model).T
+    return [names.index(name) for name in loads.body], loads.force @ turn, loads.point @ turn, loads.moment @ turn
+
+
+def root_body(model: Model) -> int:
+    """The body whose joint carries the whole through the world; -1 where the model stands on the ground for good."""
+    first = next(iter(root_coordinates(model)), None)
+    if first is None:
+        return -1
+    joint = next(j for j in model.joints if any(c.name == first for c in j.coordinates))
+    return [body.name for body in model.bodies].index(joint.child)
+
+
+def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads | None) -> Dataset:
+    import xarray as xr
+
+    model, moved = curves.model, balance.moved
+    turn = to_model_axes(model)
+    root = root_body(model)
+    residual = np.zeros((2, len(curves.time), 3))
+    if root >= 0:
+        wrench = balance.carried[root]
+        residual[0] = wrench[3:].T
+        residual[1] = (wrench[:3] - cross(moved.position[root], wrench[3:])).T
+    force, moment = reactions(moved, balance.carried)
+    joints = {joint.child: joint.name for joint in model.joints if not joint.closes_loop}
+    by_coordinate, by_axis, lab = ("time", "coordinate"), ("time", "axis"), {"frame": LAB}
+    per_second = "rad or m, per second"
+    inertial, gravity, ground = balance.torque
+    variables: dict[str, Any] = {
+        "coordinates": (by_coordinate, curves.coordinates, {"units": "rad or m: see coordinate_units"}),
+        "speeds": (by_coordinate, curves.speeds, {"units": per_second}),
+        "accelerations": (by_coordinate, curves.accelerations, {"units": f"{per_second} squared"}),
+        "torque": (by_coordinate, inertial + gravity + ground, {"units": "N m or N"}),
+        "torque_inertial": (by_coordinate, inertial, {"units": "N m or N"}),
+        "torque_gravity": (by_coordinate, gravity, {"units": "N m or N"}),
+        "torque_ground": (by_coordinate, ground, {"units": "N m or N"}),
+        "residual_force": (by_axis, residual[0] @ turn, {"units": "N"} | lab),
+        "residual_torque": (by_axis, residual[1] @ turn, {"units": "N m"} | lab),
+        "reaction_force": (("time", "joint", "axis"), force.transpose(2, 0, 1) @ turn, {"units": "N"} | lab),
+        "reaction_moment": (("time", "joint", "axis"), moment.transpose(2, 0, 1) @ turn, {"units": "N m"} | lab),
+    }
+    coords: dict[str, Any] = {
+        "time": ("time", curves.time, {"units": "s"}),
+        "coordinate": [c.name for c in model.coordinates],
+        "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
+        "joint": [joints[model.bodies[link.child].name] for link in moved.links],
+        "axis": list(AXES),
+    }
+    if loads is not None:
+        at = ("time", "foot", "axis")
+        variables["foot_force"] = (at, loads.force, {"units": "N"} | lab)
+        variables["foot_center_of_pressure"] = (at, loads.point, {"units": "m"} | lab)
+        variables["foot_free_moment"] = (at, loads.moment, {"units": "N m"} | lab)
+        coords["foot"] = list(loads.name)
+    source = "none" if loads is None else loads.source
+    attrs = {
+        "rate_hz": float(motion.rate), "method": "smooth", "contact_source": source,
+        "root": model.bodies[root].name if root >= 0 else "", "mass_kg": float(model.mass),
+    }  # fmt: skip
+    return xr.Dataset(variables, coords, attrs)

@@ -1,0 +1,67 @@
+"""OpenSim's own examples: model, coordinates, plates and what its inverse dynamics made of them."""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from borelli.analysis.loads import Loads
+from borelli.analysis.motion import Motion, make_motion
+from borelli.analysis.opensim_setup import loads_of, read_external_loads
+from borelli.model.read import read_model
+from borelli.recording.read import read_recording
+
+DATA = Path(os.environ.get("BORELLI_DATA", Path(__file__).parents[3] / "shared" / "data")) / "opensim"
+
+FILES = {
+    "gait10dof18musc": ("subject01.osim", "subject01_walk_IK.mot", "subject01_walk_grf.xml", "subject01_walk_ID.sto"),
+    "gait2354": ("subject01_simbody.osim", "subject01_walk1_ik.mot", "subject01_walk1_grf.xml", "inverse_dynamics.sto"),
+    "rajagopal2015_run_bmclab": (
+        "Rajagopal2015_scaled2.osim", "ik_output_run.mot", "grf_setup.xml", "inverse_dynamics.sto",
+    ),
+}  # fmt: skip
+PLATES = {"rajagopal2015_run_bmclab": "rajagopal2015_run_bmclab/grf_run.mot"}
+
+
+class Trial(NamedTuple):
+    motion: Motion
+    loads: Loads
+    reference: dict[str, np.ndarray]
+    """Generalized forces by coordinate, those of coupled ones counted where they lead."""
+
+
+def folder(name=""):
+    if not (DATA / name).is_dir():
+        pytest.skip(f"no data in {DATA / name}: set BORELLI_DATA")
+    return DATA / name
+
+
+def motion_of(model, table):
+    """The motion that a table of coordinates describes."""
+    names = list(map(str, table.data["coordinate"].values))
+    values = table.data["coordinates"].values
+    q = np.tile([c.default for c in model.coordinates], (len(values), 1))
+    for i, coordinate in enumerate(model.coordinates):
+        if coordinate.name in names:
+            q[:, i] = values[:, names.index(coordinate.name)]
+    return make_motion(model, q, table.data["time"].values, table.rate)
+
+
+@cache
+def trial(name):
+    where = folder(name)
+    osim, ik, grf, moments = FILES[name]
+    model = read_model(where / osim)
+    motion = motion_of(model, read_recording(where / "reference" / ik))
+    plates = read_recording(DATA / PLATES.get(name, "subject01_walk/subject01_walk1_grf.mot"))
+    # the run's table has zeros for points of application below some 20 N, and OpenSim pushes there
+    loads = loads_of(read_external_loads(where / "setup" / grf), plates, at_origin=name in PLATES)
+    table = read_recording(where / "reference" / moments)
+    columns = {str(c).rsplit("_", 1)[0]: i for i, c in enumerate(table.data["column"].values)}
+    reference = {name: table.data["value"].values[:, i].copy() for name, i in columns.items()}
+    for coupling in model.couplings:
+        reference[coupling.on] += reference.pop(coupling.coordinate)  # all of them are of slope 1
+    return Trial(motion, loads, reference)

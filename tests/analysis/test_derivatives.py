@@ -1,0 +1,81 @@
+"""Speeds and accelerations: right on known curves, filtered as stated, honest about frames without a pose."""
+
+import numpy as np
+import pytest
+from scipy.signal import butter
+
+from borelli.analysis.derivatives import derivatives, opensim_lowpass
+from borelli.analysis.motion import make_motion
+from borelli.errors import SettingsError
+from borelli.model.human import human
+
+MODEL = human(mass=70.0, height=1.75)
+RATE = 100.0
+
+
+def moving(frequency, *, frames=301, rate=RATE):
+    """Every coordinate swings at this frequency [Hz] by 0.1."""
+    time = np.arange(frames) / rate
+    q = np.repeat(0.1 * np.sin(2.0 * np.pi * frequency * time)[:, None], len(MODEL.coordinates), axis=1)
+    return make_motion(MODEL, q, time, rate)
+
+
+def test_unfiltered_splines_differentiate_a_sine():
+    found = derivatives(moving(1.0), filter="none")
+    omega = 2.0 * np.pi
+    inner = slice(20, -20)
+    assert np.abs(found.speeds[inner, 8] - 0.1 * omega * np.cos(omega * found.time[inner])).max() < 1e-7
+    assert np.abs(found.accelerations[inner, 8] + omega**2 * found.coordinates[inner, 8]).max() < 1e-4
+    q, u, _ = found.at(found.time[inner] + 0.5 / RATE)
+    assert np.abs(q[:, 8] - 0.1 * np.sin(omega * (found.time[inner] + 0.5 / RATE))).max() < 1e-9
+    assert np.abs(u[:, 8] - 0.1 * omega * np.cos(omega * (found.time[inner] + 0.5 / RATE))).max() < 1e-6
+
+
+@pytest.mark.parametrize(("preset", "order"), [("default", 2), ("opensim", 3)])
+def test_gain_is_that_of_two_passes(preset, order):
+    """Each pass of order n has the power gain 1/(1 + (f/fc)^2n) in the frequencies of the bilinear transform."""
+    middle = slice(400, 800)
+    for frequency in (3.0, 6.0, 9.0):
+        motion = moving(frequency, frames=1201)
+        found = derivatives(motion, filter=preset, cutoff=6.0)
+        gain = np.ptp(found.coordinates[middle, 8]) / np.ptp(motion.coordinates[middle, 8])
+        ratio = np.tan(np.pi * frequency / RATE) / np.tan(np.pi * 6.0 / RATE)
+        assert gain == pytest.approx(1.0 / (1.0 + ratio ** (2 * order)), abs=2e-3)
+
+
+def test_opensim_filter_is_its_loop():
+    """`Signal::LowpassIIR`, sample by sample: three samples copied, then the recurrence, forward and backward."""
+    rng = np.random.default_rng(0)
+    signal = rng.normal(size=(50, 3))
+    b, a = butter(3, 6.0, fs=RATE)
+
+    def once(x):
+        y = x.copy()
+        for n in range(3, len(x)):
+            y[n] = sum(b[k] * x[n - k] for k in range(4)) - sum(a[k] * y[n - k] for k in range(1, 4))
+        return y
+
+    assert np.allclose(opensim_lowpass(signal, RATE, 6.0), once(once(signal)[::-1])[::-1], atol=1e-12)
+
+
+def test_frames_without_a_pose():
+    motion = moving(1.0)
+    q = motion.coordinates.copy()
+    q[:5], q[-3:], q[100:104] = np.nan, np.nan, np.nan
+    holed = make_motion(MODEL, q, motion.data["time"].values, RATE)
+    found = derivatives(holed)
+    assert (found.first, len(found.time)) == (5, 293)
+    assert any("bridged" in note.what for note in found.notes) and any("left out" in note.what for note in found.notes)
+    assert np.abs(found.coordinates - derivatives(motion).coordinates[5:-3])[20:-20].max() < 1e-4
+    q[150:180] = np.nan
+    with pytest.raises(SettingsError, match="frames 150 to 179"):
+        derivatives(make_motion(MODEL, q, motion.data["time"].values, RATE))
+    with pytest.raises(SettingsError, match="0 of 301 frames"):
+        derivatives(make_motion(MODEL, q * np.nan, motion.data["time"].values, RATE))
+
+
+def test_settings_that_cannot_be():
+    with pytest.raises(SettingsError, match="opensim"):
+        derivatives(moving(1.0), filter="opensum")
+    with pytest.raises(SettingsError, match="half the rate"):
+        derivatives(moving(1.0), cutoff=60.0)
