@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from borelli.analysis.derivatives import Derivatives, derivatives
 from borelli.analysis.ground_contact import UNHELD, contact_weights, find_belt, find_steps, ground_levels
 from borelli.analysis.ground_rows import Rows, find_rows
 from borelli.analysis.ground_soles import FEET, POINTS, Soles, find_soles
@@ -39,21 +40,13 @@ LEAST_CONTACT = 1e-3
 
 
 def ground_forces(
-    motion: Motion,
-    coordinates: ArrayLike,
-    speeds: ArrayLike,
-    accelerations: ArrayLike,
-    *,
-    friction: float = 0.8,
-    belt: ArrayLike | None = None,
+    motion: Motion, curves: Derivatives | None = None, *, friction: float = 0.8, belt: ArrayLike | None = None
 ) -> Dataset:
     """The forces of the ground on each foot, found from the motion alone.
 
     Args:
-        motion: Whose model, times and rate are taken.
-        coordinates: (frames, coordinates) [rad or m], filtered as the motion deserves (6 Hz for walking).
-        speeds: Their first derivatives.
-        accelerations: Their second derivatives.
+        motion: Of a model with feet and masses.
+        curves: Its derivatives, filtered as the motion deserves; None: at 6 Hz, which is right for walking.
         friction: Coulomb coefficient between sole and ground.
         belt: Velocity (x, y) or (x, y, z) of the ground [m/s], lab axes; None: found, treadmill or not.
 
@@ -65,23 +58,25 @@ def ground_forces(
 
     Raises:
         ModelError: the model has no feet to stand on.
-        SettingsError: numbers of the wrong size.
+        SettingsError: the friction or the belt is no such thing.
     """
-    q, u, a = (np.asarray(values, dtype=float) for values in (coordinates, speeds, accelerations))
-    _check(motion, q, u, a, friction)
-    soles = find_soles(motion.model)
-    rows = find_rows(motion.model, soles, q, u, a)
+    if not 0.0 < friction < np.inf:
+        raise SettingsError(f"friction is {friction}, but must be positive; 0.8 is usual for a shoe")
+    curves = curves or derivatives(motion)
+    model = motion.model
+    soles = find_soles(model)
+    rows = find_rows(model, soles, curves.coordinates, curves.speeds, curves.accelerations)
     level = ground_levels(rows.place)
     height = rows.place[..., 2] - level
     moving = find_belt(height, rows.velocity) if belt is None else _belt(belt)
     contact = contact_weights(height, rows.velocity, moving)
     force, missing = solve_support(rows, contact, friction)
-    unheld = missing[:, 2] > UNHELD * motion.model.mass * float(np.linalg.norm(motion.model.gravity))
-    lift = find_steps(height, rows.velocity, moving, unheld, motion.rate, len(FEET))[:, soles.foot]
+    unheld = missing[:, 2] > UNHELD * model.mass * float(np.linalg.norm(model.gravity))
+    lift = find_steps(height, rows.velocity, moving, unheld, curves.rate, len(FEET))[:, soles.foot]
     if lift.any():
         contact = contact_weights(height - lift, rows.velocity, moving)
         force, missing = solve_support(rows, contact, friction)
-    return _dataset(motion, soles, rows, level + lift, moving, contact, force, missing)
+    return _dataset(curves.time, soles, rows, level + lift, moving, contact, force, missing)
 
 
 def solve_support(rows: Rows, contact: Array, friction: float) -> tuple[Array, Array]:
@@ -99,7 +94,7 @@ def solve_support(rows: Rows, contact: Array, friction: float) -> tuple[Array, A
 
 
 def _dataset(
-    motion: Motion, soles: Soles, rows: Rows, level: Array, belt: Array, contact: Array, force: Array, missing: Array
+    time: Array, soles: Soles, rows: Rows, level: Array, belt: Array, contact: Array, force: Array, missing: Array
 ) -> Dataset:
     import xarray as xr
 
@@ -135,24 +130,13 @@ def _dataset(
     return xr.Dataset(
         variables,
         {
-            "time": motion.data["time"],
+            "time": ("time", time, {"units": "s"}),
             "foot": list(FEET),
             "sole": list(soles.names),
             "axis": list(AXES),
         },
         {"contact_source": "contacts"},
     )
-
-
-def _check(motion: Motion, q: Array, u: Array, a: Array, friction: float) -> None:
-    expected = (motion.data.sizes["time"], len(motion.model.coordinates))
-    for name, values in (("coordinates", q), ("speeds", u), ("accelerations", a)):
-        if values.shape != expected:
-            raise SettingsError(f"{name} have shape {values.shape}, but the motion wants {expected}")
-        if not np.isfinite(values).all():
-            raise SettingsError(f"{name} have values that are not numbers; fill the gaps of the motion first")
-    if not 0.0 < friction < np.inf:
-        raise SettingsError(f"friction is {friction}, but must be positive; 0.8 is usual for a shoe")
 
 
 def _belt(belt: ArrayLike) -> Array:
