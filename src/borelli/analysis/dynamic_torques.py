@@ -112,7 +112,7 @@ def stepped_torques(
     source = "contacts" if contacts else ("none" if loads is None else "plates")
     data = to_dataset(curves, stepper, trace, source, foot_bodies(motion.model, feet) if contacts or loads else None)
     data.attrs["rate_hz"] = motion.rate
-    return SteppedTorques(motion, data, settings, tuple(notes), curves, loads, stepper, trace)
+    return SteppedTorques(motion, data, settings, tuple(notes), None, loads, stepper, trace)
 
 
 def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping[str, str] | None) -> Loads | None:
