@@ -12,7 +12,22 @@ import pytest
 import borelli
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("demo", "info", "doctor", "clean", "convert", "parity", "simulate", "bench")
+COMMANDS = (
+    "demo",
+    "analyze",
+    "fit",
+    "pose",
+    "torques",
+    "energy",
+    "report",
+    "info",
+    "doctor",
+    "clean",
+    "convert",
+    "parity",
+    "simulate",
+    "bench",
+)
 
 
 def run(*arguments, folder=None):
