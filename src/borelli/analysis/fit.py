@@ -1,8 +1,8 @@
 """Fit: a model made the size of a subject, and its markers put where the subject wore them, from any trials.
 
-One least squares over some 31 frames finds poses, joint places and attachments together; what is known beforehand (a body of
-this height, the marker set's places, two like sides) decides where the markers do not. How well each length and
-each angle's zero is known afterwards is part of the result.
+One least squares over some 31 frames finds poses, joint places and attachments together; what is known beforehand (a
+body of this height, the marker set's places, two like sides) decides where the markers do not. How well each length
+and each angle's zero is known afterwards is part of the result.
 """
 
 from __future__ import annotations
