@@ -212,7 +212,7 @@ def eliminate_poses(
 def solve_positive(matrix_inout, rows_inout):
     """Each row x becomes A^-1 x, by Cholesky's factors, which take the place of A's lower half.
 
-    For a few hundred unknowns this is done before a library has its threads awake.
+    For a few hundred unknowns this is done before a library has its threads awake. False: A is not positive.
     """
     A, n = matrix_inout, len(matrix_inout)
     for i in range(n):
