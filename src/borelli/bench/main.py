@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from borelli.bench import ours, peers_mujoco, peers_ode, peers_pinocchio
+from borelli.bench import ours, peers_mujoco, peers_ode, peers_pinocchio, poses
 from borelli.bench.measured import JOBS, Job, Measured
 from borelli.bench.truth import Motion, motion
 
@@ -51,6 +51,8 @@ def run(peers: bool, quick: bool = False, progress: Callable[[str], None] | None
         result["joints"]["pinocchio_aba_us"] = peers_pinocchio.measure_accelerations(recording).us
     say("torques")
     result["torques"] = _entry(dict(_torque_calls(recording, present)), rounds)
+    say("poses from markers")
+    result["poses"] = poses.measure_all(recording)
     result["chain"] = {}
     for links, steps in CHAIN_STEPS.items():
         if not quick or links in QUICK_CHAINS:
@@ -106,6 +108,7 @@ def print_report(result: Result, console: Console | None = None) -> None:
     console = console or Console()
     console.print(_step_table(result))
     console.print(_torque_table(result))
+    console.print(_pose_table(result))
     console.print(_chain_table(result))
     console.print(f"kernels compiled in {result['compile_s']:.1f} s")
     for name, reason in result.get("absent", {}).items():
@@ -156,6 +159,14 @@ def _torque_table(result: Result) -> Table:
     table = _table("Torques from the recorded motion", "", iter(engines.values()))
     table.add_row("us a frame", *(_time(entry, prefix) for prefix in engines))
     table.add_row("error, % of RMS", *(f"{entry[prefix + 'error_percent']:.4f}" for prefix in engines))
+    return table
+
+
+def _pose_table(result: Result) -> Table:
+    table = _table("Poses from 41 markers", "", iter(("us a frame", "angles off, deg", "torques off, N m")))
+    for name, entry in result["poses"].items():
+        torque = f"{entry['torque_rms_nm']:.3f}" if "torque_rms_nm" in entry else "-"
+        table.add_row(poses.POSE_WAYS[name], f"{entry['us']:.0f}", f"{entry['angle_rms_deg']:.2g}", torque)
     return table
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from borelli.bench.measured import JOBS
+from borelli.bench.poses import POSE_WAYS
 
 STEP_ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE QuickStep", "mujoco_": "MuJoCo"}
 TORQUE_ENGINES = STEP_ENGINES | {"mujoco_": "MuJoCo mj_inverse", "pinocchio_": "Pinocchio rnea"}
@@ -16,7 +17,7 @@ CHAIN_ENGINES = STEP_ENGINES | {"pinocchio_aba_": "Pinocchio aba"}
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Three tables, step, torques and chains, with the day and the processor above them."""
+    """Tables of steps, torques, poses and chains, with the day and the processor above them."""
     torques = {"us a frame": "us", "error, % of RMS": "error_percent"}
     steps = [(job.title, result[job.name]) for job in JOBS]
     parts = [
@@ -28,6 +29,8 @@ def markdown(result: dict[str, Any]) -> str:
         _table("job", STEP_ENGINES, [(t, e, "marker_rms_mm") for t, e in steps if "marker_rms_mm" in e]),
         "## Torques from exact poses",
         _table("", TORQUE_ENGINES, [(title, result["torques"], key) for title, key in torques.items()]),
+        "## Poses from 41 markers",
+        _poses(result["poses"]),
         "## Chains [us a step]",
         _table("links", CHAIN_ENGINES, [(links, entry, "us") for links, entry in result["chain"].items()]),
     ]
@@ -39,6 +42,13 @@ def _table(first: str, engines: dict[str, str], lines: Sequence[tuple[str, dict[
     shown = [prefix for prefix in engines if any(prefix + key in entry for _, entry, key in lines)]
     rows = [[first, *(engines[prefix] for prefix in shown)], ["---", *("---:" for _ in shown)]]
     rows += [[title, *(_number(entry.get(prefix + key)) for prefix in shown)] for title, entry, key in lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _poses(entries: dict[str, dict[str, float]]) -> str:
+    rows = [["", "us a frame", "angles off, deg", "torques off, N m"], ["---", "---:", "---:", "---:"]]
+    keys = ("us", "angle_rms_deg", "torque_rms_nm")
+    rows += [[POSE_WAYS[name], *(_number(entry.get(key)) for key in keys)] for name, entry in entries.items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

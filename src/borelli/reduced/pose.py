@@ -20,7 +20,9 @@ from borelli.reduced.tree import Tree
 Floats = NDArray[np.float64]
 
 LITTLE = 1e-9
-"""A last step [rad or m] no longer than this ends the search: its own error is its square."""
+"""A last step [rad or m] no longer than this ends the search."""
+SQUARED = 1e-6
+"""A step of exact Newton no longer than this ends it too: what it leaves is of the order of its square."""
 MOST_DAMPING = 1e12
 FIRST_DAMPING = 1e-3
 """Share of the diagonal added when a step fails."""
@@ -151,7 +153,7 @@ def settle(tree, points, holds, target, weight, q_inout, search, most):
             energy = tried
             for c in range(len(trial)):
                 q_inout[c] = trial[c]
-        if longest <= LITTLE:
+        if longest <= LITTLE or (exact and damping == 0.0 and longest <= SQUARED):
             find_energy(tree, points, holds, target, weight, q_inout, springs)
             return energy, iteration
         damping = 0.1 * damping if damping > 1e-8 else 0.0
