@@ -27,7 +27,6 @@ from borelli.analysis.stepped_work import row_work
 from borelli.analysis.torques import Torques
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled, coupled_forces
-from borelli.model.model import Model
 from borelli.physics.control import Residual
 from borelli.physics.measure import coordinates_of, rotations_of
 from borelli.physics.tables import Compiled
