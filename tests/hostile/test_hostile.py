@@ -342,6 +342,7 @@ def test_what_mutants_once_brought_down(tmp_path):
         ("BVH", bvh.replace(b"OFFSET 0 1 0", b"OFFSET 0 1e300 0")),
         ("TRC", b"\n".join(line.split(b"\t")[0] if i > 4 else line for i, line in enumerate(trc.split(b"\n")))),
         ("TRC", re.sub(rb"LASI.*", labels, trc, count=1)),
+        ("TRC", trc.rstrip() + b"\t" * 700_000 + b"\n"),
         ("exports", motive.replace(b"\n0,0.000000", b"\n0,inf").replace(b"\n1,0.010000", b"\n1,inf")),
         ("exports", nexus.replace(b"7,0,10,", b"7,0,1e999,").replace(b"7,0,1,700", b"7,0,inf,700")),
         ("MOT/STO", simm.replace(b"time\t", b"x\t").replace(b"range 0 0.1", b"range 5 0.1")),
