@@ -163,7 +163,9 @@ def test_the_gradient_is_that_of_the_energy(job):
     q, _ = converge(problem)
     rng = np.random.default_rng(0)
     q += 0.1 * rng.normal(size=q.shape)  # large snaps: the turns' own derivative shows
-    task = smoother.Task(problem, group_variables(model, problem.tree), rng.uniform(0.5, 2.0, len(problem.tree.free)))
+    task = smoother.Task(
+        problem, group_variables(model, problem.tree), 1.0, rng.uniform(0.5, 2.0, len(problem.tree.free))
+    )
     way = rng.normal(size=(len(q), len(problem.tree.free)))
     slope = float((energy_pull(task, q, 3.0)[1] * way).sum())
     h = 1e-6
@@ -179,7 +181,7 @@ def test_freedom_used_is_the_trace(job):
     recording = shortened(poses.record(truth, 1e-3, 10), 12)
     problem = state_problem(model, recording)
     q, _ = converge(problem)
-    task = smoother.Task(problem, group_variables(model, problem.tree), np.full(len(problem.tree.free), 10.0))
+    task = smoother.Task(problem, group_variables(model, problem.tree), 1.0, np.full(len(problem.tree.free), 10.0))
     system = smoother.System(task, q)
     n = len(problem.tree.free)
     columns = system.band(1.0).entry.reshape(-1, (REACH + 1) * n)

@@ -10,6 +10,10 @@ from borelli.errors import BorelliError
 Array = NDArray[np.float64]
 
 
+class NotPositive(BorelliError):
+    """A matrix that should be positive definite is not."""
+
+
 class Band:
     """A symmetric matrix of (frames, frames) blocks of n by n, zero beyond `reach` frames from the diagonal.
 
@@ -56,7 +60,7 @@ class Band:
         lower, failed = dpbtrf(self.entry.reshape(frames * n, width).T, lower=1, overwrite_ab=1)
         if failed:
             frame, variable = divmod(int(failed) - 1, n)
-            raise BorelliError(
+            raise NotPositive(
                 f"variable {variable} of frame {frame} is held by nothing: no marker, spring or neighbour"
             )
         return Factor(lower, frames, n)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamic_torques import SteppedTorques, stepped_torques
-from borelli.analysis.marching import make_course, march
+from borelli.analysis.marching import Marcher, make_course
 from borelli.analysis.motion import Motion
 from borelli.analysis.pose import (
     FEWEST_MARKERS,
@@ -108,7 +108,7 @@ def drag(
     if any(np.ptp(problem.weight[seen[:, m], m]) > 0.0 for m in range(seen.shape[1]) if seen[:, m].any()):
         weight = np.where(problem.weight > 0.0, problem.weight, MARKER_STIFFNESS)[first + 1 :]
         varying = np.repeat(ready.betas / weight, substeps, axis=0)
-    trace = march(compiled, start, inputs, make_course(compiled, soft=varying), steps)
+    trace = Marcher(compiled).march(start, inputs, make_course(compiled, soft=varying), steps)
     q = np.full((frames, len(compiled.model.coordinates)), np.nan)
     q[first:] = ready.read(trace.pose[::substeps], trace.twist[::substeps], q0)
     notes = [Note(f"the body was dragged by its markers, {substeps} steps a frame: it lags behind them", "change",

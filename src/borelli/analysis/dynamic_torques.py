@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.derivatives import Derivatives, derivatives
 from borelli.analysis.loads import FEET, Loads, foot_bodies, plate_loads
-from borelli.analysis.marching import Trace, march
+from borelli.analysis.marching import Marcher, Trace
 from borelli.analysis.motion import AXES, Motion, to_model_axes
 from borelli.analysis.newton import (
     carried_wrenches,
@@ -26,8 +26,7 @@ from borelli.analysis.stepped_ground import carried_by, stand_on_soles
 from borelli.analysis.stepped_work import row_work
 from borelli.analysis.torques import Torques
 from borelli.errors import SettingsError, unknown_name
-from borelli.model.kinematics import coupled_forces
-from borelli.model.model import Model
+from borelli.model.kinematics import coupled, coupled_forces
 from borelli.physics.control import Residual
 from borelli.physics.measure import coordinates_of, rotations_of
 from borelli.physics.tables import Compiled
@@ -103,7 +102,7 @@ def stepped_torques(
             notes.append(Note("soles were laid flat on the ground where the feet stand still", "guess", "ground=None"))
         curves = replace(curves, model=model)
     stepper = prepare(curves, loads, contacts, residual, limit, tolerance)
-    trace = march(stepper.compiled, stepper.start(), stepper.inputs(), stepper.course(), stepper.frames)
+    trace = Marcher(stepper.compiled).march(stepper.start(), stepper.inputs(), stepper.course(), stepper.frames)
     settings = {
         "method": "stepped", **curves.settings, "step_s": stepper.compiled.step,
         "residuals": [f"{r.body} {'force' if r.axis < 3 else 'torque'} {'xyz'[r.axis % 3]} <= {r.limit:g}"
@@ -112,7 +111,7 @@ def stepped_torques(
     source = "contacts" if contacts else ("none" if loads is None else "plates")
     data = to_dataset(curves, stepper, trace, source, foot_bodies(motion.model, feet) if contacts or loads else None)
     data.attrs["rate_hz"] = motion.rate
-    return SteppedTorques(motion, data, settings, tuple(notes), curves, loads, stepper, trace)
+    return SteppedTorques(motion, data, settings, tuple(notes), None, loads, stepper, trace)
 
 
 def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping[str, str] | None) -> Loads | None:
@@ -136,7 +135,8 @@ def to_dataset(
     model, compiled = curves.model, stepper.compiled
     turn = to_model_axes(model)
     asked = stepper.coordinates[1:-1]
-    made = coordinates_of(compiled, trace.pose[:-1], trace.twist[:-1])[0]
+    # coupled coordinates are where those they follow put them
+    made = coupled(model, coordinates_of(compiled, trace.pose[:-1], trace.twist[:-1])[0])
     turning = np.array([c.rotational for c in model.coordinates])
     deviation = made - asked
     deviation[:, turning] = (deviation[:, turning] + np.pi) % (2.0 * np.pi) - np.pi

@@ -278,56 +278,62 @@ def march_on(calls, tables, state, saved, inputs, work, course, trace, first, st
 def warm_up() -> None:
     """Compile or load the kernel."""
     sample = make_sample()
-    march(sample.compiled, sample.state, sample.inputs, make_course(sample.compiled), 1)
+    Marcher(sample.compiled).march(sample.state, sample.inputs, make_course(sample.compiled), 1)
 
 
-def march(
-    compiled: Compiled,
-    state: State,
-    inputs: Inputs,
-    course: Course,
-    steps: int,
-    *,
-    passes: int = 1,
-    lead: int = AS_GIVEN,
-    root: int = 0,
-    trace: Trace | None = None,
-) -> Trace:
-    """Make so many steps from a state, which is left at the end of the last.
+class Marcher:
+    """A compiled model with the solver's room, for marching again and again."""
 
-    Args:
-        compiled: The model.
-        state: Where it starts; changed.
-        inputs: As for `Simulation`; `inputs.pose` is written where the course has poses and must have room for them.
-        course: What each step is given.
-        steps: Their number.
-        passes: How often a step that does not lead where it aimed is made; gyroscopic terms are then midway.
-        lead: AS_GIVEN, EACH_BODY or WITH_ROOT.
-        root: The body of WITH_ROOT.
-        trace: Room to write to, of `make_trace`.
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self._contacts, self._capacity = 64, None
+        self._work = make_work(compiled, self._contacts)
 
-    Raises:
-        DivergedError: the rows of a step have no solution.
-    """
-    trace = make_trace(compiled, steps) if trace is None else trace
-    saved = state.copy()
-    contacts, capacity, done = 64, None, 0
-    work = make_work(compiled, contacts)
-    for _ in range(MOST_GROWTH):
-        done, status = march_on(
-            calls(), compiled.tables, state, saved, inputs, work, course, trace, done, steps, passes, lead, root
+    def march(
+        self,
+        state: State,
+        inputs: Inputs,
+        course: Course,
+        steps: int,
+        *,
+        passes: int = 1,
+        lead: int = AS_GIVEN,
+        root: int = 0,
+        trace: Trace | None = None,
+    ) -> Trace:
+        """Make so many steps from a state, which is left at the end of the last.
+
+        Args:
+            state: Where it starts; changed.
+            inputs: As for `Simulation`; `inputs.pose` is written where the course has poses, one more than steps.
+            course: What each step is given.
+            steps: Their number.
+            passes: How often a step that does not lead where it aimed is made; gyroscopic terms are then midway.
+            lead: AS_GIVEN, EACH_BODY or WITH_ROOT.
+            root: The body of WITH_ROOT.
+            trace: Room to write to, of `make_trace`.
+
+        Raises:
+            DivergedError: the rows of a step have no solution.
+        """
+        trace = make_trace(self.compiled, steps) if trace is None else trace
+        saved, done = state.copy(), 0
+        for _ in range(MOST_GROWTH):
+            done, status = march_on(
+                calls(), self.compiled.tables, state, saved, inputs, self._work, course, trace, done, steps, passes,
+                lead, root,
+            )  # fmt: skip
+            if status == SOLVED:
+                return trace
+            if status != TOO_SMALL:
+                break
+            old = self._capacity or first_capacity(len(self.compiled.model.bodies), len(self._work.rows.segments))
+            self._contacts, self._capacity = 2 * self._contacts, old.grown()
+            self._work = make_work(self.compiled, self._contacts, self._capacity)
+        speeds = np.abs(state.twist).max(axis=1)
+        fastest = self.compiled.model.bodies[int(np.argmax(speeds))].name
+        raise DivergedError(
+            f"step {done} of {steps}, at {done * self.compiled.step:.4f} s, failed: "
+            f"{FAILURES.get(status, 'too many contacts')}; fastest body {fastest!r} at {speeds.max():.3g} m/s or rad/s. "
+            "Check the motion there, or allow larger forces"
         )
-        if status == SOLVED:
-            return trace
-        if status != TOO_SMALL:
-            break
-        old = capacity or first_capacity(len(compiled.model.bodies), len(work.rows.segments))
-        contacts, capacity = 2 * contacts, old.grown()
-        work = make_work(compiled, contacts, capacity)
-    speeds = np.abs(state.twist).max(axis=1)
-    fastest = compiled.model.bodies[int(np.argmax(speeds))].name
-    raise DivergedError(
-        f"step {done} of {steps}, at {done * compiled.step:.4f} s, failed: "
-        f"{FAILURES.get(status, 'too many contacts')}; fastest body {fastest!r} at {speeds.max():.3g} m/s or rad/s. "
-        "Check the motion there, or allow larger forces"
-    )

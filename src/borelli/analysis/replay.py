@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamic_torques import SteppedTorques
-from borelli.analysis.marching import AS_GIVEN, EACH_BODY, WITH_ROOT, Trace, march
+from borelli.analysis.marching import AS_GIVEN, EACH_BODY, WITH_ROOT, Marcher, Trace
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
 from borelli.analysis.stepped import Stepper, drive_forces, spin_forces
 from borelli.errors import DivergedError, SettingsError, unknown_name
+from borelli.model.kinematics import coupled
 from borelli.physics.control import Drive
 from borelli.physics.measure import coordinates_of, rotations_of
 from borelli.physics.tables import compile_model
@@ -113,8 +114,8 @@ def replay(
     root = again.compiled.body_index.get(again.root, 0)
     feedback = np.zeros_like(rest)
     try:
-        made = march(
-            again.compiled, again.start(), again.inputs(), again.course(rest, trace.pose[:-1]), again.frames,
+        made = Marcher(again.compiled).march(
+            again.start(), again.inputs(), again.course(rest, trace.pose[:-1]), again.frames,
             passes=PASSES if loop == "open" else 1, lead=lead, root=root,
         )  # fmt: skip
     except DivergedError as error:
@@ -145,7 +146,7 @@ def _told(torques: SteppedTorques, stepper: Stepper, poses: Array, feedback: Arr
     import xarray as xr
 
     model = stepper.compiled.model
-    made = coordinates_of(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0]
+    made = coupled(model, coordinates_of(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
     asked = stepper.coordinates[1:-1]
     turning = np.array([c.rotational for c in model.coordinates])
     deviation = made - asked

@@ -20,15 +20,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.banded import Band
+from borelli.analysis.banded import Band, Factor, NotPositive
 from borelli.analysis.pose import MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge
 from borelli.analysis.snap import REACH, Grouping, add_snap, find_snap, group_variables, pull_of_snap
 from borelli.model.model import Model
 from borelli.recording.gaps import spans
 from borelli.recording.recording import Note, Recording
 from borelli.recording.smooth import lowpass
-from borelli.reduced.pose import find_bodies, find_derivatives, make_search
+from borelli.reduced.pose import find_bodies, make_search
 from borelli.reduced.springs import Holds
+from borelli.reduced.trajectory import find_curvatures
 
 Array = NDArray[np.float64]
 
@@ -47,15 +48,15 @@ STRETCH, OVERLAP = 1000, 200
 """Frames smoothed at once, and how many of them the next stretch has too."""
 ROUNDING = 1e-11
 """Share by which sums over all frames may differ by rounding alone."""
-LITTLE = 1e-8
-"""[rad or m] A step no longer than this ends the search."""
-MOST_ITERATIONS = 50
+LITTLE = 1e-7
+"""[rad or m] A last step no longer than this ends the search: its own error is its square."""
+SURE = 1e-5
+"""Energy won by a step, in that of one marker's noise, that ends the search too."""
+MOST_ITERATIONS = 20
 SCALES = (-6.0, 8.0)
 """Powers of ten between which the scale is sought."""
 FIRST_STEP, LAST_STEP = 2.0, 0.5
 """Powers of ten between the scales looked at: first to find the least, then to find it closely."""
-NEAR = 1e-3
-"""[rad or m] Steps shorter than this may use an older matrix."""
 FLAT = 1e-3
 """Variables whose snap is less than this share of the usual are taken to have as much."""
 
@@ -66,6 +67,8 @@ class Task:
 
     problem: Problem
     grouping: Grouping
+    noise: float
+    """Twice the energy [J] that noise leaves in a marker's spring along one axis: stiffness times variance."""
     weight: Array
     """(variables,) of the snap."""
 
@@ -92,7 +95,7 @@ def smooth_poses(problem: Problem, q: Array, recording: Recording) -> tuple[Arra
         return q, (*notes, Note("not smoothed: markers have no noise", "guess"))
     start, more = _low_passed(whole, q[span], recording.rate)
     grouping = group_variables(problem.model, problem.tree)
-    task = Task(_soften(whole, noise), grouping, noise / _mean_squares(grouping, whole, start))
+    task = Task(_soften(whole, noise), grouping, noise, noise / _mean_squares(grouping, whole, start))
     scale = choose_scale([System(replace(task, problem=_cut(task.problem, s)), start[s]) for s in _samples(len(start))])
     result = np.full_like(q, np.nan)
     result[span] = minimise_in_turn(task, scale, start)
@@ -140,7 +143,7 @@ def _noise(problem: Problem, q: Array) -> float:
     seen = _posed(q)
     part = replace(problem, target=problem.target[seen], weight=problem.weight[seen],
                    rest=problem.rest if len(problem.rest) == 1 else problem.rest[seen])  # fmt: skip
-    energy, _, stiffness = differentiate(part, q[seen])
+    energy, _, stiffness, _ = differentiate(part, q[seen])
     diagonal = part.holds.stiffness
     held = stiffness + np.diag(np.maximum(diagonal, 1e-9 * np.median(np.einsum("tii->i", stiffness) / len(stiffness))))
     used = np.trace(np.linalg.solve(held, stiffness), axis1=1, axis2=2).sum()
@@ -213,16 +216,20 @@ def _mean_squares(grouping: Grouping, problem: Problem, q: Array) -> Array:
     return np.maximum(square, np.finfo(float).tiny ** 0.5)
 
 
-def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array]:
-    """Energy (frames,), gradient (frames, n), Gauss and Newton's matrix (frames, n, n) of the marker springs alone."""
+def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array, Array]:
+    """Of the marker springs alone: energy (frames,), gradient (frames, n), and the two parts of the second derivative.
+
+    The first part (frames, n, n) is Gauss and Newton's, the second what is lacking.
+    """
     n = len(problem.tree.free)
-    energy, gradient, stiffness = np.empty(len(q)), np.empty((len(q), n)), np.empty((len(q), n, n))
+    energy, gradient = np.empty(len(q)), np.empty((len(q), n))
+    gauss, lacking = np.empty((len(q), n, n)), np.empty((len(q), n, n))
     nothing = Holds(np.zeros(n), np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n))
-    find_derivatives(
+    find_curvatures(
         problem.tree, problem.points, nothing, np.zeros((1, n)), problem.target, problem.weight, q.copy(),
-        make_search(problem.tree, len(problem.markers)), energy, gradient, stiffness,
+        make_search(problem.tree, len(problem.markers)), energy, gradient, gauss, lacking,
     )  # fmt: skip
-    return energy, gradient, stiffness
+    return energy, gradient, gauss, lacking
 
 
 def hold(problem: Problem, q: Array) -> tuple[float, Array, Array]:
@@ -241,7 +248,7 @@ class System:
     def __init__(self, task: Task, q: Array) -> None:
         problem = task.problem
         self.task, self.q = task, q
-        energy, self.pull, self.stiffness = differentiate(problem, q)
+        energy, self.pull, self.stiffness, self._lacking = differentiate(problem, q)
         self.marker_energy = float(energy.sum())
         self.held_energy, self.held_pull, self.held_stiffness = hold(problem, q)
         self._snap, self._changes = find_snap(task.grouping, problem.tree, q)
@@ -262,11 +269,11 @@ class System:
         add_snap(self.task.grouping, self._changes, self.task.weight, band)
         return band
 
-    def band(self, scale: float, share: float = 1.0) -> Band:
-        """The second derivative after Gauss and Newton, with the markers' part times a share."""
+    def band(self, scale: float, share: float = 1.0, exact: bool = False) -> Band:
+        """The second derivative, the markers' part times a share; exact, or after Gauss and Newton."""
         band = Band(len(self.q), self.pull.shape[1], REACH)
         np.multiply(self._rough.entry, scale, out=band.entry)
-        band.add_blocks(self.stiffness, share)
+        band.add_blocks(self.stiffness + self._lacking if exact else self.stiffness, share)
         band.entry[:, :, 0] += self.held_stiffness
         return band
 
@@ -337,23 +344,16 @@ def minimise_in_turn(task: Task, scale: float, start: Array) -> Array:
 
 
 def minimise(task: Task, scale: float, start: Array) -> Array:
-    """The motion of least energy for a scale of the penalty, near a start.
+    """The motion of least energy for a scale of the penalty, near a start (Newton's method).
 
-    Gauss and Newton's matrix is never exact, so an older one does as well once steps are short: it is factored anew
-    only while they do not shrink fast.
+    Where the second derivative is not positive, its part after Gauss and Newton is used. Stops bend the energy sharply,
+    and coordinates that lean on them come and go; what is still to be won is then far less than noise can tell.
     """
     free, holds = task.problem.tree.free, task.problem.holds
     hard = ~np.isfinite(holds.stop)
     system = System(task, start)
-    factor, stopped, before = None, system.stopped(scale), np.inf
     for _ in range(MOST_ITERATIONS):
-        now = system.stopped(scale)
-        if factor is None or (now != stopped).any():
-            band, stopped = system.band(scale), now
-            if stopped.any():
-                band.free_only(stopped)
-            factor = band.factor()
-        step = -factor.solve(np.where(stopped, 0.0, system.gradient(scale)))
+        step = _newton_step(system, scale)
         length = 1.0
         while True:
             trial = system.q.copy()
@@ -364,10 +364,23 @@ def minimise(task: Task, scale: float, start: Array) -> Array:
             if after.energy(scale) <= system.energy(scale) * (1.0 + ROUNDING) or moved <= LITTLE:
                 break
             length *= 0.5
-        system = after
-        if moved <= LITTLE:
+        won, system = system.energy(scale) - after.energy(scale), after
+        if moved <= LITTLE or won < SURE * task.noise:
             break
-        if moved > 0.5 * before or length < 1.0 or moved > NEAR:
-            factor = None
-        before = moved
     return system.q
+
+
+def _newton_step(system: System, scale: float) -> Array:
+    stopped = system.stopped(scale)
+    pull = np.where(stopped, 0.0, system.gradient(scale))
+
+    def factor(exact: bool) -> Factor:
+        band = system.band(scale, exact=exact)
+        if stopped.any():
+            band.free_only(stopped)
+        return band.factor()
+
+    try:
+        return -factor(exact=True).solve(pull)
+    except NotPositive:
+        return -factor(exact=False).solve(pull)

@@ -34,6 +34,8 @@ RESIDUAL_LIMIT = 100.0
 """[N m] about each axis where contacts carry the body (seed 004: 30 to 100 N m)."""
 PUSH_OUT = 0.1
 """[m/s] Fastest correction of soles that are in the ground: the body is stiff, and would be thrown up."""
+COUPLING_CFM = 1e-9
+"""[ODE number] of couplings: a thousandth of a degree under 100 N m."""
 SAMPLES = 4
 """Measured forces are averaged over the step before and after a frame, at so many times in each and at the frame."""
 
@@ -89,8 +91,28 @@ def prepare(
     limit: Mapping[str, float] | float,
     tolerance: Mapping[str, float] | float,
 ) -> Stepper:
-    """The model with hard joints, without stops and markers; its drives, residuals, measured forces and poses."""
-    model = hard_model(curves.model, ground=contacts)
+    """The model made ready, with the poses it is led along and the measured forces."""
+    step = 1.0 / curves.rate
+    compiled, drives, residuals, root = compile_stepped(curves.model, step, contacts, residual, limit, tolerance)
+    time = np.concatenate([[curves.time[0] - step], curves.time, [curves.time[-1] + step]])
+    coordinates = curves.at(time)[0]
+    poses = model_poses(make_motion(curves.model, coordinates, time, curves.rate), compiled)
+    push = None if loads is None else measured_pushes(loads, curves, poses[1:-1], compiled)
+    return Stepper(
+        compiled, drives, residuals, root, coordinates, poses, push, () if loads is None else tuple(loads.body)
+    )
+
+
+def compile_stepped(
+    model: Model,
+    step: float,
+    contacts: bool,
+    residual: Sequence[Residual] | float | None = None,
+    limit: Mapping[str, float] | float = inf,
+    tolerance: Mapping[str, float] | float = 0.0,
+) -> tuple[Compiled, tuple[Drive, ...], tuple[Residual, ...], str]:
+    """The model with hard joints, without stops and markers; its drives and residuals; the name of its root body."""
+    model = hard_model(model, ground=contacts)
     if contacts and not (model.ground and any(shape.collides for body in model.bodies for shape in body.shapes)):
         raise ModelError(
             f"model {model.name!r} has no ground, or no shapes that touch it, so contacts cannot carry it: "
@@ -109,14 +131,12 @@ def prepare(
         residual = [Residual(root, axis, float(residual)) for axis in axes] if root and residual > 0.0 else []
     whole = len(named) == 6
     residuals = tuple(_to_model(model, r) for r in residual if whole or r.body != root or _may_move(model, root, r))
-    step = 1.0 / curves.rate
-    compiled = compile_model(model, step=step, settings=Settings(refine=1, push_out_speed=PUSH_OUT), drives=drives, residuals=residuals)
-    time = np.concatenate([[curves.time[0] - step], curves.time, [curves.time[-1] + step]])
-    coordinates = curves.at(time)[0]
-    poses = model_poses(make_motion(curves.model, coordinates, time, curves.rate), compiled)
-    push = None if loads is None else measured_pushes(loads, curves, poses[1:-1], compiled)
-    return Stepper(
-        compiled, drives, residuals, root, coordinates, poses, push, () if loads is None else tuple(loads.body)
+    settings = Settings(refine=1, push_out_speed=PUSH_OUT)
+    return (
+        compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals),
+        drives,
+        residuals,
+        root,
     )
 
 
@@ -158,7 +178,8 @@ def hard_model(model: Model, *, ground: bool) -> Model:
         replace(j, softness=hard, coordinates=tuple(replace(c, lower=-inf, upper=inf) for c in j.coordinates))
         for j in model.joints
     )
-    couplings = tuple(replace(c, softness=hard) for c in model.couplings)
+    # a hard coupling beside a hard drive has no pivot
+    couplings = tuple(replace(c, softness=Softness(erp=1.0, cfm=COUPLING_CFM)) for c in model.couplings)
     return replace(
         model, joints=joints, couplings=couplings, markers=(), muscles=(), ground=model.ground if ground else ()
     )
