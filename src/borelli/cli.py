@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from borelli import __version__
+from borelli.commands.analyze import analyze
 from borelli.commands.bench import bench
 from borelli.commands.clean import clean
 from borelli.commands.convert import convert
@@ -21,6 +22,7 @@ from borelli.commands.info import info
 from borelli.commands.parity import parity
 from borelli.commands.screen import complain, out
 from borelli.commands.simulate import simulate
+from borelli.commands.stages import energy, fit, pose, report, torques
 from borelli.errors import BorelliError
 
 app = typer.Typer(
@@ -29,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, info, doctor, clean, convert, parity, simulate, bench):
+for verb in (demo, analyze, fit, pose, torques, energy, report, info, doctor, clean, convert, parity, simulate, bench):
     app.command()(verb)
 
 

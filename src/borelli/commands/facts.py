@@ -13,6 +13,10 @@ from borelli.commands.files import Content
 if TYPE_CHECKING:
     from xarray import Dataset
 
+    from borelli.analysis.energy import Energy
+    from borelli.analysis.fit import Fit
+    from borelli.analysis.motion import Motion
+    from borelli.analysis.torques import Torques
     from borelli.model.model import Model
     from borelli.recording.recording import Note, Recording
     from borelli.scenes.scene import Scene
@@ -25,8 +29,47 @@ def facts_of(content: Content) -> dict[str, Any]:
         "model": model_facts,
         "scene": scene_facts,
         "result": result_facts,
+        "stage": stage_facts,
+        "fit": fit_facts,
     }
     return {"kind": content.kind, **sorts[content.kind](content.thing)}
+
+
+def stage_facts(stage: Motion | Torques | Energy) -> dict[str, Any]:
+    """Key figures of a motion, of torques or of energy."""
+    from borelli.analysis.energy import Energy
+    from borelli.analysis.torques import Torques
+    from borelli.export.summary import summarize
+
+    if isinstance(stage, Energy):
+        return {"stage": "energy", **summarize(stage)}
+    torques = stage if isinstance(stage, Torques) else None
+    motion = torques.motion if torques is not None else stage
+    facts: dict[str, Any] = {
+        "stage": "motion" if torques is None else "torques",
+        "model": motion.model.name,  # type: ignore[union-attr]
+        "frames": int(motion.data.sizes["time"]),
+        "rate [Hz]": motion.rate,  # type: ignore[union-attr]
+        "marker rms [mm]": 1e3 * motion.marker_rms,  # type: ignore[union-attr]
+    }
+    if torques is not None:
+        facts |= {
+            "ground forces": torques.contact_source,
+            "residual force rms [N]": torques.residual_force_rms,
+            "residual moment rms [N m]": torques.residual_torque_rms,
+        }
+    return facts
+
+
+def fit_facts(fit: Fit) -> dict[str, Any]:
+    """How a model was fitted."""
+    return {
+        "model": fit.model.name,
+        "rms [mm]": 1e3 * fit.train_rms,
+        "held out rms [mm]": 1e3 * fit.held_out_rms,
+        "lengths [m]": fit.lengths,
+        "notes": [note.what for note in fit.notes],
+    }
 
 
 def result_facts(dataset: Dataset) -> dict[str, Any]:

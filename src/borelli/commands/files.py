@@ -1,4 +1,4 @@
-"""What a file holds, told by its content: a recording, a model, a scene or a result."""
+"""What a file holds, told by its content: a recording, a model, a scene, a result or a stage of an analysis."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Content(NamedTuple):
     """What a file holds."""
 
     kind: str
-    """ "recording", "model", "scene" or "result"."""
+    """ "recording", "model", "scene", "result", "stage" or "fit"."""
     thing: Any
-    """A `Recording`, `Model`, `Scene` or `Dataset`."""
+    """A `Recording`, `Model`, `Scene`, `Dataset`, or a `Motion`, `Torques`, `Energy` or `Fit`."""
 
 
 def open_file(path: Path, **reading: Any) -> Content:
@@ -47,6 +47,13 @@ def open_file(path: Path, **reading: Any) -> Content:
         raise SettingsError(f"{path}: holds a {kind}, and {', '.join(said)} can be said of recordings only")
     if kind == "result":
         return Content(kind, _result(path))
+    if kind in ("stage", "fit"):
+        from borelli.export.stages import read_fit, read_stage
+
+        thing = read_stage(path) if kind == "stage" else read_fit(path)
+        if thing is None:
+            raise FileFormatError(path, "holds a fit, but is damaged")
+        return Content(kind, thing)
     if kind == "scene":
         from borelli.scenes.files import read_scene
 
@@ -106,10 +113,13 @@ def _kind_of_netcdf(path: Path) -> str:
     try:
         with h5py.File(path, "r") as file:
             said = set(file.attrs)
+            stage = str(file.attrs.get("borelli_stage", ""))
     except (OSError, RuntimeError, ValueError) as error:
         raise FileFormatError(path, f"cannot be read as netCDF: {' '.join(str(error).split())}") from None
     if "borelli_recording" in said:
         return "recording"
+    if stage:
+        return "fit" if stage == "fit" else "stage"
     if "model" not in said:
         raise FileFormatError(path, "holds no result of borelli: the attribute 'model' is missing")
     return "result"

@@ -100,8 +100,8 @@ def print_marked(lines: list[tuple[str, str]]) -> None:
 
 @contextmanager
 def bar(what: str, *, hidden: bool = False) -> Iterator[Any]:
-    """A progress bar on stderr that goes away when done; yields what moves it to a share."""
+    """A progress bar on stderr that goes away when done; yields what moves it to a share, and may say what is done."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=hidden or not err.is_terminal) as progress:
         task = progress.add_task(what, total=1.0)
-        yield lambda share: progress.update(task, completed=share)
+        yield lambda share, doing=None: progress.update(task, completed=share, description=doing or what)

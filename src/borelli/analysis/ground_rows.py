@@ -1,0 +1,145 @@
+"""What the ground must give: the wrench and torques of a motion without ground, and what a force at each sole does.
+
+A force f at a point is J^T f at the coordinates, J the point's Jacobian. The body must get, from ground and joints
+together, Q = M a + c - gravity. At the joints of the legs the ground's share should leave little torque; at the root it
+must leave none, so there Q is asked for as the wrench it stands for: the root's coordinates move the body by S = (v, w)
+at its centre of mass, Q = S^T W, and with weights D for forces and moments
+
+    |D (J^T f - W)|^2 = |(S^T D^-1)^+ (J_root^T f - Q)|^2.
+
+A planar model's S has rank three, and its root asks for no more than that. All this is the same in any frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.analysis.ground_soles import Soles
+from borelli.analysis.motion import to_model_axes
+from borelli.errors import ModelError
+from borelli.model.kinematics import coupled_forces, generalized_forces
+from borelli.model.model import Model
+from borelli.reduced.springs import Points, make_springs
+from borelli.reduced.support import find_paths
+from borelli.reduced.tree import Tree, make_tree
+
+Array = NDArray[np.float64]
+
+FORCE_WEIGHT, MOMENT_WEIGHT, TORQUE_WEIGHT = 20.0, 100.0, 1.0
+"""Of 1 N and 1 N m left at the root, about the centre of mass, and of 1 N m left at a joint of the legs.
+
+On walks over plates, forces of the feet hardly change when these do by a factor of three (docs/theory.md).
+"""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is needed, and what the soles can do about it, in lab axes.
+
+    Attributes:
+        place: (frames, points, 3) of the soles' points [m].
+        velocity: (frames, points, 3) [m/s].
+        rows: (frames, 6 + leg variables, points, 3) what a force [N] does, weighted; the root's force and moment first.
+        need: (frames, 6 + leg variables) what it should do.
+        center: (frames, 3) of mass [m].
+    """
+
+    place: Array
+    velocity: Array
+    rows: Array
+    need: Array
+    center: Array
+
+    def root_wrench(self, values: Array) -> Array:
+        """(frames, 6) force [N] and moment about the centre of mass [N m] of the first six of weighted values."""
+        return np.asarray(values[:, :6] / ([FORCE_WEIGHT] * 3 + [MOMENT_WEIGHT] * 3))
+
+
+def find_rows(model: Model, soles: Soles, coordinates: Array, speeds: Array, accelerations: Array) -> Rows:
+    """What the ground must give for a motion: (frames, coordinates) [rad or m], and their derivatives.
+
+    Raises:
+        ModelError: the feet do not hang on one root.
+    """
+    tree, turn = make_tree(model), to_model_axes(model)
+    index = {body.name: i for i, body in enumerate(model.bodies)}
+    at = np.array([index[name] for name in soles.bodies], dtype=np.int64)
+    root, of_root, of_legs = _variables(model, tree, at)
+    columns = [*of_root, *of_legs]
+    slot = np.full(len(tree.free), -1, np.int64)
+    slot[columns] = np.arange(len(columns))
+
+    # four more points, on the root: its origin and the ends of its axes tell how it moves
+    probes = np.concatenate([np.zeros((1, 3)), np.eye(3)])
+    points = Points(np.concatenate([at, np.full(4, root)]), np.concatenate([soles.places, probes]))
+    frames, count, bodies = len(coordinates), len(points.body), len(model.bodies)
+    place, jacobian = np.empty((frames, count, 3)), np.empty((frames, count, 3, len(columns)))
+    position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
+    q = np.array(coordinates, dtype=float)
+    find_paths(tree, points, slot, q, make_springs(tree, count), place, position, rotation, jacobian)
+
+    own = len(soles.bodies)
+    needed = coupled_forces(model, q, generalized_forces(model, q, speeds, accelerations))[:, tree.free[columns]]
+    velocity = jacobian[:, :own] @ np.asarray(speeds)[:, tree.free[columns]][:, None, :, None]
+    center = _center(model, position, rotation)
+    of_wrench = _wrench_rows(jacobian[:, own:, :, : len(of_root)], place[:, own:], center, turn)
+    acts = np.moveaxis(jacobian[:, :own], -1, 1) @ turn  # (frames, columns, points, 3)
+    rows = np.concatenate(
+        [
+            np.einsum("fwk,fkpi->fwpi", of_wrench, acts[:, : len(of_root)]),
+            TORQUE_WEIGHT * acts[:, len(of_root) :],
+        ],
+        axis=1,
+    )
+    need = np.concatenate(
+        [
+            np.einsum("fwk,fk->fw", of_wrench, needed[:, : len(of_root)]),
+            TORQUE_WEIGHT * needed[:, len(of_root) :],
+        ],
+        axis=1,
+    )
+    return Rows(place[:, :own] @ turn, velocity[..., 0] @ turn, rows, need, center @ turn)
+
+
+def _variables(model: Model, tree: Tree, at: NDArray[np.int64]) -> tuple[int, list[int], list[int]]:
+    """The body that carries all, the variables that move it, and the others on the ways to these bodies."""
+    inboard = {int(child): int(parent) for child, parent in zip(tree.child, tree.parent, strict=True)}
+    roots, legs = set(), set[int]()
+    for body in {int(b) for b in at}:
+        way = [body]
+        while inboard.get(way[-1], -1) >= 0:
+            way.append(inboard[way[-1]])
+        roots.add(way[-1])
+        legs.update(way[:-1])
+    if len(roots) != 1:
+        names = ", ".join(sorted(model.bodies[i].name for i in roots))
+        raise ModelError(f"model {model.name!r}: its feet hang on different bodies ({names}), but must share one root")
+
+    def moving(bodies: set[int]) -> set[int]:
+        links = [i for i, child in enumerate(tree.child) if int(child) in bodies]
+        parts = [p for i in links for p in range(tree.first[i], tree.first[i + 1]) if tree.coordinate[p] >= 0]
+        return {int(tree.variable[tree.coordinate[p]]) for p in parts} - {-1}
+
+    of_root = moving(roots)
+    return roots.pop(), sorted(of_root), sorted(moving(legs) - of_root)
+
+
+def _wrench_rows(jacobian: Array, probes: Array, center: Array, turn: Array) -> Array:
+    """(frames, 6, root variables) that make the weighted wrench of the root's generalized forces, in lab axes."""
+    axes = probes[:, 1:] - probes[:, :1]
+    shift = jacobian[:, 0]
+    spin = 0.5 * sum(np.cross(axes[:, k, :, None], jacobian[:, k + 1] - shift, axis=1) for k in range(3))
+    shift = shift + np.cross(spin, (center - probes[:, 0])[..., None], axis=1)
+    directions = np.concatenate([turn.T @ shift / FORCE_WEIGHT, turn.T @ spin / MOMENT_WEIGHT], axis=1)
+    return np.asarray(np.linalg.pinv(directions.swapaxes(1, 2)))
+
+
+def _center(model: Model, position: Array, rotation: Array) -> Array:
+    masses = np.array([body.mass for body in model.bodies])
+    if not masses.sum() > 0.0:
+        raise ModelError(f"model {model.name!r}: its bodies have no mass, so the ground has nothing to hold")
+    centers = position + np.einsum("fbij,bj->fbi", rotation, np.array([body.center_of_mass for body in model.bodies]))
+    return np.asarray(np.einsum("b,fbi->fi", masses / masses.sum(), centers))

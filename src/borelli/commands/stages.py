@@ -1,0 +1,209 @@
+"""The verbs `fit`, `pose`, `torques`, `energy` and `report`: the stages of `analyze`, one file in, one file out."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from borelli.commands.analyze import (
+    Cutoff,
+    Height,
+    Mass,
+    Method,
+    ModelFile,
+    Plates,
+    Sex,
+    Start,
+    Static,
+    Stop,
+)
+from borelli.commands.arguments import Force, Forces, Forward, Json, Skeleton, Units, Up, check_target
+from borelli.commands.screen import err, print_json, print_marked, print_pairs, show_title
+from borelli.errors import SettingsError
+
+if TYPE_CHECKING:
+    from borelli.recording.recording import Note
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write: .nc")]
+HtmlOut = Annotated[Path, typer.Option("--out", "-o", help="Where to write: .html")]
+ModelOut = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model: .toml .osim .xml")]
+
+
+def fit(
+    recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING...", help="Trials of one subject.")],
+    target: ModelOut = Path("model.toml"),
+    model: ModelFile = None,
+    mass: Mass = None,
+    height: Height = None,
+    sex: Sex = None,
+    static: Static = None,
+    start: Start = -inf,
+    stop: Stop = inf,
+    units: Units = None,
+    up: Up = None,
+    forward: Forward = None,
+    skeleton: Skeleton = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Fit a model to recordings: segment lengths, joint places, marker places; write the model."""
+    check_target(target, (*recordings, model, static), force=force)
+    from borelli.analysis.fit import fit_model
+    from borelli.commands.kernels import compile_once
+    from borelli.model.read import write_model
+    from borelli.pipeline import Plan, generic_model, read_trial, size_notes
+
+    reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
+    plan = Plan(model=model, mass=mass, height=height, sex=sex, start=start, stop=stop, reading=reading)
+    compile_once()
+    with err.status("fitting"):
+        trials = [read_trial(path, plan) for path in recordings]
+        still = None if static is None else read_trial(static, plan)
+        found = fit_model(generic_model(plan, trials[0]), trials, static=still)
+        lost = write_model(found.model, target)
+    figures = {
+        "out": str(target), "rms_mm": 1e3 * found.train_rms, "held_out_rms_mm": 1e3 * found.held_out_rms,
+        "lengths_m": found.lengths, "lost": list(lost),
+        "notes": [note.what for note in (*size_notes(plan, trials[0]), *found.notes)],
+    }  # fmt: skip
+    if json:
+        print_json(figures)
+        return
+    show_title(target)
+    print_pairs(
+        {"markers": f"{figures['rms_mm']:.2f} mm rms, {figures['held_out_rms_mm']:.2f} mm in frames kept apart"}
+    )
+    _print_notes((*size_notes(plan, trials[0]), *found.notes))
+
+
+def pose(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that wears the recording's markers.")],
+    recording: Annotated[Path, typer.Argument(metavar="RECORDING")],
+    target: Out = Path("motion.nc"),
+    method: Method = "converged",
+    forces: Forces = None,
+    start: Start = -inf,
+    stop: Stop = inf,
+    units: Units = None,
+    up: Up = None,
+    forward: Forward = None,
+    skeleton: Skeleton = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Let a model follow a recording's markers; write the motion."""
+    _check(target, (model, recording, forces), force)
+    from borelli.analysis.pose import follow_markers
+    from borelli.commands.kernels import compile_once
+    from borelli.export.stages import write_stage
+    from borelli.model.read import read_model
+    from borelli.pipeline import Plan, read_trial
+
+    reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
+    compile_once()
+    with err.status("following the markers"):
+        trial = read_trial(recording, Plan(forces=forces, start=start, stop=stop, reading=reading))
+        motion = follow_markers(read_model(model), trial, method=method)
+        write_stage(motion, target)
+    worst = 1e3 * float(motion.data["marker_error"].max())
+    told = {"out": str(target), "frames": motion.data.sizes["time"], "marker_rms_mm": 1e3 * motion.marker_rms}
+    _tell(target, {**told, "marker_max_mm": worst}, motion.notes, json)
+
+
+def torques(
+    motion: Annotated[Path, typer.Argument(metavar="MOTION", help="What `borelli pose` wrote.")],
+    target: Out = Path("torques.nc"),
+    method: Annotated[str, typer.Option(help="smooth or stepped.")] = "smooth",
+    plates: Plates = True,
+    cutoff: Cutoff = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Find the torques of a motion, with measured or computed ground forces; write them."""
+    _check(target, (motion,), force)
+    from borelli.analysis.motion import Motion
+    from borelli.commands.kernels import compile_once
+    from borelli.export.stages import read_stage, write_stage
+    from borelli.pipeline import Plan, find_torques
+
+    compile_once()
+    with err.status("finding torques"):
+        read = _of(read_stage(motion), Motion, motion)
+        found = find_torques(read, Plan(torque_method=method, plates=plates, cutoff=cutoff))
+        write_stage(found, target)
+    told = {
+        "out": str(target), "ground_forces": found.contact_source,
+        "residual_force_rms_n": found.residual_force_rms, "residual_torque_rms_nm": found.residual_torque_rms,
+    }  # fmt: skip
+    _tell(target, told, found.notes, json)
+
+
+def energy(
+    torques: Annotated[Path, typer.Argument(metavar="TORQUES", help="What `borelli torques` wrote.")],
+    target: Out = Path("energy.nc"),
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Find power, work and energy; write them."""
+    _check(target, (torques,), force)
+    from borelli.analysis.energy import energy as find_energy
+    from borelli.analysis.torques import Torques
+    from borelli.export.stages import read_stage, write_stage
+
+    with err.status("finding energy"):
+        found = find_energy(_of(read_stage(torques), Torques, torques))
+        write_stage(found, target)
+    _tell(target, {"out": str(target), **found.summary}, found.notes, json)
+
+
+def report(
+    energy: Annotated[Path, typer.Argument(metavar="ENERGY", help="What `borelli energy` or `analyze` wrote.")],
+    target: HtmlOut = Path("report.html"),
+    force: Force = False,
+) -> None:
+    """Draw the report of an analysis: one HTML file."""
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise SettingsError(f"{target}: reports are HTML; end the name with .html")
+    check_target(target, (energy,), force=force)
+    from borelli.analysis.energy import Energy
+    from borelli.export.stages import read_fit, read_stage
+    from borelli.pipeline import contacts_beside
+    from borelli.report.report import report as write_report
+
+    with err.status("drawing"):
+        found = _of(read_stage(energy), Energy, energy)
+        fitted = read_fit(energy.with_name("fit.nc"))
+        about = {"file": energy.name}
+        write_report(found, target, fit=fitted, contacts=contacts_beside(found.torques), about=about)
+    show_title(target)
+
+
+def _check(target: Path, sources: tuple[Path | None, ...], force: bool) -> None:
+    if target.suffix.lower() != ".nc":
+        raise SettingsError(f"{target}: a stage is written as netCDF; end the name with .nc")
+    check_target(target, sources, force=force)
+
+
+def _of(stage: Any, wanted: type, path: Path) -> Any:
+    """The stage, if it is of that kind; or that which it was made from."""
+    for found in (stage, getattr(stage, "torques", None), getattr(getattr(stage, "torques", stage), "motion", None)):
+        if isinstance(found, wanted):
+            return found
+    raise SettingsError(f"{path}: holds {type(stage).__name__.lower()}, and {wanted.__name__.lower()} is needed")
+
+
+def _tell(target: Path, figures: dict[str, Any], notes: tuple[Note, ...], json: bool) -> None:
+    if json:
+        print_json({**figures, "notes": [note.what for note in notes]})
+        return
+    show_title(target)
+    shown = {name: value for name, value in figures.items() if name != "out"}
+    print_pairs({name: f"{value:.5g}" if isinstance(value, float) else str(value) for name, value in shown.items()})
+    _print_notes(notes)
+
+
+def _print_notes(notes: tuple[Note, ...]) -> None:
+    print_marked([(note.kind if note.kind != "stated" else "note", note.what) for note in notes])

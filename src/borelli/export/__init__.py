@@ -1,0 +1,1 @@
+"""Results as files: whole stages to go on from, tables for other programs, figures for scripts."""

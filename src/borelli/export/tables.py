@@ -1,0 +1,122 @@
+"""Results as tables that OpenSim, a spreadsheet or pandas read: coordinates, moments, powers, ground forces.
+
+Axes are OpenSim's: x forward, y up, z to the right; angles in degrees. Names are OpenSim's where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.analysis.energy import Energy
+from borelli.analysis.motion import Motion
+from borelli.analysis.pose import root_coordinates
+from borelli.analysis.torques import Torques
+from borelli.export.names import PELVIS, TO_Y_UP, is_ours, opensim_name, pelvis_forces, pelvis_pose
+from borelli.export.whole import write_whole
+
+Array = NDArray[np.float64]
+
+
+def write_tables(energy: Energy, folder: Path) -> list[Path]:
+    """Writes `coordinates.mot`, `moments.sto`, `powers.sto`, `marker_errors.csv` and, where known, `ground_forces.mot`.
+
+    Returns the files.
+    """
+    torques, motion = energy.torques, energy.torques.motion
+    files = [folder / name for name in ("coordinates.mot", "moments.sto", "powers.sto")]
+    time, names, values = coordinate_table(motion)
+    write_table(files[0], "Coordinates", time, names, values, degrees=True)
+    time, names, values = moment_table(torques)
+    write_table(files[1], "Inverse Dynamics Generalized Forces", time, names, values)
+    time, names, values = power_table(energy)
+    write_table(files[2], "Joint powers [W]", time, names, values)
+    if "foot_force" in torques.data:
+        files.append(folder / "ground_forces.mot")
+        write_table(files[-1], "Ground forces on the feet", *ground_table(torques))
+    if "marker_error" in motion.data:
+        files.append(folder / "marker_errors.csv")
+        _write_errors(files[-1], motion)
+    return files
+
+
+def coordinate_table(motion: Motion) -> tuple[Array, list[str], Array]:
+    """Times, names and values of all coordinates [deg, m]."""
+    model = motion.model
+    values = motion.coordinates.copy()
+    turning = [i for i, c in enumerate(model.coordinates) if c.rotational]
+    values[:, turning] = np.degrees(values[:, turning])
+    names = [opensim_name(c.name) for c in model.coordinates]
+    if is_ours(model):
+        pelvis = pelvis_pose(motion)
+        pelvis[:, :3] = np.degrees(pelvis[:, :3])
+        names, values = [*PELVIS, *names[6:]], np.hstack([pelvis, values[:, 6:]])
+    return motion.data["time"].values, names, values
+
+
+def moment_table(torques: Torques) -> tuple[Array, list[str], Array]:
+    """Times, names and values of all generalized forces [N m, N]; what stands at the pelvis is the residual."""
+    model, data = torques.motion.model, torques.data
+    names = [f"{opensim_name(c.name)}_{'moment' if c.rotational else 'force'}" for c in model.coordinates]
+    values = data["torque"].values
+    if is_ours(model):
+        start = int(np.searchsorted(torques.motion.data["time"].values, data["time"].values[0] - 1e-9))
+        frames = slice(start, start + len(values))
+        pelvis = pelvis_forces(
+            torques.motion, data["residual_force"].values, data["residual_torque"].values, frames
+        )  # fmt: skip
+        own = [f"{name}_{'force' if name in PELVIS[3:] else 'moment'}" for name in PELVIS]
+        names, values = [*own, *names[6:]], np.hstack([pelvis, values[:, 6:]])
+    return data["time"].values, names, values
+
+
+def power_table(energy: Energy) -> tuple[Array, list[str], Array]:
+    """Times, names and powers [W] of all coordinates but the root's, whose power is the residual's."""
+    data = energy.data
+    root = set(root_coordinates(energy.torques.motion.model))
+    kept = [i for i, name in enumerate(map(str, data["coordinate"].values)) if name not in root]
+    names = [f"{opensim_name(str(data['coordinate'].values[i]))}_power" for i in kept]
+    values = np.column_stack([data["power"].values[:, kept], data["residual_power"].values])
+    return data["time"].values, [*names, "residual_power"], values
+
+
+def ground_table(torques: Torques) -> tuple[Array, list[str], Array]:
+    """Times, names and values of each foot's force [N], its point [m], and free moment [N m], y up."""
+    data = torques.data
+    names, columns = [], []
+    for foot in map(str, data["foot"].values):
+        side = {"right": "r", "left": "l"}.get(foot, foot)
+        one = data.sel(foot=foot)
+        force, point, moment = (
+            one[f"foot_{what}"].values @ TO_Y_UP.T for what in ("force", "center_of_pressure", "free_moment")
+        )
+        names += [f"ground_force_{side}_v{axis}" for axis in "xyz"]
+        names += [f"ground_force_{side}_p{axis}" for axis in "xyz"]
+        names += [f"ground_torque_{side}_{axis}" for axis in "xyz"]
+        columns += [force, np.nan_to_num(point), moment]
+    return data["time"].values, names, np.hstack(columns)
+
+
+def write_table(
+    path: Path, title: str, time: Array, names: Sequence[str], values: Array, *, degrees: bool = False
+) -> None:
+    """Writes a MOT or STO file: whole or not at all."""
+    lines = [
+        title, "version=1", f"nRows={len(values)}", f"nColumns={1 + values.shape[1]}",
+        f"inDegrees={'yes' if degrees else 'no'}", "endheader", "\t".join(["time", *names]),
+    ]  # fmt: skip
+    for stamp, row in zip(time.tolist(), values.tolist(), strict=True):
+        lines.append("\t".join([repr(stamp), *(f"{value:.10g}" for value in row)]))
+    write_whole("\n".join(lines) + "\n", path)
+
+
+def _write_errors(path: Path, motion: Motion) -> None:
+    """Marker errors in time [mm], one column each."""
+    errors = 1e3 * motion.data["marker_error"].values
+    lines = [",".join(["time_s", *(f"{name}_mm" for name in map(str, motion.data["marker"].values))])]
+    for stamp, row in zip(motion.data["time"].values.tolist(), errors.tolist(), strict=True):
+        lines.append(",".join([repr(stamp), *("" if value != value else f"{value:.4f}" for value in row)]))
+    write_whole("\n".join(lines) + "\n", path)

@@ -1,0 +1,1 @@
+"""Published curves of normal movement, with their sources."""

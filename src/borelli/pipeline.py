@@ -1,0 +1,339 @@
+"""From recordings to a report: read, clean, fit, pose, torques, energy, report, each stage's file in one folder.
+
+A stage's file carries a key made of what went into it: the content of the recordings, the settings so far, the version
+and the code. A stage whose file has the right key is loaded, not computed; so a run that was stopped is taken up where
+it was, and a changed setting computes only what follows from it. Files appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from borelli import __version__
+from borelli.analysis.energy import Energy
+from borelli.analysis.energy import energy as find_energy
+from borelli.analysis.fit import Fit, fit_model
+from borelli.analysis.motion import Motion
+from borelli.analysis.pose import follow_markers
+from borelli.analysis.torques import Torques, inverse_dynamics
+from borelli.errors import BorelliError, SettingsError
+from borelli.export.stages import made, plain, read_fit, read_stage, write_fit, write_stage
+from borelli.export.summary import summarize
+from borelli.export.tables import write_tables
+from borelli.export.whole import sweep, write_whole
+from borelli.model.human import human
+from borelli.model.model import Model
+from borelli.model.native import model_to_text
+from borelli.model.read import read_model
+from borelli.model.resize import scale_mass
+from borelli.recording.clean import clean
+from borelli.recording.plates_to_feet import add_plates
+from borelli.recording.read import read_recording
+from borelli.recording.recording import Note, Recording
+from borelli.report.report import report as write_report
+from borelli.report.warnings import warnings_of
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Progress = Callable[[str, float], None]
+"""Hears what is being done, and the share of all that is done."""
+
+CODE = ("model", "recording", "reduced", "analysis", "export")
+"""Rooms whose code decides what results are."""
+MASS, HEIGHT = 75.0, 1.75
+"""Of a subject of whom nothing is known [kg, m]; a warning says so."""
+SHARES = {"read": 0.1, "fit": 0.35, "pose": 0.5, "torques": 0.8, "energy": 0.9, "report": 1.0}
+"""Of the work, when each stage has ended."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to analyse, and how.
+
+    Attributes:
+        model: A model file; None: a human of this mass, height and sex.
+        mass: Of the subject [kg]; None: what the recording says.
+        height: Of the subject [m]; None: what the recording says.
+        sex: "male" or "female"; None: what the recording says.
+        fit: Whether the model is fitted to the recordings; else it is taken as it is.
+        static: A recording in which the subject stands still.
+        forces: A second file with the plates of the recording.
+        plates: Whether plates are used; else the ground's forces are computed from the motion.
+        method: Of the poses: "converged", "smoothed" or "dynamic".
+        torque_method: "smooth" or "stepped".
+        cutoff: Of the low-pass on coordinates [Hz]; None: the default.
+        start: Where to begin [s].
+        stop: Where to end [s].
+        reading: What the user says of the recordings: units, up, forward, skeleton.
+    """
+
+    model: Path | None = None
+    mass: float | None = None
+    height: float | None = None
+    sex: str | None = None
+    fit: bool = True
+    static: Path | None = None
+    forces: Path | None = None
+    plates: bool = True
+    method: str = "converged"
+    torque_method: str = "smooth"
+    cutoff: float | None = None
+    start: float = -np.inf
+    stop: float = np.inf
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What one recording gave.
+
+    Attributes:
+        energy: The last stage; the others are in it.
+        fit: How the model was fitted; None: it was taken as it is.
+        contacts: Forces of the feet computed from the motion, where plates measured them too.
+        summary: The figures of `summary.json`.
+        folder: Where the files are.
+        loaded: Stages that were taken from earlier files.
+    """
+
+    energy: Energy
+    fit: Fit | None
+    contacts: Dataset | None
+    summary: Mapping[str, Any]
+    folder: Path
+    loaded: tuple[str, ...] = ()
+
+
+def analyze(
+    recordings: Sequence[Path], folder: Path, plan: Plan | None = None, progress: Progress = lambda what, share: None
+) -> tuple[Analysis, ...]:
+    """Analyses recordings of one subject; each one's files go into the folder, of several into folders of their own.
+
+    Args:
+        recordings: Files.
+        folder: Where results go; it is made if need be.
+        plan: How.
+        progress: Hears what is done.
+
+    Raises:
+        SettingsError: no recording, two of one name, or a setting that does not fit.
+    """
+    plan = plan or Plan()
+    if not recordings:
+        raise SettingsError("no recording given: name at least one file")
+    names = [path.stem for path in recordings]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SettingsError(f"two recordings are called {twice!r}, and so would their folders; rename one")
+    folder.mkdir(parents=True, exist_ok=True)
+    sweep(folder)
+    start = perf_counter()
+    progress("reading", 0.0)
+    trials = [read_trial(path, plan) for path in recordings]
+    static = None if plan.static is None else read_trial(plan.static, replace(plan, forces=None))
+    read = perf_counter() - start
+    progress("fitting the body", SHARES["read"])
+    inputs = [file_hash(path) for path in (*recordings, plan.static, plan.forces, plan.model) if path is not None]
+    model, fit, fitted = _fitted(trials, static, folder, plan, inputs)
+    results = []
+    for i, (path, trial) in enumerate(zip(recordings, trials, strict=True)):
+        own = folder if len(recordings) == 1 else folder / path.stem
+        own.mkdir(exist_ok=True)
+        sweep(own)
+
+        def tell(what: str, share: float, i: int = i) -> None:
+            first = SHARES["fit"]
+            progress(what, first + (1.0 - first) * (i + (share - first) / (1.0 - first)) / len(recordings))
+
+        source = {"file": path.name, "sha256": file_hash(path)}
+        results.append(_analyzed(trial, model, fit, own, plan, fitted, {"read": read}, source, tell))
+    progress("done", 1.0)
+    return tuple(results)
+
+
+def read_trial(path: Path, plan: Plan) -> Recording:
+    """A recording read and cleaned: gaps filled, swaps and spikes undone, plates zeroed and given to feet."""
+    given = {key: value for key, value in plan.reading.items() if value is not None}
+    recording = read_recording(path, **given)
+    if plan.forces is not None:
+        recording = add_plates(recording, read_recording(plan.forces))
+    # no low-pass: poses follow what was seen, and coordinates are filtered before they are differentiated
+    return clean(recording, cutoff=None, start=plan.start, stop=plan.stop)
+
+
+def generic_model(plan: Plan, recording: Recording) -> Model:
+    """The model before it is fitted: that of the plan, or a human of the subject's size."""
+    about = recording.subject
+    mass = plan.mass if plan.mass is not None else _number(about.get("mass"))
+    if plan.model is not None:
+        model = read_model(plan.model)
+        return scale_mass(model, plan.mass) if plan.mass is not None else model
+    height = plan.height if plan.height is not None else _number(about.get("height"))
+    said = str(about.get("sex", "male"))
+    sex = plan.sex or (said if said in ("male", "female") else "male")
+    return human(mass or MASS, height or HEIGHT, sex)
+
+
+def size_notes(plan: Plan, recording: Recording) -> tuple[Note, ...]:
+    """What had to be guessed of the subject's size."""
+    if plan.model is not None:
+        return ()
+    notes = []
+    for name, unit, taken in (("mass", "kg", MASS), ("height", "m", HEIGHT)):
+        if getattr(plan, name) is None and not _number(recording.subject.get(name)):
+            said = f"the subject's {name} is not known: {taken:g} {unit} is taken, and results scale with it"
+            notes.append(Note(said, "guess", f"--{name}"))
+    return tuple(notes)
+
+
+def _fitted(
+    trials: Sequence[Recording], static: Recording | None, folder: Path, plan: Plan, inputs: Sequence[str]
+) -> tuple[Model, Fit | None, dict[str, Any]]:
+    """The model, how it was fitted, and the stage's key and seconds."""
+    start = perf_counter()
+    settings = {name: getattr(plan, name) for name in ("mass", "height", "sex", "fit", "start", "stop")}
+    key = _key("fit", inputs, settings | {"reading": plan.reading})
+    path = folder / "fit.nc"
+    if plan.fit and made(path).get("key") == key:
+        known = read_fit(path)
+        if known is not None:
+            return known.model, known, {**made(path), "loaded": True}
+    model = generic_model(plan, trials[0])
+    notes = size_notes(plan, trials[0])
+    if not plan.fit:
+        return model, None, {"key": key, "seconds": perf_counter() - start, "notes": notes}
+    fit = fit_model(model, list(trials), static=static)
+    fit = replace(fit, notes=(*notes, *fit.notes))
+    about = {"key": key, "seconds": perf_counter() - start}
+    write_fit(fit, path, about)
+    write_whole(model_to_text(fit.model), folder / "model.toml")
+    return fit.model, fit, about
+
+
+def _analyzed(
+    trial: Recording,
+    model: Model,
+    fit: Fit | None,
+    folder: Path,
+    plan: Plan,
+    fitted: Mapping[str, Any],
+    seconds: dict[str, float],
+    source: Mapping[str, str],
+    tell: Progress,
+) -> Analysis:
+    """The stages from pose to report of one recording."""
+    loaded = ["fit"] if fitted.get("loaded") else []
+    seconds["fit"] = float(fitted["seconds"])
+
+    def stage(name: str, file: str, key: str, make: Callable[[], Any]) -> Any:
+        path = folder / file
+        known = made(path)
+        if known.get("key") == key:
+            try:
+                found = read_stage(path)
+            except BorelliError:
+                pass  # damaged: made anew
+            else:
+                seconds[name] = float(known["seconds"])
+                loaded.append(name)
+                return found
+        start = perf_counter()
+        found = make()
+        seconds[name] = perf_counter() - start
+        write_stage(found, path, {"key": key, "seconds": seconds[name]})
+        return found
+
+    tell("following the markers", SHARES["fit"])
+    key = _key("pose", [str(fitted["key"]), source["sha256"]], {"method": plan.method})
+    more = tuple(fitted.get("notes", ())) if fit is None else fit.notes
+
+    def pose() -> Motion:
+        motion = follow_markers(model, trial, method=plan.method)
+        return replace(motion, notes=(*more, *motion.notes))
+
+    motion: Motion = stage("pose", "motion.nc", key, pose)
+    tell("finding torques", SHARES["pose"])
+    settings = {"method": plan.torque_method, "plates": plan.plates, "cutoff": plan.cutoff}
+    key = _key("torques", [key], settings)
+    torques: Torques = stage("torques", "torques.nc", key, lambda: find_torques(motion, plan))
+    tell("finding energy", SHARES["torques"])
+    key = _key("energy", [key], {})
+    energy: Energy = stage("energy", "energy.nc", key, lambda: find_energy(torques))
+    tell("writing the report", SHARES["energy"])
+    start = perf_counter()
+    contacts = contacts_beside(torques)
+    about = {
+        **source, "settings": plain(asdict(plan)), "seconds": {**seconds}, "version": __version__, "code": code_hash(),
+    }  # fmt: skip
+    write_tables(energy, folder)
+    write_report(energy, folder / "report.html", fit=fit, contacts=contacts, about=about)
+    seconds["report"] = perf_counter() - start
+    warned = [warning.what for warning in warnings_of(energy, contacts)]
+    summary = summarize(energy, fit=fit, contacts=contacts, seconds=seconds, warnings=warned)
+    summary |= {**source, "loaded": loaded}
+    write_whole(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")
+    return Analysis(energy, fit, contacts, summary, folder, tuple(loaded))
+
+
+def find_torques(motion: Motion, plan: Plan) -> Torques:
+    """Torques with the plates' forces, where there are any and they are wanted, else with computed ones."""
+    has_plates = motion.recording is not None and "foot_force" in motion.recording.data
+    forces: str | None = "plates" if plan.plates and has_plates else "contacts"
+    try:
+        return inverse_dynamics(motion, method=plan.torque_method, forces=forces, cutoff=plan.cutoff)
+    except (BorelliError, ModuleNotFoundError) as error:
+        if forces == "plates":
+            raise
+        found = inverse_dynamics(motion, method=plan.torque_method, forces=None, cutoff=plan.cutoff)
+        said = f"no forces of the ground are known, so all of its part is residual: {error}"
+        return replace(found, notes=(*found.notes, Note(said, "fault", "record plates")))
+
+
+def contacts_beside(torques: Torques) -> Dataset | None:
+    """Forces of the feet computed from the motion, where plates measured them; None where that cannot be done."""
+    if torques.contact_source != "plates":
+        return None
+    try:
+        other = inverse_dynamics(torques.motion, forces="contacts", cutoff=torques.settings.get("cutoff_hz"))
+    except (BorelliError, ModuleNotFoundError):
+        return None
+    return other.data[["foot_force", "foot_center_of_pressure", "foot_free_moment"]]
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's content, or of all files of a folder."""
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def code_hash() -> str:
+    """A hash of the code that decides what results are."""
+    digest = hashlib.sha256()
+    home = Path(__file__).parent
+    for room in CODE:
+        for file in sorted((home / room).glob("*.py")):
+            digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _key(stage: str, inputs: Sequence[str], settings: Mapping[str, Any]) -> str:
+    told = [stage, __version__, code_hash(), list(inputs), plain(settings)]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and value > 0 else None

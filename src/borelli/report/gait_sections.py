@@ -1,0 +1,158 @@
+"""The parts of the report about gait: angles, moments, powers and ground forces over the cycle, or over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.analysis.energy import Energy
+from borelli.export.compare import covered
+from borelli.export.summary import agreement
+from borelli.report.gait import PERCENT, Curve, Gait, heading, over_cycles
+from borelli.report.parts import SIDES, legend
+from borelli.report.svg import Band, Line, line_plot
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Array = NDArray[np.float64]
+
+GROUPS = (("angle", "Angles"), ("moment", "Internal moments"), ("power", "Powers"))
+STRIDES_SHOWN = 12
+"""Strides of a side that are drawn each; the mean is over all."""
+
+
+def gait_section(energy: Energy, gait: Gait) -> str:
+    """Angles, moments and powers over the gait cycle; over time where there is none."""
+    if not gait.strides:
+        return _over_time(energy, gait)
+    counts = {side: sum(one.side == side for one in gait.strides) for side in SIDES}
+    spans = np.mean([one.stop - one.start for one in gait.strides])
+    offset = ""
+    if gait.offset:
+        offset = (
+            f" Norms of pelvis tilt and hip flexion are drawn {gait.offset:.0f}° lower: they count from the pelvis's "
+            "landmarks, the model from a pelvis that stands upright."
+        )
+    parts = [
+        f'<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">{counts["right"]} right and '
+        f"{counts['left']} left strides of {spans:.2f} s, from foot strike to the next of the same foot; each one "
+        f"thin, their mean thick. Grey: normal gait at {gait.speed} speed, mean and sd.{offset}</p>",
+        legend(right="right", left="left", band="normal, mean and sd", mean="mean of a second source"),
+    ]
+    for group, title in GROUPS:
+        plots = [_cycle_plot(gait, curve) for curve in gait.curves if curve.group == group]
+        if plots:
+            parts.append(f'<h3>{title}</h3><div class="plots">{"".join(plots)}</div>')
+    return "".join(parts) + "</section>"
+
+
+def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
+    """Ground forces over the cycle and in time, against plates, with figures."""
+    data = energy.torques.data
+    if "foot_force" not in data:
+        return ""
+    source = energy.torques.contact_source
+    lead = {
+        "plates": "As the plates measured them, given to the feet.",
+        "contacts": "Computed from the motion alone: no plates were used.",
+    }.get(source, "")
+    parts = [f'<section id="ground"><h2>Ground forces</h2><p class="lead">{lead} In % of body weight.</p>']
+    if gait.strides:
+        parts.append(legend(right="right", left="left", band="normal, mean and sd"))
+        plots = [_cycle_plot(gait, curve) for curve in gait.curves if curve.group == "ground"]
+        parts.append(f'<div class="plots">{"".join(plots)}</div>')
+    weight = energy.torques.motion.model.mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
+    way = heading(energy)
+    ahead = np.array([np.cos(way), np.sin(way), 0.0])
+    beside = contacts if source == "plates" else None
+    words = "plates" if source == "plates" else "computed"
+    if beside is not None:
+        parts.append("<h3>Measured by plates, and computed from the motion alone</h3>")
+        computed = {"right dash": "computed", "left dash": "computed"}
+        parts.append(legend(right="right, plates", left="left, plates", **computed))
+    else:
+        parts.append("<h3>In time</h3>" + legend(right="right", left="left"))
+    plots = []
+    for title, direction in (("Vertical", np.array([0.0, 0.0, 1.0])), ("Forward", ahead)):
+        lines = []
+        for side in SIDES:
+            lines.append(_push_line(data, f"{side}, {words}", side, direction, weight, side))
+            if beside is not None:
+                lines.append(_push_line(beside, f"{side}, computed", side, direction, weight, f"{side} dash"))
+        plots.append(line_plot(title, "time [s]", "force [% BW]", lines, wide=True))
+    parts.append(f'<div class="plots wide">{"".join(plots)}</div>')
+    parts.append(_agreement_table(energy, contacts, weight))
+    return "".join(parts) + "</section>"
+
+
+def _over_time(energy: Energy, gait: Gait) -> str:
+    parts = [
+        '<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">Over time: the recording shows no whole '
+        "stride.</p>",
+        legend(right="right", left="left"),
+    ]
+    for group, title in GROUPS:
+        plots = []
+        for curve in gait.curves:
+            if curve.group == group:
+                lines = [
+                    Line(side, gait.time, values, side)
+                    for side, values in (("right", curve.right), ("left", curve.left))
+                    if values is not None
+                ]
+                plots.append(line_plot(curve.title, "time [s]", f"{_quantity(curve)} [{curve.unit}]", lines))
+        if plots:
+            parts.append(f'<h3>{title}</h3><div class="plots">{"".join(plots)}</div>')
+    return "".join(parts) + "</section>"
+
+
+def _cycle_plot(gait: Gait, curve: Curve) -> str:
+    usual, second = gait.norm(curve), gait.norm(curve, "pinzone2014")
+    lines = []
+    for side, values in (("right", curve.right), ("left", curve.left)):
+        if values is None:
+            continue
+        rows = over_cycles(gait, values, side)
+        if len(rows) > 1:
+            lines += [Line(side, PERCENT, row, f"{side} thin") for row in rows[:STRIDES_SHOWN]]
+        if len(rows):
+            lines.append(Line(side, PERCENT, rows.mean(axis=0), side))
+    return line_plot(
+        curve.title, "gait cycle [%]", f"{_quantity(curve)} [{curve.unit}]", lines, kind="cycle",
+        band=None if usual is None else Band(PERCENT, usual.mean, usual.sd),
+        second=None if second is None or usual is None else second.mean,
+    )  # fmt: skip
+
+
+def _quantity(curve: Curve) -> str:
+    return {"angle": "angle", "moment": "moment", "power": "power", "ground": "force"}[curve.group]
+
+
+def _push_line(data: Dataset, name: str, side: str, direction: Array, weight: float, style: str) -> Line:
+    values = 100.0 * data["foot_force"].sel(foot=side).values @ direction / weight
+    return Line(name, data["time"].values, values, style)
+
+
+def _agreement_table(energy: Energy, contacts: Dataset | None, weight: float) -> str:
+    feet = agreement(energy, contacts)
+    if not feet or contacts is None:
+        return ""
+    told = covered(energy.torques.data, contacts, weight)
+    rows = "".join(
+        f'<tr><td>{one.foot}</td><td class="n">{one.vertical_rms:.1f} % BW</td><td class="n">{one.vertical_r:.3f}</td>'
+        f'<td class="n">{one.forward_rms:.1f} % BW</td><td class="n">{one.sideways_rms:.1f} % BW</td>'
+        f'<td class="n">{one.center_forward:.0f} / {one.center_sideways:.0f} mm</td>'
+        f'<td class="n">{one.frames}</td></tr>'
+        for one in feet
+    )
+    where = ""
+    if not told.all():
+        where = f" Plates saw every step in {100 * told.mean():.0f} % of the frames; the rest is left out."
+    return (
+        f"<p>Over measured stance (20 N and more).{where}</p><table><tr><th>foot</th><th class='n'>vertical rms</th>"
+        "<th class='n'>r</th><th class='n'>along x, rms</th><th class='n'>along y, rms</th>"
+        f"<th class='n'>centre of pressure x / y</th><th class='n'>frames</th></tr>{rows}</table>"
+    )

@@ -1,0 +1,205 @@
+"""Plots as SVG text: lines with bands, and bars. Every plot has a title, named axes with units, and ticks.
+
+Lines are polylines in pixels; the element's `data-at` says which values its edges stand for, so that the page's script
+can tell the values under the pointer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ROW = 15.0
+"""Height of a bar's row [px]."""
+
+
+class Line(NamedTuple):
+    """A curve: its name, x, y, and classes of the style sheet ("right", "left", "third", "dark"; "thin", "dash")."""
+
+    name: str
+    x: Array
+    y: Array
+    style: str = "dark"
+
+
+class Band(NamedTuple):
+    """What is usual: mean and standard deviation along x."""
+
+    x: Array
+    mean: Array
+    sd: Array
+
+
+class Axes(NamedTuple):
+    """Where a plot's edges are [px], and the values they stand for."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    x0: float
+    x1: float
+    y0: float
+    y1: float
+
+    def x(self, values: Array | float) -> Array:
+        """Pixels of values along x."""
+        return np.asarray(self.left + (np.asarray(values) - self.x0) / (self.x1 - self.x0) * (self.right - self.left))
+
+    def y(self, values: Array | float) -> Array:
+        """Pixels of values along y."""
+        return np.asarray(self.bottom - (np.asarray(values) - self.y0) / (self.y1 - self.y0) * (self.bottom - self.top))
+
+    def points(self, x: Array, y: Array) -> str:
+        """The points of a polyline."""
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(self.x(x), self.y(y), strict=True))
+
+    def across(self, y: float, style: str) -> str:
+        """A level line."""
+        at = float(self.y(y))
+        return f'<line class="{style}" x1="{self.left:.1f}" x2="{self.right:.1f}" y1="{at:.1f}" y2="{at:.1f}"/>'
+
+
+def line_plot(
+    title: str,
+    x_label: str,
+    y_label: str,
+    lines: Sequence[Line],
+    *,
+    kind: str = "time",
+    band: Band | None = None,
+    second: Array | None = None,
+    limits: Sequence[float] = (),
+    wide: bool = False,
+) -> str:
+    """A plot of lines.
+
+    Args:
+        title: What is shown.
+        x_label: With its unit.
+        y_label: With its unit.
+        lines: Curves.
+        kind: "time", "cycle" or "": what x is, for the page's script.
+        band: Drawn behind, one standard deviation to both sides.
+        second: A further mean, on the x of the band, dotted.
+        limits: Values y at which a threshold is drawn.
+        wide: Whether the plot is wider than usual.
+    """
+    width, height = (460.0, 190.0) if wide else (300.0, 196.0)
+    reach = [line.y for line in lines] + [np.array(limits, float)]
+    if band is not None:
+        reach += [band.mean - band.sd, band.mean + band.sd]
+    along = (0.0, 100.0) if kind == "cycle" else _extent([line.x for line in lines])
+    axes = Axes(46.0, width - 6.0, 24.0, height - 32.0, *along, *_room(*_extent(reach)))
+    parts = [_open("plot", width, height, kind, axes, title), *_frame(axes, title, x_label, y_label, kind)]
+    if band is not None:
+        upper = axes.points(band.x, band.mean + band.sd)
+        lower = axes.points(band.x[::-1], (band.mean - band.sd)[::-1])
+        parts.append(f'<polygon class="band" points="{upper} {lower}"/>')
+        parts.append(f'<polyline class="mean" data-name="norm" points="{axes.points(band.x, band.mean)}"/>')
+        if second is not None:
+            parts.append(f'<polyline class="mean dots" points="{axes.points(band.x, second)}"/>')
+    parts += [axes.across(value, "limit") for value in limits]
+    for line in lines:
+        told = "" if "thin" in line.style else f' data-name="{escape(line.name)}"'
+        for x, y in _pieces(line):
+            parts.append(f'<polyline class="s {line.style}"{told} points="{axes.points(x, y)}"/>')
+    return "<figure>" + "".join(parts) + "</svg></figure>"
+
+
+def bar_plot(title: str, x_label: str, names: Sequence[str], values: Array, whiskers: Array, hot: float) -> str:
+    """Bars to the right, one to a name, with a whisker to a second value; those above `hot` stand out."""
+    width, height = 460.0, 58.0 + ROW * len(names)
+    most = _room(0.0, float(np.nanmax([*whiskers, *values, 1e-9])))[1]
+    axes = Axes(78.0, width - 40.0, 24.0, height - 32.0, 0.0, most, len(names), 0.0)
+    middle = (axes.left + axes.right) / 2
+    parts = [
+        _open("bars", width, height, "", axes, title),
+        f'<text class="title" x="{axes.left:.0f}" y="14">{escape(title)}</text>',
+        f'<text x="{middle:.0f}" y="{height - 4:.0f}" text-anchor="middle">{escape(x_label)}</text>',
+    ]
+    for tick in _ticks(0.0, most):
+        x = float(axes.x(tick))
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{axes.top:.1f}" y2="{axes.bottom:.1f}"/>')
+        parts.append(f'<text x="{x:.1f}" y="{axes.bottom + 13:.1f}" text-anchor="middle">{tick:g}</text>')
+    for i, (name, value, whisker) in enumerate(zip(names, values, whiskers, strict=True)):
+        y = float(axes.y(i + 0.5))
+        parts.append(f'<text x="{axes.left - 6:.0f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        if np.isfinite(value):
+            parts.append(_bar(axes, name, float(value), float(whisker), y, "bar hot" if value > hot else "bar"))
+    return "<figure>" + "".join(parts) + "</svg></figure>"
+
+
+def _bar(axes: Axes, name: str, value: float, whisker: float, y: float, style: str) -> str:
+    end, far = float(axes.x(value)), float(axes.x(whisker))
+    return (
+        f'<rect class="{style}" x="{axes.left:.1f}" y="{y - 5:.1f}" width="{end - axes.left:.1f}" height="10">'
+        f"<title>{escape(name)}: {value:.2f}, at most {whisker:.2f}</title></rect>"
+        f'<line class="whisker" x1="{end:.1f}" x2="{far:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<line class="whisker" x1="{far:.1f}" x2="{far:.1f}" y1="{y - 3:.1f}" y2="{y + 3:.1f}"/>'
+    )
+
+
+def _open(style: str, width: float, height: float, kind: str, axes: Axes, title: str) -> str:
+    edges = " ".join(f"{value:.6g}" for value in axes)
+    return (
+        f'<svg class="{style}" viewBox="0 0 {width:g} {height:g}" data-x="{kind}" data-at="{edges}" role="img" '
+        f'aria-label="{escape(title)}">'
+    )
+
+
+def _frame(axes: Axes, title: str, x_label: str, y_label: str, kind: str) -> list[str]:
+    """Title, ticks, names of the axes, grid."""
+    parts = [f'<text class="title" x="{axes.left:.0f}" y="14">{escape(title)}</text>']
+    for tick in _ticks(axes.y0, axes.y1):
+        parts.append(axes.across(tick, "grid" if tick else "zero"))
+        y = float(axes.y(tick)) + 3.5
+        parts.append(f'<text x="{axes.left - 5:.0f}" y="{y:.1f}" text-anchor="end">{tick:g}</text>')
+    for tick in [0.0, 20.0, 40.0, 60.0, 80.0, 100.0] if kind == "cycle" else _ticks(axes.x0, axes.x1):
+        x = float(axes.x(tick))
+        parts.append(f'<text x="{x:.1f}" y="{axes.bottom + 13:.1f}" text-anchor="middle">{tick:g}</text>')
+    parts.append(axes.across(axes.y0, "frame"))
+    across, down = (axes.left + axes.right) / 2, (axes.top + axes.bottom) / 2
+    parts.append(f'<text x="{across:.0f}" y="{axes.bottom + 27:.0f}" text-anchor="middle">{escape(x_label)}</text>')
+    turned = f'text-anchor="middle" transform="rotate(-90 10 {down:.0f})"'
+    return [*parts, f'<text x="10" y="{down:.0f}" {turned}>{escape(y_label)}</text>']
+
+
+def _pieces(line: Line) -> list[tuple[Array, Array]]:
+    """The parts of a curve that are known."""
+    known = np.isfinite(line.y) & np.isfinite(line.x)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(int)))
+    return [(line.x[a:b], line.y[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a > 1]
+
+
+def _extent(values: Sequence[Array]) -> tuple[float, float]:
+    every = np.concatenate([np.zeros(0), *values])
+    known = every[np.isfinite(every)]
+    if not len(known):
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _room(low: float, high: float) -> tuple[float, float]:
+    """About as much as the values take, ending at ticks."""
+    step = _step(low, high)
+    return float(np.floor(low / step + 0.03) * step), float(np.ceil(high / step - 0.03) * step)
+
+
+def _step(low: float, high: float) -> float:
+    rough = (high - low) / 4.0
+    power = 10.0 ** np.floor(np.log10(rough))
+    return float(next(m for m in (1.0, 2.0, 2.5, 5.0, 10.0) if rough <= m * power * 1.0001) * power)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    step = _step(low, high)
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    return [float(round(n * step, 10)) + 0.0 for n in np.arange(first, last + 1.0)]
