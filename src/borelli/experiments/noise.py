@@ -206,17 +206,14 @@ def _summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def paper_torque(noise_mm: float) -> tuple[float, str]:
-    """The paper's mean error of torques [N m] at a level of noise, and where it states it.
+    """The paper's mean error of torques [N m] at a level of noise, and how it is known.
 
-    It gives two figures; below the first it is taken to do no worse than there, above the second no better.
+    It states two figures; at other levels the straight line through them, both axes logarithmic, stands for it.
     """
-    if noise_mm <= 1.0:
-        return PAPER_TORQUE[1e-3], "" if noise_mm == 1.0 else " (stated for 1 mm)"
-    if noise_mm < 5.0:
-        share = np.log(noise_mm) / np.log(5.0)
-        low, high = PAPER_TORQUE[1e-3], PAPER_TORQUE[5e-3]
-        return float(low * (high / low) ** share), " (between those for 1 and 5 mm)"
-    return PAPER_TORQUE[5e-3], " or more (stated for 5 mm)"
+    if noise_mm == 1.0:
+        return PAPER_TORQUE[1e-3], ""
+    low, high = PAPER_TORQUE[1e-3], PAPER_TORQUE[5e-3]
+    return float(low * (high / low) ** (np.log(noise_mm) / np.log(5.0))), " (line through its 1 and 5 mm)"
 
 
 def _claims(summary: Sequence[dict[str, Any]], truth: Truth) -> list[Claim]:
