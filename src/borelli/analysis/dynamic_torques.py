@@ -27,7 +27,6 @@ from borelli.analysis.stepped_work import row_work
 from borelli.analysis.torques import Torques
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled, coupled_forces
-from borelli.model.model import Model
 from borelli.physics.control import Residual
 from borelli.physics.measure import coordinates_of, rotations_of
 from borelli.physics.tables import Compiled
@@ -71,7 +70,7 @@ def stepped_torques(
     tolerance: Mapping[str, float] | float = 0.0,
     ground: float | None = 0.0,
     feet: Mapping[str, str] | None = None,
-) -> Torques:
+) -> SteppedTorques:
     """The torques with which the model makes a motion in our own simulation, one step a frame.
 
     Args:
@@ -81,8 +80,8 @@ def stepped_torques(
         filter: Of the coordinates: "default", "opensim" or "none", as in `derivatives`.
         cutoff: Of the filter [Hz].
         residual: Largest force and torque that hold the root body on its path although nature supplies none
-            [N, N m]; or rows of one's own choice: body, lab axis, limit. By default unlimited; with contacts 100 N m
-            about each axis and no force.
+            [N, N m]; or rows of one's own choice: body, lab axis, limit. By default unlimited; with contacts a spring
+            of 2000 N m/rad about each axis that gives 100 N m at most, and no force.
         limit: Largest torque or force of a drive [N m or N], for all or by coordinate.
         tolerance: Deviation [rad or m] of a coordinate within which its drive does nothing, for all or by coordinate.
         ground: Height of level ground [m] that contacts stand on, soles made to fit it (`stand_on_soles`); None: the
