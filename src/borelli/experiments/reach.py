@@ -1,15 +1,15 @@
 """The reaching experiment: what it costs to touch targets near and far, low and high.
 
-After Liu, Cooper and Ballard, Fig. 6: a standing body reaches for targets, ten times each, and the integrated torque ranks
-them. Here the hand goes to the target and back on a path of least jerk, feet and (weakly) pelvis stay, and the rest of
-the body follows as its springs to the standing pose let it. Nobody makes it keep its balance, so torques are those of
-the smooth method, with the ground forces that the motion needs; what the ground cannot give is the residual.
+After Liu, Cooper and Ballard, Fig. 6: a standing body reaches for targets, ten times each, and the integrated torque
+ranks them. Here the hand goes to the target and back on a path of least jerk, feet and (weakly) pelvis stay, and the
+rest of the body follows as its springs to the standing pose let it. Nobody makes it keep its balance, so torques are
+those of the smooth method, with the ground forces that the motion needs; what the ground cannot give is the residual.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,14 @@ HAND, PELVIS, FEET = 1000.0, 30.0, 1000.0
 """[N/m] of the markers that lead the pose."""
 HELD = {"hand": ("RFIN",), "pelvis": ("LFWT", "RFWT", "LBWT", "RBWT")}
 FOOT_MARKERS = ("LHEE", "LTOE", "LMT5", "LANK", "RHEE", "RTOE", "RMT5", "RANK")
+
+
+STIFFNESS = {"shoulder": 0.5, "elbow": 0.5, "clavicle": 5.0, "wrist": 5.0}
+TRUNK_AND_LEGS = 20.0
+"""[N m/rad] of the springs to the standing pose: the arm reaches first, the body when the arm is out."""
+SOFT_KNEES = {"hip_flexion": 0.15, "knee_flexion": 0.3, "ankle_flexion": 0.15, "elbow_flexion": 0.3}
+STANDING = {f"{name}_{side}": angle for side in "lr" for name, angle in SOFT_KNEES.items()}
+"""[rad]"""
 
 
 def reach_experiment(
@@ -118,16 +126,6 @@ def reach_motion(model: Model, target: Array) -> tuple[Motion, float]:
     return motion, float(there)
 
 
-STIFFNESS = {"shoulder": 0.5, "elbow": 0.5, "clavicle": 5.0, "wrist": 5.0}
-TRUNK_AND_LEGS = 20.0
-"""[N m/rad] of the springs to the standing pose: the arm reaches first, the body when the arm is out."""
-
-
-STANDING = {f"{name}_{side}": angle for side in "lr" for name, angle in
-            (("hip_flexion", 0.15), ("knee_flexion", 0.3), ("ankle_flexion", 0.15), ("elbow_flexion", 0.3))}  # fmt: skip
-"""[rad] A standing pose with soft knees."""
-
-
 def _stiffness(model: Model) -> dict[str, float]:
     names = [c.name for c in model.coordinates if not c.name.startswith("root_")]
     return {name: STIFFNESS.get(name.split("_")[0], TRUNK_AND_LEGS) for name in names}
@@ -150,12 +148,12 @@ def _least_jerk(time: Array, start: float, stop: float) -> Array:
 
 def _claims(rows: Sequence[dict[str, Any]], distances: Sequence[float], heights: Sequence[float]) -> list[Claim]:
     cost = {(row["distance_m"], row["height_m"]): row["effort_nms"] for row in rows}
-    farther = [cost[b, h] - cost[a, h] for a, b in zip(distances[:-1], distances[1:], strict=True) for h in heights]
+    farther = [cost[b, h] - cost[a, h] for a, b in pairwise(distances) for h in heights]
     claims = [
         Claim("cost rises with distance at every height: least rise [N m s]", float(min(farther)), "rises",
               min(farther) > 0.0),
     ]  # fmt: skip
-    higher = [cost[distances[-1], b] - cost[distances[-1], a] for a, b in zip(heights[:-1], heights[1:], strict=True)]
+    higher = [cost[distances[-1], b] - cost[distances[-1], a] for a, b in pairwise(heights)]
     means = {h: float(np.mean([cost[d, h] for d in distances])) for h in heights}
     cheapest = min(means, key=lambda h: means[h])
     if len(heights) > 2:
