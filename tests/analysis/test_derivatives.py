@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from scipy.signal import butter
+from scipy.spatial.transform import Rotation
 
+from borelli.analysis import newton
 from borelli.analysis.derivatives import derivatives, opensim_lowpass
 from borelli.analysis.motion import make_motion
+from borelli.analysis.turns import Turn, angles_of, find_turns, free_turns, quaternions
 from borelli.errors import SettingsError
 from borelli.model.human import human
 
@@ -74,8 +77,56 @@ def test_frames_without_a_pose():
         derivatives(make_motion(MODEL, q * np.nan, motion.data["time"].values, RATE))
 
 
+def test_rotations_know_no_gimbal_lock():
+    """A body that tumbles over twice: its angles leap, its spin does not."""
+    time = np.arange(301) / RATE
+    q = np.zeros((301, len(MODEL.coordinates)))
+    rate = 2.0 * np.pi * 2.0 / 3.0
+    # turned to the left by 0.4 rad, then over its own right side
+    whole = Rotation.from_euler("Z", 0.4) * Rotation.from_rotvec(np.outer(rate * time, (0.0, 1.0, 0.0)))
+    q[:, 3:6] = np.unwrap(whole.as_euler("XYZ"), axis=0)
+    found = derivatives(make_motion(MODEL, q, time, RATE))
+    moved = newton.move(MODEL, found.coordinates, found.speeds, found.accelerations)
+    inner = slice(60, -60)
+    spin = moved.spin[0][:, inner]
+    assert np.abs(spin - Rotation.from_euler("Z", 0.4).apply((0.0, rate, 0.0))[:, None]).max() < 1e-3
+    assert np.abs(moved.spin_change[0][:, inner]).max() < 0.05
+
+
+def test_angles_and_their_derivatives_agree():
+    """Finite differences of the angles of a joint's quaternion spline, for right- and left-handed axes."""
+    assert len(free_turns(MODEL)) == 11  # root, 4 of the spine, collars, shoulders, hips
+    motion = moving(1.0)
+    assert [turn.columns for turn in find_turns(MODEL, motion.coordinates)] == [(3, 4, 5)]
+    q = motion.coordinates.copy()
+    second = [turn.columns[1] for turn in free_turns(MODEL)]
+    q[:, second] += 1.2
+    motion = make_motion(MODEL, q, motion.data["time"].values, RATE)
+    found = derivatives(motion, cutoff=6.0)
+    assert len(found.turns) == 11
+    h = 1e-4
+    middle = found.time[100:200]
+    (q0, u0, _), (q1, u1, a1), (q2, u2, _) = (found.at(middle + way * h) for way in (-1, 0, 1))
+    assert np.abs((q2 - q0) / (2.0 * h) - u1).max() < 1e-5
+    assert np.abs((u2 - u0) / (2.0 * h) - a1).max() < 1e-4
+    assert np.abs(q1 - found.coordinates[100:200]).max() < 1e-12
+
+
 def test_settings_that_cannot_be():
     with pytest.raises(SettingsError, match="opensim"):
         derivatives(moving(1.0), filter="opensum")
     with pytest.raises(SettingsError, match="half the rate"):
         derivatives(moving(1.0), cutoff=60.0)
+
+
+def test_left_handed_axes_are_turned_about_too():
+    rng = np.random.default_rng(2)
+    axes = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    angles = rng.uniform(-1.4, 1.4, size=(20, 3))
+    turn = Turn((0, 1, 2), axes)
+    p = quaternions(turn, angles)
+    found, u, a = angles_of(turn, p, 0.0 * p, 0.0 * p, angles)
+    assert np.abs(found - angles).max() < 1e-12
+    assert not u.any() and not a.any()
+    for wrong in (0.5, -0.5):  # the other way to the same rotation lies half a turn off
+        assert np.abs(angles_of(turn, p, 0.0 * p, 0.0 * p, angles + wrong)[0] - angles).max() < 1e-12

@@ -5,6 +5,7 @@ mutant and shows what becomes of it. The process that reads may take `MEMORY` mo
 `SECONDS` for a file; warnings count as errors.
 """
 
+import atexit
 import faulthandler
 import json
 import os
@@ -18,6 +19,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +38,8 @@ class TooSlowError(BaseException):
 
 def mutant(kind, number):
     """The mutant of that number: the name of what is to be read, and the files."""
-    from .mutations import mutate_bytes, mutate_c3d, mutate_text, mutate_xml
+    from .mutations import mutate_c3d, mutate_text, mutate_xml
+    from .netcdf_mutations import mutate_netcdf
     from .seeds import seeds
 
     rng = random.Random(f"{kind} {number}")
@@ -45,8 +48,21 @@ def mutant(kind, number):
     name, files = rng.choices(known, [sum(map(len, files.values())) ** -0.5 for _, files in known])[0]
     others = [content for _, more in known for content in more.values()]
     target = name if name in files and rng.random() < 0.7 else rng.choice(sorted(files))
-    mutate = {"C3D": mutate_c3d, "netCDF": mutate_bytes, "OpenSim": mutate_xml, "MJCF": mutate_xml, "URDF": mutate_xml}
-    return name, files | {target: mutate.get(kind, mutate_text)(files[target], rng, others)}
+    if kind in ("C3D", "netCDF"):
+        changed = (mutate_c3d if kind == "C3D" else mutate_netcdf)(files[target], rng, others)
+    else:
+        mutate = mutate_xml if kind in ("OpenSim", "MJCF", "URDF") else mutate_text
+        changed = mutate(files[target], rng, others, vocabulary(kind))
+    return name, files | {target: changed}
+
+
+@cache
+def vocabulary(kind):
+    """The words that the seeds of a format have in the places where its keywords and names stand."""
+    from .mutations import WORD
+    from .seeds import seeds
+
+    return sorted({word for _, files in seeds(kind) for text in files.values() for word in WORD.findall(text)})
 
 
 def reader(kind):
@@ -139,12 +155,28 @@ def work(kind, start, count):
 
 
 def judge():
-    """Reads the files that standard input names, [[format, path], ...], and prints what became of each, as JSON."""
-    pairs = json.load(sys.stdin)
-    readers = {kind: reader(kind) for kind, _ in pairs}
+    """Answers requests, [[format, path], ...] in one line each, by what became of the files, as JSON in one line.
+
+    Every request has a process of its own, which is limited; what is imported is shared by all of them.
+    """
+    from .seeds import FORMATS
+
+    readers = {kind: reader(kind) for kind in FORMATS}
     for kind, read in readers.items():
         mutant(kind, 0)
         judged(read, Path("missing"))
+    for request in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # further requests are not for it to read
+            _answer(json.loads(request), readers)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            print(json.dumps({"died": status}), flush=True)
+
+
+def _answer(pairs, readers):
     signal.signal(signal.SIGALRM, _too_slow)
     warnings.simplefilter("error")
     limit_memory()
@@ -154,18 +186,34 @@ def judge():
         faulthandler.dump_traceback_later(3 * SECONDS, exit=True)
         verdicts.append(judged(readers[kind], path))
         faulthandler.cancel_dump_traceback_later()
-    print(json.dumps(verdicts))
+    print(json.dumps(verdicts), flush=True)
+
+
+@cache
+def _judge():
+    """The process that judges, as long as this one lives, and the folder it works in."""
+    folder = tempfile.TemporaryDirectory()
+    with (Path(folder.name) / "errors").open("w") as errors:
+        command, environment = _command(["judge"])
+        process = subprocess.Popen(
+            command, cwd=folder.name, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=errors,
+        )  # fmt: skip
+    atexit.register(folder.cleanup)
+    atexit.register(process.communicate)  # ends it
+    return process, folder.name
 
 
 def judgements(pairs):
     """What became of files, [(format, path), ...], read in a process that may neither take long nor much memory."""
-    with tempfile.TemporaryDirectory() as folder:
-        asked = json.dumps([(kind, str(path)) for kind, path in pairs])
-        done = _process(["judge"], folder, asked)
-        if done.returncode:
-            at = Path(folder) / "progress"
-            raise AssertionError(f"the process died at {at.read_text() if at.exists() else '?'}: {done.stderr[-1500:]}")
-        return [tuple(verdict) for verdict in json.loads(done.stdout.splitlines()[-1])]
+    process, folder = _judge()
+    process.stdin.write(json.dumps([(kind, str(path)) for kind, path in pairs]) + "\n")
+    process.stdin.flush()
+    verdicts = json.loads(process.stdout.readline() or '{"died": 0}')
+    if isinstance(verdicts, dict):
+        said = {name: at.read_text() for name in ("progress", "errors") if (at := Path(folder) / name).exists()}
+        raise AssertionError(f"the process died ({verdicts}) at {said.get('progress')}: {said['errors'][-1500:]}")
+    return [tuple(verdict) for verdict in verdicts]
 
 
 def peak_memory():
@@ -203,20 +251,19 @@ def campaign(kind, count, start=0):
     return total
 
 
-def _process(arguments, folder, given=None):
+def _command(arguments):
+    """The command that runs this module, and its environment."""
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.hostile.campaign", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment, input=given, capture_output=True, text=True, check=False
-    )
+    return [sys.executable, "-m", "tests.hostile.campaign", *arguments], environment
 
 
 def _batch(kind, number, count):
     """The result of one process, and the number of the mutant to go on with."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "files").mkdir()
-        done = _process(["work", kind, str(number), str(count)], folder)
+        command, environment = _command(["work", kind, str(number), str(count)])
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return json.loads(done.stdout.splitlines()[-1]), number + count
         progress = Path(folder) / "progress"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .campaign import campaign, line
+from .campaign import campaign, judgements, line, mutant
 from .seeds import FORMATS
 
 
@@ -17,9 +17,23 @@ def check(kind, count):
     return total
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_mutants_are_read_or_refused_in_one_sentence(kind):
-    check(kind, 150 if kind != "netCDF" else 40)
+def test_mutants_are_read_or_refused_in_one_sentence(tmp_path):
+    pairs = []
+    for kind in FORMATS:
+        for number in range(50 if kind != "netCDF" else 20):
+            name, files = mutant(kind, number)
+            folder = tmp_path / kind.replace("/", "") / str(number)
+            folder.mkdir(parents=True)
+            for each, content in files.items():
+                (folder / each).write_bytes(content)
+            pairs.append((kind, folder / name))
+    verdicts = judgements(pairs)
+    for (kind, path), (verdict, said) in zip(pairs, verdicts, strict=True):
+        assert verdict != "failed", f"{kind} {path.parent.name}: {said}"
+    for wanted in ("read", "refused"):
+        assert {kind for (kind, _), (verdict, _) in zip(pairs, verdicts, strict=True) if verdict == wanted} == {
+            *FORMATS
+        }
 
 
 @pytest.mark.slow

@@ -15,6 +15,10 @@ from .campaign import judgements
 from .mutations import NUMBER, c3d_fields
 from .seeds import FORMATS, MJCF, PAGODA, URDF, seeds
 
+few_and_full = pytest.mark.parametrize(
+    "full", [pytest.param(False, id="few"), pytest.param(True, id="full", marks=pytest.mark.slow)]
+)
+"""A test of few places in every run, and of all of them in the long ones."""
 TEXTS = tuple(kind for kind in FORMATS if kind not in ("C3D", "netCDF"))
 XML = {
     "OpenSim": '<OpenSimDocument Version="40000"><Model name="m">%s</Model></OpenSimDocument>',
@@ -45,12 +49,19 @@ def judge(pairs, *, refused=False):
     return [said for _, said in verdicts]
 
 
-def changed(change, kinds=TEXTS):
-    """Seeds of some formats, one each, with what `change` makes of their text: it gives back several texts."""
-    for kind in kinds:
+def changed(change, most=None):
+    """A seed of each format that is text, with what `change` makes of it: several texts, of which `most` are taken."""
+    for turn, kind in enumerate(TEXTS):
         name, files, target = small(kind)
-        for content in change(files[target]):
+        for content in thinned(change(files[target]), most, turn):
             yield kind, (name, files | {target: content})
+
+
+def thinned(items, most, turn=0):
+    """At most so many of the items, from everywhere among them; other ones at each turn. None: all."""
+    items = list(items)
+    step = 1 if most is None else -(-len(items) // most)
+    return items[turn % step :: step]
 
 
 def small(kind):
@@ -90,8 +101,9 @@ def test_xml_bombs_are_refused_before_they_go_off(tmp_path):
         assert "the secret" not in said
 
 
+@few_and_full
 @pytest.mark.parametrize("kind", XML)
-def test_xml_of_absurd_size_or_depth_is_read_or_refused(kind, tmp_path):
+def test_xml_of_absurd_size_or_depth_is_read_or_refused(kind, full, tmp_path):
     frame = XML[kind]
     contents = [
         frame % ("<a>" * 100_000 + "</a>" * 100_000),
@@ -113,6 +125,7 @@ def test_xml_of_absurd_size_or_depth_is_read_or_refused(kind, tmp_path):
         '<?xml version="1.0" encoding="hex"?>' + frame % "",
         f'<?xml version="1.0" encoding="{"x" * 10_000}"?>' + frame % "",
     ]
+    contents = thinned(contents, None if full else 6, list(XML).index(kind))
     survive(tmp_path, [(kind, content.encode()) for content in contents])
 
 
@@ -245,15 +258,16 @@ def test_an_amc_and_a_scene_that_name_what_is_no_file(tmp_path):
     judge(pairs, refused=True)
 
 
-def test_strange_names_of_sound_and_of_damaged_files(tmp_path):
+@few_and_full
+def test_strange_names_of_sound_and_of_damaged_files(full, tmp_path):
     names = [
         "a b", "line\nbreak", "tab\tbell\a", "\x1b[31mred", "quote'\"`", "%s%n{0}{x}", "ümläut", "💀", "\u202eltr",
         "-rf", "#", "...", "a" * 200, "\ufeffmark", os.fsdecode(b"raw\xff\xfe"),
     ]  # fmt: skip
     pairs, sound = [], []
-    for kind in ("C3D", "TRC", "MOT/STO", "CSV", "BVH", "OpenSim", "MJCF", "native", "pagoda"):
+    for turn, kind in enumerate(("C3D", "TRC", "MOT/STO", "CSV", "BVH", "OpenSim", "MJCF", "native", "pagoda")):
         name, files, target = small(kind)
-        for number, strange in enumerate(names):
+        for number, strange in enumerate(thinned(names, None if full else 4, turn)):
             folder = tmp_path / kind.replace("/", "") / str(number)
             folder.mkdir(parents=True)
             for each, content in files.items():
@@ -265,23 +279,24 @@ def test_strange_names_of_sound_and_of_damaged_files(tmp_path):
     judge(pairs)
 
 
-def test_a_c3d_file_cut_at_every_block_and_within_its_header(tmp_path):
+@few_and_full
+def test_a_c3d_file_cut_at_every_block_and_within_its_header(full, tmp_path):
     contents = []
-    for _, files in seeds("C3D"):
+    for turn, (_, files) in enumerate(seeds("C3D")):
         (raw,) = files.values()
-        contents += [("C3D", raw[:end]) for end in range(512, len(raw), 512)]
+        contents += [("C3D", raw[:end]) for end in thinned(range(512, len(raw), 512), None if full else 5, turn)]
     (raw,) = seeds("C3D")[0][1].values()
     contents += [("C3D", raw[:end]) for end in (1, 2, 3, 20, 24, 300, 511, 513, 515, 516, 520, 700, 1023, 1025)]
     survive(tmp_path, contents, refused=True)
 
 
-def test_a_text_cut_at_every_line(tmp_path):
+@few_and_full
+def test_a_text_cut_at_every_line(full, tmp_path):
     def cuts(text):
         ends = [found.end() for found in re.finditer(rb"\n|>", text)]
-        ends = [*ends[:: max(1, len(ends) // 60)], 1, 2, 5, len(text) // 2, len(text) - 1]
-        return (text[:end] for end in ends)
+        return (text[:end] for end in (1, 2, 5, *ends, len(text) // 2, len(text) - 1))
 
-    survive(tmp_path, changed(cuts))
+    survive(tmp_path, changed(cuts, None if full else 10))
 
 
 def test_numbers_of_another_processor_than_the_file_says(tmp_path):
@@ -298,11 +313,13 @@ def test_numbers_of_another_processor_than_the_file_says(tmp_path):
     survive(tmp_path, contents)
 
 
-def test_every_count_and_pointer_of_a_c3d_file_made_absurd(tmp_path):
+@few_and_full
+def test_every_count_and_pointer_of_a_c3d_file_made_absurd(full, tmp_path):
     (raw,) = seeds("C3D")[0][1].values()
     fields, _, _ = c3d_fields(raw)
-    values = (b"\xff", b"\x00", b"\x80")
-    survive(tmp_path, [("C3D", raw[:at] + v * width + raw[at + width :]) for at, width in fields for v in values])
+    places = [(at, width, value) for at, width in fields for value in (b"\xff", b"\x00", b"\x80")]
+    places = thinned(places, None if full else 150)
+    survive(tmp_path, [("C3D", raw[:at] + value * width + raw[at + width :]) for at, width, value in places])
 
 
 def test_counts_far_beyond_what_a_text_holds(tmp_path):
@@ -380,7 +397,8 @@ NASTY = (
 )
 
 
-def test_lines_and_names_of_a_quarter_of_a_megabyte(tmp_path):
+@few_and_full
+def test_lines_and_names_of_a_quarter_of_a_megabyte(full, tmp_path):
     def longer(text):
         words = [found.span() for found in re.finditer(rb"[A-Za-z_]\w+", text)]
         for number, piece in enumerate(NASTY):
@@ -390,10 +408,11 @@ def test_lines_and_names_of_a_quarter_of_a_megabyte(tmp_path):
         for blank in (b"\n", b" ", b"\t\n", b"#\n", b"0 ", b","):
             yield from (blank * 250_000 + text, text + blank * 250_000)
 
-    survive(tmp_path, changed(longer))
+    survive(tmp_path, changed(longer, None if full else 4))
 
 
-def test_other_encodings_and_binary_in_a_text(tmp_path):
+@few_and_full
+def test_other_encodings_and_binary_in_a_text(full, tmp_path):
     def encoded(text):
         middle = len(text) // 2
         for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "utf-7", "cp037"):
@@ -404,26 +423,28 @@ def test_other_encodings_and_binary_in_a_text(tmp_path):
         for end in (b"\r", b"\r\n", b"\n\r", b"\x85", b"\xe2\x80\xa8", b"\0"):
             yield text.replace(b"\n", end)
 
-    survive(tmp_path, changed(encoded))
+    survive(tmp_path, changed(encoded, None if full else 8))
 
 
 NONE = (b"nan", b"inf", b"-1e999", b"1e308", b"1e-320", b"-1", b"0", b"1e30")
 
 
-def test_no_number_and_absurd_numbers_in_every_place(tmp_path):
+@few_and_full
+def test_no_number_and_absurd_numbers_in_every_place(full, tmp_path):
     def numbers(text):
         yield from (NUMBER.sub(value, text) for value in NONE)
         places = [found.span() for found in NUMBER.finditer(text)]
-        for i, (start, end) in enumerate(places[:: max(1, len(places) // 120)]):
+        for i, (start, end) in enumerate(places):
             yield text[:start] + NONE[i % len(NONE)] + text[end:]
 
-    survive(tmp_path, changed(numbers))
+    survive(tmp_path, changed(numbers, None if full else 15))
 
 
-def test_every_format_given_as_every_other(tmp_path):
+@few_and_full
+def test_every_format_given_as_every_other(full, tmp_path):
     contents = []
-    for kind in FORMATS:
-        for other in FORMATS:
+    for turn, kind in enumerate(FORMATS):
+        for other in thinned(FORMATS, None if full else 4, turn):
             _, files, target = small(other)
             contents.append((kind, (f"x{ENDINGS[kind]}", {f"x{ENDINGS[kind]}": files[target]})))
     survive(tmp_path, contents)

@@ -17,7 +17,10 @@ REAL = {
     "opensim/subject01_walk/subject01_walk1.trc": "OpenSim gait",
     "opensim/rajagopal2015_run_bmclab/motion_capture_run.trc": "Rajagopal",
     "opensim/rajagopal2016/walk/motion_capture_walk.trc": "Rajagopal, walking trial",
-    "c3d/sprint_8plates/JA1Gait35.c3d": None,
+    "c3d/sprint_8plates/JA1Gait35.c3d": "Sprint, full body",
+    "c3d/motionmonitor_metres/Gait_with_EMG.c3d": "MotionMonitor lower body",
+    "c3d/opensim_walking2/walking2.c3d": "Full body 2009",
+    "opensim/opencap_subject4/walking1.trc": "OpenCap, markers",
     "c3d/format_variants/sample02/pc_real.c3d": None,
 }
 

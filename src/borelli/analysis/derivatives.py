@@ -8,10 +8,13 @@
 
 The cutoff is that of each pass, as OpenSim and most laboratories state it: the gain there, after both, is 1/2.
 
-`opensim` is what OpenSim's inverse dynamics does, to the last detail that shows: the series is first continued at both
-ends by half its length, reflected in its end points; the filter starts from its first samples as they are. All presets
-continue the series so, and all take the spline through the continued series, whose third and fourth
-derivatives vanish at its far ends.
+The three angles of a free joint, and those of joints that come near gimbal lock, are treated as one rotation
+(`turns.py`), so that the lab's axes make no difference. `opensim` knows no rotations: it is what OpenSim's inverse
+dynamics does with every coordinate, to the last detail that shows: the series is first continued at both ends by half
+its length, reflected in its end points; the filter starts from its first samples as they are. All presets continue the
+series so, and all take the spline through the continued series, whose third and fourth derivatives vanish at its far
+ends. A series reflected in its end points has no acceleration there: in the outer 0.1 s forces err by 7 % of body
+weight in walking. (Continuing it by parabolas fitted to the ends errs by 5 %, but is noisier.)
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion
+from borelli.analysis.turns import Turn, angles_of, find_turns, quaternions
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
@@ -40,6 +44,8 @@ BRIDGE = 0.1
 """Longest run of frames without a pose [s] inside a motion that cubics bridge: what `clean` bridges in markers."""
 FEWEST = 8
 """Frames a spline of degree five can be asked about."""
+AHEAD = 6.0
+"""Periods of the cutoff by which a series is continued at most, but for OpenSim: more than the filter remembers."""
 UNEVEN = 1e-3
 """Time steps that differ by more than this share are put on an even grid before filtering."""
 
@@ -58,7 +64,8 @@ class Derivatives:
         rate: [Hz]
         settings: Preset and cutoff.
         notes: What was decided.
-        curve: The splines, for times between the frames.
+        curve: The splines of the coordinates, then of the quaternions of `turns`.
+        turns: The joints that are treated as rotations.
     """
 
     model: Model
@@ -71,11 +78,12 @@ class Derivatives:
     settings: dict[str, Any]
     notes: tuple[Note, ...]
     curve: BSpline
+    turns: tuple[Turn, ...]
 
     def at(self, time: Array) -> tuple[Array, Array, Array]:
         """Coordinates, speeds and accelerations at other times [s] of the motion."""
-        q, u, a = (np.asarray(self.curve(time, n)) for n in range(3))
-        return coupled_motion(self.model, q, u, a)
+        nearest = np.clip(np.searchsorted(self.time, time - 0.5 / self.rate), 0, len(self.time) - 1)
+        return _evaluated(self.model, self.curve, self.turns, time, self.coordinates[nearest])
 
 
 def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None = None) -> Derivatives:
@@ -109,8 +117,11 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
         notes.append(Note("frames with uneven time steps were put on an even grid before the low-pass", "change"))
     if filter != "none" and not 0.0 < cutoff < 0.5 * rate:
         raise SettingsError(f"the cutoff must lie between 0 and half the rate ({0.5 * rate:g} Hz), got {cutoff:g} Hz")
+    turns = () if filter == "opensim" else find_turns(motion.model, q)
     pad = len(even) // 2
-    longer = _continued(resampled, pad)
+    if filter != "opensim":
+        pad = min(pad, int(np.ceil(AHEAD * rate / cutoff)))
+    longer = _continued(np.hstack([resampled, *(quaternions(turn, resampled) for turn in turns)]), pad)
     if filter == "default":
         longer = lowpass(longer, rate, _over_both(cutoff, rate), ORDER)
     elif filter == "opensim":
@@ -118,9 +129,23 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
     curve = _spline(np.concatenate([before, even, after]), longer)
     settings = {"filter": filter, "cutoff_hz": None if filter == "none" else cutoff}
-    values = (np.asarray(curve(time, n)) for n in range(3))
-    moved = coupled_motion(motion.model, *values)
-    return Derivatives(motion.model, time, *moved, start, motion.rate, settings, tuple(notes), curve)
+    moved = _evaluated(motion.model, curve, turns, time, q)
+    return Derivatives(motion.model, time, *moved, start, motion.rate, settings, tuple(notes), curve, turns)
+
+
+def _evaluated(
+    model: Model, curve: BSpline, turns: tuple[Turn, ...], time: Array, near: Array
+) -> tuple[Array, Array, Array]:
+    """Coordinates, speeds and accelerations from the splines; angles of turns are nearest to those of `near`."""
+    values = [np.asarray(curve(time, n)) for n in range(3)]
+    count = len(model.coordinates)
+    q, u, a = (np.ascontiguousarray(value[:, :count]) for value in values)
+    for i, turn in enumerate(turns):
+        column = count + 4 * i
+        p, p1, p2 = (value[:, column : column + 4] for value in values)
+        c = list(turn.columns)
+        q[:, c], u[:, c], a[:, c] = angles_of(turn, p, p1, p2, near[:, c])
+    return coupled_motion(model, q, u, a)
 
 
 def _over_both(cutoff: float, rate: float) -> float:

@@ -21,7 +21,7 @@ from borelli.analysis.newton import (
     reactions,
     weight_wrenches,
 )
-from borelli.analysis.residuals import trade_residual
+from borelli.analysis.trading import trade_residual
 from borelli.analysis.stepped import Stepper, drive_forces, prepare, residual_wrench
 from borelli.analysis.stepped_ground import carried_by, stand_on_soles
 from borelli.analysis.stepped_work import row_work

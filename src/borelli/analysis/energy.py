@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.loads import Loads
+from borelli.analysis.loads import Loads, foot_bodies
 from borelli.analysis.motion import AXES, to_model_axes
 from borelli.analysis.newton import Moved, mechanical_energy, move
 from borelli.analysis.pose import root_coordinates
@@ -98,7 +98,7 @@ def energy(torques: Torques, *, belt_velocity: tuple[float, float, float] | None
     at_frames = _at_frames(torques)
     books, error, positive = at_frames, *_balance(at_frames, root)
     curves = torques.derivatives
-    if curves is not None and error > COARSE * positive:
+    if curves is not None and torques.data.attrs.get("method") == "smooth" and error > COARSE * positive:
         finer = min(int(np.ceil(np.sqrt(error / (0.2 * COARSE * positive)))) if positive > 0.0 else FINEST, FINEST)
         count = finer * (len(at_frames.time) - 1) + 1
         books = _between(torques, np.linspace(at_frames.time[0], at_frames.time[-1], count))
@@ -193,10 +193,24 @@ def _at_frames(torques: Torques) -> Books:
     moved = move(model, q, u, a)
     time, torque = np.asarray(data["time"].values, dtype=float), data["torque"].values
     loads, ground = None, np.zeros(len(time))
-    if "foot_force" in data and torques.loads is not None:
-        loads = torques.loads.at(time)
+    if "foot_force" in data:
+        loads = _loads(torques, time)
         ground = _ground_power(moved, loads)
     return Books(time, moved, torque * u, torque, ground, *mechanical_energy(moved), loads)
+
+
+def _loads(torques: Torques, time: Array) -> Loads:
+    """What acted on the feet at the frames, as the torques tell it."""
+    if torques.loads is not None:
+        return torques.loads.at(time)
+    data = torques.data
+    sides = tuple(map(str, data["foot"].values))
+    bodies = foot_bodies(torques.motion.model)
+    force, point, moment = (
+        np.asarray(data[f"foot_{name}"].values, dtype=float) for name in ("force", "center_of_pressure", "free_moment")
+    )
+    on = tuple(bodies[side] for side in sides)
+    return Loads(sides, on, time, force, np.nan_to_num(point), moment, torques.contact_source)
 
 
 def _between(torques: Torques, time: Array) -> Books:
@@ -237,6 +251,8 @@ def _belt(books: Books, model: Model, given: tuple[float, float, float] | None) 
         return np.array(given, dtype=float)
     if books.loads is None:
         return np.zeros(3)
+    if books.loads.belt is not None:
+        return np.array(books.loads.belt)
     names = [body.name for body in model.bodies]
     turn = to_model_axes(model)
     seen, weights = [], []

@@ -1,6 +1,6 @@
 """Fit: a model made the size of a subject, and its markers put where the subject wore them, from any trials.
 
-One least squares over some 31 frames finds poses, anchors and attachments together; what is known beforehand (a body of
+One least squares over some 31 frames finds poses, joint places and attachments together; what is known beforehand (a body of
 this height, the marker set's places, two like sides) decides where the markers do not. How well each length and
 each angle's zero is known afterwards is part of the result.
 """
@@ -33,7 +33,7 @@ class Fit:
     """A model fitted to a subject.
 
     Attributes:
-        model: The model with its new anchors, attachments and body sizes.
+        model: The model with its new joint places, attachments and body sizes.
         data: By segment: `length`, its standard deviation `length_sd`, and `length_given` before the fit [m]. By
             coordinate: `zero_sd`, how well the zero of an angle is known, and `pose_sd`, how well a frame's value is
             [rad or m]. By marker: `marker_rms` and `marker_rms_held_out` [m].

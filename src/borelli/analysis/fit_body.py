@@ -24,7 +24,7 @@ LEAST, MOST = 0.5, 2.0
 
 
 def fitted_model(unknowns: Unknowns, p: Array) -> Model:
-    """The model with anchors and attachments at p, bodies resized between their joints, and the same total mass."""
+    """The model with joint places and attachments at p, bodies resized between their joints, and the same total mass."""
     given = unknowns.model
     moved = unknowns.placed(p)
     model = given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -25,6 +25,8 @@ class Group:
     """(frames, coordinates)"""
     fitted: bool = True
     """False: held out."""
+    energy: Array = field(default_factory=lambda: np.zeros(0))
+    """(frames,) [J] of each pose."""
 
 
 @dataclass(frozen=True)

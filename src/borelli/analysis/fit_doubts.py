@@ -37,9 +37,9 @@ def tell(unknowns: Unknowns, solution: Solution, train: list[Array], judged: lis
     p, spread = solution.p, solution.derivatives.covariance
     lengths, sds, given = [], [], []
     for i in range(len(unknowns.segments)):
-        value, way, at = unknowns.length(p, i)
+        value, way = unknowns.length(p, i)
         lengths.append(value)
-        sds.append(float(np.sqrt(way @ spread[at, at] @ way)))
+        sds.append(float(np.sqrt(way @ spread @ way)))
         given.append(unknowns.length(unknowns.start, i)[0])
     zero, pose = _coordinate_spread(unknowns, solution, spread)
     markers = [marker.name for marker in unknowns.model.markers]

@@ -13,7 +13,7 @@ from borelli.analysis.motion import match_markers, points_of, to_model_axes
 from borelli.analysis.pose import FEWEST_MARKERS, MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge, state_problem
 from borelli.errors import BorelliError, SettingsError, listed
 from borelli.model.markers import marker_sets, with_markers
-from borelli.model.model import Model
+from borelli.model.model import Joint, Marker, Model
 from borelli.recording.marker_sets import ENOUGH, FEWEST
 from borelli.recording.recording import Note, Recording
 
@@ -48,8 +48,11 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
     labels = list(dict.fromkeys(label for recording in recordings for label in recording.markers))
     notes = []
     if not model.markers:
-        model, name = _best_set(model, labels)
-        notes.append(Note(f"the model wears the marker set {name}, which the labels fit", "guess", "with_markers"))
+        model, name, borrowed = _best_set(model, labels)
+        said = f"the model wears the marker set {name}, which the labels fit"
+        if borrowed:
+            said += f", and as other sets have them {listed(borrowed)}"
+        notes.append(Note(said, "guess", "with_markers"))
     taken: set[str] = set()
     worn: set[str] = set()
     for recording in recordings:
@@ -70,30 +73,39 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
     return replace(model, markers=tuple(m for m in model.markers if m.name in worn)), tuple(notes)
 
 
-def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str]:
-    tried: list[tuple[float, Model, str, int]] = []
+def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str]]:
+    """The model wearing the set that fits, the set's name, and labels that are worn as other sets have them."""
+    tried: list[tuple[float, Model, str, list[int]]] = []
     for name in marker_sets():
         try:
             dressed = with_markers(model, name)
         except BorelliError:
             continue  # the set names bodies that this model has not
-        found = len({k for k in match_markers(dressed.markers, labels) if k >= 0})
+        found = match_markers(dressed.markers, labels)
+        count = len({k for k in found if k >= 0})
         # a set fits by how many labels it explains and by how few of its markers are amiss
-        tried.append((found / (len(dressed.markers) + len(labels) - found), dressed, name, found))
+        tried.append((count / (len(dressed.markers) + len(labels) - count), dressed, name, found))
     if not tried:
         raise SettingsError(
             f"model {model.name!r} wears no markers and has not the bodies that the sets {listed(marker_sets())} name: "
             "give it markers with with_markers and a set of your own"
         )
-    _, dressed, name, found = max(tried, key=lambda one: one[0])
-    if found < FEWEST or found < ENOUGH * min(len(dressed.markers), len(labels)):
+    tried.sort(key=lambda one: -one[0])
+    _, dressed, name, found = tried[0]
+    taken = {k for k in found if k >= 0}
+    if len(taken) < FEWEST or len(taken) < ENOUGH * min(len(dressed.markers), len(labels)):
         wanted = [marker.name for marker in dressed.markers]
         raise SettingsError(
-            f"the labels {listed(labels, 20)} are of no marker set that the model can wear ({listed(marker_sets())}); "
-            f"the nearest, {name}, has {found} of them and wants {listed(wanted, 12)}: rename the markers, or write a "
-            "set of your own and give the model that with with_markers"
+            f"the labels {listed(labels, 20)} are of no marker set that the model can wear "
+            f"({listed(marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants {listed(wanted, 12)}: rename the markers, or "
+            "write a set of your own and give the model that with with_markers"
         )
-    return dressed, name
+    more: dict[int, Marker] = {}
+    for _, other, _, at in tried[1:]:
+        for marker, k in zip(other.markers, at, strict=True):
+            if k >= 0 and k not in taken and k not in more:
+                more[k] = Marker(labels[k], marker.body, marker.position)
+    return replace(dressed, markers=(*dressed.markers, *more.values())), name, [labels[k] for k in more]
 
 
 def choose_frames(
@@ -148,7 +160,9 @@ def whole_problem(model: Model, recording: Recording) -> Problem:
     at = [[m.name for m in model.markers].index(marker.name) for marker in problem.markers]
     frames = len(problem.target)
     target, weight = np.zeros((frames, len(model.markers), 3)), np.zeros((frames, len(model.markers)))
-    target[:, at], weight[:, at] = problem.target, problem.weight
+    # many systems write (0, 0, 0) for a marker that was not seen
+    seen = (problem.weight > 0.0) & (problem.target != 0.0).any(axis=-1)
+    target[:, at], weight[:, at] = problem.target, problem.weight * seen
     return replace(problem, markers=model.markers, points=points_of(model, model.markers), target=target, weight=weight)
 
 
@@ -176,7 +190,11 @@ def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
             "crop it to where the subject stands still"
         )
     at = np.array([middle[k] if k >= 0 else [np.nan] * 3 for k in found]) @ to_model_axes(model).T
-    visible = np.isfinite(at).all(axis=-1) & ~np.isin([static.markers[k] if k >= 0 else "" for k in found], moving)
+    visible = (
+        np.isfinite(at).all(axis=-1)
+        & (at != 0.0).any(axis=-1)
+        & ~np.isin([static.markers[k] if k >= 0 else "" for k in found], moving)
+    )
     problem = whole_problem(model, static)
     problem = replace(
         problem,
@@ -184,14 +202,12 @@ def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
         weight=np.ascontiguousarray((visible * MARKER_STIFFNESS)[None]),
     )
     q, _ = converge(problem)
-    free = problem.tree.free
-    off = np.abs(q[0, free] - problem.rest[0])
-    turns = np.array([model.coordinates[i].rotational for i in free])
-    near = turns & (problem.holds.stiffness > 0.0) & (off < NEAR_NEUTRAL)
-    stiffness = np.where(near, POSE_STIFFNESS / STANDING_SD**2, problem.holds.stiffness)
-    away = (problem.holds.stiffness > 0.0) & ~near
-    far = [model.coordinates[i].name for i in free[away]]
-    problem = replace(problem, holds=problem.holds._replace(stiffness=stiffness))
+    free, holds = problem.tree.free, problem.holds
+    neutral = _neutral_limbs(model, q[0])
+    held = np.array([neutral[model.coordinates[i].name] for i in free]) & (holds.stiffness > 0.0)
+    stiffness = np.where(held, POSE_STIFFNESS / STANDING_SD**2, holds.stiffness)
+    far = [model.coordinates[i].name for i in free[~held & (holds.stiffness > 0.0)]]
+    problem = replace(problem, holds=holds._replace(stiffness=stiffness))
     notes = [
         Note(
             f"the static trial {static.name!r} is taken as the model's neutral pose within "
@@ -200,3 +216,24 @@ def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
         )
     ]
     return Group(problem, q), notes
+
+
+def _neutral_limbs(model: Model, q: Array) -> dict[str, bool]:
+    """Whether each coordinate is one of a limb that is near neutral throughout: raised arms move collars too."""
+    joints = [joint for joint in model.joints if not joint.closes_loop]
+    own = {joint.child: joint for joint in joints}
+    branches = [joint.parent for joint in joints]
+    value = dict(zip((c.name for c in model.coordinates), q, strict=True))
+
+    def first(joint: Joint) -> str:
+        """The joint at which the limb leaves a body that carries several."""
+        while branches.count(joint.parent) == 1 and joint.parent in own:
+            joint = own[joint.parent]
+        return joint.name
+
+    near: dict[str, bool] = {}
+    limb = {joint.name: first(joint) for joint in joints}
+    for joint in joints:
+        turned = [abs(value[c.name] - c.default) for c in joint.coordinates if c.rotational]
+        near[limb[joint.name]] = near.get(limb[joint.name], True) and all(angle < NEAR_NEUTRAL for angle in turned)
+    return {c.name: c.rotational and near[limb[joint.name]] for joint in joints for c in joint.coordinates}

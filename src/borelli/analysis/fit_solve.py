@@ -1,4 +1,4 @@
-"""The fit's least squares: poses of all frames, anchors and attachments at once, poses eliminated frame by frame.
+"""The fit's least squares: poses of all frames, joint places and attachments at once, poses eliminated frame by frame.
 
     E(q_1 ... q_F, p) = sum_f [ 1/2 sum_m k |x_m(q_f, p) - y_fm|^2 + pose springs and stops ] + what is known of p
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from borelli.analysis.fit_derivatives import Derivatives, Group, differentiate
 from borelli.analysis.fit_unknowns import Unknowns
 from borelli.analysis.motion import points_of
-from borelli.analysis.pose import MARKER_STIFFNESS
+from borelli.analysis.pose import MARKER_STIFFNESS, Problem, root_coordinates
 from borelli.analysis.pose import MOST_ITERATIONS as MOST_POSE_ITERATIONS
 from borelli.reduced.eliminate import solve_positive
 from borelli.reduced.pose import find_bodies, make_search, settle_frames
@@ -34,6 +34,12 @@ ENOUGH = 1e-7
 EXACT_BELOW = 0.005
 """[m] Steps of Gauss and Newton give way to Newton's when they are no longer than this."""
 MOST_DAMPING = 1e9
+MEND_AT = (3, 6)
+"""Steps before which poses in wrong minima are sought: when the model has about the subject's size, and once more."""
+CAUGHT = 8.0
+"""A pose with so many times the usual energy may be in a wrong minimum."""
+MOST_TRIED = 6
+"""Other frames from which such a pose is tried."""
 PATIENCE = 3
 """The fit ends when the held-out frames have been worse than they were for so many steps."""
 WORSE = 0.05
@@ -53,13 +59,16 @@ class Solution:
 
 
 def solve(unknowns: Unknowns, groups: Sequence[Group]) -> Solution:
-    """Anchors and attachments of least energy; the groups' poses must be near their own least."""
+    """Joint places and attachments of least energy; the groups' poses must be near their own least."""
     p = unknowns.start.copy()
     groups, energy = _settle(unknowns, p, groups)
     best, judged = (p, groups), held_out_error(groups)
     worse, longest, iteration = 0, np.inf, 0
     while iteration < MOST_ITERATIONS and longest > ENOUGH and worse < PATIENCE:
         iteration += 1
+        if iteration in MEND_AT:
+            groups = [_mended(group) for group in groups]
+            energy = _energy(unknowns, p, groups)
         step, trial, tried = _step(unknowns, p, groups, energy, exact=longest < EXACT_BELOW)
         longest = float(np.abs(step).max())
         if tried > energy:
@@ -103,19 +112,51 @@ def _settle(unknowns: Unknowns, p: Array, groups: Sequence[Group]) -> tuple[list
     """The groups with all poses at their least energy for p; the energy [J] of the fitted ones and of p itself."""
     model = unknowns.placed(p)
     tree, points = make_tree(model), points_of(model, model.markers)
-    energy = MARKER_STIFFNESS * unknowns.known(p)[0]
     result = []
     for group in groups:
         problem = replace(group.problem, model=model, tree=tree, markers=model.markers, points=points)
         q = group.q.copy()
-        each, count = np.zeros(len(q)), np.zeros(len(q), np.int64)
-        settle_frames(
-            tree, points, problem.holds, problem.rest, problem.target, problem.weight, q,
-            make_search(tree, len(model.markers)), MOST_POSE_ITERATIONS, False, each, count,
-        )  # fmt: skip
-        energy += float(each.sum()) if group.fitted else 0.0
-        result.append(replace(group, problem=problem, q=q))
-    return result, energy
+        each = settle_group(problem, q)
+        result.append(replace(group, problem=problem, q=q, energy=each))
+    return result, _energy(unknowns, p, result)
+
+
+def _energy(unknowns: Unknowns, p: Array, groups: Sequence[Group]) -> float:
+    """Of all fitted poses and of p itself [J]."""
+    poses = sum(float(group.energy.sum()) for group in groups if group.fitted)
+    return poses + MARKER_STIFFNESS * unknowns.known(p)[0]
+
+
+def _mended(group: Group) -> Group:
+    """The group with poses that are caught in a wrong minimum, told by their energy, tried from those of others."""
+    usual = float(np.median(group.energy))
+    bad = group.energy > CAUGHT * usual
+    if not bad.any() or bad.all():
+        return group
+    problem, good = group.problem, np.flatnonzero(~bad)
+    root = {c: i for i, c in enumerate(c.name for c in problem.model.coordinates)}
+    carried = [root[name] for name in root_coordinates(problem.model)]
+    q, energy = group.q.copy(), group.energy.copy()
+    for i in np.flatnonzero(bad):
+        near = good[np.argsort(np.abs(good - i), kind="stable")][:MOST_TRIED]
+        trial = np.concatenate([group.q[near], group.q[near]])
+        trial[: len(near), carried] = group.q[i, carried]
+        one = np.full(len(trial), i)
+        each = settle_group(replace(problem, target=problem.target[one], weight=problem.weight[one]), trial)
+        best = int(each.argmin())
+        if each[best] < energy[i]:
+            q[i], energy[i] = trial[best], each[best]
+    return replace(group, q=q, energy=energy)
+
+
+def settle_group(problem: Problem, q_inout: Array) -> Array:
+    """Brings each frame's pose to its least energy in place; the energies [J]."""
+    energy, count = np.zeros(len(q_inout)), np.zeros(len(q_inout), np.int64)
+    settle_frames(
+        problem.tree, problem.points, problem.holds, problem.rest, problem.target, problem.weight, q_inout,
+        make_search(problem.tree, len(problem.markers)), MOST_POSE_ITERATIONS, False, energy, count,
+    )  # fmt: skip
+    return energy
 
 
 def marker_errors(group: Group) -> Array:

@@ -1,6 +1,6 @@
-"""What a fit may change: the places of joints on their parents (anchors) and of markers on their bodies (attachments).
+"""What a fit may change: the places of joints on their parents and of markers on their bodies (attachments).
 
-They are one row of numbers p, anchors first, three each. Beforehand each is known so well (a standard deviation) about
+They are one row of numbers p, joints first, three each. Beforehand each is known so well (a standard deviation) about
 where the model has it; the two sides of the body are known to be alike; kept lengths and places are known exactly.
 """
 
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.frames import vector
 from borelli.model.kinematics import tree_links
-from borelli.model.model import GROUND, Joint, Model
+from borelli.model.model import GROUND, Joint, Model, Vector
 
 Array = NDArray[np.float64]
 
 MARKER_SD = 0.005
 """[m] of a marker about its place: what skin and cameras leave (spec mocap, 1)."""
-ANCHOR_SD = 0.020
+JOINT_SD = 0.020
 """[m] of a joint about where a body of this height has it."""
 ATTACHMENT_SD = 0.030
 """[m] of a marker about where the marker set puts it."""
@@ -34,18 +34,18 @@ KEPT_SD = 1e-6
 
 @dataclass(frozen=True)
 class Segment:
-    """A length: from the joint that carries a body to one that it carries."""
+    """A length on one body: between two joints that it carries, or from the joint that carries it to one of those."""
 
     name: str
-    joint: int
-    """Number of the far joint among the anchors."""
-    origin: Array
-    """(3,) of the near joint in the body's frame [m]."""
+    far: int
+    """Number of a joint among those whose places are unknown."""
+    near: int | Vector
+    """Number of another, or the place of the joint that carries the body [m]."""
 
 
 @dataclass(frozen=True)
 class Unknowns:
-    """The anchors and attachments of a model, and what is known of them beforehand."""
+    """The joint places and attachments of a model, and what is known of them beforehand."""
 
     model: Model
     joints: tuple[Joint, ...]
@@ -62,29 +62,34 @@ class Unknowns:
     @cached_property
     def start(self) -> Array:
         """(unknowns,) where the model has them."""
-        anchors = [joint.parent_frame.position for joint in self.joints]
-        return np.array([*anchors, *(marker.position for marker in self.model.markers)], dtype=float).ravel()
+        places = [joint.parent_frame.position for joint in self.joints]
+        return np.array([*places, *(marker.position for marker in self.model.markers)], dtype=float).ravel()
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """Every length between joints; named by its body, or by body and joint where several joints hang on it."""
-        near = {joint.child: joint for joint in self.model.joints if not joint.closes_loop}
+        """Every length between joints; named by its body, or by body and joints where several hang on it.
+
+        The body that the ground carries has no joint to count from: its lengths are between those it carries.
+        """
+        own = {joint.child: joint for joint in self.model.joints if not joint.closes_loop}
         held = [joint.parent for joint in self.joints]
-        return tuple(
-            Segment(
-                joint.parent if held.count(joint.parent) == 1 else f"{joint.parent} to {joint.name}",
-                i,
-                np.array(near[joint.parent].child_frame.position),
-            )
-            for i, joint in enumerate(self.joints)
-        )
+        found = []
+        for i, joint in enumerate(self.joints):
+            body = joint.parent
+            if own[body].parent != GROUND:
+                name = body if held.count(body) == 1 else f"{body} to {joint.name}"
+                found.append(Segment(name, i, own[body].child_frame.position))
+            else:
+                others = [k for k in range(i) if held[k] == body]
+                found += [Segment(f"{body}: {self.joints[k].name} to {joint.name}", i, k) for k in others]
+        return tuple(found)
 
     @cached_property
     def precision(self) -> Array:
         """(unknowns, unknowns) second derivative of what is known beforehand, in units of 1 / `MARKER_SD` ^2."""
         n, joints = len(self.start), len(self.joints)
         sd = np.full(n // 3, ATTACHMENT_SD)
-        sd[:joints] = ANCHOR_SD
+        sd[:joints] = JOINT_SD
         sd[joints + np.array(self.kept_places, dtype=int)] = KEPT_SD
         result = np.diag(np.repeat((MARKER_SD / sd) ** 2, 3))
         mirror = np.ones(3)
@@ -105,27 +110,31 @@ class Unknowns:
         energy = 0.5 * float(off @ gradient)
         k = (MARKER_SD / KEPT_SD) ** 2
         for number, length in self.kept_lengths.items():
-            value, way, at = self.length(p, number)
+            value, way = self.length(p, number)
             energy += 0.5 * k * (value - length) ** 2
-            gradient[at] += k * (value - length) * way
-            matrix[at, at] += k * np.outer(way, way)
+            gradient += k * (value - length) * way
+            matrix += k * np.outer(way, way)
         return energy, gradient, matrix
 
-    def length(self, p: Array, number: int) -> tuple[float, Array, slice]:
-        """A segment's length [m], how it changes with its anchor, and where that is in p."""
-        segment = self.segments[number]
-        at = slice(3 * segment.joint, 3 * segment.joint + 3)
-        line = p[at] - segment.origin
+    def length(self, p: Array, number: int) -> tuple[float, Array]:
+        """A segment's length [m] and how it changes with p."""
+        segment, places = self.segments[number], p.reshape(-1, 3)
+        line = places[segment.far] - (places[segment.near] if isinstance(segment.near, int) else segment.near)
         value = float(np.linalg.norm(line))
-        return value, line / value if value > 0.0 else np.zeros(3), at
+        way = np.zeros_like(places)
+        if value > 0.0:
+            way[segment.far] = line / value
+            if isinstance(segment.near, int):
+                way[segment.near] = -line / value
+        return value, way.reshape(-1)
 
     def placed(self, p: Array) -> Model:
-        """The model with its anchors and attachments there; nothing else is changed."""
+        """The model with its joint places and attachments there; nothing else is changed."""
         places = p.reshape(-1, 3)
-        anchor = {joint.name: vector(at) for joint, at in zip(self.joints, places, strict=False)}
+        found = {joint.name: vector(at) for joint, at in zip(self.joints, places, strict=False)}
         joints = tuple(
-            replace(joint, parent_frame=replace(joint.parent_frame, position=anchor[joint.name]))
-            if joint.name in anchor
+            replace(joint, parent_frame=replace(joint.parent_frame, position=found[joint.name]))
+            if joint.name in found
             else joint
             for joint in self.model.joints
         )

@@ -9,7 +9,7 @@ the plate, the nearest known one in time stands for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,6 +47,7 @@ class Loads:
         moment: (samples, loads, 3) about that point [N m].
         source: "plates" or "contacts".
         notes: What was decided.
+        belt: Velocity of the ground [m/s], where it is known.
     """
 
     name: tuple[str, ...]
@@ -57,6 +58,7 @@ class Loads:
     moment: Array
     source: str = "plates"
     notes: tuple[Note, ...] = ()
+    belt: tuple[float, float, float] | None = None
 
     def at(self, time: Array) -> Loads:
         """The loads at other times [s]; nothing acts before the first and after the last sample."""
@@ -68,16 +70,14 @@ class Loads:
             )
         outside = (time < self.time[0] - OUTSIDE) | (time > self.time[-1] + OUTSIDE)
         force, moment = (np.where(outside[:, None, None], 0.0, values) for values in (force, moment))
-        return Loads(self.name, self.body, time, force, point, moment, self.source, self.notes)
+        return replace(self, time=time, force=force, point=point, moment=moment)
 
     def smoothed(self, cutoff: float) -> Loads:
         """The loads with forces and moments low-passed at the cutoff [Hz], points of application as they are."""
         rate = (len(self.time) - 1) / (self.time[-1] - self.time[0])
         force, moment = (lowpass(values, rate, cutoff) for values in (self.force, self.moment))
         said = Note(f"ground forces low-passed at {cutoff:g} Hz", "change")
-        return Loads(
-            self.name, self.body, self.time, force, _filled(self.point), moment, self.source, (*self.notes, said)
-        )
+        return replace(self, force=force, point=_filled(self.point), moment=moment, notes=(*self.notes, said))
 
 
 def foot_bodies(model: Model, feet: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -147,7 +147,12 @@ def contact_loads(model: Model, found: Dataset, feet: Mapping[str, str] | None =
         np.asarray(found[f"foot_{name}"].values, dtype=float) for name in ("force", "center_of_pressure", "free_moment")
     )
     time = np.asarray(found["time"].values, dtype=float)
-    return Loads(sides, tuple(bodies[side] for side in sides), time, force, point, moment, "contacts")
+    on = tuple(bodies[side] for side in sides)
+    belt = None
+    if "belt_velocity" in found:
+        x, y, z = (float(v) for v in found["belt_velocity"].values)
+        belt = (x, y, z)
+    return Loads(sides, on, time, force, point, moment, "contacts", belt=belt)
 
 
 def _filled(point: Array) -> Array:

@@ -1,11 +1,15 @@
 """Newton's and Euler's laws for a whole motion at once: what every joint carries, and why.
 
 Plain numpy with time along the last axis, so that every operation runs over all frames. Velocities, accelerations and
-wrenches are counted about the origin of the world: those of a branch are then plain sums. A part's *direction*
-S = (w, v) says how it moves what it carries: a point x with w x x + v. The wrench (n, f) of a branch does the work
-S.(n, f) on it, which is the share of the part's coordinate.
+wrenches (moment, force) are counted about the origin of the world: those of a branch are then plain sums. With w the
+spin of a body and v the velocity of its point at the world's origin, a joint at o with shifts b_i s_i and turns
+A_i f_i, each carried by those before it, adds
 
-`model.kinematics.generalized_forces` says the same, frame by frame easier to follow and slower.
+    w += sum A_i f_i'                    w' += sum A_i f_i'' + sum w_i x A_i f_i'       (w_i: the spin before turn i)
+    v += sum b_i s_i' + o x sum A_i f_i'
+
+and v' is its derivative, with o' the velocity of the joint. A turn's share of a wrench is A_i . moment about o, a
+shift's b_i . force. `model.kinematics.generalized_forces` says the same, frame by frame easier to follow and slower.
 """
 
 from __future__ import annotations
@@ -39,9 +43,10 @@ class Moved:
         spin_change: (bodies, 3, frames) [rad/s^2]
         velocity_change: (bodies, 3, frames) [m/s^2] of `velocity`, in time.
         origin: (links, 3, frames) of the child's joint frame [m].
-        direction: (parts, 6, frames) w, v of every part, in the order of the links.
+        axis: (parts, 3, frames) of shifts, then turns, link by link, times the slopes of their functions.
         column: (parts,) coordinate of each part; -1: it is constant.
-        owner: (parts,) the body each part moves.
+        link: (parts,) to which each belongs.
+        turns: (parts,) whether it is a turn.
     """
 
     model: Model
@@ -53,9 +58,10 @@ class Moved:
     spin_change: Array
     velocity_change: Array
     origin: Array
-    direction: Array
+    axis: Array
     column: NDArray[np.int64]
-    owner: NDArray[np.int64]
+    link: NDArray[np.int64]
+    turns: NDArray[np.bool_]
 
     @cached_property
     def center(self) -> Array:
@@ -94,52 +100,58 @@ def move(model: Model, coordinates: Array, speeds: Array, accelerations: Array) 
     q, u, a = (np.ascontiguousarray(values.T) for values in (coordinates, speeds, accelerations))
     links = tree_links(model)
     placed = _place(model, links, q)
-    column, frames = placed.column, q.shape[1]
+    origin, parts = placed.origin, placed.span
+    bodies, frames = len(model.bodies) + 1, q.shape[1]  # the ground is last
     # the column -1 of a constant part finds some speed, which its slope of zero takes away
-    rate, rate_change = u[column], a[column]
-    direction = np.concatenate([placed.turning, placed.shifting + cross(placed.at, placed.turning)], axis=1)
-    step = direction * (placed.slope * rate)[:, None]
+    rate, rate_change = u[placed.column], a[placed.column]
+    step = placed.axis * (placed.slope * rate)[:, None]
+    grown = placed.axis * (placed.slope * rate_change + placed.curvature * rate**2)[:, None]
+    spin, velocity, spin_change, velocity_change = (np.zeros((bodies, 3, frames)) for _ in range(4))
     before = np.zeros_like(step)
-    motion = np.zeros((len(model.bodies) + 1, 6, frames))  # the ground is last
-    for link, (first, last) in zip(links, placed.span, strict=True):
-        twist = motion[link.parent].copy()
-        for p in range(first, last):
-            before[p] = twist
-            twist += step[p]
-        motion[link.child] = twist
-    # a direction changes with the slope of its part, and because what carries it moves
-    grown = direction * (placed.slope * rate_change + placed.curvature * rate**2)[:, None]
-    grown[:, :3] += cross(before[:, :3], step[:, :3])
-    grown[:, 3:] += cross(before[:, :3], step[:, 3:]) + cross(before[:, 3:], step[:, :3])
-    change = np.zeros_like(motion)
-    for link, (first, last) in zip(links, placed.span, strict=True):
-        change[link.child] = change[link.parent] + grown[first:last].sum(axis=0)
-    direction *= placed.slope[:, None]
+    shift, turn = np.zeros_like(origin), np.zeros_like(origin)
+    for k, (link, (first, middle, last)) in enumerate(zip(links, parts, strict=True)):
+        before[first:middle] = spin[link.parent]
+        w = spin[link.parent].copy()
+        for p in range(middle, last):
+            before[p] = w
+            w += step[p]
+        spin[link.child] = w
+        shift[k], turn[k] = step[first:middle].sum(axis=0), step[middle:last].sum(axis=0)
+    grown += cross(before, step)
+    about = cross(origin, turn)
+    for k, link in enumerate(links):
+        velocity[link.child] = velocity[link.parent] + shift[k] + about[k]
+    parents = [link.parent for link in links]
+    at_joint = velocity[parents] + cross(spin[parents], origin) + shift
+    shift_grown, turn_grown = (np.zeros_like(origin) for _ in range(2))
+    for k, (first, middle, last) in enumerate(parts):
+        shift_grown[k], turn_grown[k] = grown[first:middle].sum(axis=0), grown[middle:last].sum(axis=0)
+    moving = shift_grown + cross(at_joint, turn) + cross(origin, turn_grown)
+    for k, link in enumerate(links):
+        spin_change[link.child] = spin_change[link.parent] + turn_grown[k]
+        velocity_change[link.child] = velocity_change[link.parent] + moving[k]
     return Moved(
-        model, links, placed.position, placed.rotation, motion[:-1, :3], motion[:-1, 3:], change[:-1, :3],
-        change[:-1, 3:], placed.origin, direction, column, placed.owner,
+        model, links, placed.position, placed.rotation, spin[:-1], velocity[:-1], spin_change[:-1],
+        velocity_change[:-1], origin, placed.axis * placed.slope[:, None], placed.column, placed.link, placed.turns,
     )  # fmt: skip
 
 
 class _Placed(NamedTuple):
-    """Bodies, joints and parts in every frame; parts are shifts along or turns about unit vectors."""
+    """Bodies, joints and parts in every frame."""
 
     position: Array
     rotation: Array
     origin: Array
-    turning: Array
-    """(parts, 3, frames) axes of turns; zero for shifts."""
-    shifting: Array
-    """(parts, 3, frames) directions of shifts; zero for turns."""
-    at: Array
-    """(parts, 3, frames) a point on each turn's axis."""
+    axis: Array
+    """(parts, 3, frames) unit vectors."""
     slope: Array
     """(parts, frames)"""
     curvature: Array
     column: NDArray[np.int64]
-    owner: NDArray[np.int64]
-    span: tuple[tuple[int, int], ...]
-    """First and last (exclusive) part of each link."""
+    link: NDArray[np.int64]
+    turns: NDArray[np.bool_]
+    span: tuple[tuple[int, int, int], ...]
+    """First part, first turn and last part (exclusive) of each link."""
 
 
 def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
@@ -148,8 +160,8 @@ def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
     for i, body in enumerate(model.bodies):
         position[i] = np.array(body.frame.position)[:, None]
         rotation[i] = orientation_matrix(body.frame.orientation)[..., None]
-    parts = [(part, link.child) for link in links for part in (*link.shifts, *link.turns)]
-    turning, shifting, at = (np.zeros((len(parts), 3, frames)) for _ in range(3))
+    parts = [(part, k) for k, link in enumerate(links) for part in (*link.shifts, *link.turns)]
+    axis = np.zeros((len(parts), 3, frames))
     slope, curvature = np.ones((len(parts), frames)), np.zeros((len(parts), frames))
     origin = np.zeros((len(links), 3, frames))
     still = np.zeros((3, frames)), np.broadcast_to(np.eye(3)[..., None], (3, 3, frames))
@@ -157,26 +169,28 @@ def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
     for k, link in enumerate(links):
         x, base = (position[link.parent], rotation[link.parent]) if link.parent >= 0 else still
         o, turn = x + _along(base, link.parent_place), _turned_by(base, link.parent_turn)
-        first = p
+        first, middle = p, p + len(link.shifts)
         for part in (*link.shifts, *link.turns):
             if part.function is None and part.column >= 0:
                 value = q[part.column]
             else:
                 value, slope[p], curvature[p] = part.values(q.T)
-            if p < first + len(link.shifts):
-                shifting[p] = _along(turn, part.axis)
-                o = o + value * shifting[p]
+            axis[p] = _along(turn, part.axis)
+            if p < middle:
+                o = o + value * axis[p]
             else:
-                turning[p], at[p] = _along(turn, part.axis), o
                 turn = _turn(turn, part.axis, value)
             p += 1
-        span.append((first, p))
+        span.append((first, middle, p))
         rotation[link.child] = _turned_by(turn, link.child_turn.T)
         position[link.child] = o - _along(rotation[link.child], link.child_place)
         origin[k] = o
     column = np.array([part.column for part, _ in parts], dtype=np.int64)
-    owner = np.array([child for _, child in parts], dtype=np.int64)
-    return _Placed(position, rotation, origin, turning, shifting, at, slope, curvature, column, owner, tuple(span))
+    owner = np.array([k for _, k in parts], dtype=np.int64)
+    turns = np.zeros(len(parts), bool)
+    for _, middle, last in span:
+        turns[middle:last] = True
+    return _Placed(position, rotation, origin, axis, slope, curvature, column, owner, turns, tuple(span))
 
 
 def inertial_wrenches(moved: Moved) -> Array:
@@ -222,19 +236,20 @@ def carried_wrenches(moved: Moved, wrenches: Array) -> Array:
 
 def coordinate_forces(moved: Moved, carried: Array) -> Array:
     """Forces (..., frames, coordinates) [N m or N] that supply the wrenches of branches (..., bodies, 6, frames)."""
-    shares = np.einsum("pif,...pif->...pf", moved.direction, carried[..., moved.owner, :, :])
-    result = np.zeros((*carried.shape[:-3], carried.shape[-1], len(moved.model.coordinates)))
+    force, moment = reactions(moved, carried)
+    result = np.zeros((*carried.shape[:-3], len(moved.model.coordinates), carried.shape[-1]))
     for p, column in enumerate(moved.column):
         if column >= 0:
-            result[..., column] += shares[..., p, :]
-    return result
+            wrench = (moment if moved.turns[p] else force)[..., moved.link[p], :, :]
+            result[..., column, :] += np.einsum("if,...if->...f", moved.axis[p], wrench)
+    return np.ascontiguousarray(result.swapaxes(-1, -2))
 
 
 def reactions(moved: Moved, carried: Array) -> tuple[Array, Array]:
-    """Force [N] and moment [N m] (links, 3, frames) that joints exert on their children, about the joints' origins."""
-    wrench = carried[[link.child for link in moved.links]]
-    force = wrench[:, 3:]
-    return force, wrench[:, :3] - cross(moved.origin, force)
+    """Force [N] and moment [N m] (..., links, 3, frames) of joints on their children, about the joints' origins."""
+    wrench = carried[..., [link.child for link in moved.links], :, :]
+    force = wrench[..., 3:, :]
+    return force, wrench[..., :3, :] - cross(moved.origin, force)
 
 
 def mechanical_energy(moved: Moved) -> tuple[Array, Array]:

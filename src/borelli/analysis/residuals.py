@@ -1,199 +1,242 @@
-"""Residuals lowered by letting the motion deviate, by no more than is said.
+"""Residuals made small by the masses: how a body would have to be built for the plates to explain its motion.
 
-Forces measured and motion measured never quite agree: what is left is the residual. A root that goes a little
-elsewhere, and a trunk that turns a little otherwise, need less of it. Around the motion the residual is linear in such
-a deviation z(t), its speed and its acceleration,
-
-    r = r0 + A0 z + A1 z' + A2 z''
-
-and the z that makes sum |r|^2 + weight |z|^2 least is one sparse solve. The weight is found so that z stays just within
-what is allowed; where nothing more is to be had, z stays smaller.
+The residual at the root is a sum over bodies that is linear in their masses and nearly so in the centre of mass of the
+trunk. Least squares over the frames that plates cover find both, within bounds and no farther from the model than the
+data ask: every segment's mass, with its inertia, by at most 10 % and alike on both sides, and the trunk's centre of
+mass by at most 30 mm, as OpenSim's residual reduction moves it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.derivatives import Derivatives, derivatives
+from borelli.analysis.derivatives import Derivatives
 from borelli.analysis.loads import Loads
-from borelli.analysis.motion import Motion, make_motion
+from borelli.analysis.motion import Motion
+from borelli.analysis.newton import Moved, coordinate_forces, inertial_wrenches, move, weight_wrenches
 from borelli.analysis.pose import root_coordinates
-from borelli.analysis.torques import balance_forces, root_body
-from borelli.errors import ModelError, SettingsError
-from borelli.model.model import Model
+from borelli.analysis.torques import Torques, smooth_torques
+from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.model.frames import vector
+from borelli.model.model import Body, Model
+from borelli.recording.landmarks import landmark, twins
 from borelli.recording.recording import Note
+from borelli.recording.smooth import CUTOFF
 
 Array = NDArray[np.float64]
 
-SMALL = 1e-5
-"""[rad, m, or per second] for derivatives by differences."""
+MASS_BOUND = 0.1
+"""Share of a segment's mass by which it may change."""
+CENTER_BOUND = 0.03
+"""[m] by which the trunk's centre of mass may move along each axis."""
 ROUNDS = 3
-"""Times the residual is made linear anew."""
-HALVINGS = 14
-"""Of the span in which the weight is looked for."""
-ENDS = 3
-"""Frames at either end that are not judged: their accelerations are not known."""
-ARM = 0.3
-"""[m] at which a torque counts as much as a force."""
+"""Times the least squares are solved anew: the trunk's inertia about its joint is quadratic in where its mass is."""
 
 
 @dataclass(frozen=True)
-class Traded:
-    """A motion that deviates from another, for a smaller residual.
+class Reduction:
+    """A model whose masses suit the plates better.
 
     Attributes:
-        motion: The new motion.
-        deviation: (frames, coordinates) of it from the filtered old one [rad or m].
-        before: Root mean square residual force [N] and torque [N m].
-        after: The same of the new motion.
-        notes: What was done.
+        torques: With the changed model.
+        mass_change: Share by body.
+        center_change: Of the trunk's centre of mass [m], in its own frame.
+        trunk: Which body that is.
+        before: Residual force [N] and torque [N m], root mean square over the covered frames.
+        after: The same with the changed model.
     """
 
-    motion: Motion
-    deviation: Array
+    torques: Torques
+    mass_change: Mapping[str, float]
+    center_change: tuple[float, float, float]
+    trunk: str
     before: tuple[float, float]
     after: tuple[float, float]
-    notes: tuple[Note, ...]
+
+    @property
+    def model(self) -> Model:
+        """The changed model."""
+        return self.torques.motion.model
 
 
-def trade_residual(
+def reduce_residuals(
     motion: Motion,
+    curves: Derivatives,
     loads: Loads | None,
+    settings: Mapping[str, Any] | None = None,
     *,
-    shift: float = 0.02,
-    turn: float = 0.05,
-    filter: str = "default",
-    cutoff: float | None = None,
-) -> Traded:
-    """The motion whose root and trunk deviate so that forces and motion agree better.
+    mass_bound: float = MASS_BOUND,
+    center_bound: float = CENTER_BOUND,
+    trunk: str | None = None,
+) -> Reduction:
+    """Torques with masses changed within bounds, so that the residual gets small.
 
     Args:
-        motion: Of a model with a root that moves freely and a trunk on it.
-        loads: What the ground supplied; None: nothing.
-        shift: Farthest deviation of the root's place along an axis [m].
-        turn: Farthest deviation of an angle of the trunk on the root [rad].
-        filter: Of the coordinates, as in `derivatives`.
-        cutoff: Of the filter [Hz].
+        motion: Of a model that moves through the world.
+        curves: Its derivatives.
+        loads: What the ground supplied.
+        settings: How all that was found, to be told.
+        mass_bound: Largest share by which a segment's mass may change.
+        center_bound: Farthest that the trunk's centre of mass may move along each axis [m].
+        trunk: The body whose centre of mass may move; by default the heaviest of the trunk.
 
     Raises:
-        ModelError: the model has no such root or trunk.
+        SettingsError: there are no forces, or a bound is negative.
+        ModelError: the model has no root, or not that body.
     """
-    if not (shift > 0.0 and turn > 0.0):
-        raise SettingsError(f"shift is {shift} m and turn {turn} rad; both must be larger than 0")
-    curves = derivatives(motion, filter=filter, cutoff=cutoff)
-    model = curves.model
-    columns = _columns(model)
-    allowed = np.array([turn if model.coordinates[i].rotational else shift for i in columns])
-    now = None if loads is None else loads.at(curves.time)
-    q, base = curves.coordinates.copy(), curves
-    first = _residual(base, now, curves.coordinates, curves.speeds, curves.accelerations)
+    if loads is None:
+        raise SettingsError("residuals are reduced against forces of the ground; give forces")
+    if not (0.0 <= mass_bound < 1.0 and 0.0 <= center_bound < np.inf):
+        raise SettingsError(f"bounds must be zero or positive, masses' below 1; got {mass_bound:g}, {center_bound:g} m")
+    model = motion.model
+    columns = _root_columns(model)
+    chosen = _trunk(model, trunk)
+    first = smooth_torques(motion, curves, loads, settings)
+    used = first.data["covered"].values if "covered" in first.data else np.ones(len(curves.time), bool)
+    if not used.any():
+        raise SettingsError("plates carry the whole body in no frame, so they say nothing of its masses")
+    groups = _groups(model)
+    unknowns = np.zeros(len(groups) + 3)
+    bounds = np.array([mass_bound] * len(groups) + [center_bound] * 3) + 1e-12
+    measured = first.data["torque"].values[:, columns] - _demand(model, curves, columns).sum(axis=1)
+    size = np.sqrt((first.data["torque"].values[used][:, columns] ** 2).mean(axis=0)) + 1e-9
+    # so many numbers of a low-passed series tell something of their own
+    cutoff = curves.settings["cutoff_hz"] or CUTOFF
+    told = min(1.0, 2.0 * cutoff / curves.rate)
+    current = model
     for _ in range(ROUNDS):
-        r0, parts = _linear(base, now, columns)
-        done = (q - curves.coordinates)[:, columns]
-        q[:, columns] += _best(r0, parts, done, allowed, curves.rate)
-        made = make_motion(model, q, curves.time, curves.rate)
-        base = derivatives(made, filter="none")
-    last = _residual(base, now, base.coordinates, base.speeds, base.accelerations)
-    new = make_motion(
-        model, q, curves.time, curves.rate, recording=motion.recording,
-        settings={**motion.settings, "traded": True}, notes=motion.notes,
-    )  # fmt: skip
-    before, after = _rms(first), _rms(last)
-    named = ", ".join(model.coordinates[i].name for i in columns)
+        rows, offset = _linear(model, curves, columns, groups, chosen, unknowns)
+        unknowns = _solve(rows[used], (offset + measured)[used], unknowns, size / np.sqrt(told), bounds)
+        current = _changed(model, groups, chosen, unknowns)
+    moved = replace(motion, model=current)
+    second = smooth_torques(moved, replace(curves, model=current), loads, settings)
+    before, after = (_rms(found, used) for found in (first, second))
+    names = [body.name for body in model.bodies]
+    shares = {names[i]: float(s) for group, s in zip(groups, unknowns, strict=False) for i in group}
+    shift = vector(unknowns[-3:])
     said = (
-        f"residual lowered from {before[0]:.1f} N and {before[1]:.1f} N m to {after[0]:.1f} N and {after[1]:.1f} N m "
-        f"by deviations of up to {1e3 * shift:g} mm and {np.degrees(turn):.2g} deg of {named}"
+        f"masses changed by {100 * min(shares.values()):+.0f} to {100 * max(shares.values()):+.0f} % and the centre of "
+        f"mass of {names[chosen]} by {1e3 * float(np.linalg.norm(shift)):.0f} mm: residual force {before[0]:.0f} to "
+        f"{after[0]:.0f} N, torque {before[1]:.0f} to {after[1]:.0f} N m (root mean square)"
     )
-    return Traded(new, q - curves.coordinates, before, after, (Note(said, "change", "trade=None"),))
+    told_all = replace(second, notes=(*second.notes, Note(said, "change", "residual=None")))
+    return Reduction(told_all, shares, shift, names[chosen], before, after)
 
 
-def _columns(model: Model) -> list[int]:
-    """Of the root's shifts, and of the angles of what hangs on the root and weighs most."""
-    named = root_coordinates(model)
-    root = root_body(model)
+def _root_columns(model: Model) -> list[int]:
+    root = root_coordinates(model)
+    if not root:
+        raise ModelError(f"model {model.name!r} has no joint that carries it through the world, so no residual")
     names = [c.name for c in model.coordinates]
-    shifts = [names.index(n) for n in named if not model.coordinates[names.index(n)].rotational]
-    if root < 0 or not shifts:
-        raise ModelError(f"model {model.name!r} has no root that moves through the world, so no residual to lower")
-    carried = {body.name: body.mass for body in model.bodies}
-    joints = [j for j in model.joints if not j.closes_loop]
-    for joint in reversed(joints):
-        if joint.parent in carried:
-            carried[joint.parent] += carried[joint.child]
-    on_root = [j for j in joints if j.parent == model.bodies[root].name and j.coordinates]
-    if not on_root:
-        raise ModelError(f"model {model.name!r}: nothing hangs on its root, so no trunk can turn")
-    trunk = max(on_root, key=lambda j: carried[j.child])
-    return shifts + [names.index(c.name) for c in trunk.coordinates if not c.locked]
+    return [names.index(name) for name in root]
 
 
-def _residual(curves: Derivatives, loads: Loads | None, q: Array, u: Array, a: Array) -> Array:
-    """(frames, 6) force [N], and torque [N m] about the root's origin divided by an arm, model axes."""
-    balance = balance_forces(curves.model, q, u, a, loads)
-    root = root_body(curves.model)
-    wrench = balance.carried[root]
-    moment = wrench[:3] - np.cross(balance.moved.position[root], wrench[3:], axis=0)
-    return np.concatenate([wrench[3:], moment / ARM]).T
+def _trunk(model: Model, name: str | None) -> int:
+    names = [body.name for body in model.bodies]
+    if name is not None:
+        if name not in names:
+            raise ModelError(unknown_name("body", name, names))
+        return names.index(name)
+    words = ("torso", "trunk", "thorax", "chest")
+    known = [
+        i
+        for i, one in enumerate(names)
+        if any(word in one.lower() for word in words) or ((m := landmark(one)) and m.part == "chest")
+    ]
+    return max(known or range(len(names)), key=lambda i: model.bodies[i].mass)
 
 
-def _linear(curves: Derivatives, loads: Loads | None, columns: list[int]) -> tuple[Array, Array]:
-    """The residual, and its derivatives (3, frames, 6, columns) by value, speed and acceleration."""
-    state = [curves.coordinates, curves.speeds, curves.accelerations]
-    r0 = _residual(curves, loads, *state)
-    parts = np.zeros((3, *r0.shape, len(columns)))
-    for order in range(3):
-        step = 1.0 if order == 2 else SMALL
-        for k, column in enumerate(columns):
-            moved = [values.copy() if i == order else values for i, values in enumerate(state)]
-            moved[order][:, column] += step
-            parts[order, :, :, k] = (_residual(curves, loads, *moved) - r0) / step
-    return r0, parts
+def _groups(model: Model) -> list[list[int]]:
+    """Bodies whose masses change alike: those of both sides together."""
+    names = [body.name for body in model.bodies]
+    pairs = [list(pair) for pair in twins(names)]
+    paired = {i for pair in pairs for i in pair}
+    for i, name in enumerate(names):
+        other = f"{name[:-2]}_l"
+        if i not in paired and name.endswith("_r") and other in names:
+            pairs.append([i, names.index(other)])
+    paired = {i for pair in pairs for i in pair}
+    groups = pairs + [[i] for i in range(len(model.bodies)) if i not in paired]
+    return [group for group in groups if sum(model.bodies[i].mass for i in group) > 0.0]
 
 
-def _best(r0: Array, parts: Array, done: Array, allowed: Array, rate: float) -> Array:
-    """The further deviation (frames, columns) that lowers the residual most, all of it within what is allowed."""
-    from scipy import sparse
-    from scipy.sparse.linalg import spsolve
-
-    frames, count = done.shape
-    ones = np.ones(frames)
-    slope = sparse.diags([-ones[1:], ones[1:]], [-1, 1]).tolil() * (0.5 * rate)
-    bend = sparse.diags([ones[1:], -2.0 * ones, ones[1:]], [-1, 0, 1]).tolil() * rate**2
-    for matrix in (slope, bend):
-        matrix[0], matrix[-1] = 0.0, 0.0
-    same = sparse.identity(frames)
-    acts: Any = 0
-    for part, operator in zip(parts, (same, slope, bend), strict=True):
-        acts = acts + _blocks(part) @ sparse.kron(operator.tocsr(), sparse.identity(count))
-    held = sparse.diags(np.tile(1.0 / allowed**2, frames))
-    normal, pull = acts.T @ acts, -acts.T @ r0.ravel()
-    bias = held @ done.ravel()
-    least = float(np.mean(r0**2)) + 1e-12
-
-    def solve(weight: float) -> Array:
-        found = spsolve((normal + weight * held).tocsc(), pull - weight * bias)
-        return np.asarray(found).reshape(frames, count)
-
-    low, high = -8.0, 4.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        beyond = np.abs((solve(least * 10.0**middle) + done) / allowed).max() > 1.0
-        low, high = (middle, high) if beyond else (low, middle)
-    return solve(least * 10.0**high)
+def _demand(model: Model, curves: Derivatives, columns: list[int]) -> Array:
+    """(frames, bodies, root coordinates): what moving and holding each body asks of the root."""
+    moved = move(model, curves.coordinates, curves.speeds, curves.accelerations)
+    return _by_body(moved, columns)
 
 
-def _blocks(part: Array) -> Any:
-    """(frames, 6, columns) as a block-diagonal sparse matrix."""
-    from scipy import sparse
+def _by_body(moved: Moved, columns: list[int]) -> Array:
+    wrenches = inertial_wrenches(moved) + weight_wrenches(moved)
+    root = moved.links[int(moved.link[np.flatnonzero(moved.column == columns[0])[0]])].child
+    result = np.zeros((wrenches.shape[-1], len(wrenches), len(columns)))
+    alone = np.zeros_like(wrenches)
+    for body in range(len(wrenches)):
+        if _hangs_on(moved, body, root):
+            alone[root] = wrenches[body]  # the root carries it, whatever is between
+            result[:, body] = coordinate_forces(moved, alone)[:, columns]
+    return result
 
-    return sparse.block_diag(list(part), format="csr")
+
+def _hangs_on(moved: Moved, body: int, root: int) -> bool:
+    parent = {link.child: link.parent for link in moved.links}
+    while body >= 0 and body != root:
+        body = parent.get(body, -1)
+    return body == root
 
 
-def _rms(residual: Array) -> tuple[float, float]:
-    inner = residual[ENDS:-ENDS]
-    force, torque = inner[:, :3], ARM * inner[:, 3:]
-    return tuple(float(np.sqrt(np.mean((part**2).sum(axis=1)))) for part in (force, torque))  # type: ignore[return-value]
+def _linear(
+    model: Model, curves: Derivatives, columns: list[int], groups: list[list[int]], trunk: int, at: Array
+) -> tuple[Array, Array]:
+    """How the root's demand (frames, columns) changes with the unknowns, and the demand itself, at some unknowns."""
+    here = _changed(model, groups, trunk, at)
+    demand = _demand(here, curves, columns)
+    slopes = [
+        sum(demand[:, i] * (model.bodies[i].mass / max(here.bodies[i].mass, 1e-12)) for i in group) for group in groups
+    ]
+    step = 1e-4
+    for axis in range(3):
+        moved = at.copy()
+        moved[len(groups) + axis] += step
+        there = _demand(_changed(model, groups, trunk, moved), curves, columns)
+        slopes.append((there[:, trunk] - demand[:, trunk]) / step)
+    return np.stack([np.asarray(slope) for slope in slopes], axis=-1), demand.sum(axis=1)
+
+
+def _solve(rows: Array, residual: Array, at: Array, size: Array, bounds: Array) -> Array:
+    """Unknowns of least squares: the residual in units of its size, the unknowns in those of half their bounds."""
+    from scipy.optimize import lsq_linear
+
+    a = (rows / size[:, None]).reshape(-1, rows.shape[-1])
+    b = (residual / size).reshape(-1)
+    prior = np.diag(2.0 / bounds)
+    solved = lsq_linear(np.vstack([a, prior]), np.concatenate([a @ at - b, np.zeros(len(bounds))]), (-bounds, bounds))
+    return np.asarray(solved.x)
+
+
+def _changed(model: Model, groups: list[list[int]], trunk: int, unknowns: Array) -> Model:
+    share = np.zeros(len(model.bodies))
+    for group, s in zip(groups, unknowns, strict=False):
+        share[group] = s
+    bodies = [_scaled(body, 1.0 + s) for body, s in zip(model.bodies, share, strict=True)]
+    moved = np.array(bodies[trunk].center_of_mass) + unknowns[-3:]
+    bodies[trunk] = replace(bodies[trunk], center_of_mass=vector(moved))
+    return replace(model, bodies=tuple(bodies))
+
+
+def _scaled(body: Body, share: float) -> Body:
+    x, y, z = (vector(share * np.array(row)) for row in body.inertia)
+    return replace(body, mass=share * body.mass, inertia=(x, y, z))
+
+
+def _rms(torques: Torques, used: NDArray[np.bool_]) -> tuple[float, float]:
+    force, torque = (
+        float(np.sqrt((torques.data[name].values[used] ** 2).sum(axis=-1).mean()))
+        for name in ("residual_force", "residual_torque")
+    )
+    return force, torque

@@ -29,6 +29,7 @@ from borelli.analysis.newton import (
     weight_wrenches,
 )
 from borelli.analysis.pose import root_coordinates
+from borelli.analysis.support import find_support
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
@@ -53,7 +54,7 @@ class Torques:
             `torque_inertial`, `torque_gravity`, `torque_ground`, which add up to it; `residual_force` [N] and
             `residual_torque` [N m] on the root body at its origin; `reaction_force` and `reaction_moment` of every
             joint on its child, about the joint; `foot_force`, `foot_center_of_pressure`, `foot_free_moment` where
-            forces were given; lab axes.
+            forces were given, and `covered` where those were plates: whether they carried the whole body; lab axes.
         settings: How they were found, as plain values.
         notes: What was decided or noticed.
         derivatives: The splines of the smooth method, for times between the frames; None otherwise.
@@ -92,6 +93,7 @@ def inverse_dynamics(
     cutoff: float | None = None,
     plate_cutoff: float | None = None,
     feet: Mapping[str, str] | None = None,
+    residual: Any = None,
     **stepped: Any,
 ) -> Torques:
     """The torques that make a motion.
@@ -105,6 +107,8 @@ def inverse_dynamics(
         cutoff: Of the low-pass on coordinates [Hz]; 6 by default.
         plate_cutoff: Of a low-pass on measured forces [Hz]; None leaves them as measured.
         feet: Bodies of the "right" and "left" foot, where their names do not tell.
+        residual: None: told as it is; "reduce": masses are changed within bounds so that it gets small, see
+            `reduce_residuals`. The stepped method has others: see `stepped_torques`.
         stepped: Further settings of the stepped method.
 
     Raises:
@@ -117,7 +121,9 @@ def inverse_dynamics(
     if method == "stepped":
         from borelli.analysis.dynamic import stepped_torques
 
-        return stepped_torques(motion, forces=forces, filter=filter, cutoff=cutoff, **stepped)
+        return stepped_torques(
+            motion, forces=forces, filter=filter, cutoff=cutoff, residual=residual, feet=feet, **stepped
+        )
     if stepped:
         raise SettingsError(f"the smooth method has no setting {next(iter(stepped))!r}; the stepped method may")
     curves = derivatives(motion, filter=filter, cutoff=cutoff)
@@ -125,6 +131,12 @@ def inverse_dynamics(
     if loads is not None and plate_cutoff is not None:
         loads = loads.smoothed(plate_cutoff)
     settings = {"method": "smooth", **curves.settings, "plate_cutoff_hz": plate_cutoff}
+    if residual == "reduce":
+        from borelli.analysis.residuals import reduce_residuals
+
+        return reduce_residuals(motion, curves, loads, settings).torques
+    if residual is not None:
+        raise SettingsError(unknown_name("residual", str(residual), ("reduce",)))
     return smooth_torques(motion, curves, loads, settings)
 
 
@@ -136,6 +148,12 @@ def smooth_torques(
     balance = balance_forces(curves.model, curves.coordinates, curves.speeds, curves.accelerations, now)
     data = _dataset(motion, curves, balance, now)
     notes = (*curves.notes, *(() if loads is None else loads.notes))
+    if loads is not None and loads.source == "plates":
+        needed = data["residual_force"].values[:, 2] + data["foot_force"].values[..., 2].sum(axis=1)
+        support = find_support(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
+        data["covered"] = (("time",), support.covered, {"units": "1"})
+        data.attrs["plate_mass_kg"] = support.plate_mass
+        notes += support.notes(motion.model.mass)
     return Torques(motion, data, dict(settings or curves.settings), notes, curves, loads)
 
 

@@ -6,6 +6,7 @@ kind, is left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,11 @@ STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("att
 MAX_CORNERS = 2_000_000
 """Of one mesh; more are not read."""
 
+MOST_MESH_BYTES = 64 * 1024 * 1024
+"""Of one file, which has some fifty for each corner."""
+MOST_USES = 20
+"""Meshes made of one file: more than its own, its mirror image and a few of other sizes are not meant."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
@@ -40,11 +46,16 @@ def read_meshes(root: Element, settings: Settings, folder: Path) -> tuple[dict[s
     """The meshes of a file by name, and why others could not be read."""
     meshes: dict[str, Mesh] = {}
     faults: dict[str, str] = {}
+    uses: Counter[str] = Counter()
     for section in root.all("asset"):
         for element in section.all("mesh"):
             values = settings.values(element)
             file = values.text("file").replace("\\", "/")
             name = values.text("name") or Path(file).stem
+            uses[file] += bool(file)
+            if uses[file] > MOST_USES:
+                faults[name] = f"{file}: more than {MOST_USES} meshes are made of this file, and no more are read"
+                continue
             try:
                 meshes[name] = _mesh(values, settings, file, folder)
             except (BorelliError, OSError, ValueError, ArithmeticError) as error:
@@ -78,7 +89,7 @@ def _located(file: str, settings: Settings, folder: Path) -> Path:
 
 def _read_file(path: Path) -> tuple[Array, NDArray[np.int64]]:
     """Corners and triangles of an STL or OBJ file."""
-    content = read_bytes(path)
+    content = read_bytes(path, MOST_MESH_BYTES)
     kind = path.suffix.lower()
     if kind == ".obj":
         return _read_obj(content)

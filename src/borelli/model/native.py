@@ -29,6 +29,8 @@ from borelli.model.validate import check_shape, validate
 
 FORMAT = "borelli-model"
 VERSION = 1
+MOST_SHAPES = 10_000
+"""In one file; a person has some fifty."""
 
 HEADER = """\
 # A body for borelli. Units: m, kg, s, N, rad; inertia in kg m^2 about the centre of mass, in the body frame's axes.
@@ -60,6 +62,7 @@ def model_from_table(table: Mapping[str, Any], path: object = "model table", *, 
     """The model described by a parsed native table, as a scene file may embed one; see `validate` for the masses."""
     check_format(table, FORMAT, VERSION, path)
     content = {key: value for key, value in table.items() if key not in ("format", "version")}
+    _check_shapes(content, path)
     if isinstance(content.get("bodies"), list):
         content["bodies"] = [_completed(body, path, f"bodies[{i}]") for i, body in enumerate(content["bodies"])]
     model = from_table(Model, content, path)
@@ -84,19 +87,28 @@ def model_to_table(model: Model) -> dict[str, Any]:
     return table
 
 
+def _check_shapes(content: Mapping[str, Any], path: object) -> None:
+    """Refuses more shapes than can be weighed in a second or two."""
+    bodies = content.get("bodies")
+    lists = [body.get("shapes") for body in bodies if isinstance(body, Mapping)] if isinstance(bodies, list) else []
+    count = sum(len(shapes) for shapes in (*lists, content.get("ground")) if isinstance(shapes, list))
+    if count > MOST_SHAPES:
+        raise FileFormatError(path, f"the model has {count} shapes, but at most {MOST_SHAPES} are read; merge some")
+
+
 def _completed(table: Any, path: object, where: str) -> Any:
     """A body's table with mass, centre of mass and inertia taken from its shapes where the inertia is left out."""
     if not isinstance(table, Mapping) or "inertia" in table:
         return table
     name = str(table.get("name", where))
-    where = f"{where} {name!r}"
+    where = f"{where} {name[:60]!r}"
     if "center_of_mass" in table:
         raise FileFormatError(path, f"{where}: center_of_mass without inertia; give both, or neither (from the shapes)")
     shapes = typed(tuple[Shape, ...], table.get("shapes", []), path, f"{where}: shapes")
     mass = None if "mass" not in table else typed(float, table["mass"], path, f"{where}: mass")
     try:
         for index, shape in enumerate(shapes):
-            check_shape(shape, f"body {name!r}: shape {index}")
+            check_shape(shape, f"body {name[:60]!r}: shape {index}")
         body = body_of_shapes(name, shapes, mass=mass)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None

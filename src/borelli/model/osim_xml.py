@@ -14,8 +14,6 @@ from borelli.model.xmlfiles import Element, read_xml
 
 OLDEST = 20000
 """Documents before OpenSim 2.0 state joints in another way."""
-MAX_BYTES = 16 * 1024 * 1024
-"""Larger files are refused: a body of 80 segments and 520 muscles takes 3 megabytes."""
 MAX_DEFAULTS = 20_000_000
 """Most characters that the <defaults> of a file may add to its elements."""
 MOST = {
@@ -154,7 +152,7 @@ class Namer:
 
 def load(path: str | os.PathLike[str]) -> Item:
     """The model of an .osim file, its <defaults> filled in."""
-    root = read_xml(path, MAX_BYTES)
+    root = read_xml(path)
     if root.tag != "OpenSimDocument":
         hint = "; old files of OpenSim 1 must be saved anew by OpenSim" if root.tag == "Model" else ""
         raise FileFormatError(path, f"the root element is <{root.tag[:40]}>, not <OpenSimDocument>{hint}")

@@ -26,6 +26,8 @@ from borelli.model.validate import validate
 
 SMALLEST = 1e-30
 """What is smaller counts as zero: no volume can be made of it."""
+MOST_BODIES = 2000
+"""And as many joints: a person has twenty."""
 LONGEST_LINE = 2000
 """Letters; those of a joint with all its stops and axes are some 150."""
 DENSITY = 1000.0
@@ -51,6 +53,8 @@ def read_pagoda(skeleton: str | os.PathLike[str], markers: str | os.PathLike[str
             reader.add_joint(line, number)
         else:
             reader.add_body(line, number)
+        if max(len(reader.bodies), len(reader.joints)) > MOST_BODIES:
+            raise FileFormatError(reader.path, f"more than {MOST_BODIES} bodies or joints are not read", line=number)
     if not reader.bodies:
         raise FileFormatError(reader.path, "no body in the file; a line such as `head box 0.1 0.2 0.2` describes one")
     model = Model(

@@ -7,12 +7,13 @@ A link's frame is that of the joint it hangs on; the root link is fixed to the g
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from math import inf
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError, unknown_name
+from borelli.errors import FileFormatError, ModelError, listed, unknown_name
 from borelli.model.frames import orientation_matrix, quaternion_of, vector
 from borelli.model.functions import linear
 from borelli.model.kinematics import with_default_frames
@@ -23,6 +24,8 @@ from borelli.model.xmlfiles import Element, read_xml
 WORLD = "world"
 MAX_NUMBER = 1e30
 """Larger ones cannot be meant, and their cubes could not be computed with."""
+MOST = {"link": 2000, "joint": 2000, "collision": 4000, "box": 4000, "sphere": 4000, "cylinder": 4000, "capsule": 4000}
+"""Most elements of a tag: ten times what the largest robots have."""
 KINDS = {
     "revolute": "hinge",
     "continuous": "hinge",
@@ -50,9 +53,8 @@ def read_urdf(path: str | os.PathLike[str]) -> Model:
     root = read_xml(path)
     if root.tag != "robot":
         raise FileFormatError(path, f"the root element is <{root.tag[:40]}>, but a URDF begins with <robot>")
-    links = {link.attributes.get("name", ""): link for link in root.all("link")}
-    if not links:
-        raise FileFormatError(path, "the robot has no links")
+    _check_numbers(root)
+    links = _links(root)
     notes: list[str] = []
     world = {WORLD: GROUND}
     joints, couplings = [], []
@@ -65,16 +67,37 @@ def read_urdf(path: str | os.PathLike[str]) -> Model:
     roots = [body.name for body in bodies if body.name not in hung]
     joints += [Joint(f"{name}_to_ground", "fixed", GROUND, name) for name in roots]
     if roots:
-        notes.append(f"the root link {', '.join(roots)} is fixed to the ground; use a free joint to let it move")
+        notes.append(f"the root link {listed(roots)} is fixed to the ground; use a free joint to let it move")
     left = sorted({e.tag for e in root.children} - {"link", "joint", "material"})
     if left:
-        notes.append(f"not read: {', '.join(left)}")
+        notes.append(f"not read: {listed(left)}")
     name = root.attributes.get("name", "").strip() or "robot"
     model = Model(name, bodies, tuple(joints), couplings=tuple(couplings), notes=tuple(dict.fromkeys(notes)))
     try:
         return with_default_frames(validate(model, sound_masses=False))
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+
+
+def _check_numbers(root: Element) -> None:
+    """Refuses a file with more of anything than a robot can have."""
+    counts = Counter(element.tag for element in root.walk())
+    for tag, most in MOST.items():
+        if counts[tag] > most:
+            raise FileFormatError(root.path, f"it has {counts[tag]} elements <{tag}>, but at most {most} are read")
+
+
+def _links(root: Element) -> dict[str, Element]:
+    """The links by their names."""
+    links: dict[str, Element] = {}
+    for link in root.all("link"):
+        name = link.attributes.get("name", "")
+        if name in links:
+            raise link.fault(f"the link {name[:60]!r} is described twice; give each link its own name")
+        links[name] = link
+    if not links:
+        raise FileFormatError(root.path, "the robot has no links")
+    return links
 
 
 def _joint(element: Element, links: dict[str, Element], world: dict[str, str]) -> tuple[Joint, list[Coupling]]:

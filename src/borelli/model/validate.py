@@ -36,6 +36,8 @@ from borelli.model.model import (
     WrapObject,
 )
 
+LONGEST_NAME = 1000
+"""Letters of a name; every sentence about a part repeats its name."""
 UNIT_TOLERANCE = 1e-6
 """How far a quaternion's length may be from one: six typed digits pass."""
 ORTHOGONAL_TOLERANCE = 1e-6
@@ -78,8 +80,8 @@ def validate(model: Model, *, sound_masses: bool = True) -> Model:
     """
     if not model.name:
         raise ModelError("the model has no name; give it one")
-    _refuse_bad_numbers(model)
     _check_names(model)
+    _refuse_bad_numbers(model)
     for body in model.bodies:
         _check_body(body, sound_masses)
     for index, shape in enumerate(model.ground):
@@ -419,6 +421,9 @@ def _refuse_duplicates(what: str, names: Iterable[str]) -> None:
     for name, count in Counter(names).items():
         if not name:
             raise ModelError(f"a {what} has no name; give it one")
+        if len(name) > LONGEST_NAME:
+            what = f"the name of a {what}, {name[:40]!r}..., has {len(name)} letters"
+            raise ModelError(f"{what}, but at most {LONGEST_NAME} are allowed; shorten it")
         if count > 1:
             raise ModelError(f"{what} {name!r}: the name is used {count} times; names must differ")
 

@@ -10,11 +10,11 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from borelli.errors import FileFormatError
-from borelli.model.textfiles import MAX_BYTES, read_bytes
+from borelli.model.textfiles import read_bytes
 
 MAX_DEPTH = 200
 """Elements inside one another; the deepest model met has 40."""
-MAX_ELEMENTS = 400_000
+MAX_ELEMENTS = 200_000
 """In one file; the largest model met has 60 thousand."""
 
 
@@ -50,9 +50,9 @@ class Element:
         return FileFormatError(self.path, problem, line=self.line)
 
 
-def read_xml(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> Element:
-    """The root element of an XML file of at most `limit` bytes."""
-    return parse_xml(read_bytes(path, limit), path)
+def read_xml(path: str | os.PathLike[str]) -> Element:
+    """The root element of an XML file."""
+    return parse_xml(read_bytes(path), path)
 
 
 def parse_xml(content: bytes, path: object) -> Element:

@@ -15,6 +15,7 @@ from borelli.recording.bvh import looks_like_bvh, read_bvh, write_bvh
 from borelli.recording.c3d import looks_like_c3d, read_c3d
 from borelli.recording.c3d_write import write_c3d
 from borelli.recording.csv_files import looks_like_csv, read_csv, write_csv
+from borelli.recording.netcdf import read_netcdf
 from borelli.recording.recording import Note, Recording
 from borelli.recording.table import looks_like_table, read_table, write_table
 from borelli.recording.texts import as_text_bytes
@@ -33,7 +34,7 @@ class Format(NamedTuple):
 
 
 FORMATS: Mapping[str, Format] = {  # in the order in which they are tried
-    "netCDF": Format((".nc",), lambda head: head.startswith(b"\x89HDF\r\n\x1a\n"), lambda path: _read_netcdf(path)),
+    "netCDF": Format((".nc",), lambda head: head.startswith(b"\x89HDF\r\n\x1a\n"), read_netcdf),
     "C3D": Format((".c3d",), looks_like_c3d, read_c3d),
     "TRC": Format((".trc",), looks_like_trc, read_trc),
     "BVH": Format((".bvh",), looks_like_bvh, read_bvh),
@@ -157,7 +158,3 @@ def _format(path: Path, head: bytes) -> str:
     known = ", ".join(FORMATS)
     hint = f"named like {by_ending}, it does not begin like one" if by_ending else "its content is not known here"
     raise FileFormatError(path, f"{hint}; recordings are {known}")
-
-
-def _read_netcdf(path: Path) -> Recording:
-    return Recording.from_netcdf(path)

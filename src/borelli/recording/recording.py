@@ -192,25 +192,9 @@ class Recording:
     @classmethod
     def from_netcdf(cls, path: str | os.PathLike[str]) -> Recording:
         """The recording that `to_netcdf` wrote."""
-        import xarray
+        from borelli.recording.netcdf import read_netcdf
 
-        if not Path(path).is_file():
-            raise FileFormatError(path, "cannot be read: no such file")
-        try:
-            # the units "s" of a time would otherwise make timestamps of it
-            opened = xarray.open_dataset(path, engine="h5netcdf", decode_times=False, decode_timedelta=False)
-            with opened as dataset:
-                _refuse_larger_than(Path(path).stat().st_size, dataset, path)
-                dataset.load()
-            about = json.loads(dataset.attrs.pop("borelli_recording"))
-            notes = tuple(Note(**note) for note in about.pop("notes"))
-            return cls(data=dataset, notes=notes, **about)
-        except FileFormatError:
-            raise
-        except Exception as error:  # a damaged file makes HDF5 raise nearly anything
-            if "borelli_recording" in str(error):
-                raise FileFormatError(path, "is netCDF, but holds no recording of borelli") from None
-            raise FileFormatError(path, f"cannot be read as netCDF: {' '.join(str(error).split())}") from None
+        return read_netcdf(path)
 
     def _names(self, dimension: str) -> tuple[str, ...]:
         return tuple(map(str, self.data[dimension].values)) if dimension in self.data.coords else ()
@@ -222,13 +206,6 @@ class Recording:
             return float("nan")
         time = self.data[dimension].values
         return float((len(time) - 1) / (time[-1] - time[0]))
-
-
-def _refuse_larger_than(size: int, dataset: Dataset, path: object) -> None:
-    """HDF5 stores what is all alike in no room at all: sizes must be ones that a recording of this file can have."""
-    wanted = sum(variable.nbytes for variable in dataset.variables.values())
-    if wanted > 100 * size + 1_000_000:
-        raise FileFormatError(path, f"the file has {size} bytes, but its arrays would take {wanted}; it is damaged")
 
 
 def make_dataset(

@@ -166,8 +166,10 @@ def eliminate_poses(
         _gather(tree, points, shared, target[t], weight[t], exact, room)
         _add_places(shared, weight[t], room, gradient_inout, matrix_inout)
         for i in range(n):
-            for j in range(i + 1):
+            for s in range(tree.row_first[i], tree.row_first[i + 1]):
+                j = tree.row_column[s]
                 A[i, j] = springs.gauss[i, j] + (springs.rest[i, j] if exact else 0.0)
+            A[i, i] = springs.gauss[i, i] + (springs.rest[i, i] if exact else 0.0)
             if springs.gauss[i, i] == 0.0:  # a variable that nothing holds stays
                 A[i, i] = 1.0
         if not factor_in_place(tree, A):
@@ -190,30 +192,30 @@ def eliminate_poses(
 
 @kernel
 def solve_positive(matrix_inout, rows_inout):
-    """Each row x becomes A^-1 x; A = L D L^T is factored in place, its lower half. False: A is not positive.
+    """Each row x becomes A^-1 x, by Cholesky's factors, which take the place of A's lower half.
 
-    For a few hundred unknowns this is done before a library has its threads awake.
+    For a few hundred unknowns this is done before a library has its threads awake. False: A is not positive.
     """
     A, n = matrix_inout, len(matrix_inout)
-    for k in range(n):
-        for j in range(k):
-            d = A[k, j]
-            for i in range(j):
-                d -= A[k, i] * A[j, i]
-            A[k, j] = d
-        for j in range(k):
-            a = A[k, j] / A[j, j]
-            A[k, k] -= a * A[k, j]
-            A[k, j] = a
-        if not A[k, k] > 0.0:
-            return False
+    for i in range(n):
+        for j in range(i + 1):
+            total = A[i, j]
+            for k in range(j):
+                total -= A[i, k] * A[j, k]
+            if i > j:
+                A[i, j] = total / A[j, j]
+            elif total > 0.0:
+                A[i, i] = total**0.5
+            else:
+                return False
     for r in range(len(rows_inout)):
         x = rows_inout[r]
-        for k in range(n):
-            for i in range(k):
-                x[k] -= A[k, i] * x[i]
-        for k in range(n - 1, -1, -1):
-            x[k] /= A[k, k]
-            for i in range(k + 1, n):
+        for i in range(n):
+            for k in range(i):
+                x[i] -= A[i, k] * x[k]
+            x[i] /= A[i, i]
+        for i in range(n - 1, -1, -1):
+            x[i] /= A[i, i]
+            for k in range(i):
                 x[k] -= A[i, k] * x[i]
     return True

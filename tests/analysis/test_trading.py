@@ -6,7 +6,7 @@ import pytest
 from borelli.analysis.dynamic_torques import stepped_torques
 from borelli.analysis.loads import Loads, plate_loads
 from borelli.analysis.pose import follow_markers
-from borelli.analysis.residuals import trade_residual
+from borelli.analysis.trading import trade_residual
 from borelli.errors import SettingsError
 from borelli.synthetic.recordings import synthetic
 

@@ -1,0 +1,159 @@
+"""Joints that turn freely, filtered and differentiated as rotations and not as three angles.
+
+Cardan angles depend on which way the lab's axes point, and leap where the second of them nears a right angle. The four
+numbers of a quaternion p do neither: turning the lab mixes them linearly, so that a low-pass, a spline and a mirror all
+commute with it. Between frames p need not be of unit length; with dots for time derivatives
+
+    spin  w = 2 vec(p' p*) / p.p          its change  w' = 2 vec(p'' p*) / p.p - w (2 p.p' / p.p)
+
+are those of p / |p|. Speeds u of the angles follow from w = E u, with E the axes as the turns before have left them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.model.kinematics import evaluate, tree_links
+from borelli.model.model import Model
+
+Array = NDArray[np.float64]
+
+NEAR_LOCK = 0.35
+"""Cosine of the second angle, about 70 deg, below which a joint is treated as a rotation."""
+LOCKED = 1e-4
+"""Least cosine of the second angle with which speeds of the others are computed: nearer they mean nothing."""
+
+
+class Turn(NamedTuple):
+    """Three turns about axes at right angles, each by a coordinate."""
+
+    columns: tuple[int, int, int]
+    axes: Array
+    """(3, 3) one axis a row, in the parent's joint frame."""
+
+
+def find_turns(model: Model, coordinates: Array) -> tuple[Turn, ...]:
+    """The joints to be treated as rotations: free ones, and those whose angles come near to where they leap.
+
+    Angles of other joints are low-passed as they are, as everywhere, and so are those of a pelvis whose joint is
+    OpenSim's: low-passing rotations instead changes angles by less than 0.1 deg, but, in running, moments of hip
+    and back by up to a tenth of their peak.
+
+    Args:
+        model: The model; joints count that turn about three axes at right angles by coordinates of their own.
+        coordinates: (frames, coordinates) [rad or m] of the motion.
+    """
+    free = {c.name for joint in model.joints if joint.kind == "free" for c in joint.coordinates}
+    return tuple(
+        turn
+        for turn in free_turns(model)
+        if model.coordinates[turn.columns[0]].name in free
+        or np.abs(np.cos(coordinates[:, turn.columns[1]])).min() < NEAR_LOCK
+    )
+
+
+def free_turns(model: Model) -> tuple[Turn, ...]:
+    """The joints of a model that turn about three axes by three coordinates of their own."""
+    held = {coupling.coordinate for coupling in model.couplings}
+    coordinates = model.coordinates
+    angles = np.linspace(-3.0, 3.0, 13)
+    found = []
+    for link in tree_links(model):
+        columns = tuple(part.column for part in link.turns)
+        if len(columns) != 3 or min(columns) < 0 or len(set(columns)) < 3:
+            continue
+        if any(coordinates[c].locked or coordinates[c].name in held for c in columns):
+            continue
+        plain = all(
+            part.function is None or np.allclose(evaluate(part.function, angles)[0], angles) for part in link.turns
+        )
+        axes = np.array([part.axis for part in link.turns])
+        if plain and np.allclose(axes @ axes.T, np.eye(3), atol=1e-9):
+            found.append(Turn((columns[0], columns[1], columns[2]), axes))
+    return tuple(found)
+
+
+def quaternions(turn: Turn, coordinates: Array) -> Array:
+    """(frames, 4) of a joint's rotation, each as near as may be to the one before it."""
+    half = 0.5 * coordinates[:, turn.columns]
+    result = np.zeros((len(half), 4))
+    result[:, 0] = 1.0
+    for i, axis in enumerate(turn.axes):
+        part = np.concatenate([np.cos(half[:, i : i + 1]), np.sin(half[:, i : i + 1]) * axis], axis=1)
+        result = _product(result, part)
+    same = np.einsum("fi,fi->f", result[1:], result[:-1])
+    result[1:] *= np.cumprod(np.where(same < 0.0, -1.0, 1.0))[:, None]
+    return result
+
+
+def angles_of(turn: Turn, p: Array, p1: Array, p2: Array, near: Array) -> tuple[Array, Array, Array]:
+    """Angles, their speeds and accelerations (frames, 3) of quaternions and their derivatives.
+
+    Args:
+        turn: The joint.
+        p: (frames, 4) quaternions, of any length.
+        p1: Their first derivative in time.
+        p2: Their second.
+        near: (frames, 3) angles [rad] to which those found shall be nearest.
+    """
+    size = np.einsum("fi,fi->f", p, p)[:, None]
+    conjugate = p * np.array([1.0, -1.0, -1.0, -1.0])
+    spin = 2.0 * _product(p1, conjugate)[:, 1:] / size
+    growth = 2.0 * np.einsum("fi,fi->f", p, p1)[:, None] / size
+    change = 2.0 * _product(p2, conjugate)[:, 1:] / size - spin * growth
+    angle = _cardan(turn, p / np.sqrt(size), near)
+    b1 = np.broadcast_to(turn.axes[0], spin.shape)
+    b2 = _turned(b1, angle[:, 0], turn.axes[1])
+    b3 = _turned(b1, angle[:, 0], _turned(np.broadcast_to(turn.axes[1], spin.shape), angle[:, 1], turn.axes[2]))
+    volume = np.einsum("fi,fi->f", b1, np.cross(b2, b3))
+    volume = np.where(volume < 0.0, np.minimum(volume, -LOCKED), np.maximum(volume, LOCKED))[:, None]
+    reciprocal = [np.cross(b2, b3) / volume, b2, np.cross(b1, b2) / volume]
+
+    def solved(vector: Array) -> Array:
+        return np.stack([np.einsum("fi,fi->f", row, vector) for row in reciprocal], axis=1)
+
+    u = solved(spin)
+    carried = u[:, :1] * b1
+    bias = np.cross(carried, u[:, 1:2] * b2)
+    bias += np.cross(carried + u[:, 1:2] * b2, u[:, 2:] * b3)
+    return angle, u, solved(change - bias)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Products of quaternions (frames, 4)."""
+    w, v, w2, v2 = a[:, :1], a[:, 1:], b[:, :1], b[:, 1:]
+    scalar = w * w2 - np.einsum("fi,fi->f", v, v2)[:, None]
+    return np.concatenate([scalar, w * v2 + w2 * v + np.cross(v, v2)], axis=1)
+
+
+def _cardan(turn: Turn, p: Array, near: Array) -> Array:
+    """Angles (frames, 3) of unit quaternions; of the two ways and all whole turns, those nearest to others."""
+    hand = np.sign(np.linalg.det(turn.axes))
+    basis = turn.axes * np.array([[1.0], [1.0], [hand]])
+    columns = [_rotate(p, np.broadcast_to(axis, (len(p), 3))) @ basis.T for axis in basis]
+    # R = Rx Ry Rz in the basis of the axes; columns[j][:, i] is R_ij
+    second = np.arctan2(columns[2][:, 0], np.hypot(columns[0][:, 0], columns[1][:, 0]))
+    first = np.arctan2(-columns[2][:, 1], columns[2][:, 2])
+    third = np.arctan2(-columns[1][:, 0], columns[0][:, 0])
+    one = np.stack([first, second, hand * third], axis=1)
+    other = np.stack([first + np.pi, np.pi - second, hand * third + np.pi], axis=1)
+    best = [way + 2.0 * np.pi * np.round((near - way) / (2.0 * np.pi)) for way in (one, other)]
+    off = [np.abs(way - near).sum(axis=1, keepdims=True) for way in best]
+    return np.where(off[0] <= off[1], best[0], best[1])
+
+
+def _rotate(p: Array, vectors: Array) -> Array:
+    """Vectors (frames, 3) turned by unit quaternions."""
+    twice = 2.0 * np.cross(p[:, 1:], vectors)
+    return np.asarray(vectors + p[:, :1] * twice + np.cross(p[:, 1:], twice))
+
+
+def _turned(axis: Array, angle: Array, vector: Array) -> Array:
+    """Vectors turned about unit axes (frames, 3) by angles (Rodrigues)."""
+    vectors = np.broadcast_to(vector, axis.shape)
+    sine, cosine = np.sin(angle)[:, None], np.cos(angle)[:, None]
+    along = np.einsum("fi,fi->f", axis, vectors)[:, None]
+    return np.asarray(cosine * vectors + sine * np.cross(axis, vectors) + (1.0 - cosine) * along * axis)
