@@ -13,21 +13,9 @@ import borelli
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
-    "demo",
-    "analyze",
-    "fit",
-    "pose",
-    "torques",
-    "energy",
-    "report",
-    "info",
-    "doctor",
-    "clean",
-    "convert",
-    "parity",
-    "simulate",
-    "bench",
-)
+    "demo", "analyze", "fit", "pose", "torques", "energy", "report", "info", "doctor", "clean", "convert", "parity",
+    "simulate", "experiment", "bench",
+)  # fmt: skip
 
 
 def run(*arguments, folder=None):
