@@ -118,7 +118,8 @@ def test_curves_are_over_the_cycle_with_the_signs_of_the_norms(analysed):
     for name, least in (("knee_flexion", 0.95), ("hip_flexion", 0.97), ("ankle_dorsiflexion", 0.9),
                         ("ground_force_vertical", 0.9), ("ankle_plantarflexor_moment", 0.8)):  # fmt: skip
         for side, values in (("right", curves[name].right), ("left", curves[name].left)):
-            rows = over_cycles(gait, values, side)
+            assert values is not None
+            rows = over_cycles(gait, curves[name], side)
             assert rows.shape[1] == len(PERCENT) == 101
             assert np.corrcoef(rows.mean(axis=0), gait.norm(curves[name]).mean)[0, 1] > least, (name, side)
 
@@ -182,3 +183,14 @@ def test_plots_take_what_is_not_known_or_does_not_move():
     assert text.count("<polyline") == 3 and "nan" not in text
     assert "nan" not in line_plot("t", "x", "y", [], band=Band(x, x, x))
     assert "nan" not in bar_plot("t", "x [mm]", ["a", "b"], np.array([1.0, np.nan]), np.array([2.0, 0.0]), 0.5)
+
+
+def test_strides_beside_the_plates_are_left_out_of_kinetics(analysed):
+    torques = analysed.energy.torques
+    blind = torques.data.copy(deep=True)
+    blind["foot_force"].values[blind["time"].values > 1.9] = 0.0  # as if the later plates were not there
+    gait = gait_of(replace(analysed.energy, torques=replace(torques, data=blind)))
+    curves = {curve.name: curve for curve in gait.curves}
+    assert any(gait.seen) and not all(gait.seen)
+    kinetic, angle = (over_cycles(gait, curves[n], "right") for n in ("ankle_plantarflexor_moment", "knee_flexion"))
+    assert 0 < len(kinetic) < len(angle)

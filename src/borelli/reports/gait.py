@@ -19,11 +19,14 @@ from borelli.analysis.torques import root_body
 from borelli.export.names import is_ours
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model
+from borelli.recording.recording import LOADED
 from borelli.norms.gait import Norm, norm, speed_class
 
 Array = NDArray[np.float64]
 
 PERCENT = np.arange(101.0)
+STANDS = 0.4
+"""Part of a stride in which its foot must be on a plate for the force on it to be known."""
 
 
 class Curve(NamedTuple):
@@ -65,6 +68,8 @@ class Gait(NamedTuple):
     strides: tuple[Stride, ...]
     speed: str
     """Class of the walking speed, for norms."""
+    seen: tuple[bool, ...]
+    """Of each stride, whether the force on its foot is known; plates may lie under some steps only."""
     offset: float
     """By how much [deg] norms of pelvis tilt and hip flexion are lowered: see `docs/formats.md`."""
 
@@ -113,14 +118,15 @@ def gait_of(energy: Energy) -> Gait:
     curves += _ground(energy)
     cycles = strides(motion, time)
     kept = tuple(c for c in curves if c.right is not None or c.left is not None)
-    return Gait(time, kept, cycles, _speed(energy), _offset(model))
+    return Gait(time, kept, cycles, _speed(energy), _seen(energy, cycles), _offset(model))
 
 
-def over_cycles(gait: Gait, values: Array, side: str) -> Array:
-    """(cycles, 101) of a quantity over the strides of one side."""
+def over_cycles(gait: Gait, curve: Curve, side: str) -> Array:
+    """(cycles, 101) of a quantity over the strides of one side; of kinetics over those whose force is known."""
     rows = []
-    for stride in gait.strides:
-        if stride.side == side:
+    values = curve.right if side == "right" else curve.left
+    for stride, seen in zip(gait.strides, gait.seen, strict=True):
+        if stride.side == side and values is not None and (seen or curve.group == "angle"):
             at = stride.start + PERCENT / 100.0 * (stride.stop - stride.start)
             rows.append(np.interp(at, gait.time, values))
     return np.array(rows).reshape(-1, 101)
@@ -130,6 +136,18 @@ def heading(energy: Energy) -> float:
     """The way the pelvis faces [rad from x, on the ground], over the whole recording."""
     forward = _root_turn(energy)[:, :, 0]
     return float(np.arctan2(np.nansum(forward[:, 1]), np.nansum(forward[:, 0])))
+
+
+def _seen(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
+    data = energy.torques.data
+    if energy.torques.contact_source != "plates":
+        return (True,) * len(cycles)
+    found = []
+    for stride in cycles:
+        inside = (data["time"].values >= stride.start) & (data["time"].values < stride.stop)
+        loaded = data["foot_force"].sel(foot=stride.side, axis="z").values[inside] >= LOADED
+        found.append(bool(loaded.mean() >= STANDS))
+    return tuple(found)
 
 
 def _pelvis(energy: Energy) -> list[Curve]:

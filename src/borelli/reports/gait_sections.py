@@ -42,6 +42,12 @@ def gait_section(energy: Energy, gait: Gait) -> str:
         f"thin, their mean thick. Grey: normal gait at {gait.speed} speed, mean and sd.{offset}</p>",
         legend(right="right", left="left", band="normal, mean and sd", mean="mean of a second source"),
     ]
+    unseen = len(gait.seen) - sum(gait.seen)
+    if unseen:
+        parts.append(
+            f"<p>In {unseen} of {len(gait.seen)} strides the foot stands beside the plates: they are left out of "
+            "moments, powers and ground forces.</p>"
+        )
     for group, title in GROUPS:
         plots = [_cycle_plot(gait, curve) for curve in gait.curves if curve.group == group]
         if plots:
@@ -115,7 +121,7 @@ def _cycle_plot(gait: Gait, curve: Curve) -> str:
     for side, values in (("right", curve.right), ("left", curve.left)):
         if values is None:
             continue
-        rows = over_cycles(gait, values, side)
+        rows = over_cycles(gait, curve, side)
         if len(rows) > 1:
             lines += [Line(side, PERCENT, row, f"{side} thin") for row in rows[:STRIDES_SHOWN]]
         if len(rows):
