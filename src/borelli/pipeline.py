@@ -290,7 +290,7 @@ def _analyzed(
     write_tables(energy, folder)
     write_report(energy, folder / "report.html", fit=fit, contacts=contacts, about=about)
     seconds["report"] = perf_counter() - start
-    warned = [warning.what for warning in warnings_of(energy, contacts)]
+    warned = [warning.what for warning in warnings_of(energy)]
     summary = summarize(energy, fit=fit, contacts=contacts, seconds=seconds, warnings=warned)
     summary |= {**source, "loaded": loaded}
     write_whole(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")

@@ -7,7 +7,7 @@ import pytest
 
 from borelli.analysis.energy import energy as find_energy
 from borelli.errors import FileFormatError
-from borelli.export.compare import compare_feet, covered, plate_weight
+from borelli.export.compare import compare_feet, covered
 from borelli.export.names import opensim_name, pelvis_pose
 from borelli.export.stages import made, plain, read_fit, read_stage, write_fit, write_stage
 from borelli.export.summary import STAGES, summarize
@@ -164,14 +164,6 @@ def test_comparison_leaves_out_steps_beside_the_plates(analysed):
     heavier = data.copy(deep=True)
     heavier["foot_force"].values[...] *= 1.1
     assert compare_feet(data, heavier, weight)[0].vertical_rms > 5.0
-
-
-def test_plates_tell_the_weight(analysed):
-    torques = analysed.energy.torques
-    weight = 9.81 * torques.motion.model.mass
-    everywhere = np.ones(torques.data.sizes["time"], bool)
-    assert plate_weight(torques.data, everywhere, [(0.2, 0.2 + 1.08)]) == pytest.approx(weight, rel=0.01)
-    assert plate_weight(torques.data, ~everywhere, [(0.2, 1.28)]) is None
 
 
 def test_plain_values_are_what_json_can_say():

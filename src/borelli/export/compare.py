@@ -37,7 +37,9 @@ class Agreement(NamedTuple):
 
 
 def covered(measured: Dataset, computed: Dataset, weight: float) -> NDArray[np.bool_]:
-    """(frames,) whether all that carries is on a plate: false throughout steps that plates did not see."""
+    """(frames,) whether all that carries is on a plate: as torques tell it, else false throughout steps not seen."""
+    if "covered" in measured:
+        return np.asarray(measured["covered"].values, bool)
     result = np.ones(measured.sizes["time"], bool)
     for foot in map(str, measured["foot"].values):
         on_plate = measured["foot_force"].sel(foot=foot, axis="z").values >= LOADED
@@ -75,14 +77,3 @@ def compare_feet(measured: Dataset, computed: Dataset, weight: float) -> tuple[A
             Agreement(foot, float(rms[2]), r, float(rms[0]), float(rms[1]), float(mid[0]), float(mid[1]), len(error))
         )
     return tuple(found)
-
-
-def plate_weight(measured: Dataset, told: NDArray[np.bool_], strides: list[tuple[float, float]]) -> float | None:
-    """The body's weight [N] by its plates: the mean vertical force over whole strides that they saw; None: none."""
-    time, total = measured["time"].values, measured["foot_force"].sel(axis="z").sum("foot").values
-    means = []
-    for start, stop in strides:
-        inside = (time >= start - 1e-9) & (time < stop - 1e-9)
-        if inside.any() and told[inside].all():
-            means.append(float(total[inside].mean()))
-    return float(np.mean(means)) if means else None

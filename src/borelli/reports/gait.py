@@ -19,8 +19,8 @@ from borelli.analysis.torques import root_body
 from borelli.export.names import is_ours
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model
-from borelli.recording.recording import LOADED
 from borelli.norms.gait import Norm, norm, speed_class
+from borelli.recording.recording import LOADED
 
 Array = NDArray[np.float64]
 

@@ -62,7 +62,7 @@ def report(
     made_up = recording is not None and recording.metadata.get("synthetic")
     gait = gait_of(energy)
     sections = [
-        ("warnings", "Warnings", warning_section(energy, contacts)),
+        ("warnings", "Warnings", warning_section(energy)),
         ("source", "What was analysed", source_section(energy, about or {})),
         ("playback", "Motion", STAGE),
         ("gait", "Angles, moments, powers", gait_section(energy, gait)),

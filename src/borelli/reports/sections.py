@@ -26,9 +26,9 @@ UNSURE = np.radians(3.0)
 """Angles whose zero is known no better are named."""
 
 
-def warning_section(energy: Energy, contacts: Dataset | None) -> str:
+def warning_section(energy: Energy) -> str:
     """What is to be known first, and all notes in a fold."""
-    warned = warnings_of(energy, contacts)
+    warned = warnings_of(energy)
     rows = "".join(f'<li class="{one.grade}">{escape(sentence(one.what))}{remedy(one.remedy)}</li>' for one in warned)
     rows = rows or '<li class="fine">No warnings.</li>'
     doubts = "".join(

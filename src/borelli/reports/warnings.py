@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from borelli.analysis.energy import Energy
-from borelli.analysis.strides import strides
-from borelli.export.compare import covered, plate_weight
 from borelli.recording.recording import Note
-
-if TYPE_CHECKING:
-    from xarray import Dataset
 
 FORCE_LIMIT = 0.05
 """Peak residual force, as a share of the peak net external force (Hicks et al. 2015)."""
@@ -22,8 +17,6 @@ MARKER_RMS, MARKER_MAX = 0.02, 0.04
 """Marker errors [m] that are good enough (Hicks et al. 2015)."""
 BALANCE = 0.1
 """Difference of work and energy [% of positive work] that only a fault explains."""
-MASS = 0.03
-"""Difference of the body's mass and that which plates show, as a share."""
 
 
 class Warning(NamedTuple):
@@ -71,9 +64,9 @@ def all_notes(energy: Energy) -> tuple[Note, ...]:
     return tuple(dict.fromkeys((*recorded, *motion.notes, *torques.notes, *energy.notes)))
 
 
-def warnings_of(energy: Energy, contacts: Dataset | None = None) -> tuple[Warning, ...]:
+def warnings_of(energy: Energy) -> tuple[Warning, ...]:
     """What is to be told first, the worst first."""
-    found = [*_of_markers(energy), *_of_residuals(energy), *_of_plates(energy, contacts)]
+    found = [*_of_markers(energy), *_of_residuals(energy)]
     if energy.balance_error > BALANCE:
         what = f"work and energy differ by {energy.balance_error:.2f} % of the positive work, more than {BALANCE:g} %"
         found.append(Warning(what, "bad"))
@@ -122,27 +115,4 @@ def _of_residuals(energy: Energy) -> list[Warning]:
             f"{r.moment_limit:.0f} N m, 1 % of that force times the height of the centre of mass"
         )
         found.append(Warning(what, "warn", "see Residuals below"))
-    return found
-
-
-def _of_plates(energy: Energy, contacts: Dataset | None) -> list[Warning]:
-    torques = energy.torques
-    if torques.contact_source != "plates" or contacts is None:
-        return []
-    gravity = float(np.linalg.norm(torques.motion.model.gravity))
-    weight = torques.motion.model.mass * gravity
-    told = covered(torques.data, contacts, weight)
-    found = []
-    if not told.all():
-        what = (
-            f"in {100 * (1 - told.mean()):.0f} % of the frames a foot stands beside the plates: torques and residuals "
-            "there mean little, and they are left out of comparisons"
-        )
-        found.append(Warning(what, "warn", "--no-plates computes all forces from the motion"))
-    time = torques.data["time"].values
-    spans = [(one.start, one.stop) for one in strides(torques.motion, time)]
-    seen = plate_weight(torques.data, told, spans)
-    if seen is not None and abs(seen / weight - 1.0) > MASS:
-        what = f"the plates show a body of {seen / gravity:.1f} kg, the model has {weight / gravity:.1f} kg"
-        found.append(Warning(what, "bad", f"--mass {seen / gravity:.1f}"))
     return found
