@@ -12,7 +12,7 @@ import pytest
 import borelli
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("demo", "info", "doctor", "clean", "convert", "parity", "simulate", "bench")
+COMMANDS = ("demo", "info", "doctor", "clean", "convert", "parity", "simulate", "experiment", "bench")
 
 
 def run(*arguments, folder=None):

@@ -1,0 +1,72 @@
+"""The experiments by name. Each is a function `(out, *, recording, quick, say) -> Outcome` in a module of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from borelli.errors import SettingsError, unknown_name
+from borelli.experiments.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment that can be run.
+
+    Attributes:
+        about: What it shows, in one sentence.
+        figures: Those of the seed paper (Liu, Cooper and Ballard) that it redraws.
+        module: Where its function `run` is, in this package.
+        takes_recording: Whether it can be made from a recording instead of synthetic data.
+        needs_recording: Whether it cannot be made without one.
+    """
+
+    about: str
+    figures: str
+    module: str
+    takes_recording: bool = False
+    needs_recording: bool = False
+
+
+EXPERIMENTS = {
+    "noise": Experiment("how marker noise spreads to angles and torques", "3, 4", "noise", takes_recording=True),
+    "reduced-markers": Experiment(
+        "poses from the markers of head, hands and feet alone", "8, 9", "reduced_markers", takes_recording=True
+    ),
+}
+"""Add yours here: a line, and a module with a function `run`."""
+
+
+def run_experiment(
+    name: str,
+    out: Path,
+    *,
+    recording: Path | None = None,
+    quick: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """Run an experiment; its table, figures and pictures are written into a folder.
+
+    Args:
+        name: One of `EXPERIMENTS`.
+        out: The folder, made if need be.
+        recording: A recording to make it from, where the experiment can; else it uses synthetic data.
+        quick: Few trials: to see that it runs, not for figures.
+        say: Told what is being done.
+
+    Raises:
+        SettingsError: there is no such experiment, or it needs, or cannot take, a recording.
+    """
+    if name not in EXPERIMENTS:
+        raise SettingsError(unknown_name("experiment", name, EXPERIMENTS))
+    experiment = EXPERIMENTS[name]
+    if recording is not None and not experiment.takes_recording:
+        raise SettingsError(f"experiment {name!r} uses synthetic data only: leave --recording out")
+    if recording is None and experiment.needs_recording:
+        raise SettingsError(f"experiment {name!r} needs a recording: give --recording FILE")
+    outcome: Outcome = import_module(f"borelli.experiments.{experiment.module}").run(
+        out, recording=recording, quick=quick, say=say
+    )
+    return outcome
