@@ -155,7 +155,7 @@ def measured_loads(
     """
     if len(time) < 2:
         raise SettingsError(f"ground forces have {len(time)} samples, but at least two are needed")
-    lost = ~(np.isfinite(force) & np.isfinite(moment)).all(axis=-1)
+    lost = np.asarray(~(np.isfinite(force) & np.isfinite(moment)).all(axis=-1))
     if lost.any():
         said = f"{int(lost.any(axis=1).sum())} of {len(time)} samples of the plates are no numbers: taken as no load"
         notes = (*notes, Note(said, "fault", "borelli doctor"))
