@@ -6,7 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from borelli.analysis.energy import cocontraction, energy
+from borelli.analysis.cocontraction import cocontraction
+from borelli.analysis.energy import energy
 from borelli.analysis.motion import make_motion
 from borelli.analysis.torques import inverse_dynamics
 from borelli.errors import SettingsError

@@ -56,6 +56,17 @@ def test_plates_weigh_the_body():
     assert "77.0 kg" in note.what and "70.0 kg" in note.what and note.remedy == "give the mass: --mass 77.0"
 
 
+def test_a_wrong_mass_does_not_hide_what_is_covered():
+    """A model 15 % too heavy lacks as much in every frame, and yet only one span is uncovered."""
+    motion = swinging(401)
+    loads = supporting(motion)
+    found = inverse_dynamics(motion, forces=without(replace(loads, force=0.87 * loads.force), 1.0, 1.6))
+    covered, time = found.data["covered"].values, found.data["time"].values
+    assert not covered[(time > 1.0) & (time < 1.6)].any()
+    assert covered[(time < 0.8) | (time > 1.8)].all()
+    assert found.data.attrs["plate_mass_kg"] == pytest.approx(0.87 * 70.0, rel=5e-3)
+
+
 def test_masses_that_were_changed_are_found_again():
     """A trunk whose mass lies 20 mm farther forward, and heavier thighs, leave a residual that the search explains."""
     motion = swinging(401)

@@ -106,6 +106,22 @@ def test_turning_the_lab_turns_the_results():
     assert np.abs(first[forces].values @ turn.T - second[forces].values).max() < SAME * WEIGHT
 
 
+def test_mirroring_the_motion_mirrors_the_results():
+    """Left and right exchanged: so are their torques, and what points sideways changes its sign."""
+    motion = swinging()
+    names = [c.name for c in MODEL.coordinates]
+    swap = [names.index(n[:-2] + {"_r": "_l", "_l": "_r"}[n[-2:]]) if n[-2:] in ("_r", "_l") else i
+            for i, n in enumerate(names)]  # fmt: skip
+    # the human's coordinates of a side are mirror images; those of the middle that lean or turn sideways change sign
+    sign = np.array([-1.0 if n in ("root_y", "root_roll", "root_yaw") or n.endswith(("_bending", "_rotation")) else 1.0
+                     for n in names])  # fmt: skip
+    mirrored = make_motion(MODEL, (motion.coordinates * sign)[:, swap], motion.data["time"].values, RATE)
+    first, second = (inverse_dynamics(one).data for one in (motion, mirrored))
+    expected = (first["torque"].values * sign)[:, swap]
+    assert np.abs(expected - second["torque"].values).max() < SAME * WEIGHT
+    assert np.abs(first["residual_force"].values * (1.0, -1.0, 1.0) - second["residual_force"].values).max() < 1e-6
+
+
 def test_what_is_asked_must_be_there():
     motion = swinging()
     for settings, words in (

@@ -25,6 +25,7 @@ from borelli.analysis.stepped import Stepper, drive_forces, prepare, residual_wr
 from borelli.analysis.stepped_ground import carried_by, stand_on_soles
 from borelli.analysis.stepped_work import row_work
 from borelli.analysis.torques import Torques
+from borelli.analysis.trading import trade_residual
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled, coupled_forces
 from borelli.physics.control import Residual
@@ -68,9 +69,10 @@ def stepped_torques(
     residual: Sequence[Residual] | float | None = None,
     limit: Mapping[str, float] | float = inf,
     tolerance: Mapping[str, float] | float = 0.0,
+    trade: tuple[float, float] | None = None,
     ground: float | None = 0.0,
     feet: Mapping[str, str] | None = None,
-) -> Torques:
+) -> SteppedTorques:
     """The torques with which the model makes a motion in our own simulation, one step a frame.
 
     Args:
@@ -80,10 +82,12 @@ def stepped_torques(
         filter: Of the coordinates: "default", "opensim" or "none", as in `derivatives`.
         cutoff: Of the filter [Hz].
         residual: Largest force and torque that hold the root body on its path although nature supplies none
-            [N, N m]; or rows of one's own choice: body, lab axis, limit. By default unlimited; with contacts 100 N m
-            about each axis and no force.
+            [N, N m]; or rows of one's own choice: body, lab axis, limit. By default unlimited; with contacts a spring
+            of 2000 N m/rad about each axis that gives 100 N m at most, and no force.
         limit: Largest torque or force of a drive [N m or N], for all or by coordinate.
         tolerance: Deviation [rad or m] of a coordinate within which its drive does nothing, for all or by coordinate.
+        trade: Deviation that is allowed to lower the residual beforehand: of the root's place [m] and of the trunk's
+            angles [rad]; for measured forces. See `trade_residual`.
         ground: Height of level ground [m] that contacts stand on, soles made to fit it (`stand_on_soles`); None: the
             model's own shapes on its own ground.
         feet: Bodies of the "right" and "left" foot, where their names do not tell.
@@ -93,8 +97,15 @@ def stepped_torques(
         DivergedError: a step has no solution.
     """
     contacts, loads = forces == "contacts", _loads(motion, forces, feet)
-    curves = derivatives(motion, filter=filter, cutoff=cutoff)
-    notes = [*curves.notes, *(() if loads is None else loads.notes)]
+    traded: tuple[Note, ...] = ()
+    asked = motion
+    if trade is not None:
+        if contacts:
+            raise SettingsError("trade lowers the residual of measured forces; contacts have their own: see residual=")
+        found = trade_residual(motion, loads, shift=trade[0], turn=trade[1], filter=filter, cutoff=cutoff)
+        asked, filter, traded = found.motion, "none", found.notes
+    curves = derivatives(asked, filter=filter, cutoff=cutoff)
+    notes = [*traded, *curves.notes, *(() if loads is None else loads.notes)]
     if contacts:
         model = curves.model
         if ground is not None:
@@ -111,7 +122,7 @@ def stepped_torques(
     source = "contacts" if contacts else ("none" if loads is None else "plates")
     data = to_dataset(curves, stepper, trace, source, foot_bodies(motion.model, feet) if contacts or loads else None)
     data.attrs["rate_hz"] = motion.rate
-    return SteppedTorques(motion, data, settings, tuple(notes), None, loads, stepper, trace)
+    return SteppedTorques(asked, data, settings, tuple(notes), None, loads, stepper, trace)
 
 
 def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping[str, str] | None) -> Loads | None:

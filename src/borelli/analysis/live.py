@@ -1,8 +1,8 @@
 """Pose and torques of a live source, frame by frame, with the functions that take whole recordings.
 
-Each frame's pose is brought to its least energy, starting from where the frames before lead: it has no lag but the time
-the computing takes, which is measured. Torques want accelerations, and so frames on both sides: they are those of a frame
-`delay` earlier, from a cubic through the frames around it, by rows.
+Each frame's pose is brought to its least energy, starting from where the frames before lead: it has no lag but the
+time the computing takes, which is measured. Torques want accelerations, and so frames on both sides: they are those of
+an earlier frame, some frames back, from a cubic through the frames around it, by rows.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def follow_live(
     dynamics = _LiveTorques(model, source.rate, window) if torques else None
     for frame in source.frames():
         seen = frame.markers[labels] @ turn.T
-        visible = np.isfinite(seen).all(axis=1)
+        visible = np.asarray(np.isfinite(seen).all(axis=1))
         problem.target[0] = np.where(visible[:, None], seen, 0.0)
         problem.weight[0] = full * visible
         rms = np.nan

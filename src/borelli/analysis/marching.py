@@ -15,7 +15,7 @@ from borelli.errors import DivergedError
 from borelli.jit import kernel, leaf
 from borelli.physics.calls import calls, make_sample
 from borelli.physics.contact import BODY_A
-from borelli.physics.factor import IMPULSE
+from borelli.physics.factor import IMPULSE, Capacity
 from borelli.physics.simulation import FAILURES
 from borelli.physics.solver import SOLVED, TOO_SMALL
 from borelli.physics.state import Inputs, State
@@ -286,7 +286,8 @@ class Marcher:
 
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled
-        self._contacts, self._capacity = 64, None
+        self._contacts = 64
+        self._capacity: Capacity | None = None
         self._work = make_work(compiled, self._contacts)
 
     def march(
@@ -334,6 +335,6 @@ class Marcher:
         fastest = self.compiled.model.bodies[int(np.argmax(speeds))].name
         raise DivergedError(
             f"step {done} of {steps}, at {done * self.compiled.step:.4f} s, failed: "
-            f"{FAILURES.get(status, 'too many contacts')}; fastest body {fastest!r} at {speeds.max():.3g} m/s or rad/s. "
-            "Check the motion there, or allow larger forces"
+            f"{FAILURES.get(status, 'too many contacts')}; fastest body {fastest!r} at {speeds.max():.3g} m/s or rad/s"
+            ". Check the motion there, or allow larger forces"
         )

@@ -20,8 +20,6 @@ from borelli.model.xmlfiles import read_xml
 from borelli.recording.ground import find_plates
 from borelli.recording.recording import Recording
 
-MAX_BYTES = 4 * 1024 * 1024
-"""Larger files are refused; the largest setup met has 61 kilobytes."""
 MOST_TASKS = 5000
 
 
@@ -191,7 +189,7 @@ def loads_of(
 
 
 def _tool(path: str | os.PathLike[str], kind: str) -> Item:
-    root = read_xml(path, MAX_BYTES)
+    root = read_xml(path)
     found = next((element for element in root.walk() if element.tag == kind), None)
     if found is None:
         got = root.children[0].tag if root.tag == "OpenSimDocument" and root.children else root.tag

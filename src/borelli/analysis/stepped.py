@@ -32,6 +32,10 @@ Array = NDArray[np.float64]
 
 RESIDUAL_LIMIT = 100.0
 """[N m] about each axis where contacts carry the body (seed 004: 30 to 100 N m)."""
+UPRIGHT = Softness(stiffness=2000.0)
+"""[N m/rad] of that residual: a spring, for a hard row would always pull with all it may."""
+TANGENT = 3.0
+"""Compliance of friction relative to the sole's: feet that are not quite where they seem would pull at each other."""
 PUSH_OUT = 0.1
 """[m/s] Fastest correction of soles that are in the ground: the body is stiff, and would be thrown up."""
 COUPLING_CFM = 1e-9
@@ -128,10 +132,11 @@ def compile_stepped(
         residual = RESIDUAL_LIMIT if contacts else inf
     if isinstance(residual, (int, float)):
         axes = range(3, 6) if contacts else range(6)
-        residual = [Residual(root, axis, float(residual)) for axis in axes] if root and residual > 0.0 else []
+        soft = UPRIGHT if contacts else Softness(erp=1.0)
+        residual = [Residual(root, axis, float(residual), soft) for axis in axes] if root and residual > 0.0 else []
     whole = len(named) == 6
     residuals = tuple(_to_model(model, r) for r in residual if whole or r.body != root or _may_move(model, root, r))
-    settings = Settings(refine=1, push_out_speed=PUSH_OUT)
+    settings = Settings(refine=1, push_out_speed=PUSH_OUT, tangent_softness=TANGENT)
     return (
         compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals),
         drives,

@@ -1,8 +1,8 @@
 """The ground that a simulated body stands on, and soles that lie flat on it when the feet stand still.
 
-How a foot's shape lies against its markers is seldom known: a walk does not tell the ankle's zero. What is known is that
-a foot that stands still stands flat. So the soles are laid level, at the height of the ground, in the frames in which the
-foot moves least.
+How a foot's shape lies against its markers is seldom known: a walk does not tell the ankle's zero. What is known is
+that a foot that stands still stands flat. So the soles are laid level, at the height of the ground, in the frames in
+which the foot moves least.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class LiveSource(Protocol):
 class FileSource:
     """A recording played as if it were taken now.
 
-    Frames that are due while the receiver is still busy are left out, as a camera would not wait; `left_out` counts them.
+    Frames that are due while the receiver is still busy are left out, for a camera would not wait; `left_out` counts.
     """
 
     def __init__(

@@ -77,7 +77,8 @@ def source_section(energy: Energy, about: Mapping[str, Any]) -> str:
     recording, model = motion.recording, motion.model
     rows: dict[str, str] = {}
     if recording is not None:
-        rows["recording"] = f"{about.get('file') or recording.path or recording.name} ({recording.format})"
+        form = f" ({recording.format})" if recording.format else ""
+        rows["recording"] = f"{about.get('file') or recording.path or recording.name}{form}"
     if "sha256" in about:
         rows["SHA-256"] = f"<code>{escape(str(about['sha256']))}</code>"
     frames = int(motion.data.sizes["time"])

@@ -1,0 +1,134 @@
+"""The jump experiment: a jump reproduced from what the ground gives, with a limited torque to keep upright.
+
+After Liu, Cooper and Ballard, Fig. 2: drives lead the joints, contacts carry the body, and the only force that nature
+did not supply is a torque on the pelvis of at most 100 N m. The flight is nobody's command: it comes of the push.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from borelli.analysis.dynamic_torques import SteppedTorques, stepped_torques
+from borelli.analysis.motion import Motion, make_motion, to_model_axes
+from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.stepping import BLUE, HEIGHT, INK, MASS, ORANGE, recorded_motion, root_deviation, tidy
+from borelli.model.human import human
+from borelli.model.kinematics import center_of_mass
+
+LIMITS = (100.0, 50.0)
+"""[N m] of the residual about each axis."""
+CUTOFF = 12.0
+"""[Hz] for jumps: 10 to 12 keep the impact and lose the noise."""
+RATE = 200.0
+AIRBORNE = 0.02
+"""Part of body weight below which the feet are in the air."""
+
+
+def jump_experiment(
+    out: Path,
+    motion: Motion | None = None,
+    *,
+    limits: Sequence[float] = LIMITS,
+    say: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """A jump stepped on contacts with limited residuals.
+
+    Args:
+        out: Folder for the table and the picture.
+        motion: A recorded jump that begins and ends on level ground or above it; a synthetic one by default.
+        limits: Of the residual torque about each axis [N m].
+        say: Told what is being done.
+    """
+    where = "a synthetic jump" if motion is None else "a recorded jump"
+    motion = motion or synthetic_jump()
+    rows, found = [], {}
+    for limit in limits:
+        say(f"residual torque up to {limit:g} N m")
+        found[limit] = stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF)
+        rows.append({"residual_limit_nm": limit, **_figures(found[limit])})
+    out.mkdir(parents=True, exist_ok=True)
+    picture = out / "jump.png"
+    _draw(found, picture)
+    first = rows[0]
+    claims = [
+        Claim("largest residual torque about an axis [N m]", first["residual_torque_max_nm"], "100",
+              first["residual_torque_max_nm"] <= 100.0 + 1e-9),
+        Claim("residual force [N]", first["residual_force_max_n"], "0", first["residual_force_max_n"] == 0.0),
+        Claim("root from its path, at most [m]", first["root_deviation_m"], "not given",
+              first["root_deviation_m"] < 0.15),
+        Claim("angles from those asked for, RMS [deg]", first["angle_rms_deg"], "not given",
+              first["angle_rms_deg"] < 1.0),
+    ]  # fmt: skip
+    about = (
+        f"{where}, {motion.data.sizes['time']} frames at {motion.rate:g} Hz, low-passed at {CUTOFF:g} Hz, on contacts"
+    )
+    return write_outcome(Outcome("jump", about, rows, claims, (picture,)), out)
+
+
+def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
+    """The experiment as the catalog runs it."""
+    motion = None if recording is None else recorded_motion(recording)
+    return jump_experiment(out, motion, limits=LIMITS[:1] if quick else LIMITS, say=say)
+
+
+def synthetic_jump() -> Motion:
+    """A jump of a standard human that was made, not measured."""
+    from borelli.synthetic.tasks import JUMP_DURATION, jump_coordinates
+
+    model = human(MASS, HEIGHT, markers="cmu41")
+    time = np.arange(int(JUMP_DURATION * RATE)) / RATE
+    return make_motion(model, jump_coordinates(model, time), time, RATE)
+
+
+def _heights(torques: SteppedTorques) -> tuple[Any, Any]:
+    """Of the centre of mass [m]: as made, and as asked for."""
+    data, model = torques.data, torques.motion.model
+    made = data["coordinates"].values
+    up = to_model_axes(model)
+    return tuple((center_of_mass(model, q) @ up)[:, 2] for q in (made, made - data["deviation"].values))  # type: ignore[return-value]
+
+
+def _figures(torques: SteppedTorques) -> dict[str, float]:
+    data = torques.data
+    weight = torques.motion.model.mass * 9.81
+    vertical = data["foot_force"].values[..., 2].sum(axis=1) / weight
+    made, asked = _heights(torques)
+    return {
+        "residual_torque_max_nm": float(np.abs(data["residual_torque"].values).max()),
+        "residual_torque_rms_nm": torques.residual_torque_rms,
+        "residual_force_max_n": float(np.abs(data["residual_force"].values).max()),
+        "angle_rms_deg": float(np.degrees(torques.deviation_rms)),
+        "root_deviation_m": root_deviation(torques),
+        "flight_s": float((vertical < AIRBORNE).sum() / torques.motion.rate),
+        "peak_force_bw": float(vertical.max()),
+        "rise_made_m": float(made.max() - made[0]),
+        "rise_asked_m": float(asked.max() - asked[0]),
+        "numerical_percent": float(data.attrs["numerical_percent"]),
+    }
+
+
+def _draw(found: dict[float, SteppedTorques], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11.0, 3.8), layout="constrained")
+    axes = figure.subplots(1, 3)
+    for (limit, torques), color in zip(found.items(), (BLUE, ORANGE, INK), strict=False):
+        data = torques.data
+        time, weight = data["time"].values, torques.motion.model.mass * 9.81
+        made, asked = _heights(torques)
+        if color == BLUE:
+            axes[0].plot(time, asked, color=INK, label="asked for")
+        axes[0].plot(time, made, color=color, lw=0.9, label=f"made, residual up to {limit:g} N m")
+        axes[1].plot(time, data["foot_force"].values[..., 2].sum(axis=1) / weight, color=color, lw=0.9)
+        axes[2].plot(time, np.abs(data["residual_torque"].values).max(axis=1), color=color, lw=0.9)
+    for ax, label in zip(
+        axes, ("height of the centre of mass [m]", "vertical force [body weight]", "residual torque [N m]"), strict=True
+    ):
+        ax.set(xlabel="time [s]", ylabel=label)
+    axes[0].legend(frameon=False, fontsize=8)
+    tidy(axes)
+    figure.savefig(path, dpi=130)

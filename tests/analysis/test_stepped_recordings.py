@@ -1,0 +1,65 @@
+"""Dragging and stepping on recordings: a walk, and a drop jump, in which the ground does the work."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from borelli.analysis.dynamic import find_lag, stepped_torques
+from borelli.analysis.fit import fit_model
+from borelli.analysis.motion import make_motion
+from borelli.analysis.pose import follow_markers
+from borelli.experiments.jump import jump_experiment
+from borelli.model.human import human
+from borelli.model.read import read_model
+from borelli.recording.read import read_recording
+
+DATA = Path(os.environ.get("BORELLI_DATA", Path(__file__).parents[3] / "shared" / "data"))
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not DATA.is_dir(), reason=f"no data in {DATA}: set BORELLI_DATA"),
+]
+
+
+@pytest.fixture(scope="module")
+def walk():
+    recording = read_recording(DATA / "hdm" / "data.c3d")
+    model = fit_model(human(80.0, 1.8), recording).model
+    return model, recording, follow_markers(model, recording)
+
+
+def test_dragged_at_one_step_a_frame_the_walk_is_nearly_the_converged_one(walk):
+    model, recording, converged = walk
+    dragged = follow_markers(model, recording, method="dynamic")
+    assert dragged.marker_rms < converged.marker_rms + 0.1e-3  # [m]: 2.55 and 2.48 mm
+    assert abs(find_lag(dragged, converged)) < 1e-3  # [s]: 0.4 ms
+
+
+def test_the_walk_is_reproduced_by_contacts_and_a_limited_torque(walk):
+    _, _, converged = walk
+    torques = stepped_torques(converged, forces="contacts")
+    residual = torques.data["residual_torque"].values
+    assert np.abs(residual).max() <= 100.0
+    assert torques.residual_torque_rms < 60.0  # [N m]; the paper: 30 to 100
+    assert np.abs(torques.data["deviation"].values[:, 2]).max() < 0.05  # [m]: it does not fall
+    assert np.degrees(torques.deviation_rms) < 0.5
+    vertical = torques.data["foot_force"].values[..., 2].sum(axis=1)
+    assert vertical.mean() == pytest.approx(80.0 * 9.81, rel=0.03)
+    assert torques.data.attrs["numerical_percent"] < 0.1  # of positive work
+
+
+def test_a_drop_jump_is_reproduced_from_landing_on(tmp_path):
+    folder = DATA / "opensim" / "opencap_subject4"
+    model = read_model(folder / "optimized_scale_and_markers.osim")
+    whole = follow_markers(model, read_recording(folder / "DJ1.trc"))
+    start = 134  # the subject stands on a box until then; plates are touched at frame 142
+    time = whole.data["time"].values[start:]
+    outcome = jump_experiment(
+        tmp_path, make_motion(model, whole.coordinates[start:], time, whole.rate), limits=(100.0,)
+    )
+    row = outcome.rows[0]
+    assert row["residual_torque_max_nm"] <= 100.0 + 1e-9
+    assert row["residual_force_max_n"] == 0.0
+    assert row["root_deviation_m"] < 0.15
+    assert row["angle_rms_deg"] < 1.0
