@@ -21,11 +21,11 @@ from borelli.analysis.newton import (
     reactions,
     weight_wrenches,
 )
-from borelli.analysis.trading import trade_residual
 from borelli.analysis.stepped import Stepper, drive_forces, prepare, residual_wrench
 from borelli.analysis.stepped_ground import carried_by, stand_on_soles
 from borelli.analysis.stepped_work import row_work
 from borelli.analysis.torques import Torques
+from borelli.analysis.trading import trade_residual
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled, coupled_forces
 from borelli.physics.control import Residual
