@@ -233,9 +233,13 @@ def inertia_of(compiled: Compiled, trace: Trace) -> Array:
     change = np.diff(trace.twist, axis=0) / h
     spin = 0.5 * (trace.twist[1:, :, 3:] + trace.twist[:-1, :, 3:])
     rotation = rotations_of(trace.pose[:-1, :, 3:])
-    inertia = rotation @ bodies.inertia @ np.swapaxes(rotation, -1, -2)
+
+    def times_inertia(vector: Array) -> Array:
+        local = np.einsum("fbji,fbj->fbi", rotation, vector)
+        return np.asarray(np.einsum("fbij,fbj->fbi", rotation, np.einsum("bij,fbj->fbi", bodies.inertia, local)))
+
     force = bodies.mass[:, None] * change[..., :3]
-    moment = (inertia @ change[..., 3:, None])[..., 0] + np.cross(spin, (inertia @ spin[..., None])[..., 0])
+    moment = times_inertia(change[..., 3:]) + np.cross(spin, times_inertia(spin))
     return about_origin(trace, np.concatenate([force, moment], axis=-1)).transpose(1, 2, 0)
 
 
