@@ -18,6 +18,7 @@ from borelli.commands.clean import clean
 from borelli.commands.convert import convert
 from borelli.commands.demo import demo
 from borelli.commands.doctor import doctor
+from borelli.commands.experiment import experiment
 from borelli.commands.info import info
 from borelli.commands.parity import parity
 from borelli.commands.screen import complain, out
@@ -31,7 +32,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (demo, analyze, fit, pose, torques, energy, report, info, doctor, clean, convert, parity, simulate, bench):
+for verb in (
+    demo,
+    analyze,
+    fit,
+    pose,
+    torques,
+    energy,
+    report,
+    info,
+    doctor,
+    clean,
+    convert,
+    parity,
+    simulate,
+    experiment,
+    bench,
+):
     app.command()(verb)
 
 

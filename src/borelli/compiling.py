@@ -21,10 +21,10 @@ from borelli.jit import JIT_ON, PACKAGE, ROOMS, cache_directory, source_hash
 STEP_PARTS = ("solver", "contacts", "rows", "friction", "layout")
 """What "step" only calls: it waits for them."""
 OTHERS = {
-    "poses": "from borelli.reduced.warmup import warm_up; warm_up()",
+    "analysis": "from borelli.analysis.warmup import warm_up; warm_up()",
     "pictures": "from borelli.view.render import warm_up_renderer; warm_up_renderer()",
 }
-TASKS = (*STEP_PARTS, "step", "coordinates", *OTHERS)
+TASKS = (*STEP_PARTS, "step", *OTHERS, "coordinates")
 """In the order in which they are begun; the longest come first."""
 WORKERS = 2
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -91,13 +91,15 @@ if JIT_ON:
     def far(function: Any) -> Any:
         """The part, called by its address: its caller is compiled without it, where numba would optimise it anew.
 
-        The call takes the table that `find_far` made before the part's own arguments.
+        The call takes the table that `find_far` made before the part's own arguments. Where the part is in that table,
+        and for what types, `register_far` was told.
         """
 
         def call(typing: Any, table: Any, *arguments: Any) -> Any:
             slot, types = _FAR[function]
             if types != arguments:
                 raise numba.TypingError(f"{function.__name__} is called with {arguments}; its address is for {types}")
+            function.compile(types)
             returns = function.overloads[types].signature.return_type
 
             def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -116,20 +118,22 @@ if JIT_ON:
 
         return numba.extending.intrinsic(call)
 
-    def compile_for(function: Any, sample: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Compile a part for arguments such as these, or load it; their types."""
-        types = tuple(numba.typeof(argument) for argument in sample)
-        function.compile(types)
-        return types
-
     _FAR: dict[Any, tuple[int, tuple[Any, ...]]] = {}
 
-    def find_far(parts: Sequence[tuple[Any, tuple[Any, ...]]]) -> NDArray[np.int64]:
-        """The table of addresses of parts, for samples of their arguments; one that calls others comes after them."""
-        table = np.zeros(len(parts), np.int64)
-        for slot, (function, sample) in enumerate(parts):
-            types = compile_for(function, sample)
-            _FAR[function] = (slot, types)
+    def register_far(parts: Mapping[Any, tuple[Any, ...]]) -> None:
+        """Tell the places in the table of parts, and the types of their arguments by samples."""
+        for slot, (function, sample) in enumerate(parts.items()):
+            _FAR[function] = (slot, tuple(numba.typeof(argument) for argument in sample))
+
+    def compile_far(function: Any) -> None:
+        """Compile a registered part, or load it."""
+        function.compile(_FAR[function][1])
+
+    def find_far() -> NDArray[np.int64]:
+        """The table of addresses of the registered parts, compiled or loaded."""
+        table = np.zeros(len(_FAR), np.int64)
+        for function, (slot, types) in _FAR.items():
+            compile_far(function)
             compiled = function.overloads[types]
             table[slot] = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
         return table
@@ -146,10 +150,12 @@ else:
         """A call that needs no table."""
         return lambda table, *arguments: function(*arguments)
 
-    def find_far(parts: Sequence[tuple[Any, tuple[Any, ...]]]) -> NDArray[np.int64]:
+    def register_far(parts: Mapping[Any, tuple[Any, ...]]) -> None:
         """Nothing is compiled."""
-        return np.zeros(len(parts), np.int64)
 
-    def compile_for(function: Any, sample: tuple[Any, ...]) -> tuple[Any, ...]:
+    def compile_far(function: Any) -> None:
         """Nothing is compiled."""
-        return ()
+
+    def find_far() -> NDArray[np.int64]:
+        """Nothing is compiled."""
+        return np.zeros(0, np.int64)

@@ -307,3 +307,13 @@ def test_the_fit_ends_at_the_least_energy():
     d = differentiate(unknowns, solution.p, solution.groups, exact=False)
     assert not solution.stopped_early
     assert np.abs(d.gradient).max() < 1e-3  # N, where markers pull with 1 N/mm
+
+
+def test_models_drawn_from_a_fit_differ_as_much_as_it_says():
+    """The deviation of 60 draws is known to 9 %; four times that is allowed."""
+    random = np.random.default_rng(4)
+    fit = fitted()
+    drawn = [np.linalg.norm(fit.draw(random).joint("knee_r").parent_frame.position) for _ in range(60)]
+    sd = float(fit.data["length_sd"].sel(segment="thigh_r"))
+    assert np.std(drawn) == pytest.approx(sd, rel=0.36)
+    assert np.mean(drawn) == pytest.approx(fit.lengths["thigh_r"], abs=4.0 * sd / np.sqrt(60))

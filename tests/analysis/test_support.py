@@ -56,6 +56,17 @@ def test_plates_weigh_the_body():
     assert "77.0 kg" in note.what and "70.0 kg" in note.what and note.remedy == "give the mass: --mass 77.0"
 
 
+def test_a_wrong_mass_does_not_hide_what_is_covered():
+    """A model 15 % too heavy lacks as much in every frame, and yet only one span is uncovered."""
+    motion = swinging(401)
+    loads = supporting(motion)
+    found = inverse_dynamics(motion, forces=without(replace(loads, force=0.87 * loads.force), 1.0, 1.6))
+    covered, time = found.data["covered"].values, found.data["time"].values
+    assert not covered[(time > 1.0) & (time < 1.6)].any()
+    assert covered[(time < 0.8) | (time > 1.8)].all()
+    assert found.data.attrs["plate_mass_kg"] == pytest.approx(0.87 * 70.0, rel=5e-3)
+
+
 def test_masses_that_were_changed_are_found_again():
     """A trunk whose mass lies 20 mm farther forward, and heavier thighs, leave a residual that the search explains."""
     motion = swinging(401)
@@ -139,11 +150,15 @@ def subject01():
 
 @pytest.mark.data
 def test_rounded_times_are_repaired_before_they_shake_the_body():
-    """Total vertical force from motion alone against plates, % of body weight: 2.5, and 6 with times as written."""
+    """Total vertical force from motion alone against plates, % of body weight: 2.5, and 6 with times as written.
+
+    The outer 0.1 s, where a series that is continued by reflection has no acceleration, are left out; with them 2.55.
+    """
 
     def vertical(motion, **settings):
         found = inverse_dynamics(motion, forces="plates", **settings)
-        return 100.0 * float(np.sqrt(np.mean(found.data["residual_force"].values[:, 2] ** 2))) / (72.6 * 9.81)
+        off = found.data["residual_force"].values[6:-6, 2]
+        return 100.0 * float(np.sqrt(np.mean(off**2))) / (72.6 * 9.81)
 
     motion = subject01()
     assert any("restored from the rate" in note.what for note in motion.recording.notes)
@@ -156,4 +171,4 @@ def test_rounded_times_are_repaired_before_they_shake_the_body():
     assert vertical(rounded, filter="none") > 5.0
     # and even those are mended, because frames are put on an even grid before the low-pass
     mended = make_motion(motion.model, motion.coordinates, np.round(time, 3), 60.0, recording=motion.recording)
-    assert vertical(mended) < 2.6
+    assert vertical(mended) <= 2.5

@@ -1,21 +1,23 @@
 """Fit: a model made the size of a subject, and its markers put where the subject wore them, from any trials.
 
-One least squares over some 31 frames finds poses, joint places and attachments together; what is known beforehand (a body of
-this height, the marker set's places, two like sides) decides where the markers do not. How well each length and
-each angle's zero is known afterwards is part of the result.
+One least squares over some 31 frames finds poses, joint places and attachments together; what is known beforehand (a
+body of this height, the marker set's places, two like sides) decides where the markers do not. How well each length
+and each angle's zero is known afterwards is part of the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from borelli.analysis.fit_body import fitted_model
 from borelli.analysis.fit_doubts import doubts, tell
 from borelli.analysis.fit_frames import choose_frames, dress
-from borelli.analysis.fit_solve import marker_errors, rms, solve
-from borelli.analysis.fit_unknowns import make_unknowns
+from borelli.analysis.fit_solve import Solution, marker_errors, rms, solve
+from borelli.analysis.fit_unknowns import Unknowns, make_unknowns
 from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.recording.recording import Note, Recording
@@ -41,6 +43,8 @@ class Fit:
         held_out_rms: The same in the frames that were not; not a number without such.
         iterations: Steps of the least squares.
         notes: What was decided, and what the recordings cannot tell.
+        unknowns: What was found, and what was known of it beforehand.
+        solution: Where the least squares came to.
     """
 
     model: Model
@@ -49,11 +53,21 @@ class Fit:
     held_out_rms: float
     iterations: int
     notes: tuple[Note, ...] = ()
+    unknowns: Unknowns | None = field(default=None, repr=False)
+    solution: Solution | None = field(default=None, repr=False)
 
     @property
     def lengths(self) -> dict[str, float]:
         """Length of each segment [m], by name."""
         return dict(zip(map(str, self.data["segment"].values), map(float, self.data["length"].values), strict=True))
+
+    def draw(self, random: np.random.Generator) -> Model:
+        """One of the models that the recordings allow, drawn by how well places are known: to see what that leaves."""
+        if self.unknowns is None or self.solution is None:
+            raise SettingsError("this fit was made without its solution, so there is nothing to draw from")
+        root = np.linalg.cholesky(self.solution.derivatives.covariance)
+        p = self.solution.p + root @ random.standard_normal(len(self.solution.p))
+        return fitted_model(self.unknowns, p)
 
 
 def fit_model(
@@ -95,4 +109,5 @@ def fit_model(
     judged = [marker_errors(group) for group in solution.groups if not group.fitted]
     data = tell(unknowns, solution, train, judged)
     found = (*notes, *choice.notes, *doubts(unknowns, solution, data, static is not None))
-    return Fit(fitted_model(unknowns, solution.p), data, rms(train), rms(judged), solution.iterations, found)
+    model = fitted_model(unknowns, solution.p)
+    return Fit(model, data, rms(train), rms(judged), solution.iterations, found, unknowns, solution)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.fit_unknowns import Unknowns
+from borelli.analysis.fit_unknowns import Unknowns, travel
 from borelli.model.frames import orientation_matrix, vector
 from borelli.model.kinematics import with_default_frames
 from borelli.model.markers import extent
@@ -24,7 +24,7 @@ LEAST, MOST = 0.5, 2.0
 
 
 def fitted_model(unknowns: Unknowns, p: Array) -> Model:
-    """The model with joint places and attachments at p, bodies resized between their joints, and the same total mass."""
+    """The model with joint places and attachments at p, bodies resized between their joints, total mass kept."""
     given = unknowns.model
     moved = unknowns.placed(p)
     model = given
@@ -47,7 +47,7 @@ def _factors(given: Model, moved: Model, body: str) -> Array:
     """How much longer a body is along its axes, by the least squares of its joints' places about its own joint."""
     own = next((j.child_frame.position for j in given.joints if j.child == body and not j.closes_loop), (0.0, 0.0, 0.0))
     pairs = [
-        (before.parent_frame.position, after.parent_frame.position)
+        (before.parent_frame.position + travel(given, before), after.parent_frame.position + travel(given, before))
         for before, after in zip(given.joints, moved.joints, strict=True)
         if before.parent == body and not before.closes_loop
     ]

@@ -40,7 +40,7 @@ class Derivatives:
     follow: Array
     """(frames, variables, unknowns) H_qq^-1 H_qp: a pose follows p by this with opposite sign."""
     spread: Array
-    """(frames, variables) the diagonal of H_qq^-1 [rad/(N m) or m/N]."""
+    """(frames, variables) the diagonal of H_qq^-1 [rad/(N m) or m/N]; empty if it was not asked for."""
 
     @property
     def covariance(self) -> Array:
@@ -55,7 +55,7 @@ VARIANCE = MARKER_STIFFNESS * MARKER_SD**2
 
 
 def differentiate(
-    unknowns: Unknowns, p: Array, groups: Sequence[Group], *, exact: bool, stops: bool = True
+    unknowns: Unknowns, p: Array, groups: Sequence[Group], *, exact: bool, spread: bool = False
 ) -> Derivatives | None:
     """First and second derivative by p; None: Newton's second derivative is not positive.
 
@@ -64,28 +64,28 @@ def differentiate(
         p: (unknowns,)
         groups: Their poses are at their least energy.
         exact: Newton's second derivative rather than Gauss and Newton's, which is always positive.
-        stops: Whether stops that hold a pose count as knowledge of it.
+        spread: To judge what is known: poses' own spread is found, and stops that hold a pose are no knowledge of it.
     """
     _, known, matrix = unknowns.known(p)
     gradient, matrix = MARKER_STIFFNESS * known, MARKER_STIFFNESS * matrix
     body, moved = unknowns.moves
     shared = Shared(body, moved.astype(np.uint8))
-    follow, spread = [], []
+    follow, own = [], []
     for group in groups:
         if not group.fitted:
             continue
         problem, frames = group.problem, len(group.q)
-        holds = problem.holds if stops else problem.holds._replace(stop=np.full(len(problem.holds.stop), inf))
+        holds = problem.holds if not spread else problem.holds._replace(stop=np.full(len(problem.holds.stop), inf))
         variables = len(problem.tree.free)
-        ahead, own = np.empty((frames, variables, len(p))), np.empty((frames, variables))
+        ahead, diagonal = np.empty((frames, variables, len(p))), np.empty((frames if spread else 0, variables))
         room = make_room(problem.tree, len(problem.markers), len(body))
         if not eliminate_poses(
             problem.tree, problem.points, holds, problem.rest, shared, problem.target, problem.weight, group.q.copy(),
-            exact, room, gradient, matrix, ahead, own,
+            exact, room, gradient, matrix, ahead, diagonal,
         ):  # fmt: skip
             return None
         follow.append(ahead)
-        spread.append(own)
+        own.append(diagonal)
     lower = np.tril(matrix)
     both = lower + np.tril(lower, -1).T
-    return Derivatives(gradient, both, np.concatenate(follow), np.concatenate(spread))
+    return Derivatives(gradient, both, np.concatenate(follow), np.concatenate(own))

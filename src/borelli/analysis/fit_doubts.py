@@ -24,7 +24,7 @@ UNSEEN = 0.35
 """[rad] An angle known no better than this in a frame is told by the rest pose rather than by markers: 20 degrees."""
 UNSURE_LENGTH = 0.010
 """[m] A length known no better is named."""
-FAR = 0.03
+FAR = 0.02
 """[m] A marker that stays this far from where it was seen is named."""
 OTHER_SIZE = 0.06
 """Share by which well-known lengths together differ from the given model before its height is doubted."""

@@ -97,8 +97,9 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
         wanted = [marker.name for marker in dressed.markers]
         raise SettingsError(
             f"the labels {listed(labels, 20)} are of no marker set that the model can wear "
-            f"({listed(marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants {listed(wanted, 12)}: rename the markers, or "
-            "write a set of your own and give the model that with with_markers"
+            f"({listed(marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
+            f"{listed(wanted, 12)}: rename the markers, or write a set of your own and give the model that with "
+            "with_markers"
         )
     more: dict[int, Marker] = {}
     for _, other, _, at in tried[1:]:

@@ -80,7 +80,7 @@ def solve(unknowns: Unknowns, groups: Sequence[Group]) -> Solution:
             best, judged = (p, groups), error
     early = worse >= PATIENCE
     p, groups = best if early else (p, groups)
-    derivatives = differentiate(unknowns, p, groups, exact=False, stops=False)
+    derivatives = differentiate(unknowns, p, groups, exact=False, spread=True)
     assert derivatives is not None  # Gauss and Newton's is positive
     return Solution(p, tuple(groups), derivatives, iteration, early)
 

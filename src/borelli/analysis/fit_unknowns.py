@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.model.frames import vector
+from borelli.model.frames import orientation_matrix, vector
 from borelli.model.kinematics import tree_links
 from borelli.model.model import GROUND, Joint, Model, Vector
 
@@ -116,10 +116,16 @@ class Unknowns:
             matrix += k * np.outer(way, way)
         return energy, gradient, matrix
 
+    @cached_property
+    def travels(self) -> Array:
+        """(joints, 3) how far each child's joint frame is from its place on the parent in the default pose [m]."""
+        return np.array([travel(self.model, joint) for joint in self.joints]).reshape(-1, 3)
+
     def length(self, p: Array, number: int) -> tuple[float, Array]:
         """A segment's length [m] and how it changes with p."""
         segment, places = self.segments[number], p.reshape(-1, 3)
-        line = places[segment.far] - (places[segment.near] if isinstance(segment.near, int) else segment.near)
+        centers = places[: len(self.joints)] + self.travels
+        line = centers[segment.far] - (centers[segment.near] if isinstance(segment.near, int) else segment.near)
         value = float(np.linalg.norm(line))
         way = np.zeros_like(places)
         if value > 0.0:
@@ -184,6 +190,19 @@ def make_unknowns(model: Model, symmetric: bool, keep: Mapping[str, float | Sequ
         replace(marker, position=places[i]) if i in places else marker for i, marker in enumerate(model.markers)
     )
     return replace(plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_places=tuple(places))
+
+
+def travel(model: Model, joint: Joint) -> Array:
+    """How far a joint has shifted its child along the parent's axes in the default pose [m]: knees that roll do."""
+    parts = (
+        [*zip(joint.axes or np.eye(3), joint.coordinates, strict=False)] if joint.kind in ("slider", "planar") else []
+    )
+    shift = sum((c.default * np.array(axis) for axis, c in parts if not c.rotational), start=np.zeros(3))
+    defaults = {c.name: c.default for c in model.coordinates}
+    for one in joint.motion[3:]:
+        x = defaults[one.coordinate] if one.coordinate else 0.0
+        shift = shift + one.function(x) * np.array(one.axis) / np.linalg.norm(one.axis)
+    return np.asarray(orientation_matrix(joint.parent_frame.orientation) @ shift)
 
 
 def other_side(name: str) -> str | None:

@@ -1,13 +1,9 @@
 """Ground forces without plates: what the feet must push so that the motion can be as it was.
 
 Inverse dynamics without ground says what wrench the body needs from outside and what torques its joints would need.
-Under each foot are five points (see `ground_soles`), each of which may push within its friction cone, the more readily
-the surer it stands on the ground (see `ground_contact`). Per frame, one least squares finds the pushes
-
-    minimize |D (W - W(f))|^2 + |tau - tau(f)|^2 + sum (rho / c^2) |f_p|^2     f_p in its cone
-
-The wrench must fit, joint torques should be small, and points that hardly touch are dear. The last term makes the
-answer the only one, and as continuous in time as the motion and its contacts are.
+Under each foot are five points (`ground_soles`), each of which may push within its friction cone, the more readily the
+surer it stands on the ground (`ground_contact`); what all of them together push is the least costly of what fits
+(`ground_support`).
 """
 
 from __future__ import annotations
@@ -19,24 +15,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from borelli.analysis.derivatives import Derivatives, derivatives
 from borelli.analysis.ground_contact import UNHELD, contact_weights, find_belt, find_steps, ground_levels
-from borelli.analysis.ground_rows import Rows, find_rows
-from borelli.analysis.ground_soles import FEET, POINTS, Soles, find_soles
-from borelli.analysis.motion import AXES, Motion
+from borelli.analysis.ground_rows import Rows, find_rows, follow_soles
+from borelli.analysis.ground_soles import FEET, POINTS, Soles, find_soles, foot_names
+from borelli.analysis.ground_support import solve_support
+from borelli.analysis.motion import AXES, Motion, to_model_axes
 from borelli.errors import SettingsError
+from borelli.model.model import Model
 from borelli.recording.recording import LAB, LOADED
-from borelli.reduced.support import find_support, make_room
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 Array = NDArray[np.float64]
 
-RELUCTANCE = 0.25
-"""Rho: what 1 N of a surely standing point costs, against 1 N m of joint torque, both squared."""
-SLANT = 0.57
-"""1 N along the ground costs as much as 1 N / SLANT upward."""
-LEAST_CONTACT = 1e-3
-"""Points that stand less surely bear nothing."""
+FLAT = 0.1
+"""Part of the frames, the stillest of a foot, in which it is taken to stand flat."""
 
 
 def ground_forces(
@@ -64,37 +57,41 @@ def ground_forces(
         raise SettingsError(f"friction is {friction}, but must be positive; 0.8 is usual for a shoe")
     curves = curves or derivatives(motion)
     model = motion.model
-    soles = find_soles(model)
+    soles = find_soles(model, _flat_feet(model, curves, belt))
     rows = find_rows(model, soles, curves.coordinates, curves.speeds, curves.accelerations)
     level = ground_levels(rows.place)
     height = rows.place[..., 2] - level
     moving = find_belt(height, rows.velocity) if belt is None else _belt(belt)
     contact = contact_weights(height, rows.velocity, moving)
-    force, missing = solve_support(rows, contact, friction)
-    unheld = missing[:, 2] > UNHELD * model.mass * float(np.linalg.norm(model.gravity))
+    force, left = solve_support(rows, contact, friction)
+    unheld = rows.root_wrench(left)[:, 2] > UNHELD * model.mass * float(np.linalg.norm(model.gravity))
     lift = find_steps(height, rows.velocity, moving, unheld, curves.rate, len(FEET))[:, soles.foot]
     if lift.any():
         contact = contact_weights(height - lift, rows.velocity, moving)
-        force, missing = solve_support(rows, contact, friction)
-    return _dataset(curves.time, soles, rows, level + lift, moving, contact, force, missing)
+        force, left = solve_support(rows, contact, friction)
+    found = _dataset(curves.time, soles, rows, level + lift, contact, force, rows.root_wrench(left))
+    found["belt_velocity"] = (("axis",), moving, {"units": "m/s", "frame": LAB})
+    return found
 
 
-def solve_support(rows: Rows, contact: Array, friction: float) -> tuple[Array, Array]:
-    """Forces (frames, points, 3) [N] of the points, and the wrench (frames, 6) that is still missing at the root."""
-    frames, count = contact.shape
-    cheap = np.array([SLANT, SLANT, 1.0])  # forces are counted in units in which all directions cost alike
-    does = np.ascontiguousarray((rows.rows * cheap).reshape(frames, -1, 3 * count))
-    ridge = RELUCTANCE / np.maximum(contact, 1e-9) ** 2
-    force, steps = np.empty((frames, count, 3)), np.empty(frames, np.int64)
-    find_support(
-        does, rows.need, ridge, RELUCTANCE / LEAST_CONTACT**2, friction / SLANT, make_room(does.shape[1]), force, steps
-    )
-    given = np.einsum("frp,fp->fr", does[:, :6], force.reshape(frames, -1))
-    return force * cheap, rows.root_wrench(rows.need[:, :6] - given)
+def _flat_feet(model: Model, curves: Derivatives, belt: ArrayLike | None) -> list[Array]:
+    """Which way is up in the frame of each foot's body while the foot stands flat: when it is stillest."""
+    turn, soles = to_model_axes(model), find_soles(model)
+    paths = follow_soles(model, soles, curves.coordinates, curves.speeds)
+    place, velocity = paths.place[:, : len(soles.bodies)] @ turn, paths.velocity @ turn
+    moving = find_belt(place[..., 2] - ground_levels(place), velocity) if belt is None else _belt(belt)
+    speed = np.linalg.norm(velocity - moving, axis=-1).reshape(len(place), len(FEET), -1).max(axis=2)
+    names = [body.name for body in model.bodies]
+    up = []
+    for k, name in enumerate(foot_names(model)):
+        still = np.argsort(speed[:, k], kind="stable")[: max(1, round(FLAT * len(speed)))]
+        mean = (turn[:, 2] @ paths.rotation[still, names.index(name)]).mean(axis=0)
+        up.append(mean / np.linalg.norm(mean))
+    return up
 
 
 def _dataset(
-    time: Array, soles: Soles, rows: Rows, level: Array, belt: Array, contact: Array, force: Array, missing: Array
+    time: Array, soles: Soles, rows: Rows, level: Array, contact: Array, force: Array, missing: Array
 ) -> Dataset:
     import xarray as xr
 
@@ -125,7 +122,6 @@ def _dataset(
         "missing_moment": (
             ("time", "axis"), missing[:, 3:], {"units": "N m", "frame": LAB, "about": "the centre of mass"},
         ),
-        "belt_velocity": (("axis",), belt, {"units": "m/s", "frame": LAB}),
     }  # fmt: skip
     return xr.Dataset(
         variables,

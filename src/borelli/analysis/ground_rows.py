@@ -58,21 +58,44 @@ class Rows:
         return np.asarray(values[:, :6] / ([FORCE_WEIGHT] * 3 + [MOMENT_WEIGHT] * 3))
 
 
-def find_rows(model: Model, soles: Soles, coordinates: Array, speeds: Array, accelerations: Array) -> Rows:
-    """What the ground must give for a motion: (frames, coordinates) [rad or m], and their derivatives.
+@dataclass(frozen=True)
+class Paths:
+    """Where soles and bodies are, and how the soles move with what carries them, in model axes.
+
+    Attributes:
+        tree: Of the model.
+        columns: Variables that move the soles, those of the root first.
+        of_root: How many of them are the root's.
+        place: (frames, points + 4, 3) [m]; the last four are the root's origin and the ends of its axes.
+        velocity: (frames, points, 3) [m/s]
+        jacobian: (frames, points + 4, 3, columns)
+        position: (frames, bodies, 3) [m]
+        rotation: (frames, bodies, 3, 3)
+    """
+
+    tree: Tree
+    columns: list[int]
+    of_root: int
+    place: Array
+    velocity: Array
+    jacobian: Array
+    position: Array
+    rotation: Array
+
+
+def follow_soles(model: Model, soles: Soles, coordinates: Array, speeds: Array) -> Paths:
+    """The ways of the soles in a motion: (frames, coordinates) [rad or m], and their derivatives.
 
     Raises:
         ModelError: the feet do not hang on one root.
     """
-    tree, turn = make_tree(model), to_model_axes(model)
+    tree = make_tree(model)
     index = {body.name: i for i, body in enumerate(model.bodies)}
     at = np.array([index[name] for name in soles.bodies], dtype=np.int64)
     root, of_root, of_legs = _variables(model, tree, at)
     columns = [*of_root, *of_legs]
     slot = np.full(len(tree.free), -1, np.int64)
     slot[columns] = np.arange(len(columns))
-
-    # four more points, on the root: its origin and the ends of its axes tell how it moves
     probes = np.concatenate([np.zeros((1, 3)), np.eye(3)])
     points = Points(np.concatenate([at, np.full(4, root)]), np.concatenate([soles.places, probes]))
     frames, count, bodies = len(coordinates), len(points.body), len(model.bodies)
@@ -80,28 +103,30 @@ def find_rows(model: Model, soles: Soles, coordinates: Array, speeds: Array, acc
     position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
     q = np.array(coordinates, dtype=float)
     find_paths(tree, points, slot, q, make_springs(tree, count), place, position, rotation, jacobian)
+    rates = np.asarray(speeds)[:, tree.free[columns]]
+    velocity = (jacobian[:, : len(at)] @ rates[:, None, :, None])[..., 0]
+    return Paths(tree, columns, len(of_root), place, velocity, jacobian, position, rotation)
 
-    own = len(soles.bodies)
-    needed = coupled_forces(model, q, generalized_forces(model, q, speeds, accelerations))[:, tree.free[columns]]
-    velocity = jacobian[:, :own] @ np.asarray(speeds)[:, tree.free[columns]][:, None, :, None]
-    center = _center(model, position, rotation)
-    of_wrench = _wrench_rows(jacobian[:, own:, :, : len(of_root)], place[:, own:], center, turn)
-    acts = np.moveaxis(jacobian[:, :own], -1, 1) @ turn  # (frames, columns, points, 3)
-    rows = np.concatenate(
-        [
-            np.einsum("fwk,fkpi->fwpi", of_wrench, acts[:, : len(of_root)]),
-            TORQUE_WEIGHT * acts[:, len(of_root) :],
-        ],
-        axis=1,
-    )
-    need = np.concatenate(
-        [
-            np.einsum("fwk,fk->fw", of_wrench, needed[:, : len(of_root)]),
-            TORQUE_WEIGHT * needed[:, len(of_root) :],
-        ],
-        axis=1,
-    )
-    return Rows(place[:, :own] @ turn, velocity[..., 0] @ turn, rows, need, center @ turn)
+
+def find_rows(model: Model, soles: Soles, coordinates: Array, speeds: Array, accelerations: Array) -> Rows:
+    """What the ground must give for a motion: (frames, coordinates) [rad or m], and their derivatives.
+
+    Raises:
+        ModelError: the feet do not hang on one root, or nothing has mass.
+    """
+    turn, own = to_model_axes(model), len(soles.bodies)
+    paths = follow_soles(model, soles, coordinates, speeds)
+    all_forces = coupled_forces(model, coordinates, generalized_forces(model, coordinates, speeds, accelerations))
+    needed = all_forces[:, paths.tree.free[paths.columns]]
+    center = _center(model, paths.position, paths.rotation)
+    k = paths.of_root
+    of_wrench = _wrench_rows(paths.jacobian[:, own:, :, :k], paths.place[:, own:], center, turn)
+    acts = np.moveaxis(paths.jacobian[:, :own], -1, 1) @ turn  # (frames, columns, points, 3)
+    wrench = np.einsum("fwk,fkpi->fwpi", of_wrench, acts[:, :k])
+    rows = np.concatenate([wrench, TORQUE_WEIGHT * acts[:, k:]], axis=1)
+    asked = np.einsum("fwk,fk->fw", of_wrench, needed[:, :k])
+    need = np.concatenate([asked, TORQUE_WEIGHT * needed[:, k:]], axis=1)
+    return Rows(paths.place[:, :own] @ turn, paths.velocity @ turn, rows, need, center @ turn)
 
 
 def _variables(model: Model, tree: Tree, at: NDArray[np.int64]) -> tuple[int, list[int], list[int]]:

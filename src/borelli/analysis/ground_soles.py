@@ -1,14 +1,17 @@
 """Soles: the points of a model's feet that may stand on the ground.
 
-Five for each foot: two under the heel, two under the ball, one under the toes. Where the foot's bodies have shapes, the
-points are on the underside of these; OpenSim's feet, which have bones only, have their heel at the origin of `calcn`
-and their ball at the joint of the toes.
+Five for each foot: two under the heel, two under the ball, one under the toes. How long and broad the foot is, is told
+by the shapes of its bodies, or by the bones of OpenSim's feet, whose heel is at the origin of `calcn` and whose ball is
+at the joint of the toes. A fitted foot may be turned or shifted against the real one by centimetres while its markers
+are where they were seen. So where it lies is told by its markers, if there are some on heel and forefoot; and which way
+is up for it, by how it stands when it is stillest.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +20,26 @@ from borelli.analysis.motion import to_model_axes
 from borelli.errors import ModelError
 from borelli.model.frames import orientation_matrix
 from borelli.model.kinematics import poses
-from borelli.model.model import Body, Joint, Model, Shape
+from borelli.model.model import Body, Model, Shape
+from borelli.recording.landmarks import landmark
 
 Array = NDArray[np.float64]
 
 FEET = ("right", "left")
 POINTS = ("heel_medial", "heel_lateral", "ball_medial", "ball_lateral", "toe")
-HEEL_INSET = 0.06
-"""How far the heel's points lie before its back end, as a part of the length of foot and toes: flesh is round."""
-TOE_INSET = 0.10
-"""How far the toes' point lies behind their tip, likewise."""
+HEEL_INSET, TOE_INSET = 0.06, 0.10
+"""How far the points of heel and toes lie within the foot's ends, as parts of its length: flesh is round."""
 WIDTH = 0.6
 """Distance of the points of a pair as a part of the foot's breadth."""
-OPENSIM_BALL, OPENSIM_TOES, OPENSIM_BREADTH = 0.1788, 0.07, 0.09
-"""[m] Of OpenSim's unscaled foot: heel to ball, ball to tip (bones; Delp et al. 1990), and its breadth with flesh."""
+BALL = 0.73
+"""Place of the ball on a foot without toes of their own, as a part of its length (Drillis and Contini 1966)."""
+BONE_BALL, BONE_TOES, BONE_BREADTH = 0.1788, 0.07, 0.09
+"""[m] Of OpenSim's unscaled foot (Delp et al. 1990): heel to ball, ball to tip, and its breadth with flesh."""
+FLESH = 0.01
+"""[m] Before and behind the bones; and of a marker's middle behind the heel."""
 _SIDES = {"right": r"(?:^|[_. ])(?:r|rt|right)(?:$|[_. ])|^right", "left": r"(?:^|[_. ])(?:l|lt|left)(?:$|[_. ])|^left"}
 _FOOT, _TOES = r"calcn|calcaneus|foot|heel", r"toe|tarsal"
+_OUTER, _INNER = re.compile(r"5|lat"), re.compile(r"1|med|hal|big")
 
 
 @dataclass(frozen=True)
@@ -52,26 +59,92 @@ class Soles:
     names: tuple[str, ...]
 
 
-def find_soles(model: Model) -> Soles:
+@dataclass(frozen=True)
+class _Outline:
+    """A foot as the model stands by default, in lab axes [m]; the back of the heel is its origin."""
+
+    heel: Array
+    """(2,) horizontal place of its back end."""
+    bottom: float
+    ahead: Array
+    """(2,) horizontal unit vector to the toes."""
+    length: float
+    ball: float
+    """From the heel."""
+    breadth: float
+
+
+def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
     """The points under the feet of a model.
+
+    Args:
+        model: With bodies that are feet.
+        up: Which way is up in the frame of the right foot's body and of the left's when they stand flat; by default,
+            as the model stands.
 
     Raises:
         ModelError: a foot is not found, or has nothing that tells where its sole is.
     """
+    position, rotation = poses(model, [[c.default for c in model.coordinates]])
+    turn = to_model_axes(model)
+    index = {body.name: i for i, body in enumerate(model.bodies)}
     bodies: list[str] = []
     places: list[Array] = []
-    for side in FEET:
+    for k, side in enumerate(FEET):
         foot, toes = _foot_bodies(model, side)
-        own, points = (_from_shapes if foot.shapes else _from_bones)(model, foot, toes, side)
-        bodies += own
-        places.append(points)
+        as_is = {  # rotation and place in lab axes
+            body.name: (turn.T @ rotation[0, i], turn.T @ position[0, i])
+            for body in (foot, toes)
+            if body is not None and (i := index[body.name]) >= 0
+        }
+        outline = _outline(model, foot, toes, as_is)
+        stands = as_is
+        if up is not None:
+            upright = _least_turn(as_is[foot.name][0] @ up[k])
+            stands = {name: (upright @ way, upright @ place) for name, (way, place) in as_is.items()}
+            # the ankle stays as high above the sole: a sole turned with its box would dip its ends
+            drop = as_is[foot.name][1][2] - stands[foot.name][1][2]
+            outline = replace(_outline(model, foot, toes, stands), bottom=outline.bottom - drop)
+        outline = _moved_to_markers(model, tuple(stands), side, stands, outline)
+        front = toes if toes is not None and toes.shapes else foot
+        owners = [foot.name] * 4 + [front.name]
+        for owner, place in zip(owners, _points(outline, side), strict=True):
+            way, origin = stands[owner]
+            places.append(way.T @ (place - origin))
+        bodies += owners
     count = len(POINTS)
-    return Soles(
-        tuple(bodies),
-        np.concatenate(places),
-        np.repeat(np.arange(len(FEET)), count),
-        tuple(f"{side} {point}" for side in FEET for point in POINTS),
-    )
+    names = tuple(f"{side} {point}" for side in FEET for point in POINTS)
+    return Soles(tuple(bodies), np.array(places), np.repeat(np.arange(len(FEET)), count), names)
+
+
+def foot_names(model: Model) -> tuple[str, ...]:
+    """The bodies of the right foot and of the left."""
+    return tuple(_foot_bodies(model, side)[0].name for side in FEET)
+
+
+def _least_turn(way: Array) -> Array:
+    """The smallest rotation that turns a unit vector upward (Rodrigues)."""
+    x, y, z = way
+    if z <= -1.0 + 1e-9:
+        return np.diag([1.0, -1.0, -1.0])
+    cross = np.array([[0.0, 0.0, -x], [0.0, 0.0, -y], [x, y, 0.0]])
+    return np.asarray(np.eye(3) + cross + cross @ cross / (1.0 + z))
+
+
+def _points(outline: _Outline, side: str) -> Array:
+    """(5, 3) in lab axes."""
+    inward = _inward(outline.ahead, side) * 0.5 * WIDTH * outline.breadth
+    back, tip = HEEL_INSET * outline.length, (1.0 - TOE_INSET) * outline.length
+    flat = [
+        outline.heel + along * outline.ahead + across * inward
+        for along, across in ((back, 1.0), (back, -1.0), (outline.ball, 1.0), (outline.ball, -1.0), (tip, 0.0))
+    ]
+    return np.array([[*place, outline.bottom] for place in flat])
+
+
+def _inward(ahead: Array, side: str) -> Array:
+    """The horizontal unit vector towards the midline of the body."""
+    return np.array([-ahead[1], ahead[0]]) * (1.0 if side == "right" else -1.0)
 
 
 def _foot_bodies(model: Model, side: str) -> tuple[Body, Body | None]:
@@ -89,76 +162,74 @@ def _foot_bodies(model: Model, side: str) -> tuple[Body, Body | None]:
     return next((body for body in feet if body.name == carrier), feet[-1]), toes
 
 
-def _from_shapes(model: Model, foot: Body, toes: Body | None, side: str) -> tuple[list[str], Array]:
-    """Points on the underside of the boxes around the shapes of foot and toes, as the model stands by default."""
-    position, rotation = poses(model, [[c.default for c in model.coordinates]])
-    index = {body.name: i for i, body in enumerate(model.bodies)}
-    turn = to_model_axes(model)
+def _outline(model: Model, foot: Body, toes: Body | None, stands: dict[str, tuple[Array, Array]]) -> _Outline:
+    return _from_shapes(foot, toes, stands) if foot.shapes else _from_bones(model, foot, toes, stands)
 
-    def stands(body: Body) -> tuple[Array, Array]:
-        """Rotation and place of a body in lab axes."""
-        i = index[body.name]
-        return turn.T @ rotation[0, i], turn.T @ position[0, i]
+
+def _from_shapes(foot: Body, toes: Body | None, stands: dict[str, tuple[Array, Array]]) -> _Outline:
+    """The outline of the shapes of foot and toes."""
 
     def corners(body: Body) -> Array:
-        way, origin = stands(body)
+        way, origin = stands[body.name]
         return np.concatenate([_corners(shape) for shape in body.shapes]) @ way.T + origin
 
-    shaped = [body for body in (foot, toes) if body is not None and body.shapes]
-    cloud = [corners(body)[:, :2] for body in shaped]
-    everything = np.concatenate(cloud)
-    ankle = stands(foot)[1][:2]
-    ahead = _ahead(everything, ankle)
-    across = np.array([-ahead[1], ahead[0]]) * (1.0 if side == "right" else -1.0)  # towards the midline
-    along = everything @ ahead
-    back, tip = along.min(), along.max()
-    ball = (cloud[0] @ ahead).max() if len(shaped) == 2 else back + 0.73 * (tip - back)
-    middle = 0.5 * ((everything @ across).min() + (everything @ across).max())
-    half = 0.5 * WIDTH * np.ptp(everything @ across)
-    length = tip - back
-    heel_at, toe_at = back + HEEL_INSET * length, tip - TOE_INSET * length
-    bottom = min(corners(body)[:, 2].min() for body in shaped)
-    flat = [(heel_at, half), (heel_at, -half), (ball, half), (ball, -half), (toe_at, 0.0)]
-    bodies = [foot] * 4 + [shaped[-1]]
-    points = []
-    for body, (forward, inward) in zip(bodies, flat, strict=True):
-        way, origin = stands(body)
-        ground = forward * ahead + (middle + inward) * across
-        points.append(way.T @ (np.array([*ground, bottom]) - origin))
-    return [body.name for body in bodies], np.array(points)
+    clouds = [corners(body) for body in (foot, toes) if body is not None and body.shapes]
+    flat = np.concatenate(clouds)[:, :2]
+    ahead = _longest(flat, stands[foot.name][1][:2])
+    across = np.array([-ahead[1], ahead[0]])
+    along, aside = flat @ ahead, flat @ across
+    length = float(np.ptp(along))
+    ball = float((clouds[0][:, :2] @ ahead).max() - along.min()) if len(clouds) == 2 else BALL * length
+    heel = along.min() * ahead + 0.5 * (aside.min() + aside.max()) * across
+    bottom = float(min(cloud[:, 2].min() for cloud in clouds))
+    return _Outline(heel, bottom, ahead, length, ball, float(np.ptp(aside)))
 
 
-def _from_bones(model: Model, foot: Body, toes: Body | None, side: str) -> tuple[list[str], Array]:
-    """Points under OpenSim's bones, sized by the way from the heel to the joint of the toes."""
-    joint = _toe_joint(model, foot, toes)
-    if joint is None:
+def _from_bones(model: Model, foot: Body, toes: Body | None, stands: dict[str, tuple[Array, Array]]) -> _Outline:
+    """The outline of OpenSim's foot, sized by the way from the heel to the joint of the toes."""
+    joints = (joint for joint in model.joints if toes and joint.child == toes.name and joint.parent == foot.name)
+    ball = next((np.array(joint.parent_frame.position) for joint in joints), np.zeros(3))
+    way, origin = stands[foot.name]
+    level = (way @ ball)[:2]
+    if not np.linalg.norm(level) > 0.0:
         raise ModelError(
-            f"model {model.name!r}: body {foot.name!r} has neither shapes nor toes, so where its sole is, is unclear; "
-            "give it a box"
+            f"model {model.name!r}: body {foot.name!r} has neither shapes nor toes before its origin, so where its "
+            "sole is, is unclear; give it a box"
         )
-    ball = np.array(joint.parent_frame.position)
-    size = float(np.linalg.norm(ball)) / OPENSIM_BALL
-    ahead = ball / np.linalg.norm(ball)
-    up = _up_in(model, foot)
-    across = np.cross(up, ahead) * (1.0 if side == "right" else -1.0)
-    half = 0.5 * WIDTH * OPENSIM_BREADTH * size * across
-    length = (OPENSIM_BALL + OPENSIM_TOES) * size
-    tip = ball + (OPENSIM_TOES * size - TOE_INSET * length) * ahead
-    heel = HEEL_INSET * length * ahead
-    return [foot.name] * 5, np.array([heel + half, heel - half, ball + half, ball - half, tip])
+    size = float(np.linalg.norm(ball)) / BONE_BALL
+    ahead = level / np.linalg.norm(level)
+    flesh = FLESH * size
+    length = (BONE_BALL + BONE_TOES) * size + 2.0 * flesh
+    bottom = float(min(origin[2], (origin + way @ ball)[2]))
+    return _Outline(origin[:2] - flesh * ahead, bottom, ahead, length, BONE_BALL * size + flesh, BONE_BREADTH * size)
 
 
-def _toe_joint(model: Model, foot: Body, toes: Body | None) -> Joint | None:
-    found = (joint for joint in model.joints if toes and joint.child == toes.name and joint.parent == foot.name)
-    joint = next(found, None)
-    return joint if joint and np.linalg.norm(joint.parent_frame.position) > 0.0 else None
-
-
-def _up_in(model: Model, body: Body) -> Array:
-    """Which way is up in the frame of a body as the model stands by default."""
-    _, rotation = poses(model, [[c.default for c in model.coordinates]])
-    i = [other.name for other in model.bodies].index(body.name)
-    return np.asarray(rotation[0, i].T @ (-np.array(model.gravity) / np.linalg.norm(model.gravity)))
+def _moved_to_markers(
+    model: Model, bodies: Sequence[str], side: str, stands: dict[str, tuple[Array, Array]], outline: _Outline
+) -> _Outline:
+    """The outline with its heel before the markers of the heel, pointing to the middle of those of the forefoot."""
+    found: dict[str, list[tuple[str, Array]]] = {"heel": [], "toe": []}
+    for marker in model.markers:
+        meaning = landmark(marker.name)
+        if marker.body in bodies and meaning and meaning.part in found:
+            way, origin = stands[marker.body]
+            found[meaning.part].append((marker.name.lower(), (origin + way @ np.array(marker.position))[:2]))
+    if not (found["heel"] and found["toe"]):
+        return outline
+    heel = np.mean([place for _, place in found["heel"]], axis=0)
+    outer = [place for name, place in found["toe"] if _OUTER.search(name)]
+    inner = [place for name, place in found["toe"] if _INNER.search(name)]
+    other = [place for name, place in found["toe"] if not (_OUTER.search(name) or _INNER.search(name))]
+    # one edge of the forefoot alone says little of its middle
+    edge = 0.5 * outline.breadth * _inward(outline.ahead, side)
+    middles = [*other, 0.5 * (np.mean(outer, axis=0) + np.mean(inner, axis=0))] if outer and inner else other
+    if not middles:
+        middles = [place + edge for place in outer] + [place - edge for place in inner]
+    way = np.mean(middles, axis=0) - heel
+    if not np.linalg.norm(way) > 0.25 * outline.length:
+        return outline
+    ahead = way / np.linalg.norm(way)
+    return replace(outline, heel=heel + FLESH * ahead, ahead=ahead)
 
 
 def _corners(shape: Shape) -> Array:
@@ -176,7 +247,7 @@ def _corners(shape: Shape) -> Array:
     return np.asarray(local @ orientation_matrix(shape.frame.orientation).T + shape.frame.position)
 
 
-def _ahead(cloud: Array, ankle: Array) -> Array:
+def _longest(cloud: Array, ankle: Array) -> Array:
     """The horizontal direction in which a foot is longest, towards the end farther from the ankle."""
     centered = cloud - cloud.mean(axis=0)
     way = np.linalg.eigh(centered.T @ centered)[1][:, -1]

@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from borelli.analysis.loads import Loads
+from borelli.analysis.loads import Loads, measured_loads
 from borelli.errors import FileFormatError, SettingsError, unknown_name
 from borelli.model.model import GROUND
 from borelli.model.osim_xml import Item
@@ -20,8 +20,6 @@ from borelli.model.xmlfiles import read_xml
 from borelli.recording.ground import find_plates
 from borelli.recording.recording import Recording
 
-MAX_BYTES = 4 * 1024 * 1024
-"""Larger files are refused; the largest setup met has 61 kilobytes."""
 MOST_TASKS = 5000
 
 
@@ -187,11 +185,12 @@ def loads_of(
     if at_origin:
         point = np.nan_to_num(point)
     on = tuple(changed.get(one.name, one.body) for one in setup.forces)
-    return Loads(tuple(names), on, np.asarray(data["analog_time"].values, dtype=float), force, point, moment)
+    clock = np.asarray(data["analog_time"].values, dtype=float)
+    return measured_loads(tuple(names), on, clock, force, point, moment)
 
 
 def _tool(path: str | os.PathLike[str], kind: str) -> Item:
-    root = read_xml(path, MAX_BYTES)
+    root = read_xml(path)
     found = next((element for element in root.walk() if element.tag == kind), None)
     if found is None:
         got = root.children[0].tag if root.tag == "OpenSimDocument" and root.children else root.tag

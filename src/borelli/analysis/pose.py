@@ -137,7 +137,8 @@ def state_problem(
         )
     markers = tuple(model.markers[i] for i in used)
     seen = recording.data["markers"].values[:, [found[i] for i in used]] @ to_model_axes(model).T
-    visible = np.asarray(np.isfinite(seen).all(axis=-1))
+    # what lies exactly at the origin was not seen: many systems write that for a marker they lost
+    visible = np.asarray(np.isfinite(seen).all(axis=-1) & (seen != 0.0).any(axis=-1))
     tree = make_tree(model, fixed=fixed)
     given = np.array([stiffness[marker.name] for marker in markers])
     start, holds = _holds(model, tree, pose_stiffness, rest or {}, hard_stops)

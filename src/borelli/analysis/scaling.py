@@ -1,8 +1,8 @@
 """Scaling: a model stretched body by body until distances between its markers are those that were measured.
 
-As OpenSim does it: a *measure* is one or more pairs of markers and the bodies that they size. Its factor is the mean over
-the pairs of the measured distance (mean over time) divided by the distance on the model in its default pose. Then,
-if wanted, the model is posed on a static trial and its markers are moved to where they were seen.
+As OpenSim does it: a *measure* is one or more pairs of markers and the bodies that they size. Its factor is the mean
+over the pairs of the measured distance (mean over time) divided by the distance on the model in its default pose.
+Then, if wanted, the model is posed on a static trial and its markers are moved to where they were seen.
 """
 
 from __future__ import annotations
@@ -235,12 +235,10 @@ def _stretched(model: Model, body: str, factors: Vector) -> Model:
     def travels(joint: Joint) -> Joint:
         if joint.parent != body or joint.kind != "coordinate":
             return joint
-        shifts = tuple(
-            replace(
-                one, function=one.function.scaled(float(np.linalg.norm(stretch * one.axis) / np.linalg.norm(one.axis)))
-            )
-            for one in joint.motion[3:]
-        )
+        shifts = []
+        for one in joint.motion[3:]:
+            factor = np.linalg.norm(stretch * one.axis) / np.linalg.norm(one.axis)
+            shifts.append(replace(one, function=one.function.scaled(float(factor))))
         return replace(joint, motion=(*joint.motion[:3], *shifts))
 
     model = replace(model, joints=tuple(map(travels, model.joints)))

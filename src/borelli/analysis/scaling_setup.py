@@ -17,9 +17,6 @@ from borelli.model.osim_xml import Item
 from borelli.model.validate import validate
 from borelli.model.xmlfiles import read_xml
 
-MAX_BYTES = 4 * 1024 * 1024
-"""Larger files are refused; the largest setup met has 61 kilobytes."""
-
 
 @dataclass(frozen=True)
 class ScaleSetup:
@@ -123,7 +120,7 @@ def _measure(item: Item) -> Measure:
 
 
 def _find(path: str | os.PathLike[str], kind: str) -> Item:
-    root = read_xml(path, MAX_BYTES)
+    root = read_xml(path)
     found = next((element for element in root.walk() if element.tag == kind), None)
     if found is None:
         raise FileFormatError(path, f"the document holds <{root.tag[:40]}> without a <{kind}>")

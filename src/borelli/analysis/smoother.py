@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.banded import Band, Factor, NotPositive
 from borelli.analysis.pose import MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge
+from borelli.analysis.pose import _settle as settle
 from borelli.analysis.snap import REACH, Grouping, add_snap, find_snap, group_variables, pull_of_snap
 from borelli.model.model import Model
 from borelli.recording.gaps import spans
@@ -42,7 +43,7 @@ NO_NOISE = 1e-7
 """[m] Markers that the model meets this closely have no noise to take out."""
 SHARE = 1.1
 """By how much the springs are varied to find the degrees of freedom they use up: those grow with the eighth root."""
-MOST_LOOKED_AT, SAMPLES = 512, 4
+MOST_LOOKED_AT, SAMPLES = 160, 2
 """Frames from which the scale is chosen, and stretches they are taken from where there are more."""
 STRETCH, OVERLAP = 1000, 200
 """Frames smoothed at once, and how many of them the next stretch has too."""
@@ -50,6 +51,8 @@ ROUNDING = 1e-11
 """Share by which sums over all frames may differ by rounding alone."""
 LITTLE = 1e-7
 """[rad or m] A last step no longer than this ends the search: its own error is its square."""
+SHORT = 0.05
+"""[rad or m] Steps shorter than this are followed by exact ones."""
 SURE = 1e-5
 """Energy won by a step, in that of one marker's noise, that ends the search too."""
 MOST_ITERATIONS = 20
@@ -57,6 +60,8 @@ SCALES = (-6.0, 8.0)
 """Powers of ten between which the scale is sought."""
 FIRST_STEP, LAST_STEP = 2.0, 0.5
 """Powers of ten between the scales looked at: first to find the least, then to find it closely."""
+SOFTEST = 0.01
+"""Least share of the pose springs' stiffness: softer, rounding would decide what they alone hold."""
 FLAT = 1e-3
 """Variables whose snap is less than this share of the usual are taken to have as much."""
 
@@ -101,6 +106,24 @@ def smooth_poses(problem: Problem, q: Array, recording: Recording) -> tuple[Arra
     result[span] = minimise_in_turn(task, scale, start)
     said = f"smoothed: markers are taken to err by {1e3 * (noise / _per_metre(whole)) ** 0.5:.2g} mm along each axis; "
     return result, (*notes, *more, Note(f"{said}scale of the penalty {scale:.3g} by cross-validation", "guess"))
+
+
+def smooth_markers(problem: Problem, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
+    """As `smooth_poses`, without converged poses: each frame is settled from the pose of low-passed markers.
+
+    So noise that leaves single frames without a pose, or leads them to a wrong one, does no harm.
+    """
+    target = np.where(problem.weight[..., None] > 0.0, problem.target, np.nan)
+    if recording.rate > 2.0 * CUTOFF:
+        target = lowpass(target, recording.rate, CUTOFF)
+    calm = replace(problem, target=np.ascontiguousarray(np.nan_to_num(target)))
+    q, notes = converge(calm)
+    frames = np.flatnonzero(_posed(q))
+    settled = np.ascontiguousarray(q[frames])
+    settle(problem, frames, settled, chained=False)
+    q[frames] = settled
+    result, more = smooth_poses(problem, q, recording)
+    return result, notes + more
 
 
 def _posed(q: Array) -> NDArray[np.bool_]:
@@ -153,7 +176,7 @@ def _noise(problem: Problem, q: Array) -> float:
 def _soften(problem: Problem, noise: float) -> Problem:
     """Pose springs in proportion to the noise: as stiff as given for markers 5 mm off, softer for better ones."""
     usual = POSE_STIFFNESS / MARKER_STIFFNESS * _per_metre(problem)
-    holds = problem.holds._replace(stiffness=problem.holds.stiffness * min(1.0, noise / usual))
+    holds = problem.holds._replace(stiffness=problem.holds.stiffness * min(1.0, max(noise / usual, SOFTEST)))
     return replace(problem, holds=holds)
 
 
@@ -344,16 +367,17 @@ def minimise_in_turn(task: Task, scale: float, start: Array) -> Array:
 
 
 def minimise(task: Task, scale: float, start: Array) -> Array:
-    """The motion of least energy for a scale of the penalty, near a start (Newton's method).
+    """The motion of least energy for a scale of the penalty, near a start.
 
-    Where the second derivative is not positive, its part after Gauss and Newton is used. Stops bend the energy sharply,
-    and coordinates that lean on them come and go; what is still to be won is then far less than noise can tell.
+    Gauss and Newton's method while steps are long, Newton's when they are short: far from the end the exact second
+    derivative leads astray where it is nearly singular. Stops bend the energy sharply, and coordinates that lean on
+    them come and go; what is still to be won is then far less than noise can tell.
     """
     free, holds = task.problem.tree.free, task.problem.holds
     hard = ~np.isfinite(holds.stop)
-    system = System(task, start)
+    system, exact = System(task, start), False
     for _ in range(MOST_ITERATIONS):
-        step = _newton_step(system, scale)
+        step = _newton_step(system, scale, exact)
         length = 1.0
         while True:
             trial = system.q.copy()
@@ -365,12 +389,13 @@ def minimise(task: Task, scale: float, start: Array) -> Array:
                 break
             length *= 0.5
         won, system = system.energy(scale) - after.energy(scale), after
+        exact = length == 1.0 and moved < SHORT
         if moved <= LITTLE or won < SURE * task.noise:
             break
     return system.q
 
 
-def _newton_step(system: System, scale: float) -> Array:
+def _newton_step(system: System, scale: float, exact: bool) -> Array:
     stopped = system.stopped(scale)
     pull = np.where(stopped, 0.0, system.gradient(scale))
 
@@ -381,6 +406,8 @@ def _newton_step(system: System, scale: float) -> Array:
         return band.factor()
 
     try:
-        return -factor(exact=True).solve(pull)
+        return -factor(exact).solve(pull)
     except NotPositive:
+        if not exact:
+            raise
         return -factor(exact=False).solve(pull)

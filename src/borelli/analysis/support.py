@@ -32,6 +32,8 @@ EDGE = 0.05
 """Share of the weight at which such a span begins and ends."""
 LASTING = 0.06
 """Spans that last less [s] are impacts, which a low-passed motion does not show."""
+LIKELY = (0.7, 1.4)
+"""Ratios of the subject's mass to the model's that are looked for."""
 DIFFERENT = 0.03
 """Masses that differ by more than this share are told."""
 ENOUGH = 0.4
@@ -88,9 +90,10 @@ def find_support(motion: Motion, time: Array, needed: Array, loads: Loads, cutof
     carried = smooth.at(time).force[..., 2].sum(axis=1)
     seen = (time >= loads.time[0] - OUTSIDE) & (time <= loads.time[-1] + OUTSIDE)
     steps = strides(motion, time)
-    scale, covered, weighed = 1.0, seen, (float("nan"), 0.0, False)
+    # a model of another mass than the subject's would lack or spare the difference everywhere
+    scale = _likely_scale(needed[seen], carried[seen], model.mass * gravity)
+    covered, weighed = seen, (float("nan"), 0.0, False)
     for _ in range(2):
-        # a model of another mass than the subject's would lack or spare the difference everywhere
         lack = (scale * needed - carried) / (scale * model.mass * gravity)
         covered = seen & ~_lasting(lack, time)
         weighed = _weigh(steps, time, covered, needed / (model.mass * gravity), carried, gravity)
@@ -98,6 +101,17 @@ def find_support(motion: Motion, time: Array, needed: Array, loads: Loads, cutof
             break
         scale = weighed[0] / model.mass
     return Support(covered, *weighed)
+
+
+def _likely_scale(needed: Array, carried: Array, weight: Array | float) -> float:
+    """The ratio of carried to needed force that most frames have within 5 %: that of the masses, if any are covered."""
+    firm = needed > 0.5 * weight
+    ratio = carried[firm] / needed[firm]
+    tries = np.linspace(*LIKELY, 61)
+    near = (np.abs(ratio[:, None] / tries - 1.0) < 0.05).sum(axis=0)
+    if near.max(initial=0) < 0.1 * len(needed):
+        return 1.0
+    return float(tries[near == near.max()].mean())
 
 
 def _lasting(lack: Array, time: Array) -> Mask:

@@ -15,14 +15,14 @@ from borelli.commands.screen import err, out, say
 def demo(
     folder: Annotated[Path, typer.Option("--out", help="Where to put pictures and results.")] = Path("demo"),
 ) -> None:
-    """Drop a human, spin a top, turn a crank: a picture, and a table of what theory expects."""
+    """Analyse a walk, a jump and a reach, drop a human, spin a top: reports, pictures, and a table of what is true."""
     from borelli.commands.kernels import compile_once
     from borelli.demo import run_demo
 
     compile_once()
     with err.status("starting") as status:
         findings, files = run_demo(folder, status.update)
-    table = Table("scene", "", "simulated", "expected", title="simulated against expected", title_justify="left")
+    table = Table("", "", "found", "expected", title="found against expected", title_justify="left")
     last = None
     for finding in findings:
         if last not in (None, finding.scene):
@@ -32,4 +32,7 @@ def demo(
     out.print(table)
     for path in files:
         say(str(path))
-    out.print(f"\nLook at [bold]{escape(str(files[0]))}[/]; then try: borelli simulate --list", soft_wrap=True)
+    out.print(
+        f"\nLook at [bold]{escape(str(files[0]))}[/]; then try: borelli analyze YOUR.c3d, borelli simulate --list",
+        soft_wrap=True,
+    )

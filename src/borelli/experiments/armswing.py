@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from borelli.analysis.cocontraction import cocontraction
 from borelli.analysis.dynamic_torques import SteppedTorques, stepped_torques
-from borelli.analysis.energy import cocontraction, energy
+from borelli.analysis.energy import energy
 from borelli.analysis.motion import Motion
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.stepping import (

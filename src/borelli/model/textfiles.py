@@ -21,7 +21,7 @@ from borelli.errors import FileFormatError, unknown_name
 
 MAX_BYTES = 16 * 1024 * 1024
 """Larger files are refused: as OpenSim writes it, a body of 80 segments and 520 muscles takes 3 megabytes."""
-MAX_TOML = 2 * 1024 * 1024
+MAX_TOML = 1_000_000
 """Letters of TOML, which takes seconds to read: a body of 80 segments and 520 muscles takes 600 thousand."""
 MAX_NUMBER = 1e30
 """No number of a body is as large, in any unit; and volumes and moments of inertia can still be made of it."""
@@ -200,6 +200,8 @@ def _typed_tuple(hints: tuple[Any, ...], value: Any, path: object, where: str) -
         return tuple(typed(hints[0], part, path, f"{where}[{i}]") for i, part in enumerate(value))
     if len(value) != len(hints):
         raise FileFormatError(path, f"{where}: expected {len(hints)} entries, got {len(value)}")
+    if hints.count(float) == len(hints) and all(type(part) is float for part in value):
+        return tuple(value)  # most tuples of a file are, and there may be many
     parts = zip(hints, value, strict=True)
     return tuple(typed(hint, part, path, f"{where}[{i}]") for i, (hint, part) in enumerate(parts))
 

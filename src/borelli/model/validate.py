@@ -458,6 +458,8 @@ def _refuse_bad_numbers(element: Any, where: str = "model", may_be_infinite: boo
             allowed = (type(element), item.name) in MAY_BE_INFINITE
             _refuse_bad_numbers(getattr(element, item.name), f"{here}: {item.name}", allowed)
     elif isinstance(element, tuple):
+        if all(type(part) is float and isfinite(part) for part in element):
+            return
         for part in element:
             _refuse_bad_numbers(part, where, may_be_infinite)
     elif isinstance(element, float) and not isfinite(element) and not (may_be_infinite and element == element):

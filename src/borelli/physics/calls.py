@@ -13,14 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import find_far
+from borelli.jit import find_far, register_far
 from borelli.model.inertia import body_of_shapes
 from borelli.model.model import Coordinate, Joint, Marker, Model, Shape, Softness
 from borelli.physics.collide import find_contacts
 from borelli.physics.compliance import find_answers
 from borelli.physics.contact import fill_contact_rows, read_contacts
 from borelli.physics.coulomb import settle, solve_contacts
+from borelli.physics.elimination import factor_bodies, solve_factored
 from borelli.physics.friction import check_friction, update_friction
+from borelli.physics.interior import find_segments_by_interior_point
 from borelli.physics.refinement import refine
 from borelli.physics.solver import newton, solve_piece
 from borelli.physics.state import Inputs, State, make_inputs, make_state
@@ -49,7 +51,7 @@ def make_sample() -> Sample:
 
 
 def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
-    """Each part with samples of its arguments; one that calls others by address comes after them."""
+    """Each part with samples of its arguments."""
     tables, state, inputs, work = sample.compiled.tables, sample.state, sample.inputs, sample.work
     rows, graph, factor, fill, touch = work.rows, work.graph, work.factor, work.fill, work.touch
     search, interior, kinematic, rotation = work.search, work.interior, tables.bodies.kinematic, work.scratch.rotation
@@ -57,9 +59,12 @@ def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
     touching = (tables.shapes, tables.contacts)
     table = np.zeros(1, np.int64)
     return {
-        newton: (rows, graph, factor, fill, search, interior, 0, 0, 0),
-        solve_piece: (rows, graph, factor, fill, search.counts, 0),
-        refine: (rows, graph, factor, fill),
+        factor_bodies: (rows, graph, factor, fill),
+        solve_factored: (rows, graph, factor, fill),
+        refine: (table, rows, graph, factor, fill),
+        find_segments_by_interior_point: (table, rows, graph, factor, fill, interior, search.counts, 0),
+        solve_piece: (table, rows, graph, factor, fill, search.counts, 0),
+        newton: (table, rows, graph, factor, fill, search, interior, 0, 0, 0),
         fill_standing_rows: (*standing, state, inputs, rows, work.scratch, 0, True),
         find_contacts: (tables.shapes, state.position, rotation, 0.0, work.contacts),
         read_contacts: (*touching, work.contacts, 0, state, rotation, kinematic, touch),
@@ -77,4 +82,5 @@ def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
 @cache
 def calls() -> NDArray[np.int64]:
     """The table of addresses that a run needs."""
-    return find_far(list(list_parts(make_sample()).items()))
+    register_far(list_parts(make_sample()))
+    return find_far()

@@ -99,7 +99,7 @@ def solve_contacts(
     for _ in range(EXCHANGES):
         for i in range(contacts):
             _hold_contact(rows, node, mark, value, who, i, first_row + each * i, 0.0, 0.0, 0.0)
-        if not far_solve_piece(calls, rows, graph, factor, fill, counts, switching):
+        if not far_solve_piece(calls, calls, rows, graph, factor, fill, counts, switching):
             break
         far_find_answers(calls, rows, graph, factor, fill, touch_tuple, bodies)
         far_settle(calls, rows, touch_tuple, first_row, each, bodies, CLOSER * tolerance)
@@ -111,7 +111,7 @@ def solve_contacts(
                 set_rolling(rows, touch, i, k + 3, normal)
                 for n in range(3, 6):
                     use_segment(rows, mark, value, k + n, mark[k + n, SEGMENT])
-        if not far_solve_piece(calls, rows, graph, factor, fill, counts, switching):
+        if not far_solve_piece(calls, calls, rows, graph, factor, fill, counts, switching):
             break
         if find_crossings(rows, node, factor.block, mark, value, factor.roll, switching) == 0:
             _place_contacts(rows, node, mark, value, touch, who, contacts, first_row, each)
@@ -121,7 +121,7 @@ def solve_contacts(
             for i in range(contacts):
                 touch[i, SLIP], touch[i, SLIP + 1] = value[first_row + each * i + 1, IMPULSE], 0.0
             continue
-        if far_newton(calls, rows, graph, factor, fill, search, interior, switching, patience, cap) != 0:
+        if far_newton(calls, calls, rows, graph, factor, fill, search, interior, switching, patience, cap) != 0:
             break
     _place_contacts(rows, node, mark, value, touch, who, contacts, first_row, each)
     return result

@@ -23,7 +23,7 @@ changed, and those after them up the elimination tree, are factored again.
 
 from __future__ import annotations
 
-from borelli.jit import leaf, part
+from borelli.jit import far, leaf, part
 from borelli.physics.blocks import (
     add21,
     add_outer,
@@ -97,6 +97,9 @@ def factor_bodies(rows, graph, factor, fill):
         if outward:
             node[near[node[k, NEAR], NEIGHBOUR], DIRTY] = 1
     return factored
+
+
+far_factor_bodies = far(factor_bodies)
 
 
 @leaf
@@ -202,3 +205,6 @@ def solve_factored(rows, graph, factor, fill):
             if mark[row, MODE] == FOLDED:
                 s = value[row, C] - dot6(load6(rows.jacobian, mark[row, OWNER], 0), v)
                 value[row, IMPULSE] = s / value[row, BETA]
+
+
+far_solve_factored = far(solve_factored)

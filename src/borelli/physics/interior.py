@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import leaf, part
+from borelli.jit import far, leaf, part
 from borelli.physics.blocks import DIAGONAL, axpy6, load6, store6
-from borelli.physics.elimination import factor_bodies, solve_factored
+from borelli.physics.elimination import far_factor_bodies, far_solve_factored
 from borelli.physics.factor import (
     BETA,
     FLAT_ROW,
@@ -82,7 +82,7 @@ def make_interior(rows: int) -> Interior:
 
 
 @part
-def find_segments_by_interior_point(rows, graph, factor, fill, interior, counts, switching):
+def find_segments_by_interior_point(calls, rows, graph, factor, fill, interior, counts, switching):
     """Set every switching row's segment from an interior-point run, whose answer is left in SOLUTION and IMPULSE."""
     node, count = graph.node, graph.count[0]
     block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
@@ -109,14 +109,14 @@ def find_segments_by_interior_point(rows, graph, factor, fill, interior, counts,
         _set_slopes(rows, mark, value, roll, piece, switching)
         for k in range(count):
             node[k, DIRTY] = 1
-        if factor_bodies(rows, graph, factor, fill) < 0:
+        if far_factor_bodies(calls, rows, graph, factor, fill) < 0:
             break
         counts[2] += 1
         target, reach = 0.0, 0.0
         for corrector in range(2):
             load_residuals(rows, graph, factor)
             _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrector > 0)
-            solve_factored(rows, graph, factor, fill)
+            far_solve_factored(calls, rows, graph, factor, fill)
             _find_changes(rows, node, block, mark, value, roll, piece, line, switching)
             reach = _reach(rows, roll, piece, switching)
             if corrector == 0:
@@ -138,6 +138,9 @@ def find_segments_by_interior_point(rows, graph, factor, fill, interior, counts,
         if rows.segments[k] == 1:
             use_segment(rows, mark, value, k, 0)
         value[k, IMPULSE] = value[k, C] if mark[k, MODE] == FLAT_ROW else value[k, P_NOW]
+
+
+far_find_segments_by_interior_point = far(find_segments_by_interior_point)
 
 
 @leaf

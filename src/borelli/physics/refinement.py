@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from borelli.jit import far, leaf, part
 from borelli.physics.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
-from borelli.physics.elimination import factor_bodies, solve_factored
+from borelli.physics.elimination import far_factor_bodies, far_solve_factored
 from borelli.physics.factor import (
     ABSENT,
     BETA,
@@ -240,7 +240,7 @@ def _soften(rows, node, block, mark, value, count, damping):
 
 
 @part
-def refine(rows, graph, factor, fill):
+def refine(calls, rows, graph, factor, fill):
     """Correct velocities and impulses until every row keeps to its segment; factorisations used, -1 when it failed.
 
     Mostly the factors at hand do. If a row ends beyond its segment, or the state comes without factors (a position is
@@ -258,10 +258,10 @@ def refine(rows, graph, factor, fill):
         if settling:
             used += 1
             _soften(rows, node, block, mark, value, count, damping)
-            if factor_bodies(rows, graph, factor, fill) < 0:
+            if far_factor_bodies(calls, rows, graph, factor, fill) < 0:
                 break
         _load_state(rows, graph, factor)
-        solve_factored(rows, graph, factor, fill)
+        far_solve_factored(calls, rows, graph, factor, fill)
         change = _add_changes(rows, block, mark, value, count)
         if turn == 0 and change > LARGE_CHANGE and not settling:
             continue

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.jit import far, leaf, part
 from borelli.physics.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
-from borelli.physics.elimination import factor_bodies, solve_factored
+from borelli.physics.elimination import far_factor_bodies, far_solve_factored
 from borelli.physics.factor import (
     ABSENT,
     BETA,
@@ -41,8 +41,8 @@ from borelli.physics.factor import (
     C,
     use_segment,
 )
-from borelli.physics.interior import find_segments_by_interior_point
-from borelli.physics.refinement import IMPULSE_TOLERANCE, move_row, push, refine, row_velocity
+from borelli.physics.interior import far_find_segments_by_interior_point
+from borelli.physics.refinement import IMPULSE_TOLERANCE, far_refine, move_row, push, row_velocity
 
 # status of a solve
 SOLVED, NO_PIVOT, NO_END, NOT_FINITE, TOO_SMALL = 0, 1, 2, 3, 4
@@ -101,10 +101,10 @@ def begin_segments(rows, factor):
 
 
 @part
-def solve_piece(rows, graph, factor, fill, counts, switching):
+def solve_piece(calls, rows, graph, factor, fill, counts, switching):
     """Velocities and impulses of the present segments; False when a pivot is missing."""
     node, block, mark, value, roll = graph.node, factor.block, factor.mark, factor.value, factor.roll
-    factored = factor_bodies(rows, graph, factor, fill)
+    factored = far_factor_bodies(calls, rows, graph, factor, fill)
     if factored < 0:
         return False
     counts[BLOCKS_FACTORED] += factored
@@ -118,7 +118,7 @@ def solve_piece(rows, graph, factor, fill, counts, switching):
             value[k, IMPULSE] = q
             if q != 0.0:
                 push(rows, node, block, k, q)
-    solve_factored(rows, graph, factor, fill)
+    far_solve_factored(calls, rows, graph, factor, fill)
     return True
 
 
@@ -324,7 +324,7 @@ def _ends(mark, roll, crossing, g, energy):
 
 
 @part
-def newton(rows, graph, factor, fill, search, interior, switching, patience, cap):
+def newton(calls, rows, graph, factor, fill, search, interior, switching, patience, cap):
     """Solve the rows from the segments at hand; a status. The answer is in SOLUTION and IMPULSE.
 
     After `patience` iterations the interior-point method finds the segments, and Newton goes on from those.
@@ -334,9 +334,9 @@ def newton(rows, graph, factor, fill, search, interior, switching, patience, cap
     for iteration in range(cap):
         counts[NEWTON_STEPS] += 1
         if iteration == patience:
-            find_segments_by_interior_point(rows, graph, factor, fill, interior, counts, switching)
+            far_find_segments_by_interior_point(calls, calls, rows, graph, factor, fill, interior, counts, switching)
         else:
-            if not solve_piece(rows, graph, factor, fill, counts, switching):
+            if not solve_piece(calls, rows, graph, factor, fill, counts, switching):
                 return NO_PIVOT
             crossing = find_crossings(rows, node, block, mark, value, roll, switching)
             if crossing == 0:
@@ -353,7 +353,7 @@ def newton(rows, graph, factor, fill, search, interior, switching, patience, cap
                 _advance(rows, block, mark, value, roll, switching, count, alpha)
                 continue
         # all but solved: the interior point is done, or rows flip on their kinks by rounding
-        used = refine(rows, graph, factor, fill)
+        used = far_refine(calls, calls, rows, graph, factor, fill)
         if used >= 0:
             counts[FACTORISATIONS] += used
             counts[BLOCKS_FACTORED] += used * count

@@ -252,7 +252,7 @@ def solve_step(calls, tables, state, work, told):
             refinements = 0
         else:
             status = far_newton(
-                calls, rows, graph, factor, work.fill, work.search, work.interior, switching, PATIENCE, CAP
+                calls, calls, rows, graph, factor, work.fill, work.search, work.interior, switching, PATIENCE, CAP
             )  # fmt: skip
         if status != SOLVED or work.touch.count[0] == 0:
             break
@@ -273,7 +273,7 @@ def solve_step(calls, tables, state, work, told):
             far_update_friction(calls, rows, graph, factor, work.touch, first, each, share)
     if status == SOLVED:
         for _ in range(refinements):
-            far_refine(calls, rows, graph, factor, work.fill)
+            far_refine(calls, calls, rows, graph, factor, work.fill)
         if change > tolerance and most > 1:
             status = UNSETTLED
     told[NEWTON] = work.search.counts[0]

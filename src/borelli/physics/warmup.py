@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from borelli.jit import compile_for
+from borelli.jit import compile_far, register_far
 from borelli.physics.calls import list_parts, make_sample
 from borelli.physics.measure import coordinates_of
 from borelli.physics.simulate import start_state
 from borelli.physics.simulation import Simulation, make_record
 
 PARTS = {
-    "solver": ("newton", "solve_piece", "refine"),
+    "solver": ("factor_bodies", "solve_factored", "refine", "find_segments_by_interior_point", "solve_piece", "newton"),
     "contacts": ("find_contacts",),
     "rows": ("fill_standing_rows",),
     "friction": ("check_friction", "update_friction", "find_answers", "settle"),
@@ -22,9 +22,11 @@ def compile_part(name: str) -> None:
     """Compile one of `PARTS`, or "step" (which loads them all), or "coordinates"."""
     sample = make_sample()
     if name in PARTS:
-        for function, arguments in list_parts(sample).items():
+        parts = list_parts(sample)
+        register_far(parts)
+        for function in parts:
             if function.__name__ in PARTS[name]:
-                compile_for(function, arguments)
+                compile_far(function)
         return
     record = make_record(sample.compiled, 2)
     if name == "step":

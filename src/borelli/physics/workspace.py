@@ -86,13 +86,17 @@ def solve_rows(
     `mass` (n, 6, 6) and `momentum` (n, 6) are by body, `parent` the body each hangs on by joint rows (-1: none).
     The interior-point method takes over after `patience` iterations.
     """
+    from borelli.physics.calls import calls  # which knows every part, and so this module
+
     bodies, count = len(mass), len(rows.segments)
     capacity = first_capacity(bodies, count)
     links = row_links(rows)
     kinematic = np.zeros(bodies, np.uint8)
     while True:
         work = make_workspace(bodies, count, len(rows.body), capacity)
-        status = _solve_cold(mass, momentum, rows, np.asarray(parent, np.int64), kinematic, links, work, patience)
+        status = _solve_cold(
+            calls(), mass, momentum, rows, np.asarray(parent, np.int64), kinematic, links, work, patience
+        )  # fmt: skip
         if status != TOO_SMALL:
             break
         capacity = capacity.grown()
@@ -124,7 +128,7 @@ def load_bodies(node, block, count, mass, momentum):
 
 
 @kernel
-def _solve_cold(mass, momentum, rows, parent, kinematic, links, work, patience):
+def _solve_cold(calls, mass, momentum, rows, parent, kinematic, links, work, patience):
     graph, factor = work.graph, work.factor
     if order_bodies(parent, kinematic, links, len(links), graph, work.graph_work) < 0:
         return TOO_SMALL
@@ -141,7 +145,7 @@ def _solve_cold(mass, momentum, rows, parent, kinematic, links, work, patience):
         return TOO_SMALL
     switching = begin_segments(rows, factor)
     for first in (patience, 0):
-        status = newton(rows, graph, factor, work.fill, work.search, work.interior, switching, first, CAP)
-        if status != SOLVED or refine(rows, graph, factor, work.fill) >= 0:
+        status = newton(calls, rows, graph, factor, work.fill, work.search, work.interior, switching, first, CAP)
+        if status != SOLVED or refine(calls, rows, graph, factor, work.fill) >= 0:
             return status
     return NO_END

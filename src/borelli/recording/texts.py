@@ -24,6 +24,8 @@ MAX_BYTES = 256 * 1024 * 1024
 """Larger files are refused: an hour of sixty markers at 100 Hz takes about as much."""
 MAX_LINE = 1024 * 1024
 """[bytes]; ten thousand columns take about as much."""
+MAX_COLUMNS = 60_000
+"""In one row; the widest file met has some two thousand."""
 MAX_VALUES = 40_000_000
 """Numbers in one file: what fits a gigabyte while it is turned into metres."""
 
@@ -93,6 +95,8 @@ def row_cells(line: bytes, delimiter: bytes | None = b"\t") -> list[bytes]:
 
 def number_of(cell: bytes) -> float | None:
     """The number in a cell, not a number where it says that nothing was measured, None where it is something else."""
+    if not cell:
+        return float("nan")
     try:
         return float(cell) if b"_" not in cell else None
     except ValueError:
@@ -124,6 +128,9 @@ class Rows:
 
     def add(self, cells: Sequence[bytes], line: int, time: int | None = None) -> None:
         """Appends a row; says which cell of which line is no number."""
+        if len(cells) > MAX_COLUMNS:
+            what = f"the row has {len(cells)} cells, but at most {MAX_COLUMNS} are read"
+            raise FileFormatError(self.path, f"{what}; take columns out", line=line)
         try:
             self.values.extend(list(map(float, cells)))
         except ValueError:

@@ -135,6 +135,30 @@ def _add_places(shared, weight, room, gradient, matrix):
 
 
 @part
+def _solve_rows(tree, A, mixed, X):
+    """X = H_qq^-1 mixed^T, with A the factors of H_qq: whole rows at a time, as many numbers as there are unknowns."""
+    first, column = tree.row_first, tree.row_column
+    n, m = X.shape
+    for v in range(n):
+        for i in range(m):
+            X[v, i] = mixed[i, v]
+    for k in range(n - 1, -1, -1):
+        row = X[k]
+        for s in range(first[k], first[k + 1]):
+            a, other = A[k, column[s]], X[column[s]]
+            for i in range(m):
+                other[i] -= a * row[i]
+    for k in range(n):
+        row, d = X[k], A[k, k]
+        for i in range(m):
+            row[i] /= d
+        for s in range(first[k], first[k + 1]):
+            a, other = A[k, column[s]], X[column[s]]
+            for i in range(m):
+                row[i] -= a * other[i]
+
+
+@part
 def _subtract(mixed, follow, matrix):
     """The lower half of `matrix` less H_pq H_qq^-1 H_qp."""
     for i in range(len(mixed)):
@@ -155,7 +179,7 @@ def eliminate_poses(
     """Add every frame's share of the gradient (places) and of the lower half of the matrix, its pose eliminated.
 
     `follow_out` (frames, n, places): H_qq^-1 H_qp, by which a pose follows p, with opposite sign. `spread_out`
-    (frames, n): the diagonal of H_qq^-1. False: a frame's H_qq is not positive.
+    (frames, n, or of no length): the diagonal of H_qq^-1. False: a frame's H_qq is not positive.
     """
     springs, A, n = room.search.springs, room.search.matrix, len(room.column)
     for t in range(len(q_inout)):
@@ -166,26 +190,20 @@ def eliminate_poses(
         _gather(tree, points, shared, target[t], weight[t], exact, room)
         _add_places(shared, weight[t], room, gradient_inout, matrix_inout)
         for i in range(n):
-            for s in range(tree.row_first[i], tree.row_first[i + 1]):
-                j = tree.row_column[s]
+            for j in range(i + 1):
                 A[i, j] = springs.gauss[i, j] + (springs.rest[i, j] if exact else 0.0)
-            A[i, i] = springs.gauss[i, i] + (springs.rest[i, i] if exact else 0.0)
             if springs.gauss[i, i] == 0.0:  # a variable that nothing holds stays
                 A[i, i] = 1.0
         if not factor_in_place(tree, A):
             return False
-        x = room.column
-        for i in range(len(room.mixed)):
-            for v in range(n):
-                x[v] = room.mixed[i, v]
-            solve_in_place(tree, A, x)
-            for v in range(n):
-                follow_out[t, v, i] = x[v]
-        for i in range(n):
-            for v in range(n):
-                x[v] = 1.0 if v == i else 0.0
-            solve_in_place(tree, A, x)
-            spread_out[t, i] = x[i]
+        _solve_rows(tree, A, room.mixed, follow_out[t])
+        if len(spread_out):
+            x = room.column
+            for i in range(n):
+                for v in range(n):
+                    x[v] = 1.0 if v == i else 0.0
+                solve_in_place(tree, A, x)
+                spread_out[t, i] = x[i]
         _subtract(room.mixed, follow_out[t], matrix_inout)
     return True
 

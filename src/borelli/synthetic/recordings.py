@@ -40,7 +40,7 @@ class Synthetic(NamedTuple):
     """(frames, coordinates) [rad or m], of the motion that was made."""
 
 
-def synthetic(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int = 0) -> Synthetic:
+def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int = 0) -> Synthetic:
     """A walk, a jump or a reach, recorded by a camera system and force plates that do not exist.
 
     Args:
@@ -81,7 +81,7 @@ def synthetic(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int 
         "not seen, forces by Newton's laws from the motion)"
     )
     recording = Recording(
-        data, task, format="C3D", subject={"name": "synthetic", "mass": MASS, "height": HEIGHT, "sex": "female"},
+        data, task, subject={"name": "synthetic", "mass": MASS, "height": HEIGHT, "sex": "female"},
         metadata={"synthetic": True, "task": task, "noise_m": noise, "gaps": gaps, "seed": seed},
         notes=(Note(about, "stated"),),
     )  # fmt: skip

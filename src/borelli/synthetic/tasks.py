@@ -169,9 +169,9 @@ def _jump_height(t: Array, stand: float, leave: float, touch: float) -> Array:
     speed = (touch - leave) / FLIGHT + 0.5 * GRAVITY * FLIGHT
     parabola = leave + speed * (t - PUSH) - 0.5 * GRAVITY * (t - PUSH) ** 2
     low, deep = stand - 0.26, stand - 0.20
-    before = least_jerk([(0.2, stand), (0.66, low, 0.0, 12.0), (PUSH, leave, speed, -GRAVITY)], t)
+    before = least_jerk([(0.2, stand), (0.66, low, 0.0, 8.0), (PUSH, leave, speed, -GRAVITY)], t)
     after = least_jerk([
-        (LANDED, touch, speed - GRAVITY * FLIGHT, -GRAVITY), (LANDED + 0.26, deep, 0.0, 9.0), (LANDED + 1.0, stand),
+        (LANDED, touch, speed - GRAVITY * FLIGHT, -GRAVITY), (LANDED + 0.26, deep, 0.0, 5.0), (LANDED + 1.0, stand),
     ], t)  # fmt: skip
     return np.where(t <= PUSH, before, np.where(t < LANDED, parabola, after))
 

@@ -13,9 +13,9 @@ from borelli.analysis.energy import Energy
 from borelli.analysis.fit import Fit
 from borelli.analysis.motion import Motion
 from borelli.export.summary import agreement
-from borelli.report.parts import listed, remedy, sentence
-from borelli.report.svg import Line, bar_plot, line_plot
-from borelli.report.warnings import MARKER_MAX, all_notes, doubts_of, warnings_of
+from borelli.reports.parts import listed, remedy, sentence
+from borelli.reports.svg import Line, bar_plot, line_plot
+from borelli.reports.warnings import MARKER_MAX, all_notes, doubts_of, warnings_of
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -77,7 +77,8 @@ def source_section(energy: Energy, about: Mapping[str, Any]) -> str:
     recording, model = motion.recording, motion.model
     rows: dict[str, str] = {}
     if recording is not None:
-        rows["recording"] = f"{about.get('file') or recording.path or recording.name} ({recording.format})"
+        form = f" ({recording.format})" if recording.format else ""
+        rows["recording"] = f"{about.get('file') or recording.path or recording.name}{form}"
     if "sha256" in about:
         rows["SHA-256"] = f"<code>{escape(str(about['sha256']))}</code>"
     frames = int(motion.data.sizes["time"])

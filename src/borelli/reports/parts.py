@@ -32,7 +32,12 @@ def pairs_of(model: Model) -> dict[str, list[tuple[str, int]]]:
 
 def listed(values: Mapping[str, Any]) -> str:
     """Settings in words."""
-    return ", ".join(f"{key.replace('_', ' ')} {short(value)}" for key, value in values.items() if value is not None)
+    words = []
+    for key, value in values.items():
+        name, unit = (key[:-3], " Hz") if key.endswith("_hz") else (key, "")
+        if value is not None:
+            words.append(f"{name.replace('_', ' ')} {short(value)}{unit}")
+    return ", ".join(words)
 
 
 def short(value: Any) -> str:

@@ -1,0 +1,171 @@
+"""Uncertainty by repetition: an analysis done again on recordings shaken as much as markers err.
+
+The recording already has its own noise; noise of the same size is added to it. What comes out then differs by as much
+as if the measurement had been made again, about the answer of the recording as it is, which is what is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.errors import BorelliError, SettingsError
+from borelli.model.model import Model
+from borelli.recording.recording import Note, Recording
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Array = NDArray[np.float64]
+Outputs = Mapping[str, Any]
+
+FEWEST = 2
+PERCENTILES = (2.5, 97.5)
+MOST_FAILED = 0.5
+"""Share of repeats that may fail before nothing can be said."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """How sure the outputs of an analysis are.
+
+    Attributes:
+        value: What the analysis gives on the recording as it is.
+        sd: Standard deviation of each output over the repeats.
+        low: Their 2.5th percentile.
+        high: Their 97.5th percentile.
+        repeats: How many there were.
+        notes: What was decided or noticed.
+    """
+
+    value: Mapping[str, Array]
+    sd: Mapping[str, Array]
+    low: Mapping[str, Array]
+    high: Mapping[str, Array]
+    repeats: int
+    notes: tuple[Note, ...] = field(default=())
+
+    def to_dataset(self, like: Dataset) -> Dataset:
+        """A dataset with the variables of another, each as `_sd`, `_low` and `_high`, dimensions and units kept."""
+        found = {}
+        for name in self.sd:
+            if name in like:
+                for ending, values in (("sd", self.sd), ("low", self.low), ("high", self.high)):
+                    found[f"{name}_{ending}"] = (like[name].dims, values[name], dict(like[name].attrs))
+        return like.assign(found)[list(found)]
+
+
+def monte_carlo(
+    run: Callable[..., Outputs],
+    recording: Recording,
+    n: int = 100,
+    noise: float | Mapping[str, float] = 1e-3,
+    seed: int = 0,
+    *,
+    models: Sequence[Model] | Callable[[np.random.Generator], Model] | None = None,
+    workers: int = 1,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Band:
+    """The band that marker noise, and doubt about the model, put on every output of an analysis.
+
+    Repeat i is drawn from the seed and i alone, and results are gathered in order: the answer is the same, to the bit,
+    whatever the number of workers.
+
+    Args:
+        run: The analysis: takes a recording, and a model if `models` are given; returns arrays by name, such as the
+            variables of a dataset. Arrays of one name always have one shape.
+        recording: What was measured.
+        n: How many repeats.
+        noise: Standard deviation [m] of markers along each axis; one for all, or by marker (others: none).
+        seed: Of the random numbers.
+        models: Fit uncertainty: models to draw from, or a function that draws one; None: the model is certain.
+        workers: How many repeats run side by side (in threads: the kernels release the interpreter).
+        progress: Told how many are done.
+
+    Raises:
+        SettingsError: a setting is out of range, or there is no such marker.
+        BorelliError: more than half of the repeats failed.
+    """
+    if n < FEWEST or workers < 1:
+        raise SettingsError(f"n is {n}, workers {workers}, but must be at least {FEWEST} and 1")
+    spread = _spread(recording, noise)
+    value = {name: np.asarray(v, dtype=float) for name, v in _call(run, recording, _first(models)).items()}
+
+    def repeat(i: int) -> dict[str, Array] | None:
+        random = np.random.default_rng((seed, i))
+        points = recording.data["markers"]
+        shaken = points.copy(data=points.values + spread[:, None] * random.normal(size=points.shape))
+        model = None
+        if callable(models):
+            model = models(random)
+        elif models:
+            model = models[int(random.integers(len(models)))]
+        try:
+            found = _call(run, recording.with_data(recording.data.assign(markers=shaken)), model)
+        except BorelliError:
+            return None
+        return {name: np.asarray(v, dtype=float) for name, v in found.items()}
+
+    results: list[dict[str, Array] | None] = []
+    if workers == 1:
+        for i in range(n):
+            results.append(repeat(i))
+            progress(i + 1)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            for i, result in enumerate(pool.map(repeat, range(n))):
+                results.append(result)
+                progress(i + 1)
+    good = [result for result in results if result is not None]
+    failed = n - len(good)
+    if failed > MOST_FAILED * n or len(good) < FEWEST:
+        raise BorelliError(f"{failed} of {n} repeats failed: the analysis does not bear noise of {_told(noise)}")
+    notes = [Note(f"{failed} of {n} repeats failed and are left out of the band", "fault")] if failed else []
+    return Band(value, *_statistics(value, good), len(good), tuple(notes))
+
+
+def _call(run: Callable[..., Outputs], recording: Recording, model: Model | None) -> Outputs:
+    return run(recording) if model is None else run(recording, model)
+
+
+def _first(models: Sequence[Model] | Callable[[np.random.Generator], Model] | None) -> Model | None:
+    """The model of the answer itself: the first of several; of those that are drawn, the one drawn without noise."""
+    if models is None:
+        return None
+    return models(np.random.default_rng(0)) if callable(models) else models[0]
+
+
+def _told(noise: float | Mapping[str, float]) -> str:
+    return f"{1e3 * noise:g} mm" if isinstance(noise, float | int) else "the sizes given"
+
+
+def _spread(recording: Recording, noise: float | Mapping[str, float]) -> Array:
+    """Noise of every marker [m]."""
+    given = dict.fromkeys(recording.markers, noise) if isinstance(noise, float | int) else dict(noise)
+    for name, size in given.items():
+        if name not in recording.markers:
+            from borelli.errors import unknown_name
+
+            raise SettingsError(f"noise: {unknown_name('marker', name, recording.markers)}")
+        if not 0.0 <= size < 1.0:
+            raise SettingsError(f"noise: marker {name!r} has {size} m, but must lie between 0 and 1 m")
+    return np.array([given.get(name, 0.0) for name in recording.markers], dtype=float)
+
+
+def _statistics(
+    value: Mapping[str, Array], repeats: Sequence[Mapping[str, Array]]
+) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
+    sd, low, high = {}, {}, {}
+    for name, at in value.items():
+        stack = np.stack([repeat[name] for repeat in repeats])
+        if stack.shape[1:] != at.shape:
+            raise SettingsError(f"output {name!r} has shape {at.shape} once and {stack.shape[1:]} with noise: give one")
+        with np.errstate(invalid="ignore"):
+            sd[name] = stack.std(axis=0, ddof=1)
+            low[name], high[name] = np.percentile(stack, PERCENTILES, axis=0)
+    return sd, low, high

@@ -1,0 +1,26 @@
+"""Compile the kernels that an analysis calls, by analysing a body that hardly moves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from borelli.analysis.fit import fit_model
+from borelli.analysis.pose import follow_markers
+from borelli.analysis.torques import inverse_dynamics
+from borelli.model.human import human
+from borelli.model.kinematics import marker_positions
+from borelli.recording.recording import Recording, make_dataset
+
+FRAMES = 24
+
+
+def warm_up() -> None:
+    """Fit, follow and push against the ground once."""
+    body = human(markers="cmu41")
+    sway = 0.02 * np.sin(np.arange(FRAMES)[:, None] * np.linspace(0.1, 0.3, len(body.coordinates)))
+    rest = np.array([c.default for c in body.coordinates])
+    seen = marker_positions(body, rest + sway)
+    names = [marker.name for marker in body.markers]
+    recording = Recording(make_dataset({"markers": seen}, {"marker": names}, rate=100.0), "sample")
+    fitted = fit_model(body, recording, frames=4, held_out=2).model
+    inverse_dynamics(follow_markers(fitted, recording, method="smoothed"), forces="contacts")

@@ -1,0 +1,50 @@
+"""The verb `experiment`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from borelli.commands.arguments import Json
+from borelli.commands.screen import err, out, print_json, say
+
+
+def experiment(
+    name: Annotated[str | None, typer.Argument(help="One of the list that is shown without it.")] = None,
+    folder: Annotated[Path, typer.Option("--out", "-o", help="Folder for tables and pictures.")] = Path("experiment"),
+    recording: Annotated[Path | None, typer.Option(help="A recording to use instead of synthetic data.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few trials: to see that it runs, not for figures.")] = False,
+    json: Json = False,
+) -> None:
+    """Run an experiment and set its figures beside published ones; without a name, list them."""
+    from borelli.experiments.catalog import EXPERIMENTS, run_experiment
+
+    if name is None:
+        if json:
+            print_json({name: experiment.about for name, experiment in EXPERIMENTS.items()})
+            return
+        table = Table("name", "what it shows", "figures of the seed paper")
+        for known, experiment in EXPERIMENTS.items():
+            table.add_row(known, experiment.about, experiment.figures)
+        out.print(table)
+        return
+    with err.status("starting") as status:
+        outcome = run_experiment(name, folder, recording=recording, quick=quick, say=status.update)
+    if json:
+        files = [str(file) for file in outcome.files]
+        print_json(
+            {"name": name, "claims": [asdict(c) for c in outcome.claims], "holds": outcome.holds, "files": files}
+        )
+        return
+    say(outcome.about)
+    table = Table("", "ours", "published or asked", "holds")
+    for claim in outcome.claims:
+        table.add_row(escape(claim.what), f"{claim.ours:.4g}", escape(claim.published), "yes" if claim.holds else "no")
+    out.print(table)
+    for file in outcome.files:
+        say(str(file))
