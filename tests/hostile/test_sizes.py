@@ -173,7 +173,7 @@ def test_more_of_everything_than_a_body_has(full, tmp_path):
         ("CSV", many(1_000_000, "time,", lambda i: f"c{i},", "\n0,1\n1,1\n")),
         ("CSV", many(1_000_000, "time,a\n", lambda i: '0,"\n')),
     ]
-    survive(tmp_path, contents if full else contents[::4])
+    survive(tmp_path, contents if full else contents[::6])
 
 
 NASTY = (
