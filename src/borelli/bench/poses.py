@@ -99,7 +99,9 @@ def measure_converged(truth: Motion | None = None) -> Measured:
     frames = np.arange(truth.frames)
     samples = np.array([timed(lambda: settle(problem, frames, poses, chained=True)) for _ in range(REPEATS)])
     found = follow_markers(model, recording, pose_stiffness=0.0)
-    return summary(samples / truth.frames, angle_rms_deg=angle_error(found, truth), start_ms=np.median(begun) / 1e3)
+    return summary(
+        samples / truth.frames, angle_rms_deg=angle_error(found, truth), start_ms=float(np.median(begun)) / 1e3
+    )
 
 
 def measure_noisy(method: str, truth: Motion | None = None) -> Measured:
