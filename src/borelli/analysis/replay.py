@@ -124,7 +124,8 @@ def replay(
     poses = made.pose[:-1]
     poses[~poses[:, 0, 3:].any(axis=-1)] = np.nan
     if loop == "closed":
-        feedback = drive_forces(again.compiled, made) - torques.data["torque"].values
+        driven = again.compiled.tables.joints.drive_row >= 0
+        feedback = (drive_forces(again.compiled, made) - torques.data["torque"].values) * driven
     return _told(torques, stepper, poses, feedback, loop)
 
 
