@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -234,44 +234,56 @@ def _analyzed(
     """The stages from pose to report of one recording."""
     loaded = ["fit"] if fitted.get("loaded") else []
     seconds["fit"] = float(fitted["seconds"])
+    settings = {"method": plan.torque_method, "plates": plan.plates, "cutoff": plan.cutoff}
+    keys = {"pose": _key("pose", [str(fitted["key"]), source["sha256"]], {"method": plan.method})}
+    keys["torques"] = _key("torques", [keys["pose"]], settings)
+    keys["energy"] = _key("energy", [keys["torques"]], {})
 
-    def stage(name: str, file: str, key: str, make: Callable[[], Any]) -> Any:
+    def stage(name: str, file: str, make: Callable[[], Any]) -> Any:
+        """From its file, which holds the stages before it, or made: then those before it are asked for."""
         path = folder / file
         known = made(path)
-        if known.get("key") == key:
+        if known.get("key") == keys[name]:
             try:
                 found = read_stage(path)
             except BorelliError:
                 pass  # damaged: made anew
             else:
-                seconds[name] = float(known["seconds"])
-                loaded.append(name)
+                seconds.update(known["seconds"])
+                loaded.extend(known["seconds"])
                 return found
+        found = make()
+        own = {one: seconds[one] for one in keys if one in seconds}
+        write_stage(found, path, {"key": keys[name], "seconds": own})
+        return found
+
+    def timed(name: str, what: str, share: float, make: Callable[[], Any]) -> Any:
+        tell(what, share)
         start = perf_counter()
         found = make()
         seconds[name] = perf_counter() - start
-        write_stage(found, path, {"key": key, "seconds": seconds[name]})
         return found
 
-    tell("following the markers", SHARES["fit"])
-    key = _key("pose", [str(fitted["key"]), source["sha256"]], {"method": plan.method})
-    more = tuple(fitted.get("notes", ())) if fit is None else fit.notes
+    def make_motion() -> Motion:
+        notes = tuple(fitted.get("notes", ())) if fit is None else fit.notes
+        follow = partial(follow_markers, model, trial, method=plan.method)
+        motion: Motion = timed("pose", "following the markers", SHARES["fit"], follow)
+        return replace(motion, notes=(*notes, *motion.notes))
 
-    def pose() -> Motion:
-        motion = follow_markers(model, trial, method=plan.method)
-        return replace(motion, notes=(*more, *motion.notes))
+    def make_torques() -> Torques:
+        motion = stage("pose", "motion.nc", make_motion)
+        found: Torques = timed("torques", "finding torques", SHARES["pose"], partial(find_torques, motion, plan))
+        return found
 
-    motion: Motion = stage("pose", "motion.nc", key, pose)
-    tell("finding torques", SHARES["pose"])
-    settings = {"method": plan.torque_method, "plates": plan.plates, "cutoff": plan.cutoff}
-    key = _key("torques", [key], settings)
-    torques: Torques = stage("torques", "torques.nc", key, lambda: find_torques(motion, plan))
-    tell("finding energy", SHARES["torques"])
-    key = _key("energy", [key], {})
-    energy: Energy = stage("energy", "energy.nc", key, lambda: find_energy(torques))
+    def make_energy() -> Energy:
+        torques = stage("torques", "torques.nc", make_torques)
+        found: Energy = timed("energy", "finding energy", SHARES["torques"], partial(find_energy, torques))
+        return found
+
+    energy: Energy = stage("energy", "energy.nc", make_energy)
     tell("writing the report", SHARES["energy"])
     start = perf_counter()
-    contacts = contacts_beside(torques)
+    contacts = contacts_beside(energy.torques)
     about = {
         **source, "settings": plain(asdict(plan)), "seconds": {**seconds}, "version": __version__, "code": code_hash(),
     }  # fmt: skip

@@ -13,7 +13,7 @@ from borelli.synthetic.ground import root_wrench, share_loads, sole_points
 from borelli.synthetic.recordings import synthetic_recording
 from borelli.synthetic.walk import CYCLE, load_share, walk_coordinates
 
-SLIP = 0.008  # [m]: few harmonics cannot hold a foot quite still
+SLIP = 0.010  # [m]: few harmonics cannot hold a foot quite still
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_walk_keeps_near_normal_angles_and_speed(model):
     q = walk_coordinates(model, time).coordinates
     names = [c.name for c in model.coordinates]
     for coordinate, curve, off in (
-        ("knee_flexion_r", "knee_flexion", 6.0),
+        ("knee_flexion_r", "knee_flexion", 7.0),
         ("ankle_flexion_r", "ankle_dorsiflexion", 5.0),
     ):
         found = np.degrees(q[:, names.index(coordinate)])
