@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.banded import Band, Factor, NotPositive
-from borelli.analysis.pose import MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge
-from borelli.analysis.pose import _settle as settle
+from borelli.analysis.pose import MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge, settle_poses
 from borelli.analysis.snap import REACH, Grouping, add_snap, find_snap, group_variables, pull_of_snap
 from borelli.model.model import Model
 from borelli.recording.gaps import spans
@@ -120,7 +119,7 @@ def smooth_markers(problem: Problem, recording: Recording) -> tuple[Array, tuple
     q, notes = converge(calm)
     frames = np.flatnonzero(_posed(q))
     settled = np.ascontiguousarray(q[frames])
-    settle(problem, frames, settled, chained=False)
+    settle_poses(problem, frames, settled, chained=False)
     q[frames] = settled
     result, more = smooth_poses(problem, q, recording)
     return result, notes + more

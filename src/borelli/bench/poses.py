@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion as Found
-from borelli.analysis.pose import _settle as settle
-from borelli.analysis.pose import find_start, follow_markers, state_problem
+from borelli.analysis.pose import find_start, follow_markers, settle_poses, state_problem
 from borelli.analysis.snap import group_variables, turn_of
 from borelli.bench import job
 from borelli.bench.measured import Measured, summary, timed
@@ -97,7 +96,7 @@ def measure_converged(truth: Motion | None = None) -> Measured:
     begun = np.array([timed(lambda: find_start(problem, 0)) for _ in range(REPEATS)])
     poses = np.tile(find_start(problem, 0), (truth.frames, 1))
     frames = np.arange(truth.frames)
-    samples = np.array([timed(lambda: settle(problem, frames, poses, chained=True)) for _ in range(REPEATS)])
+    samples = np.array([timed(lambda: settle_poses(problem, frames, poses, chained=True)) for _ in range(REPEATS)])
     found = follow_markers(model, recording, pose_stiffness=0.0)
     return summary(
         samples / truth.frames, angle_rms_deg=angle_error(found, truth), start_ms=float(np.median(begun)) / 1e3
