@@ -69,7 +69,7 @@ def test_report_without_peers_has_no_peer_keys(stub):
     assert set(result["contacts"]) == {"us"}
     assert set(result["torques"]) == {"us", "error_percent"}
     assert set(result["chain"]["10"]) == {"us"}
-    assert set(result["poses"]["exact"]) == {"us", "angle_rms_deg"}
+    assert set(result["poses"]["exact"]) == {"us", "angle_rms_deg", "start_ms"}
     assert result["poses"]["smoothed"]["torque_rms_nm"] < result["poses"]["converged"]["torque_rms_nm"]
     assert "absent" not in result
 

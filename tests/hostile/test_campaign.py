@@ -20,7 +20,7 @@ def check(kind, count):
 def test_mutants_are_read_or_refused_in_one_sentence(tmp_path):
     pairs = []
     for kind in FORMATS:
-        for number in range(50 if kind != "netCDF" else 20):
+        for number in range(40 if kind != "netCDF" else 20):
             name, files = mutant(kind, number)
             folder = tmp_path / kind.replace("/", "") / str(number)
             folder.mkdir(parents=True)

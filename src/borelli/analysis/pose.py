@@ -91,12 +91,12 @@ def follow_markers(
         from borelli.analysis.dynamic import drag
 
         return drag(problem, recording)
-    q, notes = converge(problem)
     if method == "smoothed":
-        from borelli.analysis.smoother import smooth_poses
+        from borelli.analysis.smoother import smooth_markers
 
-        q, more = smooth_poses(problem, q, recording)
-        notes += more
+        q, notes = smooth_markers(problem, recording)
+    else:
+        q, notes = converge(problem)
     return finish(problem, q, recording, method, notes)
 
 
@@ -204,7 +204,7 @@ def converge(problem: Problem) -> tuple[Array, tuple[Note, ...]]:
     for way in (slice(seed, None), slice(seed, None, -1)):
         run = np.arange(len(enough))[way]
         part = np.ascontiguousarray(q[run])
-        e, n = _settle(problem, enough[run], part, chained=True)
+        e, n = settle_poses(problem, enough[run], part, chained=True)
         q[run], energy[run], steps[run] = part, e, n
     notes = list(_repair(problem, enough, q, energy, steps))
     result = np.full((len(count), q.shape[1]), np.nan)
@@ -217,7 +217,9 @@ def converge(problem: Problem) -> tuple[Array, tuple[Note, ...]]:
     return result, tuple(notes)
 
 
-def _settle(problem: Problem, frames: NDArray[np.int64], q: Array, *, chained: bool) -> tuple[Array, NDArray[np.int64]]:
+def settle_poses(
+    problem: Problem, frames: NDArray[np.int64], q: Array, *, chained: bool
+) -> tuple[Array, NDArray[np.int64]]:
     """Brings poses to their least energy in place; energies and iterations."""
     energy, count = np.zeros(len(frames)), np.zeros(len(frames), np.int64)
     rest = problem.rest if len(problem.rest) == 1 else problem.rest[frames]
@@ -239,17 +241,25 @@ def _repair(
         for other in (i - 1, i + 1):
             if 0 <= other < len(q):
                 trial = q[other : other + 1].copy()
-                e, n = _settle(problem, frames[i : i + 1], trial, chained=False)
+                e, n = settle_poses(problem, frames[i : i + 1], trial, chained=False)
                 if e[0] < energy[i] * (1.0 - 1e-9):
                     q[i], energy[i], steps[i] = trial[0], e[0], n[0]
                     mended += 1
-    stuck = int((steps < 0).sum())
-    if stuck:
+    stuck = steps < 0
+    if stuck.all():
         raise BorelliError(
-            f"{stuck} of {len(q)} frames found no pose of least energy in {MOST_ITERATIONS} iterations, the first at "
-            f"frame {int(frames[np.flatnonzero(steps < 0)[0]])}: check the markers there with `borelli doctor`"
+            f"none of {len(q)} frames found a pose of least energy in {MOST_ITERATIONS} iterations: check the markers "
+            "with `borelli doctor`, and that the model wears the recording's marker set"
         )
-    return [Note(f"{mended} frames were posed anew from a neighbour", "change")] if mended else []
+    q[stuck] = np.nan
+    notes = [Note(f"{mended} frames were posed anew from a neighbour", "change")] if mended else []
+    if stuck.any():
+        first = int(frames[np.flatnonzero(stuck)[0]])
+        notes.append(
+            Note(f"{int(stuck.sum())} of {len(q)} frames found no pose of least energy and have none, the first is "
+                 f"frame {first}", "fault", "check the markers there with `borelli doctor`, or use method=\"smoothed\"")
+        )  # fmt: skip
+    return notes
 
 
 def find_start(problem: Problem, frame: int) -> Array:
@@ -260,7 +270,7 @@ def find_start(problem: Problem, frame: int) -> Array:
     frames = np.array([frame])
     if not root:
         q = start[None].copy()
-        _settle(problem, frames, q, chained=False)
+        settle_poses(problem, frames, q, chained=False)
         return q[0]
     rigid = make_tree(problem.model, fixed=tuple(n for n in names if n not in root))
     free = len(rigid.free)
@@ -279,14 +289,14 @@ def find_start(problem: Problem, frame: int) -> Array:
         q[0, turns] = (np.array(angles) + np.pi) % (2.0 * np.pi) - np.pi
         if len(shifts) == 3:
             q[0, shifts] = middle
-        energy, _ = _settle(only, frames, q, chained=False)
+        energy, _ = settle_poses(only, frames, q, chained=False)
         if all(abs(energy[0] - e) > 1e-6 * (1.0 + e) for e, _ in tried):
             tried.append((float(energy[0]), q[0]))
     tried.sort(key=lambda pair: pair[0])
     best: tuple[float, Array] = (inf, start)
     for _, pose in tried[:4]:
         q = pose[None].copy()
-        energy, steps = _settle(problem, frames, q, chained=False)
+        energy, steps = settle_poses(problem, frames, q, chained=False)
         if steps[0] > 0 and energy[0] < best[0]:
             best = (float(energy[0]), q[0])
     return _small_angles(problem, frames, turns, *best)
@@ -303,7 +313,7 @@ def _small_angles(problem: Problem, frames: NDArray[np.int64], turns: list[int],
     for way in ways:
         way[turns] = (way[turns] + np.pi) % (2.0 * np.pi) - np.pi
     other = ways[1][None].copy()
-    reached, steps = _settle(problem, frames, other, chained=False)
+    reached, steps = settle_poses(problem, frames, other, chained=False)
     if steps[0] > 0 and reached[0] <= energy * (1.0 + 1e-9) + 1e-12:
         ways[1] = other[0]
     else:

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.banded import Band, Factor, NotPositive
-from borelli.analysis.pose import MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge
-from borelli.analysis.pose import _settle as settle
+from borelli.analysis.pose import MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge, settle_poses
 from borelli.analysis.snap import REACH, Grouping, add_snap, find_snap, group_variables, pull_of_snap
 from borelli.model.model import Model
 from borelli.recording.gaps import spans
@@ -60,6 +59,8 @@ SCALES = (-6.0, 8.0)
 """Powers of ten between which the scale is sought."""
 FIRST_STEP, LAST_STEP = 2.0, 0.5
 """Powers of ten between the scales looked at: first to find the least, then to find it closely."""
+SOFTEST = 0.01
+"""Least share of the pose springs' stiffness: softer, rounding would decide what they alone hold."""
 FLAT = 1e-3
 """Variables whose snap is less than this share of the usual are taken to have as much."""
 
@@ -118,7 +119,7 @@ def smooth_markers(problem: Problem, recording: Recording) -> tuple[Array, tuple
     q, notes = converge(calm)
     frames = np.flatnonzero(_posed(q))
     settled = np.ascontiguousarray(q[frames])
-    settle(problem, frames, settled, chained=False)
+    settle_poses(problem, frames, settled, chained=False)
     q[frames] = settled
     result, more = smooth_poses(problem, q, recording)
     return result, notes + more
@@ -174,7 +175,7 @@ def _noise(problem: Problem, q: Array) -> float:
 def _soften(problem: Problem, noise: float) -> Problem:
     """Pose springs in proportion to the noise: as stiff as given for markers 5 mm off, softer for better ones."""
     usual = POSE_STIFFNESS / MARKER_STIFFNESS * _per_metre(problem)
-    holds = problem.holds._replace(stiffness=problem.holds.stiffness * min(1.0, noise / usual))
+    holds = problem.holds._replace(stiffness=problem.holds.stiffness * min(1.0, max(noise / usual, SOFTEST)))
     return replace(problem, holds=holds)
 
 
