@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,14 +92,20 @@ def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
     places: list[Array] = []
     for k, side in enumerate(FEET):
         foot, toes = _foot_bodies(model, side)
-        upright = np.eye(3) if up is None else _least_turn(turn.T @ rotation[0, index[foot.name]] @ up[k])
-        stands = {  # rotation and place in lab axes, the foot flat
-            body.name: (upright @ turn.T @ rotation[0, i], upright @ turn.T @ position[0, i])
+        as_is = {  # rotation and place in lab axes
+            body.name: (turn.T @ rotation[0, i], turn.T @ position[0, i])
             for body in (foot, toes)
             if body is not None and (i := index[body.name]) >= 0
         }
-        outline = _from_shapes(foot, toes, stands) if foot.shapes else _from_bones(model, foot, toes, stands)
-        outline = _moved_to_markers(model, [b.name for b in (foot, toes) if b is not None], side, stands, outline)
+        outline = _outline(model, foot, toes, as_is)
+        stands = as_is
+        if up is not None:
+            upright = _least_turn(as_is[foot.name][0] @ up[k])
+            stands = {name: (upright @ way, upright @ place) for name, (way, place) in as_is.items()}
+            # the ankle stays as high above the sole: a sole turned with its box would dip its ends
+            drop = as_is[foot.name][1][2] - stands[foot.name][1][2]
+            outline = replace(_outline(model, foot, toes, stands), bottom=outline.bottom - drop)
+        outline = _moved_to_markers(model, tuple(stands), side, stands, outline)
         front = toes if toes is not None and toes.shapes else foot
         owners = [foot.name] * 4 + [front.name]
         for owner, place in zip(owners, _points(outline, side), strict=True):
@@ -154,6 +160,10 @@ def _foot_bodies(model: Model, side: str) -> tuple[Body, Body | None]:
     # a foot of several bodies: the one that carries the toes
     carrier = next((joint.parent for joint in model.joints if toes and joint.child == toes.name), "")
     return next((body for body in feet if body.name == carrier), feet[-1]), toes
+
+
+def _outline(model: Model, foot: Body, toes: Body | None, stands: dict[str, tuple[Array, Array]]) -> _Outline:
+    return _from_shapes(foot, toes, stands) if foot.shapes else _from_bones(model, foot, toes, stands)
 
 
 def _from_shapes(foot: Body, toes: Body | None, stands: dict[str, tuple[Array, Array]]) -> _Outline:
@@ -219,7 +229,7 @@ def _moved_to_markers(
     if not np.linalg.norm(way) > 0.25 * outline.length:
         return outline
     ahead = way / np.linalg.norm(way)
-    return _Outline(heel + FLESH * ahead, outline.bottom, ahead, outline.length, outline.ball, outline.breadth)
+    return replace(outline, heel=heel + FLESH * ahead, ahead=ahead)
 
 
 def _corners(shape: Shape) -> Array:
