@@ -17,7 +17,7 @@ from borelli.pipeline import Analysis, Plan, analyze
 from borelli.scenes.files import with_changes
 from borelli.scenes.gallery import gallery_scene
 from borelli.scenes.scene import Scene, run_scene
-from borelli.synthetic.recordings import Synthetic, synthetic
+from borelli.synthetic.recordings import Synthetic, synthetic_recording
 from borelli.view.picture import strobe
 from borelli.view.plots import plot
 from borelli.view.video import video
@@ -56,7 +56,7 @@ def run_demo(folder: Path, report: Report = lambda _: None) -> tuple[list[Findin
 
 def analyse_task(task: str, folder: Path) -> tuple[list[Finding], Path]:
     """Make a recording, analyse it as one of a stranger would be, and hold the result against the truth."""
-    made = synthetic(task)
+    made = synthetic_recording(task)
     file = folder / f"{task}.nc"
     made.recording.to_netcdf(file)
     result = analyze([file], folder / task, Plan(cutoff=CUTOFFS.get(task)))[0]

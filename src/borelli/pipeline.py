@@ -39,8 +39,8 @@ from borelli.recording.clean import clean
 from borelli.recording.plates_to_feet import add_plates
 from borelli.recording.read import read_recording
 from borelli.recording.recording import Note, Recording
-from borelli.report.report import report as write_report
-from borelli.report.warnings import warnings_of
+from borelli.reports.report import report as write_report
+from borelli.reports.warnings import warnings_of
 
 if TYPE_CHECKING:
     from xarray import Dataset

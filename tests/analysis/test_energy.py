@@ -39,6 +39,25 @@ def test_coarse_frames_are_filled_from_the_splines():
     assert energy(replace(torques, derivatives=None)).balance_error > found.balance_error
 
 
+def test_the_engines_own_books_are_taken_over():
+    """Torques by steps bring powers of their own, mean over each step, and what is left over."""
+    motion = swinging()
+    smooth = inverse_dynamics(motion, forces=supporting(motion))
+    by_frames = energy(smooth)
+    root = [c.name for c in MODEL.coordinates[:6]]
+    rows = by_frames.data["power"].where(~by_frames.data["coordinate"].isin(root), 0.0)
+    left = 0.0 * by_frames.data["joint_power"] + 0.5
+    data = smooth.data.assign(
+        row_power=rows, numerical_power=left, residual_power=by_frames.data["residual_power"],
+        ground_power=by_frames.data["ground_power"], mechanical_energy=by_frames.data["mechanical_energy"],
+    )  # fmt: skip
+    found = energy(replace(smooth, data=data.assign_attrs(method="stepped")))
+    frames = len(motion.data["time"])
+    assert found.balance_error == pytest.approx(100.0 * 0.5 * frames / motion.rate / found.summary["work_j"])
+    assert found.summary["work_j"] == pytest.approx(by_frames.summary["work_j"], rel=0.02)
+    assert found.summary["energy_change_j"] == pytest.approx(by_frames.summary["energy_change_j"])
+
+
 def test_lifting_an_arm_costs_its_weight():
     """An arm raised slowly: positive work is the height its mass gained."""
     time = np.arange(401) / 100.0

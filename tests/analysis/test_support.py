@@ -150,11 +150,15 @@ def subject01():
 
 @pytest.mark.data
 def test_rounded_times_are_repaired_before_they_shake_the_body():
-    """Total vertical force from motion alone against plates, % of body weight: 2.5, and 6 with times as written."""
+    """Total vertical force from motion alone against plates, % of body weight: 2.5, and 6 with times as written.
+
+    The outer 0.1 s, where a series that is continued by reflection has no acceleration, are left out; with them 2.55.
+    """
 
     def vertical(motion, **settings):
         found = inverse_dynamics(motion, forces="plates", **settings)
-        return 100.0 * float(np.sqrt(np.mean(found.data["residual_force"].values[:, 2] ** 2))) / (72.6 * 9.81)
+        off = found.data["residual_force"].values[6:-6, 2]
+        return 100.0 * float(np.sqrt(np.mean(off**2))) / (72.6 * 9.81)
 
     motion = subject01()
     assert any("restored from the rate" in note.what for note in motion.recording.notes)
@@ -167,4 +171,4 @@ def test_rounded_times_are_repaired_before_they_shake_the_body():
     assert vertical(rounded, filter="none") > 5.0
     # and even those are mended, because frames are put on an even grid before the low-pass
     mended = make_motion(motion.model, motion.coordinates, np.round(time, 3), 60.0, recording=motion.recording)
-    assert vertical(mended) < 2.6
+    assert vertical(mended) <= 2.5

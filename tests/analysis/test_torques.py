@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from borelli.analysis.derivatives import derivatives
-from borelli.analysis.loads import Loads, foot_bodies
+from borelli.analysis.loads import Loads, foot_bodies, measured_loads
 from borelli.analysis.motion import make_motion
 from borelli.analysis.torques import inverse_dynamics, root_body
 from borelli.errors import ModelError, SettingsError
@@ -150,6 +150,16 @@ def test_loads_between_samples_and_beyond():
     now = loads.at(np.array([-1.0, 0.05, 0.15, 0.2, 1.0]))
     assert now.force[:, 0, 2].tolist() == pytest.approx([0.0, 50.0, 150.0, 200.0, 0.0])
     assert now.point[:4, 0, 0].tolist() == pytest.approx([1.0, 1.0, 1.5, 2.0])
+
+
+def test_samples_that_are_no_numbers_carry_nothing():
+    force = np.zeros((3, 1, 3))
+    force[:, 0, 2] = (100.0, np.nan, 100.0)
+    loads = measured_loads(("right",), ("foot_r",), np.arange(3.0), force, 0.0 * force, 0.0 * np.ones((3, 1, 3)))
+    assert loads.force[:, 0, 2].tolist() == [100.0, 0.0, 100.0]
+    assert "1 of 3 samples" in loads.notes[0].what
+    with pytest.raises(SettingsError, match="1 samples"):
+        measured_loads(("right",), ("foot_r",), np.zeros(1), force[:1], force[:1], force[:1])
 
 
 def errors(found, reference, *, residuals):

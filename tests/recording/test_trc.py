@@ -194,6 +194,8 @@ def test_hostile_shapes_are_refused_quickly(tmp_path, monkeypatch):
         "6.7\n", "6.7\n" + "4\t0\n" * 20_000
     )
     with pytest.raises(FileFormatError, match="cut short"):
+        read(wide.replace("6.5\n", "6.5" + "\t1" * 50_000 + "\n"), tmp_path)
+    with pytest.raises(FileFormatError, match="line 7: the row has 100008 cells, but at most 60000 are read"):
         read(wide.replace("6.5\n", "6.5" + "\t1" * 100_000 + "\n"), tmp_path)
     monkeypatch.setattr(texts, "MAX_LINE", 1000)
     with pytest.raises(FileFormatError, match="line 7: the line has"):

@@ -1,12 +1,12 @@
 import pytest
 
 from borelli.pipeline import Plan, analyze
-from borelli.synthetic.recordings import synthetic
+from borelli.synthetic.recordings import synthetic_recording
 
 
 @pytest.fixture(scope="session")
 def walk():
-    return synthetic("walk")
+    return synthetic_recording("walk")
 
 
 @pytest.fixture(scope="session")

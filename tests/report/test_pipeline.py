@@ -56,9 +56,9 @@ def test_damaged_stage_is_made_anew(folder):
 
 
 def test_other_recording_is_not_taken_for_the_same(folder):
-    from borelli.synthetic.recordings import synthetic
+    from borelli.synthetic.recordings import synthetic_recording
 
-    synthetic("walk", seed=1).recording.to_netcdf(folder / "walk.nc")
+    synthetic_recording("walk", seed=1).recording.to_netcdf(folder / "walk.nc")
     assert analyze([folder / "walk.nc"], folder / "out", Plan())[0].loaded == ()
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from borelli.analysis.energy import energy as find_energy
 from borelli.analysis.torques import inverse_dynamics
-from borelli.report.gait import PERCENT, gait_of, over_cycles
-from borelli.report.playback import MOST_FRAMES, UNIT, packed
-from borelli.report.report import report
-from borelli.report.svg import Band, Line, bar_plot, line_plot
-from borelli.report.warnings import residuals, warnings_of
+from borelli.reports.gait import PERCENT, gait_of, over_cycles
+from borelli.reports.playback import MOST_FRAMES, UNIT, packed
+from borelli.reports.report import report
+from borelli.reports.svg import Band, Line, bar_plot, line_plot
+from borelli.reports.warnings import residuals, warnings_of
 
 LARGEST = 5_000_000  # bytes: it must go into a mail
 

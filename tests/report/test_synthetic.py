@@ -10,7 +10,7 @@ from borelli.norms.gait import norm, speed_class
 from borelli.recording.events import STRIKE, gait_events
 from borelli.synthetic.curves import harmonics, least_jerk, stirred
 from borelli.synthetic.ground import root_wrench, share_loads, sole_points
-from borelli.synthetic.recordings import synthetic
+from borelli.synthetic.recordings import synthetic_recording
 from borelli.synthetic.walk import CYCLE, load_share, walk_coordinates
 
 SLIP = 0.008  # [m]: few harmonics cannot hold a foot quite still
@@ -23,7 +23,7 @@ def model():
 
 @pytest.mark.parametrize("task", ["walk", "jump", "reach"])
 def test_plates_carry_what_newton_asks(task):
-    made = synthetic(task, noise=0.0, gaps=0.0)
+    made = synthetic_recording(task, noise=0.0, gaps=0.0)
     data = made.recording.data
     weight = made.model.mass * 9.81
     time = data["time"].values
@@ -104,13 +104,13 @@ def test_recording_says_that_it_is_made_and_has_noise_and_gaps(walk):
 
 
 def test_same_seed_same_recording_other_seed_another():
-    one, same, other = (synthetic("reach", seed=seed).recording.data for seed in (1, 1, 2))
+    one, same, other = (synthetic_recording("reach", seed=seed).recording.data for seed in (1, 1, 2))
     assert one.equals(same) and not one.equals(other)
 
 
 def test_unknown_task_names_the_known_ones():
     with pytest.raises(SettingsError, match="walk"):
-        synthetic("cartwheel")
+        synthetic_recording("cartwheel")
 
 
 def test_norms_have_bands_and_speeds():

@@ -12,7 +12,10 @@ import pytest
 import borelli
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("demo", "info", "doctor", "clean", "convert", "parity", "simulate", "experiment", "bench")
+COMMANDS = (
+    "demo", "analyze", "fit", "pose", "torques", "energy", "report", "info", "doctor", "clean", "convert", "parity",
+    "simulate", "experiment", "bench",
+)  # fmt: skip
 
 
 def run(*arguments, folder=None):
@@ -216,7 +219,8 @@ def test_simulate_writes_result_video_and_scene(tmp_path):
 def test_demo_ends_with_a_picture_and_a_table(tmp_path):
     done = run("demo", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "simulated" in done.stdout and "expected" in done.stdout
+    assert "found" in done.stdout and "expected" in done.stdout
+    assert "synthetic" in (tmp_path / "demo" / "walk" / "report.html").read_text()
     assert (tmp_path / "demo" / "human.png").read_bytes()[:4] == b"\x89PNG"
 
 

@@ -7,16 +7,17 @@ from pathlib import Path
 import borelli
 
 PUBLIC = [
-    "Body", "BorelliError", "Coordinate", "Coupling", "DivergedError", "Drive", "Event", "Fault", "FileFormatError",
-    "Force", "Frame", "Function", "Joint", "Marker", "Model", "ModelError", "MotionAxis", "Muscle", "Note", "Parity",
-    "PathPoint", "Recording", "Scene", "Settings", "SettingsError", "Shape", "Softness", "Span", "Surface",
-    "WrapObject", "__version__", "add_events", "add_plates", "assign_plates", "body_of_shapes", "clean", "crop",
-    "exchange", "exchange_plates", "exchange_sides", "fill_gaps", "find_faults", "find_gaps", "gait_events",
-    "gallery_scene", "human", "marker_sets", "parity", "picture", "plot", "plot_recording", "read_model",
-    "read_pagoda", "read_qtvr", "read_recording", "read_scene", "recognise", "remove_spikes", "resample",
-    "resize_body", "restore_times", "run_scene", "scale_mass", "show", "simulate", "smooth", "strobe",
-    "threshold_plates", "undo_swaps", "validate", "video", "with_markers", "write_frames", "write_model",
-    "write_recording", "write_scene", "zero_plates",
+    "Analysis", "Body", "BorelliError", "Coordinate", "Coupling", "DivergedError", "Drive", "Energy", "Event", "Fault",
+    "FileFormatError", "Fit", "Force", "Frame", "Function", "Joint", "Marker", "Model", "ModelError", "Motion",
+    "MotionAxis", "Muscle", "Note", "Parity", "PathPoint", "Plan", "Recording", "Scene", "Settings", "SettingsError",
+    "Shape", "Softness", "Span", "Surface", "Torques", "WrapObject", "__version__", "add_events", "add_plates",
+    "analyze", "assign_plates", "body_of_shapes", "clean", "crop", "energy", "exchange", "exchange_plates",
+    "exchange_sides", "fill_gaps", "find_faults", "find_gaps", "fit_model", "follow_markers", "gait_events",
+    "gallery_scene", "human", "inverse_dynamics", "marker_sets", "parity", "picture", "plot", "plot_recording",
+    "read_model", "read_pagoda", "read_qtvr", "read_recording", "read_scene", "read_stage", "recognise",
+    "remove_spikes", "report", "resample", "resize_body", "restore_times", "run_scene", "scale_mass", "show",
+    "simulate", "smooth", "strobe", "synthetic_recording", "threshold_plates", "undo_swaps", "validate", "video",
+    "with_markers", "write_frames", "write_model", "write_recording", "write_scene", "write_stage", "zero_plates",
 ]  # fmt: skip
 
 HEAVY = ("viser", "matplotlib", "plotly", "casadi", "dask", "numba", "scipy", "xarray", "PIL")

@@ -15,12 +15,15 @@ from borelli.analysis.loads import FEET, Loads, foot_bodies, plate_loads
 from borelli.analysis.marching import Marcher, Trace
 from borelli.analysis.motion import AXES, Motion, to_model_axes
 from borelli.analysis.newton import (
+    Moved,
     carried_wrenches,
     coordinate_forces,
+    cross,
     move,
     reactions,
     weight_wrenches,
 )
+from borelli.analysis.pose import root_coordinates
 from borelli.analysis.stepped import Stepper, drive_forces, prepare, residual_wrench
 from borelli.analysis.stepped_ground import carried_by, stand_on_soles
 from borelli.analysis.stepped_work import row_work
@@ -122,6 +125,13 @@ def stepped_torques(
     source = "contacts" if contacts else ("none" if loads is None else "plates")
     data = to_dataset(curves, stepper, trace, source, foot_bodies(motion.model, feet) if contacts or loads else None)
     data.attrs["rate_hz"] = motion.rate
+    if contacts:
+        sides = foot_bodies(motion.model, feet)
+        force, point, moment = (
+            np.asarray(data[f"foot_{name}"].values) for name in ("force", "center_of_pressure", "free_moment")
+        )
+        on = tuple(sides[side] for side in FEET)
+        loads = Loads(FEET, on, curves.time, force, point, moment, "contacts")
     return SteppedTorques(asked, data, settings, tuple(notes), None, loads, stepper, trace)
 
 
@@ -161,8 +171,10 @@ def to_dataset(
     by_gravity, by_ground = coordinate_forces(moved, carried[1:])
     if model.couplings:
         by_gravity, by_ground = (coupled_forces(model, asked, part) for part in (by_gravity, by_ground))
-    driven = np.isin([c.name for c in model.coordinates], [drive.coordinate for drive in stepper.drives])
-    by_gravity, by_ground = by_gravity * driven, by_ground * driven
+    torque += residual_shares(stepper, moved, residual)
+    known = np.isin([c.name for c in model.coordinates], [d.coordinate for d in stepper.drives])
+    known |= np.isin([c.name for c in model.coordinates], root_coordinates(model))
+    by_gravity, by_ground = by_gravity * known, by_ground * known
     force, moment = reactions(moved, carried.sum(axis=0))
     joints = {joint.child: joint.name for joint in model.joints if not joint.closes_loop}
     work = row_work(stepper, trace, outside)
@@ -208,6 +220,16 @@ def to_dataset(
     return xr.Dataset(variables, coords, attrs)
 
 
+def residual_shares(stepper: Stepper, moved: Moved, residual: Array) -> Array:
+    """(frames, coordinates) generalized forces of the residual (frames, 6), at the root's coordinates."""
+    wrench = np.zeros((len(moved.position), 6, len(residual)))
+    if stepper.root:
+        root = stepper.compiled.body_index[stepper.root]
+        force = residual[:, :3].T
+        wrench[root, :3], wrench[root, 3:] = residual[:, 3:].T + cross(moved.position[root], force), force
+    return coordinate_forces(moved, wrench)
+
+
 def outside_wrenches(stepper: Stepper, trace: Trace) -> Array:
     """(steps, bodies, 6) force and moment about the centre of mass from contacts and pushes, model axes."""
     wrench = trace.contact[:, :, :6] / stepper.compiled.step
@@ -233,9 +255,13 @@ def inertia_of(compiled: Compiled, trace: Trace) -> Array:
     change = np.diff(trace.twist, axis=0) / h
     spin = 0.5 * (trace.twist[1:, :, 3:] + trace.twist[:-1, :, 3:])
     rotation = rotations_of(trace.pose[:-1, :, 3:])
-    inertia = rotation @ bodies.inertia @ np.swapaxes(rotation, -1, -2)
+
+    def times_inertia(vector: Array) -> Array:
+        local = np.einsum("fbji,fbj->fbi", rotation, vector)
+        return np.asarray(np.einsum("fbij,fbj->fbi", rotation, np.einsum("bij,fbj->fbi", bodies.inertia, local)))
+
     force = bodies.mass[:, None] * change[..., :3]
-    moment = (inertia @ change[..., 3:, None])[..., 0] + np.cross(spin, (inertia @ spin[..., None])[..., 0])
+    moment = times_inertia(change[..., 3:]) + np.cross(spin, times_inertia(spin))
     return about_origin(trace, np.concatenate([force, moment], axis=-1)).transpose(1, 2, 0)
 
 

@@ -22,6 +22,7 @@ from borelli.analysis.motion import AXES, Motion, to_model_axes
 from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.recording.recording import LAB, LOADED
+from borelli.reduced.tree import Tree, make_tree
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -56,9 +57,9 @@ def ground_forces(
     if not 0.0 < friction < np.inf:
         raise SettingsError(f"friction is {friction}, but must be positive; 0.8 is usual for a shoe")
     curves = curves or derivatives(motion)
-    model = motion.model
-    soles = find_soles(model, _flat_feet(model, curves, belt))
-    rows = find_rows(model, soles, curves.coordinates, curves.speeds, curves.accelerations)
+    model, tree = motion.model, make_tree(motion.model)
+    soles = find_soles(model, _flat_feet(model, tree, curves, belt))
+    rows = find_rows(model, tree, soles, curves.coordinates, curves.speeds, curves.accelerations)
     level = ground_levels(rows.place)
     height = rows.place[..., 2] - level
     moving = find_belt(height, rows.velocity) if belt is None else _belt(belt)
@@ -74,10 +75,10 @@ def ground_forces(
     return found
 
 
-def _flat_feet(model: Model, curves: Derivatives, belt: ArrayLike | None) -> list[Array]:
+def _flat_feet(model: Model, tree: Tree, curves: Derivatives, belt: ArrayLike | None) -> list[Array]:
     """Which way is up in the frame of each foot's body while the foot stands flat: when it is stillest."""
     turn, soles = to_model_axes(model), find_soles(model)
-    paths = follow_soles(model, soles, curves.coordinates, curves.speeds)
+    paths = follow_soles(model, tree, soles, curves.coordinates, curves.speeds)
     place, velocity = paths.place[:, : len(soles.bodies)] @ turn, paths.velocity @ turn
     moving = find_belt(place[..., 2] - ground_levels(place), velocity) if belt is None else _belt(belt)
     speed = np.linalg.norm(velocity - moving, axis=-1).reshape(len(place), len(FEET), -1).max(axis=2)

@@ -24,7 +24,7 @@ from borelli.model.kinematics import coupled_forces, generalized_forces
 from borelli.model.model import Model
 from borelli.reduced.springs import Points, make_springs
 from borelli.reduced.support import find_paths
-from borelli.reduced.tree import Tree, make_tree
+from borelli.reduced.tree import Tree
 
 Array = NDArray[np.float64]
 
@@ -83,13 +83,12 @@ class Paths:
     rotation: Array
 
 
-def follow_soles(model: Model, soles: Soles, coordinates: Array, speeds: Array) -> Paths:
+def follow_soles(model: Model, tree: Tree, soles: Soles, coordinates: Array, speeds: Array) -> Paths:
     """The ways of the soles in a motion: (frames, coordinates) [rad or m], and their derivatives.
 
     Raises:
         ModelError: the feet do not hang on one root.
     """
-    tree = make_tree(model)
     index = {body.name: i for i, body in enumerate(model.bodies)}
     at = np.array([index[name] for name in soles.bodies], dtype=np.int64)
     root, of_root, of_legs = _variables(model, tree, at)
@@ -108,14 +107,14 @@ def follow_soles(model: Model, soles: Soles, coordinates: Array, speeds: Array) 
     return Paths(tree, columns, len(of_root), place, velocity, jacobian, position, rotation)
 
 
-def find_rows(model: Model, soles: Soles, coordinates: Array, speeds: Array, accelerations: Array) -> Rows:
+def find_rows(model: Model, tree: Tree, soles: Soles, coordinates: Array, speeds: Array, accelerations: Array) -> Rows:
     """What the ground must give for a motion: (frames, coordinates) [rad or m], and their derivatives.
 
     Raises:
         ModelError: the feet do not hang on one root, or nothing has mass.
     """
     turn, own = to_model_axes(model), len(soles.bodies)
-    paths = follow_soles(model, soles, coordinates, speeds)
+    paths = follow_soles(model, tree, soles, coordinates, speeds)
     all_forces = coupled_forces(model, coordinates, generalized_forces(model, coordinates, speeds, accelerations))
     needed = all_forces[:, paths.tree.free[paths.columns]]
     center = _center(model, paths.position, paths.rotation)

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 FEET = ("right", "left")
 POINTS = ("heel_medial", "heel_lateral", "ball_medial", "ball_lateral", "toe")
-HEEL_INSET, TOE_INSET = 0.06, 0.10
+HEEL_INSET, TOE_INSET = 0.08, 0.08
 """How far the points of heel and toes lie within the foot's ends, as parts of its length: flesh is round."""
 WIDTH = 0.6
 """Distance of the points of a pair as a part of the foot's breadth."""

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 RELUCTANCE = 0.25
 """Rho: what 1 N of a surely standing point costs, against 1 N m of joint torque, both squared."""
-SLANT = 0.57
+SLANT = 0.8
 """1 N along the ground costs as much as 1 N / SLANT upward."""
 LEAST_CONTACT = 1e-3
 """Points that stand less surely bear nothing."""

@@ -136,7 +136,31 @@ def plate_loads(model: Model, recording: Recording, feet: Mapping[str, str] | No
     )
     notes = tuple(note for note in given.notes if note not in recording.notes)
     clock = np.asarray(data["analog_time"].values, dtype=float)
-    return Loads(FEET, tuple(bodies[side] for side in FEET), clock, force, point, moment, "plates", notes)
+    return measured_loads(FEET, tuple(bodies[side] for side in FEET), clock, force, point, moment, notes)
+
+
+def measured_loads(
+    name: tuple[str, ...],
+    body: tuple[str, ...],
+    time: Array,
+    force: Array,
+    point: Array,
+    moment: Array,
+    notes: tuple[Note, ...] = (),
+) -> Loads:
+    """Loads of plates; samples without a force carry none, which is told.
+
+    Raises:
+        SettingsError: there are fewer than two samples.
+    """
+    if len(time) < 2:
+        raise SettingsError(f"ground forces have {len(time)} samples, but at least two are needed")
+    lost = np.asarray(~(np.isfinite(force) & np.isfinite(moment)).all(axis=-1))
+    if lost.any():
+        said = f"{int(lost.any(axis=1).sum())} of {len(time)} samples of the plates are no numbers: taken as no load"
+        notes = (*notes, Note(said, "fault", "borelli doctor"))
+    force, moment = (np.where(lost[..., None], 0.0, values) for values in (force, moment))
+    return Loads(name, body, time, force, point, moment, "plates", notes)
 
 
 def contact_loads(model: Model, found: Dataset, feet: Mapping[str, str] | None = None) -> Loads:

@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from borelli.analysis.loads import Loads
+from borelli.analysis.loads import Loads, measured_loads
 from borelli.errors import FileFormatError, SettingsError, unknown_name
 from borelli.model.model import GROUND
 from borelli.model.osim_xml import Item
@@ -185,7 +185,8 @@ def loads_of(
     if at_origin:
         point = np.nan_to_num(point)
     on = tuple(changed.get(one.name, one.body) for one in setup.forces)
-    return Loads(tuple(names), on, np.asarray(data["analog_time"].values, dtype=float), force, point, moment)
+    clock = np.asarray(data["analog_time"].values, dtype=float)
+    return measured_loads(tuple(names), on, clock, force, point, moment)
 
 
 def _tool(path: str | os.PathLike[str], kind: str) -> Item:

@@ -7,6 +7,7 @@ How far each strays is reported, not hidden.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamic_torques import SteppedTorques
-from borelli.analysis.marching import AS_GIVEN, EACH_BODY, WITH_ROOT, Marcher, Trace
+from borelli.analysis.marching import AS_GIVEN, EACH_BODY, WITH_ROOT, Marcher, Trace, make_trace
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
 from borelli.analysis.stepped import Stepper, drive_forces, spin_forces
 from borelli.errors import DivergedError, SettingsError, unknown_name
@@ -112,17 +113,19 @@ def replay(
     if loop == "closed":
         lead = WITH_ROOT if stepper.root else AS_GIVEN
     root = again.compiled.body_index.get(again.root, 0)
-    feedback = np.zeros_like(rest)
-    try:
-        made = Marcher(again.compiled).march(
-            again.start(), again.inputs(), again.course(rest, trace.pose[:-1]), again.frames,
-            passes=PASSES if loop == "open" else 1, lead=lead, root=root,
-        )  # fmt: skip
-    except DivergedError as error:
-        raise DivergedError(f"{loop} loop: the replay cannot go on. {error}") from None
+    feedback, made = np.zeros_like(rest), make_trace(again.compiled, again.frames)
+    passes = PASSES if loop == "open" else 1
+    course = again.course(rest, trace.pose[:-1])
+    # a body that tumbles ever faster ends the replay: what came before is told, the rest is not a number
+    with suppress(DivergedError):
+        Marcher(again.compiled).march(
+            again.start(), again.inputs(), course, again.frames, passes=passes, lead=lead, root=root, trace=made
+        )
     poses = made.pose[:-1]
+    poses[~poses[:, 0, 3:].any(axis=-1)] = np.nan
     if loop == "closed":
-        feedback = drive_forces(again.compiled, made) - torques.data["torque"].values
+        driven = again.compiled.tables.joints.drive_row >= 0
+        feedback = (drive_forces(again.compiled, made) - torques.data["torque"].values) * driven
     return _told(torques, stepper, poses, feedback, loop)
 
 

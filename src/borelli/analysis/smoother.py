@@ -60,6 +60,8 @@ SCALES = (-6.0, 8.0)
 """Powers of ten between which the scale is sought."""
 FIRST_STEP, LAST_STEP = 2.0, 0.5
 """Powers of ten between the scales looked at: first to find the least, then to find it closely."""
+SOFTEST = 0.01
+"""Least share of the pose springs' stiffness: softer, rounding would decide what they alone hold."""
 FLAT = 1e-3
 """Variables whose snap is less than this share of the usual are taken to have as much."""
 
@@ -174,7 +176,7 @@ def _noise(problem: Problem, q: Array) -> float:
 def _soften(problem: Problem, noise: float) -> Problem:
     """Pose springs in proportion to the noise: as stiff as given for markers 5 mm off, softer for better ones."""
     usual = POSE_STIFFNESS / MARKER_STIFFNESS * _per_metre(problem)
-    holds = problem.holds._replace(stiffness=problem.holds.stiffness * min(1.0, noise / usual))
+    holds = problem.holds._replace(stiffness=problem.holds.stiffness * min(1.0, max(noise / usual, SOFTEST)))
     return replace(problem, holds=holds)
 
 

@@ -136,7 +136,7 @@ def compile_stepped(
         residual = [Residual(root, axis, float(residual), soft) for axis in axes] if root and residual > 0.0 else []
     whole = len(named) == 6
     residuals = tuple(_to_model(model, r) for r in residual if whole or r.body != root or _may_move(model, root, r))
-    settings = Settings(refine=1, push_out_speed=PUSH_OUT, tangent_softness=TANGENT)
+    settings = Settings(push_out_speed=PUSH_OUT, tangent_softness=TANGENT)
     return (
         compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals),
         drives,

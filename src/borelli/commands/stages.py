@@ -171,7 +171,7 @@ def report(
     from borelli.analysis.energy import Energy
     from borelli.export.stages import read_fit, read_stage
     from borelli.pipeline import contacts_beside
-    from borelli.report.report import report as write_report
+    from borelli.reports.report import report as write_report
 
     with err.status("drawing"):
         found = _of(read_stage(energy), Energy, energy)

@@ -35,6 +35,12 @@ EXPERIMENTS = {
     "reduced-markers": Experiment(
         "poses from the markers of head, hands and feet alone", "8, 9", "reduced_markers", takes_recording=True
     ),
+    "jump": Experiment("a jump reproduced from the ground and a limited torque", "2", "jump", takes_recording=True),
+    "reach": Experiment("what it costs to reach for targets near and far, low and high", "6", "reach"),
+    "armswing": Experiment("what walking costs with the arms clamped", "7", "armswing", takes_recording=True),
+    "foreign-body": Experiment(
+        "a motion with another body's inertia", "none: told in the text", "foreign_body", takes_recording=True
+    ),
 }
 """Add yours here: a line, and a module with a function `run`."""
 

@@ -7,12 +7,14 @@ did not supply is a torque on the pelvis of at most 100 N m. The flight is nobod
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from borelli.analysis.dynamic_torques import SteppedTorques, stepped_torques
+from borelli.analysis.loads import foot_bodies
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.stepping import BLUE, HEIGHT, INK, MASS, ORANGE, recorded_motion, root_deviation, tidy
@@ -24,6 +26,8 @@ LIMITS = (100.0, 50.0)
 CUTOFF = 12.0
 """[Hz] for jumps: 10 to 12 keep the impact and lose the noise."""
 RATE = 200.0
+ON_A_BOX = 0.15
+"""[m] that feet are above the ground while they stand on something else."""
 AIRBORNE = 0.02
 """Part of body weight below which the feet are in the air."""
 
@@ -71,8 +75,21 @@ def jump_experiment(
 
 def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
     """The experiment as the catalog runs it."""
-    motion = None if recording is None else recorded_motion(recording)
+    motion = None if recording is None else from_above_ground(recorded_motion(recording))
     return jump_experiment(out, motion, limits=LIMITS[:1] if quick else LIMITS, say=say)
+
+
+def from_above_ground(motion: Motion) -> Motion:
+    """The motion from shortly before the feet first come down to the ground, where it begins on a box."""
+    feet = list(foot_bodies(motion.model).values())
+    height = np.nanmin(motion.data["body_position"].sel(body=feet).values[..., 2], axis=1)
+    low = np.nanpercentile(height, 5)
+    if not height[0] > low + ON_A_BOX:
+        return motion
+    start = int(np.flatnonzero(height < low + ON_A_BOX)[0])
+    time = motion.data["time"].values[start:]
+    cut = make_motion(motion.model, motion.coordinates[start:], time, motion.rate)
+    return replace(cut, recording=motion.recording)
 
 
 def synthetic_jump() -> Motion:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamic_torques import SteppedTorques
 from borelli.analysis.motion import Motion, make_motion
-from borelli.analysis.pose import follow_markers
+from borelli.analysis.pose import follow_markers, root_coordinates
 from borelli.analysis.torques import Torques
 from borelli.errors import SettingsError
 from borelli.model.human import human
@@ -61,8 +61,9 @@ def effort(torques: Torques, start: float = 0.0, stop: float = np.inf) -> float:
     inside = (time >= start) & (time <= stop)
     if not inside.any():
         raise SettingsError(f"there is no frame from {start:g} to {stop:g} s")
-    turning = torques.data["coordinate_units"].values == "rad"
-    return float(np.abs(torques.data["torque"].values[inside][:, turning]).sum() / torques.motion.rate)
+    root = root_coordinates(torques.motion.model)
+    joints = [c.rotational and c.name not in root for c in torques.motion.model.coordinates]
+    return float(np.abs(torques.data["torque"].values[inside][:, joints]).sum() / torques.motion.rate)
 
 
 def positive_work(torques: SteppedTorques) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ STAGES = ("motion", "torques", "energy")
 Stage = Motion | Torques | Energy
 
 
-def write_stage(stage: Stage, path: Path, about: Mapping[str, Any] | None = None) -> None:
+def write_stage(stage: Stage, path: str | PathLike[str], about: Mapping[str, Any] | None = None) -> None:
     """Writes a motion, torques or energy, with all they were made from: whole or not at all.
 
     Args:
@@ -69,18 +70,19 @@ def write_stage(stage: Stage, path: Path, about: Mapping[str, Any] | None = None
         "borelli_stage": name, "borelli_version": __version__, "model": model_to_text(motion.model),
         "borelli_about": json.dumps({**told, "made": plain(about or {})}),
     }  # fmt: skip
-    with whole(path) as temporary:
+    with whole(Path(path)) as temporary:
         xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf")
         for group, data in groups.items():
             data.to_netcdf(temporary, engine="h5netcdf", group=group, mode="a")
 
 
-def read_stage(path: Path) -> Stage:
+def read_stage(path: str | PathLike[str]) -> Stage:
     """The motion, torques or energy that `write_stage` wrote.
 
     Raises:
         FileFormatError: if the file holds none, or is damaged.
     """
+    path = Path(path)
     name, model_text, told = _head(path)
     try:
         model = model_from_text(model_text, path)

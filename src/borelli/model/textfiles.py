@@ -21,7 +21,7 @@ from borelli.errors import FileFormatError, unknown_name
 
 MAX_BYTES = 16 * 1024 * 1024
 """Larger files are refused: as OpenSim writes it, a body of 80 segments and 520 muscles takes 3 megabytes."""
-MAX_TOML = 1_500_000
+MAX_TOML = 1_000_000
 """Letters of TOML, which takes seconds to read: a body of 80 segments and 520 muscles takes 600 thousand."""
 MAX_NUMBER = 1e30
 """No number of a body is as large, in any unit; and volumes and moments of inertia can still be made of it."""

@@ -40,7 +40,7 @@ class Synthetic(NamedTuple):
     """(frames, coordinates) [rad or m], of the motion that was made."""
 
 
-def synthetic(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int = 0) -> Synthetic:
+def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int = 0) -> Synthetic:
     """A walk, a jump or a reach, recorded by a camera system and force plates that do not exist.
 
     Args:

@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 CYCLE = 1.08
 """Time [s] from one strike of a foot to its next: 111 steps a minute."""
-STANCE = 0.60
+STANCE = 0.62
 """Part of the cycle that a foot stands (Perry and Burnfield 2010)."""
 STRIDE = 0.76
 """Length of a stride in statures."""
@@ -75,7 +75,7 @@ def load_share(at: Array) -> Array:
 
     def fade(phase: Array) -> Array:
         x = np.clip(phase / double, 0.0, 1.0)
-        return np.asarray(x**3 * (10.0 + x * (6.0 * x - 15.0)))
+        return np.asarray(x * x * (3.0 - 2.0 * x))
 
     phase = at % 1.0
     return np.where(phase < 0.5, 1.0 - fade(phase), fade(phase - 0.5))

@@ -13,9 +13,9 @@ from borelli.analysis.energy import Energy
 from borelli.analysis.fit import Fit
 from borelli.analysis.motion import Motion
 from borelli.export.summary import agreement
-from borelli.report.parts import listed, remedy, sentence
-from borelli.report.svg import Line, bar_plot, line_plot
-from borelli.report.warnings import MARKER_MAX, all_notes, doubts_of, warnings_of
+from borelli.reports.parts import listed, remedy, sentence
+from borelli.reports.svg import Line, bar_plot, line_plot
+from borelli.reports.warnings import MARKER_MAX, all_notes, doubts_of, warnings_of
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from borelli.analysis.energy import Energy
 from borelli.export.compare import covered
 from borelli.export.summary import agreement
-from borelli.report.gait import PERCENT, Curve, Gait, heading, over_cycles
-from borelli.report.parts import SIDES, legend
-from borelli.report.svg import Band, Line, line_plot
+from borelli.reports.gait import PERCENT, Curve, Gait, heading, over_cycles
+from borelli.reports.parts import SIDES, legend
+from borelli.reports.svg import Band, Line, line_plot
 
 if TYPE_CHECKING:
     from xarray import Dataset

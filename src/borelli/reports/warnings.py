@@ -41,6 +41,9 @@ class Residuals(NamedTuple):
     force_limit: float
     moment: float
     moment_limit: float
+    force_time: float
+    """When the force is at its peak [s]."""
+    moment_time: float
 
 
 def residuals(energy: Energy) -> Residuals:
@@ -54,9 +57,11 @@ def residuals(energy: Energy) -> Residuals:
     if "foot_force" in data:
         push = float(np.nanmax(np.linalg.norm(data["foot_force"].sum("foot").values, axis=-1)))
     height = float(np.nanmean(energy.data["center_of_mass"].sel(axis="z").values))
+    time = data["time"].values
     return Residuals(
-        float(np.nanmax(force)), FORCE_LIMIT * push, float(np.nanmax(moment)), MOMENT_LIMIT * abs(height) * push
-    )
+        float(np.nanmax(force)), FORCE_LIMIT * push, float(np.nanmax(moment)), MOMENT_LIMIT * abs(height) * push,
+        float(time[np.nanargmax(force)]), float(time[np.nanargmax(moment)]),
+    )  # fmt: skip
 
 
 def all_notes(energy: Energy) -> tuple[Note, ...]:
@@ -107,12 +112,15 @@ def _of_residuals(energy: Energy) -> list[Warning]:
     found = []
     if r.force > r.force_limit:
         what = (
-            f"the residual force reaches {r.force:.0f} N; the limit is {r.force_limit:.0f} N, "
+            f"the residual force reaches {r.force:.0f} N, at {r.force_time:.2f} s; the limit is {r.force_limit:.0f} N, "
             "5 % of the net external force"
         )
         found.append(Warning(what, "warn", "see Residuals below"))
     if r.moment > r.moment_limit:
-        what = f"the residual moment reaches {r.moment:.0f} N m; the limit is {r.moment_limit:.0f} N m"
+        what = (
+            f"the residual moment reaches {r.moment:.0f} N m, at {r.moment_time:.2f} s; the limit is "
+            f"{r.moment_limit:.0f} N m, 1 % of that force times the height of the centre of mass"
+        )
         found.append(Warning(what, "warn", "see Residuals below"))
     return found
 

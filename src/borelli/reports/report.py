@@ -14,11 +14,11 @@ from borelli import __version__
 from borelli.analysis.energy import Energy
 from borelli.analysis.fit import Fit
 from borelli.export.whole import write_whole
-from borelli.report.energy_sections import energy_section, other_section, residual_section
-from borelli.report.gait import gait_of
-from borelli.report.gait_sections import gait_section, ground_section
-from borelli.report.playback import packed
-from borelli.report.sections import body_section, marker_section, source_section, tiles, warning_section
+from borelli.reports.energy_sections import energy_section, other_section, residual_section
+from borelli.reports.gait import gait_of
+from borelli.reports.gait_sections import gait_section, ground_section
+from borelli.reports.playback import packed
+from borelli.reports.sections import body_section, marker_section, source_section, tiles, warning_section
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -100,7 +100,7 @@ def _sources() -> str:
 
 
 def _part(name: str) -> str:
-    return (files("borelli.report") / "data" / name).read_text(encoding="utf-8")
+    return (files("borelli.reports") / "data" / name).read_text(encoding="utf-8")
 
 
 def _json(value: Any) -> str:

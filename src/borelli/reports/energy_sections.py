@@ -8,9 +8,9 @@ from html import escape
 import numpy as np
 
 from borelli.analysis.energy import Energy
-from borelli.report.parts import SIDES, legend, pairs_of
-from borelli.report.svg import Line, line_plot
-from borelli.report.warnings import residuals
+from borelli.reports.parts import SIDES, legend, pairs_of
+from borelli.reports.svg import Line, line_plot
+from borelli.reports.warnings import residuals
 
 STILL = {"rad": np.radians(2.0), "m": 0.01}
 """Coordinates that move less [rad, m] are not drawn."""

@@ -1,0 +1,87 @@
+"""Monte Carlo: the spread that theory says, the same answer whatever the number of workers."""
+
+import numpy as np
+import pytest
+
+from borelli.analysis.uncertainty import monte_carlo
+from borelli.errors import BorelliError, SettingsError
+from borelli.recording.recording import Recording, make_dataset
+
+
+@pytest.fixture
+def recording():
+    points = np.random.default_rng(0).normal(size=(20, 3, 3))
+    points[4, 1] = np.nan
+    return Recording(make_dataset({"markers": points}, {"marker": ["a", "b", "c"]}, rate=100.0))
+
+
+def middle(recording):
+    """Mean of two markers, and the height of one."""
+    points = recording.data["markers"].values
+    return {"middle": points[:, [0, 2]].mean(axis=1), "height": points[:, 0, 2]}
+
+
+def test_the_spread_is_that_of_the_noise(recording):
+    band = monte_carlo(middle, recording, 800, 2e-3, seed=3)
+    assert np.allclose(band.value["height"], recording.data["markers"].values[:, 0, 2])
+    # a mean of two has the noise over sqrt(2); 800 repeats know a deviation to 1/sqrt(1600)
+    assert np.mean(band.sd["middle"]) == pytest.approx(2e-3 / np.sqrt(2.0), rel=0.02)
+    assert np.mean(band.sd["height"]) == pytest.approx(2e-3, rel=0.05)
+    width = (band.high["height"] - band.low["height"]).mean()
+    assert width == pytest.approx(2 * 1.96 * 2e-3, rel=0.05)
+    assert band.repeats == 800 and not band.notes
+
+
+def test_workers_do_not_change_a_bit(recording):
+    one = monte_carlo(middle, recording, 20, 1e-3, seed=5)
+    four = monte_carlo(middle, recording, 20, 1e-3, seed=5, workers=4)
+    other = monte_carlo(middle, recording, 20, 1e-3, seed=6)
+    assert all(np.array_equal(one.sd[name], four.sd[name]) for name in one.sd)
+    assert not np.array_equal(one.sd["height"], other.sd["height"])
+
+
+def test_noise_by_marker(recording):
+    band = monte_carlo(middle, recording, 50, {"c": 1e-3})
+    assert np.all(band.sd["height"] < 1e-14)
+    assert np.mean(band.sd["middle"]) == pytest.approx(0.5e-3, rel=0.1)
+
+
+def test_doubt_about_the_model(recording):
+    def run(recording, model):
+        return {"size": np.array([model])}
+
+    band = monte_carlo(run, recording, 400, 0.0, models=lambda random: 1.0 + 0.1 * random.normal())
+    assert band.sd["size"][0] == pytest.approx(0.1, rel=0.1)
+
+
+def test_dimensions_and_units_are_kept(recording):
+    band = monte_carlo(lambda r: {"markers": r.data["markers"].values}, recording, 10, 1e-3)
+    told = band.to_dataset(recording.data)
+    assert told["markers_sd"].dims == ("time", "marker", "axis")
+    assert told["markers_low"].attrs["units"] == "m"
+
+
+def test_failures_are_counted(recording):
+    calls = []
+
+    def run(recording):
+        calls.append(1)
+        if len(calls) % 5 == 0:
+            raise BorelliError("no")
+        return {"x": np.zeros(1)}
+
+    band = monte_carlo(run, recording, 20, 1e-3)
+    assert band.repeats == 16 and "4 of 20" in band.notes[0].what
+    with pytest.raises(BorelliError, match="does not bear noise of 1 mm"):
+        monte_carlo(
+            lambda r: run(r) if r is recording else (_ for _ in ()).throw(BorelliError("no")), recording, 4, 1e-3
+        )
+
+
+@pytest.mark.parametrize(("settings", "said"), [
+    ({"n": 1}, "at least 2"), ({"noise": -1e-3}, "between 0 and 1 m"), ({"noise": {"d": 1e-3}}, "marker 'd'"),
+    ({"workers": 0}, "workers 0"),
+])  # fmt: skip
+def test_settings_out_of_range_are_refused(recording, settings, said):
+    with pytest.raises(SettingsError, match=said):
+        monte_carlo(middle, recording, **settings)

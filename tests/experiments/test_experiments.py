@@ -1,0 +1,97 @@
+"""Experiments: the synthetic walk is what it says, figures hold where few trials can show it, results are written."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from tests.recording.walker import real
+
+import borelli as bo
+from borelli.errors import SettingsError
+from borelli.experiments.catalog import EXPERIMENTS, run_experiment
+from borelli.experiments.noise import lag, noise_experiment, paper_torque
+from borelli.experiments.reduced_markers import kept_markers, reduced_markers_experiment
+from borelli.experiments.walk import SPEED, STRIDE, make_walk
+
+
+@pytest.fixture(scope="module")
+def walk():
+    return make_walk(bo.human(75.0, 1.75, markers="cmu41"))
+
+
+def test_the_walk_has_the_derivatives_it_says(walk):
+    h = 1.0 / walk.rate
+    slope = (walk.coordinates[2:] - walk.coordinates[:-2]) / (2.0 * h)
+    # central differences of waves up to 4 in a stride are off by (omega h)^2 / 6 of the speed
+    assert np.abs(slope - walk.speeds[1:-1]).max() < 0.03 * np.abs(walk.speeds).max()
+    bend = (walk.coordinates[2:] - 2.0 * walk.coordinates[1:-1] + walk.coordinates[:-2]) / h**2
+    assert np.abs(bend - walk.accelerations[1:-1]).max() < 0.02 * np.abs(walk.accelerations).max()
+
+
+def test_the_walk_walks(walk):
+    names = [c.name for c in walk.model.coordinates]
+    assert len(walk.time) == 260 and walk.rate == 60.0
+    x = walk.coordinates[:, names.index("root_x")]
+    assert (x[-1] - x[0]) / walk.time[-1] == pytest.approx(SPEED, rel=0.02)
+    right, left = (walk.coordinates[:, names.index(f"knee_flexion_{side}")] for side in "rl")
+    assert 50.0 < np.degrees(right.max()) < 70.0
+    half = walk.time + STRIDE / 2.0
+    inside = half < walk.time[-1]
+    assert np.abs(np.interp(half[inside], walk.time, left) - right[inside]).max() < 0.02
+    for coordinate, values in zip(walk.model.coordinates, walk.coordinates.T, strict=True):
+        assert values.min() >= coordinate.lower - 1e-9 and values.max() <= coordinate.upper + 1e-9
+
+
+def test_a_lag_is_found(walk):
+    late = np.stack([np.interp(walk.time - 0.005, walk.time, column) for column in walk.coordinates.T], axis=1)
+    assert lag(walk, late) == pytest.approx(5.0, abs=0.05)
+    assert lag(walk, walk.coordinates) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_noise(tmp_path):
+    outcome = noise_experiment(tmp_path, (1e-3, 8e-3), 1, methods=("converged", "smoothed"))
+    by = {(row["method"], row["noise_mm"]): row for row in outcome.rows}
+    assert by["smoothed", 1.0]["angle_rad"] < 0.007  # 0.0050; asked 0.02
+    assert by["converged", 1.0]["angle_rad"] < 0.02  # 0.0130
+    assert by["smoothed", 1.0]["torque_nm"] < 0.4  # 0.18; the paper: 3
+    assert by["smoothed", 8.0]["torque_nm"] < 1.0  # 0.60; the paper: more than 5 at 5 mm
+    assert all(abs(row["lag_ms"]) < 1.7 for row in outcome.rows)  # a tenth of a frame
+    assert all(claim.holds for claim in outcome.claims if "real time" not in claim.what)  # times depend on the machine
+    with (tmp_path / "noise.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 4
+    assert json.loads((tmp_path / "noise.json").read_text())["name"] == "noise"
+    assert (tmp_path / "noise.png").stat().st_size > 10_000
+
+
+def test_the_papers_torques():
+    assert paper_torque(1.0)[0] == 3.0
+    assert paper_torque(5.0)[0] == pytest.approx(5.0)
+
+
+def test_few_markers_of_a_synthetic_walk(tmp_path):
+    outcome = reduced_markers_experiment(tmp_path, stride=4)
+    assert [row["markers"] for row in outcome.rows] == [16, 16, 16]
+    assert outcome.holds, outcome.claims
+    assert (tmp_path / "reduced-markers.png").exists()
+
+
+@pytest.mark.data
+def test_few_markers_of_the_cmu_walk(tmp_path):
+    outcome = reduced_markers_experiment(tmp_path, recording=real("hdm/data.c3d"), stride=2)
+    rows = {row["rest_pose"]: row for row in outcome.rows}
+    # 11.1 and 9.3 deg with knees unlocked, 7.1 and 7.4 with the task's mean pose; spec mocap, section 4
+    assert max(rows["neutral"]["legs_rms_deg"], rows["neutral"]["arms_rms_deg"]) <= 12.0
+    assert max(rows["task"]["legs_rms_deg"], rows["task"]["arms_rms_deg"]) <= 9.0
+
+
+def test_kept_markers_are_those_of_head_hands_and_feet(walk):
+    kept = kept_markers(walk.model, walk.record())
+    assert {name.lstrip("LR") for name in kept} == {"FHD", "BHD", "WRA", "WRB", "FIN", "HEE", "MT5", "TOE"}
+
+
+def test_the_catalog_names_what_it_has(tmp_path):
+    with pytest.raises(SettingsError, match="did you mean 'noise'"):
+        run_experiment("nois", tmp_path)
+    for experiment in EXPERIMENTS.values():
+        assert experiment.about and experiment.module
