@@ -19,12 +19,14 @@ from borelli.errors import BorelliError
 from borelli.jit import JIT_ON, PACKAGE, ROOMS, cache_directory, source_hash
 
 STEP_PARTS = ("solver", "contacts", "rows", "friction", "layout")
-"""What "step" only calls: it waits for them."""
+"""What the loops over steps call by address: they wait for them."""
+LOOPS = ("step", "stepping")
 OTHERS = {
+    "stepping": "from borelli.analysis.marching import warm_up; warm_up()",
     "analysis": "from borelli.analysis.warmup import warm_up; warm_up()",
     "pictures": "from borelli.view.render import warm_up_renderer; warm_up_renderer()",
 }
-TASKS = (*STEP_PARTS, "step", *OTHERS, "coordinates")
+TASKS = (*STEP_PARTS, "analysis", *LOOPS, "coordinates", "pictures")
 """In the order in which they are begun; the longest come first."""
 WORKERS = 2
 
@@ -55,11 +57,11 @@ def compile_kernels(report: Callable[[str, float], None] = lambda what, share: N
 def run_tasks(
     tasks: tuple[str, ...], begin: Callable[[str], subprocess.Popen[bytes]], report: Callable[[str, float], None]
 ) -> None:
-    """Run tasks WORKERS at a time; "step" begins when the parts it calls are there."""
+    """Run tasks WORKERS at a time; LOOPS begin when the parts they call are there."""
     waiting, running, done = list(tasks), dict[str, subprocess.Popen[bytes]](), set[str]()
     try:
         while waiting or running:
-            ready = [task for task in waiting if task != "step" or done.issuperset(STEP_PARTS)]
+            ready = [task for task in waiting if task not in LOOPS or done.issuperset(STEP_PARTS)]
             for task in ready[: WORKERS - len(running)]:
                 waiting.remove(task)
                 running[task] = begin(task)

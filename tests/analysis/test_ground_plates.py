@@ -52,7 +52,7 @@ LABS = {
     "subject01": Lab(f"{WALK}.trc", f"{WALK}_grf.mot", WALK[:-5] + "static.trc", 72.6, 1.80, 5.0, 0.98, 35.0, 20.0),
     "rajagopal2016": Lab(  # the plates weigh 84.9 kg
         RAJAGOPAL + "motion_capture_walk.trc", RAJAGOPAL + "grf_walk.mot", RAJAGOPAL + "static_walk_1.trc",
-        85.0, 1.80, 7.5, 0.96, 35.0, 20.0,
+        85.0, 1.80, 7.0, 0.96, 35.0, 20.0,
     ),
     "opencap": Lab(OPENCAP + "walking1.trc", OPENCAP + "walking1_grf.mot", None, 62.6, 1.70, 6.0, 0.96, 35.0, 20.0),
     "qualisys": Lab("c3d/qualisys_walk/Qualisys.c3d", None, None, 67.5, 1.75, 7.0, 0.96, 36.0, 24.0),
@@ -62,7 +62,7 @@ LABS = {
     # at 1.67 s head, trunk and pelvis are accelerated up with 0.2 g while the plates carry no more than the weight
     "vicon_pig": Lab(
         "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d", None, "c3d/vicon_pig/PiG_Calibration-FlatFoot-Full.c3d",
-        47.5, 1.505, 12.0, 0.65, 35.0, 20.0,
+        47.5, 1.505, 10.0, 0.65, 35.0, 20.0,
     ),
 }  # fmt: skip
 
@@ -117,7 +117,10 @@ def scores(motion, recording):
         )
 
 
-@pytest.mark.parametrize("name", LABS)
+MISSED = pytest.mark.xfail(strict=True, reason="the left foot misses by 10.3 % of body weight; 10 % is wanted")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=MISSED) if n == "vicon_pig" else n for n in LABS])
 def test_each_foot_of_a_fitted_human_carries_what_its_plate_measured(name):
     lab = LABS[name]
     motion = fitted(*lab[:5])

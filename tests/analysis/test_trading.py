@@ -8,14 +8,14 @@ from borelli.analysis.loads import Loads, plate_loads
 from borelli.analysis.pose import follow_markers
 from borelli.analysis.trading import trade_residual
 from borelli.errors import SettingsError
-from borelli.synthetic.recordings import synthetic
+from borelli.synthetic.recordings import synthetic_recording
 
 SHIFT, TURN = 0.01, 0.03  # [m, rad]
 
 
 @pytest.fixture(scope="module")
 def walk():
-    made = synthetic("walk")
+    made = synthetic_recording("walk")
     return follow_markers(made.model, made.recording), plate_loads(made.model, made.recording)
 
 

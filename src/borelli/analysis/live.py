@@ -85,7 +85,8 @@ def follow_live(
     """
     if torques and window < 2:
         raise SettingsError(f"window is {window}; a cubic wants at least 2 frames on either side")
-    blank = np.zeros((1, len(source.markers), 3))
+    # anywhere but at the origin, which stands for a marker that was not seen
+    blank = np.ones((1, len(source.markers), 3))
     data = make_dataset({"markers": blank}, {"marker": list(source.markers)}, rate=source.rate)
     problem = state_problem(model, Recording(data), weights, pose_stiffness, rest)
     full = problem.weight[0].copy()
@@ -97,7 +98,7 @@ def follow_live(
     dynamics = _LiveTorques(model, source.rate, window) if torques else None
     for frame in source.frames():
         seen = frame.markers[labels] @ turn.T
-        visible = np.asarray(np.isfinite(seen).all(axis=1))
+        visible = np.asarray(np.isfinite(seen).all(axis=1) & (seen != 0.0).any(axis=1))
         problem.target[0] = np.where(visible[:, None], seen, 0.0)
         problem.weight[0] = full * visible
         rms = np.nan

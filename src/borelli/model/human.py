@@ -142,7 +142,8 @@ class _Proportions:
         numbers = self.segments[segment]
         mass = numbers["mass"] * self.mass_unit
         radii = np.array(numbers["gyration"]) * numbers["length"] * self.growth
-        return MassProperties(mass, start + numbers["center"] * (end - start), mass * np.diag(radii**2))
+        center = start + numbers["center"] * (end - start) - _offset(x=numbers.get("behind", 0.0) * self.growth)
+        return MassProperties(mass, center, mass * np.diag(radii**2))
 
     def part(self, segment: str, share: str, shape: Shape) -> MassProperties:
         """A share of a segment, spread evenly over a shape."""
