@@ -84,7 +84,7 @@ def play_scenes(folder: Path, report: Report = lambda _: None) -> tuple[list[Fin
     report("drawing")
     files = [folder / name for name in ("human.png", "human.gif", "human-plot.png", "human.nc")]
     strobe(human, files[0], times=(0.0, 0.25, 0.45, 0.62, 0.78, 1.5), height=600)
-    video(human, files[1], rate=10.0)
+    video(human, files[1], rate=10.0, width=480, height=270)
     plot(human, files[2])
     human.to_netcdf(files[3], engine="h5netcdf")
     return findings, files
