@@ -11,7 +11,7 @@ from borelli.model.human import human
 from borelli.model.kinematics import marker_positions
 from borelli.recording.recording import Recording, make_dataset
 
-FRAMES = 24
+FRAMES = 16
 
 
 def warm_up() -> None:
