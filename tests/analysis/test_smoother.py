@@ -34,7 +34,7 @@ def shortened(recording, frames):
     return with_points(recording, recording.data["markers"].values[:frames])
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
 def test_the_common_job_with_noise(job, seed):
     model, truth = job
     recording = poses.record(truth, 1e-3, seed)
