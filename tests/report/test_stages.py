@@ -15,7 +15,7 @@ from borelli.export.tables import coordinate_table, ground_table, moment_table, 
 from borelli.export.whole import sweep, whole
 from borelli.recording.read import read_recording
 
-KEYS = {  # issue 4: names that stay
+KEYS = {  # names that stay
     "frames", "rate_hz", "marker_rms_mm", "marker_max_mm", "residual_force_rms_n", "residual_torque_rms_nm",
     "grf_vertical_rms_bw", "work_j", "cost_j_per_kg_m", "seconds",
 }  # fmt: skip
