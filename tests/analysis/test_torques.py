@@ -179,7 +179,7 @@ def errors(found, reference, *, residuals):
     [("gait10dof18musc", 0.1, 3.0), ("gait2354", 0.1, 3.0), ("rajagopal2015_run_bmclab", 0.5, 10.0)],
 )
 def test_moments_are_those_of_opensim(name, parity, own):
-    """Limits in % of each peak: spec mocap, 7; measured 0.04, 0.08 and 0.34, residuals included; default 1.1, 2.0, 6.4."""
+    """Limits in % of each peak (spec mocap, 7); measured 0.04, 0.08 and 0.34, residuals too; default 1.1, 2.0, 6.4."""
     motion, loads, reference = trial(name)
     found = inverse_dynamics(motion, forces=loads, filter="opensim", cutoff=6.0)
     for residuals in (False, True):
