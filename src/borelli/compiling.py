@@ -1,6 +1,7 @@
 """Whether the kernels are compiled for this copy of borelli, and compiling all of them.
 
-Parts are compiled side by side in processes of their own, which leave their machine code in the cache.
+Parts are compiled side by side in processes of their own, which leave their machine code in the cache. The loop that
+stepped torques and dragged poses march by is compiled when it is first used, a quarter of a minute: few need it.
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ from borelli.errors import BorelliError
 from borelli.jit import JIT_ON, PACKAGE, ROOMS, cache_directory, source_hash
 
 STEP_PARTS = ("solver", "contacts", "rows", "friction", "layout")
-"""What the loops over steps call by address: they wait for them."""
-LOOPS = ("step", "stepping")
+"""What the loop over steps calls by address: it waits for them."""
+LOOPS = ("step",)
 OTHERS = {
-    "stepping": "from borelli.analysis.marching import warm_up; warm_up()",
     "analysis": "from borelli.analysis.warmup import warm_up; warm_up()",
     "pictures": "from borelli.view.render import warm_up_renderer; warm_up_renderer()",
 }

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
 from borelli.jit import kernel, leaf
-from borelli.physics.calls import calls, make_sample
+from borelli.physics.calls import calls
 from borelli.physics.contact import BODY_A
 from borelli.physics.factor import IMPULSE, Capacity
 from borelli.physics.simulation import FAILURES
@@ -273,12 +273,6 @@ def march_on(calls, tables, state, saved, inputs, work, course, trace, first, st
         _keep_bodies(state, trace, index + 1)
         _keep_rows(tables, work, trace, index)
     return steps, SOLVED
-
-
-def warm_up() -> None:
-    """Compile or load the kernel."""
-    sample = make_sample()
-    Marcher(sample.compiled).march(sample.state, sample.inputs, make_course(sample.compiled), 1)
 
 
 class Marcher:
