@@ -28,7 +28,8 @@ OTHERS = {
 }
 TASKS = (*STEP_PARTS, "analysis", *LOOPS, "coordinates", "pictures")
 """In the order in which they are begun; the longest come first."""
-WORKERS = 2
+WORKERS = min(max(2, os.cpu_count() or 2), 4)
+"""Processes at a time; each takes some 300 MB."""
 
 # the vectorisers take a sixth of the time and make small loops no faster
 COMPILER = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_OPT": "2"}
