@@ -6,13 +6,13 @@ whose knee centre wanders by 5-7 mm; 0.996 against the marker triangle).
 """
 
 import os
-import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from borelli.analysis.fit import fit_model
 from borelli.analysis.pose import follow_markers
@@ -61,13 +61,6 @@ def test_fitted_on_the_first_half_and_tested_on_the_second_within_3_5_mm():
 def test_another_trial_within_7_mm():
     punch = read_recording(DATA / "cmu" / "c3d" / "02_05.c3d")
     assert follow_markers(fitted().model, punch).marker_rms <= 7e-3
-
-
-def test_fit_takes_less_than_3_s():
-    fitted()  # compiled
-    start = time.process_time()  # of this process alone, whatever else the machine does
-    fit_model(human(80.0, 1.8), walk())
-    assert time.process_time() - start < 3.0
 
 
 def angle(a, b):
@@ -174,3 +167,25 @@ def test_the_fit_mirrors_with_the_walk():
         if " to " not in name:  # joints of one body may stand in the other order
             assert abs(two.lengths[name[:-2] + side if side else name] - length) < SAME, name
     assert two.held_out_rms == pytest.approx(one.held_out_rms, abs=SAME)
+
+
+WANDERS = pytest.mark.xfail(strict=True, reason="the published skeleton's knee wanders 20 to 25 mm fore and aft")
+CENTRES = [  # of the fit, of the published skeleton, and the fitted body in whose frame the two are compared
+    ("thigh", "femur", "pelvis"), ("shank", "tibia", "thigh"), ("foot", "foot", "shank"),
+    ("upper_arm", "humerus", "upper_torso"), ("forearm", "radius", "upper_arm"), ("hand", "wrist", "forearm"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("side", ["r", "l"])
+@pytest.mark.parametrize(
+    ("body", "bone", "parent"), [pytest.param(*c, marks=WANDERS) if c[0] == "shank" else c for c in CENTRES]
+)
+def test_joint_centres_of_c3d_and_amc_keep_their_places_within_15_mm(side, body, bone, parent):
+    """Root mean square about the mean; constant offsets of 16 to 98 mm remain, two ideas of the same joint."""
+    amc = read_recording(DATA / "cmu" / "asfamc" / "02_01.amc", forward="+Z").data["joint_center"]
+    data = motion().data
+    frame = parent if parent in data["body"].values else f"{parent}_{side}"
+    apart = amc.sel(joint=f"{side}{bone}").values - data["body_position"].sel(body=f"{body}_{side}").values
+    turn = Rotation.from_quat(data["body_orientation"].sel(body=frame).values, scalar_first=True)
+    local = turn.inv().apply(apart)
+    assert np.sqrt(np.mean(np.sum((local - local.mean(axis=0)) ** 2, axis=1))) <= 0.015

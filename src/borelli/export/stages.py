@@ -25,6 +25,7 @@ from borelli.analysis.torques import Torques
 from borelli.errors import BorelliError, FileFormatError
 from borelli.export.whole import whole
 from borelli.model.native import model_from_text, model_to_text
+from borelli.recording.netcdf import DAMAGED
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def read_stage(path: str | PathLike[str]) -> Stage:
         return Energy(torques, _group(path, "energy"), told["energy"]["summary"], _notes(told["energy"]))
     except BorelliError:
         raise
-    except Exception as error:  # a damaged file makes HDF5 raise nearly anything
+    except DAMAGED as error:
         raise FileFormatError(path, f"is damaged: {' '.join(str(error).split())}") from None
 
 
@@ -131,7 +132,7 @@ def read_fit(path: Path) -> Fit | None:
         held_out = float("nan") if told["held_out_rms"] is None else told["held_out_rms"]
         model = model_from_text(data.attrs["model"], path)
         return Fit(model, data, told["train_rms"], held_out, told["iterations"], notes)
-    except Exception:  # a damaged file makes HDF5 raise nearly anything, and a fit is soon made anew
+    except (*DAMAGED, BorelliError):  # a fit is soon made anew
         return None
 
 

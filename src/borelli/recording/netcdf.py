@@ -41,7 +41,7 @@ TEXTS = {
 ATTACHED = {"event_time": ("event_label", "event_context")}
 """Coordinates that a variable cannot do without, besides those named like its dimensions."""
 
-_DAMAGED = (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError)
+DAMAGED = (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError)
 """What the libraries raise, depending on which bytes of a file are wrong."""
 _REMEDY = "copy it again, or convert the recording again"
 
@@ -59,7 +59,7 @@ def read_netcdf(path: str | os.PathLike[str]) -> Recording:
     try:
         _check_pieces(path)
         dataset = _loaded(path)
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise FileFormatError(path, f"cannot be read as netCDF, because {_why(error)}; {_REMEDY}") from None
     about = _description(dataset.attrs.pop(ATTRIBUTE), path)
     notes = tuple(about.pop("notes"))
