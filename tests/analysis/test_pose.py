@@ -1,10 +1,12 @@
 """Following markers: what is found again when they were made from a known motion, and what is said when it cannot."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import borelli as bo
-from borelli.analysis.motion import match_markers, to_model_axes
+from borelli.analysis.motion import make_motion, match_markers, to_model_axes
 from borelli.analysis.pose import follow_markers, root_coordinates
 from borelli.model.kinematics import marker_positions
 from borelli.model.model import Marker
@@ -135,6 +137,34 @@ def test_same_input_same_bits(human):
     recording = record(human, swing(human))
     first, second = follow_markers(human, recording), follow_markers(human, recording)
     assert (first.coordinates == second.coordinates).all()
+
+
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_whichever_way_gravity_points_up_is_up_and_left_stays_left(human, axis, sign):
+    gravity = np.zeros(3)
+    gravity[axis] = -9.81 * sign
+    turn = to_model_axes(replace(human, gravity=tuple(gravity)))
+    assert np.allclose(turn @ turn.T, np.eye(3)) and np.linalg.det(turn) == pytest.approx(1.0)  # no mirror
+    assert np.allclose(turn @ [0.0, 0.0, 1.0], -gravity / 9.81)
+
+
+def test_orientations_do_not_jump_while_a_body_turns_twice_round(human):
+    q = np.tile([c.default for c in human.coordinates], (100, 1))
+    q[:, [c.name for c in human.coordinates].index("root_yaw")] = np.linspace(0.0, 4.0 * np.pi, 100)
+    turned = make_motion(human, q, np.arange(100) / RATE, RATE).data["body_orientation"].values
+    assert (np.einsum("tbi,tbi->tb", turned[1:], turned[:-1]) > 0.9).all()
+
+
+def test_a_marker_at_the_very_origin_was_not_seen(human):
+    recording = record(human, swing(human))
+    lost = recording.data["markers"].values.copy()
+    lost[:, 3] = 0.0
+    gone = lost.copy()
+    gone[:, 3] = np.nan
+    found = follow_markers(human, changed(recording, lost))
+    assert (found.coordinates == follow_markers(human, changed(recording, gone)).coordinates).all()
+    assert np.isnan(found.data["marker_error"].values[:, 3]).all()
 
 
 def test_root_is_what_carries_the_most(human):
