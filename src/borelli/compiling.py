@@ -1,7 +1,6 @@
 """Whether the kernels are compiled for this copy of borelli, and compiling all of them.
 
-Parts are compiled side by side in processes of their own, which leave their machine code in the cache. The loop that
-stepped torques and dragged poses march by is compiled when it is first used, a quarter of a minute: few need it.
+Parts are compiled side by side in processes of their own, which leave their machine code in the cache.
 """
 
 from __future__ import annotations
@@ -20,13 +19,15 @@ from borelli.errors import BorelliError
 from borelli.jit import JIT_ON, PACKAGE, ROOMS, cache_directory, source_hash
 
 STEP_PARTS = ("solver", "contacts", "rows", "friction", "layout")
-"""What the loop over steps calls by address: it waits for them."""
-LOOPS = ("step",)
+"""What a step calls by address."""
+NEEDS = {"step": STEP_PARTS, "marching": ("step",)}
+"""What must be there before a task begins: it calls that by address."""
 OTHERS = {
     "analysis": "from borelli.analysis.warmup import warm_up; warm_up()",
+    "marching": "from borelli.analysis.warmup import warm_up_marching; warm_up_marching()",
     "pictures": "from borelli.view.render import warm_up_renderer; warm_up_renderer()",
 }
-TASKS = (*STEP_PARTS, "analysis", *LOOPS, "coordinates", "pictures")
+TASKS = ("analysis", *STEP_PARTS, "step", "coordinates", "pictures", "marching")
 """In the order in which they are begun; the longest come first."""
 WORKERS = min(max(2, os.cpu_count() or 2), 4)
 """Processes at a time; each takes some 300 MB."""
@@ -58,11 +59,11 @@ def compile_kernels(report: Callable[[str, float], None] = lambda what, share: N
 def run_tasks(
     tasks: tuple[str, ...], begin: Callable[[str], subprocess.Popen[bytes]], report: Callable[[str, float], None]
 ) -> None:
-    """Run tasks WORKERS at a time; LOOPS begin when the parts they call are there."""
+    """Run tasks WORKERS at a time; those that call others by address begin when the others are there."""
     waiting, running, done = list(tasks), dict[str, subprocess.Popen[bytes]](), set[str]()
     try:
         while waiting or running:
-            ready = [task for task in waiting if task not in LOOPS or done.issuperset(STEP_PARTS)]
+            ready = [task for task in waiting if done.issuperset(NEEDS.get(task, ()))]
             for task in ready[: WORKERS - len(running)]:
                 waiting.remove(task)
                 running[task] = begin(task)
@@ -81,6 +82,8 @@ def run_tasks(
 def begin(task: str) -> subprocess.Popen[bytes]:
     """A process that compiles one task into the cache."""
     program = OTHERS.get(task, f"from borelli.physics.warmup import compile_part; compile_part({task!r})")
+    # numba makes objects by the million, which collecting garbage goes through in vain: a twelfth of the time
+    program = f"import gc; gc.disable(); {program}"
     path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
     environment = os.environ | COMPILER | {"PYTHONPATH": path}
     return subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE)

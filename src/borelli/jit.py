@@ -30,7 +30,7 @@ ROOMS = ("physics", "reduced", "view")
 def kernel_sources(room: str) -> list[Path]:
     """Every module that kernels of a room are made from, in a fixed order."""
     modules = [path for path in sorted((PACKAGE / room).glob("*.py")) if path.name != "warmup.py"]
-    return [PACKAGE / "jit.py", PACKAGE / "rotations.py", *modules]
+    return [PACKAGE / "jit.py", PACKAGE / "rotations.py", PACKAGE / "sharing.py", *modules]
 
 
 @cache

@@ -9,6 +9,7 @@ import numpy as np
 from borelli.model.model import Body, Model, Shape
 from borelli.physics.collide import find_contacts, make_contacts
 from borelli.physics.shape_tables import ShapeTables, compile_shapes
+from borelli.sharing import Shared
 
 KINDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid", "mesh")
 SIZES = {
@@ -64,5 +65,5 @@ def contacts(shapes: ShapeTables, poses: list[tuple[np.ndarray, np.ndarray]], ma
     room = make_contacts(shapes)
     position = np.array([p for p, _ in poses], float).reshape(-1, 3)
     rotation = np.array([r for _, r in poses], float).reshape(-1, 3, 3)
-    count = find_contacts(shapes, position, rotation, margin, room)
+    count = find_contacts(Shared(shapes), position, rotation, margin, Shared(room))
     return Found(*(array[:count].copy() for array in room[:5]))

@@ -19,11 +19,12 @@ from borelli.physics.factor import IMPULSE, Capacity
 from borelli.physics.simulation import FAILURES
 from borelli.physics.solver import SOLVED, TOO_SMALL
 from borelli.physics.state import Inputs, State
-from borelli.physics.step import UNSETTLED, step
+from borelli.physics.step import UNSETTLED, far_step
 from borelli.physics.tables import Compiled
 from borelli.physics.work import make_work
 from borelli.physics.workspace import first_capacity
 from borelli.rotations import quaternion_product, rotate
+from borelli.sharing import Shared, Shares, read
 
 Floats = NDArray[np.float64]
 
@@ -242,12 +243,14 @@ def _keep_rows(tables, work, trace, index):
 
 
 @kernel
-def march_on(calls, tables, state, saved, inputs, work, course, trace, first, steps, passes, lead, root):
+def march_on(calls, tables_at, state_at, saved, inputs_at, work_at, course, trace, first, steps, passes, lead, root):
     """Make steps `first` to `steps`; how many are made and the last status.
 
     One that does not lead where it aimed is made up to `passes` times: rewound, it aims at where it led, so that
     gyroscopic terms are taken midway.
     """
+    tables, state, inputs, work = read(tables_at, state_at, inputs_at, work_at)
+    saved, course, trace = read(saved, course, trace)
     h = tables.numbers[5]
     for index in range(first, steps):
         _keep_bodies(state, trace, index)
@@ -264,7 +267,7 @@ def march_on(calls, tables, state, saved, inputs, work, course, trace, first, st
                     for n in range(4):
                         inputs.pose[index + 1, b, 3 + n] = state.quaternion[b, n]
                 _rewind(state, saved)
-            status = step(calls, tables, state, inputs, work, index)
+            status = far_step(calls, calls, tables_at, state_at, inputs_at, work_at, index)
             if (status != SOLVED and status != UNSETTLED) or not _missed(state.twist, work.scratch.aim):
                 break
         if status != SOLVED and status != UNSETTLED:
@@ -283,6 +286,7 @@ class Marcher:
         self._contacts = 64
         self._capacity: Capacity | None = None
         self._work = make_work(compiled, self._contacts)
+        self._shared = Shares()
 
     def march(
         self,
@@ -312,11 +316,12 @@ class Marcher:
             DivergedError: the rows of a step have no solution.
         """
         trace = make_trace(self.compiled, steps) if trace is None else trace
-        saved, done = state.copy(), 0
+        shared, saved, done = self._shared, Shared(state.copy()), 0
         for _ in range(MOST_GROWTH):
             done, status = march_on(
-                calls(), self.compiled.tables, state, saved, inputs, self._work, course, trace, done, steps, passes,
-                lead, root,
+                calls(), shared("tables", self.compiled.tables), shared("state", state), saved,
+                shared("inputs", inputs), shared("work", self._work), shared("course", course), shared("trace", trace),
+                done, steps, passes, lead, root,
             )  # fmt: skip
             if status == SOLVED:
                 return trace

@@ -5,13 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from borelli.analysis.fit import fit_model
+from borelli.analysis.marching import Marcher, make_course
 from borelli.analysis.pose import follow_markers
 from borelli.analysis.torques import inverse_dynamics
 from borelli.model.human import human
 from borelli.model.kinematics import marker_positions
+from borelli.physics.calls import make_sample
 from borelli.recording.recording import Recording, make_dataset
 
 FRAMES = 16
+
+
+def warm_up_marching() -> None:
+    """March a step; the parts of a step must have been compiled."""
+    sample = make_sample()
+    Marcher(sample.compiled).march(sample.state, sample.inputs, make_course(sample.compiled), 1)
 
 
 def warm_up() -> None:

@@ -26,10 +26,11 @@ from borelli.physics.interior import find_segments_by_interior_point
 from borelli.physics.refinement import refine
 from borelli.physics.solver import newton, solve_piece
 from borelli.physics.state import Inputs, State, make_inputs, make_state
-from borelli.physics.step import fill_standing_rows, prepare_solve
+from borelli.physics.step import fill_standing_rows, prepare_solve, step
 from borelli.physics.sweeps import sweep_rows
 from borelli.physics.tables import Compiled, compile_model
 from borelli.physics.work import Work, make_work
+from borelli.sharing import Shared
 
 
 class Sample(NamedTuple):
@@ -58,7 +59,7 @@ def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
     standing = (tables.joints, tables.anchors, tables.residuals, tables.numbers)
     touching = (tables.shapes, tables.contacts)
     table = np.zeros(1, np.int64)
-    return {
+    parts: dict[Any, tuple[Any, ...]] = {
         factor_bodies: (rows, graph, factor, fill),
         solve_factored: (rows, graph, factor, fill),
         refine: (table, rows, graph, factor, fill),
@@ -76,6 +77,11 @@ def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
         find_answers: (rows, graph, factor, fill, touch, 0),
         settle: (rows, touch, 0, 0, 0, 0.0),
         solve_contacts: (table, rows, graph, factor, fill, search, interior, touch, 0, 0, 0, 0, 0, 0.0),
+        step: (table, tables, state, inputs, work, 0),
+    }
+    return {
+        part: tuple(Shared(value) if isinstance(value, tuple) else value for value in arguments)
+        for part, arguments in parts.items()
     }
 
 

@@ -13,6 +13,7 @@ from borelli.physics.collide_convex import WORK_ROWS, convex_convex
 from borelli.physics.collide_plane import box_plane, cylinder_plane, ellipsoid_plane, mesh_plane, round_plane
 from borelli.physics.collide_round import round_box, round_round
 from borelli.physics.shape_tables import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, PLANE, SPHERE, ShapeTables
+from borelli.sharing import read
 
 
 class Contacts(NamedTuple):
@@ -59,12 +60,13 @@ def make_contacts(shapes: ShapeTables, capacity: int | None = None) -> Contacts:
 
 
 @kernel
-def find_contacts(shapes, position, rotation, margin, contacts):
+def find_contacts(shapes_at, position, rotation, margin, contacts_at):
     """Fill `contacts` with every contact of depth > -margin, slots rising; returns how many there are.
 
     `position` (n, 3) and `rotation` (n, 3, 3) are the bodies' centres of mass and orientations. When there are more
     than fit, the first are kept and the number returned exceeds the room.
     """
+    shapes, contacts = read(shapes_at, contacts_at)
     center, axes, fresh, patch = contacts.center, contacts.axes, contacts.fresh, contacts.patch
     place_shapes(shapes.kind, shapes.body, shapes.position, shapes.rotation, position, rotation, center, axes, fresh)
     room = contacts.depth.shape[0]

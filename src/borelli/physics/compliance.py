@@ -12,6 +12,7 @@ from borelli.physics.contact import BODY_A, FREE, LOCAL_A, MOST_BODIES
 from borelli.physics.elimination import leafward, rootward
 from borelli.physics.factor import FLAT_ROW, HANDED, MODE, RIGHT, SOLUTION, U_NOW, C
 from borelli.physics.graph import NEAR, NEIGHBOUR, PLACE, WIDE
+from borelli.sharing import read
 
 UNTOUCHED, PASSED = -1, -2  # a body without contact; one that pushes pass through
 
@@ -61,8 +62,9 @@ def _list_path(graph, touch_tuple, bodies):
 
 
 @part
-def find_answers(rows, graph, factor, fill, touch_tuple, bodies):
+def find_answers(rows_at, graph_at, factor_at, fill_at, touch_at, bodies):
     """S and v0, from factors without the contact rows and a solution with no contact impulses."""
+    rows, graph, factor, fill, touch_tuple = read(rows_at, graph_at, factor_at, fill_at, touch_at)
     block, mark, value = factor.block, factor.mark, factor.value
     member, path = touch_tuple.member, touch_tuple.path
     answer, speed = touch_tuple.answer, touch_tuple.speed

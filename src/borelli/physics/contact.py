@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from borelli.jit import far, leaf, part
 from borelli.physics.manifold import bounded_law, one_sided_law
 from borelli.rotations import cross
+from borelli.sharing import read
 
 MOST_BODIES = 32
 """Touching bodies up to which contacts are solved against each other; beyond, friction bounds are only repeated."""
@@ -229,8 +230,9 @@ def set_along(touch, i, x, y, z):
 
 
 @part
-def read_contacts(shapes, tables, contacts, found, state, rotation, kinematic, touch_tuple):
+def read_contacts(shapes_at, tables_at, contacts_at, found, state_at, rotation, kinematic, touch_at):
     """Lay out the contacts found: bodies, arms, drift, warm start."""
+    shapes, tables, contacts, state, touch_tuple = read(shapes_at, tables_at, contacts_at, state_at, touch_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     touch_tuple.count[0] = found
     fresh = state.clock[0] - 1
@@ -279,8 +281,10 @@ far_read_contacts = far(read_contacts)
 
 
 @part
-def fill_contact_rows(shapes, tables, numbers, contacts, state, kinematic, touch_tuple, rows):
+def fill_contact_rows(shapes_at, tables_at, numbers, contacts_at, state_at, kinematic, touch_at, rows_at):
     """Write the rows of the contacts laid out by `read_contacts`."""
+    shapes, tables, contacts = read(shapes_at, tables_at, contacts_at)
+    state, touch_tuple, rows = read(state_at, touch_at, rows_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     each, k = tables.rows_each[0], tables.first_row[0]
     bounce_speed, push_out, h = numbers[1], numbers[2], numbers[5]

@@ -59,6 +59,7 @@ from borelli.physics.friction import far_check_friction, mark_dirty, turn_along
 from borelli.physics.manifold import one_sided_law
 from borelli.physics.rows import FLAT
 from borelli.physics.solver import far_newton, far_solve_piece, find_crossings
+from borelli.sharing import read
 
 SCALES = (3.0, 30.0, 300.0)
 """rho relative to the mass a contact feels, in turn. Of 6,000 contact problems of falling humans 1 alone fails on 5 %,
@@ -81,10 +82,11 @@ TOO_MANY, PLACED, ACCEPTED = 0, 1, 2
 
 @part
 def solve_contacts(
-    calls, rows, graph, factor, fill, search, interior, touch_tuple, first_row, each,
+    calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, touch_at, first_row, each,
     switching, patience, cap, tolerance,
 ):  # fmt: skip
     """Solve all contacts against each other: ACCEPTED as the step's answer, PLACED to go on from, or TOO_MANY."""
+    rows, graph, factor, search, touch_tuple = read(rows_at, graph_at, factor_at, search_at, touch_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     node, mark, value, counts = graph.node, factor.mark, factor.value, search.counts
     contacts = touch_tuple.count[0]
@@ -99,10 +101,10 @@ def solve_contacts(
     for _ in range(EXCHANGES):
         for i in range(contacts):
             _hold_contact(rows, node, mark, value, who, i, first_row + each * i, 0.0, 0.0, 0.0)
-        if not far_solve_piece(calls, calls, rows, graph, factor, fill, counts, switching):
+        if not far_solve_piece(calls, calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
             break
-        far_find_answers(calls, rows, graph, factor, fill, touch_tuple, bodies)
-        far_settle(calls, rows, touch_tuple, first_row, each, bodies, CLOSER * tolerance)
+        far_find_answers(calls, rows_at, graph_at, factor_at, fill_at, touch_at, bodies)
+        far_settle(calls, rows_at, touch_at, first_row, each, bodies, CLOSER * tolerance)
         for i in range(contacts):
             k = first_row + each * i
             normal = max(touch[i, NORMAL_FOUND], 0.0)
@@ -111,17 +113,19 @@ def solve_contacts(
                 set_rolling(rows, touch, i, k + 3, normal)
                 for n in range(3, 6):
                     use_segment(rows, mark, value, k + n, mark[k + n, SEGMENT])
-        if not far_solve_piece(calls, calls, rows, graph, factor, fill, counts, switching):
+        if not far_solve_piece(calls, calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
             break
         if find_crossings(rows, node, factor.block, mark, value, factor.roll, switching) == 0:
             _place_contacts(rows, node, mark, value, touch, who, contacts, first_row, each)
-            if far_check_friction(calls, rows, graph, factor, touch_tuple, first_row, each) <= tolerance:
+            if far_check_friction(calls, rows_at, graph_at, factor_at, touch_at, first_row, each) <= tolerance:
                 return ACCEPTED
             result = PLACED
             for i in range(contacts):
                 touch[i, SLIP], touch[i, SLIP + 1] = value[first_row + each * i + 1, IMPULSE], 0.0
             continue
-        if far_newton(calls, calls, rows, graph, factor, fill, search, interior, switching, patience, cap) != 0:
+        if far_newton(
+            calls, calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap
+        ) != 0:  # fmt: skip
             break
     _place_contacts(rows, node, mark, value, touch, who, contacts, first_row, each)
     return result
@@ -362,8 +366,9 @@ def _next_impulses(rows, touch, who, speed, contacts, first_row, each, scale):
 
 
 @part
-def settle(rows, touch_tuple, first_row, each, bodies, tolerance):
+def settle(rows_at, touch_at, first_row, each, bodies, tolerance):
     """Bring impulses (NORMAL_FOUND, SLIP) and slip velocities (U) of all contacts to the law; whether that was done."""
+    rows, touch_tuple = read(rows_at, touch_at)
     touch, who, contacts = touch_tuple.touch, touch_tuple.who, touch_tuple.count[0]
     answer, system, speed = touch_tuple.answer, touch_tuple.system, touch_tuple.speed
     size = 6 * bodies

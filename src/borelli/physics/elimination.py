@@ -63,11 +63,13 @@ from borelli.physics.factor import (
 from borelli.physics.fill import eliminate_wide, gather_fill, leafward_wide, rootward_wide
 from borelli.physics.graph import CHILD, CORNER, COUPLED, DIRTY, DUALS, FOLDS, LISTED, NEAR, NEIGHBOUR, WIDE
 from borelli.physics.pivots import back_substitute, eliminate_right, next_corner
+from borelli.sharing import read
 
 
 @part
-def factor_bodies(rows, graph, factor, fill):
+def factor_bodies(rows_at, graph_at, factor_at, fill_at):
     """Factor the dirty positions and those after them; number factored, or -1 - k when position k has no pivot."""
+    rows, graph, factor, fill = read(rows_at, graph_at, factor_at, fill_at)
     node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
     block, dual, mark, value, roll = factor.block, factor.dual, factor.mark, factor.value, factor.roll
     corner, jacobian = factor.corner, rows.jacobian
@@ -190,8 +192,9 @@ def rootward(graph, factor, fill, k):
 
 
 @part
-def solve_factored(rows, graph, factor, fill):
+def solve_factored(rows_at, graph_at, factor_at, fill_at):
     """v and p for the right sides in RIGHT (bodies) and C (rows), with the factors at hand."""
+    rows, graph, factor, fill = read(rows_at, graph_at, factor_at, fill_at)
     node, count = graph.node, graph.count[0]
     block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
     for k in range(count):

@@ -42,18 +42,20 @@ from borelli.physics.contact import (
 from borelli.physics.factor import ABSENT, IMPULSE, KIND, SEGMENT, SOLUTION, use_segment
 from borelli.physics.graph import DIRTY, PLACE
 from borelli.physics.refinement import response, row_velocity
+from borelli.sharing import read
 
 NEAR_BOUND = 0.9
 """Share of the bound beyond which a sticking contact is turned along its impulse."""
 
 
 @part
-def check_friction(rows, graph, factor, touch_tuple, first_row, each):
+def check_friction(rows_at, graph_at, factor_at, touch_at, first_row, each):
     """How far the last solve is from the contacts' laws: the largest impulse lacking relative to the largest bound.
 
     Of normals the largest lacking counts relative to the largest normal impulse, of rolling the largest change of it.
     Leaves for each contact s (in SLIP and SLIP + 1, along the two tangents) and rho for `update_friction`.
     """
+    rows, graph, factor, touch_tuple = read(rows_at, graph_at, factor_at, touch_at)
     touch = touch_tuple.touch
     node, block, value = graph.node, factor.block, factor.value
     largest, miss, most, lift = 1e-300, 0.0, 1e-300, 0.0
@@ -109,8 +111,9 @@ def mark_dirty(node, who, i):
 
 
 @part
-def update_friction(rows, graph, factor, touch_tuple, first_row, each, share):
+def update_friction(rows_at, graph_at, factor_at, touch_at, first_row, each, share):
     """Bring directions up to the last solve, and bounds `share` of the way."""
+    rows, graph, factor, touch_tuple = read(rows_at, graph_at, factor_at, touch_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     node, mark, value = graph.node, factor.mark, factor.value
     for i in range(touch_tuple.count[0]):

@@ -45,6 +45,7 @@ from borelli.physics.factor import (
 from borelli.physics.graph import DIRTY
 from borelli.physics.refinement import load_residuals, load_row, response, row_velocity
 from borelli.physics.rows import MAX_SEGMENTS
+from borelli.sharing import read
 
 ITERATIONS = 100
 GAP = 1e-15
@@ -82,8 +83,9 @@ def make_interior(rows: int) -> Interior:
 
 
 @part
-def find_segments_by_interior_point(calls, rows, graph, factor, fill, interior, counts, switching):
+def find_segments_by_interior_point(calls, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching):
     """Set every switching row's segment from an interior-point run, whose answer is left in SOLUTION and IMPULSE."""
+    rows, graph, factor, interior = read(rows_at, graph_at, factor_at, interior_at)
     node, count = graph.node, graph.count[0]
     block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
     piece, line = interior.piece, interior.line
@@ -109,14 +111,14 @@ def find_segments_by_interior_point(calls, rows, graph, factor, fill, interior, 
         _set_slopes(rows, mark, value, roll, piece, switching)
         for k in range(count):
             node[k, DIRTY] = 1
-        if far_factor_bodies(calls, rows, graph, factor, fill) < 0:
+        if far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at) < 0:
             break
         counts[2] += 1
         target, reach = 0.0, 0.0
         for corrector in range(2):
             load_residuals(rows, graph, factor)
             _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrector > 0)
-            far_solve_factored(calls, rows, graph, factor, fill)
+            far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
             _find_changes(rows, node, block, mark, value, roll, piece, line, switching)
             reach = _reach(rows, roll, piece, switching)
             if corrector == 0:

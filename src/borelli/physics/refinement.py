@@ -32,6 +32,7 @@ from borelli.physics.factor import (
     use_segment,
 )
 from borelli.physics.graph import DIRTY, PLACE
+from borelli.sharing import read
 
 IMPULSE_TOLERANCE = 1e-12
 SETTLED = 1e-11
@@ -240,7 +241,7 @@ def _soften(rows, node, block, mark, value, count, damping):
 
 
 @part
-def refine(calls, rows, graph, factor, fill):
+def refine(calls, rows_at, graph_at, factor_at, fill_at):
     """Correct velocities and impulses until every row keeps to its segment; factorisations used, -1 when it failed.
 
     Mostly the factors at hand do. If a row ends beyond its segment, or the state comes without factors (a position is
@@ -249,6 +250,7 @@ def refine(calls, rows, graph, factor, fill):
     left of the laws is below SETTLED; where rows nearly repeat each other that takes a smaller share. Those factors
     are of no further use: every position is left dirty.
     """
+    rows, graph, factor = read(rows_at, graph_at, factor_at)
     node, block, mark, value, count = graph.node, factor.block, factor.mark, factor.value, graph.count[0]
     settling = False
     for k in range(count):
@@ -258,10 +260,10 @@ def refine(calls, rows, graph, factor, fill):
         if settling:
             used += 1
             _soften(rows, node, block, mark, value, count, damping)
-            if far_factor_bodies(calls, rows, graph, factor, fill) < 0:
+            if far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at) < 0:
                 break
         _load_state(rows, graph, factor)
-        far_solve_factored(calls, rows, graph, factor, fill)
+        far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
         change = _add_changes(rows, block, mark, value, count)
         if turn == 0 and change > LARGE_CHANGE and not settling:
             continue

@@ -14,10 +14,11 @@ from borelli.physics.contact import BODY_A
 from borelli.physics.factor import IMPULSE, Capacity
 from borelli.physics.solver import NO_END, NO_PIVOT, NOT_FINITE, SOLVED, TOO_SMALL
 from borelli.physics.state import Inputs, State
-from borelli.physics.step import UNSETTLED, step
+from borelli.physics.step import UNSETTLED, far_step
 from borelli.physics.tables import Compiled
 from borelli.physics.work import make_work
 from borelli.physics.workspace import first_capacity
+from borelli.sharing import Shares, read
 
 Floats = NDArray[np.float64]
 
@@ -98,16 +99,17 @@ def _put_bodies(state, poses, twists, index):
 
 
 @kernel
-def run(calls, tables, state, inputs, work, record, first, steps, every, frame, poses, twists):
+def run(calls, tables_at, state_at, inputs_at, work_at, record_at, first, steps, every, frame, poses, twists):
     """Make `steps` steps, recording every `every`-th from `frame` on; how many were made and the last status.
 
     Where `poses` (steps, n, 7) and `twists` (steps, n, 6) are not empty, each step starts from those.
     """
+    tables, state, work, record = read(tables_at, state_at, work_at, record_at)
     first_row, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for index in range(first, first + steps):
         if len(poses) > 0:
             _put_bodies(state, poses, twists, index)
-        status = step(calls, tables, state, inputs, work, index)
+        status = far_step(calls, calls, tables_at, state_at, inputs_at, work_at, index)
         if status != SOLVED and status != UNSETTLED:
             return index - first, status
         if (index + 1) % every == 0:
@@ -127,6 +129,7 @@ class Simulation:
         self._contacts = 64
         self._capacity: Capacity | None = None
         self.work = make_work(compiled, self._contacts)
+        self._shared = Shares()
 
     def advance(
         self,
@@ -151,8 +154,10 @@ class Simulation:
         begun, end = self.index, self.index + steps
         while self.index < end:
             recorded = frame + self.index // every - begun // every
+            shared = self._shared
             made, status = run(
-                calls(), self.compiled.tables, self.state, self.inputs, self.work, record,
+                calls(), shared("tables", self.compiled.tables), shared("state", self.state),
+                shared("inputs", self.inputs), shared("work", self.work), shared("record", record),
                 self.index, end - self.index, every, recorded, starts, speeds,
             )  # fmt: skip
             self.index += made

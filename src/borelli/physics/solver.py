@@ -43,6 +43,7 @@ from borelli.physics.factor import (
 )
 from borelli.physics.interior import far_find_segments_by_interior_point
 from borelli.physics.refinement import IMPULSE_TOLERANCE, far_refine, move_row, push, row_velocity
+from borelli.sharing import read
 
 # status of a solve
 SOLVED, NO_PIVOT, NO_END, NOT_FINITE, TOO_SMALL = 0, 1, 2, 3, 4
@@ -101,10 +102,11 @@ def begin_segments(rows, factor):
 
 
 @part
-def solve_piece(calls, rows, graph, factor, fill, counts, switching):
+def solve_piece(calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
     """Velocities and impulses of the present segments; False when a pivot is missing."""
+    rows, graph, factor = read(rows_at, graph_at, factor_at)
     node, block, mark, value, roll = graph.node, factor.block, factor.mark, factor.value, factor.roll
-    factored = far_factor_bodies(calls, rows, graph, factor, fill)
+    factored = far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at)
     if factored < 0:
         return False
     counts[BLOCKS_FACTORED] += factored
@@ -118,7 +120,7 @@ def solve_piece(calls, rows, graph, factor, fill, counts, switching):
             value[k, IMPULSE] = q
             if q != 0.0:
                 push(rows, node, block, k, q)
-    far_solve_factored(calls, rows, graph, factor, fill)
+    far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
     return True
 
 
@@ -324,19 +326,22 @@ def _ends(mark, roll, crossing, g, energy):
 
 
 @part
-def newton(calls, rows, graph, factor, fill, search, interior, switching, patience, cap):
+def newton(calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap):
     """Solve the rows from the segments at hand; a status. The answer is in SOLUTION and IMPULSE.
 
     After `patience` iterations the interior-point method finds the segments, and Newton goes on from those.
     """
+    rows, graph, factor, search = read(rows_at, graph_at, factor_at, search_at)
     node, count, counts = graph.node, graph.count[0], search.counts
     block, mark, value, roll, column = factor.block, factor.mark, factor.value, factor.roll, factor.column
     for iteration in range(cap):
         counts[NEWTON_STEPS] += 1
         if iteration == patience:
-            far_find_segments_by_interior_point(calls, calls, rows, graph, factor, fill, interior, counts, switching)
+            far_find_segments_by_interior_point(
+                calls, calls, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching
+            )  # fmt: skip
         else:
-            if not solve_piece(calls, rows, graph, factor, fill, counts, switching):
+            if not solve_piece(calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
                 return NO_PIVOT
             crossing = find_crossings(rows, node, block, mark, value, roll, switching)
             if crossing == 0:
@@ -353,7 +358,7 @@ def newton(calls, rows, graph, factor, fill, search, interior, switching, patien
                 _advance(rows, block, mark, value, roll, switching, count, alpha)
                 continue
         # all but solved: the interior point is done, or rows flip on their kinks by rounding
-        used = far_refine(calls, calls, rows, graph, factor, fill)
+        used = far_refine(calls, calls, rows_at, graph_at, factor_at, fill_at)
         if used >= 0:
             counts[FACTORISATIONS] += used
             counts[BLOCKS_FACTORED] += used * count

@@ -29,6 +29,7 @@ from borelli.physics.manifold import bounded_law, no_law, soft_law
 from borelli.physics.refinement import far_refine
 from borelli.physics.solver import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, far_newton
 from borelli.physics.sweeps import far_sweep_rows
+from borelli.sharing import read
 
 PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
@@ -47,55 +48,59 @@ UNSETTLED = 8
 NEWTON, FRICTION, CONTACTS, STATUS = 0, 1, 2, 3
 
 
-@stage
-def step(calls, tables, state, inputs, work, index):
-    """Advance the state by one step, number `index` of this run; a status (0: fine)."""
-    bodies, rows, scratch = tables.bodies, work.rows, work.scratch
-    h = tables.numbers[5]
+@part
+def step(calls, tables, state_at, inputs, work, index):
+    """Advance the state by one step, number `index` of this run; a status (0: fine). All are shared."""
+    bodies, state, rows, scratch = read(tables.bodies, state_at, work.rows, work.scratch)
+    graph, factor, touch = read(work.graph, work.factor, work.touch)
+    shapes, contacts, numbers = tables.shapes, tables.contacts, tables.numbers
+    h, first = numbers[5], contacts.first_row[0]
     turn_bodies(state.quaternion, scratch.rotation)
-    # a call costs by the arrays it hands over: those without work are left out
+    # calls without work are left out
     found = 0
-    if len(tables.shapes.pair_a) > 0:
-        found = far_find_contacts(
-            calls, tables.shapes, state.position, scratch.rotation, tables.numbers[0], work.contacts
-        )  # fmt: skip
+    if len(shapes.pair_a) > 0:
+        found = far_find_contacts(calls, shapes, state.position, scratch.rotation, numbers[0], work.contacts)
         if found > len(work.contacts.depth):
             return TOO_SMALL
     aimed = aim_at_poses(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     apply_pushes(inputs.pushes, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
     far_fill_standing_rows(
-        calls, tables.joints, tables.anchors, tables.residuals, tables.numbers, state, inputs, rows, scratch, index,
-        aimed,
+        calls, tables.joints, tables.anchors, tables.residuals, numbers, state_at, inputs, work.rows, work.scratch,
+        index, aimed,
     )  # fmt: skip
-    first = tables.contacts.first_row[0]
-    work.touch.count[0], rows.used[0] = found, first
+    touch.count[0], rows.used[0] = found, first
     if found > 0:
         far_read_contacts(
-            calls, tables.shapes, tables.contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic,
-            work.touch,
+            calls, shapes, contacts, work.contacts, found, state_at, scratch.rotation, bodies.kinematic, work.touch
         )  # fmt: skip
         far_fill_contact_rows(
-            calls, tables.shapes, tables.contacts, tables.numbers, work.contacts, state, bodies.kinematic, work.touch,
-            rows,
+            calls, shapes, contacts, numbers, work.contacts, state_at, bodies.kinematic, work.touch, work.rows
         )  # fmt: skip
-    if not _is_laid_out(rows, work.graph, work.factor, work.touch, first, found):
-        if not far_prepare_solve(calls, bodies, work, first, found):
+    if not _is_laid_out(rows, graph, factor, touch, first, found):
+        if not far_prepare_solve(calls, tables.bodies, work, first, found):
             return TOO_SMALL
-    load_bodies(bodies, tables.gravity, state, scratch, work.graph, work.factor.block, h, aimed)
-    status = solve_step(calls, tables, state, work, scratch.told)
-    if not is_finite(work.graph, work.factor.block):
+    load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, aimed)
+    status = solve_step(calls, tables, state, work, rows, factor, touch, scratch.told)
+    if not is_finite(graph, factor.block):
         status = NOT_FINITE
     if status == SOLVED or status == UNSETTLED:
-        _keep_contacts(tables, state, work)
-        move_bodies(work.graph, work.factor.block, bodies.kinematic, state, h)
+        _keep_contacts(contacts.rows_each[0], first, state, factor, touch)
+        move_bodies(graph, factor.block, bodies.kinematic, state, h)
         state.clock[0] += 1
     scratch.told[STATUS] = status
     return status
 
 
+far_step = far(step)
+
+
 @part
-def fill_standing_rows(joints, anchors, residuals, numbers, state, inputs, rows, scratch, index, aimed):
+def fill_standing_rows(
+    joints_at, anchors_at, residuals_at, numbers, state_at, inputs_at, rows_at, scratch_at, index, aimed
+):  # fmt: skip
     """Rows that do not depend on contacts: joints, couplings, stops, drives, anchors, residuals."""
+    joints, anchors, residuals = read(joints_at, anchors_at, residuals_at)
+    state, inputs, rows, scratch = read(state_at, inputs_at, rows_at, scratch_at)
     h = numbers[5]
     pose_joints(joints, state.position, scratch.rotation, state.coordinate)
     fill_joint_rows(joints, rows, h)
@@ -185,8 +190,9 @@ def _is_laid_out(rows, graph, factor, touch, first, found):
 
 
 @part
-def prepare_solve(bodies, work, first, found):
+def prepare_solve(bodies_at, work_at, first, found):
     """Order bodies and hand rows to them, unless nothing changed since the last step; False when room is short."""
+    bodies, work = read(bodies_at, work_at)
     rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
     contacts = work.contacts
     same = touch.count[1] == found + 1 and _is_as_listed(rows, factor, first)
@@ -229,64 +235,63 @@ far_prepare_solve = far(prepare_solve)
 
 
 @stage
-def solve_step(calls, tables, state, work, told):
-    """Velocities and impulses of this step, friction bounds settled; a status."""
-    rows, graph, factor = work.rows, work.graph, work.factor
+def solve_step(calls, tables, state, work, rows, factor, touch, told):
+    """Velocities and impulses of this step, friction bounds settled; a status. Tables and work are shared."""
     each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]
     for k in range(first):
         factor.mark[k, SEGMENT] = state.segment[k]
-    for i in range(work.touch.count[0]):
-        slot = work.touch.who[i, SLOT]
+    for i in range(touch.count[0]):
+        slot = touch.who[i, SLOT]
         warm = state.slot_step[slot] == state.clock[0] - 1
         for n in range(each):
             factor.mark[first + each * i + n, SEGMENT] = state.slot_segment[slot, n] if warm else (n > 0)
     switching = begin_segments(rows, factor)
-    work.search.counts[0] = 0
+    counts = work.search.counts
+    counts[0] = 0
     status, solves, change, refinements = SOLVED, 0, 0.0, tables.counts[1]
     tolerance, most = tables.numbers[3], tables.counts[0]
     while True:
         solves += 1
-        before = work.search.counts[0]
+        before = counts[0]
         if tables.counts[2] > 0:
-            far_sweep_rows(calls, rows, graph, factor, tables.counts[2])
+            far_sweep_rows(calls, work.rows, work.graph, work.factor, tables.counts[2])
             refinements = 0
         else:
             status = far_newton(
-                calls, calls, rows, graph, factor, work.fill, work.search, work.interior, switching, PATIENCE, CAP
+                calls, calls, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, switching,
+                PATIENCE, CAP,
             )  # fmt: skip
-        if status != SOLVED or work.touch.count[0] == 0:
+        if status != SOLVED or touch.count[0] == 0:
             break
-        change = far_check_friction(calls, rows, graph, factor, work.touch, first, each)
+        change = far_check_friction(calls, work.rows, work.graph, work.factor, work.touch, first, each)
         if change <= tolerance or solves >= most:
             break
         together = TOO_MANY
-        if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and work.search.counts[0] - before > QUICK):
+        if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and counts[0] - before > QUICK):
             together = far_solve_contacts(
-                calls, calls, rows, graph, factor, work.fill, work.search, work.interior, work.touch, first, each,
-                switching, PATIENCE, CAP, tolerance,
+                calls, calls, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, work.touch,
+                first, each, switching, PATIENCE, CAP, tolerance,
             )  # fmt: skip
         if together == ACCEPTED:
             change, refinements = 0.0, 0
             break
         if together == TOO_MANY:
             share = 1.0 if solves <= PLAIN_SOLVES else DAMPING
-            far_update_friction(calls, rows, graph, factor, work.touch, first, each, share)
+            far_update_friction(calls, work.rows, work.graph, work.factor, work.touch, first, each, share)
     if status == SOLVED:
         for _ in range(refinements):
-            far_refine(calls, calls, rows, graph, factor, work.fill)
+            far_refine(calls, calls, work.rows, work.graph, work.factor, work.fill)
         if change > tolerance and most > 1:
             status = UNSETTLED
-    told[NEWTON] = work.search.counts[0]
+    told[NEWTON] = counts[0]
     told[FRICTION] = solves
-    told[CONTACTS] = work.touch.count[0]
+    told[CONTACTS] = touch.count[0]
     return status
 
 
 @leaf
-def _keep_contacts(tables, state, work):
+def _keep_contacts(each, first, state, factor, touch):
     """Store what warm-starts the next step."""
-    touch, factor = work.touch, work.factor
-    each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]
     for k in range(first):
         state.segment[k] = factor.mark[k, SEGMENT]
     for i in range(touch.count[0]):

@@ -10,6 +10,7 @@ from borelli.jit import far, leaf, part
 from borelli.physics.blocks import axpy6, backward6, dot6, factor6, forward6, load6, load21, scale6, store6, store21
 from borelli.physics.factor import ABSENT, IMPULSE, KIND, LOWER, MASS, MOMENTUM, SEGMENT, SOLUTION, use_segment
 from borelli.physics.graph import PLACE
+from borelli.sharing import read
 
 
 @leaf
@@ -31,8 +32,9 @@ def _solve_law(rows, k, u, p, response):
 
 
 @part
-def sweep_rows(rows, graph, factor, sweeps):
+def sweep_rows(rows_at, graph_at, factor_at, sweeps):
     """Impulses and velocities after so many sweeps from the impulses at hand; written where Newton writes them."""
+    rows, graph, factor = read(rows_at, graph_at, factor_at)
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     for k in range(graph.count[0]):
         L, _ = factor6(load21(block, k, MASS))

@@ -24,9 +24,10 @@ from borelli.physics.factor import (
 )
 from borelli.physics.graph import BODY, PLACE, Graph, GraphWork, make_graph, make_graph_work, order_bodies
 from borelli.physics.interior import Interior, make_interior
-from borelli.physics.refinement import refine
+from borelli.physics.refinement import far_refine
 from borelli.physics.rows import Rows
-from borelli.physics.solver import NO_END, SOLVED, TOO_SMALL, Search, begin_segments, make_search, newton
+from borelli.physics.solver import NO_END, SOLVED, TOO_SMALL, Search, begin_segments, far_newton, make_search
+from borelli.sharing import Shared, read
 
 PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
@@ -95,7 +96,8 @@ def solve_rows(
     while True:
         work = make_workspace(bodies, count, len(rows.body), capacity)
         status = _solve_cold(
-            calls(), mass, momentum, rows, np.asarray(parent, np.int64), kinematic, links, work, patience
+            calls(), mass, momentum, Shared(rows), np.asarray(parent, np.int64), kinematic, links, Shared(work),
+            patience,
         )  # fmt: skip
         if status != TOO_SMALL:
             break
@@ -128,7 +130,8 @@ def load_bodies(node, block, count, mass, momentum):
 
 
 @kernel
-def _solve_cold(calls, mass, momentum, rows, parent, kinematic, links, work, patience):
+def _solve_cold(calls, mass, momentum, rows_at, parent, kinematic, links, work_at, patience):
+    rows, work = read(rows_at, work_at)
     graph, factor = work.graph, work.factor
     if order_bodies(parent, kinematic, links, len(links), graph, work.graph_work) < 0:
         return TOO_SMALL
@@ -145,7 +148,10 @@ def _solve_cold(calls, mass, momentum, rows, parent, kinematic, links, work, pat
         return TOO_SMALL
     switching = begin_segments(rows, factor)
     for first in (patience, 0):
-        status = newton(calls, rows, graph, factor, work.fill, work.search, work.interior, switching, first, CAP)
-        if status != SOLVED or refine(calls, rows, graph, factor, work.fill) >= 0:
+        status = far_newton(
+            calls, calls, rows_at, work_at.graph, work_at.factor, work_at.fill, work_at.search, work_at.interior,
+            switching, first, CAP,
+        )  # fmt: skip
+        if status != SOLVED or far_refine(calls, calls, rows_at, work_at.graph, work_at.factor, work_at.fill) >= 0:
             return status
     return NO_END
