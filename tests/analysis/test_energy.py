@@ -39,23 +39,28 @@ def test_coarse_frames_are_filled_from_the_splines():
     assert energy(replace(torques, derivatives=None)).balance_error > found.balance_error
 
 
-def test_the_engines_own_books_are_taken_over():
-    """Torques by steps bring powers of their own, mean over each step, and what is left over."""
+def test_the_engines_own_books_are_taken_over_and_checked():
+    """Torques by steps bring powers of their own, mean over each step: a watt that no energy shows is found."""
     motion = swinging()
     smooth = inverse_dynamics(motion, forces=supporting(motion))
-    by_frames = energy(smooth)
+    by_frames = energy(smooth).data
     root = [c.name for c in MODEL.coordinates[:6]]
-    rows = by_frames.data["power"].where(~by_frames.data["coordinate"].isin(root), 0.0)
-    left = 0.0 * by_frames.data["joint_power"] + 0.5
+    rows = by_frames["power"].where(~by_frames["coordinate"].isin(root), 0.0)
+    scheme = 0.0 * by_frames["joint_power"] + 0.25
+    power = rows.sum("coordinate") + by_frames["residual_power"] + by_frames["ground_power"] + 2.0 * scheme
+    gained = np.concatenate([[0.0], np.cumsum(power.values)[:-1]]) / motion.rate
     data = smooth.data.assign(
-        row_power=rows, numerical_power=left, residual_power=by_frames.data["residual_power"],
-        ground_power=by_frames.data["ground_power"], mechanical_energy=by_frames.data["mechanical_energy"],
+        row_power=rows, residual_power=by_frames["residual_power"], ground_power=by_frames["ground_power"],
+        constraint_power=scheme, gyroscopic_power=scheme, mechanical_energy=("time", gained),
     )  # fmt: skip
-    found = energy(replace(smooth, data=data.assign_attrs(method="stepped")))
+    stepped = replace(smooth, data=data.assign_attrs(method="stepped", rate_hz=motion.rate))
+    found = energy(stepped)
     frames = len(motion.data["time"])
-    assert found.balance_error == pytest.approx(100.0 * 0.5 * frames / motion.rate / found.summary["work_j"])
-    assert found.summary["work_j"] == pytest.approx(by_frames.summary["work_j"], rel=0.02)
-    assert found.summary["energy_change_j"] == pytest.approx(by_frames.summary["energy_change_j"])
+    assert found.balance_error < 1e-9
+    assert found.summary["numerical_work_net_j"] == pytest.approx(0.5 * frames / motion.rate)
+    assert found.summary["energy_change_j"] == pytest.approx(gained[-1])
+    wrong = energy(replace(stepped, data=stepped.data.assign(ground_power=by_frames["ground_power"] + 1.0)))
+    assert wrong.balance_error == pytest.approx(100.0 * (frames - 1) / motion.rate / found.summary["work_j"])
 
 
 def test_lifting_an_arm_costs_its_weight():

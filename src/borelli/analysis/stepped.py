@@ -46,7 +46,7 @@ SAMPLES = 4
 
 @dataclass(frozen=True)
 class Stepper:
-    """A model made ready for stepping along a motion, one step a frame."""
+    """A model made ready for stepping along a motion, one step from each frame to the next."""
 
     compiled: Compiled
     drives: tuple[Drive, ...]
@@ -62,6 +62,8 @@ class Stepper:
     """(frames, pushes, 9) as `Course.push`."""
     pushed: tuple[str, ...]
     """The body of each push."""
+    substeps: int = 1
+    """Steps a frame of the motion; "frames" above are those that are stepped to."""
 
     @property
     def frames(self) -> int:
@@ -94,17 +96,17 @@ def prepare(
     residual: Sequence[Residual] | float | None,
     limit: Mapping[str, float] | float,
     tolerance: Mapping[str, float] | float,
+    substeps: int = 1,
 ) -> Stepper:
-    """The model made ready, with the poses it is led along and the measured forces."""
+    """The model made ready, with the poses it is led along and the measured forces; curves are those of `finer`."""
     step = 1.0 / curves.rate
     compiled, drives, residuals, root = compile_stepped(curves.model, step, contacts, residual, limit, tolerance)
     time = np.concatenate([[curves.time[0] - step], curves.time, [curves.time[-1] + step]])
     coordinates = curves.at(time)[0]
     poses = model_poses(make_motion(curves.model, coordinates, time, curves.rate), compiled)
     push = None if loads is None else measured_pushes(loads, curves, poses[1:-1], compiled)
-    return Stepper(
-        compiled, drives, residuals, root, coordinates, poses, push, () if loads is None else tuple(loads.body)
-    )
+    pushed = () if loads is None else tuple(loads.body)
+    return Stepper(compiled, drives, residuals, root, coordinates, poses, push, pushed, substeps)
 
 
 def compile_stepped(
