@@ -25,13 +25,14 @@ from borelli.analysis.newton import (
 )
 from borelli.analysis.pose import root_coordinates
 from borelli.analysis.stepped import Stepper, drive_forces, prepare, residual_wrench
-from borelli.analysis.stepped_ground import carried_by, stand_on_soles
+from borelli.analysis.stepped_ground import SOLE, carried_by, stand_on_soles
 from borelli.analysis.stepped_work import row_work
 from borelli.analysis.substeps import at_frames, finer
 from borelli.analysis.torques import Torques
 from borelli.analysis.trading import trade_residual
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled, coupled_forces
+from borelli.model.model import Softness
 from borelli.physics.control import Residual
 from borelli.physics.measure import coordinates_of, rotations_of
 from borelli.physics.tables import Compiled
@@ -77,6 +78,7 @@ def stepped_torques(
     tolerance: Mapping[str, float] | float = 0.0,
     trade: tuple[float, float] | None = None,
     ground: float | None = 0.0,
+    sole: Softness = SOLE,
     feet: Mapping[str, str] | None = None,
     substeps: int = 1,
 ) -> SteppedTorques:
@@ -97,6 +99,8 @@ def stepped_torques(
             angles [rad]; for measured forces. See `trade_residual`.
         ground: Height of level ground [m] that contacts stand on, soles made to fit it (`stand_on_soles`); None: the
             model's own shapes on its own ground.
+        sole: How a corner of such a sole gives, and the ground under it [N/m, N s/m]: the default suits walking; jumps
+            land on firmer ones.
         feet: Bodies of the "right" and "left" foot, where their names do not tell.
         substeps: Physics steps a frame; what the scheme adds to the energy falls as they rise.
 
@@ -117,7 +121,7 @@ def stepped_torques(
     if contacts:
         model = curves.model
         if ground is not None:
-            model = stand_on_soles(model, curves.coordinates, curves.rate, ground, feet)
+            model = stand_on_soles(model, curves.coordinates, curves.rate, ground, feet, sole)
             notes.append(Note("soles were laid flat on the ground where the feet stand still", "guess", "ground=None"))
         curves = replace(curves, model=model)
     fine = finer(curves, substeps)

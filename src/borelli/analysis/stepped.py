@@ -34,10 +34,11 @@ RESIDUAL_LIMIT = 100.0
 """[N m] about each axis where contacts carry the body (seed 004: 30 to 100 N m)."""
 UPRIGHT = Softness(stiffness=2000.0)
 """[N m/rad] of that residual: a spring, for a hard row would always pull with all it may."""
-TANGENT = 3.0
+TANGENT = 1.0
 """Compliance of friction relative to the sole's: feet that are not quite where they seem would pull at each other."""
-PUSH_OUT = 0.1
-"""[m/s] Fastest correction of soles that are in the ground: the body is stiff, and would be thrown up."""
+PUSH_OUT = 0.4
+"""[m/s] Fastest correction of soles that are in the ground: faster, the body, being stiff, would be thrown up; slower,
+a sole that carries the body sinks like into sand."""
 COUPLING_CFM = 1e-9
 """[ODE number] of couplings: a thousandth of a degree under 100 N m."""
 SAMPLES = 4
