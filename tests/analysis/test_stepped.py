@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from borelli.analysis.dynamic_torques import about_origin, inertia_of, outside_wrenches, stepped_torques
+from borelli.analysis.dynamic_torques import stepped_torques
 from borelli.analysis.energy import energy
 from borelli.analysis.loads import Loads
 from borelli.analysis.newton import carried_wrenches, coordinate_forces, move, weight_wrenches
 from borelli.analysis.replay import replay
 from borelli.analysis.stepped import spin_forces
+from borelli.analysis.stepped_dataset import about_origin, inertia_of, outside_wrenches
 from borelli.bench.measured import torque_error
 from borelli.errors import SettingsError
 from borelli.physics.control import Residual

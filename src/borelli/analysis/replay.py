@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamic_torques import SteppedTorques
 from borelli.analysis.marching import AS_GIVEN, EACH_BODY, WITH_ROOT, Marcher, Trace, make_trace
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
+from borelli.analysis.pose import root_coordinates
 from borelli.analysis.stepped import Stepper, drive_forces, spin_forces
 from borelli.errors import DivergedError, SettingsError, unknown_name
 from borelli.model.kinematics import coupled
@@ -109,7 +110,10 @@ def replay(
         applied,
     )
     gains = {"stiffness": stiffness, "damping": damping} if loop == "closed" else {}
-    drives = tuple(Drive(d.coordinate, limit=d.limit, **gains) for d in stepper.drives)
+    root_named = root_coordinates(stepper.compiled.model)
+    drives = tuple(
+        Drive(d.coordinate, limit=d.limit, **({} if d.coordinate in root_named else gains)) for d in stepper.drives
+    )
     again, lead = _without_residuals(stepper, trace, drives), EACH_BODY
     if loop == "closed":
         lead = WITH_ROOT if stepper.root else AS_GIVEN

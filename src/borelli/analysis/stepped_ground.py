@@ -100,9 +100,7 @@ def carried_by(model: Model, body: str) -> list[str]:
     return found
 
 
-def _sole(
-    model: Model, body: Body, hind: bool, toes: list[str], up: Array, above: float, surface: Surface
-) -> Shape:
+def _sole(model: Model, body: Body, hind: bool, toes: list[str], up: Array, above: float, surface: Surface) -> Shape:
     """A flat box under a foot or its toes: `up` is the vertical in the body's frame, `above` how high its origin is."""
     corners = _outline(model, body, hind, toes)
     # forward is where the outline is longest, made level

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.marching import Trace
+from borelli.analysis.pose import root_coordinates
 from borelli.analysis.stepped import Stepper
 from borelli.analysis.turning import inverse, multiply, rotation_vector
 from borelli.physics.measure import kinetic_energy, potential_energy, rotations_of
@@ -50,6 +51,10 @@ def row_work(stepper: Stepper, trace: Trace, outside: Array) -> Work:
     h, joints = compiled.step, compiled.tables.joints
     drive = np.where(joints.drive_row >= 0, trace.work[:, joints.drive_row], 0.0) / h
     residual = trace.work[:, compiled.tables.residuals.row].sum(axis=1) / h
+    # drives of the root's coordinates hold it in place of residual rows
+    root = np.isin([c.name for c in compiled.model.coordinates], root_coordinates(compiled.model))
+    residual += drive[:, root].sum(axis=1)
+    drive[:, root] = 0.0
     ground = (0.5 * (trace.twist[1:] + trace.twist[:-1]) * outside).sum(axis=(1, 2))
     # joints' rows, then couplings': see row_ranges
     constraint = trace.work[:, : joints.row_ranges[2]].sum(axis=1) / h
