@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from borelli.analysis.dynamic import drag, find_lag
+from borelli.analysis.dynamic import find_lag
 from borelli.analysis.motion import make_motion
-from borelli.analysis.pose import follow_markers, state_problem
+from borelli.analysis.pose import follow_markers
 from borelli.errors import SettingsError
 
 from .job_motion import job, job_model, job_recording, job_truth
@@ -26,9 +26,12 @@ def test_dragged_body_follows_its_markers(dragged):
 
 
 def test_more_steps_a_frame_come_nearer(dragged):
-    problem = state_problem(job_model(), job_recording())
-    nearer = drag(problem, job_recording(), substeps=4)
-    assert nearer.marker_rms < dragged.marker_rms
+    """Markers pull as stiffly in each step, so they pull more often: what the body lags behind them gets less."""
+    nearer = [follow_markers(job_model(), job_recording(), method="dynamic", substeps=n) for n in (2, 4)]
+    misses = [motion.marker_rms for motion in (dragged, *nearer)]
+    assert misses[0] > misses[1] > misses[2]
+    errors = [np.sqrt(np.mean((m.coordinates - job_truth()[0])[SETTLED:, 6:] ** 2)) for m in (dragged, *nearer)]
+    assert errors[0] > errors[1] > errors[2]
 
 
 def test_lag_is_found_and_that_of_moving_anchors_is_small(dragged):
@@ -58,15 +61,36 @@ def test_frames_that_show_nothing_at_the_start_have_no_pose():
 
 
 def test_the_ground_carries_if_asked_to():
-    problem = state_problem(job_model(), job_recording())
-    lifted = drag(problem, job_recording(), ground=0.02)
-    without = drag(problem, job_recording())
-    foot = [str(b) for b in without.data["body"].values].index("left_foot")
-    rise = (lifted.data["body_position"].values - without.data["body_position"].values)[20:, foot, 2]
+    lifted = follow_markers(job_model(), job_recording(), method="dynamic", ground=0.02)
+    without = follow_markers(job_model(), job_recording(), method="dynamic")
+    rise = (_height(lifted, "left_foot") - _height(without, "left_foot"))[20:]
     assert rise.mean() > 0.01  # [m] of 0.02: the markers pull down
 
 
-def test_steps_must_be_some():
-    problem = state_problem(job_model(), job_recording())
+def test_feet_whose_markers_are_lost_stay_on_the_ground():
+    recording = job_recording()
+    data = recording.data.copy(deep=True)
+    lost = [m.name for m in job_model().markers if m.body.endswith(("_shin", "_foot", "_toes"))]
+    data["markers"].values[30:, [recording.markers.index(name) for name in lost]] = np.nan
+    blind = recording.with_data(data)
+    true = _height(job(), "left_foot")
+    sunk, held = (
+        _height(follow_markers(job_model(), blind, method="dynamic", ground=ground), "left_foot") - true
+        for ground in (False, True)
+    )
+    assert sunk.min() < -0.01  # [m]: 19 mm, its own weight
+    assert np.abs(held).max() < 0.001
+
+
+def test_settings_of_the_drag_are_its_own():
     with pytest.raises(SettingsError, match="substeps"):
-        drag(problem, job_recording(), substeps=0)
+        follow_markers(job_model(), job_recording(), method="dynamic", substeps=0)
+    with pytest.raises(SettingsError, match="unknown setting of the dynamic method 'steps'"):
+        follow_markers(job_model(), job_recording(), method="dynamic", steps=2)
+    with pytest.raises(SettingsError, match="converged method has no setting 'ground'"):
+        follow_markers(job_model(), job_recording(), ground=True)
+
+
+def _height(motion, body):
+    bodies = [str(b) for b in motion.data["body"].values]
+    return motion.data["body_position"].values[:, bodies.index(body), 2]

@@ -4,8 +4,8 @@ At every time of a smooth motion
 
     power of joints + power of the residual + power of the ground on the bodies = change of mechanical energy
 
-exactly; only the sum over time, by trapezoids, errs. Steps of the physics engine keep books of their own, in which each
-row's work over a step is exact and what is left over is told as numerical (`stepped_work.py`).
+exactly; only the sum over time, by trapezoids, errs. Steps of the physics engine keep books of their own, exact to
+rounding, in which the scheme has a share, each part of it computed from its own formula (`stepped_work.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from borelli.recording.recording import LOADED
 
 Array = NDArray[np.float64]
 
+POWERS = ("row_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
+"""What steps tell of, whose sum is the change of energy."""
 STANDING = 0.2
 """Ground under loaded feet that moves slower than this [m/s] stands; a belt is faster."""
 
@@ -40,6 +42,7 @@ class Books:
         torque: (times, coordinates) [N m or N]; the root's is zero.
         residual: (times,) power of the residual [W].
         ground: (times,) power of the loads on the bodies [W].
+        numerical: (times,) power of the scheme by which steps were made [W]; zero for smooth motions.
         total: (times,) mechanical energy [J].
         loads: What acted on the feet; None: nothing known.
         error: Largest difference between work and energy at any time [J].
@@ -52,6 +55,7 @@ class Books:
     torque: Array
     residual: Array
     ground: Array
+    numerical: Array
     total: Array
     loads: Loads | None
     error: float
@@ -142,19 +146,20 @@ def _smooth(
     weight = np.zeros(len(time))
     weight[1:] += 0.5 * np.diff(time)
     weight[:-1] += 0.5 * np.diff(time)
-    return Books(time, weight, moved, joints, own, residual, ground, total, loads, error)
+    return Books(time, weight, moved, joints, own, residual, ground, np.zeros(len(time)), total, loads, error)
 
 
 def _stepped(torques: Torques, time: Array, moved: Moved, torque: Array, loads: Loads | None) -> Books:
-    """The engine's own books: mean powers of the steps."""
+    """The engine's own books: mean powers from each frame to the next."""
     data = torques.data
     weight = np.full(len(time), 1.0 / float(data.attrs["rate_hz"]))
-    power, residual, ground, left, total = (
-        np.nan_to_num(np.asarray(data[name].values, dtype=float))
-        for name in ("row_power", "residual_power", "ground_power", "numerical_power", "mechanical_energy")
+    power, residual, ground, constraint, gyroscopic, total = (
+        np.asarray(data[name].values, dtype=float) for name in (*POWERS, "mechanical_energy")
     )
-    error = float(np.abs(np.cumsum(weight * left)).max())
-    return Books(time, weight, moved, power, torque, residual, ground, total, loads, error)
+    numerical = constraint + gyroscopic
+    done = weight * (power.sum(axis=1) + residual + ground + numerical)
+    error = float(np.abs(np.cumsum(done)[:-1] - (total[1:] - total[0])).max())
+    return Books(time, weight, moved, power, torque, residual, ground, numerical, total, loads, error)
 
 
 def _loads(torques: Torques, time: Array) -> Loads:

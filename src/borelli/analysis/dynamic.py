@@ -45,6 +45,8 @@ MARKER_SOFTNESS = Softness(erp=0.2, cfm=1e-4)
 """Of a marker of 1000 N/m at one step a frame, in ODE's numbers (seed 004, pose)."""
 REST_TORQUE = 10.0
 """[N m or N] with which a drive draws to the rest pose at most."""
+DRAG_SETTINGS = ("substeps", "ground", "softness", "rest_torque")
+"""What `follow_markers` hands on."""
 LONGEST_LAG = 0.1
 """[s] that is looked for."""
 

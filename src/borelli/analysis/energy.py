@@ -41,10 +41,11 @@ class Energy:
 
     Attributes:
         torques: What they were computed from.
-        data: By time `power` of every coordinate [W], `joint_power`, `residual_power`, `ground_power` [W],
-            `kinetic_energy`, `potential_energy`, `mechanical_energy` [J], `center_of_mass` [m] and its velocity, and
-            `center_of_mass_power` of each foot [W]; by coordinate `work_positive`, `work_negative` [J] and `effort`
-            [N m s or N s]; by stride the same. The attribute `balance_error` is in % of the positive work.
+        data: By time `power` of every coordinate [W], `joint_power`, `residual_power`, `ground_power`,
+            `numerical_power` of the steps themselves [W], `kinetic_energy`, `potential_energy`, `mechanical_energy`
+            [J], `center_of_mass` [m] and its velocity, and `center_of_mass_power` of each foot [W]; by coordinate
+            `work_positive`, `work_negative` [J] and `effort` [N m s or N s]; by stride the same. The attribute
+            `balance_error` is in % of the positive work.
         summary: Scalars: see `docs/theory.md`.
         notes: What was decided or noticed.
     """
@@ -115,6 +116,7 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         "joint_power": (by_time, frames.power.sum(axis=1), watts),
         "residual_power": (by_time, frames.residual, watts),
         "ground_power": (by_time, frames.ground, watts),
+        "numerical_power": (by_time, frames.numerical, watts),
         "kinetic_energy": (by_time, kinetic, joules),
         "potential_energy": (by_time, potential, joules),
         "mechanical_energy": (by_time, frames.total, joules),
@@ -169,5 +171,7 @@ def _summary(books: Books, mass: float, way: Array, work: tuple[Array, Array, Ar
         "residual_work_net_j": float(books.sum(books.residual)),
         "residual_work_absolute_j": float(books.sum(np.abs(books.residual))),
         "ground_work_j": float(books.sum(books.ground)),
+        "numerical_work_net_j": float(books.sum(books.numerical)),
+        "numerical_work_absolute_j": float(books.sum(np.abs(books.numerical))),
         "energy_change_j": float(books.total[-1] - books.total[0]),
     }

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,7 @@ def follow_markers(
     rest: Mapping[str, float] | None = None,
     hard_stops: bool = False,
     fixed: tuple[str, ...] = (),
+    **dynamic: Any,
 ) -> Motion:
     """The motion with which the model follows the markers.
 
@@ -79,18 +81,25 @@ def follow_markers(
         rest: The rest pose by coordinate [rad or m]; the model's defaults where it says nothing.
         hard_stops: Whether coordinates cannot pass their range at all; else stops are springs.
         fixed: Coordinates kept at their rest.
+        dynamic: Further settings of the dynamic method, those of `drag`: `substeps`, `ground`, `softness`,
+            `rest_torque`.
 
     Raises:
-        SettingsError: unknown method, marker or coordinate, or no marker in common.
+        SettingsError: unknown method, setting, marker or coordinate, or no marker in common.
     """
     methods = ("converged", "smoothed", "dynamic")
     if method not in methods:
         raise SettingsError(unknown_name("method", method, methods))
     problem = state_problem(model, recording, weights, pose_stiffness, rest, hard_stops, fixed)
     if method == "dynamic":
-        from borelli.analysis.dynamic import drag
+        from borelli.analysis.dynamic import DRAG_SETTINGS, drag
 
-        return drag(problem, recording)
+        for name in dynamic:
+            if name not in DRAG_SETTINGS:
+                raise SettingsError(unknown_name("setting of the dynamic method", name, DRAG_SETTINGS))
+        return drag(problem, recording, **dynamic)
+    if dynamic:
+        raise SettingsError(f"the {method} method has no setting {next(iter(dynamic))!r}; the dynamic method may")
     if method == "smoothed":
         from borelli.analysis.smoother import smooth_markers
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamic_torques import SteppedTorques
 from borelli.analysis.marching import AS_GIVEN, EACH_BODY, WITH_ROOT, Marcher, Trace, make_trace
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
+from borelli.analysis.pose import root_coordinates
 from borelli.analysis.stepped import Stepper, drive_forces, spin_forces
 from borelli.errors import DivergedError, SettingsError, unknown_name
 from borelli.model.kinematics import coupled
@@ -102,13 +103,17 @@ def replay(
         raise SettingsError("these torques were not stepped, so they cannot be replayed: use stepped_torques")
     if loop == "kinematic":
         return _told(torques, stepper, stepper.poses[1:-1], np.zeros_like(stepper.coordinates[1:-1]), loop)
+    applied = drive_forces(stepper.compiled, trace)
     rest = spin_forces(
         stepper.compiled,
         coordinates_of(stepper.compiled, trace.pose[:-1], trace.twist[:-1])[0],
-        torques.data["torque"].values,
+        applied,
     )
     gains = {"stiffness": stiffness, "damping": damping} if loop == "closed" else {}
-    drives = tuple(Drive(d.coordinate, limit=d.limit, **gains) for d in stepper.drives)
+    root_named = root_coordinates(stepper.compiled.model)
+    drives = tuple(
+        Drive(d.coordinate, limit=d.limit, **({} if d.coordinate in root_named else gains)) for d in stepper.drives
+    )
     again, lead = _without_residuals(stepper, trace, drives), EACH_BODY
     if loop == "closed":
         lead = WITH_ROOT if stepper.root else AS_GIVEN
@@ -125,7 +130,7 @@ def replay(
     poses[~poses[:, 0, 3:].any(axis=-1)] = np.nan
     if loop == "closed":
         driven = again.compiled.tables.joints.drive_row >= 0
-        feedback = (drive_forces(again.compiled, made) - torques.data["torque"].values) * driven
+        feedback = (drive_forces(again.compiled, made) - applied) * driven
     return _told(torques, stepper, poses, feedback, loop)
 
 
@@ -148,15 +153,16 @@ def _without_residuals(stepper: Stepper, trace: Trace, drives: tuple[Drive, ...]
 def _told(torques: SteppedTorques, stepper: Stepper, poses: Array, feedback: Array, loop: str) -> Replay:
     import xarray as xr
 
-    model = stepper.compiled.model
+    model, each = stepper.compiled.model, slice(None, None, stepper.substeps)
+    poses, feedback = poses[each], feedback[each]
     made = coupled(model, coordinates_of(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
-    asked = stepper.coordinates[1:-1]
+    asked = stepper.coordinates[1:-1][each]
     turning = np.array([c.rotational for c in model.coordinates])
     deviation = made - asked
     deviation[:, turning] = (deviation[:, turning] + np.pi) % (2.0 * np.pi) - np.pi
     at = stepper.compiled.body_index.get(stepper.root, 0)
     local = stepper.compiled.center_of_mass[at]
-    where, path = (p[:, at, :3] - rotations_of(p[:, at, 3:]) @ local for p in (poses, stepper.poses[1:-1]))
+    where, path = (p[:, at, :3] - rotations_of(p[:, at, 3:]) @ local for p in (poses, stepper.poses[1:-1][each]))
     away = (where - path) @ to_model_axes(model)
     time = torques.data["time"].values
     by_coordinate = ("time", "coordinate")

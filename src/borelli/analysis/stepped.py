@@ -34,10 +34,11 @@ RESIDUAL_LIMIT = 100.0
 """[N m] about each axis where contacts carry the body (seed 004: 30 to 100 N m)."""
 UPRIGHT = Softness(stiffness=2000.0)
 """[N m/rad] of that residual: a spring, for a hard row would always pull with all it may."""
-TANGENT = 3.0
+TANGENT = 1.0
 """Compliance of friction relative to the sole's: feet that are not quite where they seem would pull at each other."""
-PUSH_OUT = 0.1
-"""[m/s] Fastest correction of soles that are in the ground: the body is stiff, and would be thrown up."""
+PUSH_OUT = 0.4
+"""[m/s] Fastest correction of soles that are in the ground: faster, the body, being stiff, would be thrown up; slower,
+a sole that carries the body sinks like into sand."""
 COUPLING_CFM = 1e-9
 """[ODE number] of couplings: a thousandth of a degree under 100 N m."""
 SAMPLES = 4
@@ -46,7 +47,7 @@ SAMPLES = 4
 
 @dataclass(frozen=True)
 class Stepper:
-    """A model made ready for stepping along a motion, one step a frame."""
+    """A model made ready for stepping along a motion, one step from each frame to the next."""
 
     compiled: Compiled
     drives: tuple[Drive, ...]
@@ -62,6 +63,10 @@ class Stepper:
     """(frames, pushes, 9) as `Course.push`."""
     pushed: tuple[str, ...]
     """The body of each push."""
+    substeps: int = 1
+    """Steps a frame of the motion; "frames" above are those that are stepped to."""
+    slack: tuple[float, float] | None = None
+    """Where drives with dead zones [m, rad] hold the root in place of residual rows."""
 
     @property
     def frames(self) -> int:
@@ -94,17 +99,18 @@ def prepare(
     residual: Sequence[Residual] | float | None,
     limit: Mapping[str, float] | float,
     tolerance: Mapping[str, float] | float,
+    substeps: int = 1,
+    slack: tuple[float, float] | None = None,
 ) -> Stepper:
-    """The model made ready, with the poses it is led along and the measured forces."""
+    """The model made ready, with the poses it is led along and the measured forces; curves are those of `finer`."""
     step = 1.0 / curves.rate
-    compiled, drives, residuals, root = compile_stepped(curves.model, step, contacts, residual, limit, tolerance)
+    compiled, drives, residuals, root = compile_stepped(curves.model, step, contacts, residual, limit, tolerance, slack)
     time = np.concatenate([[curves.time[0] - step], curves.time, [curves.time[-1] + step]])
     coordinates = curves.at(time)[0]
     poses = model_poses(make_motion(curves.model, coordinates, time, curves.rate), compiled)
     push = None if loads is None else measured_pushes(loads, curves, poses[1:-1], compiled)
-    return Stepper(
-        compiled, drives, residuals, root, coordinates, poses, push, () if loads is None else tuple(loads.body)
-    )
+    pushed = () if loads is None else tuple(loads.body)
+    return Stepper(compiled, drives, residuals, root, coordinates, poses, push, pushed, substeps, slack)
 
 
 def compile_stepped(
@@ -114,6 +120,7 @@ def compile_stepped(
     residual: Sequence[Residual] | float | None = None,
     limit: Mapping[str, float] | float = inf,
     tolerance: Mapping[str, float] | float = 0.0,
+    slack: tuple[float, float] | None = None,
 ) -> tuple[Compiled, tuple[Drive, ...], tuple[Residual, ...], str]:
     """The model with hard joints, without stops and markers; its drives and residuals; the name of its root body."""
     model = hard_model(model, ground=contacts)
@@ -128,6 +135,9 @@ def compile_stepped(
     driven = [c.name for c in model.coordinates if not (c.locked or c.name in held or c.name in named)]
     limits, zones = _by_name(limit, driven, "limit", inf), _by_name(tolerance, driven, "tolerance", 0.0)
     drives = tuple(Drive(name, stiffness=inf, limit=limits[name], dead_zone=zones[name]) for name in driven)
+    if slack is not None:
+        drives = (*_root_drives(model, named, residual, slack), *drives)
+        residual = []
     if residual is None:
         residual = RESIDUAL_LIMIT if contacts else inf
     if isinstance(residual, (int, float)):
@@ -250,6 +260,23 @@ def residual_wrench(stepper: Stepper, trace: Trace) -> Array:
             pull[:, axis] = force
             result[:, 3:] += np.cross(trace.pose[:-1, body, :3] - origin, pull)
     return result
+
+
+def _root_drives(
+    model: Model, named: Sequence[str], residual: Sequence[Residual] | float | None, slack: tuple[float, float]
+) -> tuple[Drive, ...]:
+    """Drives of the root's coordinates that do nothing within the slack."""
+    if not all(0.0 <= part < inf for part in slack):
+        raise SettingsError(f"slack is {slack[0]} m and {slack[1]} rad; both must be finite numbers, 0 or larger")
+    if not named:
+        raise ModelError(f"model {model.name!r} stands on the ground for good: it has no residual, and needs no slack")
+    if not isinstance(residual, (int, float, type(None))):
+        raise SettingsError("slack is that of the whole root: residual must be its limit, not rows of one's own choice")
+    limit = inf if residual is None else float(residual)
+    turning = {c.name: c.rotational for c in model.coordinates}
+    return tuple(
+        Drive(name, stiffness=inf, limit=limit, dead_zone=slack[1] if turning[name] else slack[0]) for name in named
+    )
 
 
 def _by_name(given: Mapping[str, float] | float, names: Sequence[str], what: str, usual: float) -> dict[str, float]:

@@ -29,15 +29,22 @@ ARM = 0.1
 """[m] at which a foot's spin counts as speed."""
 THICK = 0.03
 """[m] of a sole."""
-SOLE = Surface(friction=0.8, softness=Softness(6e4, 2e3))
-"""Of the soles and of the ground under them: a corner gives 3e4 N/m, a heel's four 1.2e5 N/m, as a heel pad does in a
-living leg (1e5 N/m: Aerts et al. 1995); damped so that it does not bounce."""
+SOLE = Softness(1.2e4, 5e2)
+"""[N/m, N s/m] Of a sole and of the ground under it: a corner gives 6e3 N/m, the eight of a foot with its toes 5e4 N/m,
+half of a heel pad in a living leg (1e5 N/m: Aerts et al. 1995), so that it gives 15 mm under the body. It must give for
+what is not known as well: on firm ground a sole laid wrong by 1 degree puts the centre of pressure at its edge."""
+FRICTION = 0.8
 BALL, TOES, BREADTH = 0.1788, 0.07, 0.09
 """[m] Heel to ball, ball to tip and breadth of a foot without shapes, an OpenSim foot's (Delp et al. 1990)."""
 
 
 def stand_on_soles(
-    model: Model, coordinates: Array, rate: float, height: float = 0.0, feet: Mapping[str, str] | None = None
+    model: Model,
+    coordinates: Array,
+    rate: float,
+    height: float = 0.0,
+    feet: Mapping[str, str] | None = None,
+    softness: Softness = SOLE,
 ) -> Model:
     """The model on level ground, with soles as its only shapes that touch it.
 
@@ -47,8 +54,9 @@ def stand_on_soles(
         rate: Of the frames [Hz].
         height: Of the ground above the lab's origin [m].
         feet: Bodies of the "right" and "left" foot, where their names do not tell.
+        softness: Of the soles, and of the ground under them.
     """
-    turn = to_model_axes(model)
+    turn, surface = to_model_axes(model), Surface(friction=FRICTION, softness=softness)
     position, rotation = poses(model, coordinates)
     position, rotation = position @ turn, turn.T @ rotation
     index = {body.name: i for i, body in enumerate(model.bodies)}
@@ -68,9 +76,9 @@ def stand_on_soles(
             up = rotation[still, k, 2].mean(axis=0)
             up /= np.linalg.norm(up)
             above = float((position[still, k, 2] - height).mean())
-            sole = _sole(model, model.body(name), name == foot, toes, up, above)
+            sole = _sole(model, model.body(name), name == foot, toes, up, above, surface)
             bodies[k] = replace(bodies[k], shapes=(*bodies[k].shapes, sole))
-    return with_ground_at(replace(model, bodies=tuple(bodies)), height, SOLE)
+    return with_ground_at(replace(model, bodies=tuple(bodies)), height, surface)
 
 
 def with_ground_at(model: Model, height: float, surface: Surface | None = None) -> Model:
@@ -92,7 +100,7 @@ def carried_by(model: Model, body: str) -> list[str]:
     return found
 
 
-def _sole(model: Model, body: Body, hind: bool, toes: list[str], up: Array, above: float) -> Shape:
+def _sole(model: Model, body: Body, hind: bool, toes: list[str], up: Array, above: float, surface: Surface) -> Shape:
     """A flat box under a foot or its toes: `up` is the vertical in the body's frame, `above` how high its origin is."""
     corners = _outline(model, body, hind, toes)
     # forward is where the outline is longest, made level
@@ -107,7 +115,7 @@ def _sole(model: Model, body: Body, hind: bool, toes: list[str], up: Array, abov
         center = center + 0.5 * ((flat @ way).max() + (flat @ way).min()) * way
     w, x, y, z = map(float, of_axes_change(np.stack([forward, across, up], axis=1)))
     frame = Frame((float(center[0]), float(center[1]), float(center[2])), (w, x, y, z))
-    return Shape("box", (half[0], half[1], 0.5 * THICK), frame, surface=SOLE, name=f"{body.name} sole")
+    return Shape("box", (half[0], half[1], 0.5 * THICK), frame, surface=surface, name=f"{body.name} sole")
 
 
 def _outline(model: Model, body: Body, hind: bool, toes: list[str]) -> Array:

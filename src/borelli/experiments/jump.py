@@ -20,12 +20,15 @@ from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.stepping import BLUE, HEIGHT, INK, MASS, ORANGE, recorded_motion, root_deviation, tidy
 from borelli.model.human import human
 from borelli.model.kinematics import center_of_mass
+from borelli.model.model import Softness
 
 LIMITS = (100.0, 50.0)
 """[N m] of the residual about each axis."""
 CUTOFF = 12.0
 """[Hz] for jumps: 10 to 12 keep the impact and lose the noise."""
 RATE = 200.0
+FIRM = Softness(6e4, 2e3)
+"""[N/m, N s/m] of soles: a heel pad that is hit stiffens (Aerts et al. 1995), and soft ones would throw the body up."""
 ON_A_BOX = 0.15
 """[m] that feet are above the ground while they stand on something else."""
 AIRBORNE = 0.02
@@ -52,7 +55,7 @@ def jump_experiment(
     rows, found = [], {}
     for limit in limits:
         say(f"residual torque up to {limit:g} N m")
-        found[limit] = stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF)
+        found[limit] = stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole=FIRM)
         rows.append({"residual_limit_nm": limit, **_figures(found[limit])})
     out.mkdir(parents=True, exist_ok=True)
     picture = out / "jump.png"
