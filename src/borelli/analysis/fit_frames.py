@@ -62,7 +62,8 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
     if len(worn) < FEWEST:
         raise SettingsError(
             f"a fit needs {FEWEST} markers, but of those of model {model.name!r} "
-            f"({listed([m.name for m in model.markers])}) the recording has {len(worn)}: it has {listed(labels)}"
+            f"({listed([m.name for m in model.markers])}) the recording has {len(worn)}: it has {listed(labels)}. "
+            "Take the model as it is (fit=False, --no-fit), or a recording with more of them"
         )
     extra = [label for label in labels if label not in taken]
     if extra:
@@ -98,8 +99,8 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
         raise SettingsError(
             f"the labels {listed(labels, 20)} are of no marker set that the model can wear "
             f"({listed(marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
-            f"{listed(wanted, 12)}: rename the markers, or write a set of your own and give the model that with "
-            "with_markers"
+            f"{listed(wanted, 12)}: rename the markers, or write a set of your own, save with_markers(model, set) with "
+            "write_model, and give that model (--model)"
         )
     more: dict[int, Marker] = {}
     for _, other, _, at in tried[1:]:
