@@ -243,7 +243,8 @@ def _fitted(
         return model, None, {"key": key, "seconds": perf_counter() - start, "notes": notes}
     fit = fit_model(model, list(trials), static=static)
     guessed = next((note for note in notes if note.remedy == "--mass"), None)
-    weighed = weigh(fit.model, trials) if guessed is not None and plan.plates else None
+    on_plates = [*trials, static] if static is not None else trials
+    weighed = weigh(fit.model, on_plates) if guessed is not None and plan.plates else None
     if weighed is not None:
         said = f"the subject's mass is not given: plates weigh {weighed[0]:.1f} kg over {weighed[1]:.2f} s, which is taken"
         notes = (*(note for note in notes if note is not guessed), Note(said, "guess", "--mass"))
