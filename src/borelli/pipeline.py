@@ -140,6 +140,8 @@ def analyze(
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SettingsError(f"two recordings are called {twice!r}, and so would their folders; rename one")
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder} is a file, but results go into a folder: name another with --out")
     folder.mkdir(parents=True, exist_ok=True)
     sweep(folder)
     start = perf_counter()
@@ -246,7 +248,9 @@ def _fitted(
     on_plates = [*trials, static] if static is not None else trials
     weighed = weigh(fit.model, on_plates) if guessed is not None and plan.plates else None
     if weighed is not None:
-        said = f"the subject's mass is not given: plates weigh {weighed[0]:.1f} kg over {weighed[1]:.2f} s, which is taken"
+        said = (
+            f"the subject's mass is not given: plates weigh {weighed[0]:.1f} kg over {weighed[1]:.2f} s, which is taken"
+        )
         notes = (*(note for note in notes if note is not guessed), Note(said, "guess", "--mass"))
         fit = replace(fit, model=scale_mass(fit.model, weighed[0]))
     fit = replace(fit, notes=(*notes, *fit.notes))

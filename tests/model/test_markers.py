@@ -54,9 +54,13 @@ LANDMARKS = {
         "RSHO": ("upper_arm_r", (0.01, 0.02, 0.06)),
     },
     "plugin_gait": {"LKNE": ("shank_l", (0.01, 0.08, 0.01)), "LTOE": ("toes_l", (0.02, 0.02, 0.05))},
-    "joint_centers": {"R.Hip.Center": ("thigh_r", (0.01, 0.01, 0.01)), "L.Ankle.Center": ("foot_l", (0.01, 0.01, 0.01))},
+    "joint_centers": {
+        "R.Hip.Center": ("thigh_r", (0.01, 0.01, 0.01)),
+        "L.Ankle.Center": ("foot_l", (0.01, 0.01, 0.01)),
+    },
     "joint_centers_of_bones": {
-        "R.Knee.Center": ("shank_r", (0.01, 0.01, 0.01)), "L.Elbow.Center": ("forearm_l", (0.01, 0.01, 0.01)),
+        "R.Knee.Center": ("shank_r", (0.01, 0.01, 0.01)),
+        "L.Elbow.Center": ("forearm_l", (0.01, 0.01, 0.01)),
     },
     "opensim_gait": {"R.Knee.Med": ("shank_r", (0.01, 0.08, 0.01)), "R.Ankle.Med": ("foot_r", (0.01, 0.05, 0.02))},
 }

@@ -69,8 +69,12 @@ def filled_torques(
     found.data["foot_source"] = (("time", "foot"), np.where(free >= 0.5, "contact", "plate"))
     notes = (*found.notes, *support.notes(motion.model.mass, _steps(plates.name, beside)))
     if not known.all():
-        said = f"in {100.0 * (1.0 - known.mean()):.0f} % of the frames neither plates nor feet on the ground carry the body"
-        notes = (*notes, Note(f"{said}: torques of the legs mean little there", "fault", "look at frames that are known"))
+        share = 100.0 * float(1.0 - known.mean())
+        said = f"in {share:.0f} % of the frames neither plates nor feet on the ground carry the body"
+        notes = (
+            *notes,
+            Note(f"{said}: torques of the legs mean little there", "fault", "look at frames that are known"),
+        )
     return replace(found, notes=notes)
 
 
@@ -113,7 +117,7 @@ def fill(
 
 
 def _beside(time: Array, covered: Mask, needed: Array, measured: Array) -> Mask:
-    """(frames, feet) whether a foot stands where plates do not carry it, from vertical forces as shares of the weight."""
+    """(frames, feet) whether a foot stands where plates do not carry it; forces are vertical, in parts of the weight."""
     stands = needed >= STANDS
     alone = stands & (stands.sum(axis=1) == 1)[:, None]
     result = np.zeros_like(stands)

@@ -1,8 +1,8 @@
 """Joint centres of a skeleton's motion, followed as if they were markers.
 
-Animation files (AMC, BVH) hold no markers but the angles of a skeleton of their own. Its joint centres are places on the
-body as markers are, and a model can be fitted to them; what they do not tell, such as the twist of a straight limb, the
-fit says.
+Animation files (AMC, BVH) hold no markers but the angles of a skeleton of their own. Its joint centres are places on
+the body as markers are, and a model can be fitted to them; what they do not tell, such as the twist of a straight limb,
+the fit says.
 """
 
 from __future__ import annotations
