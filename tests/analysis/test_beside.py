@@ -117,7 +117,7 @@ def test_two_loads_make_one_wrench():
     force, point, moment = _together(one, two, np.full((5, 2), 0.5))
     about = moment + np.cross(point, force)
     assert np.allclose(force, one.force + two.force)
-    assert np.allclose(about, sum(l.moment + np.cross(l.point, l.force) for l in (one, two)))
+    assert np.allclose(about, sum(load.moment + np.cross(load.point, load.force) for load in (one, two)))
 
 
 def test_a_foot_that_leaves_its_plate_half_way_is_beside_it_from_there():

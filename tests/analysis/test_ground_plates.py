@@ -59,9 +59,9 @@ LABS = {
     "vicon_overground": Lab(
         "c3d/vicon_overground_4plates/test_small.c3d", None, None, 63.6, 1.58, 7.0, 0.96, 35.0, 20.0
     ),
-    # the file says 47.5 kg, with which the left foot misses by 10.3 %; the plates weigh 46.3 kg in the static trial. What
-    # is left is not ours: at 1.67 s Vicon's own centre of mass is accelerated up with 0.17 g, low-passed as here, while
-    # the plates carry no more than the weight
+    # the file says 47.5 kg, with which the left foot misses by 10.3 %; the plates weigh 46.3 kg in the static trial.
+    # What is left is not ours: at 1.67 s Vicon's own centre of mass is accelerated up with 0.17 g, low-passed as here,
+    # while the plates carry no more than the weight
     "vicon_pig": Lab(
         "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d", None, "c3d/vicon_pig/PiG_Calibration-FlatFoot-Full.c3d",
         46.3, 1.505, 10.0, 0.65, 35.0, 20.0,

@@ -156,8 +156,9 @@ def decimals(stamps: Array) -> int:
 
 
 def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
-    """A cutoff [Hz] for coordinates that leaves the pushes of the feet on plates as they are, and a note if it is not
-    the usual one: that of walking would flatten the steps of a sprint.
+    """A cutoff [Hz] for coordinates that leaves the pushes of feet on plates as they are, and a note if it is unusual.
+
+    That of walking would flatten the steps of a sprint.
     """
     data = recording.data
     if "foot_force" not in data or not recording.analog_rate > 0.0:
