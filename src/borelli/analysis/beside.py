@@ -117,7 +117,7 @@ def fill(
 
 
 def _beside(time: Array, covered: Mask, needed: Array, measured: Array) -> Mask:
-    """(frames, feet) whether a foot stands where plates do not carry it; forces are vertical, in parts of the weight."""
+    """(frames, feet) whether a foot stands where plates do not carry it; forces are vertical, parts of the weight."""
     stands = needed >= STANDS
     alone = stands & (stands.sum(axis=1) == 1)[:, None]
     result = np.zeros_like(stands)
