@@ -25,7 +25,7 @@ from borelli.analysis.fit import Fit, fit_model
 from borelli.analysis.motion import Motion
 from borelli.analysis.pose import follow_markers
 from borelli.analysis.torques import Torques, inverse_dynamics
-from borelli.errors import BorelliError, SettingsError
+from borelli.errors import BorelliError, SettingsError, listed
 from borelli.export.stages import made, plain, read_fit, read_stage, write_fit, write_stage
 from borelli.export.summary import summarize
 from borelli.export.tables import write_tables
@@ -36,9 +36,12 @@ from borelli.model.native import model_to_text
 from borelli.model.read import read_model
 from borelli.model.resize import scale_mass
 from borelli.recording.clean import clean
+from borelli.recording.in_view import keep_in_view
+from borelli.recording.joints_as_markers import joints_as_markers
 from borelli.recording.plates_to_feet import add_plates
 from borelli.recording.read import read_recording
 from borelli.recording.recording import Note, Recording
+from borelli.recording.smooth import step_cutoff
 from borelli.reports.report import report as write_report
 from borelli.reports.warnings import warnings_of
 
@@ -52,6 +55,8 @@ CODE = ("model", "recording", "reduced", "analysis", "export")
 """Rooms whose code decides what results are."""
 MASS, HEIGHT = 75.0, 1.75
 """Of a subject of whom nothing is known [kg, m]; a warning says so."""
+UNSEEN = 0.3
+"""Part of the body's mass without markers that is told; two arms are a tenth."""
 SHARES = {"read": 0.1, "fit": 0.35, "pose": 0.5, "torques": 0.8, "energy": 0.9, "report": 1.0}
 """Of the work, when each stage has ended."""
 
@@ -135,6 +140,8 @@ def analyze(
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SettingsError(f"two recordings are called {twice!r}, and so would their folders; rename one")
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder} is a file, but results go into a folder: name another with --out")
     folder.mkdir(parents=True, exist_ok=True)
     sweep(folder)
     start = perf_counter()
@@ -164,11 +171,23 @@ def analyze(
 def read_trial(path: Path, plan: Plan) -> Recording:
     """A recording read and cleaned: gaps filled, swaps and spikes undone, plates zeroed and given to feet."""
     given = {key: value for key, value in plan.reading.items() if value is not None}
-    recording = read_recording(path, **given)
+    recording = joints_as_markers(read_recording(path, **given))
+    if not recording.markers:
+        raise SettingsError(f"{path.name} holds no markers, which a body is fitted to: {_instead(recording, path)}")
     if plan.forces is not None:
         recording = add_plates(recording, read_recording(plan.forces))
     # no low-pass: poses follow what was seen, and coordinates are filtered before they are differentiated
-    return clean(recording, cutoff=None, start=plan.start, stop=plan.stop)
+    cleaned = clean(recording, cutoff=None, start=plan.start, stop=plan.stop)
+    return keep_in_view(cleaned, start=not np.isfinite(plan.start), stop=not np.isfinite(plan.stop))
+
+
+def _instead(recording: Recording, path: Path) -> str:
+    """What a recording without markers holds, and what to do with it."""
+    if "plate_force" in recording.data:
+        return f"it holds force plates. Name the file with the markers, and this one with --forces {path.name}"
+    if "coordinates" in recording.data:
+        return "it holds joint angles. Name the file with the markers they were made from, such as a .trc or .c3d"
+    return "see what it holds with `borelli info`, and name a .c3d or .trc file with markers"
 
 
 def generic_model(plan: Plan, recording: Recording) -> Model:
@@ -192,8 +211,20 @@ def size_notes(plan: Plan, recording: Recording) -> tuple[Note, ...]:
     for name, unit, taken in (("mass", "kg", MASS), ("height", "m", HEIGHT)):
         if getattr(plan, name) is None and not _number(recording.subject.get(name)):
             said = f"the subject's {name} is not known: {taken:g} {unit} is taken, and results scale with it"
-            notes.append(Note(said, "guess", f"--{name}"))
+            # of a body that is fitted, the height is soon forgotten
+            notes.append(Note(said, "guess" if name == "height" and plan.fit else "fault", f"--{name}"))
     return tuple(notes)
+
+
+def weigh(model: Model, trials: Sequence[Recording]) -> tuple[float, float] | None:
+    """Mass [kg] that the plates of the trials find, and for how long [s] they weighed it; None where they do not."""
+    best: tuple[float, float] | None = None
+    for trial in trials:
+        if "foot_force" in trial.data:
+            attrs = inverse_dynamics(follow_markers(model, trial), forces="plates").data.attrs
+            if attrs["plate_mass_kg"] > 0.0 and (best is None or attrs["weighed_s"] > best[1]):
+                best = (float(attrs["plate_mass_kg"]), float(attrs["weighed_s"]))
+    return best
 
 
 def _fitted(
@@ -201,7 +232,7 @@ def _fitted(
 ) -> tuple[Model, Fit | None, dict[str, Any]]:
     """The model, how it was fitted, and the stage's key and seconds."""
     start = perf_counter()
-    settings = {name: getattr(plan, name) for name in ("mass", "height", "sex", "fit", "start", "stop")}
+    settings = {name: getattr(plan, name) for name in ("mass", "height", "sex", "fit", "start", "stop", "plates")}
     key = _key("fit", inputs, settings | {"reading": plan.reading})
     path = folder / "fit.nc"
     if plan.fit and made(path).get("key") == key:
@@ -213,6 +244,15 @@ def _fitted(
     if not plan.fit:
         return model, None, {"key": key, "seconds": perf_counter() - start, "notes": notes}
     fit = fit_model(model, list(trials), static=static)
+    guessed = next((note for note in notes if note.remedy == "--mass"), None)
+    on_plates = [*trials, static] if static is not None else trials
+    weighed = weigh(fit.model, on_plates) if guessed is not None and plan.plates else None
+    if weighed is not None:
+        said = (
+            f"the subject's mass is not given: plates weigh {weighed[0]:.1f} kg over {weighed[1]:.2f} s, which is taken"
+        )
+        notes = (*(note for note in notes if note is not guessed), Note(said, "guess", "--mass"))
+        fit = replace(fit, model=scale_mass(fit.model, weighed[0]))
     fit = replace(fit, notes=(*notes, *fit.notes))
     about = {"key": key, "seconds": perf_counter() - start}
     write_fit(fit, path, about)
@@ -268,7 +308,7 @@ def _analyzed(
         notes = tuple(fitted.get("notes", ())) if fit is None else fit.notes
         follow = partial(follow_markers, model, trial, method=plan.method)
         motion: Motion = timed("pose", "following the markers", SHARES["fit"], follow)
-        return replace(motion, notes=(*notes, *motion.notes))
+        return replace(motion, notes=(*notes, *motion.notes, *unseen_notes(motion)))
 
     def make_torques() -> Torques:
         motion = stage("pose", "motion.nc", make_motion)
@@ -297,15 +337,40 @@ def _analyzed(
     return Analysis(energy, fit, contacts, summary, folder, tuple(loaded))
 
 
+def unseen_notes(motion: Motion) -> tuple[Note, ...]:
+    """Says so where much of the body has no markers, on itself or beyond, and so keeps its rest pose."""
+    model = motion.model
+    seen = {marker.body for marker in model.markers if marker.name in motion.data["marker"].values}
+    above = {joint.child: joint.parent for joint in model.joints if not joint.closes_loop}
+    for name in tuple(seen):
+        while (name := above.get(name, "")) and name not in seen:
+            seen.add(name)
+    unseen = [body for body in model.bodies if body.name not in seen]
+    share = sum(body.mass for body in unseen) / model.mass
+    if share < UNSEEN:
+        return ()
+    said = (
+        f"no markers are on {listed([body.name for body in unseen], 6)}, {100.0 * share:.0f} % of the mass: they keep "
+        "their rest pose, and forces of the ground from the motion, residuals and moments of the hips err by it"
+    )
+    return (Note(said, "fault", "put markers on the trunk"),)
+
+
 def find_torques(motion: Motion, plan: Plan) -> Torques:
-    """Torques with the plates' forces, where there are any and they are wanted, else with computed ones."""
+    """Torques with the plates' forces, where there are any and they are wanted, else, or beside them, computed ones."""
     has_plates = motion.recording is not None and "foot_force" in motion.recording.data
-    forces: str | None = "plates" if plan.plates and has_plates else "contacts"
+    measured = plan.plates and has_plates
+    if plan.cutoff is None and measured and motion.recording is not None:
+        cutoff, note = step_cutoff(motion.recording)
+        if note is not None:
+            found = find_torques(motion, replace(plan, cutoff=cutoff))
+            return replace(found, notes=(*found.notes, note))
+    forces = "plates and contacts" if measured else "contacts"
     try:
         return inverse_dynamics(motion, method=plan.torque_method, forces=forces, cutoff=plan.cutoff)
     except (BorelliError, ModuleNotFoundError) as error:
-        if forces == "plates":
-            raise
+        if measured:  # a model without soles has contacts nowhere: what plates miss stays missing, and is told
+            return inverse_dynamics(motion, method=plan.torque_method, forces="plates", cutoff=plan.cutoff)
         found = inverse_dynamics(motion, method=plan.torque_method, forces=None, cutoff=plan.cutoff)
         said = f"no forces of the ground are known, so all of its part is residual: {error}"
         return replace(found, notes=(*found.notes, Note(said, "fault", "record plates")))
@@ -313,7 +378,7 @@ def find_torques(motion: Motion, plan: Plan) -> Torques:
 
 def contacts_beside(torques: Torques) -> Dataset | None:
     """Forces of the feet computed from the motion, where plates measured them; None where that cannot be done."""
-    if torques.contact_source != "plates":
+    if not torques.contact_source.startswith("plates"):
         return None
     try:
         other = inverse_dynamics(torques.motion, forces="contacts", cutoff=torques.settings.get("cutoff_hz"))

@@ -59,10 +59,12 @@ LABS = {
     "vicon_overground": Lab(
         "c3d/vicon_overground_4plates/test_small.c3d", None, None, 63.6, 1.58, 7.0, 0.96, 35.0, 20.0
     ),
-    # at 1.67 s head, trunk and pelvis are accelerated up with 0.2 g while the plates carry no more than the weight
+    # the file says 47.5 kg, with which the left foot misses by 10.3 %; the plates weigh 46.3 kg in the static trial.
+    # What is left is not ours: at 1.67 s Vicon's own centre of mass is accelerated up with 0.17 g, low-passed as here,
+    # while the plates carry no more than the weight
     "vicon_pig": Lab(
         "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d", None, "c3d/vicon_pig/PiG_Calibration-FlatFoot-Full.c3d",
-        47.5, 1.505, 10.0, 0.65, 35.0, 20.0,
+        46.3, 1.505, 10.0, 0.65, 35.0, 20.0,
     ),
 }  # fmt: skip
 
@@ -117,10 +119,7 @@ def scores(motion, recording):
         )
 
 
-MISSED = pytest.mark.xfail(strict=True, reason="the left foot misses by 10.3 % of body weight; 10 % is wanted")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=MISSED) if n == "vicon_pig" else n for n in LABS])
+@pytest.mark.parametrize("name", LABS)
 def test_each_foot_of_a_fitted_human_carries_what_its_plate_measured(name):
     lab = LABS[name]
     motion = fitted(*lab[:5])

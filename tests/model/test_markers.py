@@ -10,7 +10,7 @@ MIRROR = np.array([1.0, -1.0, 1.0])
 COUNTS = {
     "cmu41": 41, "plugin_gait": 39, "helen_hayes": 15, "opensim_gait": 49, "qualisys_cast": 49, "rajagopal": 54,
     "rajagopal_trial": 47, "full_body_2009": 38, "helen_hayes_cortex": 33, "opencap_mocap": 51, "motion_monitor": 27,
-    "sprint_full_body": 48,
+    "sprint_full_body": 48, "joint_centers": 23, "joint_centers_of_bones": 25,
 }  # fmt: skip
 ONE_SIDED = ("RBAC", "R.Offset", "L.TH4", "R.SH4")
 """Worn on one side only; so are further thigh and shank markers of opencap_mocap."""
@@ -54,6 +54,14 @@ LANDMARKS = {
         "RSHO": ("upper_arm_r", (0.01, 0.02, 0.06)),
     },
     "plugin_gait": {"LKNE": ("shank_l", (0.01, 0.08, 0.01)), "LTOE": ("toes_l", (0.02, 0.02, 0.05))},
+    "joint_centers": {
+        "R.Hip.Center": ("thigh_r", (0.01, 0.01, 0.01)),
+        "L.Ankle.Center": ("foot_l", (0.01, 0.01, 0.01)),
+    },
+    "joint_centers_of_bones": {
+        "R.Knee.Center": ("shank_r", (0.01, 0.01, 0.01)),
+        "L.Elbow.Center": ("forearm_l", (0.01, 0.01, 0.01)),
+    },
     "opensim_gait": {"R.Knee.Med": ("shank_r", (0.01, 0.08, 0.01)), "R.Ankle.Med": ("foot_r", (0.01, 0.05, 0.02))},
 }
 

@@ -36,7 +36,8 @@ class Books:
 
     Attributes:
         time: (times,) [s]
-        weight: (times,) of each in a sum over time [s].
+        weight: (times,) of each in a sum over time [s]; zero where forces are not known.
+        counted: (times - 1,) whether a sum over time has the span from each time to the next.
         moved: The bodies.
         power: (times, coordinates) of the joints [W]; zero for the root's.
         torque: (times, coordinates) [N m or N]; the root's is zero.
@@ -50,6 +51,7 @@ class Books:
 
     time: Array
     weight: Array
+    counted: NDArray[np.bool_]
     moved: Moved
     power: Array
     torque: Array
@@ -63,6 +65,15 @@ class Books:
     def sum(self, values: Array) -> Array:
         """Values summed over time."""
         return np.asarray(np.tensordot(self.weight, values, axes=1))
+
+    def gain(self, values: Array) -> Array:
+        """By how much values change over the spans that are counted."""
+        return np.asarray(np.tensordot(self.counted.astype(float), np.diff(values, axis=0), axes=1))
+
+    def counts(self, start: float, stop: float) -> bool:
+        """Whether all spans from start to stop [s] are counted."""
+        inside = (self.time[:-1] >= start - 1e-9) & (self.time[1:] <= stop + 1e-9)
+        return bool(self.counted[inside].all())
 
     @property
     def positive(self) -> float:
@@ -143,23 +154,33 @@ def _smooth(
     rate = power.sum(axis=1) + ground
     steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(time)
     error = float(np.abs(np.concatenate([[0.0], np.cumsum(steps)]) - (total - total[0])).max())
-    weight = np.zeros(len(time))
-    weight[1:] += 0.5 * np.diff(time)
-    weight[:-1] += 0.5 * np.diff(time)
-    return Books(time, weight, moved, joints, own, residual, ground, np.zeros(len(time)), total, loads, error)
+    counted = _counted(torques, time)
+    weight, spans = np.zeros(len(time)), 0.5 * np.diff(time) * counted
+    weight[1:] += spans
+    weight[:-1] += spans
+    return Books(time, weight, counted, moved, joints, own, residual, ground, np.zeros(len(time)), total, loads, error)
 
 
 def _stepped(torques: Torques, time: Array, moved: Moved, torque: Array, loads: Loads | None) -> Books:
     """The engine's own books: mean powers from each frame to the next."""
     data = torques.data
-    weight = np.full(len(time), 1.0 / float(data.attrs["rate_hz"]))
+    whole = np.full(len(time), 1.0 / float(data.attrs["rate_hz"]))
     power, residual, ground, constraint, gyroscopic, total = (
         np.asarray(data[name].values, dtype=float) for name in (*POWERS, "mechanical_energy")
     )
     numerical = constraint + gyroscopic
-    done = weight * (power.sum(axis=1) + residual + ground + numerical)
+    done = whole * (power.sum(axis=1) + residual + ground + numerical)
     error = float(np.abs(np.cumsum(done)[:-1] - (total[1:] - total[0])).max())
-    return Books(time, weight, moved, power, torque, residual, ground, numerical, total, loads, error)
+    weight, counted = whole * torques.known, _counted(torques, time)
+    return Books(time, weight, counted, moved, power, torque, residual, ground, numerical, total, loads, error)
+
+
+def _counted(torques: Torques, time: Array) -> NDArray[np.bool_]:
+    """Spans from each time to the next that lie between frames whose forces are known."""
+    frames, known = np.asarray(torques.data["time"].values, dtype=float), torques.known
+    middle = 0.5 * (time[1:] + time[:-1])
+    after = np.clip(np.searchsorted(frames, middle), 1, len(frames) - 1)
+    return np.asarray(known[after - 1] & known[after])
 
 
 def _loads(torques: Torques, time: Array) -> Loads:

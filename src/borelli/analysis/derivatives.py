@@ -197,7 +197,10 @@ def _whole(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, in
     posed = np.asarray(np.isfinite(coordinates).all(axis=1))
     count = int(posed.sum())
     if count < FEWEST:
-        raise SettingsError(f"{count} of {len(posed)} frames have a pose, but speeds need at least {FEWEST}")
+        raise SettingsError(
+            f"{count} of {len(posed)} frames have a pose, but speeds need at least {FEWEST}: take a longer part, or "
+            "see with `borelli doctor` why markers are missing"
+        )
     first, last = np.flatnonzero(posed)[[0, -1]]
     q, notes = np.array(coordinates), []
     lost = int(first + len(posed) - 1 - last)
@@ -208,7 +211,8 @@ def _whole(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, in
         if b - a > BRIDGE * rate:
             raise SettingsError(
                 f"frames {a} to {b - 1} ({(b - a) / rate:.2f} s) have no pose, longer than the {BRIDGE:g} s that are "
-                f"bridged: analyse the parts before and after by themselves"
+                f"bridged: analyse the parts before and after by themselves, up to {time[a - 1]:.2f} s (--stop) and "
+                f"from {time[b]:.2f} s (--start)"
             )
     if holes:
         from scipy.interpolate import CubicSpline

@@ -83,6 +83,10 @@ def energy(torques: Torques, *, belt: tuple[float, float, float] | None = None) 
         speed = float(np.linalg.norm(ground))
         said = f"the ground moves at {speed:.2f} m/s under the feet that carry load: taken as a treadmill's belt"
         notes.append(Note(said, "guess", "energy(belt=...)"))
+    if not frames.counted.all():
+        told, whole = (float((np.diff(frames.time) * part).sum()) for part in (frames.counted, 1.0))
+        said = f"work and cost are summed over {told:.2f} of {whole:.2f} s: where the forces under the feet are known"
+        notes.append(Note(said, "fault", "compare trials by work_j / summed_s"))
     return Energy(torques, data, summary | {"balance_error_percent": balance}, tuple(notes))
 
 
@@ -132,8 +136,9 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         "axis": list(AXES),
     }
     over_ground = velocity - belt
-    way = center[-1] - center[0] - (frames.time[-1] - frames.time[0]) * belt
-    summary = _summary(books, mass, way[:2], (positive, negative, effort))
+    summed = float((np.diff(frames.time) * frames.counted).sum())
+    way = frames.gain(center) - summed * belt
+    summary = _summary(books, mass, way[:2], summed, (positive, negative, effort))
     if frames.loads is not None:
         on_center = np.einsum("fki,fi->fk", frames.loads.force, over_ground)
         variables["center_of_mass_power"] = (("time", "foot"), on_center, watts)
@@ -142,7 +147,11 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         summary["center_of_mass_work_negative_j"] = float(frames.sum(np.minimum(on_center, 0.0)).sum())
     cycles = strides(torques.motion, frames.time)
     if cycles:
-        parts = [books.work(stride.start, stride.stop) for stride in cycles]
+        # of a stride whose forces are not all known no sum is told
+        parts = [
+            books.work(c.start, c.stop) if books.counts(c.start, c.stop) else (np.full(len(positive), np.nan),) * 3
+            for c in cycles
+        ]
         for i, name in enumerate(("cycle_work_positive", "cycle_work_negative", "cycle_effort")):
             units = {"units": "N m s or N s"} if name == "cycle_effort" else joules
             variables[name] = (("cycle", "coordinate"), np.array([part[i] for part in parts]), units)
@@ -150,15 +159,16 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         coords["cycle_side"] = ("cycle", [stride.side for stride in cycles])
         coords["cycle_start"] = ("cycle", [stride.start for stride in cycles], {"units": "s"})
         coords["cycle_stop"] = ("cycle", [stride.stop for stride in cycles], {"units": "s"})
-        summary["work_per_cycle_j_per_kg"] = float(np.mean([part[0].sum() for part in parts])) / mass
+        sums = [sum_ for part in parts if np.isfinite(sum_ := float(part[0].sum()))]
+        summary["work_per_cycle_j_per_kg"] = float(np.mean(sums)) / mass if sums else float("nan")
     return xr.Dataset(variables, coords, {"mass_kg": mass}), summary
 
 
-def _summary(books: Books, mass: float, way: Array, work: tuple[Array, Array, Array]) -> dict[str, float]:
+def _summary(books: Books, mass: float, way: Array, summed: float, work: tuple[Array, ...]) -> dict[str, float]:
     positive, negative, effort = (float(part.sum()) for part in work)
     distance = float(np.linalg.norm(way))
-    duration = float(books.time[-1] - books.time[0])
     return {
+        "summed_s": summed,
         "work_j": positive,
         "work_negative_j": negative,
         "work_net_j": positive + negative,
@@ -166,12 +176,12 @@ def _summary(books: Books, mass: float, way: Array, work: tuple[Array, Array, Ar
         "effort": effort,
         "effort_per_kg": effort / mass,
         "distance_m": distance,
-        "speed_m_per_s": distance / duration,
+        "speed_m_per_s": distance / summed if summed > 0.0 else float("nan"),
         "cost_j_per_kg_m": positive / (mass * distance) if distance >= TRAVEL else float("nan"),
         "residual_work_net_j": float(books.sum(books.residual)),
         "residual_work_absolute_j": float(books.sum(np.abs(books.residual))),
         "ground_work_j": float(books.sum(books.ground)),
         "numerical_work_net_j": float(books.sum(books.numerical)),
         "numerical_work_absolute_j": float(books.sum(np.abs(books.numerical))),
-        "energy_change_j": float(books.total[-1] - books.total[0]),
+        "energy_change_j": float(books.gain(books.total)),
     }

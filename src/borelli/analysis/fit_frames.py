@@ -62,7 +62,12 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
     if len(worn) < FEWEST:
         raise SettingsError(
             f"a fit needs {FEWEST} markers, but of those of model {model.name!r} "
-            f"({listed([m.name for m in model.markers])}) the recording has {len(worn)}: it has {listed(labels)}"
+            f"({listed([m.name for m in model.markers])}) the recording has {len(worn)}: it has {listed(labels)}. "
+            + (
+                "Take the model as it is (fit=False, --no-fit), or a recording with more of them"
+                if worn
+                else "Give the model the recording's markers (with_markers), or leave it out: the human wears what fits"
+            )
         )
     extra = [label for label in labels if label not in taken]
     if extra:
@@ -98,8 +103,8 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
         raise SettingsError(
             f"the labels {listed(labels, 20)} are of no marker set that the model can wear "
             f"({listed(marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
-            f"{listed(wanted, 12)}: rename the markers, or write a set of your own and give the model that with "
-            "with_markers"
+            f"{listed(wanted, 12)}: rename the markers, or write a set of your own, save with_markers(model, set) with "
+            "write_model, and give that model (--model)"
         )
     more: dict[int, Marker] = {}
     for _, other, _, at in tried[1:]:
@@ -129,7 +134,10 @@ def choose_frames(
         count = (problem.weight > 0.0).sum(axis=1)
         good = np.flatnonzero(count >= max(FEWEST_MARKERS, 0.5 * count.max(initial=0)))
         if not len(good):
-            raise SettingsError(f"recording {recording.name!r}: no frame shows {FEWEST_MARKERS} of the model's markers")
+            raise SettingsError(
+                f"recording {recording.name!r}: no frame shows {FEWEST_MARKERS} of the model's markers; see which are "
+                "seen, and when, with `borelli doctor`"
+            )
         good = good[:: -(-len(good) // MOST_FOLLOWED)]
         thinned = part_of(problem, good)
         q, _ = converge(thinned)

@@ -8,6 +8,7 @@ surer it stands on the ground (`ground_contact`); what all of them together push
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,8 +34,26 @@ FLAT = 0.1
 """Part of the frames, the stillest of a foot, in which it is taken to stand flat."""
 
 
+@dataclass(frozen=True)
+class Given:
+    """What plates already supply.
+
+    Attributes:
+        forces: (frames, coordinates) [N m or N] at the coordinates.
+        free: (frames, feet) from 0, all that is under a foot is measured, to 1, nothing is.
+    """
+
+    forces: Array
+    free: Array
+
+
 def ground_forces(
-    motion: Motion, curves: Derivatives | None = None, *, friction: float = 0.8, belt: ArrayLike | None = None
+    motion: Motion,
+    curves: Derivatives | None = None,
+    *,
+    friction: float = 0.8,
+    belt: ArrayLike | None = None,
+    given: Given | None = None,
 ) -> Dataset:
     """The forces of the ground on each foot, found from the motion alone.
 
@@ -43,6 +62,7 @@ def ground_forces(
         curves: Its derivatives, filtered as the motion deserves; None: at 6 Hz, which is right for walking.
         friction: Coulomb coefficient between sole and ground.
         belt: Velocity (x, y) or (x, y, z) of the ground [m/s], lab axes; None: found, treadmill or not.
+        given: What is measured; only the rest is found, under feet that are free.
 
     Returns:
         By time, in lab axes: `foot_force` [N] on the body, `foot_center_of_pressure` [m] (not a number below 20 N) and
@@ -59,16 +79,18 @@ def ground_forces(
     curves = curves or derivatives(motion)
     model, tree = motion.model, make_tree(motion.model)
     soles = find_soles(model, _flat_feet(model, tree, curves, belt))
-    rows = find_rows(model, tree, soles, curves.coordinates, curves.speeds, curves.accelerations)
+    known = 0.0 if given is None else given.forces
+    rows = find_rows(model, tree, soles, curves.coordinates, curves.speeds, curves.accelerations, known)
+    free = 1.0 if given is None else given.free[:, soles.foot]
     level = ground_levels(rows.place)
     height = rows.place[..., 2] - level
     moving = find_belt(height, rows.velocity) if belt is None else _belt(belt)
-    contact = contact_weights(height, rows.velocity, moving)
+    contact = free * contact_weights(height, rows.velocity, moving)
     force, left = solve_support(rows, contact, friction)
     unheld = rows.root_wrench(left)[:, 2] > UNHELD * model.mass * float(np.linalg.norm(model.gravity))
     lift = find_steps(height, rows.velocity, moving, unheld, curves.rate, len(FEET))[:, soles.foot]
     if lift.any():
-        contact = contact_weights(height - lift, rows.velocity, moving)
+        contact = free * contact_weights(height - lift, rows.velocity, moving)
         force, left = solve_support(rows, contact, friction)
     found = _dataset(curves.time, soles, rows, level + lift, contact, force, rows.root_wrench(left))
     found["belt_velocity"] = (("axis",), moving, {"units": "m/s", "frame": LAB})

@@ -107,8 +107,18 @@ def follow_soles(model: Model, tree: Tree, soles: Soles, coordinates: Array, spe
     return Paths(tree, columns, len(of_root), place, velocity, jacobian, position, rotation)
 
 
-def find_rows(model: Model, tree: Tree, soles: Soles, coordinates: Array, speeds: Array, accelerations: Array) -> Rows:
+def find_rows(
+    model: Model,
+    tree: Tree,
+    soles: Soles,
+    coordinates: Array,
+    speeds: Array,
+    accelerations: Array,
+    given: Array | float = 0.0,
+) -> Rows:
     """What the ground must give for a motion: (frames, coordinates) [rad or m], and their derivatives.
+
+    `given` is what is already known to act on the coordinates (frames, coordinates) [N m or N].
 
     Raises:
         ModelError: the feet do not hang on one root, or nothing has mass.
@@ -116,7 +126,7 @@ def find_rows(model: Model, tree: Tree, soles: Soles, coordinates: Array, speeds
     turn, own = to_model_axes(model), len(soles.bodies)
     paths = follow_soles(model, tree, soles, coordinates, speeds)
     all_forces = coupled_forces(model, coordinates, generalized_forces(model, coordinates, speeds, accelerations))
-    needed = all_forces[:, paths.tree.free[paths.columns]]
+    needed = (all_forces - given)[:, paths.tree.free[paths.columns]]
     center = _center(model, paths.position, paths.rotation)
     k = paths.of_root
     of_wrench = _wrench_rows(paths.jacobian[:, own:, :, :k], paths.place[:, own:], center, turn)

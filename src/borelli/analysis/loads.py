@@ -45,9 +45,10 @@ class Loads:
         force: (samples, loads, 3) on the body [N].
         point: (samples, loads, 3) of application [m]; not a number where unknown.
         moment: (samples, loads, 3) about that point [N m].
-        source: "plates" or "contacts".
+        source: "plates", "contacts" or "plates and contacts".
         notes: What was decided.
         belt: Velocity of the ground [m/s], where it is known.
+        computed: (samples, loads) from 0, measured, to 1, computed; None: all of one source.
     """
 
     name: tuple[str, ...]
@@ -59,6 +60,7 @@ class Loads:
     source: str = "plates"
     notes: tuple[Note, ...] = ()
     belt: tuple[float, float, float] | None = None
+    computed: Array | None = None
 
     def at(self, time: Array) -> Loads:
         """The loads at other times [s]; nothing acts before the first and after the last sample."""
@@ -70,7 +72,10 @@ class Loads:
             )
         outside = (time < self.time[0] - OUTSIDE) | (time > self.time[-1] + OUTSIDE)
         force, moment = (np.where(outside[:, None, None], 0.0, values) for values in (force, moment))
-        return replace(self, time=time, force=force, point=point, moment=moment)
+        computed = self.computed
+        if computed is not None:
+            computed = _interpolated(time, self.time, computed[..., None])[..., 0]
+        return replace(self, time=time, force=force, point=point, moment=moment, computed=computed)
 
     def smoothed(self, cutoff: float) -> Loads:
         """The loads with forces and moments low-passed at the cutoff [Hz], points of application as they are."""

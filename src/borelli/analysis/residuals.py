@@ -99,7 +99,10 @@ def reduce_residuals(
     first = smooth_torques(motion, curves, loads, settings)
     used = first.data["covered"].values if "covered" in first.data else np.ones(len(curves.time), bool)
     if not used.any():
-        raise SettingsError("plates carry the whole body in no frame, so they say nothing of its masses")
+        raise SettingsError(
+            "plates carry the whole body in no frame, so they say nothing of its masses: take a trial with whole steps "
+            "on plates"
+        )
     groups = _groups(model)
     unknowns = np.zeros(len(groups) + 3)
     bounds = np.array([mass_bound] * len(groups) + [center_bound] * 3) + 1e-12

@@ -56,15 +56,17 @@ class Support:
     duration: float
     whole_strides: bool
 
-    def notes(self, mass: float) -> tuple[Note, ...]:
-        """What is to be said of it, beside the model's mass [kg]."""
+    def notes(self, mass: float, filled: str | None = None) -> tuple[Note, ...]:
+        """What is to be said of it, beside the model's mass [kg]; `filled` says whose forces were computed."""
         found = []
         if not self.covered.all():
             share = 100.0 * float(self.covered.mean())
-            said = (
-                f"plates carry the whole body in {share:.0f} % of the frames; elsewhere torques of the legs are wrong"
-            )
-            found.append(Note(said, "fault", "look at frames that are covered"))
+            said = f"plates carry the whole body in {share:.0f} % of the frames; elsewhere "
+            if filled is None:
+                found.append(Note(said + "torques of the legs are wrong", "fault", "look at frames that are covered"))
+            else:
+                said += f"forces of {filled} are computed from the motion, and torques are as good as those"
+                found.append(Note(said, "fault", "foot_source tells which are which"))
         if abs(self.plate_mass / mass - 1.0) > DIFFERENT:
             what = "whole strides" if self.whole_strides else f"{self.duration:.2f} s"
             said = f"plates weigh {self.plate_mass:.1f} kg over {what}, but the model {mass:.1f} kg"
@@ -95,7 +97,7 @@ def find_support(motion: Motion, time: Array, needed: Array, loads: Loads, cutof
     covered, weighed = seen, (float("nan"), 0.0, False)
     for _ in range(2):
         lack = (scale * needed - carried) / (scale * model.mass * gravity)
-        covered = seen & ~_lasting(lack, time)
+        covered = seen & ~lasting(lack, time)
         weighed = _weigh(steps, time, covered, needed / (model.mass * gravity), carried, gravity)
         if not weighed[0] > 0.0:
             break
@@ -114,7 +116,7 @@ def _likely_scale(needed: Array, carried: Array, weight: Array | float) -> float
     return float(tries[near == near.max()].mean())
 
 
-def _lasting(lack: Array, time: Array) -> Mask:
+def lasting(lack: Array, time: Array) -> Mask:
     """Frames of spans in which much is lacking, followed to where little is."""
     result = np.zeros(len(lack), bool)
     for start, stop in spans(lack > EDGE):

@@ -29,7 +29,7 @@ from borelli.analysis.newton import (
     weight_wrenches,
 )
 from borelli.analysis.pose import root_coordinates
-from borelli.analysis.support import find_support
+from borelli.analysis.support import Support, find_support
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 METHODS = ("smooth", "stepped")
-SOURCES = ("plates", "contacts")
+SOURCES = ("plates", "contacts", "plates and contacts")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class Torques:
             `torque_inertial`, `torque_gravity`, `torque_ground`, which add up to it; `residual_force` [N] and
             `residual_torque` [N m] on the root body at its origin; `reaction_force` and `reaction_moment` of every
             joint on its child, about the joint; `foot_force`, `foot_center_of_pressure`, `foot_free_moment` where
-            forces were given, and `covered` where those were plates: whether they carried the whole body; lab axes.
+            forces were given, and `covered` where those were plates: whether they carried the whole body; where
+            computed forces fill in for plates `foot_source` of each foot and `known`, see `beside.py`; lab axes.
         settings: How they were found, as plain values.
         notes: What was decided or noticed.
         derivatives: The splines of the smooth method, for times between the frames; None otherwise.
@@ -70,18 +71,30 @@ class Torques:
 
     @property
     def contact_source(self) -> str:
-        """Where the ground's forces come from: "plates", "contacts" or "none"."""
+        """Where the ground's forces come from: "plates", "contacts", "plates and contacts" or "none"."""
         return str(self.data.attrs.get("contact_source", "none"))
 
     @property
+    def judged(self) -> NDArray[np.bool_]:
+        """(frames,) in which residuals are judged: those that plates cover, if there are any, else all."""
+        covered = np.asarray(self.data["covered"].values, bool) if "covered" in self.data else np.zeros(1, bool)
+        return covered if covered.any() else np.ones(self.data.sizes["time"], bool)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(frames,) whether the forces that carry the body are known, measured or computed."""
+        told = next((name for name in ("known", "covered") if name in self.data), None)
+        return np.ones(self.data.sizes["time"], bool) if told is None else np.asarray(self.data[told].values, bool)
+
+    @property
     def residual_force_rms(self) -> float:
-        """[N], of its length."""
-        return float(np.sqrt(np.mean((self.data["residual_force"].values ** 2).sum(axis=-1))))
+        """[N], of its length, over the frames that are judged."""
+        return float(np.sqrt(np.mean((self.data["residual_force"].values[self.judged] ** 2).sum(axis=-1))))
 
     @property
     def residual_torque_rms(self) -> float:
-        """[N m], of its length."""
-        return float(np.sqrt(np.mean((self.data["residual_torque"].values ** 2).sum(axis=-1))))
+        """[N m], of its length, over the frames that are judged."""
+        return float(np.sqrt(np.mean((self.data["residual_torque"].values[self.judged] ** 2).sum(axis=-1))))
 
 
 def inverse_dynamics(
@@ -102,7 +115,8 @@ def inverse_dynamics(
         motion: Of a model with masses.
         method: "smooth" or "stepped".
         forces: What the ground supplied: None: nothing; "plates": what the plates of the motion's recording measured;
-            "contacts": computed from the motion; or a recording with plates, or loads.
+            "contacts": computed from the motion; "plates and contacts": of plates, and computed under feet that stood
+            beside them; or a recording with plates, or loads.
         filter: "default", "opensim" or "none": see `derivatives`.
         cutoff: Of the low-pass on coordinates [Hz]; 6 by default.
         plate_cutoff: Of a low-pass on measured forces [Hz]; None leaves them as measured.
@@ -121,16 +135,27 @@ def inverse_dynamics(
     if method == "stepped":
         from borelli.analysis.dynamic import stepped_torques
 
+        if forces == "plates and contacts":
+            from borelli.analysis.beside import stepped_beside
+
+            return stepped_beside(motion, filter=filter, cutoff=cutoff, residual=residual, feet=feet, **stepped)
         return stepped_torques(
             motion, forces=forces, filter=filter, cutoff=cutoff, residual=residual, feet=feet, **stepped
         )
     if stepped:
         raise SettingsError(f"the smooth method has no setting {next(iter(stepped))!r}; the stepped method may")
     curves = derivatives(motion, filter=filter, cutoff=cutoff)
-    loads = _loads(motion, curves, forces, feet)
+    fills = forces == "plates and contacts"
+    loads = _loads(motion, curves, "plates" if fills else forces, feet)
     if loads is not None and plate_cutoff is not None:
         loads = loads.smoothed(plate_cutoff)
     settings = {"method": "smooth", **curves.settings, "plate_cutoff_hz": plate_cutoff}
+    if fills and loads is not None:
+        from borelli.analysis.beside import filled_torques
+
+        if residual is not None:
+            raise SettingsError('residuals are reduced against what was measured alone: take forces="plates"')
+        return filled_torques(motion, curves, loads, settings, feet)
     if residual == "reduce":
         from borelli.analysis.residuals import reduce_residuals
 
@@ -141,9 +166,16 @@ def inverse_dynamics(
 
 
 def smooth_torques(
-    motion: Motion, curves: Derivatives, loads: Loads | None, settings: Mapping[str, Any] | None = None
+    motion: Motion,
+    curves: Derivatives,
+    loads: Loads | None,
+    settings: Mapping[str, Any] | None = None,
+    support: Support | None = None,
 ) -> Torques:
-    """Inverse dynamics at the frames of the derivatives, with these loads."""
+    """Inverse dynamics at the frames of the derivatives, with these loads.
+
+    `support` is what plates carried, where the loads are not theirs alone.
+    """
     now = None if loads is None else loads.at(curves.time)
     balance = balance_forces(curves.model, curves.coordinates, curves.speeds, curves.accelerations, now)
     data = _dataset(motion, curves, balance, now)
@@ -151,9 +183,12 @@ def smooth_torques(
     if loads is not None and loads.source == "plates":
         needed = data["residual_force"].values[:, 2] + data["foot_force"].values[..., 2].sum(axis=1)
         support = find_support(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
+        notes += support.notes(motion.model.mass)
+    if support is not None:
         data["covered"] = (("time",), support.covered, {"units": "1"})
         data.attrs["plate_mass_kg"] = support.plate_mass
-        notes += support.notes(motion.model.mass)
+        data.attrs["weighed_s"] = support.duration
+        data.attrs["weighed_strides"] = int(support.whole_strides)
     return Torques(motion, data, dict(settings or curves.settings), notes, curves, loads)
 
 

@@ -192,7 +192,11 @@ def _of(stage: Any, wanted: type, path: Path) -> Any:
     for found in (stage, getattr(stage, "torques", None), getattr(getattr(stage, "torques", stage), "motion", None)):
         if isinstance(found, wanted):
             return found
-    raise SettingsError(f"{path}: holds {type(stage).__name__.lower()}, and {wanted.__name__.lower()} is needed")
+    kind = wanted.__name__.lower()
+    made = {"motion": "pose"}.get(kind, kind)
+    raise SettingsError(
+        f"{path}: holds {type(stage).__name__.lower()}, and {kind} is needed: `borelli {made}` makes it"
+    )
 
 
 def _tell(target: Path, figures: dict[str, Any], notes: tuple[Note, ...], json: bool) -> None:

@@ -208,7 +208,7 @@ def _of_loads(loads: Loads) -> Dataset:
     import xarray
 
     dims = ("time", "load", "axis")
-    return xarray.Dataset(
+    found = xarray.Dataset(
         {
             "force": (dims, loads.force, {"units": "N"}),
             "point": (dims, loads.point, {"units": "m"}),
@@ -222,6 +222,11 @@ def _of_loads(loads: Loads) -> Dataset:
         },
         {"source": loads.source, "notes": json.dumps([asdict(note) for note in loads.notes])},
     )
+    if loads.belt is not None:
+        found.attrs["belt"] = list(loads.belt)
+    if loads.computed is not None:
+        found["computed"] = (dims[:2], loads.computed, {"units": "1"})
+    return found
 
 
 def _loads_of(path: Path) -> Loads | None:
@@ -232,7 +237,10 @@ def _loads_of(path: Path) -> Loads | None:
             return None
     data = _group(path, "loads")
     notes = tuple(Note(**note) for note in json.loads(data.attrs["notes"]))
+    belt = tuple(map(float, data.attrs["belt"])) if "belt" in data.attrs else None
     return Loads(
         tuple(map(str, data["load"].values)), tuple(map(str, data["load_body"].values)), data["time"].values,
         data["force"].values, data["point"].values, data["moment"].values, str(data.attrs["source"]), notes,
+        belt,  # type: ignore[arg-type]
+        data["computed"].values if "computed" in data else None,
     )  # fmt: skip

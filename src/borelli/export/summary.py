@@ -57,6 +57,8 @@ def summarize(
         "pose_method": motion.settings.get("method"),
         "torque_method": torques.settings.get("method"),
         "contact_source": torques.contact_source,
+        "covered_percent": 100.0 * float(torques.data["covered"].mean()) if "covered" in torques.data else None,
+        "known_percent": 100.0 * float(torques.known.mean()) if torques.contact_source != "none" else None,
         "residual_force_rms_n": torques.residual_force_rms,
         "residual_torque_rms_nm": torques.residual_torque_rms,
         "residual_force_rms_bw": 100.0 * torques.residual_force_rms / weight,
@@ -74,7 +76,7 @@ def summarize(
 def agreement(energy: Energy, contacts: Dataset | None) -> tuple[Agreement, ...]:
     """How far forces computed from the motion agree with those that were measured; () where there are not both."""
     torques = energy.torques
-    if contacts is None or torques.contact_source != "plates":
+    if contacts is None or not torques.contact_source.startswith("plates"):
         return ()
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
     return compare_feet(torques.data, contacts, weight)

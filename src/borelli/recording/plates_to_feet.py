@@ -230,7 +230,10 @@ def add_plates(recording: Recording, forces: Recording) -> Recording:
     """The recording with the plates of another one, such as a .mot of ground forces beside a .trc of markers."""
     names = [name for name in forces.data.data_vars if str(name).startswith("plate_")]
     if not names:
-        raise SettingsError(f"{forces.name or 'the other recording'} has no plates")
+        raise SettingsError(
+            f"{forces.name or 'the other recording'} has no plates: name the file that has, such as a .mot with "
+            "columns ground_force_vx, ground_force_px, ground_torque_x"
+        )
     clash = [name for name in names if name in recording.data]
     if clash:
         raise SettingsError(f"{recording.name or 'the recording'} has plates of its own: {', '.join(map(str, clash))}")

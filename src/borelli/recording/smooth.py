@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from borelli.errors import SettingsError
 from borelli.recording.gaps import spans
-from borelli.recording.recording import Note, Recording, times
+from borelli.recording.recording import LOADED, Note, Recording, times
 from borelli.recording.sampling import restore_times as restored
 
 Array = npt.NDArray[np.float64]
@@ -24,6 +24,8 @@ ORDER = 4
 """Order of the two passes together."""
 SHORTEST = 4
 """Runs of fewer frames are left as they are."""
+PULSE = 1.5
+"""A push that lasts T, as half a sine, has its frequencies below 1.5 / T, where its spectrum first vanishes."""
 
 
 def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
@@ -151,6 +153,24 @@ def decimals(stamps: Array) -> int:
         if np.allclose(stamps * 10.0**count, np.round(stamps * 10.0**count), atol=1e-6, rtol=0.0):
             return count
     return 9
+
+
+def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
+    """A cutoff [Hz] for coordinates that leaves the pushes of feet on plates as they are, and a note if it is unusual.
+
+    That of walking would flatten the steps of a sprint.
+    """
+    data = recording.data
+    if "foot_force" not in data or not recording.analog_rate > 0.0:
+        return CUTOFF, None
+    loaded = data["foot_force"].values[..., 2] >= LOADED
+    steps = [b - a for foot in loaded.T for a, b in spans(foot) if a > 0 and b < len(foot)]
+    lasts = float(np.median(steps)) / recording.analog_rate if steps else np.inf
+    cutoff = round(PULSE / lasts, 1)
+    if cutoff <= CUTOFF or not cutoff < 0.5 * recording.rate:
+        return CUTOFF, None
+    said = f"steps last {lasts:.2f} s: coordinates are low-passed at {cutoff:g} Hz in place of {CUTOFF:g} Hz"
+    return cutoff, Note(said, "guess", "--cutoff")
 
 
 def crop(recording: Recording, start: float = -np.inf, stop: float = np.inf) -> Recording:

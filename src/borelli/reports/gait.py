@@ -140,8 +140,13 @@ def heading(energy: Energy) -> float:
 
 def _seen(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
     data = energy.torques.data
-    if energy.torques.contact_source != "plates":
+    if "covered" not in data:
         return (True,) * len(cycles)
+    if "known" in data:  # computed forces fill in for plates
+        return tuple(
+            bool(energy.torques.known[(data["time"].values >= c.start) & (data["time"].values < c.stop)].all())
+            for c in cycles
+        )
     found = []
     for stride in cycles:
         inside = (data["time"].values >= stride.start) & (data["time"].values < stride.stop)

@@ -64,6 +64,7 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
     lead = {
         "plates": "As the plates measured them, given to the feet.",
         "contacts": "Computed from the motion alone: no plates were used.",
+        "plates and contacts": "As the plates measured them, given to the feet; of steps beside the plates computed.",
     }.get(source, "")
     parts = [f'<section id="ground"><h2>Ground forces</h2><p class="lead">{lead} In % of body weight.</p>']
     if gait.strides:
@@ -73,12 +74,12 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
     weight = energy.torques.motion.model.mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
     way = heading(energy)
     ahead = np.array([np.cos(way), np.sin(way), 0.0])
-    beside = contacts if source == "plates" else None
-    words = "plates" if source == "plates" else "computed"
+    beside = contacts if source.startswith("plates") else None
+    words = "computed" if source == "contacts" else source
     if beside is not None:
         parts.append("<h3>Measured by plates, and computed from the motion alone</h3>")
         computed = {"right dash": "computed", "left dash": "computed"}
-        parts.append(legend(right="right, plates", left="left, plates", **computed))
+        parts.append(legend(right=f"right, {words}", left=f"left, {words}", **computed))
     else:
         parts.append("<h3>In time</h3>" + legend(right="right", left="left"))
     plots = []

@@ -12,6 +12,7 @@ from borelli.analysis.energy import Energy
 from borelli.analysis.motion import Motion
 from borelli.analysis.strides import strides
 from borelli.model.model import Body, Frame, Model, Shape
+from borelli.recording.landmarks import mean_place
 from borelli.view.drawing import colors_of
 from borelli.view.mesh import join, shape_mesh
 
@@ -82,7 +83,7 @@ def _middle(energy: Energy, frames: NDArray[np.int64], place: Array) -> Array:
     """What the camera follows (frames, 3): the body's middle, gently, at a steady height."""
     from scipy.ndimage import uniform_filter1d
 
-    path = np.nanmean(place, axis=1) if len(place) else place
+    path = mean_place(place, range(place.shape[1])) if len(place) else place
     known = np.isfinite(path).all(axis=1)
     if not known.any():
         return path

@@ -107,7 +107,10 @@ def source_section(energy: Energy, about: Mapping[str, Any]) -> str:
 
 
 def _source_words(source: str) -> str:
-    words = {"plates": "measured by plates", "contacts": "computed from the motion", "none": "not known"}
+    words = {
+        "plates": "measured by plates", "contacts": "computed from the motion", "none": "not known",
+        "plates and contacts": "measured by plates, computed of steps beside them",
+    }  # fmt: skip
     return words.get(source, source)
 
 

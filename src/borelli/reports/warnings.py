@@ -44,8 +44,12 @@ def residuals(energy: Energy) -> Residuals:
     data = energy.torques.data
     mass = energy.torques.motion.model.mass
     weight = mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
-    force = np.linalg.norm(data["residual_force"].values, axis=-1)
-    moment = np.linalg.norm(data["residual_torque"].values, axis=-1)
+    # frames that plates do not cover tell nothing of how well masses and motion fit them
+    judged = energy.torques.judged
+    force, moment = (
+        np.where(judged, np.linalg.norm(data[name].values, axis=-1), np.nan)
+        for name in ("residual_force", "residual_torque")
+    )
     push = weight
     if "foot_force" in data:
         push = float(np.nanmax(np.linalg.norm(data["foot_force"].sum("foot").values, axis=-1)))
