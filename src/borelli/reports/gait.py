@@ -7,7 +7,7 @@ forward.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model
 from borelli.norms.gait import Norm, norm, speed_class
 from borelli.recording.recording import LOADED
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 Array = NDArray[np.float64]
 
@@ -130,6 +133,33 @@ def over_cycles(gait: Gait, curve: Curve, side: str) -> Array:
             at = stride.start + PERCENT / 100.0 * (stride.stop - stride.start)
             rows.append(np.interp(at, gait.time, values))
     return np.array(rows).reshape(-1, 101)
+
+
+def curve_dataset(gait: Gait) -> Dataset:
+    """The curves by time and side."""
+    import xarray as xr
+
+    unknown = np.full(len(gait.time), np.nan)
+    variables = {
+        curve.name: (
+            ("side", "time"), np.stack([unknown if one is None else one for one in (curve.right, curve.left)]),
+            {"units": curve.unit},
+        )
+        for curve in gait.curves
+    }  # fmt: skip
+    return xr.Dataset(variables, {"side": ["right", "left"], "time": ("time", gait.time, {"units": "s"})})
+
+
+def cycle_dataset(gait: Gait) -> Dataset:
+    """The mean of each curve over the strides of each side, by percent of the gait cycle."""
+    import xarray as xr
+
+    variables = {}
+    for curve in gait.curves:
+        both = [over_cycles(gait, curve, side) for side in ("right", "left")]
+        means = [rows.mean(axis=0) if len(rows) else np.full(len(PERCENT), np.nan) for rows in both]
+        variables[curve.name] = (("side", "percent"), np.stack(means), {"units": curve.unit})
+    return xr.Dataset(variables, {"side": ["right", "left"], "percent": ("percent", PERCENT, {"units": "%"})})
 
 
 def heading(energy: Energy) -> float:

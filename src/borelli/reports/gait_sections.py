@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.energy import Energy
+from borelli.export.bands import Bands
 from borelli.export.compare import covered
 from borelli.export.summary import agreement
 from borelli.reports.gait import PERCENT, Curve, Gait, heading, over_cycles
-from borelli.reports.parts import SIDES, legend
+from borelli.reports.parts import SIDES, edges, legend, sure
 from borelli.reports.svg import Band, Line, line_plot
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ STRIDES_SHOWN = 12
 """Strides of a side that are drawn each; the mean is over all."""
 
 
-def gait_section(energy: Energy, gait: Gait) -> str:
+def gait_section(energy: Energy, gait: Gait, bands: Bands | None) -> str:
     """Angles, moments and powers over the gait cycle; over time where there is none."""
     if not gait.strides:
-        return _over_time(energy, gait)
+        return _over_time(gait, bands)
     counts = {side: sum(one.side == side for one in gait.strides) for side in SIDES}
     spans = np.mean([one.stop - one.start for one in gait.strides])
     offset = ""
@@ -40,7 +41,7 @@ def gait_section(energy: Energy, gait: Gait) -> str:
         f'<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">{counts["right"]} right and '
         f"{counts['left']} left strides of {spans:.2f} s, from foot strike to the next of the same foot; each one "
         f"thin, their mean thick. Grey: normal gait at {gait.speed} speed, mean and sd.{offset}</p>",
-        legend(right="right", left="left", band="normal, mean and sd", mean="mean of a second source"),
+        legend(right="right", left="left", band="normal, mean and sd", mean="mean of a second source", **sure(bands)),
     ]
     unseen = len(gait.seen) - sum(gait.seen)
     if unseen:
@@ -49,13 +50,13 @@ def gait_section(energy: Energy, gait: Gait) -> str:
             "moments, powers and ground forces.</p>"
         )
     for group, title in GROUPS:
-        plots = [_cycle_plot(gait, curve) for curve in gait.curves if curve.group == group]
+        plots = [_cycle_plot(gait, curve, bands) for curve in gait.curves if curve.group == group]
         if plots:
             parts.append(f'<h3>{title}</h3><div class="plots">{"".join(plots)}</div>')
     return "".join(parts) + "</section>"
 
 
-def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
+def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: Bands | None) -> str:
     """Ground forces over the cycle and in time, against plates, with figures."""
     data = energy.torques.data
     if "foot_force" not in data:
@@ -67,8 +68,8 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
     }.get(source, "")
     parts = [f'<section id="ground"><h2>Ground forces</h2><p class="lead">{lead} In % of body weight.</p>']
     if gait.strides:
-        parts.append(legend(right="right", left="left", band="normal, mean and sd"))
-        plots = [_cycle_plot(gait, curve) for curve in gait.curves if curve.group == "ground"]
+        parts.append(legend(right="right", left="left", band="normal, mean and sd", **sure(bands)))
+        plots = [_cycle_plot(gait, curve, bands) for curve in gait.curves if curve.group == "ground"]
         parts.append(f'<div class="plots">{"".join(plots)}</div>')
     weight = energy.torques.motion.model.mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
     way = heading(energy)
@@ -78,14 +79,15 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
     if beside is not None:
         parts.append("<h3>Measured by plates, and computed from the motion alone</h3>")
         computed = {"right dash": "computed", "left dash": "computed"}
-        parts.append(legend(right="right, plates", left="left, plates", **computed))
+        parts.append(legend(right="right, plates", left="left, plates", **computed, **sure(bands)))
     else:
-        parts.append("<h3>In time</h3>" + legend(right="right", left="left"))
+        parts.append("<h3>In time</h3>" + legend(right="right", left="left", **sure(bands)))
     plots = []
     for title, direction in (("Vertical", np.array([0.0, 0.0, 1.0])), ("Forward", ahead)):
         lines = []
-        for side in SIDES:
-            lines.append(_push_line(data, f"{side}, {words}", side, direction, weight, side))
+        for k, side in enumerate(SIDES):
+            line = _push_line(data, f"{side}, {words}", side, direction, weight, side)
+            lines.append(line._replace(**edges(bands, "curves", f"ground_force_{title.lower()}", k)))
             if beside is not None:
                 lines.append(_push_line(beside, f"{side}, computed", side, direction, weight, f"{side} dash"))
         plots.append(line_plot(title, "time [s]", "force [% BW]", lines, wide=True))
@@ -94,19 +96,19 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
     return "".join(parts) + "</section>"
 
 
-def _over_time(energy: Energy, gait: Gait) -> str:
+def _over_time(gait: Gait, bands: Bands | None) -> str:
     parts = [
         '<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">Over time: the recording shows no whole '
         "stride.</p>",
-        legend(right="right", left="left"),
+        legend(right="right", left="left", **sure(bands)),
     ]
     for group, title in GROUPS:
         plots = []
         for curve in gait.curves:
             if curve.group == group:
                 lines = [
-                    Line(side, gait.time, values, side)
-                    for side, values in (("right", curve.right), ("left", curve.left))
+                    Line(side, gait.time, values, side, **edges(bands, "curves", curve.name, k))
+                    for k, (side, values) in enumerate((("right", curve.right), ("left", curve.left)))
                     if values is not None
                 ]
                 plots.append(line_plot(curve.title, "time [s]", f"{_quantity(curve)} [{curve.unit}]", lines))
@@ -115,17 +117,17 @@ def _over_time(energy: Energy, gait: Gait) -> str:
     return "".join(parts) + "</section>"
 
 
-def _cycle_plot(gait: Gait, curve: Curve) -> str:
+def _cycle_plot(gait: Gait, curve: Curve, bands: Bands | None) -> str:
     usual, second = gait.norm(curve), gait.norm(curve, "pinzone2014")
     lines = []
-    for side, values in (("right", curve.right), ("left", curve.left)):
+    for k, (side, values) in enumerate((("right", curve.right), ("left", curve.left))):
         if values is None:
             continue
         rows = over_cycles(gait, curve, side)
         if len(rows) > 1:
             lines += [Line(side, PERCENT, row, f"{side} thin") for row in rows[:STRIDES_SHOWN]]
         if len(rows):
-            lines.append(Line(side, PERCENT, rows.mean(axis=0), side))
+            lines.append(Line(side, PERCENT, rows.mean(axis=0), side, **edges(bands, "cycle", curve.name, k)))
     return line_plot(
         curve.title, "gait cycle [%]", f"{_quantity(curve)} [{curve.unit}]", lines, kind="cycle",
         band=None if usual is None else Band(PERCENT, usual.mean, usual.sd),
