@@ -24,7 +24,7 @@ from borelli.export.tables import table_dataset
 from borelli.model.model import Model
 from borelli.recording.noise import marker_noise
 from borelli.recording.recording import Note, Recording
-from borelli.reports.gait import curve_dataset, cycle_dataset, gait_of
+from borelli.reports.gait import curve_dataset, gait_of
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -142,7 +142,7 @@ def outputs(energy: Energy) -> dict[str, Dataset]:
     """All that an analysis gives, by group: numbers that noise can change."""
     import xarray as xr
 
-    torques, gait = energy.torques, gait_of(energy)
+    torques = energy.torques
     figures = {
         **energy.summary, "residual_force_rms_n": torques.residual_force_rms,
         "residual_torque_rms_nm": torques.residual_torque_rms,
@@ -150,9 +150,8 @@ def outputs(energy: Energy) -> dict[str, Dataset]:
     return {
         "torques": _numbers(torques.data),
         "energy": _numbers(energy.data),
-        "summary": xr.Dataset({name: ((), float(value)) for name, value in figures.items()}),
-        "curves": curve_dataset(gait),
-        "cycle": cycle_dataset(gait),
+        "summary": xr.Dataset({"value": ("figure", list(figures.values()))}, {"figure": list(figures)}),
+        "curves": curve_dataset(gait_of(energy)),
         "tables": table_dataset(energy),
     }
 

@@ -183,8 +183,8 @@ def analyze(
 def shares(repeats: int) -> dict[str, float]:
     """Of the work, when each stage has ended."""
     rest = 1.0 / (1.0 + REPEAT * repeats)
-    found = {stage: rest * share for stage, share in SHARES.items()}
-    return {**found, "bands": found["energy"] + 1.0 - rest, "report": 1.0}
+    found = {stage: rest * share for stage, share in SHARES.items() if stage != "report"}
+    return {**found, "bands": 1.0 - rest * (1.0 - SHARES["energy"]), "report": 1.0}
 
 
 def read_trial(path: Path, plan: Plan) -> Recording:

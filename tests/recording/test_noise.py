@@ -46,5 +46,7 @@ def test_a_marker_hardly_seen_is_taken_to_shake_as_the_others():
     recording = moving()
     points = recording.data["markers"].values.copy()
     points[6:, 2] = np.nan
-    found = marker_noise(recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points))))
+    found = marker_noise(
+        recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)))
+    )
     assert found["c"] == pytest.approx(np.median([found["a"], found["b"]]))

@@ -1,8 +1,8 @@
 """Bands on what an analysis gave: as netCDF 4, as tables, and as figures.
 
 Groups of the file are those of the results they belong to: `torques` and `energy` as in the stages, `summary` the
-figures of `summary.json`, `curves` and `cycle` what the report draws, `tables` what the tables hold. Each variable
-stands there three times: `_sd`, `_low` and `_high`.
+figures of `summary.json`, `curves` what the report draws, in time and over the gait cycle, `tables` what the tables
+hold. Each variable stands there three times: `_sd`, `_low` and `_high`.
 """
 
 from __future__ import annotations
@@ -65,8 +65,12 @@ class Bands:
     def figures(self) -> dict[str, dict[str, float]]:
         """Of each figure of `summary.json`: `sd`, `low` and `high`."""
         data = self.groups["summary"]
-        names = [str(name)[: -len("_sd")] for name in data if str(name).endswith("_sd")]
-        return {name: {ending: float(data[f"{name}_{ending}"]) for ending in ENDINGS} for name in names}
+        columns = [data[f"value_{ending}"].values.tolist() for ending in ENDINGS]
+        rows = zip(*columns, strict=True)
+        return {
+            str(name): dict(zip(ENDINGS, row, strict=True))
+            for name, row in zip(data["figure"].values, rows, strict=True)
+        }
 
     @property
     def about(self) -> dict[str, Any]:

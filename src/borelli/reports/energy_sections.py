@@ -9,7 +9,8 @@ import numpy as np
 
 from borelli.analysis.energy import Energy
 from borelli.export.bands import Bands
-from borelli.reports.parts import SIDES, edges, legend, pairs_of, sure
+from borelli.reports.gait import SIDES
+from borelli.reports.parts import edges, legend, pairs_of, sure
 from borelli.reports.svg import Line, line_plot
 from borelli.reports.warnings import residuals
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 PERCENT = np.arange(101.0)
+SIDES = ("right", "left")
 STANDS = 0.4
 """Part of a stride in which its foot must be on a plate for the force on it to be known."""
 
@@ -136,30 +137,28 @@ def over_cycles(gait: Gait, curve: Curve, side: str) -> Array:
 
 
 def curve_dataset(gait: Gait) -> Dataset:
-    """The curves by time and side."""
+    """The curves by side, `in_time`, and `over_cycle`: their means over the strides, by percent of the gait cycle."""
     import xarray as xr
 
     unknown = np.full(len(gait.time), np.nan)
-    variables = {
-        curve.name: (
-            ("side", "time"), np.stack([unknown if one is None else one for one in (curve.right, curve.left)]),
-            {"units": curve.unit},
-        )
-        for curve in gait.curves
-    }  # fmt: skip
-    return xr.Dataset(variables, {"side": ["right", "left"], "time": ("time", gait.time, {"units": "s"})})
-
-
-def cycle_dataset(gait: Gait) -> Dataset:
-    """The mean of each curve over the strides of each side, by percent of the gait cycle."""
-    import xarray as xr
-
-    variables = {}
-    for curve in gait.curves:
-        both = [over_cycles(gait, curve, side) for side in ("right", "left")]
-        means = [rows.mean(axis=0) if len(rows) else np.full(len(PERCENT), np.nan) for rows in both]
-        variables[curve.name] = (("side", "percent"), np.stack(means), {"units": curve.unit})
-    return xr.Dataset(variables, {"side": ["right", "left"], "percent": ("percent", PERCENT, {"units": "%"})})
+    in_time = [[unknown if one is None else one for one in (curve.right, curve.left)] for curve in gait.curves]
+    rows = [[over_cycles(gait, curve, side) for side in SIDES] for curve in gait.curves]
+    means = [[one.mean(axis=0) if len(one) else np.full(len(PERCENT), np.nan) for one in both] for both in rows]
+    stated = {"units": "see curve_units"}
+    shape = (len(gait.curves), len(SIDES))
+    return xr.Dataset(
+        {
+            "in_time": (("curve", "side", "time"), np.reshape(in_time, (*shape, len(gait.time))), stated),
+            "over_cycle": (("curve", "side", "percent"), np.reshape(means, (*shape, len(PERCENT))), stated),
+        },
+        {
+            "curve": [curve.name for curve in gait.curves],
+            "curve_units": ("curve", [curve.unit for curve in gait.curves]),
+            "side": list(SIDES),
+            "time": ("time", gait.time, {"units": "s"}),
+            "percent": ("percent", PERCENT, {"units": "%"}),
+        },
+    )
 
 
 def heading(energy: Energy) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from borelli.analysis.energy import Energy
 from borelli.export.bands import Bands
 from borelli.export.compare import covered
 from borelli.export.summary import agreement
-from borelli.reports.gait import PERCENT, Curve, Gait, heading, over_cycles
-from borelli.reports.parts import SIDES, edges, legend, sure
+from borelli.reports.gait import PERCENT, SIDES, Curve, Gait, heading, over_cycles
+from borelli.reports.parts import edges, legend, sure
 from borelli.reports.svg import Band, Line, line_plot
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: 
     plots = []
     for title, direction in (("Vertical", np.array([0.0, 0.0, 1.0])), ("Forward", ahead)):
         lines = []
-        for k, side in enumerate(SIDES):
+        for side in SIDES:
             line = _push_line(data, f"{side}, {words}", side, direction, weight, side)
-            lines.append(line._replace(**edges(bands, "curves", f"ground_force_{title.lower()}", k)))
+            lines.append(line._replace(**_around(bands, "in_time", f"ground_force_{title.lower()}", side)))
             if beside is not None:
                 lines.append(_push_line(beside, f"{side}, computed", side, direction, weight, f"{side} dash"))
         plots.append(line_plot(title, "time [s]", "force [% BW]", lines, wide=True))
@@ -107,8 +107,8 @@ def _over_time(gait: Gait, bands: Bands | None) -> str:
         for curve in gait.curves:
             if curve.group == group:
                 lines = [
-                    Line(side, gait.time, values, side, **edges(bands, "curves", curve.name, k))
-                    for k, (side, values) in enumerate((("right", curve.right), ("left", curve.left)))
+                    Line(side, gait.time, values, side, **_around(bands, "in_time", curve.name, side))
+                    for side, values in (("right", curve.right), ("left", curve.left))
                     if values is not None
                 ]
                 plots.append(line_plot(curve.title, "time [s]", f"{_quantity(curve)} [{curve.unit}]", lines))
@@ -120,19 +120,27 @@ def _over_time(gait: Gait, bands: Bands | None) -> str:
 def _cycle_plot(gait: Gait, curve: Curve, bands: Bands | None) -> str:
     usual, second = gait.norm(curve), gait.norm(curve, "pinzone2014")
     lines = []
-    for k, (side, values) in enumerate((("right", curve.right), ("left", curve.left))):
+    for side, values in (("right", curve.right), ("left", curve.left)):
         if values is None:
             continue
         rows = over_cycles(gait, curve, side)
         if len(rows) > 1:
             lines += [Line(side, PERCENT, row, f"{side} thin") for row in rows[:STRIDES_SHOWN]]
         if len(rows):
-            lines.append(Line(side, PERCENT, rows.mean(axis=0), side, **edges(bands, "cycle", curve.name, k)))
+            lines.append(Line(side, PERCENT, rows.mean(axis=0), side, **_around(bands, "over_cycle", curve.name, side)))
     return line_plot(
         curve.title, "gait cycle [%]", f"{_quantity(curve)} [{curve.unit}]", lines, kind="cycle",
         band=None if usual is None else Band(PERCENT, usual.mean, usual.sd),
         second=None if second is None or usual is None else second.mean,
     )  # fmt: skip
+
+
+def _around(bands: Bands | None, variable: str, curve: str, side: str) -> dict[str, Any]:
+    """Between what a curve lies."""
+    if bands is None:
+        return {}
+    names = list(map(str, bands.groups["curves"]["curve"].values))
+    return edges(bands, "curves", variable, (names.index(curve), SIDES.index(side))) if curve in names else {}
 
 
 def _quantity(curve: Curve) -> str:

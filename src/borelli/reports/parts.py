@@ -10,8 +10,6 @@ from borelli.analysis.pose import root_coordinates
 from borelli.export.bands import Bands
 from borelli.model.model import Model
 
-SIDES = ("right", "left")
-
 
 def legend(**entries: str) -> str:
     """What the lines of the plots below mean: words by class of the style sheet."""
