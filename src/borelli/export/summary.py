@@ -17,7 +17,7 @@ from borelli.export.stages import plain
 if TYPE_CHECKING:
     from xarray import Dataset
 
-STAGES = ("read", "fit", "pose", "torques", "energy", "bands", "report")
+STAGES = ("read", "fit", "pose", "torques", "energy", "report")
 
 
 def summarize(
@@ -72,6 +72,8 @@ def summarize(
         "warnings": list(warnings),
         "seconds": {stage: (seconds or {}).get(stage) for stage in STAGES},
     }
+    if bands is not None:
+        figures["seconds"]["bands"] = (seconds or {}).get("bands")
     result: dict[str, Any] = plain(figures)
     return result
 
