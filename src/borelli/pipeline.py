@@ -1,4 +1,4 @@
-"""From recordings to a report: read, clean, fit, pose, torques, energy, report, each stage's file in one folder.
+"""From recordings to a report: read, clean, fit, pose, torques, energy, bands, report, each stage's file in one folder.
 
 A stage's file carries a key made of what went into it: the content of the recordings, the settings so far, the version
 and the code. A stage whose file has the right key is loaded, not computed; so a run that was stopped is taken up where
@@ -25,7 +25,9 @@ from borelli.analysis.fit import Fit, fit_model
 from borelli.analysis.motion import Motion
 from borelli.analysis.pose import follow_markers
 from borelli.analysis.torques import Torques, inverse_dynamics
+from borelli.bands import bands_in, check_bands
 from borelli.errors import BorelliError, SettingsError, listed
+from borelli.export.bands import FILE, Bands, remove_bands, write_band_tables
 from borelli.export.stages import made, plain, read_fit, read_stage, write_fit, write_stage
 from borelli.export.summary import summarize
 from borelli.export.tables import write_tables
@@ -58,7 +60,9 @@ MASS, HEIGHT = 75.0, 1.75
 UNSEEN = 0.3
 """Part of the body's mass without markers that is told; two arms are a tenth."""
 SHARES = {"read": 0.1, "fit": 0.35, "pose": 0.5, "torques": 0.8, "energy": 0.9, "report": 1.0}
-"""Of the work, when each stage has ended."""
+"""Of the work without bands, when each stage has ended."""
+REPEAT = 0.05
+"""What a repeat takes of all that work."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class Plan:
         start: Where to begin [s].
         stop: Where to end [s].
         reading: What the user says of the recordings: units, up, forward, skeleton.
+        monte_carlo: How often the analysis is done again on shaken markers, for a band on every output; 0: no bands.
+        noise: Deviation [m] along each axis by which markers are then shaken; None: as they are seen to shake.
     """
 
     model: Path | None = None
@@ -96,6 +102,8 @@ class Plan:
     start: float = -np.inf
     stop: float = np.inf
     reading: Mapping[str, Any] = field(default_factory=dict)
+    monte_carlo: int = 0
+    noise: float | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,7 @@ class Analysis:
         summary: The figures of `summary.json`.
         folder: Where the files are.
         loaded: Stages that were taken from earlier files.
+        bands: How sure each output is; None: that was not asked for.
     """
 
     energy: Energy
@@ -117,6 +126,7 @@ class Analysis:
     summary: Mapping[str, Any]
     folder: Path
     loaded: tuple[str, ...] = ()
+    bands: Bands | None = None
 
 
 def analyze(
@@ -142,6 +152,7 @@ def analyze(
         raise SettingsError(f"two recordings are called {twice!r}, and so would their folders; rename one")
     if folder.exists() and not folder.is_dir():
         raise SettingsError(f"{folder} is a file, but results go into a folder: name another with --out")
+    check_bands(plan.monte_carlo, plan.noise)
     folder.mkdir(parents=True, exist_ok=True)
     sweep(folder)
     start = perf_counter()
@@ -149,9 +160,17 @@ def analyze(
     trials = [read_trial(path, plan) for path in recordings]
     static = None if plan.static is None else read_trial(plan.static, replace(plan, forces=None))
     read = perf_counter() - start
-    progress("fitting the body", SHARES["read"])
+    ends = shares(plan.monte_carlo)
+    progress("fitting the body", ends["read"])
     inputs = [file_hash(path) for path in (*recordings, plan.static, plan.forces, plan.model) if path is not None]
     model, fit, fitted = _fitted(trials, static, folder, plan, inputs)
+
+    @cache
+    def solved() -> Fit | None:
+        """The fit with its solution, which its file does not hold: found again where it was loaded."""
+        known = fit is None or fit.solution is not None
+        return fit if known else fit_model(generic_model(plan, trials[0]), list(trials), static=static)
+
     results = []
     for i, (path, trial) in enumerate(zip(recordings, trials, strict=True)):
         own = folder if len(recordings) == 1 else folder / path.stem
@@ -159,13 +178,20 @@ def analyze(
         sweep(own)
 
         def tell(what: str, share: float, i: int = i) -> None:
-            first = SHARES["fit"]
+            first = ends["fit"]
             progress(what, first + (1.0 - first) * (i + (share - first) / (1.0 - first)) / len(recordings))
 
         source = {"file": path.name, "sha256": file_hash(path)}
-        results.append(_analyzed(trial, model, fit, own, plan, fitted, {"read": read}, source, tell))
+        results.append(_analyzed(trial, model, fit, own, plan, fitted, {"read": read}, source, tell, solved))
     progress("done", 1.0)
     return tuple(results)
+
+
+def shares(repeats: int) -> dict[str, float]:
+    """Of the work, when each stage has ended."""
+    rest = 1.0 / (1.0 + REPEAT * repeats)
+    found = {stage: rest * share for stage, share in SHARES.items() if stage != "report"}
+    return {**found, "bands": 1.0 - rest * (1.0 - SHARES["energy"]), "report": 1.0}
 
 
 def read_trial(path: Path, plan: Plan) -> Recording:
@@ -270,9 +296,11 @@ def _analyzed(
     seconds: dict[str, float],
     source: Mapping[str, str],
     tell: Progress,
+    solved: Callable[[], Fit | None],
 ) -> Analysis:
     """The stages from pose to report of one recording."""
     loaded = ["fit"] if fitted.get("loaded") else []
+    ends = shares(plan.monte_carlo)
     seconds["fit"] = float(fitted["seconds"])
     settings = {"method": plan.torque_method, "plates": plan.plates, "cutoff": plan.cutoff}
     keys = {"pose": _key("pose", [str(fitted["key"]), source["sha256"]], {"method": plan.method})}
@@ -307,34 +335,52 @@ def _analyzed(
     def make_motion() -> Motion:
         notes = tuple(fitted.get("notes", ())) if fit is None else fit.notes
         follow = partial(follow_markers, model, trial, method=plan.method)
-        motion: Motion = timed("pose", "following the markers", SHARES["fit"], follow)
+        motion: Motion = timed("pose", "following the markers", ends["fit"], follow)
         return replace(motion, notes=(*notes, *motion.notes, *unseen_notes(motion)))
 
     def make_torques() -> Torques:
         motion = stage("pose", "motion.nc", make_motion)
-        found: Torques = timed("torques", "finding torques", SHARES["pose"], partial(find_torques, motion, plan))
+        found: Torques = timed("torques", "finding torques", ends["pose"], partial(find_torques, motion, plan))
         return found
 
     def make_energy() -> Energy:
         torques = stage("torques", "torques.nc", make_torques)
-        found: Energy = timed("energy", "finding energy", SHARES["torques"], partial(find_energy, torques))
+        found: Energy = timed("energy", "finding energy", ends["torques"], partial(find_energy, torques))
         return found
 
     energy: Energy = stage("energy", "energy.nc", make_energy)
-    tell("writing the report", SHARES["energy"])
+    bands = None
+    if plan.monte_carlo:
+
+        def count(done: int) -> None:
+            share = ends["energy"] + (ends["bands"] - ends["energy"]) * done / plan.monte_carlo
+            tell(f"repeating: {done} of {plan.monte_carlo}", share)
+
+        told = {"repeats": plan.monte_carlo, "noise": plan.noise}
+        own = {"key": _key("bands", [keys["energy"], code_hash(("reports",))], told), "energy": keys["energy"]}
+        bands, seconds["bands"], known = bands_in(
+            folder, own, energy, solved, repeats=plan.monte_carlo, noise=plan.noise, progress=count
+        )
+        loaded += ["bands"] if known else []
+    elif made(folder / FILE).get("energy", keys["energy"]) != keys["energy"]:
+        remove_bands(folder)
+    tell("writing the report", ends["bands"])
     start = perf_counter()
     contacts = contacts_beside(energy.torques)
     about = {
         **source, "settings": plain(asdict(plan)), "seconds": {**seconds}, "version": __version__, "code": code_hash(),
     }  # fmt: skip
     write_tables(energy, folder)
-    write_report(energy, folder / "report.html", fit=fit, contacts=contacts, about=about)
+    if bands is not None:
+        write_band_tables(bands, folder)
+    write_report(energy, folder / "report.html", fit=fit, contacts=contacts, bands=bands, about=about)
     seconds["report"] = perf_counter() - start
     warned = [warning.what for warning in warnings_of(energy)]
-    summary = summarize(energy, fit=fit, contacts=contacts, seconds=seconds, warnings=warned)
+    warned += [note.what for note in bands.notes if note.kind == "fault"] if bands is not None else []
+    summary = summarize(energy, fit=fit, contacts=contacts, bands=bands, seconds=seconds, warnings=warned)
     summary |= {**source, "loaded": loaded}
     write_whole(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")
-    return Analysis(energy, fit, contacts, summary, folder, tuple(loaded))
+    return Analysis(energy, fit, contacts, summary, folder, tuple(loaded), bands)
 
 
 def unseen_notes(motion: Motion) -> tuple[Note, ...]:
@@ -397,11 +443,11 @@ def file_hash(path: Path) -> str:
 
 
 @cache
-def code_hash() -> str:
+def code_hash(rooms: tuple[str, ...] = CODE) -> str:
     """A hash of the code that decides what results are."""
     digest = hashlib.sha256()
     home = Path(__file__).parent
-    for room in CODE:
+    for room in rooms:
         for file in sorted((home / room).glob("*.py")):
             digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()[:16]

@@ -47,11 +47,49 @@ def test_noise_by_marker(recording):
 
 
 def test_doubt_about_the_model(recording):
+    class Fitted:
+        model = 1.0
+
+        def draw(self, random):
+            return 1.0 + 0.1 * random.normal()
+
     def run(recording, model):
         return {"size": np.array([model])}
 
-    band = monte_carlo(run, recording, 400, 0.0, models=lambda random: 1.0 + 0.1 * random.normal())
+    band = monte_carlo(run, recording, 400, 0.0, models=Fitted())
+    assert band.value["size"][0] == 1.0  # of the fit itself, not of one that was drawn
     assert band.sd["size"][0] == pytest.approx(0.1, rel=0.1)
+    band = monte_carlo(run, recording, 400, 0.0, models=[1.0, 3.0])
+    assert band.value["size"][0] == 1.0 and band.sd["size"][0] == pytest.approx(1.0, rel=0.02)
+
+
+def test_percentiles_are_those_of_the_repeats(recording):
+    drawn = []
+
+    def run(recording):
+        drawn.append(recording.data["markers"].values[0, 0])
+        return {"place": drawn[-1]}
+
+    band = monte_carlo(run, recording, 30, 1e-3)
+    low, high = np.percentile(drawn[1:], (2.5, 97.5), axis=0)
+    # differences are kept to seven digits
+    assert band.low["place"] == pytest.approx(low, abs=1e-9) and band.high["place"] == pytest.approx(high, abs=1e-9)
+
+
+def test_what_only_some_repeats_know(recording):
+    """A foot that stands in most repeats has a centre of pressure there; in few, none; and none where none was told."""
+    calls = []
+
+    def run(recording):
+        calls.append(len(calls))
+        i = calls[-1]
+        return {"x": np.array([i, i if i % 4 else np.nan, i if i % 4 == 0 else np.nan, np.nan if i == 0 else i])}
+
+    band = monte_carlo(run, recording, 40, 1e-3, value={"x": np.array([0.0, 0.0, 0.0, np.nan])})
+    assert np.isfinite(band.sd["x"]).tolist() == [True, True, False, False]
+    told = [i for i in range(40) if i % 4]
+    assert band.sd["x"][1] == pytest.approx(np.std(told, ddof=1))
+    assert band.high["x"][1] == pytest.approx(np.percentile(told, 97.5))
 
 
 def test_dimensions_and_units_are_kept(recording):
@@ -80,7 +118,7 @@ def test_failures_are_counted(recording):
 
 @pytest.mark.parametrize(("settings", "said"), [
     ({"n": 1}, "at least 2"), ({"noise": -1e-3}, "between 0 and 1 m"), ({"noise": {"d": 1e-3}}, "marker 'd'"),
-    ({"workers": 0}, "workers 0"),
+    ({"workers": 0}, "workers is 0"),
 ])  # fmt: skip
 def test_settings_out_of_range_are_refused(recording, settings, said):
     with pytest.raises(SettingsError, match=said):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion
-from borelli.recording.events import STRIKE, gait_events, named_event
+from borelli.recording.events import STRIKE, add_events, gait_events, named_event
 from borelli.recording.recording import Event, Recording
 
 SLOWEST = 2.5
@@ -38,6 +38,12 @@ def strides(motion: Motion, time: NDArray[np.float64]) -> tuple[Stride, ...]:
             if b - a <= SLOWEST and a >= time[0] - 1e-6 and b <= time[-1] + 1e-6
         ]
     return tuple(sorted(found, key=lambda stride: stride.start))
+
+
+def with_strikes(recording: Recording) -> Recording:
+    """The recording with its gait events stated: strides then stay where they are when its markers are changed."""
+    stated = any(named_event(event) for event in recording.events)
+    return recording if stated else add_events(recording)
 
 
 def _events(recording: Recording) -> list[Event]:

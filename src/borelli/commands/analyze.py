@@ -28,6 +28,13 @@ Cutoff = Annotated[float | None, typer.Option(help="Low-pass of coordinates befo
 Start = Annotated[float, typer.Option(help="Cut off what is before \\[s].")]
 Stop = Annotated[float, typer.Option(help="Cut off what is after \\[s].")]
 
+Repeats = Annotated[
+    int, typer.Option("--monte-carlo", metavar="N", help="Repeat N times on shaken markers: a band on every output.")
+]
+Noise = Annotated[
+    float | None, typer.Option(metavar="MM", help="Of markers, for the bands \\[mm]; else told from the recording.")
+]
+
 
 def analyze(
     recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING...", help="Trials of one subject.")],
@@ -49,12 +56,15 @@ def analyze(
     up: Up = None,
     forward: Forward = None,
     skeleton: Skeleton = None,
+    monte_carlo: Repeats = 0,
+    noise: Noise = None,
     json: Json = False,
 ) -> None:
     """From recordings to angles, torques, ground forces, energy and a report.
 
     Stages that an earlier run has done in the same folder, with the same settings, are not done again.
     """
+    from borelli.bands import check_bands
     from borelli.commands.kernels import compile_once
     from borelli.pipeline import Plan
 
@@ -62,7 +72,9 @@ def analyze(
     plan = Plan(
         model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, forces=forces, plates=plates,
         method=method, torque_method=torques, cutoff=cutoff, start=start, stop=stop, reading=reading,
+        monte_carlo=monte_carlo, noise=None if noise is None else 1e-3 * noise,
     )  # fmt: skip
+    check_bands(plan.monte_carlo, plan.noise)
     compile_once()
     results = run(recordings, folder, plan)
     if json:
@@ -87,6 +99,8 @@ def show(result: Analysis) -> None:
     show_title(summary["file"])
     out.print(figures(summary))
     print_marked([("warning", text) for text in summary["warnings"]])
+    if result.bands is not None:
+        print_marked([("note" if note.kind == "stated" else note.kind, note.what) for note in result.bands.notes])
     if result.loaded:
         print_marked([("note", f"taken from an earlier run: {', '.join(result.loaded)}")])
     out.print(f"\nLook at [bold]{escape(str(result.folder / 'report.html'))}[/]", soft_wrap=True)
@@ -110,7 +124,9 @@ def figures(summary: dict[str, Any] | Any) -> Table:
     )  # fmt: skip
     for title, key, form, unit in rows:
         if summary.get(key) is not None:
-            table.add_row(title, escape(f"{form.format(summary[key])} {unit}".strip()))
+            doubt = (summary.get("bands") or {}).get(key)
+            told = form.format(summary[key]) + (f" ± {form.format(doubt['sd'])}" if doubt else "")
+            table.add_row(title, escape(f"{told} {unit}".strip()))
     seconds = {name: value for name, value in summary["seconds"].items() if value is not None}
     table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
     return table

@@ -169,7 +169,8 @@ def report(
         raise SettingsError(f"{target}: reports are HTML; end the name with .html")
     check_target(target, (energy,), force=force)
     from borelli.analysis.energy import Energy
-    from borelli.export.stages import read_fit, read_stage
+    from borelli.export.bands import FILE, read_bands
+    from borelli.export.stages import made, read_fit, read_stage
     from borelli.pipeline import contacts_beside
     from borelli.reports.report import report as write_report
 
@@ -177,7 +178,11 @@ def report(
         found = _of(read_stage(energy), Energy, energy)
         fitted = read_fit(energy.with_name("fit.nc"))
         about = {"file": energy.name}
-        write_report(found, target, fit=fitted, contacts=contacts_beside(found.torques), about=about)
+        # bands that are beside it, if they are its own
+        key, beside = made(energy).get("key"), energy.with_name(FILE)
+        bands = read_bands(beside) if key and made(beside).get("energy") == key else None
+        contacts = contacts_beside(found.torques)
+        write_report(found, target, fit=fitted, contacts=contacts, bands=bands, about=about)
     show_title(target)
 
 

@@ -88,7 +88,7 @@ def read_stage(path: str | PathLike[str]) -> Stage:
     try:
         model = model_from_text(model_text, path)
         motion = Motion(
-            model, _group(path, "motion"), _recording(path, told), dict(told["motion"]["settings"]),
+            model, read_group(path, "motion"), _recording(path, told), dict(told["motion"]["settings"]),
             _notes(told["motion"]),
         )  # fmt: skip
         if name == "motion":
@@ -98,11 +98,11 @@ def read_stage(path: str | PathLike[str]) -> Stage:
         if settings.get("method") == "smooth":
             curves = derivatives(motion, filter=settings["filter"], cutoff=settings.get("cutoff_hz"))
         torques = Torques(
-            motion, _group(path, "torques"), settings, _notes(told["torques"]), curves, _loads_of(path),
+            motion, read_group(path, "torques"), settings, _notes(told["torques"]), curves, _loads_of(path),
         )  # fmt: skip
         if name == "torques":
             return torques
-        return Energy(torques, _group(path, "energy"), told["energy"]["summary"], _notes(told["energy"]))
+        return Energy(torques, read_group(path, "energy"), told["energy"]["summary"], _notes(told["energy"]))
     except BorelliError:
         raise
     except DAMAGED as error:
@@ -139,7 +139,7 @@ def read_fit(path: Path) -> Fit | None:
 def made(path: Path) -> dict[str, Any]:
     """What `write_stage` was told to keep besides; {} where the file is not there, is none of ours or is damaged."""
     try:
-        return dict(_head(path, (*STAGES, "fit"))[2].get("made", {}))
+        return dict(_head(path, (*STAGES, "fit", "bands"))[2].get("made", {}))
     except FileFormatError:
         return {}
 
@@ -167,17 +167,19 @@ def _head(path: Path, known: Sequence[str] = STAGES) -> tuple[str, str, dict[str
         raise FileFormatError(path, "cannot be read: no such file")
     try:
         with h5py.File(path, "r") as file:
-            found = {key: str(file.attrs[key]) for key in ("borelli_stage", "model", "borelli_about")}
+            found = {key: str(file.attrs[key]) for key in ("borelli_stage", "borelli_about")}
+            model = str(file.attrs.get("model", ""))
         told = json.loads(found["borelli_about"])
     except (OSError, RuntimeError, ValueError, KeyError) as error:
         what = f"holds no motion, torques or energy of borelli: {' '.join(str(error).split())}"
         raise FileFormatError(path, what) from None
     if found["borelli_stage"] not in known:
         raise FileFormatError(path, f"holds a stage {found['borelli_stage']!r}, which is none of {', '.join(known)}")
-    return found["borelli_stage"], found["model"], told
+    return found["borelli_stage"], model, told
 
 
-def _group(path: Path, group: str) -> Dataset:
+def read_group(path: Path, group: str) -> Dataset:
+    """One dataset of a stage's file."""
     import xarray
 
     # the units "s" of a time would otherwise make timestamps of it
@@ -192,7 +194,9 @@ def _recording(path: Path, told: dict[str, Any]) -> Recording | None:
         return None
     notes = tuple(Note(**note) for note in about["notes"])
     return Recording(
-        data=_group(path, "recording"), notes=notes, **{key: value for key, value in about.items() if key != "notes"}
+        data=read_group(path, "recording"),
+        notes=notes,
+        **{key: value for key, value in about.items() if key != "notes"},
     )
 
 
@@ -235,7 +239,7 @@ def _loads_of(path: Path) -> Loads | None:
     with h5py.File(path, "r") as file:
         if "loads" not in file:
             return None
-    data = _group(path, "loads")
+    data = read_group(path, "loads")
     notes = tuple(Note(**note) for note in json.loads(data.attrs["notes"]))
     belt = tuple(map(float, data.attrs["belt"])) if "belt" in data.attrs else None
     return Loads(

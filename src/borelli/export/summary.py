@@ -10,6 +10,7 @@ import numpy as np
 from borelli import __version__
 from borelli.analysis.energy import Energy
 from borelli.analysis.fit import Fit
+from borelli.export.bands import Bands
 from borelli.export.compare import Agreement, compare_feet
 from borelli.export.stages import plain
 
@@ -24,6 +25,7 @@ def summarize(
     *,
     fit: Fit | None = None,
     contacts: Dataset | None = None,
+    bands: Bands | None = None,
     seconds: Mapping[str, float] | None = None,
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -33,6 +35,7 @@ def summarize(
         energy: The last stage.
         fit: How the model was fitted, if it was.
         contacts: Forces of the feet computed from the motion, beside those of plates.
+        bands: How sure outputs are, if that was asked for.
         seconds: What each stage took.
         warnings: What is to be told first.
     """
@@ -66,9 +69,13 @@ def summarize(
         "grf_vertical_r": float(np.mean([foot.vertical_r for foot in against])) if against else None,
         "grf_by_foot": {foot.foot: foot._asdict() for foot in against},
         **{key: float(value) for key, value in energy.summary.items()},
+        "monte_carlo": bands.about if bands is not None else None,
+        "bands": bands.figures if bands is not None else {},
         "warnings": list(warnings),
         "seconds": {stage: (seconds or {}).get(stage) for stage in STAGES},
     }
+    if bands is not None:
+        figures["seconds"]["bands"] = (seconds or {}).get("bands")
     result: dict[str, Any] = plain(figures)
     return result
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,12 @@ from borelli.analysis.torques import Torques
 from borelli.export.names import PELVIS, TO_Y_UP, is_ours, opensim_name, pelvis_forces, pelvis_pose
 from borelli.export.whole import write_whole
 
+if TYPE_CHECKING:
+    from xarray import Dataset
+
 Array = NDArray[np.float64]
+
+TABLES = ("coordinates", "moments", "powers", "ground_forces")
 
 
 def write_tables(energy: Energy, folder: Path) -> list[Path]:
@@ -36,11 +42,32 @@ def write_tables(energy: Energy, folder: Path) -> list[Path]:
     write_table(files[2], "Joint powers [W]", time, names, values)
     if "foot_force" in torques.data:
         files.append(folder / "ground_forces.mot")
-        write_table(files[-1], "Ground forces on the feet", *ground_table(torques))
+        time, names, values = ground_table(torques)
+        write_table(files[-1], "Ground forces on the feet", time, names, np.nan_to_num(values))
     if "marker_error" in motion.data:
         files.append(folder / "marker_errors.csv")
         _write_errors(files[-1], motion)
     return files
+
+
+def table_dataset(energy: Energy) -> Dataset:
+    """The tables with a row for each time, by the names of their files."""
+    import xarray as xr
+
+    torques = energy.torques
+    found = {
+        "coordinates": coordinate_table(torques.motion),
+        "moments": moment_table(torques),
+        "powers": power_table(energy),
+    }
+    if "foot_force" in torques.data:
+        found["ground_forces"] = ground_table(torques)
+    variables: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
+    for table, (time, names, values) in found.items():
+        variables[table] = ((f"{table}_time", f"{table}_column"), values)
+        coords |= {f"{table}_time": time, f"{table}_column": names}
+    return xr.Dataset(variables, coords)
 
 
 def coordinate_table(motion: Motion) -> tuple[Array, list[str], Array]:
@@ -84,7 +111,7 @@ def power_table(energy: Energy) -> tuple[Array, list[str], Array]:
 
 
 def ground_table(torques: Torques) -> tuple[Array, list[str], Array]:
-    """Times, names and values of each foot's force [N], its point [m], and free moment [N m], y up."""
+    """Times, names and values of each foot's force [N], its point [m] while it has one, and free moment [N m], y up."""
     data = torques.data
     names, columns = [], []
     for foot in map(str, data["foot"].values):
@@ -96,7 +123,7 @@ def ground_table(torques: Torques) -> tuple[Array, list[str], Array]:
         names += [f"ground_force_{side}_v{axis}" for axis in "xyz"]
         names += [f"ground_force_{side}_p{axis}" for axis in "xyz"]
         names += [f"ground_torque_{side}_{axis}" for axis in "xyz"]
-        columns += [force, np.nan_to_num(point), moment]
+        columns += [force, point, moment]
     return data["time"].values, names, np.hstack(columns)
 
 

@@ -8,7 +8,9 @@ from html import escape
 import numpy as np
 
 from borelli.analysis.energy import Energy
-from borelli.reports.parts import SIDES, legend, pairs_of
+from borelli.export.bands import Bands
+from borelli.reports.gait import SIDES
+from borelli.reports.parts import edges, legend, pairs_of, sure
 from borelli.reports.svg import Line, line_plot
 from borelli.reports.warnings import residuals
 
@@ -19,13 +21,16 @@ WORKS = ("work_positive", "work_negative")
 JOINTS_SHOWN = 12
 
 
-def residual_section(energy: Energy) -> str:
+def residual_section(energy: Energy, bands: Bands | None) -> str:
     """Residuals in time, against thresholds."""
     data = energy.torques.data
     limits = residuals(energy)
     time = data["time"].values
     lines = [
-        [Line(axis, time, data[name].sel(axis=axis).values, style) for axis, style in zip("xyz", STYLES, strict=True)]
+        [
+            Line(axis, time, data[name].values[:, k], style, **edges(bands, "torques", name, np.s_[:, k]))
+            for k, (axis, style) in enumerate(zip("xyz", STYLES, strict=True))
+        ]
         for name in ("residual_force", "residual_torque")
     ]
     force = line_plot(
@@ -58,32 +63,34 @@ def residual_section(energy: Energy) -> str:
     return (
         '<section id="residuals"><h2>Residuals</h2><p class="lead">What neither joints nor ground supply: the smaller, '
         "the better motion, masses and forces fit together.</p>"
-        + legend(right="x", left="y", third="z", limit="limit (Hicks et al. 2015)")
+        + legend(right="x", left="y", third="z", limit="limit (Hicks et al. 2015)", **sure(bands))
         + f'<div class="plots wide">{force}{moment}</div>'
         + '<table><tr><th></th><th class="n">here</th><th class="n">limit</th><th>which is</th></tr>'
         + f"{body}</table></section>"
     )
 
 
-def energy_section(energy: Energy) -> str:
+def energy_section(energy: Energy, bands: Bands | None) -> str:
     """Powers and energy in time, work by joint, and the books."""
     data, summary = energy.data, energy.summary
     time, mass = data["time"].values, energy.torques.motion.model.mass
     powers = [
-        Line(title, time, data[name].values / mass, style)
+        Line(title, time, data[name].values / mass, style, **edges(bands, "energy", name, factor=1.0 / mass))
         for name, title, style in (
             ("joint_power", "joints", "dark"), ("ground_power", "ground", "third"),
             ("residual_power", "residual", "left"),
         )
         if name in data
     ]  # fmt: skip
-    joules = [Line("mechanical", time, data["mechanical_energy"].values / mass, "dark")]
-    if "kinetic_energy" in data:
-        joules.append(Line("kinetic", time, data["kinetic_energy"].values / mass, "right"))
-    if "potential_energy" in data:
-        height = data["potential_energy"].values
-        joules.append(Line("potential, from its least", time, (height - np.nanmin(height)) / mass, "third"))
-    joules[0] = joules[0]._replace(y=joules[0].y - np.nanmin(joules[0].y), name="mechanical, from its least")
+    joules = []
+    for name, title, style in (
+        ("mechanical_energy", "mechanical, from its least", "dark"), ("kinetic_energy", "kinetic", "right"),
+        ("potential_energy", "potential, from its least", "third"),
+    ):  # fmt: skip
+        if name in data:
+            least = 0.0 if name == "kinetic_energy" else float(np.nanmin(data[name].values))
+            around = edges(bands, "energy", name, factor=1.0 / mass, zero=least)
+            joules.append(Line(title, time, (data[name].values - least) / mass, style, **around))
     power_plot = line_plot("Power", "time [s]", "power [W/kg]", powers, wide=True)
     energy_plot = line_plot("Mechanical energy", "time [s]", "energy [J/kg]", joules, wide=True)
     rows = [
@@ -104,8 +111,8 @@ def energy_section(energy: Energy) -> str:
     body = "".join(f'<tr><td>{title}</td><td class="n">{escape(value)}</td></tr>' for title, value in rows)
     return (
         '<section id="energy"><h2>Energy</h2><div class="plots wide"><div>'
-        + legend(dark="joints", third="ground", left="residual") + power_plot + "</div><div>"
-        + legend(dark="mechanical", right="kinetic", third="potential") + energy_plot + "</div></div>"
+        + legend(dark="joints", third="ground", left="residual", **sure(bands)) + power_plot + "</div><div>"
+        + legend(dark="mechanical", right="kinetic", third="potential", **sure(bands)) + energy_plot + "</div></div>"
         + '<div class="plots wide"><div><h3>Sums</h3><table>' + body + "</table></div><div><h3>Work by joint</h3>"
         + _work_table(energy) + "</div></div></section>"
     )  # fmt: skip
@@ -133,19 +140,19 @@ def _work_table(energy: Energy) -> str:
     )
 
 
-def other_section(energy: Energy) -> str:
+def other_section(energy: Energy, bands: Bands | None) -> str:
     """Every coordinate that moves, and its torque, in time; folded away."""
-    plots = coordinate_plots(energy)
+    plots = coordinate_plots(energy, bands)
     if not plots:
         return ""
     return (
         '<section id="others"><h2>All coordinates</h2><details><summary>angles and torques over time</summary>'
-        + legend(right="right, or middle", left="left")
+        + legend(right="right, or middle", left="left", **sure(bands))
         + f'<div class="plots">{"".join(plots)}</div></details></section>'
     )
 
 
-def coordinate_plots(energy: Energy) -> list[str]:
+def coordinate_plots(energy: Energy, bands: Bands | None = None) -> list[str]:
     """A plot of the angle and one of the torque of each pair of coordinates that moves."""
     torques, model = energy.torques, energy.torques.motion.model
     data, time = torques.data, torques.data["time"].values
@@ -156,10 +163,19 @@ def coordinate_plots(energy: Energy) -> list[str]:
         if all(np.ptp(values[:, k]) < STILL["rad" if rotational else "m"] for _, k in columns):
             continue
         factor, unit = (180.0 / np.pi, "deg") if rotational else (1.0, "m")
-        lines = [Line(side, time, factor * values[:, k], side) for side, k in columns]
+        lines = [
+            Line(side, time, factor * values[:, k], side, **edges(bands, "torques", "coordinates", np.s_[:, k], factor))
+            for side, k in columns
+        ]
         plots.append(line_plot(title, "time [s]", f"{'angle' if rotational else 'place'} [{unit}]", lines))
         if columns[0][0] != "root":
             unit = "N m/kg" if rotational else "N/kg"
-            pulls = [Line(side, time, data["torque"].values[:, k] / model.mass, side) for side, k in columns]
+            pulls = [
+                Line(
+                    side, time, data["torque"].values[:, k] / model.mass, side,
+                    **edges(bands, "torques", "torque", np.s_[:, k], 1.0 / model.mass),
+                )
+                for side, k in columns
+            ]  # fmt: skip
             plots.append(line_plot(f"{title}, torque", "time [s]", f"torque [{unit}]", pulls))
     return plots

@@ -7,7 +7,7 @@ forward.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,13 @@ from borelli.model.model import Coordinate, Model
 from borelli.norms.gait import Norm, norm, speed_class
 from borelli.recording.recording import LOADED
 
+if TYPE_CHECKING:
+    from xarray import Dataset
+
 Array = NDArray[np.float64]
 
 PERCENT = np.arange(101.0)
+SIDES = ("right", "left")
 STANDS = 0.4
 """Part of a stride in which its foot must be on a plate for the force on it to be known."""
 
@@ -130,6 +134,31 @@ def over_cycles(gait: Gait, curve: Curve, side: str) -> Array:
             at = stride.start + PERCENT / 100.0 * (stride.stop - stride.start)
             rows.append(np.interp(at, gait.time, values))
     return np.array(rows).reshape(-1, 101)
+
+
+def curve_dataset(gait: Gait) -> Dataset:
+    """The curves by side, `in_time`, and `over_cycle`: their means over the strides, by percent of the gait cycle."""
+    import xarray as xr
+
+    unknown = np.full(len(gait.time), np.nan)
+    in_time = [[unknown if one is None else one for one in (curve.right, curve.left)] for curve in gait.curves]
+    rows = [[over_cycles(gait, curve, side) for side in SIDES] for curve in gait.curves]
+    means = [[one.mean(axis=0) if len(one) else np.full(len(PERCENT), np.nan) for one in both] for both in rows]
+    stated = {"units": "see curve_units"}
+    shape = (len(gait.curves), len(SIDES))
+    return xr.Dataset(
+        {
+            "in_time": (("curve", "side", "time"), np.reshape(in_time, (*shape, len(gait.time))), stated),
+            "over_cycle": (("curve", "side", "percent"), np.reshape(means, (*shape, len(PERCENT))), stated),
+        },
+        {
+            "curve": [curve.name for curve in gait.curves],
+            "curve_units": ("curve", [curve.unit for curve in gait.curves]),
+            "side": list(SIDES),
+            "time": ("time", gait.time, {"units": "s"}),
+            "percent": ("percent", PERCENT, {"units": "%"}),
+        },
+    )
 
 
 def heading(energy: Energy) -> float:

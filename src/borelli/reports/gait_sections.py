@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.energy import Energy
+from borelli.export.bands import Bands
 from borelli.export.compare import covered
 from borelli.export.summary import agreement
-from borelli.reports.gait import PERCENT, Curve, Gait, heading, over_cycles
-from borelli.reports.parts import SIDES, legend
+from borelli.reports.gait import PERCENT, SIDES, Curve, Gait, heading, over_cycles
+from borelli.reports.parts import edges, legend, sure
 from borelli.reports.svg import Band, Line, line_plot
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ STRIDES_SHOWN = 12
 """Strides of a side that are drawn each; the mean is over all."""
 
 
-def gait_section(energy: Energy, gait: Gait) -> str:
+def gait_section(energy: Energy, gait: Gait, bands: Bands | None) -> str:
     """Angles, moments and powers over the gait cycle; over time where there is none."""
     if not gait.strides:
-        return _over_time(energy, gait)
+        return _over_time(gait, bands)
     counts = {side: sum(one.side == side for one in gait.strides) for side in SIDES}
     spans = np.mean([one.stop - one.start for one in gait.strides])
     offset = ""
@@ -40,7 +41,7 @@ def gait_section(energy: Energy, gait: Gait) -> str:
         f'<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">{counts["right"]} right and '
         f"{counts['left']} left strides of {spans:.2f} s, from foot strike to the next of the same foot; each one "
         f"thin, their mean thick. Grey: normal gait at {gait.speed} speed, mean and sd.{offset}</p>",
-        legend(right="right", left="left", band="normal, mean and sd", mean="mean of a second source"),
+        legend(right="right", left="left", band="normal, mean and sd", mean="mean of a second source", **sure(bands)),
     ]
     unseen = len(gait.seen) - sum(gait.seen)
     if unseen:
@@ -49,13 +50,13 @@ def gait_section(energy: Energy, gait: Gait) -> str:
             "moments, powers and ground forces.</p>"
         )
     for group, title in GROUPS:
-        plots = [_cycle_plot(gait, curve) for curve in gait.curves if curve.group == group]
+        plots = [_cycle_plot(gait, curve, bands) for curve in gait.curves if curve.group == group]
         if plots:
             parts.append(f'<h3>{title}</h3><div class="plots">{"".join(plots)}</div>')
     return "".join(parts) + "</section>"
 
 
-def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
+def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: Bands | None) -> str:
     """Ground forces over the cycle and in time, against plates, with figures."""
     data = energy.torques.data
     if "foot_force" not in data:
@@ -68,8 +69,8 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
     }.get(source, "")
     parts = [f'<section id="ground"><h2>Ground forces</h2><p class="lead">{lead} In % of body weight.</p>']
     if gait.strides:
-        parts.append(legend(right="right", left="left", band="normal, mean and sd"))
-        plots = [_cycle_plot(gait, curve) for curve in gait.curves if curve.group == "ground"]
+        parts.append(legend(right="right", left="left", band="normal, mean and sd", **sure(bands)))
+        plots = [_cycle_plot(gait, curve, bands) for curve in gait.curves if curve.group == "ground"]
         parts.append(f'<div class="plots">{"".join(plots)}</div>')
     weight = energy.torques.motion.model.mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
     way = heading(energy)
@@ -79,14 +80,15 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
     if beside is not None:
         parts.append("<h3>Measured by plates, and computed from the motion alone</h3>")
         computed = {"right dash": "computed", "left dash": "computed"}
-        parts.append(legend(right=f"right, {words}", left=f"left, {words}", **computed))
+        parts.append(legend(right=f"right, {words}", left=f"left, {words}", **computed, **sure(bands)))
     else:
-        parts.append("<h3>In time</h3>" + legend(right="right", left="left"))
+        parts.append("<h3>In time</h3>" + legend(right="right", left="left", **sure(bands)))
     plots = []
     for title, direction in (("Vertical", np.array([0.0, 0.0, 1.0])), ("Forward", ahead)):
         lines = []
         for side in SIDES:
-            lines.append(_push_line(data, f"{side}, {words}", side, direction, weight, side))
+            line = _push_line(data, f"{side}, {words}", side, direction, weight, side)
+            lines.append(line._replace(**_around(bands, "in_time", f"ground_force_{title.lower()}", side)))
             if beside is not None:
                 lines.append(_push_line(beside, f"{side}, computed", side, direction, weight, f"{side} dash"))
         plots.append(line_plot(title, "time [s]", "force [% BW]", lines, wide=True))
@@ -95,18 +97,18 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None) -> str:
     return "".join(parts) + "</section>"
 
 
-def _over_time(energy: Energy, gait: Gait) -> str:
+def _over_time(gait: Gait, bands: Bands | None) -> str:
     parts = [
         '<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">Over time: the recording shows no whole '
         "stride.</p>",
-        legend(right="right", left="left"),
+        legend(right="right", left="left", **sure(bands)),
     ]
     for group, title in GROUPS:
         plots = []
         for curve in gait.curves:
             if curve.group == group:
                 lines = [
-                    Line(side, gait.time, values, side)
+                    Line(side, gait.time, values, side, **_around(bands, "in_time", curve.name, side))
                     for side, values in (("right", curve.right), ("left", curve.left))
                     if values is not None
                 ]
@@ -116,7 +118,7 @@ def _over_time(energy: Energy, gait: Gait) -> str:
     return "".join(parts) + "</section>"
 
 
-def _cycle_plot(gait: Gait, curve: Curve) -> str:
+def _cycle_plot(gait: Gait, curve: Curve, bands: Bands | None) -> str:
     usual, second = gait.norm(curve), gait.norm(curve, "pinzone2014")
     lines = []
     for side, values in (("right", curve.right), ("left", curve.left)):
@@ -126,12 +128,20 @@ def _cycle_plot(gait: Gait, curve: Curve) -> str:
         if len(rows) > 1:
             lines += [Line(side, PERCENT, row, f"{side} thin") for row in rows[:STRIDES_SHOWN]]
         if len(rows):
-            lines.append(Line(side, PERCENT, rows.mean(axis=0), side))
+            lines.append(Line(side, PERCENT, rows.mean(axis=0), side, **_around(bands, "over_cycle", curve.name, side)))
     return line_plot(
         curve.title, "gait cycle [%]", f"{_quantity(curve)} [{curve.unit}]", lines, kind="cycle",
         band=None if usual is None else Band(PERCENT, usual.mean, usual.sd),
         second=None if second is None or usual is None else second.mean,
     )  # fmt: skip
+
+
+def _around(bands: Bands | None, variable: str, curve: str, side: str) -> dict[str, Any]:
+    """Between what a curve lies."""
+    if bands is None:
+        return {}
+    names = list(map(str, bands.groups["curves"]["curve"].values))
+    return edges(bands, "curves", variable, (names.index(curve), SIDES.index(side))) if curve in names else {}
 
 
 def _quantity(curve: Curve) -> str:

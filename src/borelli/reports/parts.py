@@ -1,4 +1,4 @@
-"""What the report's sections are made of: legends, lists in words, pairs of coordinates."""
+"""What the report's sections are made of: legends, edges of bands, lists in words, pairs of coordinates."""
 
 from __future__ import annotations
 
@@ -7,15 +7,29 @@ from html import escape
 from typing import Any
 
 from borelli.analysis.pose import root_coordinates
+from borelli.export.bands import Bands
 from borelli.model.model import Model
-
-SIDES = ("right", "left")
 
 
 def legend(**entries: str) -> str:
     """What the lines of the plots below mean: words by class of the style sheet."""
     words = "".join(f'<span><i class="{style}"></i>{escape(text)}</span>' for style, text in entries.items())
     return f'<div class="key">{words}</div>'
+
+
+def edges(
+    bands: Bands | None, group: str, name: str, at: Any = (), factor: float = 1.0, zero: float = 0.0
+) -> dict[str, Any]:
+    """Between what a line lies: `low` and `high` of a variable, at an index, from a zero; {} without bands."""
+    if bands is None or f"{name}_low" not in bands.groups[group]:
+        return {}
+    ends = [factor * (bands.groups[group][f"{name}_{ending}"].values[at] - zero) for ending in ("low", "high")]
+    return dict(zip(("low", "high"), ends if factor > 0.0 else ends[::-1], strict=True))
+
+
+def sure(bands: Bands | None) -> dict[str, str]:
+    """What the legend says of bands, where there are any."""
+    return {} if bands is None else {"sure": f"95 % of {bands.repeats} repeats"}
 
 
 def pairs_of(model: Model) -> dict[str, list[tuple[str, int]]]:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from borelli import __version__
 from borelli.analysis.energy import Energy
 from borelli.analysis.fit import Fit
+from borelli.export.bands import Bands
 from borelli.export.whole import write_whole
+from borelli.reports.band_section import band_section
 from borelli.reports.energy_sections import energy_section, other_section, residual_section
 from borelli.reports.gait import gait_of
 from borelli.reports.gait_sections import gait_section, ground_section
@@ -45,6 +47,7 @@ def report(
     *,
     fit: Fit | None = None,
     contacts: Dataset | None = None,
+    bands: Bands | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes the report of an analysis as one HTML file that needs no network.
@@ -54,6 +57,7 @@ def report(
         path: Of the file.
         fit: How the model was fitted; None: it was not.
         contacts: `foot_force` and `foot_center_of_pressure` computed from the motion, where plates measured them too.
+        bands: How sure outputs are; None: that was not asked for.
         about: What else is known of the run: `file`, `sha256`, `settings`, `seconds`.
     """
     motion = energy.torques.motion
@@ -65,13 +69,14 @@ def report(
         ("warnings", "Warnings", warning_section(energy)),
         ("source", "What was analysed", source_section(energy, about or {})),
         ("playback", "Motion", STAGE),
-        ("gait", "Angles, moments, powers", gait_section(energy, gait)),
-        ("ground", "Ground forces", ground_section(energy, gait, contacts)),
-        ("residuals", "Residuals", residual_section(energy)),
-        ("energy", "Energy", energy_section(energy)),
+        ("gait", "Angles, moments, powers", gait_section(energy, gait, bands)),
+        ("ground", "Ground forces", ground_section(energy, gait, contacts, bands)),
+        ("residuals", "Residuals", residual_section(energy, bands)),
+        ("energy", "Energy", energy_section(energy, bands)),
+        ("bands", "How sure", "" if bands is None else band_section(energy, bands)),
         ("markers", "Markers", marker_section(motion)),
         ("body", "Body", "" if fit is None else body_section(fit)),
-        ("others", "All coordinates", other_section(energy)),
+        ("others", "All coordinates", other_section(energy, bands)),
     ]
     sections = [one for one in sections if one[2]]
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)

@@ -20,12 +20,17 @@ ROW = 15.0
 
 
 class Line(NamedTuple):
-    """A curve: its name, x, y, and classes of the style sheet ("right", "left", "third", "dark"; "thin", "dash")."""
+    """A curve: its name, x, y, and classes of the style sheet ("right", "left", "third", "dark"; "thin", "dash").
+
+    Where `low` and `high` are known, the area between them is shaded: how sure the curve is.
+    """
 
     name: str
     x: Array
     y: Array
     style: str = "dark"
+    low: Array | None = None
+    high: Array | None = None
 
 
 class Band(NamedTuple):
@@ -93,6 +98,7 @@ def line_plot(
     """
     width, height = (460.0, 190.0) if wide else (300.0, 196.0)
     reach = [line.y for line in lines] + [np.array(limits, float)]
+    reach += [edge for line in lines for edge in (line.low, line.high) if edge is not None]
     if band is not None:
         reach += [band.mean - band.sd, band.mean + band.sd]
     along = (0.0, 100.0) if kind == "cycle" else _extent([line.x for line in lines])
@@ -106,6 +112,7 @@ def line_plot(
         if second is not None:
             parts.append(f'<polyline class="mean dots" points="{axes.points(band.x, second)}"/>')
     parts += [axes.across(value, "limit") for value in limits]
+    parts += [_area(axes, line) for line in lines]
     for line in lines:
         told = "" if "thin" in line.style else f' data-name="{escape(line.name)}"'
         for x, y in _pieces(line):
@@ -169,6 +176,18 @@ def _frame(axes: Axes, title: str, x_label: str, y_label: str, kind: str) -> lis
     parts.append(f'<text x="{across:.0f}" y="{axes.bottom + 27:.0f}" text-anchor="middle">{escape(x_label)}</text>')
     turned = f'text-anchor="middle" transform="rotate(-90 10 {down:.0f})"'
     return [*parts, f'<text x="10" y="{down:.0f}" {turned}>{escape(y_label)}</text>']
+
+
+def _area(axes: Axes, line: Line) -> str:
+    """What lies between the edges of a curve that is not sure."""
+    if line.low is None or line.high is None:
+        return ""
+    lows = _pieces(Line("", line.x, np.where(np.isfinite(line.high), line.low, np.nan)))
+    highs = _pieces(Line("", line.x, np.where(np.isfinite(line.low), line.high, np.nan)))
+    return "".join(
+        f'<polygon class="sure {line.style}" points="{axes.points(x, low)} {axes.points(x[::-1], high[::-1])}"/>'
+        for (x, low), (_, high) in zip(lows, highs, strict=True)
+    )
 
 
 def _pieces(line: Line) -> list[tuple[Array, Array]]:
