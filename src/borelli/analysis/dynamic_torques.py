@@ -19,6 +19,7 @@ from borelli.analysis.newton import (
     carried_wrenches,
     coordinate_forces,
     cross,
+    inertial_wrenches,
     move,
     reactions,
     weight_wrenches,
@@ -27,6 +28,7 @@ from borelli.analysis.pose import root_coordinates
 from borelli.analysis.stepped import Stepper, drive_forces, prepare, residual_wrench
 from borelli.analysis.stepped_ground import carried_by, stand_on_soles
 from borelli.analysis.stepped_work import row_work
+from borelli.analysis.support import tell_support
 from borelli.analysis.torques import Torques
 from borelli.analysis.trading import trade_residual
 from borelli.errors import SettingsError, unknown_name
@@ -125,6 +127,8 @@ def stepped_torques(
     source = "contacts" if contacts else ("none" if loads is None else "plates")
     data = to_dataset(curves, stepper, trace, source, foot_bodies(motion.model, feet) if contacts or loads else None)
     data.attrs["rate_hz"] = motion.rate
+    if loads is not None and loads.source == "plates":
+        notes += tell_support(data, asked, _needed(curves), loads, curves.settings["cutoff_hz"])
     if contacts:
         sides = foot_bodies(motion.model, feet)
         force, point, moment = (
@@ -145,6 +149,13 @@ def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping
     if motion.recording is None:
         raise SettingsError("the motion has no recording, so there are no plates: give forces a recording or loads")
     return plate_loads(motion.model, motion.recording, feet)
+
+
+def _needed(curves: Derivatives) -> Array:
+    """(frames,) m (g + a) upward [N]: what must carry the body."""
+    moved = move(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
+    force = (inertial_wrenches(moved) + weight_wrenches(moved))[:, 3:].sum(axis=0)
+    return np.asarray((force.T @ to_model_axes(curves.model))[:, 2])
 
 
 def to_dataset(

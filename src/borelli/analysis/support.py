@@ -21,6 +21,8 @@ from borelli.recording.recording import Note
 from borelli.recording.smooth import CUTOFF
 
 if TYPE_CHECKING:
+    from xarray import Dataset
+
     from borelli.analysis.motion import Motion
 
 Array = NDArray[np.float64]
@@ -101,6 +103,14 @@ def find_support(motion: Motion, time: Array, needed: Array, loads: Loads, cutof
             break
         scale = weighed[0] / model.mass
     return Support(covered, *weighed)
+
+
+def tell_support(data: Dataset, motion: Motion, needed: Array, loads: Loads, cutoff: float | None) -> tuple[Note, ...]:
+    """What is to be said of plates; `covered` and the mass they weigh are written into the torques' dataset."""
+    support = find_support(motion, data["time"].values, needed, loads, cutoff)
+    data["covered"] = (("time",), support.covered, {"units": "1"})
+    data.attrs["plate_mass_kg"] = support.plate_mass
+    return support.notes(motion.model.mass)
 
 
 def _likely_scale(needed: Array, carried: Array, weight: Array | float) -> float:

@@ -29,7 +29,7 @@ from borelli.analysis.newton import (
     weight_wrenches,
 )
 from borelli.analysis.pose import root_coordinates
-from borelli.analysis.support import find_support
+from borelli.analysis.support import tell_support
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
@@ -150,10 +150,7 @@ def smooth_torques(
     notes = (*curves.notes, *(() if loads is None else loads.notes))
     if loads is not None and loads.source == "plates":
         needed = data["residual_force"].values[:, 2] + data["foot_force"].values[..., 2].sum(axis=1)
-        support = find_support(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
-        data["covered"] = (("time",), support.covered, {"units": "1"})
-        data.attrs["plate_mass_kg"] = support.plate_mass
-        notes += support.notes(motion.model.mass)
+        notes += tell_support(data, motion, needed, loads, curves.settings["cutoff_hz"])
     return Torques(motion, data, dict(settings or curves.settings), notes, curves, loads)
 
 
