@@ -133,7 +133,7 @@ def find_bands(
         value, sd, low, high = (_of_group(values, group) for values in (band.value, band.sd, band.low, band.high))
         groups[group] = Band(value, sd, low, high, band.repeats).to_dataset(data)
     notes = [_noise_note(sizes, noise is not None), _model_note(fit is not None), *band.notes]
-    if source == "plates":
+    if source.startswith("plates"):
         notes.append(Note("bands: the plates' forces are taken as they were measured, without noise", "stated"))
     return Bands(groups, band.repeats, sizes, noise is not None, fit is not None, SEED, tuple(notes))
 

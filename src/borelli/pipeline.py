@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from borelli import __version__
+from borelli.analysis.derivatives import derivatives
 from borelli.analysis.energy import Energy
 from borelli.analysis.energy import energy as find_energy
 from borelli.analysis.fit import Fit, fit_model
+from borelli.analysis.ground import ground_forces
 from borelli.analysis.motion import Motion
 from borelli.analysis.pose import follow_markers
 from borelli.analysis.torques import Torques, inverse_dynamics
@@ -427,10 +429,9 @@ def contacts_beside(torques: Torques) -> Dataset | None:
     if not torques.contact_source.startswith("plates"):
         return None
     try:
-        other = inverse_dynamics(torques.motion, forces="contacts", cutoff=torques.settings.get("cutoff_hz"))
+        return ground_forces(torques.motion, derivatives(torques.motion, cutoff=torques.settings.get("cutoff_hz")))
     except (BorelliError, ModuleNotFoundError):
         return None
-    return other.data[["foot_force", "foot_center_of_pressure", "foot_free_moment"]]
 
 
 def file_hash(path: Path) -> str:

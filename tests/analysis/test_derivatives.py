@@ -7,10 +7,12 @@ from scipy.spatial.transform import Rotation
 
 from borelli.analysis import newton
 from borelli.analysis.derivatives import derivatives, opensim_lowpass
+from borelli.analysis.ends import continued, reflected
 from borelli.analysis.motion import make_motion
 from borelli.analysis.turns import Turn, angles_of, find_turns, free_turns, quaternions
 from borelli.errors import SettingsError
 from borelli.model.human import human
+from borelli.recording.smooth import lowpass
 
 MODEL = human(mass=70.0, height=1.75)
 RATE = 100.0
@@ -59,6 +61,37 @@ def test_opensim_filter_is_its_loop():
         return y
 
     assert np.allclose(opensim_lowpass(signal, RATE, 6.0), once(once(signal)[::-1])[::-1], atol=1e-12)
+
+
+def test_accelerations_at_the_ends_are_nearer_than_those_of_reflection():
+    """A sine of 1.5 Hz cut at any phase, 6 Hz: reflection gives none at the cut; over 0.1 s a fifth less error."""
+    time = np.arange(301) / RATE
+    phases = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
+    cut, pad = np.sin(2.0 * np.pi * 1.5 * time[:, None] + phases), 100
+
+    def bends(series, pad):
+        low = lowpass(series, RATE, 4.8)[pad : len(series) - pad]
+        return np.diff(low, 2, axis=0)[:10] * RATE**2
+
+    truth = -((2.0 * np.pi * 1.5) ** 2) * cut[1:11]
+    new = bends(continued(cut, pad, RATE / 6.0, noisy=True), pad) - truth
+    old = bends(reflected(cut, pad), pad) - truth
+    assert np.sqrt(np.mean(new**2)) < 0.8 * np.sqrt(np.mean(old**2))
+
+
+def test_what_has_no_noise_goes_on_as_it_went():
+    time = np.arange(200)[:, None] / RATE
+    fall = -4.9 * time**2 + 2.0 * time + np.array([0.0, 1.0])
+    before = -4.9 * (time[:3] - 0.03) ** 2 + 2.0 * (time[:3] - 0.03) + np.array([0.0, 1.0])
+    longer = continued(fall, 50, RATE / 6.0, noisy=False)
+    # the acceleration dies away within T, a quarter of the period: a t^3 / 6 T is what it lacks, from a sample later
+    assert np.abs(longer[47:50] - before).max() < 9.8 * 0.04**3 / (6.0 * 0.25 / 6.0)
+    assert np.array_equal(longer[50:250], fall)
+    turn = Rotation.from_rotvec((0.3, -1.0, 0.5)).as_matrix()
+    shaken = np.random.default_rng(3).normal(size=(90, 3)).cumsum(axis=0)
+    assert np.allclose(
+        continued(shaken @ turn, 40, 10.0, noisy=True), continued(shaken, 40, 10.0, noisy=True) @ turn, atol=1e-9
+    )
 
 
 def test_frames_without_a_pose():

@@ -1,7 +1,7 @@
 """Ground forces without plates against plates: a fitted human in six laboratories, and OpenSim's own results.
 
-One set of settings for all. Compared are frames that plates cover, without the first and last tenth of a second, where
-accelerations of a filtered motion are not known.
+One set of settings for all. Compared are frames that plates cover; of trials that begin or end at a step, without the
+first and last tenth of a second, where accelerations of a filtered motion are hardly known.
 """
 
 import os
@@ -30,7 +30,8 @@ pytestmark = [pytest.mark.data, pytest.mark.skipif(not DATA.is_dir(), reason="no
 
 WALK, OPENCAP = "opensim/subject01_walk/subject01_walk1", "opensim/opencap_subject4/"
 RAJAGOPAL = "opensim/rajagopal2016/walk/"
-ENDS = 0.1  # s
+# s left out at either end; with them the worse foot errs by 5.7, 5.9 and 5.7 % of weight; by 3.6, 4.0 and 4.5 without
+ENDS = {"subject01": 0.1, "gait10dof18musc": 0.1, "gait2354": 0.1}
 LOADED, FIRM = 20.0, 0.2  # N: stance; of the weight: where centres of pressure are compared
 
 
@@ -88,19 +89,19 @@ def fitted(markers, plates, static, mass, height):
     return follow_markers(fit_model(human(mass, height), recording, static=still).model, recording)
 
 
-def compare(motion, recording, cutoff=6.0):
+def compare(motion, recording, cutoff=6.0, ends=0.0):
     """Found forces, measured ones at the same times, and which frames tell."""
     curves = derivatives(motion, cutoff=cutoff)
     found = ground_forces(motion, curves)
     loads = plate_loads(motion.model, recording)
     needed = (found["foot_force"].sum("foot") + found["missing_force"]).values[:, 2]
     covered = find_support(motion, curves.time, needed, loads, cutoff).covered.copy()
-    covered &= (curves.time > curves.time[0] + ENDS) & (curves.time < curves.time[-1] - ENDS)
+    covered &= (curves.time >= curves.time[0] + ends) & (curves.time <= curves.time[-1] - ends)
     return found, loads.at(curves.time), covered
 
 
-def scores(motion, recording):
-    found, measured, covered = compare(motion, recording)
+def scores(motion, recording, ends=0.0):
+    found, measured, covered = compare(motion, recording, ends=ends)
     weight = 9.81 * motion.model.mass
     force, center = found["foot_force"].values, found["foot_center_of_pressure"].values
     place = found["sole_position"].values.reshape(len(force), 2, 5, 3)
@@ -123,7 +124,7 @@ def scores(motion, recording):
 def test_each_foot_of_a_fitted_human_carries_what_its_plate_measured(name):
     lab = LABS[name]
     motion = fitted(*lab[:5])
-    for score in scores(motion, read_plates(lab.markers, lab.plates)):
+    for score in scores(motion, read_plates(lab.markers, lab.plates), ENDS.get(name, 0.0)):
         assert score.vertical <= lab.vertical
         assert score.r >= lab.least_r
         assert score.forward <= lab.forward
@@ -162,7 +163,7 @@ def published(model_file, table_file, markers, plates):
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_so_does_each_foot_of_the_models_of_opensim(name):
     *files, vertical = PUBLISHED[name]
-    for score in scores(*published(*files)):
+    for score in scores(*published(*files), ENDS.get(name, 0.0)):
         assert score.vertical <= vertical
         assert score.r >= 0.96
         assert score.forward <= 35.0
@@ -182,7 +183,7 @@ def test_a_drop_jump_is_carried_by_box_and_plates_and_by_nothing_in_flight():
     assert np.corrcoef(total[told], theirs[told])[0, 1] >= 0.98
     flight = ((time > 1.15) & (time < 1.35)) | ((time > 2.25) & (time < 2.5))
     assert (total[flight] == 0.0).all()
-    on_box = (time > ENDS) & (time < 0.5)
+    on_box = (time > 0.1) & (time < 0.5)
     assert total[on_box] == pytest.approx(weight, rel=0.1)
     assert found["foot_center_of_pressure"].values[on_box, :, 2] == pytest.approx(0.3, abs=0.05)
 

@@ -120,6 +120,8 @@ def test_measured_forces_take_the_place_of_the_residual(standing):
     inside = slice(10, -10)  # at the ends the contacts settle
     assert np.abs(torques.data["residual_force"].values[inside]).max() < 0.1 * WEIGHT
     assert np.abs(torques.data["residual_force"].values[inside]).mean() < 0.01 * WEIGHT
+    assert torques.data["covered"].values[inside].all()
+    assert torques.data.attrs["plate_mass_kg"] == pytest.approx(WEIGHT / 9.81, rel=0.03)
 
 
 def test_torques_replayed_make_the_same_motion_then_drift(free):

@@ -8,8 +8,10 @@ import pytest
 from tests.recording.walker import real
 
 import borelli as bo
+from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.experiments.catalog import EXPERIMENTS, run_experiment
+from borelli.experiments.ground import ground_experiment
 from borelli.experiments.noise import lag, noise_experiment, paper_torque
 from borelli.experiments.reduced_markers import kept_markers, reduced_markers_experiment
 from borelli.experiments.walk import SPEED, STRIDE, make_walk
@@ -83,6 +85,31 @@ def test_few_markers_of_the_cmu_walk(tmp_path):
     # 11.1 and 9.3 deg with knees unlocked, 7.1 and 7.4 with the task's mean pose; spec mocap, section 4
     assert max(rows["neutral"]["legs_rms_deg"], rows["neutral"]["arms_rms_deg"]) <= 12.0
     assert max(rows["task"]["legs_rms_deg"], rows["task"]["arms_rms_deg"]) <= 9.0
+
+
+def test_ground_forces_of_a_synthetic_walk(tmp_path):
+    outcome = run_experiment("ground", tmp_path, quick=True)
+    assert outcome.holds and "synthetic" in outcome.about
+    assert [row["foot"] for row in outcome.rows] == ["right", "left"]
+    for row in outcome.rows:
+        assert row["single_stance_percent"] < 5.0  # 2.5 and 3.6; the paper: 10, Fig. 5
+        assert row["vertical_r"] > 0.94 and row["vertical_rms_bw"] < 11.0  # 0.97, 0.96; 8.8, 9.9: double stance is open
+        assert row["center_forward_rms_mm"] < 35.0 and row["center_sideways_rms_mm"] < 20.0  # asked of recordings
+    assert (tmp_path / "ground.png").stat().st_size > 10_000
+
+
+def test_ground_needs_plates_of_a_recording(tmp_path, walk):
+    motion = make_motion(walk.model, walk.coordinates[:40], walk.time[:40], walk.rate, recording=walk.record())
+    with pytest.raises(SettingsError, match="no plates"):
+        ground_experiment(tmp_path, {"as recorded": motion}, "")
+
+
+@pytest.mark.data
+def test_ground_forces_of_a_recording_with_plates(tmp_path):
+    outcome = run_experiment("ground", tmp_path, recording=real("c3d/vicon_overground_4plates/test_small.c3d"))
+    assert "plates cover 38 % of the frames" in outcome.about
+    for row in outcome.rows:
+        assert row["vertical_rms_bw"] <= 7.0 and row["single_stance_percent"] <= 10.0  # 4.6, 4.4; 2.9, 3.1: Fig. 5
 
 
 def test_kept_markers_are_those_of_head_hands_and_feet(walk):

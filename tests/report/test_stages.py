@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from borelli.analysis.energy import energy as find_energy
+from borelli.analysis.ground import ground_forces
 from borelli.errors import FileFormatError
-from borelli.export.compare import compare_feet, covered
+from borelli.export.compare import compare_feet, forward
 from borelli.export.names import opensim_name, pelvis_pose
 from borelli.export.stages import made, plain, read_fit, read_stage, write_fit, write_stage
 from borelli.export.summary import STAGES, summarize
@@ -148,22 +149,42 @@ def test_names_of_others_stay():
     assert opensim_name("pelvis_tilt") == "pelvis_tilt" and opensim_name("lumbar_flexion") == "lumbar_flexion"
 
 
-def test_comparison_leaves_out_steps_beside_the_plates(analysed):
-    data = analysed.energy.torques.data[["foot_force", "foot_center_of_pressure"]]
-    weight = 9.81 * analysed.energy.torques.motion.model.mass
-    same = compare_feet(data, data, weight)
-    assert [one.foot for one in same] == ["right", "left"]
-    assert all(one.vertical_rms == 0.0 and one.vertical_r == pytest.approx(1.0) for one in same)
-    assert covered(data, data, weight).all()
-    blind = data.copy(deep=True)
-    late = blind["time"].values > 1.7
-    blind["foot_force"].values[late] = 0.0
-    told = covered(blind, data, weight)
-    assert not told[late][5:-60].any() and told[:100].all()
-    assert all(one.vertical_rms < 0.5 for one in compare_feet(blind, data, weight))
-    heavier = data.copy(deep=True)
-    heavier["foot_force"].values[...] *= 1.1
-    assert compare_feet(data, heavier, weight)[0].vertical_rms > 5.0
+@pytest.fixture(scope="module")
+def beside(analysed):
+    """Forces as plates gave them and as the motion alone gives them, and the weight."""
+    torques = analysed.energy.torques
+    return torques.data, ground_forces(torques.motion), 9.81 * torques.motion.model.mass
+
+
+def test_comparison_keeps_to_frames_that_plates_cover(beside):
+    measured, computed, weight = beside
+    same = computed.assign(foot_force=measured["foot_force"])
+    alike = compare_feet(measured, same, weight)
+    assert [one.foot for one in alike] == ["right", "left"]
+    assert all(one.vertical_rms == 0.0 and one.vertical_r == pytest.approx(1.0) for one in alike)
+    late = measured["time"].values > 1.7
+    wrong = same.copy(deep=True)
+    wrong["foot_force"].values[late] *= 1.1
+    assert compare_feet(measured, wrong, weight)[0].vertical_rms > 3.0
+    blind = measured.assign(covered=measured["covered"] & ~late)
+    assert all(one.vertical_rms == 0.0 for one in compare_feet(blind, wrong, weight))
+
+
+def test_comparison_knows_forward_whichever_way_the_walk_goes(beside):
+    """Turned by 90 degrees, so that it goes along y: the same figures, though x and y change places."""
+    measured, computed, weight = beside
+    turn = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # x to y, y to -x, of rows
+    turned = [
+        data.assign({name: data[name].copy(data=data[name].values @ turn) for name in names})
+        for data, names in (
+            (measured, ("foot_force", "foot_center_of_pressure")),
+            (computed, ("foot_force", "foot_center_of_pressure", "sole_position")),
+        )
+    ]
+    assert forward(computed)[0] > 0.99 and forward(turned[1])[1] > 0.99
+    for first, second in zip(compare_feet(measured, computed, weight), compare_feet(*turned, weight), strict=True):
+        assert first[1:] == pytest.approx(second[1:], rel=1e-9)
+        assert first.center_forward != pytest.approx(first.center_sideways, rel=0.05)
 
 
 def test_plain_values_are_what_json_can_say():

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.derivatives import derivatives
+from borelli.analysis.derivatives import Derivatives, derivatives
 from borelli.analysis.loads import FEET, Loads, foot_bodies, plate_loads
 from borelli.analysis.marching import Marcher, Trace
-from borelli.analysis.motion import Motion
+from borelli.analysis.motion import Motion, to_model_axes
+from borelli.analysis.newton import inertial_wrenches, move, weight_wrenches
 from borelli.analysis.soft_loads import soft_loads
 from borelli.analysis.stepped import Stepper, prepare
 from borelli.analysis.stepped_dataset import to_dataset
 from borelli.analysis.stepped_ground import SOLE, stand_on_soles
 from borelli.analysis.substeps import at_frames, finer
+from borelli.analysis.support import find_support, tell_support
 from borelli.analysis.torques import Torques
 from borelli.analysis.trading import trade_residual
 from borelli.errors import SettingsError, unknown_name
@@ -141,6 +143,10 @@ def stepped_torques(
     if data.attrs["numerical_percent"] > NOTICED:
         said = f"the steps themselves added {data.attrs['numerical_percent']:.2f} % of the positive work"
         notes.append(Note(said, "fault", "more substeps"))
+    if loads is not None and loads.source == "plates":
+        support = find_support(asked, curves.time, _needed(curves), loads, curves.settings["cutoff_hz"])
+        tell_support(data, support)
+        notes += support.notes(motion.model.mass)
     if contacts and sides is not None:
         force, point, moment = (
             np.asarray(data[f"foot_{name}"].values) for name in ("force", "center_of_pressure", "free_moment")
@@ -171,3 +177,10 @@ def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping
     if motion.recording is None:
         raise SettingsError("the motion has no recording, so there are no plates: give forces a recording or loads")
     return plate_loads(motion.model, motion.recording, feet)
+
+
+def _needed(curves: Derivatives) -> Array:
+    """(frames,) m (g + a) upward [N]: what must carry the body."""
+    moved = move(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
+    force = (inertial_wrenches(moved) + weight_wrenches(moved))[:, 3:].sum(axis=0)
+    return np.asarray((force.T @ to_model_axes(curves.model))[:, 2])

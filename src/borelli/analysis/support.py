@@ -21,6 +21,8 @@ from borelli.recording.recording import Note
 from borelli.recording.smooth import CUTOFF
 
 if TYPE_CHECKING:
+    from xarray import Dataset
+
     from borelli.analysis.motion import Motion
 
 Array = NDArray[np.float64]
@@ -103,6 +105,14 @@ def find_support(motion: Motion, time: Array, needed: Array, loads: Loads, cutof
             break
         scale = weighed[0] / model.mass
     return Support(covered, *weighed)
+
+
+def tell_support(data: Dataset, support: Support) -> None:
+    """Write `covered`, and the mass that plates weigh, into the torques' dataset."""
+    data["covered"] = (("time",), support.covered, {"units": "1"})
+    data.attrs["plate_mass_kg"] = support.plate_mass
+    data.attrs["weighed_s"] = support.duration
+    data.attrs["weighed_strides"] = int(support.whole_strides)
 
 
 def _likely_scale(needed: Array, carried: Array, weight: Array | float) -> float:

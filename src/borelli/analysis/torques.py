@@ -29,7 +29,7 @@ from borelli.analysis.newton import (
     weight_wrenches,
 )
 from borelli.analysis.pose import root_coordinates
-from borelli.analysis.support import Support, find_support
+from borelli.analysis.support import Support, find_support, tell_support
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
@@ -185,10 +185,7 @@ def smooth_torques(
         support = find_support(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
         notes += support.notes(motion.model.mass)
     if support is not None:
-        data["covered"] = (("time",), support.covered, {"units": "1"})
-        data.attrs["plate_mass_kg"] = support.plate_mass
-        data.attrs["weighed_s"] = support.duration
-        data.attrs["weighed_strides"] = int(support.whole_strides)
+        tell_support(data, support)
     return Torques(motion, data, dict(settings or curves.settings), notes, curves, loads)
 
 

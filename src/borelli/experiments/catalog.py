@@ -35,6 +35,9 @@ EXPERIMENTS = {
     "reduced-markers": Experiment(
         "poses from the markers of head, hands and feet alone", "8, 9", "reduced_markers", takes_recording=True
     ),
+    "ground": Experiment(
+        "ground forces from the motion alone beside measured ones", "5", "ground", takes_recording=True
+    ),
     "jump": Experiment("a jump reproduced from the ground and a limited torque", "2", "jump", takes_recording=True),
     "reach": Experiment("what it costs to reach for targets near and far, low and high", "6", "reach"),
     "armswing": Experiment("what walking costs with the arms clamped", "7", "armswing", takes_recording=True),

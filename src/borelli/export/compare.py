@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.recording.gaps import spans
 from borelli.recording.recording import LOADED
 
 if TYPE_CHECKING:
@@ -15,16 +14,15 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-STANDS = 0.1
-"""Part of the body's weight above which a computed force counts as standing."""
 FIRM = 0.2
 """Part of the body's weight below which a centre of pressure is not compared."""
-SEEN = 0.5
-"""Part of a step in which its plate must carry load; otherwise the foot stood beside the plates."""
 
 
 class Agreement(NamedTuple):
-    """How far computed and measured forces of one foot agree over its measured stance [% of body weight, mm]."""
+    """How far computed and measured forces of one foot agree over its measured stance [% of body weight, mm].
+
+    Forward and sideways are the feet's own: see `forward`.
+    """
 
     foot: str
     vertical_rms: float
@@ -36,40 +34,36 @@ class Agreement(NamedTuple):
     frames: int
 
 
-def covered(measured: Dataset, computed: Dataset, weight: float) -> NDArray[np.bool_]:
-    """(frames,) whether all that carries is on a plate: as torques tell it, else false throughout steps not seen."""
-    if "covered" in measured:
-        return np.asarray(measured["covered"].values, bool)
-    result = np.ones(measured.sizes["time"], bool)
-    for foot in map(str, measured["foot"].values):
-        on_plate = measured["foot_force"].sel(foot=foot, axis="z").values >= LOADED
-        stands = computed["foot_force"].sel(foot=foot, axis="z").values >= STANDS * weight
-        for start, stop in spans(stands):
-            if on_plate[start:stop].mean() < SEEN:
-                result[start:stop] = False
-    return result
+def forward(computed: Dataset) -> Array:
+    """The way the feet point on the ground, heel to toe, over all frames: on a treadmill and at rest too."""
+    place = computed["sole_position"]
+    ends = [
+        place.isel(sole=[str(name).endswith(end) for name in place["sole"].values]) for end in ("toe", "heel_medial")
+    ]
+    x, y = (ends[0].mean("sole") - ends[1].mean("sole")).sum("time").values[:2]
+    return np.array([x, y, 0.0]) / np.hypot(x, y)
 
 
 def compare_feet(measured: Dataset, computed: Dataset, weight: float) -> tuple[Agreement, ...]:
     """Each foot's agreement.
 
     Args:
-        measured: `foot_force` and `foot_center_of_pressure` by time, foot and axis, as plates gave them.
-        computed: The same from the motion alone, at the same times.
+        measured: `foot_force` and `foot_center_of_pressure` by time, foot and axis, as plates gave them, and `covered`.
+        computed: The same from the motion alone, at the same times, and `sole_position`: see `ground_forces`.
         weight: Of the body [N].
     """
-    told = covered(measured, computed, weight)
-    found = []
+    told, ahead, found = measured["covered"].values.astype(bool), forward(computed), []
+    axes = np.stack([ahead, (-ahead[1], ahead[0], 0.0), (0.0, 0.0, 1.0)], axis=1)
     for foot in map(str, measured["foot"].values):
         ours, theirs = (data["foot_force"].sel(foot=foot).values for data in (computed, measured))
         stance = told & (theirs[:, 2] >= LOADED)
         if stance.sum() < 3:
             continue
-        error = 100.0 * (ours - theirs)[stance] / weight
+        error = 100.0 * (ours - theirs)[stance] @ axes / weight
         place = [data["foot_center_of_pressure"].sel(foot=foot).values for data in (computed, measured)]
         firm = stance & (theirs[:, 2] >= FIRM * weight) & (ours[:, 2] >= FIRM * weight)
         off = 1e3 * (place[0] - place[1])[firm]
-        off = off[np.isfinite(off).all(axis=1)]
+        off = off[np.isfinite(off).all(axis=1)] @ axes
         rms = np.sqrt((error**2).mean(axis=0))
         mid = np.sqrt((off**2).mean(axis=0)) if len(off) else np.full(3, np.nan)
         r = float(np.corrcoef(ours[stance, 2], theirs[stance, 2])[0, 1])

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from borelli.analysis.energy import Energy
 from borelli.export.bands import Bands
-from borelli.export.compare import covered
 from borelli.export.summary import agreement
 from borelli.reports.gait import PERCENT, SIDES, Curve, Gait, heading, over_cycles
 from borelli.reports.parts import edges, legend, sure
@@ -93,7 +92,7 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: 
                 lines.append(_push_line(beside, f"{side}, computed", side, direction, weight, f"{side} dash"))
         plots.append(line_plot(title, "time [s]", "force [% BW]", lines, wide=True))
     parts.append(f'<div class="plots wide">{"".join(plots)}</div>')
-    parts.append(_agreement_table(energy, contacts, weight))
+    parts.append(_agreement_table(energy, contacts))
     return "".join(parts) + "</section>"
 
 
@@ -153,11 +152,11 @@ def _push_line(data: Dataset, name: str, side: str, direction: Array, weight: fl
     return Line(name, data["time"].values, values, style)
 
 
-def _agreement_table(energy: Energy, contacts: Dataset | None, weight: float) -> str:
+def _agreement_table(energy: Energy, contacts: Dataset | None) -> str:
     feet = agreement(energy, contacts)
-    if not feet or contacts is None:
+    if not feet:
         return ""
-    told = covered(energy.torques.data, contacts, weight)
+    told = energy.torques.data["covered"].values
     rows = "".join(
         f'<tr><td>{one.foot}</td><td class="n">{one.vertical_rms:.1f} % BW</td><td class="n">{one.vertical_r:.3f}</td>'
         f'<td class="n">{one.forward_rms:.1f} % BW</td><td class="n">{one.sideways_rms:.1f} % BW</td>'
@@ -167,9 +166,9 @@ def _agreement_table(energy: Energy, contacts: Dataset | None, weight: float) ->
     )
     where = ""
     if not told.all():
-        where = f" Plates saw every step in {100 * told.mean():.0f} % of the frames; the rest is left out."
+        where = f" Plates carry the whole body in {100 * told.mean():.0f} % of the frames; the rest is left out."
     return (
         f"<p>Over measured stance (20 N and more).{where}</p><table><tr><th>foot</th><th class='n'>vertical rms</th>"
-        "<th class='n'>r</th><th class='n'>along x, rms</th><th class='n'>along y, rms</th>"
-        f"<th class='n'>centre of pressure x / y</th><th class='n'>frames</th></tr>{rows}</table>"
+        "<th class='n'>r</th><th class='n'>forward, rms</th><th class='n'>sideways, rms</th>"
+        f"<th class='n'>centre of pressure, forward / sideways</th><th class='n'>frames</th></tr>{rows}</table>"
     )
