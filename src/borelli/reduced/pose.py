@@ -2,8 +2,8 @@
 
 Where the second derivative is not positive, far from the answer, Gauss and Newton's part of it is used, with as much
 damping as makes the energy fall (Levenberg and Marquardt). Variables that cannot pass their stops are kept at them
-while the energy pushes outwards (a projected Newton step; Bertsekas 1982). A step that is too long is shortened before it
-is damped, and the matrix of a short one is used again, with a new gradient (the chord method; Kelley 1995, 5.4).
+while the energy pushes outwards (a projected Newton step; Bertsekas 1982). A step that is too long is shortened
+before it is damped, and the matrix of a short one is used again with a new gradient (the chord method; Kelley 1995).
 """
 
 from __future__ import annotations
