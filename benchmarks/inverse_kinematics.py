@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from borelli.analysis.opensim_setup import read_inverse_kinematics
-
 import borelli as bo
+from borelli.analysis.opensim_setup import read_inverse_kinematics
 from borelli.analysis.pose import follow_markers
 
 ROOT = Path(__file__).parents[1]

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.derivatives import Derivatives
-from borelli.analysis.ground import Given, ground_forces
+from borelli.analysis.ground import Given, find_ground
 from borelli.analysis.loads import Loads, contact_loads
 from borelli.analysis.motion import Motion
+from borelli.analysis.newton import Moved
 from borelli.analysis.support import LASTING, MISSING, Support, lasting
 from borelli.analysis.torques import Torques, balance_forces, smooth_torques
 from borelli.recording.gaps import spans
@@ -40,14 +41,19 @@ BLEND = 0.05
 
 
 def filled_torques(
-    motion: Motion, curves: Derivatives, plates: Loads, settings: Mapping[str, Any], feet: Mapping[str, str] | None
+    motion: Motion,
+    curves: Derivatives,
+    moved: Moved,
+    plates: Loads,
+    settings: Mapping[str, Any],
+    feet: Mapping[str, str] | None,
 ) -> Torques:
     """Torques with what plates measured, and computed forces under feet that stood beside them.
 
     `covered` stays what the plates alone carried. `foot_source` tells of each foot and frame where its force is from,
     "plate" or "contact"; `known` is true where those two together carry the body.
     """
-    alone = smooth_torques(motion, curves, plates, settings)
+    alone = smooth_torques(motion, curves, plates, settings, moved)
     attrs = alone.data.attrs
     support = Support(
         alone.data["covered"].values, attrs["plate_mass_kg"], attrs["weighed_s"], bool(attrs["weighed_strides"])
@@ -57,12 +63,12 @@ def filled_torques(
     weight = motion.model.mass * float(np.linalg.norm(motion.model.gravity))
     # plates of a subject heavier than the model carry more than the model needs
     scale = support.plate_mass / motion.model.mass if np.isfinite(support.plate_mass) else 1.0
-    needed = scale * ground_forces(motion, curves)["foot_force"].values[..., 2]
+    needed = scale * find_ground(moved, curves).on_feet()[0][..., 2]
     measured = plates.at(curves.time).force[..., 2]
     beside = _beside(curves.time, support.covered, needed / (scale * weight), measured / (scale * weight))
     free = np.stack([_ramps(one, curves.rate) for one in beside.T], axis=1)
-    loads = fill(motion, curves, plates, free, feet)
-    found = smooth_torques(motion, curves, loads, settings, support)
+    loads = fill(curves, moved, plates, free, feet)
+    found = smooth_torques(motion, curves, loads, settings, moved, support)
     lack = found.data["residual_force"].values[:, 2] / weight
     known = support.covered | ~lasting(lack, curves.time)
     found.data["known"] = (("time",), known, {"units": "1"})
@@ -94,16 +100,14 @@ def stepped_beside(motion: Motion, feet: Mapping[str, str] | None = None, **sett
     return replace(found, data=data, notes=tuple(dict.fromkeys((*found.notes, *smooth.notes))))
 
 
-def fill(
-    motion: Motion, curves: Derivatives, plates: Loads, free: Array, feet: Mapping[str, str] | None = None
-) -> Loads:
+def fill(curves: Derivatives, moved: Moved, plates: Loads, free: Array, feet: Mapping[str, str] | None = None) -> Loads:
     """Loads of plates where `free` (frames, loads) is 0, computed ones where it is 1, at the times of the plates."""
     now = plates.at(curves.time)
     kept = 1.0 - free[..., None]
     given = replace(now, force=kept * now.force, moment=kept * now.moment)
-    balance = balance_forces(curves.model, curves.coordinates, curves.speeds, curves.accelerations, given)
-    found = ground_forces(motion, curves, given=Given(-balance.torque[2], free))
-    contacts = contact_loads(motion.model, found, feet)
+    balance = balance_forces(moved, given)
+    ground = find_ground(moved, curves, given=Given(-balance.torque[2], free))
+    contacts = contact_loads(moved.model, ground.time, *ground.on_feet(), ground.belt, feet)
     before, after = curves.time < plates.time[0], curves.time > plates.time[-1]
     clock = np.concatenate([curves.time[before], plates.time, curves.time[after]])
     share = np.stack([np.interp(clock, curves.time, one) for one in free.T], axis=1)

@@ -108,7 +108,7 @@ def books_between(torques: Torques, time: Array) -> Books:
     assert curves is not None
     q, u, a = curves.at(time)
     loads = None if torques.loads is None else torques.loads.at(time)
-    balance = balance_forces(curves.model, q, u, a, loads)
+    balance = balance_forces(move(curves.model, q, u, a), loads)
     return _smooth(torques, time, balance.moved, balance.torque.sum(axis=0), u, balance.ground_power, loads)
 
 

@@ -8,6 +8,8 @@ above the ground keeps still, the ground is where that foot is.
 
 from __future__ import annotations
 
+from math import hypot
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,12 +94,12 @@ def _falling(x: Array, middle: float, width: float) -> Array:
 
 
 def _geometric_median(vectors: Array) -> Array:
-    """The point with the least sum of distances (Weiszfeld 1937): a median that turns with the axes."""
+    """The point of the plane with the least sum of distances (Weiszfeld 1937): a median that turns with the axes."""
     middle = vectors.mean(axis=0)
     for _ in range(200):
-        weight = 1.0 / np.maximum(np.linalg.norm(vectors - middle, axis=1), 1e-6)
+        weight = 1.0 / np.maximum(np.hypot(*(vectors - middle).T), 1e-6)
         nearer = weight @ vectors / weight.sum()
-        if np.linalg.norm(nearer - middle) < 1e-9:
+        if hypot(*(nearer - middle)) < 1e-9:
             return np.asarray(nearer)
         middle = nearer
     return np.asarray(middle)

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from borelli.analysis.ground_soles import Soles
 from borelli.analysis.motion import to_model_axes
+from borelli.analysis.newton import Moved, cross
 from borelli.errors import ModelError
-from borelli.model.kinematics import coupled_forces, generalized_forces
+from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
 from borelli.reduced.springs import Points, make_springs
 from borelli.reduced.support import find_paths
-from borelli.reduced.tree import Tree
+from borelli.reduced.tree import Tree, make_tree
 
 Array = NDArray[np.float64]
 
@@ -33,6 +34,9 @@ FORCE_WEIGHT, MOMENT_WEIGHT, TORQUE_WEIGHT = 20.0, 100.0, 1.0
 
 On walks over plates, forces of the feet hardly change when these do by a factor of three (docs/theory.md).
 """
+
+REACHES = 1e-6
+"""Volume of the six ways of a root, each per unit of its variable, above which they reach every wrench."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Paths:
-    """Where soles and bodies are, and how the soles move with what carries them, in model axes.
+    """Where soles are, and how they move with what carries them, in model axes.
 
     Attributes:
         tree: Of the model.
@@ -68,9 +72,7 @@ class Paths:
         of_root: How many of them are the root's.
         place: (frames, points + 4, 3) [m]; the last four are the root's origin and the ends of its axes.
         velocity: (frames, points, 3) [m/s]
-        jacobian: (frames, points + 4, 3, columns)
-        position: (frames, bodies, 3) [m]
-        rotation: (frames, bodies, 3, 3)
+        jacobian: (frames, columns, points + 4, 3)
     """
 
     tree: Tree
@@ -79,61 +81,56 @@ class Paths:
     place: Array
     velocity: Array
     jacobian: Array
-    position: Array
-    rotation: Array
 
 
-def follow_soles(model: Model, tree: Tree, soles: Soles, coordinates: Array, speeds: Array) -> Paths:
-    """The ways of the soles in a motion: (frames, coordinates) [rad or m], and their derivatives.
+def follow_soles(moved: Moved, soles: Soles) -> Paths:
+    """The ways of the soles in a motion.
 
     Raises:
         ModelError: the feet do not hang on one root.
     """
-    index = {body.name: i for i, body in enumerate(model.bodies)}
-    at = np.array([index[name] for name in soles.bodies], dtype=np.int64)
+    model, tree = moved.model, make_tree(moved.model)
+    at = np.array(sole_bodies(model, soles), dtype=np.int64)
     root, of_root, of_legs = _variables(model, tree, at)
     columns = [*of_root, *of_legs]
     slot = np.full(len(tree.free), -1, np.int64)
     slot[columns] = np.arange(len(columns))
     probes = np.concatenate([np.zeros((1, 3)), np.eye(3)])
     points = Points(np.concatenate([at, np.full(4, root)]), np.concatenate([soles.places, probes]))
-    frames, count, bodies = len(coordinates), len(points.body), len(model.bodies)
-    place, jacobian = np.empty((frames, count, 3)), np.empty((frames, count, 3, len(columns)))
-    position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
-    q = np.array(coordinates, dtype=float)
-    find_paths(tree, points, slot, q, make_springs(tree, count), place, position, rotation, jacobian)
-    rates = np.asarray(speeds)[:, tree.free[columns]]
-    velocity = (jacobian[:, : len(at)] @ rates[:, None, :, None])[..., 0]
-    return Paths(tree, columns, len(of_root), place, velocity, jacobian, position, rotation)
+    q = np.array(moved.coordinates)
+    frames, count = len(q), len(points.body)
+    place, jacobian = np.empty((frames, count, 3)), np.empty((frames, len(columns), count, 3))
+    find_paths(tree, points, slot, q, make_springs(tree, count), place, jacobian)
+    velocity = (moved.velocity[at] + cross(moved.spin[at], place[:, : len(at)].transpose(1, 2, 0))).transpose(2, 0, 1)
+    return Paths(tree, columns, len(of_root), place, velocity, jacobian)
 
 
-def find_rows(
-    model: Model,
-    tree: Tree,
-    soles: Soles,
-    coordinates: Array,
-    speeds: Array,
-    accelerations: Array,
-    given: Array | float = 0.0,
-) -> Rows:
-    """What the ground must give for a motion: (frames, coordinates) [rad or m], and their derivatives.
+def sole_bodies(model: Model, soles: Soles) -> list[int]:
+    """The index of each point's body."""
+    index = {body.name: i for i, body in enumerate(model.bodies)}
+    return [index[name] for name in soles.bodies]
+
+
+def find_rows(moved: Moved, soles: Soles, given: Array | float = 0.0) -> Rows:
+    """What the ground must give for a motion.
 
     `given` is what is already known to act on the coordinates (frames, coordinates) [N m or N].
 
     Raises:
         ModelError: the feet do not hang on one root, or nothing has mass.
     """
+    model = moved.model
     turn, own = to_model_axes(model), len(soles.bodies)
-    paths = follow_soles(model, tree, soles, coordinates, speeds)
-    all_forces = coupled_forces(model, coordinates, generalized_forces(model, coordinates, speeds, accelerations))
+    paths = follow_soles(moved, soles)
+    all_forces = coupled_forces(model, moved.coordinates, moved.demanded.sum(axis=0))
     needed = (all_forces - given)[:, paths.tree.free[paths.columns]]
-    center = _center(model, paths.position, paths.rotation)
+    center = _center(moved)
     k = paths.of_root
-    of_wrench = _wrench_rows(paths.jacobian[:, own:, :, :k], paths.place[:, own:], center, turn)
-    acts = np.moveaxis(paths.jacobian[:, :own], -1, 1) @ turn  # (frames, columns, points, 3)
-    wrench = np.einsum("fwk,fkpi->fwpi", of_wrench, acts[:, :k])
-    rows = np.concatenate([wrench, TORQUE_WEIGHT * acts[:, k:]], axis=1)
-    asked = np.einsum("fwk,fk->fw", of_wrench, needed[:, :k])
+    of_wrench = _wrench_rows(paths.jacobian[:, :k, own:].transpose(0, 2, 3, 1), paths.place[:, own:], center, turn)
+    acts = (paths.jacobian.reshape(-1, 3) @ turn).reshape(paths.jacobian.shape)[:, :, :own]
+    wrench = of_wrench @ acts[:, :k].reshape(len(acts), k, -1)
+    rows = np.concatenate([wrench.reshape(len(acts), 6, own, 3), TORQUE_WEIGHT * acts[:, k:]], axis=1)
+    asked = (of_wrench @ needed[:, :k, None])[..., 0]
     need = np.concatenate([asked, TORQUE_WEIGHT * needed[:, k:]], axis=1)
     return Rows(paths.place[:, :own] @ turn, paths.velocity @ turn, rows, need, center @ turn)
 
@@ -165,15 +162,18 @@ def _wrench_rows(jacobian: Array, probes: Array, center: Array, turn: Array) -> 
     """(frames, 6, root variables) that make the weighted wrench of the root's generalized forces, in lab axes."""
     axes = probes[:, 1:] - probes[:, :1]
     shift = jacobian[:, 0]
-    spin = 0.5 * sum(np.cross(axes[:, k, :, None], jacobian[:, k + 1] - shift, axis=1) for k in range(3))
-    shift = shift + np.cross(spin, (center - probes[:, 0])[..., None], axis=1)
+    spin = 0.5 * np.sum([cross(axes[:, k, :, None], jacobian[:, k + 1] - shift) for k in range(3)], axis=0)
+    shift = shift + cross(spin, (center - probes[:, 0])[..., None])
     directions = np.concatenate([turn.T @ shift / FORCE_WEIGHT, turn.T @ spin / MOMENT_WEIGHT], axis=1)
-    return np.asarray(np.linalg.pinv(directions.swapaxes(1, 2)))
+    ways = directions.swapaxes(1, 2)
+    if ways.shape[1] == 6 and (np.abs(np.linalg.det(ways)) > REACHES * (FORCE_WEIGHT * MOMENT_WEIGHT) ** -3).all():
+        return np.asarray(np.linalg.inv(ways))
+    return np.asarray(np.linalg.pinv(ways))
 
 
-def _center(model: Model, position: Array, rotation: Array) -> Array:
-    masses = np.array([body.mass for body in model.bodies])
-    if not masses.sum() > 0.0:
-        raise ModelError(f"model {model.name!r}: its bodies have no mass, so the ground has nothing to hold")
-    centers = position + np.einsum("fbij,bj->fbi", rotation, np.array([body.center_of_mass for body in model.bodies]))
-    return np.asarray(np.einsum("b,fbi->fi", masses / masses.sum(), centers))
+def _center(moved: Moved) -> Array:
+    """(frames, 3) of mass [m]."""
+    total = moved.masses.sum()
+    if not total > 0.0:
+        raise ModelError(f"model {moved.model.name!r}: its bodies have no mass, so the ground has nothing to hold")
+    return np.tensordot(moved.masses / total, moved.center, axes=1).T

@@ -12,16 +12,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.motion import to_model_axes
+from borelli.analysis.motion import points_of, to_model_axes
 from borelli.errors import ModelError
 from borelli.model.frames import orientation_matrix
-from borelli.model.kinematics import poses
 from borelli.model.model import Body, Model, Shape
+from borelli.model.once import once_per_model
 from borelli.recording.landmarks import landmark
+from borelli.reduced.pose import find_bodies, make_search
+from borelli.reduced.tree import make_tree
 
 Array = NDArray[np.float64]
 
@@ -39,6 +42,7 @@ FLESH = 0.01
 """[m] Before and behind the bones; and of a marker's middle behind the heel."""
 _SIDES = {"right": r"(?:^|[_. ])(?:r|rt|right)(?:$|[_. ])|^right", "left": r"(?:^|[_. ])(?:l|lt|left)(?:$|[_. ])|^left"}
 _FOOT, _TOES = r"calcn|calcaneus|foot|heel", r"toe|tarsal"
+_SIGNS = np.array(list(product((-1.0, 1.0), repeat=3)))
 _OUTER, _INNER = re.compile(r"5|lat"), re.compile(r"1|med|hal|big")
 
 
@@ -85,15 +89,14 @@ def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
     Raises:
         ModelError: a foot is not found, or has nothing that tells where its sole is.
     """
-    position, rotation = poses(model, [[c.default for c in model.coordinates]])
-    turn = to_model_axes(model)
+    turn, (position, rotation) = to_model_axes(model), _standing(model)
     index = {body.name: i for i, body in enumerate(model.bodies)}
     bodies: list[str] = []
     places: list[Array] = []
     for k, side in enumerate(FEET):
         foot, toes = _foot_bodies(model, side)
         as_is = {  # rotation and place in lab axes
-            body.name: (turn.T @ rotation[0, i], turn.T @ position[0, i])
+            body.name: (turn.T @ rotation[i], turn.T @ position[i])
             for body in (foot, toes)
             if body is not None and (i := index[body.name]) >= 0
         }
@@ -115,6 +118,16 @@ def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
     count = len(POINTS)
     names = tuple(f"{side} {point}" for side in FEET for point in POINTS)
     return Soles(tuple(bodies), np.array(places), np.repeat(np.arange(len(FEET)), count), names)
+
+
+@once_per_model
+def _standing(model: Model) -> tuple[Array, Array]:
+    """Places (bodies, 3) and rotations (bodies, 3, 3) as the model stands by default."""
+    q, count = np.array([[c.default for c in model.coordinates]]), len(model.bodies)
+    tree, points = make_tree(model), points_of(model, ())
+    position, rotation = np.empty((1, count, 3)), np.empty((1, count, 3, 3))
+    find_bodies(tree, points, q, make_search(tree, 0), position, rotation, np.empty((1, 0, 3)))
+    return position[0], rotation[0]
 
 
 def foot_names(model: Model) -> tuple[str, ...]:
@@ -242,8 +255,7 @@ def _corners(shape: Shape) -> Array:
             "capsule": lambda s: (s[0], s[0], s[0] + s[1]),
             "cylinder": lambda s: (s[0], s[0], s[1]),
         }.get(shape.kind, lambda s: s)(shape.size)
-        signs = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
-        local = signs * np.array(half)
+        local = _SIGNS * np.array(half)
     return np.asarray(local @ orientation_matrix(shape.frame.orientation).T + shape.frame.position)
 
 

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.model.frames import vector
 from borelli.model.model import Model
 from borelli.recording.landmarks import landmark
 from borelli.recording.plates_to_feet import assign_plates
 from borelli.recording.recording import Note, Recording
 from borelli.recording.smooth import lowpass
-
-if TYPE_CHECKING:
-    from xarray import Dataset
 
 Array = NDArray[np.float64]
 
@@ -168,20 +165,19 @@ def measured_loads(
     return Loads(name, body, time, force, point, moment, "plates", notes)
 
 
-def contact_loads(model: Model, found: Dataset, feet: Mapping[str, str] | None = None) -> Loads:
-    """Ground forces computed from contact, as `ground_forces` gives them, on the bodies of the feet."""
+def contact_loads(
+    model: Model,
+    time: Array,
+    force: Array,
+    point: Array,
+    moment: Array,
+    belt: Array,
+    feet: Mapping[str, str] | None = None,
+) -> Loads:
+    """Ground forces computed from contact, on the bodies of the feet."""
     bodies = foot_bodies(model, feet)
-    sides = tuple(map(str, found["foot"].values))
-    force, point, moment = (
-        np.asarray(found[f"foot_{name}"].values, dtype=float) for name in ("force", "center_of_pressure", "free_moment")
-    )
-    time = np.asarray(found["time"].values, dtype=float)
-    on = tuple(bodies[side] for side in sides)
-    belt = None
-    if "belt_velocity" in found:
-        x, y, z = (float(v) for v in found["belt_velocity"].values)
-        belt = (x, y, z)
-    return Loads(sides, on, time, force, point, moment, "contacts", belt=belt)
+    on = tuple(bodies[side] for side in FEET)
+    return Loads(FEET, on, time, force, point, moment, "contacts", belt=vector(belt))
 
 
 def _filled(point: Array) -> Array:

@@ -35,6 +35,8 @@ class Moved:
 
     Attributes:
         model: Whose bodies they are.
+        coordinates: (frames, coordinates) [rad or m] that put them there.
+        speeds: (frames, coordinates)
         links: Joints of the tree, parents first.
         position: (bodies, 3, frames) of the body frames' origins [m].
         rotation: (bodies, 3, 3, frames)
@@ -50,6 +52,8 @@ class Moved:
     """
 
     model: Model
+    coordinates: Array
+    speeds: Array
     links: tuple[Link, ...]
     position: Array
     rotation: Array
@@ -83,6 +87,16 @@ class Moved:
     def center_acceleration(self) -> Array:
         """(bodies, 3, frames) of the centres of mass [m/s^2]."""
         return self.velocity_change + cross(self.spin_change, self.center) + cross(self.spin, self.center_velocity)
+
+    @cached_property
+    def demand(self) -> Array:
+        """(2, bodies, 6, frames): the wrenches of whole branches that motion, and that gravity asks for."""
+        return carried_wrenches(self, np.stack([inertial_wrenches(self), weight_wrenches(self)]))
+
+    @cached_property
+    def demanded(self) -> Array:
+        """(2, frames, coordinates): the forces that supply them, as if no coordinate were coupled."""
+        return coordinate_forces(self, self.demand)
 
     def angular_momentum(self, of: Array) -> Array:
         """Inertia about the centres of mass times a vector of every body, world axes: (bodies, 3, frames)."""
@@ -131,8 +145,9 @@ def move(model: Model, coordinates: Array, speeds: Array, accelerations: Array) 
         spin_change[link.child] = spin_change[link.parent] + turn_grown[k]
         velocity_change[link.child] = velocity_change[link.parent] + moving[k]
     return Moved(
-        model, links, placed.position, placed.rotation, spin[:-1], velocity[:-1], spin_change[:-1],
-        velocity_change[:-1], origin, placed.axis * placed.slope[:, None], placed.column, placed.link, placed.turns,
+        model, coordinates, speeds, links, placed.position, placed.rotation, spin[:-1], velocity[:-1],
+        spin_change[:-1], velocity_change[:-1], origin, placed.axis * placed.slope[:, None], placed.column,
+        placed.link, placed.turns,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from borelli.analysis.motion import Motion, make_motion, match_markers, points_o
 from borelli.errors import BorelliError, SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import Marker, Model
+from borelli.model.once import once_per_model
 from borelli.recording.recording import Note, Recording
 from borelli.reduced.pose import make_search, settle_frames
 from borelli.reduced.springs import Holds, Points
@@ -180,6 +181,7 @@ def _holds(
     return resting, holds
 
 
+@once_per_model
 def root_coordinates(model: Model) -> tuple[str, ...]:
     """Coordinates of the joint that carries the body through the world: that on the ground which moves most bodies."""
     links = tree_links(model)
@@ -292,23 +294,22 @@ def find_start(problem: Problem, frame: int) -> Array:
     middle = problem.target[frame, seen].mean(axis=0)
     turns = [i for i in rigid.free if problem.model.coordinates[i].rotational]
     shifts = [i for i in rigid.free if not problem.model.coordinates[i].rotational]
+    ways = np.array(list(product(np.arange(4) * np.pi / 2.0, repeat=len(turns))))
+    q = np.tile(start, (len(ways), 1))
+    q[:, turns] = (ways + np.pi) % (2.0 * np.pi) - np.pi
+    if len(shifts) == 3:
+        q[:, shifts] = middle
+    reached, _ = settle_poses(only, np.repeat(frames, len(q)), q, chained=False)
     tried: list[tuple[float, Array]] = []
-    for angles in product(np.arange(4) * np.pi / 2.0, repeat=len(turns)):
-        q = start[None].copy()
-        q[0, turns] = (np.array(angles) + np.pi) % (2.0 * np.pi) - np.pi
-        if len(shifts) == 3:
-            q[0, shifts] = middle
-        energy, _ = settle_poses(only, frames, q, chained=False)
-        if all(abs(energy[0] - e) > 1e-6 * (1.0 + e) for e, _ in tried):
-            tried.append((float(energy[0]), q[0]))
+    for energy, pose in zip(reached.tolist(), q, strict=True):
+        if all(abs(energy - e) > 1e-6 * (1.0 + e) for e, _ in tried):
+            tried.append((energy, pose))
     tried.sort(key=lambda pair: pair[0])
-    best: tuple[float, Array] = (inf, start)
-    for _, pose in tried[:4]:
-        q = pose[None].copy()
-        energy, steps = settle_poses(problem, frames, q, chained=False)
-        if steps[0] > 0 and energy[0] < best[0]:
-            best = (float(energy[0]), q[0])
-    return _small_angles(problem, frames, turns, *best)
+    q = np.array([pose for _, pose in tried[:4]])
+    reached, steps = settle_poses(problem, np.repeat(frames, len(q)), q, chained=False)
+    reached[steps <= 0] = inf
+    best = int(reached.argmin())
+    return _small_angles(problem, frames, turns, float(reached[best]), q[best] if reached[best] < inf else start)
 
 
 def _small_angles(problem: Problem, frames: NDArray[np.int64], turns: list[int], energy: float, pose: Array) -> Array:

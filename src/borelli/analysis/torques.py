@@ -22,11 +22,9 @@ from borelli.analysis.newton import (
     carried_wrenches,
     coordinate_forces,
     cross,
-    inertial_wrenches,
     load_wrenches,
     move,
     reactions,
-    weight_wrenches,
 )
 from borelli.analysis.pose import root_coordinates
 from borelli.analysis.support import Support, find_support, tell_support
@@ -146,7 +144,8 @@ def inverse_dynamics(
         raise SettingsError(f"the smooth method has no setting {next(iter(stepped))!r}; the stepped method may")
     curves = derivatives(motion, filter=filter, cutoff=cutoff)
     fills = forces == "plates and contacts"
-    loads = _loads(motion, curves, "plates" if fills else forces, feet)
+    moved = move(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
+    loads = _loads(motion, curves, moved, "plates" if fills else forces, feet)
     if loads is not None and plate_cutoff is not None:
         loads = loads.smoothed(plate_cutoff)
     settings = {"method": "smooth", **curves.settings, "plate_cutoff_hz": plate_cutoff}
@@ -155,14 +154,14 @@ def inverse_dynamics(
 
         if residual is not None:
             raise SettingsError('residuals are reduced against what was measured alone: take forces="plates"')
-        return filled_torques(motion, curves, loads, settings, feet)
+        return filled_torques(motion, curves, moved, loads, settings, feet)
     if residual == "reduce":
         from borelli.analysis.residuals import reduce_residuals
 
         return reduce_residuals(motion, curves, loads, settings).torques
     if residual is not None:
         raise SettingsError(unknown_name("residual", str(residual), ("reduce",)))
-    return smooth_torques(motion, curves, loads, settings)
+    return smooth_torques(motion, curves, loads, settings, moved)
 
 
 def smooth_torques(
@@ -170,14 +169,16 @@ def smooth_torques(
     curves: Derivatives,
     loads: Loads | None,
     settings: Mapping[str, Any] | None = None,
+    moved: Moved | None = None,
     support: Support | None = None,
 ) -> Torques:
     """Inverse dynamics at the frames of the derivatives, with these loads.
 
-    `support` is what plates carried, where the loads are not theirs alone.
+    `moved` is given where it is known already, `support` what plates carried where the loads are not theirs alone.
     """
     now = None if loads is None else loads.at(curves.time)
-    balance = balance_forces(curves.model, curves.coordinates, curves.speeds, curves.accelerations, now)
+    moved = moved or move(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
+    balance = balance_forces(moved, now)
     data = _dataset(motion, curves, balance, now)
     notes = (*curves.notes, *(() if loads is None else loads.notes))
     if loads is not None and loads.source == "plates":
@@ -202,37 +203,40 @@ class Balance:
     """(frames,) [W] of the loads on the bodies."""
 
 
-def balance_forces(model: Model, q: Array, u: Array, a: Array, loads: Loads | None) -> Balance:
+def balance_forces(moved: Moved, loads: Loads | None) -> Balance:
     """What every coordinate must supply, by cause, with loads stated at the same times."""
-    moved = move(model, q, u, a)
-    wrenches = [inertial_wrenches(moved), weight_wrenches(moved)]
-    power = np.zeros(len(q))
-    if loads is None:
-        wrenches.append(np.zeros_like(wrenches[0]))
-    else:
+    model, frames = moved.model, len(moved.coordinates)
+    carried, by_ground, power = moved.demand.sum(axis=0), np.zeros((frames, len(model.coordinates))), np.zeros(frames)
+    if loads is not None:
         bodies, force, point, moment = _in_model(model, loads)
-        wrenches.append(load_wrenches(moved, bodies, force, point, moment))
+        of_ground = carried_wrenches(moved, load_wrenches(moved, bodies, force, point, moment))
+        by_ground = coordinate_forces(moved, of_ground)
+        carried += of_ground
         for k, body in enumerate(bodies):
             power += (force[:, k] * moved.point_velocity(body, point[:, k])).sum(axis=-1)
             power += (moment[:, k] * moved.spin[body].T).sum(axis=-1)
-    carried = carried_wrenches(moved, np.stack(wrenches))
-    torque = coordinate_forces(moved, carried)
+    torque = np.stack([*moved.demanded, by_ground])
     if model.couplings:
-        torque = np.stack([coupled_forces(model, q, part) for part in torque])
-    return Balance(moved, torque, carried.sum(axis=0), power)
+        torque = np.stack([coupled_forces(model, moved.coordinates, part) for part in torque])
+    return Balance(moved, torque, carried, power)
 
 
 def _loads(
-    motion: Motion, curves: Derivatives, forces: str | Recording | Loads | None, feet: Mapping[str, str] | None
+    motion: Motion,
+    curves: Derivatives,
+    moved: Moved,
+    forces: str | Recording | Loads | None,
+    feet: Mapping[str, str] | None,
 ) -> Loads | None:
     if forces is None or isinstance(forces, Loads):
         return forces
     if isinstance(forces, Recording):
         return plate_loads(motion.model, forces, feet)
     if forces == "contacts":
-        from borelli.analysis.ground import ground_forces
+        from borelli.analysis.ground import find_ground
 
-        return contact_loads(motion.model, ground_forces(motion, curves), feet)
+        ground = find_ground(moved, curves)
+        return contact_loads(motion.model, ground.time, *ground.on_feet(), ground.belt, feet)
     if motion.recording is None:
         raise SettingsError("the motion has no recording, so there are no plates: give forces a recording or loads")
     return plate_loads(motion.model, motion.recording, feet)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from borelli.analysis.derivatives import Derivatives, derivatives
 from borelli.analysis.loads import Loads
 from borelli.analysis.motion import Motion, make_motion
+from borelli.analysis.newton import move
 from borelli.analysis.pose import root_coordinates
 from borelli.analysis.torques import balance_forces, root_body
 from borelli.errors import ModelError, SettingsError
@@ -133,7 +134,7 @@ def _columns(model: Model) -> list[int]:
 
 def _residual(curves: Derivatives, loads: Loads | None, q: Array, u: Array, a: Array) -> Array:
     """(frames, 6) force [N], and torque [N m] about the root's origin divided by an arm, model axes."""
-    balance = balance_forces(curves.model, q, u, a, loads)
+    balance = balance_forces(move(curves.model, q, u, a), loads)
     root = root_body(curves.model)
     wrench = balance.carried[root]
     moment = wrench[:3] - np.cross(balance.moved.position[root], wrench[3:], axis=0)

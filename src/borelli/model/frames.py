@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ def vector(values: Iterable[float]) -> Vector:
 
 def orientation_matrix(orientation: Quaternion) -> Array:
     """The matrix of a quaternion (made unit first)."""
-    w, x, y, z = np.array(orientation, dtype=float) / np.linalg.norm(orientation)
+    w, x, y, z = (np.array(orientation, dtype=float) / hypot(*orientation)).tolist()
     return np.array(
         [
             [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],

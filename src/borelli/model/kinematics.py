@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
+from math import hypot
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,7 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.frames import orientation_matrix, quaternion_of, vector
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Frame, Joint, Model, Vector
+from borelli.model.once import once_per_model
 
 Array = NDArray[np.float64]
 
@@ -313,6 +315,7 @@ def _carried(links: Sequence[Link], count: int) -> NDArray[np.bool_]:
     return carried
 
 
+@once_per_model
 def tree_links(model: Model) -> tuple[Link, ...]:
     """The joints that do not close loops, each after the one that carries its parent."""
     index = {body.name: i for i, body in enumerate(model.bodies)} | {GROUND: -1}
@@ -358,7 +361,7 @@ def _parts(joint: Joint, column: int) -> tuple[tuple[Part, ...], tuple[Part, ...
 
 
 def _unit(axis: Vector) -> Array:
-    return np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    return np.array(axis, dtype=float) / hypot(*axis)
 
 
 def _pose(model: Model, q: Array) -> _Posed:

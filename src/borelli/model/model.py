@@ -297,7 +297,7 @@ class Muscle:
         return default
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Model:
     """A whole body and the ground it stands on. `validate` says whether it holds together."""
 

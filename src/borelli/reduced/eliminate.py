@@ -186,7 +186,7 @@ def eliminate_poses(
         for v in range(n):
             holds.rest[v] = rest[min(t, len(rest) - 1), v]
         find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], springs)
+        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], True, springs)
         _gather(tree, points, shared, target[t], weight[t], exact, room)
         _add_places(shared, weight[t], room, gradient_inout, matrix_inout)
         for i in range(n):

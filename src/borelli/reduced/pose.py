@@ -2,7 +2,8 @@
 
 Where the second derivative is not positive, far from the answer, Gauss and Newton's part of it is used, with as much
 damping as makes the energy fall (Levenberg and Marquardt). Variables that cannot pass their stops are kept at them
-while the energy pushes outwards (a projected Newton step; Bertsekas 1982).
+while the energy pushes outwards (a projected Newton step; Bertsekas 1982). A step that is too long is shortened
+before it is damped, and the matrix of a short one is used again with a new gradient (the chord method; Kelley 1995).
 """
 
 from __future__ import annotations
@@ -21,9 +22,19 @@ Floats = NDArray[np.float64]
 
 LITTLE = 1e-9
 """A last step [rad or m] no longer than this ends the search."""
-SQUARED = 1e-6
-"""A step of exact Newton no longer than this ends it too: what it leaves is of the order of its square."""
+SHORT = 1e-6
+"""Energies before and after a step of exact Newton no longer than this can hardly be told apart."""
+LEFT = 1e-12
+"""So little left ends it too. Exact Newton leaves about the square of its step; a further step with the same matrix,
+the share of itself that it was of the step before."""
+NEAR = 1e-4
+"""After a step no longer than this the matrix is used again."""
+LEAD = 0.6
+"""Share of the last change that the next frame is taken to have: markers are noisy, and all of it overshoots."""
 MOST_DAMPING = 1e12
+LEAST_SHARE = 0.2
+"""A step that is too long is shortened to less than this before it is damped."""
+LEAST_DAMPING = 1e-8
 FIRST_DAMPING = 1e-3
 """Share of the diagonal added when a step fails."""
 
@@ -53,19 +64,40 @@ def make_search(tree: Tree, points: int) -> Search:
 def factor_in_place(tree, A):
     """A = L^T D L, L unit and lower, D where the diagonal was; False where a pivot is not positive.
 
-    From the last row to the first, leaves before what carries them, so that a tree fills nothing in.
+    From the last row to the first, leaves before what carries them, so that a tree fills nothing in. Two rows of which
+    one hangs on the other alone are taken together: what both change is then read and written once.
     """
     first, column = tree.row_first, tree.row_column
-    for k in range(len(A) - 1, -1, -1):
+    k = len(A) - 1
+    while k >= 0:
+        start, end = first[k], first[k + 1]
         d = A[k, k]
         if not d > 0.0:
             return False
-        for s in range(first[k + 1] - 1, first[k] - 1, -1):
-            i = column[s]
-            a = A[k, i] / d
-            for r in range(first[k], s + 1):
-                A[i, column[r]] -= a * A[k, column[r]]
-            A[k, i] = a
+        if end > start and column[end - 1] == k - 1 and end - 1 - start == start - first[k - 1]:
+            j, end = k - 1, end - 1
+            a = A[k, j] / d
+            for r in range(start, end):
+                A[j, column[r]] -= a * A[k, column[r]]
+            e = A[j, j] - a * A[k, j]
+            A[k, j], A[j, j] = a, e
+            if not e > 0.0:
+                return False
+            for s in range(end - 1, start - 1, -1):
+                i = column[s]
+                a, b = A[k, i] / d, A[j, i] / e
+                for r in range(start, s + 1):
+                    A[i, column[r]] -= a * A[k, column[r]] + b * A[j, column[r]]
+                A[k, i], A[j, i] = a, b
+            k -= 2
+        else:
+            for s in range(end - 1, start - 1, -1):
+                i = column[s]
+                a = A[k, i] / d
+                for r in range(start, s + 1):
+                    A[i, column[r]] -= a * A[k, column[r]]
+                A[k, i] = a
+            k -= 1
     return True
 
 
@@ -74,21 +106,28 @@ def solve_in_place(tree, A, x):
     """x = A^-1 x, with A factored."""
     first, column = tree.row_first, tree.row_column
     for k in range(len(A) - 1, -1, -1):
+        known = x[k]
         for s in range(first[k], first[k + 1]):
-            x[column[s]] -= A[k, column[s]] * x[k]
+            x[column[s]] -= A[k, column[s]] * known
     for k in range(len(A)):
-        x[k] /= A[k, k]
+        known = x[k] / A[k, k]
         for s in range(first[k], first[k + 1]):
-            x[k] -= A[k, column[s]] * x[column[s]]
+            known -= A[k, column[s]] * x[column[s]]
+        x[k] = known
 
 
 @leaf
 def _block_at_stops(tree, holds, q, gradient, blocked):
+    """Find the variables that are kept at their stops; whether they are others than before."""
+    changed = False
     for v in range(len(blocked)):
         x = q[tree.free[v]]
         low = x <= holds.lower[v] and gradient[v] > 0.0
         high = x >= holds.upper[v] and gradient[v] < 0.0
-        blocked[v] = 1 if (low or high) and not holds.stop[v] < 1e300 else 0
+        now = 1 if (low or high) and not holds.stop[v] < 1e300 else 0
+        changed = changed or now != blocked[v]
+        blocked[v] = now
+    return changed
 
 
 @leaf
@@ -109,54 +148,77 @@ def _load_matrix(tree, springs, blocked, exact, damping, matrix):
 
 
 @part
+def _aim(tree, holds, q, share, search):
+    """Where a share of the step by the factored matrix leads, within the stops: `trial`; its longest entry."""
+    step, trial, gradient = search.step, search.trial, search.springs.gradient
+    if share == 1.0:
+        for v in range(len(step)):
+            step[v] = 0.0 if search.blocked[v] else -gradient[v]
+        solve_in_place(tree, search.matrix, step)
+    for c in range(len(trial)):
+        trial[c] = q[c]
+    longest = 0.0
+    for v in range(len(step)):
+        c = tree.free[v]
+        trial[c] += share * step[v]
+        if not holds.stop[v] < 1e300:
+            trial[c] = min(max(trial[c], holds.lower[v]), holds.upper[v])
+        longest = max(longest, abs(trial[c] - q[c]))
+    return longest
+
+
+@part
 def settle(tree, points, holds, target, weight, q_inout, search, most):
     """Bring a pose to its least energy: the energy, the number of iterations (negative: it did not get there)."""
-    springs, matrix, step, trial = search.springs, search.matrix, search.step, search.trial
-    n = len(step)
-    for v in range(n):
+    springs, matrix, trial, blocked = search.springs, search.matrix, search.trial, search.blocked
+    for v in range(len(tree.free)):
         if not holds.stop[v] < 1e300:
             c = tree.free[v]
             q_inout[c] = min(max(q_inout[c], holds.lower[v]), holds.upper[v])
     energy = find_energy(tree, points, holds, target, weight, q_inout, springs)
     damping = 0.0
     for iteration in range(1, most + 1):
-        differentiate(tree, points, holds, target, weight, q_inout, springs)
-        _block_at_stops(tree, holds, q_inout, springs.gradient, search.blocked)
-        exact, found, longest = True, False, 0.0
+        differentiate(tree, points, holds, target, weight, q_inout, True, springs)
+        _block_at_stops(tree, holds, q_inout, springs.gradient, blocked)
+        exact, fresh, found, ended, before, share = True, True, False, False, 0.0, 1.0
         while damping < MOST_DAMPING:
-            _load_matrix(tree, springs, search.blocked, exact, damping, matrix)
-            if not factor_in_place(tree, matrix):
-                damping = 0.0 if exact else max(10.0 * damping, FIRST_DAMPING)
-                exact = False
-                continue
-            for v in range(n):
-                step[v] = 0.0 if search.blocked[v] else -springs.gradient[v]
-            solve_in_place(tree, matrix, step)
-            longest = 0.0
-            for c in range(len(trial)):
-                trial[c] = q_inout[c]
-            for v in range(n):
-                c = tree.free[v]
-                trial[c] += step[v]
-                if not holds.stop[v] < 1e300:
-                    trial[c] = min(max(trial[c], holds.lower[v]), holds.upper[v])
-                longest = max(longest, abs(trial[c] - q_inout[c]))
+            if fresh and share == 1.0:
+                _load_matrix(tree, springs, blocked, exact, damping, matrix)
+                if not factor_in_place(tree, matrix):
+                    damping = 0.0 if exact else max(10.0 * damping, FIRST_DAMPING)
+                    exact = False
+                    continue
+            longest = _aim(tree, holds, q_inout, share, search)
             tried = find_energy(tree, points, holds, target, weight, trial, springs)
-            if tried < energy or longest <= LITTLE:
-                found = True
+            newton = exact and damping == 0.0 and share == 1.0
+            # what a short step gains may be less than the energy's last digit
+            if not (tried < energy or longest <= (SHORT if newton else LITTLE)):
+                if not fresh:
+                    find_energy(tree, points, holds, target, weight, q_inout, springs)
+                    break
+                if share > LEAST_SHARE:
+                    share *= 0.3
+                else:
+                    exact, share, damping = False, 1.0, max(10.0 * damping, FIRST_DAMPING)
+                continue
+            found = True
+            if newton or tried <= energy:
+                energy = tried
+                for c in range(len(trial)):
+                    q_inout[c] = trial[c]
+            left = longest * (longest if fresh else longest / before)
+            ended = longest <= LITTLE or (newton and left <= LEFT)
+            if ended or not newton or longest > (NEAR if fresh else 0.1 * before):
                 break
-            exact, damping = False, max(10.0 * damping, FIRST_DAMPING)
-        if not found:
-            find_energy(tree, points, holds, target, weight, q_inout, springs)
-            return energy, -iteration
-        if tried <= energy:
-            energy = tried
-            for c in range(len(trial)):
-                q_inout[c] = trial[c]
-        if longest <= LITTLE or (exact and damping == 0.0 and longest <= SQUARED):
-            find_energy(tree, points, holds, target, weight, q_inout, springs)
+            fresh, before = False, longest
+            differentiate(tree, points, holds, target, weight, q_inout, False, springs)
+            if _block_at_stops(tree, holds, q_inout, springs.gradient, blocked):
+                break
+        if ended:
             return energy, iteration
-        damping = 0.1 * damping if damping > 1e-8 else 0.0
+        if not found:
+            return energy, -iteration
+        damping = 0.1 * damping if damping > LEAST_DAMPING else 0.0
     return energy, -most
 
 
@@ -172,7 +234,7 @@ def settle_frames(tree, points, holds, rest, target, weight, q_inout, search, mo
                 c = tree.free[v]
                 q_inout[t, c] = q_inout[t - 1, c]
                 if t > 1:
-                    q_inout[t, c] += q_inout[t - 1, c] - q_inout[t - 2, c]
+                    q_inout[t, c] += LEAD * (q_inout[t - 1, c] - q_inout[t - 2, c])
         for v in range(len(tree.free)):
             holds.rest[v] = rest[min(t, len(rest) - 1), v]
         energy_out[t], count_out[t] = settle(
@@ -190,7 +252,7 @@ def find_derivatives(
         for v in range(len(tree.free)):
             holds.rest[v] = rest[min(t, len(rest) - 1), v]
         energy_out[t] = find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], springs)
+        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], True, springs)
         for i in range(len(tree.free)):
             gradient_out[t, i] = springs.gradient[i]
             for j in range(len(tree.free)):

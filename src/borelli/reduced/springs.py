@@ -123,28 +123,36 @@ def find_energy(tree, points, holds, target, weight, q_inout, springs):
 
 
 @part
-def differentiate(tree, points, holds, target, weight, q, springs):
-    """First and second derivatives of the energy at the pose that `find_energy` placed."""
+def differentiate(tree, points, holds, target, weight, q, twice, springs):
+    """First, and if asked for second derivatives of the energy at the pose that `find_energy` placed."""
     carried, direction, origin = springs.carried, springs.placed.direction, springs.placed.origin
     gradient, gauss, rest = springs.gradient, springs.gauss, springs.rest
     _sum_markers(tree, points, target, weight, springs.seen, carried)
     n = len(tree.free)
     for i in range(n):
         gradient[i] = 0.0
-        gauss[i, i] = 0.0
-        rest[i, i] = 0.0
-        for s in range(tree.row_first[i], tree.row_first[i + 1]):
-            gauss[i, tree.row_column[s]] = 0.0
-            rest[i, tree.row_column[s]] = 0.0
+        if twice:
+            gauss[i, i] = 0.0
+            rest[i, i] = 0.0
+            for s in range(tree.row_first[i], tree.row_first[i + 1]):
+                gauss[i, tree.row_column[s]] = 0.0
+                rest[i, tree.row_column[s]] = 0.0
     for j in range(len(tree.axis)):
         c = tree.coordinate[j]
         if c < 0 or tree.variable[c] < 0:
             continue
         vj = tree.variable[c]
         S, load = direction[j], carried[j]
+        fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
+        # moment of the pull about the world's origin
+        gx = load[SPREAD + 5] - load[SPREAD + 7]
+        gy = load[SPREAD + 6] - load[SPREAD + 2]
+        gz = load[SPREAD + 1] - load[SPREAD + 3]
+        gradient[vj] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
+        if not twice:
+            continue
         turns = S[0] != 0.0 or S[1] != 0.0 or S[2] != 0.0
         k, mx, my, mz = load[K], load[KX], load[KX + 1], load[KX + 2]
-        fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
         # force and moment of the stiffness along S
         px = k * S[3] + S[1] * mz - S[2] * my
         py = k * S[4] + S[2] * mx - S[0] * mz
@@ -153,11 +161,6 @@ def differentiate(tree, points, holds, target, weight, q, springs):
         tx = my * S[5] - mz * S[4] + (yy + zz) * S[0] - xy * S[1] - xz * S[2]
         ty = mz * S[3] - mx * S[5] - xy * S[0] + (xx + zz) * S[1] - yz * S[2]
         tz = mx * S[4] - my * S[3] - xz * S[0] - yz * S[1] + (xx + yy) * S[2]
-        # moment of the pull about the world's origin
-        gx = load[SPREAD + 5] - load[SPREAD + 7]
-        gy = load[SPREAD + 6] - load[SPREAD + 2]
-        gz = load[SPREAD + 1] - load[SPREAD + 3]
-        gradient[vj] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
         bend = springs.placed.bend[j]
         rest[vj, vj] += bend[0] * gx + bend[1] * gy + bend[2] * gz + bend[3] * fx + bend[4] * fy + bend[5] * fz
         # y = N' w_j - tr(N') w_j for a turn, v_j x F for a shift: both meet w_i
@@ -187,7 +190,7 @@ def differentiate(tree, points, holds, target, weight, q, springs):
                 gauss[max(vi, vj), min(vi, vj)] += first
                 rest[max(vi, vj), min(vi, vj)] += second
             i = tree.before[i]
-    _add_holds(tree, holds, q, gradient, gauss)
+    _add_holds(tree, holds, q, twice, gradient, gauss)
 
 
 @leaf
@@ -233,12 +236,14 @@ def _sum_markers(tree, points, target, weight, seen, carried):
 
 
 @leaf
-def _add_holds(tree, holds, q, gradient, gauss):
+def _add_holds(tree, holds, q, twice, gradient, gauss):
     for v in range(len(tree.free)):
         x = q[tree.free[v]]
-        gradient[v] += holds.stiffness[v] * (x - holds.rest[v])
-        gauss[v, v] += holds.stiffness[v]
+        stiffness = holds.stiffness[v]
+        gradient[v] += stiffness * (x - holds.rest[v])
         beyond = max(x - holds.upper[v], 0.0) + min(x - holds.lower[v], 0.0)
         if beyond != 0.0 and holds.stop[v] < 1e300:
             gradient[v] += holds.stop[v] * beyond
-            gauss[v, v] += holds.stop[v]
+            stiffness += holds.stop[v]
+        if twice:
+            gauss[v, v] += stiffness

@@ -217,8 +217,8 @@ def find_support(rows, need, ridge, most, mu, room, force_out, steps_out):
 
 
 @kernel
-def find_paths(tree, points, slot, q_inout, springs, place_out, position_out, rotation_out, jacobian_out):
-    """Where bodies and points are in all frames, and how the points move with some of the variables.
+def find_paths(tree, points, slot, q_inout, springs, place_out, jacobian_out):
+    """Where points are in all frames, and how the points move with some of the variables.
 
     Args:
         tree: Of the model.
@@ -227,19 +227,12 @@ def find_paths(tree, points, slot, q_inout, springs, place_out, position_out, ro
         q_inout: (frames, coordinates); coupled coordinates are set.
         springs: Work arrays.
         place_out: (frames, points, 3) [m]
-        position_out: (frames, bodies, 3) [m]
-        rotation_out: (frames, bodies, 3, 3)
-        jacobian_out: (frames, points, 3, columns) [m/rad or 1]
+        jacobian_out: (frames, columns, points, 3) [m/rad or 1]
     """
     placed = springs.placed
     for f in range(len(q_inout)):
         place(tree, q_inout[f], placed)
         find_points(tree, points, placed, springs.seen)
-        for b in range(len(placed.position)):
-            for i in range(3):
-                position_out[f, b, i] = placed.position[b, i]
-                for j in range(3):
-                    rotation_out[f, b, i, j] = placed.rotation[b, i, j]
         J = jacobian_out[f]
         J[:] = 0.0
         for m in range(len(points.body)):
@@ -250,7 +243,7 @@ def find_paths(tree, points, slot, q_inout, springs, place_out, position_out, ro
                 c = tree.coordinate[p]
                 if c >= 0 and tree.variable[c] >= 0 and slot[tree.variable[c]] >= 0:
                     k, S = slot[tree.variable[c]], placed.direction[p]
-                    J[m, 0, k] += S[1] * z - S[2] * y + S[3]
-                    J[m, 1, k] += S[2] * x - S[0] * z + S[4]
-                    J[m, 2, k] += S[0] * y - S[1] * x + S[5]
+                    J[k, m, 0] += S[1] * z - S[2] * y + S[3]
+                    J[k, m, 1] += S[2] * x - S[0] * z + S[4]
+                    J[k, m, 2] += S[0] * y - S[1] * x + S[5]
                 p = tree.before[p]

@@ -17,7 +17,7 @@ def find_curvatures(
         for v in range(n):
             holds.rest[v] = rest[min(t, len(rest) - 1), v]
         energy_out[t] = find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], springs)
+        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], True, springs)
         for i in range(n):
             gradient_out[t, i] = springs.gradient[i]
             for j in range(n):

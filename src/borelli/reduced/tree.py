@@ -17,6 +17,7 @@ from borelli.model.frames import orientation_matrix
 from borelli.model.functions import Function
 from borelli.model.kinematics import coupling_order, tree_links
 from borelli.model.model import Model
+from borelli.model.once import once_per_model
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -76,6 +77,11 @@ class Tree(NamedTuple):
 
 def make_tree(model: Model, *, fixed: tuple[str, ...] = ()) -> Tree:
     """The arrays of a model; coordinates named in `fixed` are no variables, as if they were locked."""
+    return _tree(model, fixed)
+
+
+@once_per_model
+def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
     links = tree_links(model)
     functions: list[Function] = []
     axis, coordinate, function, before, turns = [], [], [], [], []
@@ -139,12 +145,8 @@ def _variables(model: Model, held: list[tuple[int, int]], fixed: tuple[str, ...]
         if name not in names:
             raise ModelError(f"model {model.name!r} has no coordinate {name!r}; it has {', '.join(names)}")
     coupled = {column for column, _ in held}
-    moved = {joint.name for joint in model.joints if joint.closes_loop}
-    free = [
-        i
-        for i, c in enumerate(coordinates)
-        if not (c.locked or i in coupled or c.name in fixed or _owner(model, c.name) in moved)
-    ]
+    kept = {*fixed, *(c.name for joint in model.joints if joint.closes_loop for c in joint.coordinates)}
+    free = [i for i, c in enumerate(coordinates) if not (c.locked or i in coupled or c.name in kept)]
     variable = np.full(len(coordinates), -1, np.int64)
     variable[free] = np.arange(len(free))
     for column, on in held:
@@ -153,23 +155,29 @@ def _variables(model: Model, held: list[tuple[int, int]], fixed: tuple[str, ...]
 
 
 def _rows(variable: list[int], before: list[int], count: int) -> tuple[Integers, Integers]:
-    """The pattern of a matrix whose entries are pairs of variables on one path, closed under elimination."""
-    rows = [set[int]() for _ in range(count)]
+    """The pattern of a matrix whose entries are pairs of variables on one path, closed under elimination.
+
+    Bit j of row i says that both share a path, j < i.
+    """
+    rows, path = [0] * count, [0] * len(variable)
     for part, v in enumerate(variable):
-        i = part
-        while i >= 0 and v >= 0:
-            if 0 <= variable[i] != v:
-                rows[max(v, variable[i])].add(min(v, variable[i]))
-            i = before[i]
+        shared = path[before[part]] if before[part] >= 0 else 0
+        path[part] = shared
+        if v >= 0:
+            rows[v] |= shared & ((1 << v) - 1)
+            for i in _bits(shared >> (v + 1)):  # a coupled coordinate may move with a later variable
+                rows[v + 1 + i] |= 1 << v
+            path[part] |= 1 << v
     for row in reversed(rows):
-        for i in row:
-            rows[i] |= {j for j in row if j < i}
-    first = np.cumsum([0, *(len(row) for row in rows)])
-    return _integers(first), _integers([i for row in rows for i in sorted(row)])
+        for i in _bits(row):
+            rows[i] |= row & ((1 << i) - 1)
+    columns = [_bits(row) for row in rows]
+    return _integers(np.cumsum([0, *map(len, columns)])), _integers([i for row in columns for i in row])
 
 
-def _owner(model: Model, coordinate: str) -> str:
-    return next(joint.name for joint in model.joints if any(c.name == coordinate for c in joint.coordinates))
+def _bits(number: int) -> list[int]:
+    """Which are set, ascending."""
+    return [i for i, bit in enumerate(reversed(f"{number:b}")) if bit == "1"]
 
 
 def _pieces(functions: list[Function]) -> tuple[Integers, Floats, Floats, Floats]:
