@@ -113,7 +113,7 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
         # a filter counts samples: they must be even
         rate = (len(time) - 1) / (time[-1] - time[0])
         even = time[0] + np.arange(len(time)) / rate
-        resampled = _spline(time, q)(even)
+        resampled = quintic(time, q)(even)
         notes.append(Note("frames with uneven time steps were put on an even grid before the low-pass", "change"))
     if filter != "none" and not 0.0 < cutoff < 0.5 * rate:
         raise SettingsError(f"the cutoff must lie between 0 and half the rate ({0.5 * rate:g} Hz), got {cutoff:g} Hz")
@@ -127,7 +127,7 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
     if filter == "default":
         longer = lowpass(longer, rate, _over_both(cutoff, rate), ORDER)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
-    curve = _spline(np.concatenate([before, even, after]), longer)
+    curve = quintic(np.concatenate([before, even, after]), longer)
     settings = {"filter": filter, "cutoff_hz": None if filter == "none" else cutoff}
     moved = _evaluated(motion.model, curve, turns, time, q)
     return Derivatives(motion.model, time, *moved, start, motion.rate, settings, tuple(notes), curve, turns)
@@ -176,7 +176,7 @@ def _pass(signal: Array, b: Array, a: Array) -> Array:
     return result
 
 
-def _spline(time: Array, values: Array) -> BSpline:
+def quintic(time: Array, values: Array) -> BSpline:
     """Quintics through all values; at the ends third and fourth derivative vanish."""
     from scipy.interpolate import make_interp_spline
 

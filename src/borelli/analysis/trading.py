@@ -12,19 +12,21 @@ what is allowed; where nothing more is to be had, z stays smaller.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.derivatives import Derivatives, derivatives
+from borelli.analysis.derivatives import Derivatives, derivatives, quintic
+from borelli.analysis.ends import reflected
 from borelli.analysis.loads import Loads
 from borelli.analysis.motion import Motion, make_motion
 from borelli.analysis.newton import move
 from borelli.analysis.pose import root_coordinates
 from borelli.analysis.torques import balance_forces, root_body
 from borelli.errors import ModelError, SettingsError
+from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
 from borelli.recording.recording import Note
 
@@ -96,8 +98,7 @@ def trade_residual(
         r0, parts = _linear(base, now, columns)
         done = (q - curves.coordinates)[:, columns]
         q[:, columns] += _best(r0, parts, done, allowed, curves.rate)
-        made = make_motion(model, q, curves.time, curves.rate)
-        base = derivatives(made, filter="none")
+        base = _deviated(curves, q)
     last = _residual(base, now, base.coordinates, base.speeds, base.accelerations)
     new = make_motion(
         model, q, curves.time, curves.rate, recording=motion.recording,
@@ -110,6 +111,19 @@ def trade_residual(
         f"by deviations of up to {1e3 * shift:g} mm and {np.degrees(turn):.2g} deg of {named}"
     )
     return Traded(new, q - curves.coordinates, before, after, (Note(said, "change", "trade=None"),))
+
+
+def _deviated(curves: Derivatives, coordinates: Array) -> Derivatives:
+    """The motion with other coordinates; what they deviate by is reflected in its ends, as `_best` takes it to be."""
+    deviation, pad = coordinates - curves.coordinates, len(curves.time) // 2
+    spline = quintic(reflected(curves.time[:, None], pad)[:, 0], reflected(deviation, pad))
+    q, u, a = coupled_motion(
+        curves.model,
+        coordinates,
+        curves.speeds + spline(curves.time, 1),
+        curves.accelerations + spline(curves.time, 2),
+    )
+    return replace(curves, coordinates=q, speeds=u, accelerations=a)
 
 
 def _columns(model: Model) -> list[int]:
