@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from borelli.jit import kernel, leaf, part
 from borelli.reduced.pose import Search, factor_in_place, make_search, solve_in_place
-from borelli.reduced.springs import differentiate, find_energy
+from borelli.reduced.springs import find_curvature, find_energy, find_gradient
 from borelli.reduced.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -186,7 +186,8 @@ def eliminate_poses(
         for v in range(n):
             holds.rest[v] = rest[min(t, len(rest) - 1), v]
         find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], True, springs)
+        find_gradient(tree, points, holds, target[t], weight[t], q_inout[t], springs)
+        find_curvature(tree, holds, q_inout[t], springs)
         _gather(tree, points, shared, target[t], weight[t], exact, room)
         _add_places(shared, weight[t], room, gradient_inout, matrix_inout)
         for i in range(n):

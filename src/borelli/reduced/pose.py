@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.jit import kernel, leaf, part
 from borelli.reduced.place import place
-from borelli.reduced.springs import Springs, differentiate, find_energy, find_points, make_springs
+from borelli.reduced.springs import Springs, find_curvature, find_energy, find_gradient, find_points, make_springs
 from borelli.reduced.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -178,7 +178,8 @@ def settle(tree, points, holds, target, weight, q_inout, search, most):
     energy = find_energy(tree, points, holds, target, weight, q_inout, springs)
     damping = 0.0
     for iteration in range(1, most + 1):
-        differentiate(tree, points, holds, target, weight, q_inout, True, springs)
+        find_gradient(tree, points, holds, target, weight, q_inout, springs)
+        find_curvature(tree, holds, q_inout, springs)
         _block_at_stops(tree, holds, q_inout, springs.gradient, blocked)
         exact, fresh, found, ended, before, share = True, True, False, False, 0.0, 1.0
         while damping < MOST_DAMPING:
@@ -211,7 +212,7 @@ def settle(tree, points, holds, target, weight, q_inout, search, most):
             if ended or not newton or longest > (NEAR if fresh else 0.1 * before):
                 break
             fresh, before = False, longest
-            differentiate(tree, points, holds, target, weight, q_inout, False, springs)
+            find_gradient(tree, points, holds, target, weight, q_inout, springs)
             if _block_at_stops(tree, holds, q_inout, springs.gradient, blocked):
                 break
         if ended:
@@ -252,7 +253,8 @@ def find_derivatives(
         for v in range(len(tree.free)):
             holds.rest[v] = rest[min(t, len(rest) - 1), v]
         energy_out[t] = find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], True, springs)
+        find_gradient(tree, points, holds, target[t], weight[t], q_inout[t], springs)
+        find_curvature(tree, holds, q_inout[t], springs)
         for i in range(len(tree.free)):
             gradient_out[t, i] = springs.gradient[i]
             for j in range(len(tree.free)):

@@ -123,20 +123,37 @@ def find_energy(tree, points, holds, target, weight, q_inout, springs):
 
 
 @part
-def differentiate(tree, points, holds, target, weight, q, twice, springs):
-    """First, and if asked for second derivatives of the energy at the pose that `find_energy` placed."""
-    carried, direction, origin = springs.carried, springs.placed.direction, springs.placed.origin
-    gradient, gauss, rest = springs.gradient, springs.gauss, springs.rest
+def find_gradient(tree, points, holds, target, weight, q, springs):
+    """First derivatives of the energy at the pose that `find_energy` placed."""
+    carried, direction, gradient = springs.carried, springs.placed.direction, springs.gradient
     _sum_markers(tree, points, target, weight, springs.seen, carried)
-    n = len(tree.free)
-    for i in range(n):
-        gradient[i] = 0.0
-        if twice:
-            gauss[i, i] = 0.0
-            rest[i, i] = 0.0
-            for s in range(tree.row_first[i], tree.row_first[i + 1]):
-                gauss[i, tree.row_column[s]] = 0.0
-                rest[i, tree.row_column[s]] = 0.0
+    for v in range(len(tree.free)):
+        x = q[tree.free[v]]
+        gradient[v] = holds.stiffness[v] * (x - holds.rest[v])
+        if holds.stop[v] < 1e300:
+            gradient[v] += holds.stop[v] * _beyond(holds, v, x)
+    for j in range(len(tree.axis)):
+        c = tree.coordinate[j]
+        if c >= 0 and tree.variable[c] >= 0:
+            S, load = direction[j], carried[j]
+            gx, gy, gz = _pull_moment(load)
+            fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
+            gradient[tree.variable[c]] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
+
+
+@part
+def find_curvature(tree, holds, q, springs):
+    """Second derivatives of the energy where `find_gradient` found the first: Gauss and Newton's part, and the rest."""
+    carried, direction, origin = springs.carried, springs.placed.direction, springs.placed.origin
+    gauss, rest = springs.gauss, springs.rest
+    for i in range(len(tree.free)):
+        gauss[i, i] = holds.stiffness[i]
+        if holds.stop[i] < 1e300 and _beyond(holds, i, q[tree.free[i]]) != 0.0:
+            gauss[i, i] += holds.stop[i]
+        rest[i, i] = 0.0
+        for s in range(tree.row_first[i], tree.row_first[i + 1]):
+            gauss[i, tree.row_column[s]] = 0.0
+            rest[i, tree.row_column[s]] = 0.0
     for j in range(len(tree.axis)):
         c = tree.coordinate[j]
         if c < 0 or tree.variable[c] < 0:
@@ -144,13 +161,7 @@ def differentiate(tree, points, holds, target, weight, q, twice, springs):
         vj = tree.variable[c]
         S, load = direction[j], carried[j]
         fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
-        # moment of the pull about the world's origin
-        gx = load[SPREAD + 5] - load[SPREAD + 7]
-        gy = load[SPREAD + 6] - load[SPREAD + 2]
-        gz = load[SPREAD + 1] - load[SPREAD + 3]
-        gradient[vj] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
-        if not twice:
-            continue
+        gx, gy, gz = _pull_moment(load)
         turns = S[0] != 0.0 or S[1] != 0.0 or S[2] != 0.0
         k, mx, my, mz = load[K], load[KX], load[KX + 1], load[KX + 2]
         # force and moment of the stiffness along S
@@ -190,7 +201,18 @@ def differentiate(tree, points, holds, target, weight, q, twice, springs):
                 gauss[max(vi, vj), min(vi, vj)] += first
                 rest[max(vi, vj), min(vi, vj)] += second
             i = tree.before[i]
-    _add_holds(tree, holds, q, twice, gradient, gauss)
+
+
+@leaf
+def _pull_moment(load):
+    """Moment of the pull about the world's origin."""
+    return load[SPREAD + 5] - load[SPREAD + 7], load[SPREAD + 6] - load[SPREAD + 2], load[SPREAD + 1] - load[SPREAD + 3]
+
+
+@leaf
+def _beyond(holds, v, x):
+    """How far a coordinate is beyond its stops."""
+    return max(x - holds.upper[v], 0.0) + min(x - holds.lower[v], 0.0)
 
 
 @leaf
@@ -233,17 +255,3 @@ def _sum_markers(tree, points, target, weight, seen, carried):
         if before >= 0:
             for n in range(CARRIED):
                 carried[before, n] += carried[p, n]
-
-
-@leaf
-def _add_holds(tree, holds, q, twice, gradient, gauss):
-    for v in range(len(tree.free)):
-        x = q[tree.free[v]]
-        stiffness = holds.stiffness[v]
-        gradient[v] += stiffness * (x - holds.rest[v])
-        beyond = max(x - holds.upper[v], 0.0) + min(x - holds.lower[v], 0.0)
-        if beyond != 0.0 and holds.stop[v] < 1e300:
-            gradient[v] += holds.stop[v] * beyond
-            stiffness += holds.stop[v]
-        if twice:
-            gauss[v, v] += stiffness

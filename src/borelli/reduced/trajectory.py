@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from borelli.jit import kernel
-from borelli.reduced.springs import differentiate, find_energy
+from borelli.reduced.springs import find_curvature, find_energy, find_gradient
 
 
 @kernel
@@ -17,7 +17,8 @@ def find_curvatures(
         for v in range(n):
             holds.rest[v] = rest[min(t, len(rest) - 1), v]
         energy_out[t] = find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        differentiate(tree, points, holds, target[t], weight[t], q_inout[t], True, springs)
+        find_gradient(tree, points, holds, target[t], weight[t], q_inout[t], springs)
+        find_curvature(tree, holds, q_inout[t], springs)
         for i in range(n):
             gradient_out[t, i] = springs.gradient[i]
             for j in range(n):
