@@ -325,8 +325,14 @@ def choose_scale(systems: Sequence[System]) -> float:
 
     def look(power: float) -> float:
         if power not in known:
-            left, used, count = np.sum([system.fit(10.0**power) for system in systems], axis=0)
-            known[power] = float(np.log(left / count) - 2.0 * np.log(1.0 - used / count))
+            try:
+                left, used, count = np.sum([system.fit(10.0**power) for system in systems], axis=0)
+            except NotPositive:
+                if power <= 0.0:
+                    raise
+                known[power] = np.inf  # so stiff that the markers are lost in its rounding: a second or less of motion
+            else:
+                known[power] = float(np.log(left / count) - 2.0 * np.log(1.0 - used / count))
         return known[power]
 
     best, step = 0.0, FIRST_STEP
@@ -338,7 +344,7 @@ def choose_scale(systems: Sequence[System]) -> float:
         best = min((best - step, best, best + step), key=look)
     low, high = look(best - step), look(best + step)
     bend = low - 2.0 * look(best) + high
-    if bend > 0.0:  # the vertex of the parabola through the three
+    if 0.0 < bend < np.inf:  # the vertex of the parabola through the three
         best += 0.5 * step * (low - high) / bend
     return float(10.0**best)
 

@@ -49,8 +49,8 @@ def listed(values: Mapping[str, Any]) -> str:
     words = []
     for key, value in values.items():
         name, unit = (key[:-3], " Hz") if key.endswith("_hz") else (key, "")
-        if value is not None:
-            words.append(f"{name.replace('_', ' ')} {short(value)}{unit}")
+        if value is not None and (said := short(value)):
+            words.append(f"{name.replace('_', ' ')} {said}{unit}")
     return ", ".join(words)
 
 
