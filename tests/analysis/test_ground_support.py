@@ -1,6 +1,5 @@
 """The pushes of the soles: the law of the least cost, against a slow and obvious twin."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +8,7 @@ from scipy.optimize import nnls
 
 from borelli.analysis.ground_rows import find_rows, follow_soles
 from borelli.analysis.ground_soles import find_soles
-from borelli.analysis.ground_support import solve_support
 from borelli.analysis.newton import move
-from borelli.jit import JIT_ON
 from borelli.model.human import human
 from borelli.model.kinematics import center_of_mass, marker_jacobians, marker_positions
 from borelli.model.model import Marker
@@ -125,19 +122,3 @@ def test_what_is_needed_at_the_root_is_what_newton_asks():
         done = rows.root_wrench(rows.rows[:, :, p] @ push)
         assert done[:, :3] == pytest.approx(np.broadcast_to(push, (len(q), 3)), abs=1e-8)
         assert done[:, 3:] == pytest.approx(np.cross(rows.place[:, p] - rows.center, push), abs=1e-8)
-
-
-@pytest.mark.skipif(not JIT_ON, reason="kernels run as plain Python")
-def test_a_frame_takes_less_than_50_microseconds():
-    model, way, _, _ = moving_human()
-    swing = np.sin(np.linspace(0.0, 6.0, 400))[:, None] * way[:1]
-    rows = find_rows(move(model, *[0.3 * swing] * 3), find_soles(model))
-    contact = 0.5 + 0.5 * np.sin(np.linspace(0.0, 20.0, 400)[:, None] + np.arange(10))
-    solve_support(rows, contact, 0.8)
-    does = np.ascontiguousarray(rows.rows.reshape(400, -1, 30))
-    spent = []
-    for _ in range(5):
-        start = time.perf_counter()
-        solve(does, rows.need, 0.25 / np.maximum(contact, 1e-9) ** 2, 0.8, 0.25e6)
-        spent.append((time.perf_counter() - start) / 400)
-    assert min(spent) < 50e-6
