@@ -170,8 +170,10 @@ def analyze(
     @cache
     def solved() -> Fit | None:
         """The fit with its solution, which its file does not hold: found again where it was loaded."""
-        known = fit is None or fit.solution is not None
-        return fit if known else fit_model(generic_model(plan, trials[0]), list(trials), static=static)
+        if fit is None or fit.solution is not None:
+            return fit
+        # of the mass that is in the file, which plates may have weighed
+        return replace(fit_model(generic_model(plan, trials[0]), list(trials), static=static), model=fit.model)
 
     results = []
     for i, (path, trial) in enumerate(zip(recordings, trials, strict=True)):

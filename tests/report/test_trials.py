@@ -47,6 +47,11 @@ def test_a_mass_that_nobody_gave_is_what_the_plates_weigh(walk, tmp_path):
     assert read_fit(tmp_path / "out" / "fit.nc").model.mass == pytest.approx(found.summary["mass_kg"])
     (note,) = [note for note in found.fit.notes if note.remedy == "--mass"]
     assert "plates weigh" in note.what and not any("subject's mass" in text for text in found.summary["warnings"])
+    # models that bands draw weigh as much, of the fit as it was found and of the one that a second run solves again
+    assert found.fit.draw(np.random.default_rng(0)).mass == pytest.approx(found.summary["mass_kg"])
+    again = analyze([tmp_path / "walk.nc"], tmp_path / "out", Plan(monte_carlo=2))[0]
+    carried = again.bands.groups["torques"]["torque_gravity_high"].sel(coordinate="root_z").values
+    assert again.loaded[0] == "fit" and carried == pytest.approx(9.81 * found.summary["mass_kg"], rel=1e-4)
 
 
 def test_cutoff_suits_the_shortest_steps():

@@ -20,6 +20,7 @@ from borelli.analysis.fit_solve import Solution, marker_errors, rms, solve
 from borelli.analysis.fit_unknowns import Unknowns, make_unknowns
 from borelli.errors import SettingsError
 from borelli.model.model import Model
+from borelli.model.resize import scale_mass
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ class Fit:
             raise SettingsError("this fit was made without its solution, so there is nothing to draw from")
         root = np.linalg.cholesky(self.solution.derivatives.covariance)
         p = self.solution.p + root @ random.standard_normal(len(self.solution.p))
-        return fitted_model(self.unknowns, p)
+        drawn = fitted_model(self.unknowns, p)
+        # places are drawn; the mass is that of the model, which may have been weighed after the fit
+        return scale_mass(drawn, self.model.mass) if drawn.mass > 0.0 else drawn
 
 
 def fit_model(
