@@ -171,7 +171,9 @@ def _stepped(torques: Torques, time: Array, moved: Moved, torque: Array, loads: 
     numerical = constraint + gyroscopic
     done = whole * (power.sum(axis=1) + residual + ground + numerical)
     error = float(np.abs(np.cumsum(done)[:-1] - (total[1:] - total[0])).max())
-    weight, counted = whole * torques.known, _counted(torques, time)
+    counted = _counted(torques, time)
+    # the last frame's step leads to where no energy is told
+    weight = np.append(whole[:-1] * counted, 0.0)
     return Books(time, weight, counted, moved, power, torque, residual, ground, numerical, total, loads, error)
 
 

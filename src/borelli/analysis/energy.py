@@ -77,6 +77,8 @@ def energy(torques: Torques, *, belt: tuple[float, float, float] | None = None) 
     positive = books.positive
     balance = 100.0 * books.error / positive if positive > 0.0 else 0.0
     data, summary = _account(torques, frames, books, ground)
+    if not frames.counted.any():  # nothing was summed, which is not nothing done
+        balance, summary = float("nan"), dict.fromkeys(summary, float("nan")) | {"summed_s": 0.0}
     data.attrs |= {"balance_error": balance, "belt_velocity": [float(v) for v in ground]}
     notes = []
     if belt is None and np.any(ground):
