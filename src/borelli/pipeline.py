@@ -418,9 +418,11 @@ def find_torques(motion: Motion, plan: Plan) -> Torques:
     forces = "plates and contacts" if measured else "contacts"
     try:
         return inverse_dynamics(motion, method=plan.torque_method, forces=forces, cutoff=plan.cutoff)
-    except (BorelliError, ModuleNotFoundError) as error:
-        if measured:  # a model without soles has contacts nowhere: what plates miss stays missing, and is told
-            return inverse_dynamics(motion, method=plan.torque_method, forces="plates", cutoff=plan.cutoff)
+    except BorelliError as error:
+        if measured:  # such as a model without soles, which has contacts nowhere
+            found = inverse_dynamics(motion, method=plan.torque_method, forces="plates", cutoff=plan.cutoff)
+            said = f"steps beside the plates are not filled in: {error}"
+            return replace(found, notes=(*found.notes, Note(said, "fault", "look at frames that are covered")))
         found = inverse_dynamics(motion, method=plan.torque_method, forces=None, cutoff=plan.cutoff)
         said = f"no forces of the ground are known, so all of its part is residual: {error}"
         return replace(found, notes=(*found.notes, Note(said, "fault", "record plates")))
@@ -432,7 +434,7 @@ def contacts_beside(torques: Torques) -> Dataset | None:
         return None
     try:
         return ground_forces(torques.motion, derivatives(torques.motion, cutoff=torques.settings.get("cutoff_hz")))
-    except (BorelliError, ModuleNotFoundError):
+    except BorelliError:
         return None
 
 

@@ -13,9 +13,10 @@ from borelli.analysis.loads import Loads
 from borelli.analysis.motion import make_motion
 from borelli.analysis.pose import follow_markers
 from borelli.analysis.torques import inverse_dynamics
-from borelli.errors import SettingsError
+from borelli.errors import ModelError, SettingsError
 from borelli.export.stages import read_stage, write_stage
 from borelli.model.human import human
+from borelli.pipeline import Plan, find_torques
 from borelli.recording.clean import clean
 from borelli.recording.gaps import spans
 from borelli.recording.plates_to_feet import add_plates
@@ -82,11 +83,8 @@ def test_a_hidden_step_is_filled_in_and_the_rest_stays_as_measured():
 
 def test_plates_that_see_every_step_are_left_alone():
     found, plates = (inverse_dynamics(walk(), forces=forces) for forces in (SOURCE, "plates"))
-    if plates.data["covered"].values.all():
-        assert found.data.identical(plates.data)
-    else:  # the ends of the walk
-        told = plates.data["covered"].values & (found.data["foot_source"].values == "plate").all(axis=1)
-        assert np.array_equal(found.data["torque"].values[told], plates.data["torque"].values[told])
+    assert plates.data["covered"].values.all()
+    assert found.data.identical(plates.data)
 
 
 def test_stepped_torques_take_the_same_forces():
@@ -94,8 +92,26 @@ def test_stepped_torques_take_the_same_forces():
     short = replace(motion, data=motion.data.isel(time=slice(0, 140)))
     smooth, stepped = (inverse_dynamics(short, method=method, forces=SOURCE) for method in ("smooth", "stepped"))
     assert stepped.contact_source == SOURCE and "foot_source" in stepped.data
+    assert len(set(stepped.notes)) == len(stepped.notes)
     apart = (stepped.data["foot_force"] - smooth.data["foot_force"]).values
     assert np.nanmax(np.abs(apart)) < 0.05 * motion.model.mass * 9.81  # a step holds the mean of its span
+
+
+def test_steps_that_cannot_be_filled_in_are_told(monkeypatch):
+    def no_soles(*_, **__):
+        raise ModelError("its feet have no soles")
+
+    motion, _ = hidden(walk(), "left", 0)
+    monkeypatch.setattr("borelli.analysis.beside.find_ground", no_soles)
+    found = find_torques(motion, Plan())
+    assert found.contact_source == "plates" and not found.known.all()
+    (note,) = [note for note in found.notes if "no soles" in note.what]
+    assert note.kind == "fault" and "not filled in" in note.what
+
+
+def test_a_low_pass_of_plates_is_not_passed_over():
+    with pytest.raises(SettingsError, match="smoothed"):
+        inverse_dynamics(walk(), method="stepped", forces="plates", plate_cutoff=10.0)
 
 
 def test_filled_torques_are_kept_whole_in_a_file(tmp_path):

@@ -89,14 +89,12 @@ def stepped_beside(motion: Motion, feet: Mapping[str, str] | None = None, **sett
     from borelli.analysis.dynamic import stepped_torques
     from borelli.analysis.torques import inverse_dynamics
 
-    smooth = inverse_dynamics(
-        motion, forces=SOURCE, filter=settings["filter"], cutoff=settings["cutoff"], feet=feet
-    )  # fmt: skip
+    smooth = inverse_dynamics(motion, forces=SOURCE, filter=settings["filter"], cutoff=settings["cutoff"], feet=feet)
     found = stepped_torques(motion, forces=smooth.loads, feet=feet, **settings)
     told = [name for name in ("covered", "known", "foot_source") if name in smooth.data]
     at = smooth.data[told].sel(time=found.data["time"].values, method="nearest").assign_coords(time=found.data["time"])
     data = found.data.assign({name: at[name] for name in told})
-    data.attrs |= {"contact_source": smooth.contact_source, "plate_mass_kg": smooth.data.attrs["plate_mass_kg"]}
+    data.attrs["plate_mass_kg"] = smooth.data.attrs["plate_mass_kg"]
     return replace(found, data=data, notes=tuple(dict.fromkeys((*found.notes, *smooth.notes))))
 
 

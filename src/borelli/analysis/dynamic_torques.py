@@ -134,7 +134,7 @@ def stepped_torques(
         "residuals": [f"{r.body} {'force' if r.axis < 3 else 'torque'} {'xyz'[r.axis % 3]} <= {r.limit:g}"
                       for r in stepper.residuals],
     }  # fmt: skip
-    source = "contacts" if contacts else ("none" if loads is None else "plates")
+    source = "contacts" if contacts else ("none" if loads is None else loads.source)
     sides = foot_bodies(motion.model, feet) if contacts or loads else None
     data = at_frames(to_dataset(fine, stepper, trace, source, sides), substeps)
     data.attrs["rate_hz"] = motion.rate

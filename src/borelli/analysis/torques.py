@@ -117,7 +117,7 @@ def inverse_dynamics(
             beside them; or a recording with plates, or loads.
         filter: "default", "opensim" or "none": see `derivatives`.
         cutoff: Of the low-pass on coordinates [Hz]; 6 by default.
-        plate_cutoff: Of a low-pass on measured forces [Hz]; None leaves them as measured.
+        plate_cutoff: Of a low-pass on measured forces [Hz], for the smooth method; None leaves them as measured.
         feet: Bodies of the "right" and "left" foot, where their names do not tell.
         residual: None: told as it is; "reduce": masses are changed within bounds so that it gets small, see
             `reduce_residuals`. The stepped method has others: see `stepped_torques`.
@@ -133,6 +133,8 @@ def inverse_dynamics(
     if method == "stepped":
         from borelli.analysis.dynamic import stepped_torques
 
+        if plate_cutoff is not None:
+            raise SettingsError("the stepped method takes plates as measured: give it loads.smoothed(plate_cutoff)")
         if forces == "plates and contacts":
             from borelli.analysis.beside import stepped_beside
 

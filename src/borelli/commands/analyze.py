@@ -124,8 +124,8 @@ def figures(summary: dict[str, Any] | Any) -> Table:
     )  # fmt: skip
     for title, key, form, unit in rows:
         if summary.get(key) is not None:
-            doubt = (summary.get("bands") or {}).get(key)
-            told = form.format(summary[key]) + (f" ± {form.format(doubt['sd'])}" if doubt else "")
+            doubt = summary.get("bands", {}).get(key, {}).get("sd")
+            told = form.format(summary[key]) + (f" ± {form.format(doubt)}" if doubt is not None else "")
             table.add_row(title, escape(f"{told} {unit}".strip()))
     seconds = {name: value for name, value in summary["seconds"].items() if value is not None}
     table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
