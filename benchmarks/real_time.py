@@ -14,7 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from borelli.analysis.fit import fit_model
-from borelli.pipeline import Plan, find_torques, follow_markers, generic_model, read_trial
+from borelli.analysis.pose import follow_markers
+from borelli.ground_choice import find_torques
+from borelli.plan import Plan, generic_model, read_trial
 from borelli.recording.clean import clean
 from borelli.recording.recording import Recording
 from borelli.synthetic.recordings import synthetic_recording

@@ -48,7 +48,7 @@ _HOMES = {
     "Note": "borelli.recording.recording",
     "Parity": "borelli.model.parity",
     "PathPoint": "borelli.model.model",
-    "Plan": "borelli.pipeline",
+    "Plan": "borelli.plan",
     "Recording": "borelli.recording.recording",
     "Scaled": "borelli.analysis.scaling",
     "Scene": "borelli.scenes.scene",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from borelli.analysis.motion import Motion
-from borelli.pipeline import Analysis, Plan, analyze
+from borelli.pipeline import Analysis, analyze
+from borelli.plan import Plan
 from borelli.scenes.files import with_changes
 from borelli.scenes.gallery import gallery_scene
 from borelli.scenes.scene import Scene, run_scene

@@ -1,111 +1,53 @@
 """From recordings to a report: read, clean, fit, pose, torques, energy, bands, report, each stage's file in one folder.
 
-A stage's file carries a key made of what went into it: the content of the recordings, the settings so far, the version
-and the code. A stage whose file has the right key is loaded, not computed; so a run that was stopped is taken up where
-it was, and a changed setting computes only what follows from it. Files appear whole or not at all.
+Files appear whole or not at all, and stages whose file is there are not made again: see `resuming.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from borelli import __version__
-from borelli.analysis.derivatives import derivatives
 from borelli.analysis.energy import Energy
 from borelli.analysis.energy import energy as find_energy
 from borelli.analysis.fit import Fit, fit_model
-from borelli.analysis.ground import ground_forces
 from borelli.analysis.motion import Motion
 from borelli.analysis.pose import follow_markers
-from borelli.analysis.torques import Torques, inverse_dynamics
+from borelli.analysis.torques import Torques
 from borelli.bands import bands_in, check_bands
-from borelli.errors import BorelliError, SettingsError, listed
+from borelli.errors import SettingsError
 from borelli.export.bands import FILE, Bands, remove_bands, write_band_tables
-from borelli.export.stages import made, plain, read_fit, read_stage, write_fit, write_stage
+from borelli.export.stages import made, plain, read_fit, write_fit
 from borelli.export.summary import summarize
 from borelli.export.tables import write_tables
 from borelli.export.whole import sweep, write_whole
-from borelli.model.human import human
+from borelli.ground_choice import contacts_beside, find_torques, weigh
 from borelli.model.model import Model
 from borelli.model.native import model_to_text
-from borelli.model.read import read_model
 from borelli.model.resize import scale_mass
-from borelli.recording.clean import clean
-from borelli.recording.in_view import keep_in_view
-from borelli.recording.joints_as_markers import joints_as_markers
-from borelli.recording.plates_to_feet import add_plates
-from borelli.recording.read import read_recording
+from borelli.plan import Plan, generic_model, read_trial, size_notes, unseen_notes
 from borelli.recording.recording import Note, Recording
-from borelli.recording.smooth import step_cutoff
 from borelli.reports.report import report as write_report
 from borelli.reports.warnings import warnings_of
+from borelli.resuming import Progress, Stages, code_hash, file_hash, key_of
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Progress = Callable[[str, float], None]
-"""Hears what is being done, and the share of all that is done."""
-
-CODE = ("model", "recording", "reduced", "analysis", "export")
-"""Rooms whose code decides what results are."""
-MASS, HEIGHT = 75.0, 1.75
-"""Of a subject of whom nothing is known [kg, m]; a warning says so."""
-UNSEEN = 0.3
-"""Part of the body's mass without markers that is told; two arms are a tenth."""
+FILES = ("static", "forces", "model")
+"""Of a plan, beside the recordings."""
 SHARES = {"read": 0.1, "fit": 0.35, "pose": 0.5, "torques": 0.8, "energy": 0.9, "report": 1.0}
 """Of the work without bands, when each stage has ended."""
 REPEAT = 0.05
 """What a repeat takes of all that work."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to analyse, and how.
-
-    Attributes:
-        model: A model file; None: a human of this mass, height and sex.
-        mass: Of the subject [kg]; None: what the recording says.
-        height: Of the subject [m]; None: what the recording says.
-        sex: "male" or "female"; None: what the recording says.
-        fit: Whether the model is fitted to the recordings; else it is taken as it is.
-        static: A recording in which the subject stands still.
-        forces: A second file with the plates of the recording.
-        plates: Whether plates are used; else the ground's forces are computed from the motion.
-        method: Of the poses: "converged", "smoothed" or "dynamic".
-        torque_method: "smooth" or "stepped".
-        cutoff: Of the low-pass on coordinates [Hz]; None: the default.
-        start: Where to begin [s].
-        stop: Where to end [s].
-        reading: What the user says of the recordings: units, up, forward, skeleton.
-        monte_carlo: How often the analysis is done again on shaken markers, for a band on every output; 0: no bands.
-        noise: Deviation [m] along each axis by which markers are then shaken; None: as they are seen to shake.
-    """
-
-    model: Path | None = None
-    mass: float | None = None
-    height: float | None = None
-    sex: str | None = None
-    fit: bool = True
-    static: Path | None = None
-    forces: Path | None = None
-    plates: bool = True
-    method: str = "converged"
-    torque_method: str = "smooth"
-    cutoff: float | None = None
-    start: float = -np.inf
-    stop: float = np.inf
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    monte_carlo: int = 0
-    noise: float | None = None
+BANDS_CODE = ("reports", "bands.py")
+"""What decides bands, beside what decides results."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +106,8 @@ def analyze(
     read = perf_counter() - start
     ends = shares(plan.monte_carlo)
     progress("fitting the body", ends["read"])
-    inputs = [file_hash(path) for path in (*recordings, plan.static, plan.forces, plan.model) if path is not None]
+    inputs: dict[str, Any] = {"recordings": [file_hash(path) for path in recordings]}
+    inputs |= {name: file_hash(path) for name in FILES if (path := getattr(plan, name)) is not None}
     model, fit, fitted = _fitted(trials, static, folder, plan, inputs)
 
     @cache
@@ -198,72 +141,13 @@ def shares(repeats: int) -> dict[str, float]:
     return {**found, "bands": 1.0 - rest * (1.0 - SHARES["energy"]), "report": 1.0}
 
 
-def read_trial(path: Path, plan: Plan) -> Recording:
-    """A recording read and cleaned: gaps filled, swaps and spikes undone, plates zeroed and given to feet."""
-    given = {key: value for key, value in plan.reading.items() if value is not None}
-    recording = joints_as_markers(read_recording(path, **given))
-    if not recording.markers:
-        raise SettingsError(f"{path.name} holds no markers, which a body is fitted to: {_instead(recording, path)}")
-    if plan.forces is not None:
-        recording = add_plates(recording, read_recording(plan.forces))
-    # no low-pass: poses follow what was seen, and coordinates are filtered before they are differentiated
-    cleaned = clean(recording, cutoff=None, start=plan.start, stop=plan.stop)
-    return keep_in_view(cleaned, start=not np.isfinite(plan.start), stop=not np.isfinite(plan.stop))
-
-
-def _instead(recording: Recording, path: Path) -> str:
-    """What a recording without markers holds, and what to do with it."""
-    if "plate_force" in recording.data:
-        return f"it holds force plates. Name the file with the markers, and this one with --forces {path.name}"
-    if "coordinates" in recording.data:
-        return "it holds joint angles. Name the file with the markers they were made from, such as a .trc or .c3d"
-    return "see what it holds with `borelli info`, and name a .c3d or .trc file with markers"
-
-
-def generic_model(plan: Plan, recording: Recording) -> Model:
-    """The model before it is fitted: that of the plan, or a human of the subject's size."""
-    about = recording.subject
-    mass = plan.mass if plan.mass is not None else _number(about.get("mass"))
-    if plan.model is not None:
-        model = read_model(plan.model)
-        return scale_mass(model, plan.mass) if plan.mass is not None else model
-    height = plan.height if plan.height is not None else _number(about.get("height"))
-    said = str(about.get("sex", "male"))
-    sex = plan.sex or (said if said in ("male", "female") else "male")
-    return human(mass or MASS, height or HEIGHT, sex)
-
-
-def size_notes(plan: Plan, recording: Recording) -> tuple[Note, ...]:
-    """What had to be guessed of the subject's size."""
-    if plan.model is not None:
-        return ()
-    notes = []
-    for name, unit, taken in (("mass", "kg", MASS), ("height", "m", HEIGHT)):
-        if getattr(plan, name) is None and not _number(recording.subject.get(name)):
-            said = f"the subject's {name} is not known: {taken:g} {unit} is taken, and results scale with it"
-            # of a body that is fitted, the height is soon forgotten
-            notes.append(Note(said, "guess" if name == "height" and plan.fit else "fault", f"--{name}"))
-    return tuple(notes)
-
-
-def weigh(model: Model, trials: Sequence[Recording]) -> tuple[float, float] | None:
-    """Mass [kg] that the plates of the trials find, and for how long [s] they weighed it; None where they do not."""
-    best: tuple[float, float] | None = None
-    for trial in trials:
-        if "foot_force" in trial.data:
-            attrs = inverse_dynamics(follow_markers(model, trial), forces="plates").data.attrs
-            if attrs["plate_mass_kg"] > 0.0 and (best is None or attrs["weighed_s"] > best[1]):
-                best = (float(attrs["plate_mass_kg"]), float(attrs["weighed_s"]))
-    return best
-
-
 def _fitted(
-    trials: Sequence[Recording], static: Recording | None, folder: Path, plan: Plan, inputs: Sequence[str]
+    trials: Sequence[Recording], static: Recording | None, folder: Path, plan: Plan, inputs: Mapping[str, Any]
 ) -> tuple[Model, Fit | None, dict[str, Any]]:
     """The model, how it was fitted, and the stage's key and seconds."""
     start = perf_counter()
     settings = {name: getattr(plan, name) for name in ("mass", "height", "sex", "fit", "start", "stop", "plates")}
-    key = _key("fit", inputs, settings | {"reading": plan.reading})
+    key = key_of("fit", inputs, settings | {"reading": plan.reading})
     path = folder / "fit.nc"
     if plan.fit and made(path).get("key") == key:
         known = read_fit(path)
@@ -303,56 +187,31 @@ def _analyzed(
     solved: Callable[[], Fit | None],
 ) -> Analysis:
     """The stages from pose to report of one recording."""
-    loaded = ["fit"] if fitted.get("loaded") else []
     ends = shares(plan.monte_carlo)
     seconds["fit"] = float(fitted["seconds"])
     settings = {"method": plan.torque_method, "plates": plan.plates, "cutoff": plan.cutoff}
-    keys = {"pose": _key("pose", [str(fitted["key"]), source["sha256"]], {"method": plan.method})}
-    keys["torques"] = _key("torques", [keys["pose"]], settings)
-    keys["energy"] = _key("energy", [keys["torques"]], {})
-
-    def stage(name: str, file: str, make: Callable[[], Any]) -> Any:
-        """From its file, which holds the stages before it, or made: then those before it are asked for."""
-        path = folder / file
-        known = made(path)
-        if known.get("key") == keys[name]:
-            try:
-                found = read_stage(path)
-            except BorelliError:
-                pass  # damaged: made anew
-            else:
-                seconds.update(known["seconds"])
-                loaded.extend(known["seconds"])
-                return found
-        found = make()
-        own = {one: seconds[one] for one in keys if one in seconds}
-        write_stage(found, path, {"key": keys[name], "seconds": own})
-        return found
-
-    def timed(name: str, what: str, share: float, make: Callable[[], Any]) -> Any:
-        tell(what, share)
-        start = perf_counter()
-        found = make()
-        seconds[name] = perf_counter() - start
-        return found
+    keys = {"pose": key_of("pose", [fitted["key"], source["sha256"]], {"method": plan.method})}
+    keys["torques"] = key_of("torques", keys["pose"], settings)
+    keys["energy"] = key_of("energy", keys["torques"], {})
+    stages = Stages(folder, keys, seconds, tell, ["fit"] if fitted.get("loaded") else [])
 
     def make_motion() -> Motion:
         notes = tuple(fitted.get("notes", ())) if fit is None else fit.notes
         follow = partial(follow_markers, model, trial, method=plan.method)
-        motion: Motion = timed("pose", "following the markers", ends["fit"], follow)
+        motion: Motion = stages.timed("pose", "following the markers", ends["fit"], follow)
         return replace(motion, notes=(*notes, *motion.notes, *unseen_notes(motion)))
 
     def make_torques() -> Torques:
-        motion = stage("pose", "motion.nc", make_motion)
-        found: Torques = timed("torques", "finding torques", ends["pose"], partial(find_torques, motion, plan))
+        motion = stages.stage("pose", "motion.nc", make_motion)
+        found: Torques = stages.timed("torques", "finding torques", ends["pose"], partial(find_torques, motion, plan))
         return found
 
     def make_energy() -> Energy:
-        torques = stage("torques", "torques.nc", make_torques)
-        found: Energy = timed("energy", "finding energy", ends["torques"], partial(find_energy, torques))
+        torques = stages.stage("torques", "torques.nc", make_torques)
+        found: Energy = stages.timed("energy", "finding energy", ends["torques"], partial(find_energy, torques))
         return found
 
-    energy: Energy = stage("energy", "energy.nc", make_energy)
+    energy: Energy = stages.stage("energy", "energy.nc", make_energy)
     bands = None
     if plan.monte_carlo:
 
@@ -361,11 +220,11 @@ def _analyzed(
             tell(f"repeating: {done} of {plan.monte_carlo}", share)
 
         told = {"repeats": plan.monte_carlo, "noise": plan.noise}
-        own = {"key": _key("bands", [keys["energy"], code_hash(("reports",))], told), "energy": keys["energy"]}
+        own = {"key": key_of("bands", [keys["energy"], code_hash(BANDS_CODE)], told), "energy": keys["energy"]}
         bands, seconds["bands"], known = bands_in(
             folder, own, energy, solved, repeats=plan.monte_carlo, noise=plan.noise, progress=count
         )
-        loaded += ["bands"] if known else []
+        stages.loaded.extend(["bands"] if known else [])
     elif made(folder / FILE).get("energy", keys["energy"]) != keys["energy"]:
         remove_bands(folder)
     tell("writing the report", ends["bands"])
@@ -382,86 +241,6 @@ def _analyzed(
     warned = [warning.what for warning in warnings_of(energy)]
     warned += [note.what for note in bands.notes if note.kind == "fault"] if bands is not None else []
     summary = summarize(energy, fit=fit, contacts=contacts, bands=bands, seconds=seconds, warnings=warned)
-    summary |= {**source, "loaded": loaded}
+    summary |= {**source, "loaded": stages.loaded}
     write_whole(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")
-    return Analysis(energy, fit, contacts, summary, folder, tuple(loaded), bands)
-
-
-def unseen_notes(motion: Motion) -> tuple[Note, ...]:
-    """Says so where much of the body has no markers, on itself or beyond, and so keeps its rest pose."""
-    model = motion.model
-    seen = {marker.body for marker in model.markers if marker.name in motion.data["marker"].values}
-    above = {joint.child: joint.parent for joint in model.joints if not joint.closes_loop}
-    for name in tuple(seen):
-        while (name := above.get(name, "")) and name not in seen:
-            seen.add(name)
-    unseen = [body for body in model.bodies if body.name not in seen]
-    share = sum(body.mass for body in unseen) / model.mass
-    if share < UNSEEN:
-        return ()
-    said = (
-        f"no markers are on {listed([body.name for body in unseen], 6)}, {100.0 * share:.0f} % of the mass: they keep "
-        "their rest pose, and forces of the ground from the motion, residuals and moments of the hips err by it"
-    )
-    return (Note(said, "fault", "put markers on the trunk"),)
-
-
-def find_torques(motion: Motion, plan: Plan) -> Torques:
-    """Torques with the plates' forces, where there are any and they are wanted, else, or beside them, computed ones."""
-    has_plates = motion.recording is not None and "foot_force" in motion.recording.data
-    measured = plan.plates and has_plates
-    if plan.cutoff is None and measured and motion.recording is not None:
-        cutoff, note = step_cutoff(motion.recording)
-        if note is not None:
-            found = find_torques(motion, replace(plan, cutoff=cutoff))
-            return replace(found, notes=(*found.notes, note))
-    forces = "plates and contacts" if measured else "contacts"
-    try:
-        return inverse_dynamics(motion, method=plan.torque_method, forces=forces, cutoff=plan.cutoff)
-    except BorelliError as error:
-        if measured:  # such as a model without soles, which has contacts nowhere
-            found = inverse_dynamics(motion, method=plan.torque_method, forces="plates", cutoff=plan.cutoff)
-            said = f"steps beside the plates are not filled in: {error}"
-            return replace(found, notes=(*found.notes, Note(said, "fault", "look at frames that are covered")))
-        found = inverse_dynamics(motion, method=plan.torque_method, forces=None, cutoff=plan.cutoff)
-        said = f"no forces of the ground are known, so all of its part is residual: {error}"
-        return replace(found, notes=(*found.notes, Note(said, "fault", "record plates")))
-
-
-def contacts_beside(torques: Torques) -> Dataset | None:
-    """Forces of the feet computed from the motion, where plates measured them; None where that cannot be done."""
-    if not torques.contact_source.startswith("plates"):
-        return None
-    try:
-        return ground_forces(torques.motion, derivatives(torques.motion, cutoff=torques.settings.get("cutoff_hz")))
-    except BorelliError:
-        return None
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file's content, or of all files of a folder."""
-    digest = hashlib.sha256()
-    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if file.is_file():
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-@cache
-def code_hash(rooms: tuple[str, ...] = CODE) -> str:
-    """A hash of the code that decides what results are."""
-    digest = hashlib.sha256()
-    home = Path(__file__).parent
-    for room in rooms:
-        for file in sorted((home / room).glob("*.py")):
-            digest.update(file.name.encode() + file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _key(stage: str, inputs: Sequence[str], settings: Mapping[str, Any]) -> str:
-    told = [stage, __version__, code_hash(), list(inputs), plain(settings)]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and value > 0 else None
+    return Analysis(energy, fit, contacts, summary, folder, tuple(stages.loaded), bands)

@@ -15,8 +15,9 @@ from borelli.analysis.pose import follow_markers
 from borelli.analysis.torques import inverse_dynamics
 from borelli.errors import ModelError, SettingsError
 from borelli.export.stages import read_stage, write_stage
+from borelli.ground_choice import find_torques
 from borelli.model.human import human
-from borelli.pipeline import Plan, find_torques
+from borelli.plan import Plan
 from borelli.recording.clean import clean
 from borelli.recording.gaps import spans
 from borelli.recording.plates_to_feet import add_plates

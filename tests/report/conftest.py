@@ -1,6 +1,7 @@
 import pytest
 
-from borelli.pipeline import Plan, analyze
+from borelli.pipeline import analyze
+from borelli.plan import Plan
 from borelli.synthetic.recordings import synthetic_recording
 
 

@@ -12,7 +12,8 @@ from borelli import bands as banding
 from borelli import pipeline
 from borelli.export.bands import Bands, read_bands
 from borelli.model.model import Body, Coordinate, Joint, Marker, Model
-from borelli.pipeline import Plan, analyze, shares
+from borelli.pipeline import analyze, shares
+from borelli.plan import Plan
 from borelli.recording.recording import Recording, make_dataset
 
 NOISE = 1e-3

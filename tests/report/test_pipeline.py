@@ -10,7 +10,9 @@ import pytest
 
 from borelli import pipeline
 from borelli.errors import SettingsError
-from borelli.pipeline import Plan, analyze, code_hash, generic_model, size_notes
+from borelli.pipeline import analyze
+from borelli.plan import Plan, generic_model, size_notes
+from borelli.resuming import CODE, HOME, code_hash
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def test_other_recording_is_not_taken_for_the_same(folder):
     assert analyze([folder / "walk.nc"], folder / "out", Plan())[0].loaded == ()
 
 
-@pytest.mark.parametrize("stage", ["fit_model", "follow_markers", "inverse_dynamics", "find_energy", "write_report"])
+@pytest.mark.parametrize("stage", ["fit_model", "follow_markers", "find_torques", "find_energy", "write_report"])
 def test_interrupt_leaves_nothing_half_written_and_the_rest_is_taken_up(walk, tmp_path, monkeypatch, stage):
     walk.recording.to_netcdf(tmp_path / "walk.nc")
 
@@ -75,7 +77,7 @@ def test_interrupt_leaves_nothing_half_written_and_the_rest_is_taken_up(walk, tm
         with pytest.raises(KeyboardInterrupt):
             analyze([tmp_path / "walk.nc"], tmp_path / "out", Plan())
     left = {path.name for path in (tmp_path / "out").iterdir()}
-    order = [("follow_markers", "fit.nc"), ("inverse_dynamics", "motion.nc"), ("find_energy", "torques.nc"),
+    order = [("follow_markers", "fit.nc"), ("find_torques", "motion.nc"), ("find_energy", "torques.nc"),
              ("write_report", "energy.nc")]  # fmt: skip
     done = [file for name, file in order if name in order_until(order, stage)]
     assert {name for name in left if name.endswith(".nc")} == set(done)
@@ -140,8 +142,16 @@ def test_progress_goes_from_none_to_all(folder):
     assert heard == sorted(heard) and heard[0] == 0.0 and heard[-1] == 1.0
 
 
-def test_key_knows_the_code():
-    assert len(code_hash()) == 16
+@pytest.mark.parametrize("file", ["physics/step.py", "model/data/markersets/cmu41.toml", "plan.py"])
+def test_key_knows_the_code(tmp_path, file):
+    part = next(part for part in CODE if file.startswith(part))
+    place = tmp_path / file
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes((HOME / file).read_bytes())
+    before = code_hash((part,), tmp_path)
+    place.write_bytes(place.read_bytes() + b"# other")
+    code_hash.cache_clear()
+    assert code_hash((part,), tmp_path) != before
 
 
 @pytest.mark.data

@@ -11,7 +11,8 @@ from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.export.stages import read_fit
 from borelli.model.human import human
-from borelli.pipeline import Plan, analyze, read_trial, unseen_notes
+from borelli.pipeline import analyze
+from borelli.plan import Plan, read_trial, unseen_notes
 from borelli.recording.in_view import keep_in_view
 from borelli.recording.joints_as_markers import joints_as_markers
 from borelli.recording.recording import Recording, make_dataset

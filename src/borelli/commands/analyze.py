@@ -14,7 +14,8 @@ from borelli.commands.arguments import Forces, Forward, Json, Skeleton, Units, U
 from borelli.commands.screen import bar, out, print_json, print_marked, show_title
 
 if TYPE_CHECKING:
-    from borelli.pipeline import Analysis, Plan
+    from borelli.pipeline import Analysis
+    from borelli.plan import Plan
 
 Mass = Annotated[float | None, typer.Option(help="Of the subject [kg]; else what the recording says.")]
 Height = Annotated[float | None, typer.Option(help="Of the subject [m]; else what the recording says.")]
@@ -66,7 +67,7 @@ def analyze(
     """
     from borelli.bands import check_bands
     from borelli.commands.kernels import compile_once
-    from borelli.pipeline import Plan
+    from borelli.plan import Plan
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     plan = Plan(

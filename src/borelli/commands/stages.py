@@ -54,7 +54,7 @@ def fit(
     from borelli.analysis.fit import fit_model
     from borelli.commands.kernels import compile_once
     from borelli.model.read import write_model
-    from borelli.pipeline import Plan, generic_model, read_trial, size_notes
+    from borelli.plan import Plan, generic_model, read_trial, size_notes
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     plan = Plan(model=model, mass=mass, height=height, sex=sex, start=start, stop=stop, reading=reading)
@@ -100,7 +100,7 @@ def pose(
     from borelli.commands.kernels import compile_once
     from borelli.export.stages import write_stage
     from borelli.model.read import read_model
-    from borelli.pipeline import Plan, read_trial
+    from borelli.plan import Plan, read_trial
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     compile_once()
@@ -127,7 +127,8 @@ def torques(
     from borelli.analysis.motion import Motion
     from borelli.commands.kernels import compile_once
     from borelli.export.stages import read_stage, write_stage
-    from borelli.pipeline import Plan, find_torques
+    from borelli.ground_choice import find_torques
+    from borelli.plan import Plan
 
     compile_once()
     with err.status("finding torques"):
@@ -171,7 +172,7 @@ def report(
     from borelli.analysis.energy import Energy
     from borelli.export.bands import FILE, read_bands
     from borelli.export.stages import made, read_fit, read_stage
-    from borelli.pipeline import contacts_beside
+    from borelli.ground_choice import contacts_beside
     from borelli.reports.report import report as write_report
 
     with err.status("drawing"):
