@@ -9,11 +9,13 @@ import pytest
 from borelli.analysis.beside import SOURCE, _beside, _together
 from borelli.analysis.energy import energy
 from borelli.analysis.fit import fit_model
+from borelli.analysis.ground import ground_forces
 from borelli.analysis.loads import Loads
 from borelli.analysis.motion import make_motion
 from borelli.analysis.pose import follow_markers
 from borelli.analysis.torques import inverse_dynamics
 from borelli.errors import ModelError, SettingsError
+from borelli.export.compare import compare_feet
 from borelli.export.stages import read_stage, write_stage
 from borelli.ground_choice import find_torques
 from borelli.model.human import human
@@ -96,6 +98,19 @@ def test_stepped_torques_take_the_same_forces():
     assert len(set(stepped.notes)) == len(stepped.notes)
     apart = (stepped.data["foot_force"] - smooth.data["foot_force"]).values
     assert np.nanmax(np.abs(apart)) < 0.05 * motion.model.mass * 9.81  # a step holds the mean of its span
+
+
+def test_computed_forces_are_not_held_against_themselves():
+    """A foot whose every step is beside the plates is not compared; the other is as with the plates alone."""
+    motion = walk()
+    force = motion.recording.data["foot_force"].copy(deep=True)
+    force.loc[{"foot": "left"}] = 0.0
+    motion = replace(motion, recording=motion.recording.with_data(motion.recording.data.assign(foot_force=force)))
+    computed, weight = ground_forces(motion), motion.model.mass * 9.81
+    filled, alone = (
+        compare_feet(inverse_dynamics(motion, forces=forces).data, computed, weight) for forces in (SOURCE, "plates")
+    )
+    assert [one.foot for one in filled] == ["right"] and filled == alone
 
 
 def test_steps_that_cannot_be_filled_in_are_told(monkeypatch):

@@ -50,8 +50,8 @@ def filled_torques(
 ) -> Torques:
     """Torques with what plates measured, and computed forces under feet that stood beside them.
 
-    `covered` stays what the plates alone carried. `foot_source` tells of each foot and frame where its force is from,
-    "plate" or "contact"; `known` is true where those two together carry the body.
+    `covered` stays what the plates alone carried. `foot_source` tells of each foot and frame where its force is from:
+    "plate", or "contact" where any of it is computed; `known` is true where those two together carry the body.
     """
     alone = smooth_torques(motion, curves, plates, settings, moved)
     attrs = alone.data.attrs
@@ -72,7 +72,7 @@ def filled_torques(
     lack = found.data["residual_force"].values[:, 2] / weight
     known = support.covered | ~lasting(lack, curves.time)
     found.data["known"] = (("time",), known, {"units": "1"})
-    found.data["foot_source"] = (("time", "foot"), np.where(free >= 0.5, "contact", "plate"))
+    found.data["foot_source"] = (("time", "foot"), np.where(free > 0.0, "contact", "plate"))
     notes = (*found.notes, *support.notes(motion.model.mass, _steps(plates.name, beside)))
     if not known.all():
         share = 100.0 * float(1.0 - known.mean())

@@ -48,7 +48,8 @@ def compare_feet(measured: Dataset, computed: Dataset, weight: float) -> tuple[A
     """Each foot's agreement.
 
     Args:
-        measured: `foot_force` and `foot_center_of_pressure` by time, foot and axis, as plates gave them, and `covered`.
+        measured: `foot_force` and `foot_center_of_pressure` by time, foot and axis, as plates gave them, and `covered`;
+            where computed forces fill in for plates, `foot_source`.
         computed: The same from the motion alone, at the same times, and `sole_position`: see `ground_forces`.
         weight: Of the body [N].
     """
@@ -57,6 +58,8 @@ def compare_feet(measured: Dataset, computed: Dataset, weight: float) -> tuple[A
     for foot in map(str, measured["foot"].values):
         ours, theirs = (data["foot_force"].sel(foot=foot).values for data in (computed, measured))
         stance = told & (theirs[:, 2] >= LOADED)
+        if "foot_source" in measured:  # what was computed would be held against itself
+            stance &= measured["foot_source"].sel(foot=foot).values == "plate"
         if stance.sum() < 3:
             continue
         error = 100.0 * (ours - theirs)[stance] @ axes / weight
