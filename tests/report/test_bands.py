@@ -10,6 +10,7 @@ import xarray
 import borelli as bo
 from borelli import bands as banding
 from borelli import pipeline
+from borelli.commands.analyze import figures
 from borelli.export.bands import Bands, read_bands
 from borelli.model.model import Body, Coordinate, Joint, Marker, Model
 from borelli.pipeline import analyze, shares
@@ -223,6 +224,18 @@ def test_damaged_bands_are_none(banded, tmp_path):
     whole = (banded[0].folder / "bands.nc").read_bytes()
     (tmp_path / "bands.nc").write_bytes(whole[:5000])
     assert read_bands(tmp_path / "bands.nc") is None and read_bands(tmp_path / "no.nc") is None
+
+
+def test_a_figure_whose_band_is_not_known_is_printed_alone():
+    unknown = {"sd": None, "low": None, "high": None}
+    known = {"sd": 1.25, "low": 98.0, "high": 102.0}
+    told = {
+        "work_j": 100.0,
+        "cost_j_per_kg_m": 0.9,
+        "bands": {"work_j": known, "cost_j_per_kg_m": unknown},
+        "seconds": {},
+    }
+    assert list(figures(told).columns[1].cells)[:2] == ["100.0 ± 1.2 J", "0.900 J/(kg m)"]
 
 
 @pytest.mark.parametrize("repeats", [0, 20, 1000])

@@ -24,6 +24,7 @@ from borelli.errors import SettingsError
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.stepping import BLUE, ORANGE, recorded_motion, tidy
 from borelli.export.compare import compare_feet, forward
+from borelli.recording.gaps import spans
 from borelli.recording.recording import LOADED
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _label(noise: float) -> str:
 
 def _rows(trial: Trial) -> list[dict[str, Any]]:
     data, weight = trial.measured.data, trial.weight
-    covered = data["covered"].values.astype(bool)
+    covered = data["covered"].values
     theirs, ours = (one["foot_force"].sel(axis="z") for one in (data, trial.computed))
     free = (trial.computed["foot_free_moment"] - data["foot_free_moment"]).sel(axis="z")
     moment = np.linalg.norm(trial.computed["missing_moment"].values, axis=1)[covered]
@@ -170,13 +171,7 @@ def _draw(trial: Trial, rows: Sequence[dict[str, Any]], path: Path) -> None:
         *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
     )
     for ax in axes.flat:
-        for start, stop in _uncovered(data["covered"].values.astype(bool)):
+        for start, stop in spans(~data["covered"].values):
             ax.axvspan(time[start], time[stop - 1], color="#f0f1f3", lw=0)
     tidy(axes)
     figure.savefig(path, dpi=130)
-
-
-def _uncovered(covered: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    from borelli.recording.gaps import spans
-
-    return list(spans(~covered))

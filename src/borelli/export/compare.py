@@ -53,7 +53,7 @@ def compare_feet(measured: Dataset, computed: Dataset, weight: float) -> tuple[A
         computed: The same from the motion alone, at the same times, and `sole_position`: see `ground_forces`.
         weight: Of the body [N].
     """
-    told, ahead, found = measured["covered"].values.astype(bool), forward(computed), []
+    told, ahead, found = measured["covered"].values, forward(computed), []
     axes = np.stack([ahead, (-ahead[1], ahead[0], 0.0), (0.0, 0.0, 1.0)], axis=1)
     for foot in map(str, measured["foot"].values):
         ours, theirs = (data["foot_force"].sel(foot=foot).values for data in (computed, measured))

@@ -24,7 +24,7 @@ STRIDES_SHOWN = 12
 """Strides of a side that are drawn each; the mean is over all."""
 
 
-def gait_section(energy: Energy, gait: Gait, bands: Bands | None) -> str:
+def gait_section(gait: Gait, bands: Bands | None) -> str:
     """Angles, moments and powers over the gait cycle; over time where there is none."""
     if not gait.strides:
         return _over_time(gait, bands)
@@ -45,7 +45,7 @@ def gait_section(energy: Energy, gait: Gait, bands: Bands | None) -> str:
     unseen = len(gait.seen) - sum(gait.seen)
     if unseen:
         parts.append(
-            f"<p>In {unseen} of {len(gait.seen)} strides the foot stands beside the plates: they are left out of "
+            f"<p>In {unseen} of {len(gait.seen)} strides forces under the feet are not known: they are left out of "
             "moments, powers and ground forces.</p>"
         )
     for group, title in GROUPS:

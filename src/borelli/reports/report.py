@@ -69,7 +69,7 @@ def report(
         ("warnings", "Warnings", warning_section(energy)),
         ("source", "What was analysed", source_section(energy, about or {})),
         ("playback", "Motion", STAGE),
-        ("gait", "Angles, moments, powers", gait_section(energy, gait, bands)),
+        ("gait", "Angles, moments, powers", gait_section(gait, bands)),
         ("ground", "Ground forces", ground_section(energy, gait, contacts, bands)),
         ("residuals", "Residuals", residual_section(energy, bands)),
         ("energy", "Energy", energy_section(energy, bands)),
