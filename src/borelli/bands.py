@@ -18,7 +18,7 @@ from borelli.analysis.strides import with_strikes
 from borelli.analysis.torques import inverse_dynamics
 from borelli.analysis.uncertainty import MOST_NOISE, Array, Band, check_repeats, monte_carlo
 from borelli.errors import SettingsError
-from borelli.export.bands import FILE, Bands, read_bands, write_bands
+from borelli.export.bands import FILE, Bands, figures_of, read_bands, write_bands
 from borelli.export.stages import made
 from borelli.export.tables import table_dataset
 from borelli.model.model import Model
@@ -133,7 +133,7 @@ def find_bands(
         value, sd, low, high = (_of_group(values, group) for values in (band.value, band.sd, band.low, band.high))
         groups[group] = Band(value, sd, low, high, band.repeats).to_dataset(data)
     notes = [_noise_note(sizes, noise is not None), _model_note(fit is not None), *band.notes]
-    if source.startswith("plates"):
+    if torques.on_plates:
         notes.append(Note("bands: the plates' forces are taken as they were measured, without noise", "stated"))
     return Bands(groups, band.repeats, sizes, noise is not None, fit is not None, SEED, tuple(notes))
 
@@ -143,10 +143,7 @@ def outputs(energy: Energy) -> dict[str, Dataset]:
     import xarray as xr
 
     torques = energy.torques
-    figures = {
-        **energy.summary, "residual_force_rms_n": torques.residual_force_rms,
-        "residual_torque_rms_nm": torques.residual_torque_rms,
-    }  # fmt: skip
+    figures = figures_of(energy)
     return {
         "torques": _numbers(torques.data),
         "energy": _numbers(energy.data),

@@ -45,7 +45,7 @@ def find_torques(motion: Motion, plan: Plan) -> Torques:
 
 def contacts_beside(torques: Torques) -> Dataset | None:
     """Forces of the feet computed from the motion, where plates measured them; None where that cannot be done."""
-    if not torques.contact_source.startswith("plates"):
+    if not torques.on_plates:
         return None
     try:
         return ground_forces(torques.motion, derivatives(torques.motion, cutoff=torques.settings.get("cutoff_hz")))

@@ -94,7 +94,7 @@ def energy(torques: Torques, *, belt: tuple[float, float, float] | None = None) 
 
 def _refinement(torques: Torques, frames: Books) -> int:
     """How many times a frame the books are to be kept: the error of trapezoids falls with their square."""
-    if torques.derivatives is None or "row_power" in torques.data:
+    if torques.derivatives is None or "row_power" in torques.data or not frames.counted.any():
         return 1
     allowed = COARSE * frames.positive
     if frames.error <= allowed:

@@ -73,6 +73,11 @@ class Torques:
         return str(self.data.attrs.get("contact_source", "none"))
 
     @property
+    def on_plates(self) -> bool:
+        """Whether plates measured the ground's forces, all or some."""
+        return self.contact_source.startswith("plates")
+
+    @property
     def judged(self) -> NDArray[np.bool_]:
         """(frames,) in which residuals are judged: those that plates cover, if there are any, else all."""
         covered = np.asarray(self.data["covered"].values, bool) if "covered" in self.data else np.zeros(1, bool)

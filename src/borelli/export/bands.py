@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli import __version__
+from borelli.analysis.energy import Energy
 from borelli.errors import BorelliError
 from borelli.export.stages import plain, read_group
 from borelli.export.tables import TABLES
@@ -79,6 +80,15 @@ class Bands:
             "repeats": self.repeats, "noise_mm": self.noise_mm, "noise": "stated" if self.stated else "estimated",
             "models": "drawn from the fit" if self.drawn else "as they are", "seed": self.seed,
         }  # fmt: skip
+
+
+def figures_of(energy: Energy) -> dict[str, float]:
+    """The figures of `summary.json` that have bands."""
+    torques = energy.torques
+    return {
+        **energy.summary, "residual_force_rms_n": torques.residual_force_rms,
+        "residual_torque_rms_nm": torques.residual_torque_rms,
+    }  # fmt: skip
 
 
 def write_bands(bands: Bands, path: Path, about: Mapping[str, Any] | None = None) -> None:

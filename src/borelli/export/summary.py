@@ -83,7 +83,7 @@ def summarize(
 def agreement(energy: Energy, contacts: Dataset | None) -> tuple[Agreement, ...]:
     """How far forces computed from the motion agree with those that were measured; () where there are not both."""
     torques = energy.torques
-    if contacts is None or not torques.contact_source.startswith("plates"):
+    if contacts is None or not torques.on_plates:
         return ()
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
     return compare_feet(torques.data, contacts, weight)

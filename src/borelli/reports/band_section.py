@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from borelli.analysis.energy import Energy
-from borelli.export.bands import Bands
+from borelli.export.bands import Bands, figures_of
 from borelli.reports.parts import remedy, sentence
 
 FIGURES = (
@@ -24,11 +24,7 @@ FIGURES = (
 
 def band_section(energy: Energy, bands: Bands) -> str:
     """Repeats, noise, what drew the models; and the figures with their spread."""
-    torques = energy.torques
-    values = {
-        **energy.summary, "residual_force_rms_n": torques.residual_force_rms,
-        "residual_torque_rms_nm": torques.residual_torque_rms,
-    }  # fmt: skip
+    values = figures_of(energy)
     rows = "".join(
         f'<tr><td>{title} [{unit}]</td><td class="n">{values[key]:.4g}</td><td class="n">{doubt["sd"]:.2g}</td>'
         f'<td class="n">{doubt["low"]:.4g}</td><td class="n">{doubt["high"]:.4g}</td></tr>'

@@ -74,7 +74,7 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: 
     weight = energy.torques.motion.model.mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
     way = heading(energy)
     ahead = np.array([np.cos(way), np.sin(way), 0.0])
-    beside = contacts if source.startswith("plates") else None
+    beside = contacts if energy.torques.on_plates else None
     words = "computed" if source == "contacts" else source
     if beside is not None:
         parts.append("<h3>Measured by plates, and computed from the motion alone</h3>")
