@@ -226,6 +226,16 @@ def test_damaged_bands_are_none(banded, tmp_path):
     assert read_bands(tmp_path / "bands.nc") is None and read_bands(tmp_path / "no.nc") is None
 
 
+@pytest.mark.parametrize(
+    ("repeats", "noise", "words"),
+    [(1, None, "at least 2 repeats, got 1"), (-3, None, "got -3"), (9, -1e-3, "noise is -1 mm"),
+     (9, float("nan"), "noise is nan mm"), (0, 1e-3, "give --monte-carlo N too")],
+)  # fmt: skip
+def test_settings_that_mean_nothing_are_refused(repeats, noise, words):
+    with pytest.raises(bo.SettingsError, match=words):
+        banding.check_bands(repeats, noise)
+
+
 def test_a_figure_whose_band_is_not_known_is_printed_alone():
     unknown = {"sd": None, "low": None, "high": None}
     known = {"sd": 1.25, "low": 98.0, "high": 102.0}
