@@ -31,7 +31,7 @@ from borelli.ground_choice import contacts_beside, find_torques, weigh
 from borelli.model.model import Model
 from borelli.model.native import model_to_text
 from borelli.model.resize import scale_mass
-from borelli.plan import Plan, generic_model, read_trial, size_notes, unseen_notes
+from borelli.plan import Plan, generic_model, read_static, read_trial, size_notes, unseen_notes
 from borelli.recording.recording import Note, Recording
 from borelli.reports.report import report as write_report
 from borelli.reports.warnings import warnings_of
@@ -85,7 +85,7 @@ def analyze(
         progress: Hears what is done.
 
     Raises:
-        SettingsError: no recording, two of one name, or a setting that does not fit.
+        SettingsError: no recording, two of one name, one file of forces for several, or a setting that does not fit.
     """
     plan = plan or Plan()
     if not recordings:
@@ -96,13 +96,18 @@ def analyze(
         raise SettingsError(f"two recordings are called {twice!r}, and so would their folders; rename one")
     if folder.exists() and not folder.is_dir():
         raise SettingsError(f"{folder} is a file, but results go into a folder: name another with --out")
+    if plan.forces is not None and len(recordings) > 1:
+        raise SettingsError(
+            f"{plan.forces.name} holds the plates of one recording, but {len(recordings)} are given: analyse one at a "
+            "time with --forces"
+        )
     check_bands(plan.monte_carlo, plan.noise)
     folder.mkdir(parents=True, exist_ok=True)
     sweep(folder)
     start = perf_counter()
     progress("reading", 0.0)
     trials = [read_trial(path, plan) for path in recordings]
-    static = None if plan.static is None else read_trial(plan.static, replace(plan, forces=None))
+    static = read_static(plan)
     read = perf_counter() - start
     ends = shares(plan.monte_carlo)
     progress("fitting the body", ends["read"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,13 @@ def read_trial(path: Path, plan: Plan) -> Recording:
     # no low-pass: poses follow what was seen, and coordinates are filtered before they are differentiated
     cleaned = clean(recording, cutoff=None, start=plan.start, stop=plan.stop)
     return keep_in_view(cleaned, start=not np.isfinite(plan.start), stop=not np.isfinite(plan.stop))
+
+
+def read_static(plan: Plan) -> Recording | None:
+    """The static trial, whole: start, stop and a second file of forces are those of the trials; None: there is none."""
+    if plan.static is None:
+        return None
+    return read_trial(plan.static, replace(plan, forces=None, start=-np.inf, stop=np.inf))
 
 
 def _instead(recording: Recording, path: Path) -> str:

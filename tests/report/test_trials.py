@@ -12,7 +12,7 @@ from borelli.errors import SettingsError
 from borelli.export.stages import read_fit
 from borelli.model.human import human
 from borelli.pipeline import analyze
-from borelli.plan import Plan, read_trial, unseen_notes
+from borelli.plan import Plan, read_static, read_trial, unseen_notes
 from borelli.recording.in_view import keep_in_view
 from borelli.recording.joints_as_markers import joints_as_markers
 from borelli.recording.recording import Recording, make_dataset
@@ -39,6 +39,19 @@ def test_frames_in_which_the_subject_is_half_in_view_are_cut_off(walk):
     assert "50 of" in kept.notes[-1].what and "before 0.30 s" in kept.notes[-1].what
     assert keep_in_view(half, start=False).frames == half.frames - 20
     assert keep_in_view(half, start=False, stop=False) is half and keep_in_view(walk.recording) is walk.recording
+
+
+def test_start_and_stop_are_the_trials_not_those_of_the_static_one(walk, tmp_path):
+    walk.recording.to_netcdf(tmp_path / "static.nc")
+    plan = Plan(static=tmp_path / "static.nc", start=0.5, stop=1.0)
+    assert read_static(plan).frames == walk.recording.frames
+    assert read_trial(tmp_path / "static.nc", plan).frames < walk.recording.frames
+    assert read_static(Plan()) is None
+
+
+def test_one_file_of_forces_is_not_taken_for_several_recordings(tmp_path):
+    with pytest.raises(SettingsError, match=r"plates.mot holds the plates of one recording, but 2 are given"):
+        analyze([Path("a.trc"), Path("b.trc")], tmp_path, Plan(forces=Path("plates.mot")))
 
 
 def test_a_mass_that_nobody_gave_is_what_the_plates_weigh(walk, tmp_path):

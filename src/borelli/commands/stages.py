@@ -54,15 +54,16 @@ def fit(
     from borelli.analysis.fit import fit_model
     from borelli.commands.kernels import compile_once
     from borelli.model.read import write_model
-    from borelli.plan import Plan, generic_model, read_trial, size_notes
+    from borelli.plan import Plan, generic_model, read_static, read_trial, size_notes
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
-    plan = Plan(model=model, mass=mass, height=height, sex=sex, start=start, stop=stop, reading=reading)
+    plan = Plan(
+        model=model, mass=mass, height=height, sex=sex, static=static, start=start, stop=stop, reading=reading
+    )  # fmt: skip
     compile_once()
     with err.status("fitting"):
         trials = [read_trial(path, plan) for path in recordings]
-        still = None if static is None else read_trial(static, plan)
-        found = fit_model(generic_model(plan, trials[0]), trials, static=still)
+        found = fit_model(generic_model(plan, trials[0]), trials, static=read_static(plan))
         lost = write_model(found.model, target)
     figures = {
         "out": str(target), "rms_mm": 1e3 * found.train_rms, "held_out_rms_mm": 1e3 * found.held_out_rms,
