@@ -126,6 +126,8 @@ def test_refusals(walk):
     motion, loads = walk
     with pytest.raises(SettingsError, match="slack"):
         stepped_torques(motion, slack=(-1.0, 0.0))
+    with pytest.raises(SettingsError, match="slack frees the root from measured forces"):
+        stepped_torques(motion, forces="contacts", slack=(0.01, 0.01))
     with pytest.raises(SettingsError, match="slack"):
         stepped_torques(motion, slack=(0.01, 0.01), residual=[Residual("pelvis", 4, 5.0)])
     with pytest.raises(SettingsError, match="doubt"):

@@ -71,7 +71,7 @@ def test_a_mass_that_nobody_gave_is_what_the_plates_weigh(walk, tmp_path):
 def test_cutoff_suits_the_shortest_steps():
     """Half a sine of 0.1 s has its first zero at 15 Hz."""
 
-    def steps(lasting, count=4, every=0.5):
+    def steps(lasting, count=4, every=0.5, rate=200.0):
         time = np.arange(2000) / 1000.0
         force = np.zeros((2000, 2, 3))
         for k in range(count):
@@ -80,8 +80,8 @@ def test_cutoff_suits_the_shortest_steps():
         zero = np.zeros_like(force)
         data = make_dataset(
             {"foot_force": force, "foot_center_of_pressure": zero, "foot_free_moment": zero,
-             "markers": np.zeros((400, 1, 3))},
-            {"foot": ["left", "right"], "marker": ["a"]}, rate=200.0, analog_rate=1000.0,
+             "markers": np.zeros((int(2 * rate), 1, 3))},
+            {"foot": ["left", "right"], "marker": ["a"]}, rate=rate, analog_rate=1000.0,
         )  # fmt: skip
         return Recording(data)
 
@@ -89,6 +89,9 @@ def test_cutoff_suits_the_shortest_steps():
     assert cutoff == pytest.approx(15.0, abs=0.2) and "0.10 s" in note.what and note.remedy == "--cutoff"
     assert step_cutoff(steps(0.4)) == (CUTOFF, None)
     assert step_cutoff(steps(0.4, count=0)) == (CUTOFF, None)
+    assert step_cutoff(steps(0.01)) == (CUTOFF, None)  # a plate that chatters
+    cutoff, note = step_cutoff(steps(0.06, rate=40.0))
+    assert cutoff == CUTOFF and "too much for 40 Hz" in note.what and note.kind == "fault"
 
 
 def test_joint_centers_are_followed_where_there_are_no_markers():

@@ -114,6 +114,10 @@ def stepped_torques(
             raise SettingsError("trade lowers the residual of measured forces; contacts have their own: see residual=")
         found = trade_residual(motion, loads, shift=trade[0], turn=trade[1], filter=filter, cutoff=cutoff)
         asked, filter, traded = found.motion, "none", found.notes
+    if contacts and slack is not None:
+        raise SettingsError(
+            "slack frees the root from measured forces; contacts hold it as residual= says: leave slack out"
+        )
     if doubt is not None:
         if loads is None:
             raise SettingsError('doubt is that in measured forces, and there are none: give forces="plates" or loads')

@@ -65,7 +65,9 @@ def soft_loads(
     first = int(np.argmin(np.abs(motion.data["time"].values - time[0])))
     origin = motion.data["body_position"].values[first : first + len(time), root]
     now = loads.at(time)
-    change, left = _shared(now, residual, origin, 9.81 * float(motion.model.mass), force, point)
+    change, left = _shared(
+        now, residual, origin, float(motion.model.mass * np.linalg.norm(motion.model.gravity)), force, point
+    )
     before, after = ((_rms(part[:, :3]), _rms(part[:, 3:])) for part in (residual, left))
     said = Note(
         f"measured forces were changed by {_rms(change[..., :3]):.1f} N RMS, their doubt being {force:g} N and "

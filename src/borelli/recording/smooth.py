@@ -26,6 +26,8 @@ SHORTEST = 4
 """Runs of fewer frames are left as they are."""
 PULSE = 1.5
 """A push that lasts T, as half a sine, has its frequencies below 1.5 / T, where its spectrum first vanishes."""
+SHORTEST_STEP = 0.05
+"""Time [s] for which a foot loads a plate at least: what is shorter is chatter. Sprinters take 0.08 to 0.1 s."""
 
 
 def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
@@ -165,11 +167,15 @@ def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
         return CUTOFF, None
     loaded = data["foot_force"].values[..., 2] >= LOADED
     steps = [b - a for foot in loaded.T for a, b in spans(foot) if a > 0 and b < len(foot)]
-    lasts = float(np.median(steps)) / recording.analog_rate if steps else np.inf
+    lasting = [step for step in steps if step >= SHORTEST_STEP * recording.analog_rate]
+    lasts = float(np.median(lasting)) / recording.analog_rate if lasting else np.inf
     cutoff = round(PULSE / lasts, 1)
-    if cutoff <= CUTOFF or not cutoff < 0.5 * recording.rate:
+    if cutoff <= CUTOFF:
         return CUTOFF, None
     said = f"steps last {lasts:.2f} s: coordinates are low-passed at {cutoff:g} Hz in place of {CUTOFF:g} Hz"
+    if not cutoff < 0.5 * recording.rate:
+        said = f"steps last {lasts:.2f} s, which ask for a cutoff of {cutoff:g} Hz: too much for {recording.rate:g} Hz"
+        return CUTOFF, Note(f"{said}, so {CUTOFF:g} Hz flatten them", "fault", "record faster")
     return cutoff, Note(said, "guess", "--cutoff")
 
 
