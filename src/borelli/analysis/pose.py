@@ -22,7 +22,7 @@ from borelli.model.kinematics import tree_links
 from borelli.model.model import Marker, Model
 from borelli.model.once import once_per_model
 from borelli.recording.recording import Note, Recording
-from borelli.reduced.pose import make_search, settle_frames
+from borelli.reduced.pose import find_bodies, make_search, settle_frames
 from borelli.reduced.springs import Holds, Points
 from borelli.reduced.tree import Tree, make_tree
 
@@ -35,6 +35,8 @@ POSE_STIFFNESS = 0.025
 STOP_STIFFNESS = 10.0
 """[N m/rad or N/m] beyond a joint's range."""
 MOST_ITERATIONS = 100
+CLOSE = 1e-3
+"""Share by which the energy of a stiff body may exceed the least there is."""
 FEWEST_MARKERS = 3
 """A frame with fewer markers in view has no pose."""
 
@@ -274,7 +276,10 @@ def _repair(
 
 
 def find_start(problem: Problem, frame: int) -> Array:
-    """A pose for one frame, found without a neighbour: the whole body turned every way, the best ways settled."""
+    """A pose for one frame, found without a neighbour: the whole body turned every way, the best ways settled.
+
+    A way that leads to where the stiff body fits as well as it can at all is the only one that is settled.
+    """
     names = [c.name for c in problem.model.coordinates]
     root = root_coordinates(problem.model)
     start = problem.start
@@ -299,17 +304,44 @@ def find_start(problem: Problem, frame: int) -> Array:
     q[:, turns] = (ways + np.pi) % (2.0 * np.pi) - np.pi
     if len(shifts) == 3:
         q[:, shifts] = middle
-    reached, _ = settle_poses(only, np.repeat(frames, len(q)), q, chained=False)
+    least = _least_rigid(problem, frame)
     tried: list[tuple[float, Array]] = []
-    for energy, pose in zip(reached.tolist(), q, strict=True):
+    for k in range(len(q)):
+        energy = float(settle_poses(only, frames, q[k : k + 1], chained=False)[0][0])
+        if energy <= least:
+            tried = [(energy, q[k])]
+            break
         if all(abs(energy - e) > 1e-6 * (1.0 + e) for e, _ in tried):
-            tried.append((energy, pose))
+            tried.append((energy, q[k]))
     tried.sort(key=lambda pair: pair[0])
     q = np.array([pose for _, pose in tried[:4]])
     reached, steps = settle_poses(problem, np.repeat(frames, len(q)), q, chained=False)
     reached[steps <= 0] = inf
     best = int(reached.argmin())
     return _small_angles(problem, frames, turns, float(reached[best]), q[best] if reached[best] < inf else start)
+
+
+def _least_rigid(problem: Problem, frame: int) -> float:
+    """The energy [J] of the markers, and a little, that no place of the body, stiff as it rests, falls short of.
+
+    Of two clouds about their middles that is half the sum of their squares, less the singular values of the sum of
+    outer products, the last of them with the sign of its determinant (Kabsch 1978).
+    """
+    seen = np.empty((1, len(problem.markers), 3))
+    bodies = len(problem.model.bodies)
+    find_bodies(
+        problem.tree, problem.points, problem.start[None].copy(), make_search(problem.tree, len(problem.markers)),
+        np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), seen,
+    )  # fmt: skip
+    weight = problem.weight[frame][:, None]
+    own, there = (
+        cloud - (weight * cloud).sum(axis=0) / weight.sum() for cloud in (seen[0], problem.target[frame])
+    )
+    products = (weight * there).T @ own
+    fits = np.linalg.svd(products, compute_uv=False)
+    size = 0.5 * float((weight * (own**2 + there**2)).sum())
+    least = size - float(fits[0] + fits[1] + np.sign(np.linalg.det(products)) * fits[2])
+    return (1.0 + CLOSE) * least + CLOSE**2 * size
 
 
 def _small_angles(problem: Problem, frames: NDArray[np.int64], turns: list[int], energy: float, pose: Array) -> Array:

@@ -143,17 +143,19 @@ def _solve_rows(tree, A, mixed, X):
         for i in range(m):
             X[v, i] = mixed[i, v]
     for k in range(n - 1, -1, -1):
-        row = X[k]
-        for s in range(first[k], first[k + 1]):
-            a, other = A[k, column[s]], X[column[s]]
+        row, start = X[k], first[k]
+        for s in range(first[k + 1] - start):
+            a, other = A[k, s], X[column[start + s]]
             for i in range(m):
                 other[i] -= a * row[i]
     for k in range(n):
-        row, d = X[k], A[k, k]
+        start = first[k]
+        length = first[k + 1] - start
+        row, d = X[k], A[k, length]
         for i in range(m):
             row[i] /= d
-        for s in range(first[k], first[k + 1]):
-            a, other = A[k, column[s]], X[column[s]]
+        for s in range(length):
+            a, other = A[k, s], X[column[start + s]]
             for i in range(m):
                 row[i] -= a * other[i]
 
@@ -187,14 +189,15 @@ def eliminate_poses(
             holds.rest[v] = rest[min(t, len(rest) - 1), v]
         find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
         find_gradient(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        find_curvature(tree, holds, q_inout[t], springs)
+        find_curvature(tree, holds, q_inout[t], 1.0, 1.0 if exact else 0.0, springs)
         _gather(tree, points, shared, target[t], weight[t], exact, room)
         _add_places(shared, weight[t], room, gradient_inout, matrix_inout)
         for i in range(n):
-            for j in range(i + 1):
-                A[i, j] = springs.gauss[i, j] + (springs.rest[i, j] if exact else 0.0)
-            if springs.gauss[i, i] == 0.0:  # a variable that nothing holds stays
-                A[i, i] = 1.0
+            length = tree.row_first[i + 1] - tree.row_first[i]
+            for s in range(length + 1):
+                A[i, s] = springs.curve[i, s]
+            if springs.own[i] == 0.0:  # a variable that nothing holds stays
+                A[i, length] = 1.0
         if not factor_in_place(tree, A):
             return False
         _solve_rows(tree, A, room.mixed, follow_out[t])

@@ -132,10 +132,17 @@ def place(tree, q_inout, placed):
             )
             placed.origin[p, 0], placed.origin[p, 1], placed.origin[p, 2] = ox, oy, oz
             s, c = sin(value), cos(value)
-            # the columns of T turned about the world axis a: c t + s a x t + (1 - c)(a.t) a
-            t00, t10, t20 = _turned(ax, ay, az, s, c, t00, t10, t20)
-            t01, t11, t21 = _turned(ax, ay, az, s, c, t01, t11, t21)
-            t02, t12, t22 = _turned(ax, ay, az, s, c, t02, t12, t22)
+            # T turned about one of its own columns mixes the two others
+            if uy == 0.0 and uz == 0.0:
+                t01, t11, t21, t02, t12, t22 = _mixed(ux * s, c, t01, t11, t21, t02, t12, t22)
+            elif ux == 0.0 and uz == 0.0:
+                t02, t12, t22, t00, t10, t20 = _mixed(uy * s, c, t02, t12, t22, t00, t10, t20)
+            elif ux == 0.0 and uy == 0.0:
+                t00, t10, t20, t01, t11, t21 = _mixed(uz * s, c, t00, t10, t20, t01, t11, t21)
+            else:  # about the world axis a: c t + s a x t + (1 - c)(a.t) a
+                t00, t10, t20 = _turned(ax, ay, az, s, c, t00, t10, t20)
+                t01, t11, t21 = _turned(ax, ay, az, s, c, t01, t11, t21)
+                t02, t12, t22 = _turned(ax, ay, az, s, c, t02, t12, t22)
         own, R, x = tree.child_turn[link], placed.rotation[b], placed.position[b]
         for i in range(3):  # T times the transpose of the child's own turn
             R[0, i] = t00 * own[i, 0] + t01 * own[i, 1] + t02 * own[i, 2]
@@ -160,6 +167,11 @@ def _times(A, B):
         A[2, 0] * B[0, 1] + A[2, 1] * B[1, 1] + A[2, 2] * B[2, 1],
         A[2, 0] * B[0, 2] + A[2, 1] * B[1, 2] + A[2, 2] * B[2, 2],
     )
+
+
+@leaf
+def _mixed(s, c, ax, ay, az, bx, by, bz):
+    return c * ax + s * bx, c * ay + s * by, c * az + s * bz, c * bx - s * ax, c * by - s * ay, c * bz - s * az
 
 
 @leaf

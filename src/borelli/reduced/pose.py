@@ -44,7 +44,7 @@ class Search(NamedTuple):
 
     springs: Springs
     matrix: Floats
-    """(n, n)"""
+    """(n, n) as the tree keeps rows; then its factors."""
     step: Floats
     trial: Floats
     """(coordinates,)"""
@@ -70,33 +70,34 @@ def factor_in_place(tree, A):
     first, column = tree.row_first, tree.row_column
     k = len(A) - 1
     while k >= 0:
-        start, end = first[k], first[k + 1]
-        d = A[k, k]
+        start = first[k]
+        length = first[k + 1] - start
+        K, d = A[k], A[k, length]
         if not d > 0.0:
             return False
-        if end > start and column[end - 1] == k - 1 and end - 1 - start == start - first[k - 1]:
-            j, end = k - 1, end - 1
-            a = A[k, j] / d
-            for r in range(start, end):
-                A[j, column[r]] -= a * A[k, column[r]]
-            e = A[j, j] - a * A[k, j]
-            A[k, j], A[j, j] = a, e
+        if length > 0 and column[start + length - 1] == k - 1:
+            J, length = A[k - 1], length - 1
+            a = K[length] / d
+            for r in range(length):
+                J[r] -= a * K[r]
+            e = J[length] - a * K[length]
+            K[length], J[length] = a, e
             if not e > 0.0:
                 return False
-            for s in range(end - 1, start - 1, -1):
-                i = column[s]
-                a, b = A[k, i] / d, A[j, i] / e
-                for r in range(start, s + 1):
-                    A[i, column[r]] -= a * A[k, column[r]] + b * A[j, column[r]]
-                A[k, i], A[j, i] = a, b
+            for s in range(length - 1, -1, -1):
+                row = A[column[start + s]]
+                a, b = K[s] / d, J[s] / e
+                for r in range(s + 1):
+                    row[r] -= a * K[r] + b * J[r]
+                K[s], J[s] = a, b
             k -= 2
         else:
-            for s in range(end - 1, start - 1, -1):
-                i = column[s]
-                a = A[k, i] / d
-                for r in range(start, s + 1):
-                    A[i, column[r]] -= a * A[k, column[r]]
-                A[k, i] = a
+            for s in range(length - 1, -1, -1):
+                row = A[column[start + s]]
+                a = K[s] / d
+                for r in range(s + 1):
+                    row[r] -= a * K[r]
+                K[s] = a
             k -= 1
     return True
 
@@ -106,13 +107,15 @@ def solve_in_place(tree, A, x):
     """x = A^-1 x, with A factored."""
     first, column = tree.row_first, tree.row_column
     for k in range(len(A) - 1, -1, -1):
-        known = x[k]
-        for s in range(first[k], first[k + 1]):
-            x[column[s]] -= A[k, column[s]] * known
+        start, known = first[k], x[k]
+        for s in range(first[k + 1] - start):
+            x[column[start + s]] -= A[k, s] * known
     for k in range(len(A)):
-        known = x[k] / A[k, k]
-        for s in range(first[k], first[k + 1]):
-            known -= A[k, column[s]] * x[column[s]]
+        start = first[k]
+        length = first[k + 1] - start
+        known = x[k] / A[k, length]
+        for s in range(length):
+            known -= A[k, s] * x[column[start + s]]
         x[k] = known
 
 
@@ -131,20 +134,24 @@ def _block_at_stops(tree, holds, q, gradient, blocked):
 
 
 @leaf
-def _load_matrix(tree, springs, blocked, exact, damping, matrix):
+def _load_matrix(tree, springs, blocked, damping, matrix):
+    some = False
     for i in range(len(blocked)):
-        for s in range(tree.row_first[i], tree.row_first[i + 1]):
-            j = tree.row_column[s]
-            if blocked[i] or blocked[j]:
-                matrix[i, j] = 0.0
-            else:
-                matrix[i, j] = springs.gauss[i, j] + (springs.rest[i, j] if exact else 0.0)
+        some = some or blocked[i] != 0
+        length = tree.row_first[i + 1] - tree.row_first[i]
+        for s in range(length):
+            matrix[i, s] = springs.curve[i, s]
         # a variable that nothing holds stays
-        if blocked[i] or (springs.gauss[i, i] == 0.0 and springs.gradient[i] == 0.0):
-            matrix[i, i] = 1.0
+        if blocked[i] or (springs.own[i] == 0.0 and springs.gradient[i] == 0.0):
+            matrix[i, length] = 1.0
         else:
-            matrix[i, i] = springs.gauss[i, i] + (springs.rest[i, i] if exact else 0.0)
-            matrix[i, i] += damping * (springs.gauss[i, i] + 1e-12)
+            matrix[i, length] = springs.curve[i, length] + damping * (springs.own[i] + 1e-12)
+    if some:
+        for i in range(len(blocked)):
+            start = tree.row_first[i]
+            for s in range(tree.row_first[i + 1] - start):
+                if blocked[i] or blocked[tree.row_column[start + s]]:
+                    matrix[i, s] = 0.0
 
 
 @part
@@ -179,14 +186,16 @@ def settle(tree, points, holds, target, weight, q_inout, search, most):
     damping = 0.0
     for iteration in range(1, most + 1):
         find_gradient(tree, points, holds, target, weight, q_inout, springs)
-        find_curvature(tree, holds, q_inout, springs)
+        find_curvature(tree, holds, q_inout, 1.0, 1.0, springs)
         _block_at_stops(tree, holds, q_inout, springs.gradient, blocked)
         exact, fresh, found, ended, before, share = True, True, False, False, 0.0, 1.0
         while damping < MOST_DAMPING:
             if fresh and share == 1.0:
-                _load_matrix(tree, springs, blocked, exact, damping, matrix)
+                _load_matrix(tree, springs, blocked, damping, matrix)
                 if not factor_in_place(tree, matrix):
                     damping = 0.0 if exact else max(10.0 * damping, FIRST_DAMPING)
+                    if exact:
+                        find_curvature(tree, holds, q_inout, 1.0, 0.0, springs)
                     exact = False
                     continue
             longest = _aim(tree, holds, q_inout, share, search)
@@ -200,6 +209,9 @@ def settle(tree, points, holds, target, weight, q_inout, search, most):
                 if share > LEAST_SHARE:
                     share *= 0.3
                 else:
+                    if exact:
+                        find_energy(tree, points, holds, target, weight, q_inout, springs)
+                        find_curvature(tree, holds, q_inout, 1.0, 0.0, springs)
                     exact, share, damping = False, 1.0, max(10.0 * damping, FIRST_DAMPING)
                 continue
             found = True
@@ -243,6 +255,22 @@ def settle_frames(tree, points, holds, rest, target, weight, q_inout, search, mo
         )  # fmt: skip
 
 
+@part
+def unpack(tree, rows, matrix):
+    """A symmetric matrix in full, from rows as the tree keeps them."""
+    for i in range(len(rows)):
+        for j in range(len(rows)):
+            matrix[i, j] = 0.0
+    for i in range(len(rows)):
+        start = tree.row_first[i]
+        length = tree.row_first[i + 1] - start
+        for s in range(length):
+            j = tree.row_column[start + s]
+            matrix[i, j] = rows[i, s]
+            matrix[j, i] = rows[i, s]
+        matrix[i, i] = rows[i, length]
+
+
 @kernel
 def find_derivatives(
     tree, points, holds, rest, target, weight, q_inout, search, energy_out, gradient_out, matrix_out
@@ -254,17 +282,10 @@ def find_derivatives(
             holds.rest[v] = rest[min(t, len(rest) - 1), v]
         energy_out[t] = find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
         find_gradient(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        find_curvature(tree, holds, q_inout[t], springs)
+        find_curvature(tree, holds, q_inout[t], 1.0, 0.0, springs)
         for i in range(len(tree.free)):
             gradient_out[t, i] = springs.gradient[i]
-            for j in range(len(tree.free)):
-                matrix_out[t, i, j] = 0.0
-            matrix_out[t, i, i] = springs.gauss[i, i]
-        for i in range(len(tree.free)):
-            for s in range(tree.row_first[i], tree.row_first[i + 1]):
-                j = tree.row_column[s]
-                matrix_out[t, i, j] = springs.gauss[i, j]
-                matrix_out[t, j, i] = springs.gauss[i, j]
+        unpack(tree, springs.curve, matrix_out[t])
 
 
 @kernel

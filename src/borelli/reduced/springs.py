@@ -67,10 +67,10 @@ class Springs(NamedTuple):
     """(points, 3) where the points are."""
     carried: Floats
     gradient: Floats
-    gauss: Floats
-    """(n, n) Gauss and Newton's part of the second derivative; only the tree's rows, below the diagonal, are kept."""
-    rest: Floats
-    """(n, n) the rest of it, likewise."""
+    curve: Floats
+    """(n, n) second derivatives, as the tree keeps rows."""
+    own: Floats
+    """(n,) the diagonal of Gauss and Newton's part."""
 
 
 def make_springs(tree: Tree, points: int) -> Springs:
@@ -78,7 +78,7 @@ def make_springs(tree: Tree, points: int) -> Springs:
     n = len(tree.free)
     return Springs(
         make_placed(tree), np.zeros((points, 3)), np.zeros((len(tree.axis), CARRIED)), np.zeros(n),
-        np.zeros((n, n)), np.zeros((n, n)),
+        np.zeros((n, n)), np.zeros(n),
     )  # fmt: skip
 
 
@@ -133,32 +133,31 @@ def find_gradient(tree, points, holds, target, weight, q, springs):
         if holds.stop[v] < 1e300:
             gradient[v] += holds.stop[v] * _beyond(holds, v, x)
     for j in range(len(tree.axis)):
-        c = tree.coordinate[j]
-        if c >= 0 and tree.variable[c] >= 0:
+        v = tree.moves[j]
+        if v >= 0:
             S, load = direction[j], carried[j]
             gx, gy, gz = _pull_moment(load)
             fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
-            gradient[tree.variable[c]] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
+            gradient[v] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
 
 
 @part
-def find_curvature(tree, holds, q, springs):
-    """Second derivatives of the energy where `find_gradient` found the first: Gauss and Newton's part, and the rest."""
+def find_curvature(tree, holds, q, gauss, rest, springs):
+    """Second derivatives where `find_gradient` found the first: this much of Gauss and Newton's part, and of the rest."""
     carried, direction, origin = springs.carried, springs.placed.direction, springs.placed.origin
-    gauss, rest = springs.gauss, springs.rest
+    curve, own, first = springs.curve, springs.own, tree.row_first
     for i in range(len(tree.free)):
-        gauss[i, i] = holds.stiffness[i]
+        own[i] = holds.stiffness[i]
         if holds.stop[i] < 1e300 and _beyond(holds, i, q[tree.free[i]]) != 0.0:
-            gauss[i, i] += holds.stop[i]
-        rest[i, i] = 0.0
-        for s in range(tree.row_first[i], tree.row_first[i + 1]):
-            gauss[i, tree.row_column[s]] = 0.0
-            rest[i, tree.row_column[s]] = 0.0
+            own[i] += holds.stop[i]
+        length = first[i + 1] - first[i]
+        for s in range(length):
+            curve[i, s] = 0.0
+        curve[i, length] = gauss * own[i]
     for j in range(len(tree.axis)):
-        c = tree.coordinate[j]
-        if c < 0 or tree.variable[c] < 0:
+        vj = tree.moves[j]
+        if vj < 0:
             continue
-        vj = tree.variable[c]
         S, load = direction[j], carried[j]
         fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
         gx, gy, gz = _pull_moment(load)
@@ -172,8 +171,12 @@ def find_curvature(tree, holds, q, springs):
         tx = my * S[5] - mz * S[4] + (yy + zz) * S[0] - xy * S[1] - xz * S[2]
         ty = mz * S[3] - mx * S[5] - xy * S[0] + (xx + zz) * S[1] - yz * S[2]
         tz = mx * S[4] - my * S[3] - xz * S[0] - yz * S[1] + (xx + yy) * S[2]
+        own[vj] += S[0] * tx + S[1] * ty + S[2] * tz + S[3] * px + S[4] * py + S[5] * pz
+        place_j = first[vj + 1] - first[vj]
         bend = springs.placed.bend[j]
-        rest[vj, vj] += bend[0] * gx + bend[1] * gy + bend[2] * gz + bend[3] * fx + bend[4] * fy + bend[5] * fz
+        curve[vj, place_j] += rest * (
+            bend[0] * gx + bend[1] * gy + bend[2] * gz + bend[3] * fx + bend[4] * fy + bend[5] * fz
+        )
         # y = N' w_j - tr(N') w_j for a turn, v_j x F for a shift: both meet w_i
         if turns:
             ox, oy, oz = origin[j, 0], origin[j, 1], origin[j, 2]
@@ -188,18 +191,21 @@ def find_curvature(tree, holds, q, springs):
             )
         else:
             yx, yy_, yz_ = S[4] * fz - S[5] * fy, S[5] * fx - S[3] * fz, S[3] * fy - S[4] * fx
+        cx, cy, cz = gauss * tx + rest * yx, gauss * ty + rest * yy_, gauss * tz + rest * yz_
+        dx, dy, dz = gauss * px, gauss * py, gauss * pz
         i = j
         while i >= 0:
-            c = tree.coordinate[i]
-            vi = tree.variable[c] if c >= 0 else -1
+            vi = tree.moves[i]
             if vi >= 0:
                 T = direction[i]
-                first = T[0] * tx + T[1] * ty + T[2] * tz + T[3] * px + T[4] * py + T[5] * pz
-                second = T[0] * yx + T[1] * yy_ + T[2] * yz_
+                value = T[0] * cx + T[1] * cy + T[2] * cz + T[3] * dx + T[4] * dy + T[5] * dz
                 if vi == vj and i != j:  # both orders of two parts of one variable
-                    first, second = 2.0 * first, 2.0 * second
-                gauss[max(vi, vj), min(vi, vj)] += first
-                rest[max(vi, vj), min(vi, vj)] += second
+                    value *= 2.0
+                    own[vj] += 2.0 * (T[0] * tx + T[1] * ty + T[2] * tz + T[3] * px + T[4] * py + T[5] * pz)
+                if vi <= vj:
+                    curve[vj, first[vi + 1] - first[vi]] += value
+                else:
+                    curve[vi, place_j] += value
             i = tree.before[i]
 
 

@@ -64,7 +64,13 @@ class Tree(NamedTuple):
     row_first: Integers
     """(variables + 1,) where the row of each variable begins in `row_column`."""
     row_column: Integers
-    """Earlier variables that share a path with the row's, ascending; with those that elimination from the last adds."""
+    """Earlier variables that share a path with the row's, ascending; with those that elimination from the last adds.
+
+    Of any variable in a row, all before it are that variable's own row: column j has the same place, the length of row
+    j, in every row it is in. Matrices are kept so: row by row without gaps, the diagonal last.
+    """
+    moves: Integers
+    """(parts,) the variable each part moves with; -1: none."""
     first_piece: Integers
     """(functions + 1,)"""
     start: Floats
@@ -105,7 +111,8 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
         held_function.append(len(functions))
         functions.append(curve)
     variable, free = _variables(model, [(held, on) for held, on, _ in couplings], fixed)
-    row_first, row_column = _rows([int(variable[c]) if c >= 0 else -1 for c in coordinate], before, len(free))
+    moves = [int(variable[c]) if c >= 0 else -1 for c in coordinate]
+    row_first, row_column = _rows(moves, before, len(free))
     first_piece, start, end, coefficient = _pieces(functions)
     frames = [body.frame for body in model.bodies]
     return Tree(
@@ -131,6 +138,7 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
         free=free,
         row_first=row_first,
         row_column=row_column,
+        moves=_integers(moves),
         first_piece=first_piece,
         start=start,
         end=end,
@@ -157,7 +165,8 @@ def _variables(model: Model, held: list[tuple[int, int]], fixed: tuple[str, ...]
 def _rows(variable: list[int], before: list[int], count: int) -> tuple[Integers, Integers]:
     """The pattern of a matrix whose entries are pairs of variables on one path, closed under elimination.
 
-    Bit j of row i says that both share a path, j < i.
+    Bit j of row i says that both share a path, j < i. Where couplings tie paths together, a row gets what the rows of
+    its variables have besides, and those what it has: a few zeros more to keep, and every row begins with another.
     """
     rows, path = [0] * count, [0] * len(variable)
     for part, v in enumerate(variable):
@@ -168,9 +177,15 @@ def _rows(variable: list[int], before: list[int], count: int) -> tuple[Integers,
             for i in _bits(shared >> (v + 1)):  # a coupled coordinate may move with a later variable
                 rows[v + 1 + i] |= 1 << v
             path[part] |= 1 << v
-    for row in reversed(rows):
-        for i in _bits(row):
-            rows[i] |= row & ((1 << i) - 1)
+    before_closing: list[int] = []
+    while rows != before_closing:
+        before_closing = rows.copy()
+        for row in reversed(rows):
+            for i in _bits(row):
+                rows[i] |= row & ((1 << i) - 1)
+        for k in range(count):
+            for i in _bits(rows[k]):
+                rows[k] |= rows[i]
     columns = [_bits(row) for row in rows]
     return _integers(np.cumsum([0, *map(len, columns)])), _integers([i for row in columns for i in row])
 
