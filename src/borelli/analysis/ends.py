@@ -67,14 +67,17 @@ def _left(q: Array, period: float) -> Array:
 
     count, f = len(q), np.exp(-1.0 / (MEMORY * period))
     news = np.array([-f, 1.0 + 2.0 * f, -(2.0 + f), 1.0]) * period**2 / np.sqrt(1.0 - f * f)
-    first = np.array([1.0, -2.0, 1.0, 0.0]) * period**2
-    rows = np.vstack([first, np.tile(news, (count - 3, 1))])
-    starts = np.concatenate([[0], np.arange(count - 3)])
+    first = np.array([1.0, -2.0, 1.0]) * period**2
     band, right = np.zeros((4, count)), np.zeros_like(q)
-    cost = sum(rows[:, k : k + 1] * q[starts + k] for k in range(4))
+    # the first row, then as many as fit, each a sample further
+    rows = count - 3
+    cost = sum(news[k] * q[k : k + rows] for k in range(4))
     for k in range(4):
-        np.add.at(right, starts + k, rows[:, k : k + 1] * cost)
+        right[k : k + rows] += news[k] * cost
         for below in range(4 - k):
-            np.add.at(band[below], starts + k, rows[:, k] * rows[:, k + below])
+            band[below, k : k + rows] += news[k] * news[k + below]
+    right[:3] += np.outer(first, first @ q[:3])
+    for k in range(3):
+        band[: 3 - k, k] += first[k] * first[k:]
     band[0] += 1.0 / (NOISE**2 * period)
     return np.asarray(solveh_banded(band, right, lower=True))

@@ -19,7 +19,7 @@ from borelli.analysis.ground_contact import UNHELD, contact_weights, find_belt, 
 from borelli.analysis.ground_rows import Rows, find_rows, sole_bodies
 from borelli.analysis.ground_soles import FEET, POINTS, Soles, find_soles, foot_names
 from borelli.analysis.ground_support import solve_support
-from borelli.analysis.motion import AXES, Motion, to_model_axes
+from borelli.analysis.motion import AXES, Motion, lengths, to_model_axes, turned
 from borelli.analysis.newton import Moved, cross, move
 from borelli.errors import SettingsError
 from borelli.recording.recording import LAB, LOADED
@@ -183,9 +183,9 @@ def _flat_feet(moved: Moved, belt: ArrayLike | None) -> list[Array]:
     at = sole_bodies(model, soles)
     points = moved.position[at] + (moved.rotation[at] * soles.places[:, None, :, None]).sum(axis=2)
     speeds = moved.velocity[at] + cross(moved.spin[at], points)
-    place, velocity = (values.transpose(2, 0, 1) @ turn for values in (points, speeds))
+    place, velocity = (turned(np.ascontiguousarray(values.transpose(2, 0, 1)), turn) for values in (points, speeds))
     moving = find_belt(place[..., 2] - ground_levels(place), velocity) if belt is None else _belt(belt)
-    speed = np.linalg.norm(velocity - moving, axis=-1).reshape(len(place), len(FEET), -1).max(axis=2)
+    speed = lengths(velocity - moving).reshape(len(place), len(FEET), -1).max(axis=2)
     names = [body.name for body in model.bodies]
     up = []
     for k, name in enumerate(foot_names(model)):

@@ -13,6 +13,7 @@ from math import hypot
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.motion import lengths
 from borelli.recording.gaps import spans
 
 Array = NDArray[np.float64]
@@ -57,7 +58,7 @@ def find_belt(height: Array, velocity: Array) -> Array:
 
 def contact_weights(height: Array, velocity: Array, belt: Array) -> Array:
     """(frames, points) from 0, surely in the air, to 1, surely on the ground."""
-    speed = np.linalg.norm(velocity - belt, axis=-1)
+    speed = lengths(velocity - belt)
     return _falling(height, NEAR, NEAR_WIDTH) * _falling(speed, SLOW, SLOW_WIDTH)
 
 
@@ -74,7 +75,7 @@ def find_steps(height: Array, velocity: Array, belt: Array, unheld: NDArray[np.b
     """
     frames = len(height)
     lowest = height.reshape(frames, feet, -1).min(axis=2)
-    speed = np.median(np.linalg.norm(velocity - belt, axis=-1).reshape(frames, feet, -1), axis=2)
+    speed = np.median(lengths(velocity - belt).reshape(frames, feet, -1), axis=2)
     lift = np.zeros((frames, feet))
     for foot in range(feet):
         for start, stop in spans(speed[:, foot] < STILL):
@@ -95,9 +96,10 @@ def _falling(x: Array, middle: float, width: float) -> Array:
 
 def _geometric_median(vectors: Array) -> Array:
     """The point of the plane with the least sum of distances (Weiszfeld 1937): a median that turns with the axes."""
-    middle = vectors.mean(axis=0)
+    x, y = np.ascontiguousarray(vectors.T)
+    middle = np.array([x.mean(), y.mean()])
     for _ in range(200):
-        weight = 1.0 / np.maximum(np.hypot(*(vectors - middle).T), 1e-6)
+        weight = 1.0 / np.maximum(np.hypot(x - middle[0], y - middle[1]), 1e-6)
         nearer = weight @ vectors / weight.sum()
         if hypot(*(nearer - middle)) < 1e-9:
             return np.asarray(nearer)

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.ground_soles import Soles
-from borelli.analysis.motion import to_model_axes
+from borelli.analysis.motion import to_model_axes, turned
 from borelli.analysis.newton import Moved, cross
 from borelli.errors import ModelError
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
+from borelli.model.once import once_per_model
 from borelli.reduced.springs import Points, make_springs
 from borelli.reduced.support import find_paths
 from borelli.reduced.tree import Tree, make_tree
@@ -46,7 +47,7 @@ class Rows:
     Attributes:
         place: (frames, points, 3) of the soles' points [m].
         velocity: (frames, points, 3) [m/s].
-        rows: (frames, 6 + leg variables, points, 3) what a force [N] does, weighted; the root's force and moment first.
+        rows: (frames, 6 + leg variables, 3 points) what a force [N] does, weighted; the root's force and moment first.
         need: (frames, 6 + leg variables) what it should do.
         center: (frames, 3) of mass [m].
     """
@@ -91,7 +92,7 @@ def follow_soles(moved: Moved, soles: Soles) -> Paths:
     """
     model, tree = moved.model, make_tree(moved.model)
     at = np.array(sole_bodies(model, soles), dtype=np.int64)
-    root, of_root, of_legs = _variables(model, tree, at)
+    root, of_root, of_legs = _variables(model, tuple(at.tolist()))
     columns = [*of_root, *of_legs]
     slot = np.full(len(tree.free), -1, np.int64)
     slot[columns] = np.arange(len(columns))
@@ -126,20 +127,24 @@ def find_rows(moved: Moved, soles: Soles, given: Array | float = 0.0) -> Rows:
     needed = (all_forces - given)[:, paths.tree.free[paths.columns]]
     center = _center(moved)
     k = paths.of_root
-    of_wrench = _wrench_rows(paths.jacobian[:, :k, own:].transpose(0, 2, 3, 1), paths.place[:, own:], center, turn)
-    acts = (paths.jacobian.reshape(-1, 3) @ turn).reshape(paths.jacobian.shape)[:, :, :own]
-    wrench = of_wrench @ acts[:, :k].reshape(len(acts), k, -1)
-    rows = np.concatenate([wrench.reshape(len(acts), 6, own, 3), TORQUE_WEIGHT * acts[:, k:]], axis=1)
+    of_wrench = _wrench_rows(paths.jacobian[:, :k, own:], paths.place[:, own:], center, turn)
+    acts = turned(paths.jacobian[:, :, :own], turn).reshape(len(center), -1, 3 * own)
+    rows = np.empty((len(acts), 6 + acts.shape[1] - k, 3 * own))
+    np.matmul(of_wrench, acts[:, :k], out=rows[:, :6])
+    np.multiply(TORQUE_WEIGHT, acts[:, k:], out=rows[:, 6:])
     asked = (of_wrench @ needed[:, :k, None])[..., 0]
     need = np.concatenate([asked, TORQUE_WEIGHT * needed[:, k:]], axis=1)
-    return Rows(paths.place[:, :own] @ turn, paths.velocity @ turn, rows, need, center @ turn)
+    place, velocity, center = (turned(values, turn) for values in (paths.place[:, :own], paths.velocity, center))
+    return Rows(place, velocity, rows, need, center)
 
 
-def _variables(model: Model, tree: Tree, at: NDArray[np.int64]) -> tuple[int, list[int], list[int]]:
+@once_per_model
+def _variables(model: Model, at: tuple[int, ...]) -> tuple[int, list[int], list[int]]:
     """The body that carries all, the variables that move it, and the others on the ways to these bodies."""
+    tree = make_tree(model)
     inboard = {int(child): int(parent) for child, parent in zip(tree.child, tree.parent, strict=True)}
     roots, legs = set(), set[int]()
-    for body in {int(b) for b in at}:
+    for body in set(at):
         way = [body]
         while inboard.get(way[-1], -1) >= 0:
             way.append(inboard[way[-1]])
@@ -159,13 +164,18 @@ def _variables(model: Model, tree: Tree, at: NDArray[np.int64]) -> tuple[int, li
 
 
 def _wrench_rows(jacobian: Array, probes: Array, center: Array, turn: Array) -> Array:
-    """(frames, 6, root variables) that make the weighted wrench of the root's generalized forces, in lab axes."""
-    axes = probes[:, 1:] - probes[:, :1]
-    shift = jacobian[:, 0]
-    spin = 0.5 * np.sum([cross(axes[:, k, :, None], jacobian[:, k + 1] - shift) for k in range(3)], axis=0)
-    shift = shift + cross(spin, (center - probes[:, 0])[..., None])
-    directions = np.concatenate([turn.T @ shift / FORCE_WEIGHT, turn.T @ spin / MOMENT_WEIGHT], axis=1)
-    ways = directions.swapaxes(1, 2)
+    """(frames, 6, root variables) that make the weighted wrench of the root's generalized forces, in lab axes.
+
+    `jacobian` (frames, variables, probes, 3) and `probes` (frames, probes, 3) are those of the root's origin and axes.
+    """
+    jacobian = np.ascontiguousarray(jacobian.transpose(2, 1, 3, 0))  # probe, variable, axis, frame
+    probes = np.ascontiguousarray(probes.transpose(1, 2, 0))
+    shift = jacobian[0]
+    spin = 0.5 * sum(cross(probes[k] - probes[0], jacobian[k] - shift) for k in range(1, 4))
+    shift = shift + cross(spin, center.T - probes[0])
+    directions = np.concatenate([shift / FORCE_WEIGHT, spin / MOMENT_WEIGHT], axis=1)
+    ways = np.ascontiguousarray(directions.transpose(2, 0, 1)).reshape(len(center), -1, 2, 3)
+    ways = turned(ways, turn).reshape(len(center), -1, 6)
     if ways.shape[1] == 6 and (np.abs(np.linalg.det(ways)) > REACHES * (FORCE_WEIGHT * MOMENT_WEIGHT) ** -3).all():
         return np.asarray(np.linalg.inv(ways))
     return np.asarray(np.linalg.pinv(ways))

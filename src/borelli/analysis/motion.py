@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError
 from borelli.model.model import GROUND, Marker, Model
+from borelli.model.once import once_per_model
 from borelli.recording.marker_sets import bare, shared_prefix
 from borelli.recording.recording import LAB, Note, Recording
 from borelli.reduced.pose import find_bodies, make_search
@@ -22,7 +23,7 @@ from borelli.reduced.springs import Points
 from borelli.reduced.tree import Tree, make_tree
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from xarray import Coordinates, Dataset
 
 Array = NDArray[np.float64]
 AXES = ("x", "y", "z")
@@ -84,6 +85,20 @@ def to_model_axes(model: Model) -> Array:
     if axis == 1:
         return np.array([[1.0, 0.0, 0.0], [0.0, 0.0, up], [0.0, -up, 0.0]])
     return np.array([[0.0, 0.0, up], [0.0, 1.0, 0.0], [-up, 0.0, 0.0]])
+
+
+def turned(values: Array, turn: Array) -> Array:
+    """Vectors (..., 3) from a model's axes into the lab's, with `turn` from `to_model_axes`.
+
+    Most models have the lab's axes: what needs no turn is given back as it is.
+    """
+    return values if np.array_equal(turn, np.eye(3)) else np.asarray(values @ turn)
+
+
+def lengths(vectors: Array) -> Array:
+    """Of vectors (..., 3): a sum over three is soonest written out."""
+    x, y, z = np.moveaxis(vectors, -1, 0)
+    return np.asarray(np.sqrt(x * x + y * y + z * z))
 
 
 def match_markers(markers: Sequence[Marker], labels: Sequence[str]) -> list[int]:
@@ -153,40 +168,49 @@ def make_motion(
     seen = np.empty((frames, len(markers), 3))
     find_bodies(tree, points, q, make_search(tree, len(markers)), position, rotation, seen)
     turn = to_model_axes(model)
-    units = ["rad" if c.rotational else "m" for c in model.coordinates]
     variables = {
         "coordinates": (("time", "coordinate"), q, {"units": "rad or m: see coordinate_units"}),
-        "body_position": (("time", "body", "axis"), position @ turn, {"units": "m", "frame": LAB}),
+        "body_position": (("time", "body", "axis"), turned(position, turn), {"units": "m", "frame": LAB}),
         "body_orientation": (
-            ("time", "body", "quaternion"), _quaternions(turn.T @ rotation), {"units": "1", "frame": LAB},
+            ("time", "body", "quaternion"), _quaternions(rotation, turn), {"units": "1", "frame": LAB},
         ),
     }  # fmt: skip
     if markers:
-        seen = seen @ turn
+        seen = turned(seen, turn)
         variables["marker_position"] = (("time", "marker", "axis"), seen, {"units": "m", "frame": LAB})
         if measured is not None:
-            error = np.linalg.norm(seen - measured, axis=-1)
+            error = lengths(seen - measured)
             variables["measured"] = (("time", "marker", "axis"), measured, {"units": "m", "frame": LAB})
             variables["marker_error"] = (("time", "marker"), error, {"units": "m"})
     data = xr.Dataset(
         variables,
-        {
-            "time": ("time", np.asarray(time, float), {"units": "s"}),
-            "coordinate": [c.name for c in model.coordinates],
-            "coordinate_units": ("coordinate", units),
-            "body": [body.name for body in model.bodies],
-            "marker": [marker.name for marker in markers],
-            "axis": list(AXES),
-            "quaternion": list("wxyz"),
-        },
+        xr.Coordinates({"time": ("time", np.asarray(time, float), {"units": "s"})})
+        | _names(model, tuple(marker.name for marker in markers)),
         {"rate_hz": float(rate)},
     )
     return Motion(model, data, recording, dict(settings or {}), notes)
 
 
-def _quaternions(rotation: Array) -> Array:
-    """(..., 4) unit quaternions of rotations (..., 3, 3), each as near as may be to the one before it in time."""
-    flat = rotation.reshape(-1, 3, 3)
+@once_per_model
+def _names(model: Model, markers: tuple[str, ...]) -> Coordinates:
+    """What the axes of a motion's data are called, but for time."""
+    import xarray as xr
+
+    return xr.Coordinates(
+        {
+            "coordinate": [c.name for c in model.coordinates],
+            "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
+            "body": [body.name for body in model.bodies],
+            "marker": list(markers),
+            "axis": list(AXES),
+            "quaternion": list("wxyz"),
+        }
+    )
+
+
+def _quaternions(rotation: Array, turn: Array) -> Array:
+    """(..., 4) unit quaternions of rotations (..., 3, 3) in the lab, each as near as may be to that before it in time."""
+    flat = rotation.reshape(-1, 3, 3) if np.array_equal(turn, np.eye(3)) else turn.T @ rotation.reshape(-1, 3, 3)
     # the largest of the four is found from the diagonal, the others from it: no division by little (Shepperd 1978)
     diagonal = np.array([flat[:, i, i] for i in range(3)])
     trace = diagonal.sum(axis=0)

@@ -28,6 +28,8 @@ from borelli.model.model import Model
 
 Array = NDArray[np.float64]
 
+_UNTURNED = np.eye(3).tolist()
+
 
 @dataclass(frozen=True)
 class Moved:
@@ -122,33 +124,49 @@ def move(model: Model, coordinates: Array, speeds: Array, accelerations: Array) 
     grown = placed.axis * (placed.slope * rate_change + placed.curvature * rate**2)[:, None]
     spin, velocity, spin_change, velocity_change = (np.zeros((bodies, 3, frames)) for _ in range(4))
     before = np.zeros_like(step)
-    shift, turn = np.zeros_like(origin), np.zeros_like(origin)
-    for k, (link, (first, middle, last)) in enumerate(zip(links, parts, strict=True)):
+    for link, (first, middle, last) in zip(links, parts, strict=True):
         before[first:middle] = spin[link.parent]
-        w = spin[link.parent].copy()
+        w = spin[link.child]
+        w[:] = spin[link.parent]
         for p in range(middle, last):
             before[p] = w
             w += step[p]
-        spin[link.child] = w
-        shift[k], turn[k] = step[first:middle].sum(axis=0), step[middle:last].sum(axis=0)
     grown += cross(before, step)
+    (shift, turn), (shift_grown, turn_grown) = (_by_link(values, parts) for values in (step, grown))
     about = cross(origin, turn)
+    about += shift
     for k, link in enumerate(links):
-        velocity[link.child] = velocity[link.parent] + shift[k] + about[k]
+        np.add(velocity[link.parent], about[k], out=velocity[link.child])
     parents = [link.parent for link in links]
-    at_joint = velocity[parents] + cross(spin[parents], origin) + shift
-    shift_grown, turn_grown = (np.zeros_like(origin) for _ in range(2))
-    for k, (first, middle, last) in enumerate(parts):
-        shift_grown[k], turn_grown[k] = grown[first:middle].sum(axis=0), grown[middle:last].sum(axis=0)
-    moving = shift_grown + cross(at_joint, turn) + cross(origin, turn_grown)
+    at_joint = cross(spin[parents], origin)
+    at_joint += velocity[parents]
+    at_joint += shift
+    moving = cross(at_joint, turn)
+    moving += cross(origin, turn_grown)
+    moving += shift_grown
     for k, link in enumerate(links):
-        spin_change[link.child] = spin_change[link.parent] + turn_grown[k]
-        velocity_change[link.child] = velocity_change[link.parent] + moving[k]
+        np.add(spin_change[link.parent], turn_grown[k], out=spin_change[link.child])
+        np.add(velocity_change[link.parent], moving[k], out=velocity_change[link.child])
     return Moved(
         model, coordinates, speeds, links, placed.position, placed.rotation, spin[:-1], velocity[:-1],
         spin_change[:-1], velocity_change[:-1], origin, placed.axis * placed.slope[:, None], placed.column,
         placed.link, placed.turns,
     )  # fmt: skip
+
+
+def _by_link(values: Array, span: Sequence[tuple[int, int, int]]) -> tuple[Array, Array]:
+    """Sums (links, 3, frames) of values (parts, 3, frames) over the shifts and over the turns of each link."""
+    result = np.zeros((2, len(span), *values.shape[1:]))
+    edges = [
+        (kind, k, start)
+        for k, (first, middle, last) in enumerate(span)
+        for kind, start, stop in ((0, first, middle), (1, middle, last))
+        if stop > start
+    ]
+    if edges:
+        kinds, owners, starts = zip(*edges, strict=True)
+        result[list(kinds), list(owners)] = np.add.reduceat(values, starts)
+    return result[0], result[1]
 
 
 class _Placed(NamedTuple):
@@ -180,25 +198,33 @@ def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
     slope, curvature = np.ones((len(parts), frames)), np.zeros((len(parts), frames))
     origin = np.zeros((len(links), 3, frames))
     still = np.zeros((3, frames)), np.broadcast_to(np.eye(3)[..., None], (3, 3, frames))
+    # of all at once: most parts turn by a coordinate as it is
+    sines, versines = np.sin(q), np.sin(0.5 * q)
+    versines *= versines
+    versines *= 2.0
     span, p = [], 0
     for k, link in enumerate(links):
         x, base = (position[link.parent], rotation[link.parent]) if link.parent >= 0 else still
-        o, turn = x + _along(base, link.parent_place), _turned_by(base, link.parent_turn)
+        o, turn = _along(base, link.parent_place), _turned_by(base, link.parent_turn)
+        o += x
         first, middle = p, p + len(link.shifts)
         for part in (*link.shifts, *link.turns):
-            if part.function is None and part.column >= 0:
+            plain = part.function is None and part.column >= 0
+            if plain:
                 value = q[part.column]
             else:
                 value, slope[p], curvature[p] = part.values(q.T)
             axis[p] = _along(turn, part.axis)
             if p < middle:
-                o = o + value * axis[p]
+                o += value * axis[p]
+            elif plain:
+                turn = _turn(turn, part.axis, sines[part.column], versines[part.column])
             else:
-                turn = _turn(turn, part.axis, value)
+                turn = _turn(turn, part.axis, np.sin(value), 2.0 * np.sin(0.5 * value) ** 2)
             p += 1
         span.append((first, middle, p))
         rotation[link.child] = _turned_by(turn, link.child_turn.T)
-        position[link.child] = o - _along(rotation[link.child], link.child_place)
+        np.subtract(o, _along(rotation[link.child], link.child_place), out=position[link.child])
         origin[k] = o
     column = np.array([part.column for part, _ in parts], dtype=np.int64)
     owner = np.array([k for _, k in parts], dtype=np.int64)
@@ -253,10 +279,11 @@ def coordinate_forces(moved: Moved, carried: Array) -> Array:
     """Forces (..., frames, coordinates) [N m or N] that supply the wrenches of branches (..., bodies, 6, frames)."""
     force, moment = reactions(moved, carried)
     result = np.zeros((*carried.shape[:-3], len(moved.model.coordinates), carried.shape[-1]))
-    for p, column in enumerate(moved.column):
-        if column >= 0:
-            wrench = (moment if moved.turns[p] else force)[..., moved.link[p], :, :]
-            result[..., column, :] += np.einsum("if,...if->...f", moved.axis[p], wrench)
+    for kind, wrench in ((moved.turns, moment), (~moved.turns, force)):
+        parts = np.flatnonzero(kind & (moved.column >= 0))
+        given = sum(moved.axis[parts, i] * wrench[..., moved.link[parts], i, :] for i in range(3))
+        for k, p in enumerate(parts if len(parts) else ()):
+            result[..., moved.column[p], :] += given[..., k, :]
     return np.ascontiguousarray(result.swapaxes(-1, -2))
 
 
@@ -287,33 +314,30 @@ def cross(a: Array, b: Array) -> Array:
 
 def _along(turns: Array, vector: Array) -> Array:
     """A constant vector turned: (3, frames)."""
-    used = np.flatnonzero(vector)
-    if not len(used):
-        return np.zeros((3, turns.shape[-1]))
-    result = turns[:, used[0]] * vector[used[0]]
-    for i in used[1:]:
-        result += turns[:, i] * vector[i]
+    result = np.zeros((3, turns.shape[-1]))
+    for i, length in enumerate(vector.tolist()):
+        if length == 1.0:
+            result += turns[:, i]
+        elif length:
+            result += turns[:, i] * length
     return result
 
 
-def _turn(turns: Array, axis: Array, angle: Array) -> Array:
-    """Rotations (3, 3, frames) followed by those about a unit axis of their own."""
-    sine = np.sin(angle)
-    versine = 2.0 * np.sin(0.5 * angle) ** 2
-    if np.count_nonzero(axis) == 1:
-        i = int(np.flatnonzero(axis)[0])
+def _turn(turns: Array, axis: Array, sine: Array, versine: Array) -> Array:
+    """Rotations (3, 3, frames) followed by those about a unit axis of their own, by angles of this sine and versine."""
+    x, y, z = axis.tolist()
+    if (x != 0.0) + (y != 0.0) + (z != 0.0) == 1:
+        i = 0 if x else 1 if y else 2
         j, k = (i + 1) % 3, (i + 2) % 3
-        sine, cosine, result = axis[i] * sine, 1.0 - versine, turns.copy()
-        result[:, j] *= cosine
-        result[:, j] += sine * turns[:, k]
-        result[:, k] *= cosine
-        result[:, k] -= sine * turns[:, j]
+        sine, cosine, result = (x + y + z) * sine, 1.0 - versine, np.empty_like(turns)
+        result[:, i] = turns[:, i]
+        np.add(cosine * turns[:, j], sine * turns[:, k], out=result[:, j])
+        np.subtract(cosine * turns[:, k], sine * turns[:, j], out=result[:, k])
         return result
-    x, y, z = axis
     k1 = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     return turns + sine * np.einsum("ijf,jk->ikf", turns, k1) + versine * np.einsum("ijf,jk->ikf", turns, k1 @ k1)
 
 
 def _turned_by(turns: Array, turn: Array) -> Array:
     """Rotations (3, 3, frames) after a constant one."""
-    return turns if np.array_equal(turn, np.eye(3)) else np.asarray(np.einsum("ijf,jk->ikf", turns, turn))
+    return turns if turn.tolist() == _UNTURNED else np.asarray(np.einsum("ijf,jk->ikf", turns, turn))

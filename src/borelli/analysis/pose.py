@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.motion import Motion, make_motion, match_markers, points_of, to_model_axes
+from borelli.analysis.motion import Motion, make_motion, match_markers, points_of, to_model_axes, turned
 from borelli.errors import BorelliError, SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import Marker, Model
@@ -115,7 +115,9 @@ def follow_markers(
 def finish(problem: Problem, q: Array, recording: Recording, method: str, notes: tuple[Note, ...]) -> Motion:
     """The motion of the coordinates found."""
     turn = to_model_axes(problem.model)
-    measured = np.where(problem.weight[..., None] > 0.0, problem.target, np.nan) @ turn
+    measured = problem.target.copy()
+    measured[problem.weight <= 0.0] = np.nan
+    measured = turned(measured, turn)
     return make_motion(
         problem.model, q, recording.data["time"].values, recording.rate,
         tree=problem.tree, markers=problem.markers, measured=measured, recording=recording,
@@ -148,14 +150,16 @@ def state_problem(
             f"the recording has {', '.join(recording.markers[:8]) or 'none'}. Give the model the recording's marker set"
         )
     markers = tuple(model.markers[i] for i in used)
-    seen = recording.data["markers"].values[:, [found[i] for i in used]] @ to_model_axes(model).T
+    seen = turned(recording.data["markers"].values[:, [found[i] for i in used]], to_model_axes(model).T)
+    x, y, z = np.moveaxis(seen, -1, 0)
     # what lies exactly at the origin was not seen: many systems write that for a marker they lost
-    visible = np.asarray(np.isfinite(seen).all(axis=-1) & (seen != 0.0).any(axis=-1))
+    visible = np.isfinite(x + y + z) & ((x != 0.0) | (y != 0.0) | (z != 0.0))
+    seen[~visible] = 0.0
     tree = make_tree(model, fixed=fixed)
     given = np.array([stiffness[marker.name] for marker in markers])
     start, holds = _holds(model, tree, pose_stiffness, rest or {}, hard_stops)
     return Problem(
-        model, tree, markers, points_of(model, markers), np.ascontiguousarray(np.where(visible[..., None], seen, 0.0)),
+        model, tree, markers, points_of(model, markers), np.ascontiguousarray(seen, dtype=float),
         visible * given, holds, start[tree.free][None], start,
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.derivatives import Derivatives, derivatives
 from borelli.analysis.loads import Loads, contact_loads, plate_loads
-from borelli.analysis.motion import AXES, Motion, to_model_axes
+from borelli.analysis.motion import AXES, Motion, to_model_axes, turned
 from borelli.analysis.newton import (
     Moved,
     carried_wrenches,
@@ -29,12 +29,13 @@ from borelli.analysis.newton import (
 from borelli.analysis.pose import root_coordinates
 from borelli.analysis.support import Support, find_support, tell_support
 from borelli.errors import SettingsError, unknown_name
-from borelli.model.kinematics import coupled_forces
+from borelli.model.kinematics import coupled_forces, tree_links
 from borelli.model.model import Model
+from borelli.model.once import once_per_model
 from borelli.recording.recording import LAB, Note, Recording
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from xarray import Coordinates, Dataset
 
 Array = NDArray[np.float64]
 
@@ -255,9 +256,11 @@ def _in_model(model: Model, loads: Loads) -> tuple[list[int], Array, Array, Arra
         if name not in names:
             raise SettingsError(f"loads: {unknown_name('body', name, names)}")
     turn = to_model_axes(model).T
-    return [names.index(name) for name in loads.body], loads.force @ turn, loads.point @ turn, loads.moment @ turn
+    force, point, moment = (turned(values, turn) for values in (loads.force, loads.point, loads.moment))
+    return [names.index(name) for name in loads.body], force, point, moment
 
 
+@once_per_model
 def root_body(model: Model) -> int:
     """The body whose joint carries the whole through the world; -1 where the model stands on the ground for good."""
     first = next(iter(root_coordinates(model)), None)
@@ -279,7 +282,6 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
         residual[0] = wrench[3:].T
         residual[1] = (wrench[:3] - cross(moved.position[root], wrench[3:])).T
     force, moment = reactions(moved, balance.carried)
-    joints = {joint.child: joint.name for joint in model.joints if not joint.closes_loop}
     by_coordinate, by_axis, lab = ("time", "coordinate"), ("time", "axis"), {"frame": LAB}
     per_second = "rad or m, per second"
     inertial, gravity, ground = balance.torque
@@ -291,27 +293,35 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
         "torque_inertial": (by_coordinate, inertial, {"units": "N m or N"}),
         "torque_gravity": (by_coordinate, gravity, {"units": "N m or N"}),
         "torque_ground": (by_coordinate, ground, {"units": "N m or N"}),
-        "residual_force": (by_axis, residual[0] @ turn, {"units": "N"} | lab),
-        "residual_torque": (by_axis, residual[1] @ turn, {"units": "N m"} | lab),
-        "reaction_force": (("time", "joint", "axis"), force.transpose(2, 0, 1) @ turn, {"units": "N"} | lab),
-        "reaction_moment": (("time", "joint", "axis"), moment.transpose(2, 0, 1) @ turn, {"units": "N m"} | lab),
-    }
-    coords: dict[str, Any] = {
-        "time": ("time", curves.time, {"units": "s"}),
-        "coordinate": [c.name for c in model.coordinates],
-        "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
-        "joint": [joints[model.bodies[link.child].name] for link in moved.links],
-        "axis": list(AXES),
+        "residual_force": (by_axis, turned(residual[0], turn), {"units": "N"} | lab),
+        "residual_torque": (by_axis, turned(residual[1], turn), {"units": "N m"} | lab),
+        "reaction_force": (("time", "joint", "axis"), turned(np.ascontiguousarray(force.transpose(2, 0, 1)), turn), {"units": "N"} | lab),
+        "reaction_moment": (("time", "joint", "axis"), turned(np.ascontiguousarray(moment.transpose(2, 0, 1)), turn), {"units": "N m"} | lab),
     }
     if loads is not None:
         at = ("time", "foot", "axis")
         variables["foot_force"] = (at, loads.force, {"units": "N"} | lab)
         variables["foot_center_of_pressure"] = (at, loads.point, {"units": "m"} | lab)
         variables["foot_free_moment"] = (at, loads.moment, {"units": "N m"} | lab)
-        coords["foot"] = list(loads.name)
     source = "none" if loads is None else loads.source
     attrs = {
         "rate_hz": float(motion.rate), "method": "smooth", "contact_source": source,
         "root": model.bodies[root].name if root >= 0 else "", "mass_kg": float(model.mass),
     }  # fmt: skip
-    return xr.Dataset(variables, coords, attrs)
+    coords = xr.Coordinates({"time": ("time", curves.time, {"units": "s"})})
+    return xr.Dataset(variables, coords | _names(model, () if loads is None else loads.name), attrs)
+
+
+@once_per_model
+def _names(model: Model, feet: tuple[str, ...]) -> Coordinates:
+    """What the axes of the torques' data are called, but for time."""
+    import xarray as xr
+
+    joints = {joint.child: joint.name for joint in model.joints if not joint.closes_loop}
+    names: dict[str, Any] = {
+        "coordinate": [c.name for c in model.coordinates],
+        "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
+        "joint": [joints[model.bodies[link.child].name] for link in tree_links(model)],
+        "axis": list(AXES),
+    }
+    return xr.Coordinates(names | ({"foot": list(feet)} if feet else {}))

@@ -16,8 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.newton import cross
 from borelli.model.kinematics import evaluate, tree_links
 from borelli.model.model import Model
+from borelli.model.once import once_per_model
 
 Array = NDArray[np.float64]
 
@@ -55,6 +57,7 @@ def find_turns(model: Model, coordinates: Array) -> tuple[Turn, ...]:
     )
 
 
+@once_per_model
 def free_turns(model: Model) -> tuple[Turn, ...]:
     """The joints of a model that turn about three axes by three coordinates of their own."""
     held = {coupling.coordinate for coupling in model.couplings}
@@ -78,12 +81,12 @@ def free_turns(model: Model) -> tuple[Turn, ...]:
 
 def quaternions(turn: Turn, coordinates: Array) -> Array:
     """(frames, 4) of a joint's rotation, each as near as may be to the one before it."""
-    half = 0.5 * coordinates[:, turn.columns]
-    result = np.zeros((len(half), 4))
-    result[:, 0] = 1.0
-    for i, axis in enumerate(turn.axes):
-        part = np.concatenate([np.cos(half[:, i : i + 1]), np.sin(half[:, i : i + 1]) * axis], axis=1)
-        result = _product(result, part)
+    half = 0.5 * coordinates[:, turn.columns].T
+    sine, cosine = np.sin(half), np.cos(half)
+    first, second, third = (
+        np.concatenate([cosine[i : i + 1], sine[i] * axis[:, None]]) for i, axis in enumerate(turn.axes)
+    )
+    result = np.ascontiguousarray(_product(_product(first, second), third).T)
     same = np.einsum("fi,fi->f", result[1:], result[:-1])
     result[1:] *= np.cumprod(np.where(same < 0.0, -1.0, 1.0))[:, None]
     return result
@@ -99,61 +102,64 @@ def angles_of(turn: Turn, p: Array, p1: Array, p2: Array, near: Array) -> tuple[
         p2: Their second.
         near: (frames, 3) angles [rad] to which those found shall be nearest.
     """
-    size = np.einsum("fi,fi->f", p, p)[:, None]
-    conjugate = p * np.array([1.0, -1.0, -1.0, -1.0])
-    spin = 2.0 * _product(p1, conjugate)[:, 1:] / size
-    growth = 2.0 * np.einsum("fi,fi->f", p, p1)[:, None] / size
-    change = 2.0 * _product(p2, conjugate)[:, 1:] / size - spin * growth
-    angle = _cardan(turn, p / np.sqrt(size), near)
-    b1 = np.broadcast_to(turn.axes[0], spin.shape)
-    b2 = _turned(b1, angle[:, 0], turn.axes[1])
-    b3 = _turned(b1, angle[:, 0], _turned(np.broadcast_to(turn.axes[1], spin.shape), angle[:, 1], turn.axes[2]))
-    volume = np.einsum("fi,fi->f", b1, np.cross(b2, b3))
-    volume = np.where(volume < 0.0, np.minimum(volume, -LOCKED), np.maximum(volume, LOCKED))[:, None]
-    reciprocal = [np.cross(b2, b3) / volume, b2, np.cross(b1, b2) / volume]
+    p, p1, p2 = (np.ascontiguousarray(values.T) for values in (p, p1, p2))
+    size = _dot(p, p)
+    conjugate = p * np.array([[1.0], [-1.0], [-1.0], [-1.0]])
+    spin = 2.0 * _product(p1, conjugate)[1:] / size
+    growth = 2.0 * _dot(p, p1) / size
+    change = 2.0 * _product(p2, conjugate)[1:] / size - spin * growth
+    angle = _cardan(turn, p / np.sqrt(size), near.T)
+    b1, axis2, axis3 = (np.repeat(axis[:, None], len(size), axis=1) for axis in turn.axes)
+    b2 = _turned(b1, angle[0], axis2)
+    b3 = _turned(b1, angle[0], _turned(axis2, angle[1], axis3))
+    normal = cross(b2, b3)
+    volume = _dot(b1, normal)
+    volume = np.where(volume < 0.0, np.minimum(volume, -LOCKED), np.maximum(volume, LOCKED))
+    reciprocal = [normal / volume, b2, cross(b1, b2) / volume]
 
     def solved(vector: Array) -> Array:
-        return np.stack([np.einsum("fi,fi->f", row, vector) for row in reciprocal], axis=1)
+        return np.stack([_dot(row, vector) for row in reciprocal])
 
     u = solved(spin)
-    carried = u[:, :1] * b1
-    bias = np.cross(carried, u[:, 1:2] * b2)
-    bias += np.cross(carried + u[:, 1:2] * b2, u[:, 2:] * b3)
-    return angle, u, solved(change - bias)
+    step1, step2 = u[0] * b1, u[1] * b2
+    bias = cross(step1, step2) + cross(step1 + step2, u[2] * b3)
+    return angle.T, u.T, solved(change - bias).T
+
+
+def _dot(a: Array, b: Array) -> Array:
+    """Scalar products (frames,) of vectors (n, frames)."""
+    return np.asarray((a * b).sum(axis=0))
 
 
 def _product(a: Array, b: Array) -> Array:
-    """Products of quaternions (frames, 4)."""
-    w, v, w2, v2 = a[:, :1], a[:, 1:], b[:, :1], b[:, 1:]
-    scalar = w * w2 - np.einsum("fi,fi->f", v, v2)[:, None]
-    return np.concatenate([scalar, w * v2 + w2 * v + np.cross(v, v2)], axis=1)
+    """Products of quaternions (4, frames)."""
+    vector = a[0] * b[1:] + b[0] * a[1:] + cross(a[1:], b[1:])
+    return np.concatenate([(a[0] * b[0] - _dot(a[1:], b[1:]))[None], vector])
 
 
 def _cardan(turn: Turn, p: Array, near: Array) -> Array:
-    """Angles (frames, 3) of unit quaternions; of the two ways and all whole turns, those nearest to others."""
+    """Angles (3, frames) of unit quaternions; of the two ways and all whole turns, those nearest to others."""
     hand = np.sign(np.linalg.det(turn.axes))
     basis = turn.axes * np.array([[1.0], [1.0], [hand]])
-    columns = [_rotate(p, np.broadcast_to(axis, (len(p), 3))) @ basis.T for axis in basis]
-    # R = Rx Ry Rz in the basis of the axes; columns[j][:, i] is R_ij
-    second = np.arctan2(columns[2][:, 0], np.hypot(columns[0][:, 0], columns[1][:, 0]))
-    first = np.arctan2(-columns[2][:, 1], columns[2][:, 2])
-    third = np.arctan2(-columns[1][:, 0], columns[0][:, 0])
-    one = np.stack([first, second, hand * third], axis=1)
-    other = np.stack([first + np.pi, np.pi - second, hand * third + np.pi], axis=1)
+    columns = [basis @ _rotate(p, axis[:, None]) for axis in basis]
+    # R = Rx Ry Rz in the basis of the axes; columns[j][i] is R_ij
+    second = np.arctan2(columns[2][0], np.hypot(columns[0][0], columns[1][0]))
+    first = np.arctan2(-columns[2][1], columns[2][2])
+    third = np.arctan2(-columns[1][0], columns[0][0])
+    one = np.stack([first, second, hand * third])
+    other = np.stack([first + np.pi, np.pi - second, hand * third + np.pi])
     best = [way + 2.0 * np.pi * np.round((near - way) / (2.0 * np.pi)) for way in (one, other)]
-    off = [np.abs(way - near).sum(axis=1, keepdims=True) for way in best]
+    off = [np.abs(way - near).sum(axis=0) for way in best]
     return np.where(off[0] <= off[1], best[0], best[1])
 
 
-def _rotate(p: Array, vectors: Array) -> Array:
-    """Vectors (frames, 3) turned by unit quaternions."""
-    twice = 2.0 * np.cross(p[:, 1:], vectors)
-    return np.asarray(vectors + p[:, :1] * twice + np.cross(p[:, 1:], twice))
+def _rotate(p: Array, vector: Array) -> Array:
+    """A vector (3, 1) turned by unit quaternions (4, frames)."""
+    twice = 2.0 * cross(p[1:], vector)
+    return np.asarray(vector + p[0] * twice + cross(p[1:], twice))
 
 
-def _turned(axis: Array, angle: Array, vector: Array) -> Array:
-    """Vectors turned about unit axes (frames, 3) by angles (Rodrigues)."""
-    vectors = np.broadcast_to(vector, axis.shape)
-    sine, cosine = np.sin(angle)[:, None], np.cos(angle)[:, None]
-    along = np.einsum("fi,fi->f", axis, vectors)[:, None]
-    return np.asarray(cosine * vectors + sine * np.cross(axis, vectors) + (1.0 - cosine) * along * axis)
+def _turned(axis: Array, angle: Array, vectors: Array) -> Array:
+    """Vectors turned about unit axes (3, frames) by angles (Rodrigues)."""
+    sine, cosine = np.sin(angle), np.cos(angle)
+    return np.asarray(cosine * vectors + sine * cross(axis, vectors) + (1.0 - cosine) * _dot(axis, vectors) * axis)

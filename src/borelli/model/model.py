@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
 from typing import TypeVar
 
@@ -339,7 +340,7 @@ class Model:
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
         """All coordinates, in the order of the joints."""
-        return tuple(c for joint in self.joints for c in joint.coordinates)
+        return tuple(chain.from_iterable([joint.coordinates for joint in self.joints]))
 
 
 _Named = TypeVar("_Named", Body, Joint, Marker, Muscle)
