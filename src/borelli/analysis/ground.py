@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from borelli.analysis.derivatives import Derivatives, derivatives
 from borelli.analysis.ground_contact import UNHELD, contact_weights, find_belt, find_steps, ground_levels
 from borelli.analysis.ground_rows import Rows, find_rows, sole_bodies
-from borelli.analysis.ground_soles import FEET, POINTS, Soles, find_soles, foot_names
+from borelli.analysis.ground_soles import FEET, POINTS, Soles, find_soles, foot_names, standing_soles
 from borelli.analysis.ground_support import solve_support
 from borelli.analysis.motion import AXES, Motion, lengths, to_model_axes, turned
 from borelli.analysis.newton import Moved, cross, move
@@ -179,7 +179,7 @@ def find_ground(
 def _flat_feet(moved: Moved, belt: ArrayLike | None) -> list[Array]:
     """Which way is up in the frame of each foot's body while the foot stands flat: when it is stillest."""
     model = moved.model
-    turn, soles = to_model_axes(model), find_soles(model)
+    turn, soles = to_model_axes(model), standing_soles(model)
     at = sole_bodies(model, soles)
     points = moved.position[at] + (moved.rotation[at] * soles.places[:, None, :, None]).sum(axis=2)
     speeds = moved.velocity[at] + cross(moved.spin[at], points)

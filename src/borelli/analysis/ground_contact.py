@@ -74,6 +74,8 @@ def find_steps(height: Array, velocity: Array, belt: Array, unheld: NDArray[np.b
         feet: How many.
     """
     frames = len(height)
+    if not unheld.any():
+        return np.zeros((frames, feet))
     lowest = height.reshape(frames, feet, -1).min(axis=2)
     speed = np.median(lengths(velocity - belt).reshape(frames, feet, -1), axis=2)
     lift = np.zeros((frames, feet))

@@ -171,11 +171,12 @@ def _wrench_rows(jacobian: Array, probes: Array, center: Array, turn: Array) -> 
     jacobian = np.ascontiguousarray(jacobian.transpose(2, 1, 3, 0))  # probe, variable, axis, frame
     probes = np.ascontiguousarray(probes.transpose(1, 2, 0))
     shift = jacobian[0]
-    spin = 0.5 * sum(cross(probes[k] - probes[0], jacobian[k] - shift) for k in range(1, 4))
+    spin = np.zeros_like(shift)
+    for k in range(1, 4):
+        spin += 0.5 * cross(probes[k] - probes[0], jacobian[k] - shift)
     shift = shift + cross(spin, center.T - probes[0])
     directions = np.concatenate([shift / FORCE_WEIGHT, spin / MOMENT_WEIGHT], axis=1)
-    ways = np.ascontiguousarray(directions.transpose(2, 0, 1)).reshape(len(center), -1, 2, 3)
-    ways = turned(ways, turn).reshape(len(center), -1, 6)
+    ways = turned(directions.transpose(2, 0, 1).reshape(len(center), -1, 2, 3), turn).reshape(len(center), -1, 6)
     if ways.shape[1] == 6 and (np.abs(np.linalg.det(ways)) > REACHES * (FORCE_WEIGHT * MOMENT_WEIGHT) ** -3).all():
         return np.asarray(np.linalg.inv(ways))
     return np.asarray(np.linalg.pinv(ways))

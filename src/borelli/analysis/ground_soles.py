@@ -89,24 +89,16 @@ def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
     Raises:
         ModelError: a foot is not found, or has nothing that tells where its sole is.
     """
-    turn, (position, rotation) = to_model_axes(model), _standing(model)
-    index = {body.name: i for i, body in enumerate(model.bodies)}
     bodies: list[str] = []
     places: list[Array] = []
     for k, side in enumerate(FEET):
         foot, toes = _foot_bodies(model, side)
-        as_is = {  # rotation and place in lab axes
-            body.name: (turn.T @ rotation[i], turn.T @ position[i])
-            for body in (foot, toes)
-            if body is not None and (i := index[body.name]) >= 0
-        }
-        outline = _outline(model, foot, toes, as_is)
-        stands = as_is
+        stands, outline = _as_it_stands(model, side)
         if up is not None:
-            upright = _least_turn(as_is[foot.name][0] @ up[k])
-            stands = {name: (upright @ way, upright @ place) for name, (way, place) in as_is.items()}
+            upright, height = _least_turn(stands[foot.name][0] @ up[k]), stands[foot.name][1][2]
+            stands = {name: (upright @ way, upright @ place) for name, (way, place) in stands.items()}
             # the ankle stays as high above the sole: a sole turned with its box would dip its ends
-            drop = as_is[foot.name][1][2] - stands[foot.name][1][2]
+            drop = height - stands[foot.name][1][2]
             outline = replace(_outline(model, foot, toes, stands), bottom=outline.bottom - drop)
         outline = _moved_to_markers(model, tuple(stands), side, stands, outline)
         front = toes if toes is not None and toes.shapes else foot
@@ -121,6 +113,20 @@ def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
 
 
 @once_per_model
+def _as_it_stands(model: Model, side: str) -> tuple[dict[str, tuple[Array, Array]], _Outline]:
+    """Rotation and place of the bodies of a foot in lab axes, as the model stands by default; and its outline."""
+    turn, (position, rotation) = to_model_axes(model), _standing(model)
+    index = {body.name: i for i, body in enumerate(model.bodies)}
+    foot, toes = _foot_bodies(model, side)
+    stands = {
+        body.name: (turn.T @ rotation[index[body.name]], turn.T @ position[index[body.name]])
+        for body in (foot, toes)
+        if body is not None
+    }
+    return stands, _outline(model, foot, toes, stands)
+
+
+@once_per_model
 def _standing(model: Model) -> tuple[Array, Array]:
     """Places (bodies, 3) and rotations (bodies, 3, 3) as the model stands by default."""
     q, count = np.array([[c.default for c in model.coordinates]]), len(model.bodies)
@@ -128,6 +134,12 @@ def _standing(model: Model) -> tuple[Array, Array]:
     position, rotation = np.empty((1, count, 3)), np.empty((1, count, 3, 3))
     find_bodies(tree, points, q, make_search(tree, 0), position, rotation, np.empty((1, 0, 3)))
     return position[0], rotation[0]
+
+
+@once_per_model
+def standing_soles(model: Model) -> Soles:
+    """The points under the feet as the model stands by default."""
+    return find_soles(model)
 
 
 def foot_names(model: Model) -> tuple[str, ...]:
@@ -160,6 +172,7 @@ def _inward(ahead: Array, side: str) -> Array:
     return np.array([-ahead[1], ahead[0]]) * (1.0 if side == "right" else -1.0)
 
 
+@once_per_model
 def _foot_bodies(model: Model, side: str) -> tuple[Body, Body | None]:
     """The body of a foot and that of its toes, if they are a body of their own."""
     of_side = [body for body in model.bodies if re.search(_SIDES[side], body.name.lower())]
@@ -221,12 +234,10 @@ def _moved_to_markers(
     model: Model, bodies: Sequence[str], side: str, stands: dict[str, tuple[Array, Array]], outline: _Outline
 ) -> _Outline:
     """The outline with its heel before the markers of the heel, pointing to the middle of those of the forefoot."""
-    found: dict[str, list[tuple[str, Array]]] = {"heel": [], "toe": []}
-    for marker in model.markers:
-        meaning = landmark(marker.name)
-        if marker.body in bodies and meaning and meaning.part in found:
-            way, origin = stands[marker.body]
-            found[meaning.part].append((marker.name.lower(), (origin + way @ np.array(marker.position))[:2]))
+    found = {
+        part: [(name, (stands[body][1] + stands[body][0] @ place)[:2]) for name, body, place in marked]
+        for part, marked in _foot_markers(model, tuple(bodies)).items()
+    }
     if not (found["heel"] and found["toe"]):
         return outline
     heel = np.mean([place for _, place in found["heel"]], axis=0)
@@ -243,6 +254,17 @@ def _moved_to_markers(
         return outline
     ahead = way / np.linalg.norm(way)
     return replace(outline, heel=heel + FLESH * ahead, ahead=ahead)
+
+
+@once_per_model
+def _foot_markers(model: Model, bodies: tuple[str, ...]) -> dict[str, list[tuple[str, str, Array]]]:
+    """The markers of heel and forefoot on these bodies: name in lower case, body and place on it."""
+    found: dict[str, list[tuple[str, str, Array]]] = {"heel": [], "toe": []}
+    for marker in model.markers:
+        meaning = landmark(marker.name)
+        if marker.body in bodies and meaning and meaning.part in found:
+            found[meaning.part].append((marker.name.lower(), marker.body, np.array(marker.position)))
+    return found
 
 
 def _corners(shape: Shape) -> Array:

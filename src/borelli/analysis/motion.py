@@ -209,28 +209,20 @@ def _names(model: Model, markers: tuple[str, ...]) -> Coordinates:
 
 
 def _quaternions(rotation: Array, turn: Array) -> Array:
-    """(..., 4) unit quaternions of rotations (..., 3, 3) in the lab, each as near as may be to that before it in time."""
-    flat = rotation.reshape(-1, 3, 3) if np.array_equal(turn, np.eye(3)) else turn.T @ rotation.reshape(-1, 3, 3)
-    # the largest of the four is found from the diagonal, the others from it: no division by little (Shepperd 1978)
-    diagonal = np.array([flat[:, i, i] for i in range(3)])
-    trace = diagonal.sum(axis=0)
-    choice = np.argmax([trace, *diagonal], axis=0)
-    q = np.empty((len(flat), 4))
-    for which in range(4):
-        rows = choice == which
-        m = flat[rows]
-        if which == 0:
-            parts = [1.0 + trace[rows], m[:, 2, 1] - m[:, 1, 2], m[:, 0, 2] - m[:, 2, 0], m[:, 1, 0] - m[:, 0, 1]]
-        else:
-            i = which - 1
-            j, k = (i + 1) % 3, (i + 2) % 3
-            parts = [m[:, k, j] - m[:, j, k], None, None, None]
-            parts[1 + i] = 1.0 + m[:, i, i] - m[:, j, j] - m[:, k, k]
-            parts[1 + j] = m[:, i, j] + m[:, j, i]
-            parts[1 + k] = m[:, i, k] + m[:, k, i]
-        q[rows] = np.stack(parts, axis=-1)
-    q /= np.linalg.norm(q, axis=-1, keepdims=True)
-    q = q.reshape(*rotation.shape[:-2], 4)
-    same = np.sign(np.einsum("t...i,t...i->t...", q[1:], q[:-1]))
-    q[1:] *= np.cumprod(np.where(same < 0, -1.0, 1.0), axis=0)[..., None]
-    return q
+    """(frames, ..., 4) unit quaternions of rotations (frames, ..., 3, 3) in the lab, each near the one before it."""
+    m = rotation.reshape(-1, 3, 3) if np.array_equal(turn, np.eye(3)) else turn.T @ rotation.reshape(-1, 3, 3)
+    m = np.ascontiguousarray(m.reshape(-1, 9).T).reshape(3, 3, -1)
+    # 4 q q^T: its row with the largest diagonal entry is q without division by little (Shepperd 1978)
+    square = np.empty((4, 4, m.shape[-1]))
+    square[0, 0] = 1.0 + m[0, 0] + m[1, 1] + m[2, 2]
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        square[1 + i, 1 + i] = 1.0 + m[i, i] - m[j, j] - m[k, k]
+        square[0, 1 + i] = square[1 + i, 0] = m[k, j] - m[j, k]
+        square[1 + i, 1 + j] = square[1 + j, 1 + i] = m[i, j] + m[j, i]
+    largest = np.argmax([square[i, i] for i in range(4)], axis=0)
+    q = np.take_along_axis(square, largest[None, None], axis=0)[0]
+    q /= np.sqrt((q * q).sum(axis=0))
+    q = q.reshape(4, *rotation.shape[:-2])
+    same = (q[:, 1:] * q[:, :-1]).sum(axis=0)
+    q[:, 1:] *= np.cumprod(np.where(same < 0.0, -1.0, 1.0), axis=0)
+    return np.ascontiguousarray(np.moveaxis(q, 0, -1))

@@ -189,14 +189,16 @@ class _Placed(NamedTuple):
 
 def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
     frames, bodies = q.shape[1], len(model.bodies)
-    position, rotation = np.zeros((bodies, 3, frames)), np.zeros((bodies, 3, 3, frames))
+    position, rotation = np.empty((bodies, 3, frames)), np.empty((bodies, 3, 3, frames))
+    carried = {link.child for link in links}
     for i, body in enumerate(model.bodies):
-        position[i] = np.array(body.frame.position)[:, None]
-        rotation[i] = orientation_matrix(body.frame.orientation)[..., None]
+        if i not in carried:
+            position[i] = np.array(body.frame.position)[:, None]
+            rotation[i] = orientation_matrix(body.frame.orientation)[..., None]
     parts = [(part, k) for k, link in enumerate(links) for part in (*link.shifts, *link.turns)]
-    axis = np.zeros((len(parts), 3, frames))
+    axis = np.empty((len(parts), 3, frames))
     slope, curvature = np.ones((len(parts), frames)), np.zeros((len(parts), frames))
-    origin = np.zeros((len(links), 3, frames))
+    origin = np.empty((len(links), 3, frames))
     still = np.zeros((3, frames)), np.broadcast_to(np.eye(3)[..., None], (3, 3, frames))
     # of all at once: most parts turn by a coordinate as it is
     sines, versines = np.sin(q), np.sin(0.5 * q)
@@ -281,9 +283,10 @@ def coordinate_forces(moved: Moved, carried: Array) -> Array:
     result = np.zeros((*carried.shape[:-3], len(moved.model.coordinates), carried.shape[-1]))
     for kind, wrench in ((moved.turns, moment), (~moved.turns, force)):
         parts = np.flatnonzero(kind & (moved.column >= 0))
-        given = sum(moved.axis[parts, i] * wrench[..., moved.link[parts], i, :] for i in range(3))
-        for k, p in enumerate(parts if len(parts) else ()):
-            result[..., moved.column[p], :] += given[..., k, :]
+        x, y, z = (moved.axis[parts, i] * wrench[..., moved.link[parts], i, :] for i in range(3))
+        given = x + y + z
+        for k, column in enumerate(moved.column[parts]):
+            result[..., column, :] += given[..., k, :]
     return np.ascontiguousarray(result.swapaxes(-1, -2))
 
 
@@ -306,20 +309,23 @@ def mechanical_energy(moved: Moved) -> tuple[Array, Array]:
 def cross(a: Array, b: Array) -> Array:
     """Cross products of vectors (..., 3, frames)."""
     result = np.empty(np.broadcast_shapes(a.shape, b.shape))
-    for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
-        np.multiply(a[..., j, :], b[..., k, :], out=result[..., i, :])
-        result[..., i, :] -= a[..., k, :] * b[..., j, :]
+    product = np.empty_like(result[..., 0, :])
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        out = result[..., i, :]
+        np.multiply(a[..., j, :], b[..., k, :], out=out)
+        np.multiply(a[..., k, :], b[..., j, :], out=product)
+        np.subtract(out, product, out=out)
     return result
 
 
 def _along(turns: Array, vector: Array) -> Array:
     """A constant vector turned: (3, frames)."""
-    result = np.zeros((3, turns.shape[-1]))
-    for i, length in enumerate(vector.tolist()):
-        if length == 1.0:
-            result += turns[:, i]
-        elif length:
-            result += turns[:, i] * length
+    used = [(i, length) for i, length in enumerate(vector.tolist()) if length]
+    if not used:
+        return np.zeros((3, turns.shape[-1]))
+    result = np.asarray(turns[:, used[0][0]] * used[0][1])
+    for i, length in used[1:]:
+        result += turns[:, i] * length
     return result
 
 

@@ -338,9 +338,7 @@ def _least_rigid(problem: Problem, frame: int) -> float:
         np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), seen,
     )  # fmt: skip
     weight = problem.weight[frame][:, None]
-    own, there = (
-        cloud - (weight * cloud).sum(axis=0) / weight.sum() for cloud in (seen[0], problem.target[frame])
-    )
+    own, there = (cloud - (weight * cloud).sum(axis=0) / weight.sum() for cloud in (seen[0], problem.target[frame]))
     products = (weight * there).T @ own
     fits = np.linalg.svd(products, compute_uv=False)
     size = 0.5 * float((weight * (own**2 + there**2)).sum())

@@ -281,7 +281,9 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
         wrench = balance.carried[root]
         residual[0] = wrench[3:].T
         residual[1] = (wrench[:3] - cross(moved.position[root], wrench[3:])).T
-    force, moment = reactions(moved, balance.carried)
+    force, moment = (
+        turned(np.ascontiguousarray(values.transpose(2, 0, 1)), turn) for values in reactions(moved, balance.carried)
+    )
     by_coordinate, by_axis, lab = ("time", "coordinate"), ("time", "axis"), {"frame": LAB}
     per_second = "rad or m, per second"
     inertial, gravity, ground = balance.torque
@@ -295,8 +297,8 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
         "torque_ground": (by_coordinate, ground, {"units": "N m or N"}),
         "residual_force": (by_axis, turned(residual[0], turn), {"units": "N"} | lab),
         "residual_torque": (by_axis, turned(residual[1], turn), {"units": "N m"} | lab),
-        "reaction_force": (("time", "joint", "axis"), turned(np.ascontiguousarray(force.transpose(2, 0, 1)), turn), {"units": "N"} | lab),
-        "reaction_moment": (("time", "joint", "axis"), turned(np.ascontiguousarray(moment.transpose(2, 0, 1)), turn), {"units": "N m"} | lab),
+        "reaction_force": (("time", "joint", "axis"), force, {"units": "N"} | lab),
+        "reaction_moment": (("time", "joint", "axis"), moment, {"units": "N m"} | lab),
     }
     if loads is not None:
         at = ("time", "foot", "axis")

@@ -8,6 +8,8 @@ in the frequencies of the bilinear transform, and the pair has the stated cutoff
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -44,7 +46,7 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
     Raises:
         SettingsError: if the cutoff is not between zero and half the rate, or the order is not even.
     """
-    from scipy.signal import butter, sosfiltfilt
+    from scipy.signal import sosfiltfilt
 
     if order < 2 or order % 2:
         raise SettingsError(f"the order of a filter run forward and backward is even, got {order}")
@@ -52,9 +54,7 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
         raise SettingsError(f"the cutoff must lie between 0 and half the rate ({rate / 2.0:g} Hz), got {cutoff:g} Hz")
     if not signal.size:
         return signal.astype(np.float64)
-    single = order // 2
-    corrected = np.tan(np.pi * cutoff / rate) / (np.sqrt(2.0) - 1.0) ** (0.5 / single)
-    sections = butter(single, rate / np.pi * np.arctan(corrected), fs=rate, output="sos")
+    sections = _sections(rate, cutoff, order)
     pad = int(np.ceil(2.0 * rate / cutoff))
     columns = signal.reshape(len(signal), -1)
     out = columns.astype(np.float64)  # single precision would put its own noise on second derivatives
@@ -70,6 +70,16 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
             piece = out[start:stop, chosen]
             out[start:stop, chosen] = sosfiltfilt(sections, piece, axis=0, padlen=min(pad, stop - start - 1))
     return out.reshape(signal.shape)
+
+
+@lru_cache(maxsize=64)
+def _sections(rate: float, cutoff: float, order: int) -> Array:
+    """Second-order sections of one pass; nobody may change them."""
+    from scipy.signal import butter
+
+    single = order // 2
+    corrected = np.tan(np.pi * cutoff / rate) / (np.sqrt(2.0) - 1.0) ** (0.5 / single)
+    return np.asarray(butter(single, rate / np.pi * np.arctan(corrected), fs=rate, output="sos"))
 
 
 def smooth(recording: Recording, *, cutoff: float | None = CUTOFF, plate_cutoff: float | None = None) -> Recording:

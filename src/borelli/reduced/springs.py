@@ -66,6 +66,7 @@ class Springs(NamedTuple):
     seen: Floats
     """(points, 3) where the points are."""
     carried: Floats
+    """(bodies, CARRIED) sums over the markers of each body and of all that hangs on it."""
     gradient: Floats
     curve: Floats
     """(n, n) second derivatives, as the tree keeps rows."""
@@ -77,7 +78,7 @@ def make_springs(tree: Tree, points: int) -> Springs:
     """Room for so many points."""
     n = len(tree.free)
     return Springs(
-        make_placed(tree), np.zeros((points, 3)), np.zeros((len(tree.axis), CARRIED)), np.zeros(n),
+        make_placed(tree), np.zeros((points, 3)), np.zeros((len(tree.body_part), CARRIED)), np.zeros(n),
         np.zeros((n, n)), np.zeros(n),
     )  # fmt: skip
 
@@ -135,7 +136,7 @@ def find_gradient(tree, points, holds, target, weight, q, springs):
     for j in range(len(tree.axis)):
         v = tree.moves[j]
         if v >= 0:
-            S, load = direction[j], carried[j]
+            S, load = direction[j], carried[tree.carries[j]]
             gx, gy, gz = _pull_moment(load)
             fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
             gradient[v] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
@@ -143,7 +144,7 @@ def find_gradient(tree, points, holds, target, weight, q, springs):
 
 @part
 def find_curvature(tree, holds, q, gauss, rest, springs):
-    """Second derivatives where `find_gradient` found the first: this much of Gauss and Newton's part, and of the rest."""
+    """Second derivatives where `find_gradient` found the first: so much of Gauss and Newton's part and of the rest."""
     carried, direction, origin = springs.carried, springs.placed.direction, springs.placed.origin
     curve, own, first = springs.curve, springs.own, tree.row_first
     for i in range(len(tree.free)):
@@ -158,7 +159,7 @@ def find_curvature(tree, holds, q, gauss, rest, springs):
         vj = tree.moves[j]
         if vj < 0:
             continue
-        S, load = direction[j], carried[j]
+        S, load = direction[j], carried[tree.carries[j]]
         fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
         gx, gy, gz = _pull_moment(load)
         turns = S[0] != 0.0 or S[1] != 0.0 or S[2] != 0.0
@@ -223,15 +224,14 @@ def _beyond(holds, v, x):
 
 @leaf
 def _sum_markers(tree, points, target, weight, seen, carried):
-    parts = len(carried)
-    for p in range(parts):
+    for b in range(len(carried)):
         for n in range(CARRIED):
-            carried[p, n] = 0.0
+            carried[b, n] = 0.0
     for m in range(len(weight)):
         k, b = weight[m], points.body[m]
-        if not k > 0.0 or b < 0 or tree.body_part[b] < 0:
+        if not k > 0.0 or b < 0:
             continue
-        load = carried[tree.body_part[b]]
+        load = carried[b]
         x, y, z = seen[m, 0], seen[m, 1], seen[m, 2]
         fx, fy, fz = k * (x - target[m, 0]), k * (y - target[m, 1]), k * (z - target[m, 2])
         load[K] += k
@@ -256,8 +256,8 @@ def _sum_markers(tree, points, target, weight, seen, carried):
         load[SPREAD + 6] += z * fx
         load[SPREAD + 7] += z * fy
         load[SPREAD + 8] += z * fz
-    for p in range(parts - 1, -1, -1):
-        before = tree.before[p]
-        if before >= 0:
+    for link in range(len(tree.child) - 1, -1, -1):
+        b, a = tree.child[link], tree.parent[link]
+        if a >= 0:
             for n in range(CARRIED):
-                carried[before, n] += carried[p, n]
+                carried[a, n] += carried[b, n]

@@ -71,6 +71,8 @@ class Tree(NamedTuple):
     """
     moves: Integers
     """(parts,) the variable each part moves with; -1: none."""
+    carries: Integers
+    """(parts,) the body that hangs on each part's joint."""
     first_piece: Integers
     """(functions + 1,)"""
     start: Floats
@@ -139,6 +141,7 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
         row_first=row_first,
         row_column=row_column,
         moves=_integers(moves),
+        carries=_integers([link.child for link in links for _ in (*link.shifts, *link.turns)]),
         first_piece=first_piece,
         start=start,
         end=end,
