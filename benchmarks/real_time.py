@@ -2,8 +2,9 @@
 
     python benchmarks/real_time.py [recording]         # without one, a walk that is made
 
-CPU time of `follow_markers` and of `inverse_dynamics` as `borelli analyze` calls them; the fit is not counted. Every
-round has a model that nothing is known of yet. The least of the rounds counts, since neighbours only add.
+CPU time of `follow_markers` and of `inverse_dynamics` as `borelli analyze` calls them; the fit is not counted. Once with
+a model that nothing is known of yet, as for the first of several trials, and once with what follows from the model
+kept, as for the others. The two take turns. The least of the rounds counts, since neighbours only add.
 """
 
 from __future__ import annotations
@@ -26,21 +27,23 @@ ROUNDS = 15
 
 def measure(trial: Recording, plan: Plan) -> None:
     """Print microseconds a frame of both, and how many times faster than real time they are together."""
-    model = fit_model(generic_model(plan, trial), [trial]).model
-    frames, pose, torques = len(trial.data["time"]), [], []
+    known = fit_model(generic_model(plan, trial), [trial]).model
+    frames = len(trial.data["time"])
+    spent: dict[str, list[tuple[float, float]]] = {"a new model": [], "a known model": []}
     for _ in range(ROUNDS):
-        fresh = replace(model)
-        start = time.process_time()
-        motion = follow_markers(fresh, trial)
-        posed = time.process_time()
-        find_torques(motion, plan)
-        pose.append(posed - start)
-        torques.append(time.process_time() - posed)
-    both = min(a + b for a, b in zip(pose, torques, strict=True))
-    each = ", ".join(
-        f"{name} {1e6 * min(spent) / frames:.0f}" for name, spent in (("pose", pose), ("torques", torques))
-    )
-    print(f"{trial.name}, {frames} frames: {each} us a frame; {frames / trial.rate / both:.1f} times real time")
+        for name, model in zip(spent, (replace(known), known), strict=True):
+            start = time.process_time()
+            motion = follow_markers(model, trial)
+            posed = time.process_time()
+            find_torques(motion, plan)
+            spent[name].append((posed - start, time.process_time() - posed))
+    for name, rounds in spent.items():
+        pose, torques = (1e6 * min(each) / frames for each in zip(*rounds, strict=True))
+        times = frames / trial.rate / min(a + b for a, b in rounds)
+        print(
+            f"{trial.name}, {frames} frames, {name}: pose {pose:.0f}, torques {torques:.0f} us a frame; "
+            f"{times:.1f} times real time"
+        )
 
 
 if __name__ == "__main__":

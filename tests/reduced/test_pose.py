@@ -1,5 +1,7 @@
 """Poses of least energy: placement against plain kinematics, derivatives against differences, the answer by its law."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
@@ -52,7 +54,19 @@ def human():
     return bo.human(75.0, 1.75, markers="cmu41")
 
 
-MODELS = (human, coupled_leg)
+def tied_human():
+    """A human with a leg that moves with an arm: two branches that a coupling makes one."""
+    model = human()
+    return replace(
+        model,
+        couplings=(
+            Coupling("a", "knee_flexion_l", "wrist_flexion_r", CURVED),
+            Coupling("b", "shoulder_flexion_l", "hip_flexion_r", STRAIGHT),
+        ),
+    )
+
+
+MODELS = (human, coupled_leg, tied_human)
 
 
 class Case:
@@ -117,6 +131,16 @@ def test_bodies_and_markers_are_where_plain_kinematics_puts_them(make):
     assert np.abs(position - expected).max() < 1e-14
     assert np.abs(rotation - turned).max() < 1e-14
     assert np.abs(seen - marker_positions(case.model, case.q)).max() < 1e-14
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_every_row_begins_with_the_row_of_any_variable_in_it(make):
+    """So a column has one place in all rows, and elimination from the last row fills nothing in."""
+    tree = make_tree(make())
+    rows = [tree.row_column[a:b].tolist() for a, b in zip(tree.row_first[:-1], tree.row_first[1:], strict=True)]
+    for row in rows:
+        for place, variable in enumerate(row):
+            assert row[:place] == rows[variable]
 
 
 @pytest.mark.parametrize("make", MODELS)

@@ -47,7 +47,7 @@ class Rows:
     Attributes:
         place: (frames, points, 3) of the soles' points [m].
         velocity: (frames, points, 3) [m/s].
-        rows: (frames, 6 + leg variables, 3 points) what a force [N] does, weighted; the root's force and moment first.
+        rows: (frames, 6 + leg variables, points, 3) what a force [N] does, weighted; the root's force and moment first.
         need: (frames, 6 + leg variables) what it should do.
         center: (frames, 3) of mass [m].
     """
@@ -135,7 +135,7 @@ def find_rows(moved: Moved, soles: Soles, given: Array | float = 0.0) -> Rows:
     asked = (of_wrench @ needed[:, :k, None])[..., 0]
     need = np.concatenate([asked, TORQUE_WEIGHT * needed[:, k:]], axis=1)
     place, velocity, center = (turned(values, turn) for values in (paths.place[:, :own], paths.velocity, center))
-    return Rows(place, velocity, rows, need, center)
+    return Rows(place, velocity, rows.reshape(*rows.shape[:2], own, 3), need, center)
 
 
 @once_per_model

@@ -30,7 +30,7 @@ def solve_support(rows: Rows, contact: Array, friction: float) -> tuple[Array, A
     """Forces (frames, points, 3) [N] of the points, and how much (frames, rows) of what is needed is left."""
     frames, count = contact.shape
     cheap = np.array([SLANT, SLANT, 1.0])  # forces are counted in units in which all directions cost alike
-    does = rows.rows * np.tile(cheap, count)
+    does = rows.rows.reshape(frames, -1, 3 * count) * np.tile(cheap, count)
     ridge = RELUCTANCE / np.maximum(contact, 1e-9) ** 2
     force, steps = np.empty((frames, count, 3)), np.empty(frames, np.int64)
     find_support(

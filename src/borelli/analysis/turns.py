@@ -74,7 +74,7 @@ def free_turns(model: Model) -> tuple[Turn, ...]:
             part.function is None or np.allclose(evaluate(part.function, angles)[0], angles) for part in link.turns
         )
         axes = np.array([part.axis for part in link.turns])
-        if plain and np.allclose(axes @ axes.T, np.eye(3), atol=1e-9):
+        if plain and np.abs(axes @ axes.T - np.eye(3)).max() < 1e-9:
             found.append(Turn((columns[0], columns[1], columns[2]), axes))
     return tuple(found)
 

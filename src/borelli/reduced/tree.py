@@ -180,15 +180,18 @@ def _rows(variable: list[int], before: list[int], count: int) -> tuple[Integers,
             for i in _bits(shared >> (v + 1)):  # a coupled coordinate may move with a later variable
                 rows[v + 1 + i] |= 1 << v
             path[part] |= 1 << v
-    before_closing: list[int] = []
-    while rows != before_closing:
-        before_closing = rows.copy()
-        for row in reversed(rows):
-            for i in _bits(row):
-                rows[i] |= row & ((1 << i) - 1)
+    closed: list[int] = []
+    while rows != closed:
+        closed = rows.copy()
+        # enough to tell the last variable of a row: it tells the others
+        for k in range(count - 1, -1, -1):
+            last = rows[k].bit_length() - 1
+            if last >= 0:
+                rows[last] |= rows[k] & ((1 << last) - 1)
         for k in range(count):
-            for i in _bits(rows[k]):
-                rows[k] |= rows[i]
+            last = rows[k].bit_length() - 1
+            if last >= 0:
+                rows[k] |= rows[last]
     columns = [_bits(row) for row in rows]
     return _integers(np.cumsum([0, *map(len, columns)])), _integers([i for row in columns for i in row])
 
