@@ -2,7 +2,7 @@
 
     python benchmarks/real_time.py [recording]         # without one, a walk that is made
 
-CPU time of `follow_markers` and of `inverse_dynamics` as `borelli analyze` calls them; the fit is not counted. Once with
+CPU time of `follow_markers` and `inverse_dynamics` as `borelli analyze` calls them; the fit is not counted. Once with
 a model that nothing is known of yet, as for the first of several trials, and once with what follows from the model
 kept, as for the others. The two take turns. The least of the rounds counts, since neighbours only add.
 """
