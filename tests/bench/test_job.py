@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from borelli.bench import job, truth
-from borelli.bench.quaternions import rotation_matrix
 from borelli.model.model import GROUND
+from borelli.quaternions import rotation_matrix
 
 
 def test_human_has_the_stated_parts():

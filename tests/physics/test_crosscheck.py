@@ -11,13 +11,13 @@ import pytest
 from borelli.bench import job as jobs
 from borelli.bench import peers_mujoco, peers_pinocchio
 from borelli.bench.measured import Job
-from borelli.bench.quaternions import conjugate, quaternion_product
 from borelli.model.model import GROUND, Frame, Model, Softness
 from borelli.physics.control import Drive
 from borelli.physics.simulate import simulate, start_state
 from borelli.physics.simulation import Simulation
 from borelli.physics.state import make_inputs
 from borelli.physics.tables import compile_model
+from borelli.quaternions import conjugate, quaternion_product
 
 from .worlds import GRAVITY, HALF, advance, crate, heading, on_floor, on_slope
 

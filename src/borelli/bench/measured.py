@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.bench.job import markers, segments
-from borelli.bench.quaternions import conjugate, quaternion_product, rotation_logarithm, rotation_matrix
 from borelli.bench.truth import Motion
+from borelli.quaternions import conjugate, quaternion_product, rotation_logarithm, rotation_matrix
 
 Array = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from borelli.bench import job as jobs
 from borelli.bench.measured import Measured, summary, timed, torque_error
-from borelli.bench.quaternions import rotation_exponential
 from borelli.bench.truth import Motion, torque_truth
 from borelli.model.model import GROUND, Joint, Model
+from borelli.quaternions import rotation_exponential
 
 if TYPE_CHECKING:
     import pinocchio

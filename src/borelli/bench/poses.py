@@ -12,10 +12,10 @@ from borelli.analysis.pose import find_start, follow_markers, settle_poses, stat
 from borelli.analysis.snap import group_variables, turn_of
 from borelli.bench import job
 from borelli.bench.measured import Measured, summary, timed
-from borelli.bench.quaternions import conjugate, quaternion_product, rotation_logarithm
 from borelli.bench.truth import Motion, motion, torque_truth
 from borelli.model.kinematics import generalized_forces
 from borelli.model.model import GROUND, Coordinate, Joint, Model
+from borelli.quaternions import conjugate, quaternion_product, rotation_logarithm
 from borelli.recording.recording import Recording, make_dataset
 from borelli.reduced.tree import make_tree
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.bench.job import ROOT, Segment, human, markers, segments
-from borelli.bench.quaternions import (
+from borelli.quaternions import (
     conjugate,
     quaternion_product,
     rotation_exponential,

@@ -1,4 +1,4 @@
-"""Rotations of whole recordings at once: quaternions (..., 4) are (w, x, y, z)."""
+"""Many rotations at once: quaternions (..., 4) are (w, x, y, z), unit."""
 
 from __future__ import annotations
 
@@ -42,4 +42,10 @@ def rotation_matrix(quaternions: Array) -> Array:
 
 def conjugate(quaternions: Array) -> Array:
     """The inverse rotations."""
-    return quaternions * np.array([1.0, -1.0, -1.0, -1.0])
+    return np.asarray(quaternions * np.array([1.0, -1.0, -1.0, -1.0]))
+
+
+def rotate(quaternions: Array, vectors: Array) -> Array:
+    """Vectors (..., 3) turned by unit quaternions."""
+    twice = 2.0 * np.cross(quaternions[..., 1:], vectors)
+    return np.asarray(vectors + quaternions[..., :1] * twice + np.cross(quaternions[..., 1:], twice))
