@@ -20,14 +20,16 @@ from borelli.jit import JIT_ON, PACKAGE, ROOMS, cache_directory, source_hash
 
 STEP_PARTS = ("solver", "contacts", "rows", "friction", "layout")
 """What a step calls by address."""
-NEEDS = {"step": STEP_PARTS, "marching": ("step",)}
+NEEDS = {"step": STEP_PARTS}
 """What must be there before a task begins: it calls that by address."""
 OTHERS = {
     "analysis": "from borelli.analysis.warmup import warm_up; warm_up()",
-    "marching": "from borelli.analysis.warmup import warm_up_marching; warm_up_marching()",
+    # both loops over steps, in one process: each would load all the parts
+    "step": "from borelli.physics.warmup import compile_part; from borelli.analysis.warmup import warm_up_marching; "
+    "compile_part('step'); warm_up_marching()",
     "pictures": "from borelli.view.render import warm_up_renderer; warm_up_renderer()",
 }
-TASKS = ("analysis", *STEP_PARTS, "step", "coordinates", "pictures", "marching")
+TASKS = (*STEP_PARTS, "analysis", "step", "coordinates", "pictures")
 """In the order in which they are begun; the longest come first."""
 WORKERS = min(max(2, os.cpu_count() or 2), 4)
 """Processes at a time; each takes some 300 MB."""
