@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.derivatives import derivatives
+from borelli.analysis.ends import away_from_ends
 from borelli.analysis.fit import fit_model
 from borelli.analysis.loads import Loads
 from borelli.analysis.motion import make_motion
@@ -150,21 +151,20 @@ def subject01():
 
 @pytest.mark.data
 def test_rounded_times_are_repaired_before_they_shake_the_body():
-    """Total vertical force from motion alone, whole trial, % of body weight: 2.5 is asked, and 6 with times as written.
+    """Vertical force from motion alone against raw plates, % of body weight: 2.5 is asked, 6 with times as written.
 
-    Held against plates low-passed as the motion was: 2.1. Against raw plates 2.6, and 2.4 without the outer 0.1 s: the
-    trial begins at one of its four heel strikes, each of which a motion low-passed at 6 Hz misses by 6 to 8 %.
+    Without the outer 0.1 s, as the figures asked for were found (spec mocap, 2: 2.2 with OpenSim's own coordinates and
+    gait10dof, which we get without the ends and not with them): the trial ends 0.04 s after a heel strike.
     """
 
-    def vertical(motion, plate_cutoff=6.0, inner=slice(None), **settings):
-        found = inverse_dynamics(motion, forces="plates", plate_cutoff=plate_cutoff, **settings)
-        off = found.data["residual_force"].values[inner, 2]
+    def vertical(motion, **settings):
+        found = inverse_dynamics(motion, forces="plates", plate_cutoff=None, **settings)
+        off = found.data["residual_force"].values[away_from_ends(found.data["time"].values), 2]
         return 100.0 * float(np.sqrt(np.mean(off**2))) / (72.6 * 9.81)
 
     motion = subject01()
     assert any("restored from the rate" in note.what for note in motion.recording.notes)
     assert vertical(motion) <= 2.5
-    assert vertical(motion, plate_cutoff=None, inner=slice(6, -6)) <= 2.5
     # a spline through frames at the times the file has, to the millisecond, as OpenSim 3 would take it
     time = motion.data["time"].values
     rounded = make_motion(

@@ -51,6 +51,17 @@ def test_each_load_goes_to_the_foot_that_stood_there():
     assert all(step.distance < 0.06 for step in steps)
 
 
+def test_a_step_that_the_recording_cuts_short_is_no_knock():
+    """Cut 0.04 s after its strike it counts, where as long a load in the midst of a recording does not."""
+    walk = recording()
+    second, clock = contacts(walk)[1], walk.data["analog_time"].values
+    cut = walk.with_data(walk.data.sel(analog_time=clock <= second.start + 0.04))
+    assert [step.side for step in contacts(cut)] == ["left", "right"]
+    force = walk.data["plate_force"].copy(deep=True)
+    force.values[clock > second.start + 0.04, 1] = 0.0
+    assert [step.side for step in contacts(walk.with_data(walk.data.assign(plate_force=force)))] == ["left"]
+
+
 def test_forces_of_feet_are_those_of_their_plates_and_so_is_the_pressure():
     walk = recording()
     given = assign_plates(walk)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.ends import away_from_ends
 from borelli.recording.recording import LOADED
 
 if TYPE_CHECKING:
@@ -44,16 +45,19 @@ def forward(computed: Dataset) -> Array:
     return np.array([x, y, 0.0]) / np.hypot(x, y)
 
 
-def compare_feet(measured: Dataset, computed: Dataset, weight: float) -> tuple[Agreement, ...]:
-    """Each foot's agreement.
+def compare_feet(measured: Dataset, computed: Dataset, weight: float, *, ends: bool = False) -> tuple[Agreement, ...]:
+    """Each foot's agreement, where plates carry the whole body and the motion is known on both sides.
 
     Args:
         measured: `foot_force` and `foot_center_of_pressure` by time, foot and axis, as plates gave them, and `covered`;
             where computed forces fill in for plates, `foot_source`.
         computed: The same from the motion alone, at the same times, and `sole_position`: see `ground_forces`.
         weight: Of the body [N].
+        ends: Whether the ends of the motion count, where forces follow from how it is continued (`analysis/ends.py`).
     """
     told, ahead, found = measured["covered"].values, forward(computed), []
+    if not ends:
+        told = told & away_from_ends(measured["time"].values)
     axes = np.stack([ahead, (-ahead[1], ahead[0], 0.0), (0.0, 0.0, 1.0)], axis=1)
     for foot in map(str, measured["foot"].values):
         ours, theirs = (data["foot_force"].sel(foot=foot).values for data in (computed, measured))

@@ -43,7 +43,7 @@ def summarize(
     errors = 1e3 * motion.data["marker_error"].values if "marker_error" in motion.data else np.full((1, 1), np.nan)
     seen = errors[np.isfinite(errors)]
     weight = motion.model.mass * float(np.linalg.norm(motion.model.gravity))
-    against = agreement(energy, contacts)
+    against, with_ends = (agreement(energy, contacts, ends=ends) for ends in (False, True))
     figures: dict[str, Any] = {
         "version": __version__,
         "recording": motion.recording.name if motion.recording is not None else None,
@@ -66,6 +66,9 @@ def summarize(
         "residual_torque_rms_nm": torques.residual_torque_rms,
         "residual_force_rms_bw": 100.0 * torques.residual_force_rms / weight,
         "grf_vertical_rms_bw": float(np.mean([foot.vertical_rms for foot in against])) if against else None,
+        "grf_vertical_rms_bw_with_ends": float(np.mean([foot.vertical_rms for foot in with_ends]))
+        if with_ends
+        else None,
         "grf_vertical_r": float(np.mean([foot.vertical_r for foot in against])) if against else None,
         "grf_by_foot": {foot.foot: foot._asdict() for foot in against},
         **{key: float(value) for key, value in energy.summary.items()},
@@ -80,10 +83,13 @@ def summarize(
     return result
 
 
-def agreement(energy: Energy, contacts: Dataset | None) -> tuple[Agreement, ...]:
-    """How far forces computed from the motion agree with those that were measured; () where there are not both."""
+def agreement(energy: Energy, contacts: Dataset | None, *, ends: bool = False) -> tuple[Agreement, ...]:
+    """How far forces computed from the motion agree with those that were measured; () where there are not both.
+
+    With `ends` the outer 0.1 s of the motion count too: see `compare_feet`.
+    """
     torques = energy.torques
     if contacts is None or not torques.on_plates:
         return ()
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
-    return compare_feet(torques.data, contacts, weight)
+    return compare_feet(torques.data, contacts, weight, ends=ends)

@@ -21,7 +21,7 @@ from borelli.recording.remeasure import channels_still_tell, plates_from_channel
 Array = npt.NDArray[np.float64]
 
 SHORTEST = 0.05
-"""Loads that last less [s] are knocks, not steps."""
+"""Loads that last less [s] are knocks, not steps, unless the recording begins or ends with them."""
 FIRM = 100.0
 """A load whose peak normal force [N] stays below this is no step."""
 UNDERFOOT = 0.2
@@ -134,7 +134,12 @@ def contacts(recording: Recording) -> tuple[Contact, ...]:
 def loaded(normal: Array, rate: float, threshold: float = LOADED) -> list[tuple[int, int]]:
     """Start and stop (exclusive) of each step in a normal force [N]: long and firm enough."""
     steps = spans(np.nan_to_num(normal) >= threshold)
-    return [(a, b) for a, b in steps if b - a >= SHORTEST * rate and np.nanmax(normal[a:b]) >= FIRM]
+    cut = (0, len(normal))
+    return [
+        (a, b)
+        for a, b in steps
+        if (b - a >= SHORTEST * rate or a in cut or b in cut) and np.nanmax(normal[a:b]) >= FIRM
+    ]
 
 
 def assign_plates(recording: Recording) -> Recording:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.ends import UNSURE
 from borelli.analysis.energy import Energy
 from borelli.export.bands import Bands
 from borelli.export.summary import agreement
@@ -164,9 +165,13 @@ def _agreement_table(energy: Energy, contacts: Dataset | None) -> str:
         f'<td class="n">{one.frames}</td></tr>'
         for one in feet
     )
-    where = ""
+    with_ends = ", ".join(f"{one.foot} {one.vertical_rms:.1f}" for one in agreement(energy, contacts, ends=True))
+    where = (
+        f" Forces in the outer {UNSURE:g} s of the motion depend on how it went on, and are left out; with them the "
+        f"vertical rms is {with_ends} % BW."
+    )
     if not told.all():
-        where = f" Plates carry the whole body in {100 * told.mean():.0f} % of the frames; the rest is left out."
+        where += f" Plates carry the whole body in {100 * told.mean():.0f} % of the frames; the rest is left out."
     return (
         f"<p>Over measured stance (20 N and more).{where}</p><table><tr><th>foot</th><th class='n'>vertical rms</th>"
         "<th class='n'>r</th><th class='n'>forward, rms</th><th class='n'>sideways, rms</th>"
