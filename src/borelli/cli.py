@@ -5,6 +5,7 @@ Heavy modules load inside the verbs that need them, so that `borelli --help` is 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import Annotated
@@ -54,6 +55,8 @@ for verb in (
 
 def main() -> None:
     """Run the command; what goes wrong is told in one sentence, with exit code 1."""
+    # numba and xarray keep half a million objects alive, which each collection goes through for a tenth of a second
+    gc.set_threshold(100_000, 20, 50)
     try:
         app()
     except BrokenPipeError:

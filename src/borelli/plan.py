@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from borelli.analysis.motion import Motion
-from borelli.errors import SettingsError, listed
+from borelli.analysis.pose import METHODS as POSE_METHODS
+from borelli.analysis.torques import METHODS as TORQUE_METHODS
+from borelli.errors import SettingsError, listed, unknown_name
 from borelli.model.human import human
 from borelli.model.model import Model
 from borelli.model.read import read_model
@@ -67,6 +69,14 @@ class Plan:
     reading: Mapping[str, Any] = field(default_factory=dict)
     monte_carlo: int = 0
     noise: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raises SettingsError before anything is read, not when it comes to that stage."""
+        for what, given, known in (
+            ("method", self.method, POSE_METHODS), ("torque method", self.torque_method, TORQUE_METHODS)
+        ):  # fmt: skip
+            if given not in known:
+                raise SettingsError(unknown_name(what, given, known))
 
 
 def read_trial(path: Path, plan: Plan) -> Recording:

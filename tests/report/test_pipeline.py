@@ -120,6 +120,13 @@ def test_several_recordings_share_one_fit(walk, tmp_path):
     assert (tmp_path / "out" / "model.toml").exists() and (tmp_path / "out" / "b" / "report.html").exists()
 
 
+def test_unknown_methods_are_refused_before_anything_is_read():
+    with pytest.raises(SettingsError, match=r"unknown method 'smoothd'.*smoothed"):
+        Plan(method="smoothd")
+    with pytest.raises(SettingsError, match=r"unknown torque method 'steped'.*stepped"):
+        Plan(torque_method="steped")
+
+
 def test_two_of_one_name_and_none_are_refused(tmp_path):
     with pytest.raises(SettingsError, match="two recordings"):
         analyze([Path("x/walk.c3d"), Path("y/walk.c3d")], tmp_path)

@@ -28,6 +28,8 @@ SLOW, SLOW_WIDTH = 0.6, 0.25
 """[m/s] The same of its speed."""
 STANDING = 0.15
 """[m/s] A slower belt is none."""
+SAME_SPEED = 1e-6
+"""[m/s] Guesses of the belt's speed that differ less are one."""
 STILL, STILL_TIME = 0.3, 0.1
 """A foot stands if the median speed of its points is less [m/s] for so long [s]."""
 UNHELD = 0.5
@@ -103,7 +105,7 @@ def _geometric_median(vectors: Array) -> Array:
     for _ in range(200):
         weight = 1.0 / np.maximum(np.hypot(x - middle[0], y - middle[1]), 1e-6)
         nearer = weight @ vectors / weight.sum()
-        if hypot(*(nearer - middle)) < 1e-9:
+        if hypot(*(nearer - middle)) < SAME_SPEED:
             return np.asarray(nearer)
         middle = nearer
     return np.asarray(middle)

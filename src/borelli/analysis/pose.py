@@ -28,6 +28,7 @@ from borelli.reduced.tree import Tree, make_tree
 
 Array = NDArray[np.float64]
 
+METHODS = ("converged", "smoothed", "dynamic")
 MARKER_STIFFNESS = 1000.0
 """[N/m] of a marker's spring."""
 POSE_STIFFNESS = 0.025
@@ -90,9 +91,8 @@ def follow_markers(
     Raises:
         SettingsError: unknown method, setting, marker or coordinate, or no marker in common.
     """
-    methods = ("converged", "smoothed", "dynamic")
-    if method not in methods:
-        raise SettingsError(unknown_name("method", method, methods))
+    if method not in METHODS:
+        raise SettingsError(unknown_name("method", method, METHODS))
     problem = state_problem(model, recording, weights, pose_stiffness, rest, hard_stops, fixed)
     if method == "dynamic":
         from borelli.analysis.dynamic import DRAG_SETTINGS, drag

@@ -186,9 +186,10 @@ def settle(tree, points, holds, target, weight, q_inout, search, most):
     damping = 0.0
     for iteration in range(1, most + 1):
         find_gradient(tree, points, holds, target, weight, q_inout, springs)
-        find_curvature(tree, holds, q_inout, 1.0, 1.0, springs)
+        # far from the answer Newton's matrix is seldom positive: it is not tried first
+        exact, fresh, found, ended, before, share = iteration > 1, True, False, False, 0.0, 1.0
+        find_curvature(tree, holds, q_inout, 1.0, 1.0 if exact else 0.0, springs)
         _block_at_stops(tree, holds, q_inout, springs.gradient, blocked)
-        exact, fresh, found, ended, before, share = True, True, False, False, 0.0, 1.0
         while damping < MOST_DAMPING:
             if fresh and share == 1.0:
                 _load_matrix(tree, springs, blocked, damping, matrix)
