@@ -41,6 +41,7 @@ class Stages:
         seconds: What each stage took, when it was made.
         tell: Hears what is being made.
         loaded: Stages that came from files.
+        held: Stages and the files that hold them, the latest last.
     """
 
     folder: Path
@@ -48,6 +49,7 @@ class Stages:
     seconds: dict[str, float]
     tell: Progress
     loaded: list[str] = field(default_factory=list)
+    held: list[tuple[Any, Path]] = field(default_factory=list)
 
     def stage(self, name: str, file: str, make: Callable[[], Any]) -> Any:
         """From its file, which holds the stages before it, or made: then those before it are asked for."""
@@ -61,10 +63,12 @@ class Stages:
             else:
                 self.seconds.update(known["seconds"])
                 self.loaded.extend(known["seconds"])
+                self.held.append((found, path))
                 return found
         found = make()
         own = {one: self.seconds[one] for one in self.keys if one in self.seconds}
-        write_stage(found, path, {"key": self.keys[name], "seconds": own})
+        write_stage(found, path, {"key": self.keys[name], "seconds": own}, upon=self.held[-1] if self.held else None)
+        self.held.append((found, path))
         return found
 
     def timed(self, name: str, what: str, share: float, make: Callable[[], Any]) -> Any:

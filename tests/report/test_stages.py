@@ -1,6 +1,7 @@
 """Stages as files: what is read is what was written; damage is told; nothing is left half written."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,6 +43,22 @@ def test_earlier_stages_come_back_as_themselves(analysed, tmp_path):
         stage = analysed.energy.torques if name == "torques" else analysed.energy.torques.motion
         write_stage(stage, tmp_path / "s.nc")
         assert type(read_stage(tmp_path / "s.nc")) is type(stage)
+
+
+def test_a_file_written_upon_that_of_the_stage_before_holds_the_same(analysed, tmp_path):
+    energy, motion = analysed.energy, analysed.energy.torques.motion
+    files = {name: tmp_path / f"{name}.nc" for name in ("motion", "torques", "energy", "other")}
+    write_stage(motion, files["motion"])
+    write_stage(energy.torques, files["torques"], {"key": "t"}, upon=(motion, files["motion"]))
+    write_stage(energy, files["energy"], {"key": "e"}, upon=(energy.torques, files["torques"]))
+    back = read_stage(files["energy"])
+    assert back.data.equals(energy.data) and back.torques.data.equals(energy.torques.data)
+    assert back.torques.motion.data.equals(motion.data) and back.torques.motion.model == motion.model
+    assert made(files["energy"]) == {"key": "e"} and made(files["torques"]) == {"key": "t"}
+    # of a motion that is not the one in the file, nothing is taken from there
+    moved = replace(motion, data=motion.data.assign(coordinates=motion.data["coordinates"] + 1.0))
+    write_stage(moved, files["other"], upon=(motion, files["motion"]))
+    assert read_stage(files["other"]).data.equals(moved.data)
 
 
 def test_fit_comes_back(analysed, tmp_path):

@@ -7,6 +7,7 @@ it is (`borelli_stage`), which model moved (`model`, its text), and the rest as 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
@@ -35,13 +36,21 @@ STAGES = ("motion", "torques", "energy")
 Stage = Motion | Torques | Energy
 
 
-def write_stage(stage: Stage, path: str | PathLike[str], about: Mapping[str, Any] | None = None) -> None:
+def write_stage(
+    stage: Stage,
+    path: str | PathLike[str],
+    about: Mapping[str, Any] | None = None,
+    *,
+    upon: tuple[Stage, Path] | None = None,
+) -> None:
     """Writes a motion, torques or energy, with all they were made from: whole or not at all.
 
     Args:
         stage: The result.
         path: Where; ends in .nc.
         about: What else to keep, as plain values: the key and the seconds of the pipeline.
+        upon: A stage this may be made from, and the file that holds it: then its groups are copied from there, which
+            takes a tenth of the time of writing them.
     """
     energy = stage if isinstance(stage, Energy) else None
     torques = energy.torques if energy else stage if isinstance(stage, Torques) else None
@@ -71,10 +80,18 @@ def write_stage(stage: Stage, path: str | PathLike[str], about: Mapping[str, Any
         "borelli_stage": name, "borelli_version": __version__, "model": model_to_text(motion.model),
         "borelli_about": json.dumps({**told, "made": plain(about or {})}),
     }  # fmt: skip
+    copied: tuple[str, ...] = ()
+    if upon is not None and upon[0] is motion:
+        copied = ("recording", "motion")
+    elif upon is not None and upon[0] is torques:
+        copied = ("recording", "motion", "torques", "loads")
     with whole(Path(path)) as temporary:
-        xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf")
+        if upon is not None and copied:
+            shutil.copyfile(upon[1], temporary)
+        xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf", mode="a")
         for group, data in groups.items():
-            data.to_netcdf(temporary, engine="h5netcdf", group=group, mode="a")
+            if group not in copied:
+                data.to_netcdf(temporary, engine="h5netcdf", group=group, mode="a")
 
 
 def read_stage(path: str | PathLike[str]) -> Stage:
