@@ -12,7 +12,7 @@ from borelli.analysis.fit_derivatives import Group
 from borelli.analysis.motion import match_markers, points_of, to_model_axes
 from borelli.analysis.pose import FEWEST_MARKERS, MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge, state_problem
 from borelli.errors import BorelliError, SettingsError, listed
-from borelli.model.markers import marker_sets, with_markers
+from borelli.model.markers import marker_sets, place_markers, with_markers
 from borelli.model.model import Joint, Marker, Model
 from borelli.recording.marker_sets import ENOUGH, FEWEST
 from borelli.recording.recording import Note, Recording
@@ -80,26 +80,26 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
 
 def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str]]:
     """The model wearing the set that fits, the set's name, and labels that are worn as other sets have them."""
-    tried: list[tuple[float, Model, str, list[int]]] = []
+    tried: list[tuple[float, tuple[Marker, ...], str, list[int]]] = []
     for name in marker_sets():
         try:
-            dressed = with_markers(model, name)
+            markers = place_markers(model, name)
         except BorelliError:
             continue  # the set names bodies that this model has not
-        found = match_markers(dressed.markers, labels)
+        found = match_markers(markers, labels)
         count = len({k for k in found if k >= 0})
         # a set fits by how many labels it explains and by how few of its markers are amiss
-        tried.append((count / (len(dressed.markers) + len(labels) - count), dressed, name, found))
+        tried.append((count / (len(markers) + len(labels) - count), markers, name, found))
     if not tried:
         raise SettingsError(
             f"model {model.name!r} wears no markers and has not the bodies that the sets {listed(marker_sets())} name: "
             "give it markers with with_markers and a set of your own"
         )
     tried.sort(key=lambda one: -one[0])
-    _, dressed, name, found = tried[0]
+    _, markers, name, found = tried[0]
     taken = {k for k in found if k >= 0}
-    if len(taken) < FEWEST or len(taken) < ENOUGH * min(len(dressed.markers), len(labels)):
-        wanted = [marker.name for marker in dressed.markers]
+    if len(taken) < FEWEST or len(taken) < ENOUGH * min(len(markers), len(labels)):
+        wanted = [marker.name for marker in markers]
         raise SettingsError(
             f"the labels {listed(labels, 20)} are of no marker set that the model can wear "
             f"({listed(marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
@@ -108,9 +108,10 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
         )
     more: dict[int, Marker] = {}
     for _, other, _, at in tried[1:]:
-        for marker, k in zip(other.markers, at, strict=True):
+        for marker, k in zip(other, at, strict=True):
             if k >= 0 and k not in taken and k not in more:
                 more[k] = Marker(labels[k], marker.body, marker.position)
+    dressed = with_markers(model, name)
     return replace(dressed, markers=(*dressed.markers, *more.values())), name, [labels[k] for k in more]
 
 

@@ -62,6 +62,14 @@ def with_markers(model: Model, marker_set: str | os.PathLike[str]) -> Model:
         model: Its bodies must have the names the set uses, and shapes to measure.
         marker_set: One of `marker_sets()`, or the path of a file of your own (ending in .toml).
     """
+    try:
+        return validate(replace(model, markers=place_markers(model, marker_set)), sound_masses=False)
+    except ModelError as error:
+        raise FileFormatError(_read(marker_set)[0], str(error)) from None
+
+
+def place_markers(model: Model, marker_set: str | os.PathLike[str]) -> tuple[Marker, ...]:
+    """The markers that `with_markers` gives the model, which is not looked at further."""
     path, text = _read(marker_set)
     table = parse_toml(text, path)
     check_format(table, FORMAT, VERSION, path)
@@ -69,8 +77,7 @@ def with_markers(model: Model, marker_set: str | os.PathLike[str]) -> Model:
     places = from_table(_MarkerSet, content, path).markers
     both = [place for one in places for place in ((one, one.twin()) if one.mirror else (one,))]
     try:
-        markers = tuple(_marker(model, place) for place in both)
-        return validate(replace(model, markers=markers), sound_masses=False)
+        return tuple(_marker(model, place) for place in both)
     except ModelError as error:
         raise FileFormatError(path, str(error)) from None
 

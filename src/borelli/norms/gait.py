@@ -53,16 +53,13 @@ def speed_class(speed: float, leg_length: float) -> str:
 
 @cache
 def _curves() -> dict[tuple[str, str, str], Norm]:
+    from scipy.interpolate import CubicSpline
+
     text = (files("borelli.norms") / "data" / "gait_curves.csv").read_text(encoding="utf-8")
     rows = list(csv.reader(line for line in text.splitlines() if not line.startswith("#")))
     percent = np.array(rows[0][4:], float)
+    curves = CubicSpline(percent, np.array([row[4:] for row in rows[1:]], float), axis=1)(np.arange(101.0))
     found: dict[tuple[str, str, str], dict[str, Array]] = {}
-    for curve, source, speed, statistic, *values in rows[1:]:
-        found.setdefault((curve, source, speed), {})[statistic] = _at_101(percent, np.array(values, float))
+    for (curve, source, speed, statistic, *_), values in zip(rows[1:], curves, strict=True):
+        found.setdefault((curve, source, speed), {})[statistic] = values
     return {key: Norm(both["mean"], both["sd"]) for key, both in found.items()}
-
-
-def _at_101(percent: Array, values: Array) -> Array:
-    from scipy.interpolate import CubicSpline
-
-    return np.asarray(CubicSpline(percent, values)(np.arange(101.0)))
