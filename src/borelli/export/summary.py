@@ -17,7 +17,7 @@ from borelli.export.stages import plain
 if TYPE_CHECKING:
     from xarray import Dataset
 
-STAGES = ("read", "fit", "pose", "torques", "energy", "report")
+STAGES = ("load", "read", "fit", "pose", "torques", "energy", "report")
 
 
 def summarize(
