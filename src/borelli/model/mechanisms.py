@@ -66,7 +66,7 @@ def chain(links: int, link: Shape, length: float, *, kind: str = "ball", height:
 def planks(count: int = 1, *, kind: str = "hinge", length: float = 1.0, mass: float = 1.0) -> Model:
     """A chain of uniform planks, a tenth as broad and a hundredth as thick as long: one of them is a plank pendulum.
 
-    About its hinge a plank has the moment m L^2 (1 + 1/40000) / 3: gravity turns it by 3 g cos(angle) / (2 L), as a rod.
+    About its hinge a plank has the moment m L^2 (1 + 1/40000) / 3: gravity turns it as a rod, 3 g cos(angle) / (2 L).
 
     Args:
         count: How many.
