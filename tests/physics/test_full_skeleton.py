@@ -43,3 +43,9 @@ def test_tumbles_without_outer_forces_and_within_stops() -> None:
     beyond = [np.maximum(c.lower - value[:, i], value[:, i] - c.upper).max() for i, c in enumerate(INNER)]
     assert max(beyond) < 0.001  # [rad]
     assert fine["joint_error"].values.max() < 0.001  # [m or rad]
+
+
+def test_no_part_presses_on_another_as_it_stands() -> None:
+    model = replace(MODEL, gravity=(0.0, 0.0, 0.0), self_collision=True)
+    result = simulate(model, duration=10 / 240, step=1 / 240)
+    assert result["kinetic_energy"].values.max() < 1e-20
