@@ -41,11 +41,21 @@ def test_net_has_the_counts_of_the_paper() -> None:
 
 def test_net_lies_where_it_is_put() -> None:
     turned = Frame((1.0, 2.0, 3.0), (0.5**0.5, 0.0, 0.5**0.5, 0.0))  # x becomes down
-    model = validate(net(3, 4, spacing=0.2, frame=turned))
+    model = validate(net(3, 4, spacing=0.2, arc=0.0, frame=turned))
     assert len(model.joints) == 2 * (3 * 3 + 2 * 4)
     assert gaps(model).max() < 1e-12
     assert model.body("knot_2_0").frame.position == pytest.approx((1.0, 1.7, 2.8))
     assert model.body("knot_0_3").frame.position == pytest.approx((1.0, 2.3, 3.2))
+
+
+def test_net_hangs_slack_between_its_corners() -> None:
+    model = net(2, 6, spacing=0.1, arc=1.0)
+    ends = [np.array(model.body(f"knot_0_{column}").frame.position) for column in (0, 2, 5)]
+    assert np.linalg.norm(ends[2] - ends[0]) == pytest.approx(
+        0.48, abs=0.005
+    )  # 2 sin(1/2) of an arc of length 1: 0.959
+    assert ends[0][2] == pytest.approx(2.0) and ends[2][2] == pytest.approx(2.0) and ends[1][2] < 1.96
+    assert gaps(model).max() < 1e-12
 
 
 def test_plank_is_turned_by_gravity_as_a_uniform_rod() -> None:
