@@ -91,26 +91,32 @@ def eliminate_wide(rows, graph, factor, fill, k):
     return True
 
 
-@part
+@leaf
 def _outer_row(rows, node, factor, fill, k, row, index, wide):
-    """Row `index` of U = C^-1 (K - W^T Y)."""
-    u, first, corner = fill.outer, node[k, OUTER], factor.corner
-    at, out = node[k, LISTED] + index, first + index * wide
+    """Row `index` of U = C^-1 (K - W^T Y), neighbour by neighbour."""
+    u, y, first, corner = fill.outer, fill.coupling, node[k, OUTER], factor.corner
+    w = load6(factor.dual, node[k, LISTED] + index, W)
     here = node[k, CORNER] + index * (node[k + 1, LISTED] - node[k, LISTED])
-    for i in range(wide):
-        u[out + i] = 0.0
-    for e in range(rows.first[row], rows.first[row + 1]):
-        if e != factor.mark[row, OWNER] and rows.body[e] >= 0:
+    for at in range(0, wide, 6):
+        x = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        for e in range(rows.first[row], rows.first[row + 1]):
+            if e != factor.mark[row, OWNER] and rows.body[e] >= 0 and 6 * factor.column[e] == at:
+                x = load6(rows.jacobian, e, 0)
+        if node[k, COUPLED]:
+            line = 36 * node[k, NEAR] + at
             for i in range(6):
-                u[out + 6 * factor.column[e] + i] = rows.jacobian[e, i]
-    if node[k, COUPLED]:
-        w = load6(factor.dual, at, W)
-        for column in range(wide):
-            u[out + column] -= dot6(w, _load_column(fill.coupling, 36 * node[k, NEAR] + column, wide))
-    for j in range(index):
-        weight = corner[here + j]
-        for i in range(wide):
-            u[out + i] -= weight * u[first + j * wide + i]
+                x = axpy6(-w[i], _load_line(y, line + i * wide), x)
+        for j in range(index):
+            x = axpy6(-corner[here + j], _load_line(u, first + j * wide + at), x)
+        out = first + index * wide + at
+        for i in range(6):
+            u[out + i] = x[i]
+
+
+@leaf
+def _load_line(array, at):
+    """Six numbers from `at`."""
+    return array[at], array[at + 1], array[at + 2], array[at + 3], array[at + 4], array[at + 5]
 
 
 @part
