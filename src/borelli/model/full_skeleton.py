@@ -154,13 +154,8 @@ def _collar(p: Proportions, spine: Spine, letter: str, side: float) -> Segment:
     shoulder = _shoulder(p, side)
     clavicle = limb(inner, shoulder + offset(x=-0.004 * h, z=0.018 * h), _radius(p, "clavicle"))
     blade = [shoulder + offset(x=-0.008 * h, y=-side * 0.012 * h)]
-<<<<<<< HEAD
-    blade.append(shoulder + offset(x=-0.031 * h, y=-side * 0.056 * h, z=0.004 * h))
-    blade.append(shoulder + offset(x=-0.036 * h, y=-side * 0.042 * h, z=-0.078 * h))
-=======
     blade.append(shoulder + offset(x=-0.035 * h, y=-side * 0.056 * h, z=0.004 * h))
     blade.append(shoulder + offset(x=-0.040 * h, y=-side * 0.042 * h, z=-0.078 * h))
->>>>>>> skeleton
     thick = _radius(p, "scapula")
     scapula = [limb(blade[i], blade[i - 1], thick) for i in range(3)]
     # its mass is that of the muscles round the shoulder more than that of bones, as `human` has it
@@ -175,11 +170,7 @@ def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
     half = table("full_skeleton")["share"]["radius"]
     forearm = p.solid("forearm", elbow, wrist)
     thin, apart = _radius(p, "forearm"), offset(x=0.010 * p.height)
-<<<<<<< HEAD
-    ulna = limb(elbow - 0.6 * apart, wrist - apart, thin)
-=======
     ulna = limb(elbow - 0.6 * apart, wrist - apart + offset(z=0.014 * p.height), thin)
->>>>>>> skeleton
     radius = limb(elbow + apart - offset(z=0.012 * p.height), wrist + 0.6 * apart, thin)
     return [
         Segment(
@@ -201,10 +192,7 @@ def _leg(p: Proportions, letter: str, side: float) -> list[Segment]:
     femur, tibia = _radius(p, "femur"), _radius(p, "tibia")
     shaft = hip + offset(x=-0.003 * h, y=side * 0.022 * h, z=-0.022 * h)
     fibula = offset(x=-0.006 * h, y=side * 0.016 * h)
-<<<<<<< HEAD
-=======
     above = offset(z=0.012 * h)  # room for the talus
->>>>>>> skeleton
     return [
         Segment(
             f"thigh_{letter}", hip, p.solid("thigh", hip, knee),
@@ -212,14 +200,10 @@ def _leg(p: Proportions, letter: str, side: float) -> list[Segment]:
         ),
         Segment(
             f"shank_{letter}", knee, p.solid("shank", knee, ankle),
-<<<<<<< HEAD
-            (limb(knee, ankle, tibia), bone(knee + fibula - offset(z=0.02 * h), ankle + fibula, _radius(p, "fibula"))),
-=======
             (
                 limb(knee, ankle + above, tibia),
                 bone(knee + fibula - offset(z=0.02 * h), ankle + above + fibula, _radius(p, "fibula")),
             ),
->>>>>>> skeleton
         ),
         *foot_bones.foot(p, letter, side, ankle),
     ]  # fmt: skip

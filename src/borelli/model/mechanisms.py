@@ -122,10 +122,7 @@ def net(
     spacing: float = 0.15,
     node_mass: float = 0.02,
     bar_mass: float = 0.02,
-<<<<<<< HEAD
-=======
     arc: float = 1.0,
->>>>>>> skeleton
     frame: Frame = Frame((0.0, 0.0, 2.0)),
 ) -> Model:
     """A net of stiff bars between knots, a point joint at each end of each bar; two corners stay where they are.
@@ -142,41 +139,15 @@ def net(
         spacing: From knot to knot [m].
         node_mass: Of a knot [kg].
         bar_mass: Of a bar [kg].
-<<<<<<< HEAD
-        frame: Where it lies: its origin is in the middle.
-=======
         arc: Angle [rad] that each row spans as it lies, hung between its ends like a hammock. At nought it is flat,
             and the row between the corners held so taut that its joints repeat each other: no solver likes that.
         frame: Where it lies: its origin is in the middle of the held corners' height.
->>>>>>> skeleton
     """
     if min(rows, columns) < 2:
         raise SettingsError(f"a net has at least 2 by 2 knots; got {rows} by {columns}")
     knot = body_of_shapes("knot", (Shape("sphere", (0.07 * spacing,)),), mass=node_mass)
     rod = Shape("capsule", (0.03 * spacing, 0.47 * spacing), Frame(orientation=LYING))
     bar = body_of_shapes("bar", (rod,), mass=bar_mass)
-<<<<<<< HEAD
-    middle = np.array([rows - 1, columns - 1]) / 2.0
-    bodies, joints = [], []
-    for row in range(rows):
-        for column in range(columns):
-            at = _in_plane(spacing * (np.array([row, column]) - middle))
-            held = row == 0 and column in (0, columns - 1)
-            name = _knot(row, column)
-            bodies.append(replace(knot, name=name, frame=compose(frame, at), kinematic=held))
-    for (row, column), (next_row, next_column) in _bars(rows, columns):
-        along = next_column > column
-        center = np.array([row + next_row, column + next_column]) / 2.0
-        turn = quaternion_of(np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]) if along else np.eye(3))
-        name = f"bar_{row}_{column}_{'y' if along else 'x'}"
-        at = Frame(_in_plane(spacing * (center - middle)).position, turn)
-        bodies.append(replace(bar, name=name, frame=compose(frame, at)))
-        half = spacing / 2.0
-        first, last = (_knot(row, column), name), (name, _knot(next_row, next_column))
-        # knots keep the net's axes and bars have their own: a joint's frames agree as the net lies
-        start = point_joint(f"{name}_first", *first, (0.0, 0.0, 0.0), (-half, 0.0, 0.0))
-        end = point_joint(f"{name}_last", *last, (half, 0.0, 0.0), (0.0, 0.0, 0.0))
-=======
     places, slopes = _hammock(rows, columns, spacing, arc)
     bodies, joints = [], []
     for row in range(rows):
@@ -194,7 +165,6 @@ def net(
         # knots keep the net's axes and bars have their own: a joint's frames agree as the net lies
         start = point_joint(f"{name}_first", _knot(*here), name, (0.0, 0.0, 0.0), (-half, 0.0, 0.0))
         end = point_joint(f"{name}_last", name, _knot(*there), (half, 0.0, 0.0), (0.0, 0.0, 0.0))
->>>>>>> skeleton
         joints.append(replace(start, parent_frame=Frame(orientation=turn)))
         joints.append(replace(end, parent_frame=Frame((half, 0.0, 0.0), _conjugate(turn)), closes_loop=True))
     return Model(f"net of {rows} by {columns}", tuple(bodies), tuple(joints))
@@ -291,10 +261,6 @@ def _knot(row: int, column: int) -> str:
     return f"knot_{row}_{column}"
 
 
-<<<<<<< HEAD
-def _in_plane(place: np.ndarray) -> Frame:
-    return Frame((float(place[0]), float(place[1]), 0.0))
-=======
 def _hammock(rows: int, columns: int, spacing: float, arc: float) -> tuple[np.ndarray, np.ndarray]:
     """Places (rows, columns, 3) of knots [m], and the slope of the bars after each column [rad], rows in an arc."""
     slopes = arc * ((np.arange(columns - 1) + 0.5) / (columns - 1) - 0.5)
@@ -311,7 +277,6 @@ def _along_row(slope: float) -> Quaternion:
     """Turns x into the direction of a bar of a row: y, sloping up."""
     y, z = cos(slope), sin(slope)
     return quaternion_of(np.array([[0.0, -1.0, 0.0], [y, 0.0, -z], [z, 0.0, y]]))
->>>>>>> skeleton
 
 
 def _conjugate(turn: Quaternion) -> Quaternion:
