@@ -20,16 +20,17 @@ from borelli.jit import JIT_ON, PACKAGE, ROOMS, cache_directory, source_hash
 
 STEP_PARTS = ("solver", "contacts", "rows", "friction", "layout")
 """What a step calls by address."""
-NEEDS = {"step": STEP_PARTS}
+NEEDS = {"step": STEP_PARTS, "impulse": STEP_PARTS}
 """What must be there before a task begins: it calls that by address."""
 OTHERS = {
     "analysis": "from borelli.analysis.warmup import warm_up; warm_up()",
     # both loops over steps, in one process: each would load all the parts
     "step": "from borelli.physics.warmup import compile_part; from borelli.analysis.warmup import warm_up_marching; "
     "compile_part('step'); warm_up_marching()",
+    "impulse": "from borelli.physics.impulse.warmup import warm_up; warm_up()",
     "pictures": "from borelli.view.render import warm_up_renderer; warm_up_renderer()",
 }
-TASKS = (*STEP_PARTS, "analysis", "step", "coordinates", "pictures")
+TASKS = (*STEP_PARTS, "analysis", "step", "impulse", "coordinates", "pictures")
 """In the order in which they are begun; the longest come first."""
 WORKERS = min(max(2, os.cpu_count() or 2), 4)
 """Processes at a time; each takes some 300 MB."""

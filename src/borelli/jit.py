@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,14 +23,22 @@ JIT_ON = os.environ.get("BORELLI_JIT", "1") != "0"
 PACKAGE = Path(__file__).parent
 
 
-ROOMS = ("physics", "reduced", "view")
-"""Packages that hold kernels; none calls those of another, so an edit in one leaves the others' machine code good."""
+ROOMS = ("physics", "physics/impulse", "reduced", "view")
+"""Packages that hold kernels. One within another calls the outer one's kernels; no other calls those of another, so an
+edit in one leaves the others' machine code good."""
 
 
 def kernel_sources(room: str) -> list[Path]:
     """Every module that kernels of a room are made from, in a fixed order."""
-    modules = [path for path in sorted((PACKAGE / room).glob("*.py")) if path.name != "warmup.py"]
+    folders = [PACKAGE / outer for outer in ROOMS if f"{room}/".startswith(f"{outer}/")]
+    modules = [path for folder in folders for path in sorted(folder.glob("*.py")) if path.name != "warmup.py"]
     return [PACKAGE / "jit.py", PACKAGE / "rotations.py", PACKAGE / "sharing.py", *modules]
+
+
+def room_of(module: str) -> str:
+    """The innermost room that a module is in; that of steps for those of the ground."""
+    inside = "/".join(module.split(".")[1:])
+    return max((room for room in ROOMS if inside.startswith(f"{room}/")), key=len, default=ROOMS[0])
 
 
 @cache
@@ -53,7 +61,7 @@ def cache_root() -> Path:
 
 def cache_directory(room: str = "physics") -> Path:
     """The directory of the machine code that belongs to the present sources of a room."""
-    return cache_root() / f"{room}-{source_hash(room)}"
+    return cache_root() / f"{room.replace('/', '-')}-{source_hash(room)}"
 
 
 if JIT_ON:
@@ -65,8 +73,7 @@ if JIT_ON:
     UNWRAPPED = COMMON | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
     def _cached(function: F, options: dict[str, Any]) -> F:
-        room = function.__module__.split(".")[1]
-        numba.config.CACHE_DIR = str(cache_directory(room if room in ROOMS else ROOMS[0]))  # read while decorating
+        numba.config.CACHE_DIR = str(cache_directory(room_of(function.__module__)))  # read while decorating
         compiled: F = numba.njit(function, cache=True, **options)
         return compiled
 
@@ -120,19 +127,20 @@ if JIT_ON:
 
     _FAR: dict[Any, tuple[int, tuple[Any, ...]]] = {}
 
-    def register_far(parts: Mapping[Any, tuple[Any, ...]]) -> None:
-        """Tell the places in the table of parts, and the types of their arguments by samples."""
-        for slot, (function, sample) in enumerate(parts.items()):
+    def register_far(parts: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
+        """Tell the places in the table of parts, from `first` on, and the types of their arguments by samples."""
+        for slot, (function, sample) in enumerate(parts.items(), first):
             _FAR[function] = (slot, tuple(numba.typeof(argument) for argument in sample))
 
     def compile_far(function: Any) -> None:
         """Compile a registered part, or load it."""
         function.compile(_FAR[function][1])
 
-    def find_far() -> NDArray[np.int64]:
-        """The table of addresses of the registered parts, compiled or loaded."""
-        table = np.zeros(len(_FAR), np.int64)
-        for function, (slot, types) in _FAR.items():
+    def find_far(parts: Iterable[Any]) -> NDArray[np.int64]:
+        """The table of addresses of registered parts, compiled or loaded."""
+        found = [(function, *_FAR[function]) for function in parts]
+        table = np.zeros(1 + max(slot for _, slot, _ in found), np.int64)
+        for function, slot, types in found:
             compile_far(function)
             compiled = function.overloads[types]
             table[slot] = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
@@ -150,12 +158,12 @@ else:
         """A call that needs no table."""
         return lambda table, *arguments: function(*arguments)
 
-    def register_far(parts: Mapping[Any, tuple[Any, ...]]) -> None:
+    def register_far(parts: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
         """Nothing is compiled."""
 
     def compile_far(function: Any) -> None:
         """Nothing is compiled."""
 
-    def find_far() -> NDArray[np.int64]:
+    def find_far(parts: Iterable[Any]) -> NDArray[np.int64]:
         """Nothing is compiled."""
         return np.zeros(0, np.int64)

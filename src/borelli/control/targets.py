@@ -57,7 +57,7 @@ class Targets:
         if not np.isfinite(times).all():
             raise SettingsError(f"targets: asked for at {times[~np.isfinite(times)][0]} s; times must be finite")
         values = np.asarray(self.curve(np.clip(times, self.start, self.end)), float)
-        _check_values(self.model, self.coordinates, times, values)
+        check_values(self.model, self.coordinates, times, values)
         return values if np.ndim(time) else values[0]
 
     def around(self, time: float, step: float) -> tuple[Array, Array, Array]:
@@ -80,11 +80,11 @@ def keyframes(
     """
     if interpolation not in INTERPOLATIONS:
         raise SettingsError(f"keyframes: {unknown_name('interpolation', interpolation, INTERPOLATIONS)}")
-    t = _rising("keyframes", times)
+    t = rising("keyframes", times)
     table = _table("keyframes", values, len(t))
     names = tuple(values)
     _check_names(model, names)
-    _check_values(model, names, t, table)
+    check_values(model, names, t, table)
     return Targets(model, names, _through(t, table, interpolation), t[0], t[-1])
 
 
@@ -104,7 +104,7 @@ def b_spline(model: Model, times: ArrayLike, values: Mapping[str, ArrayLike], de
 
     if degree not in range(1, 6):
         raise SettingsError(f"B-spline: degree is {degree}; it must be from 1 to 5")
-    t = _rising("B-spline", times)
+    t = rising("B-spline", times)
     if len(t) < 2:
         raise SettingsError("B-spline: one time given; at least two are needed, the start and the end")
     table = _table("B-spline", values, len(t) - 1 + degree)
@@ -113,7 +113,7 @@ def b_spline(model: Model, times: ArrayLike, values: Mapping[str, ArrayLike], de
     belongs = np.array([knots[i + 1 : i + 1 + degree].mean() for i in range(len(table))])
     names = tuple(values)
     _check_names(model, names)
-    _check_values(model, names, belongs, table)
+    check_values(model, names, belongs, table)
     return Targets(model, names, BSpline(knots, table, degree), t[0], t[-1])
 
 
@@ -140,9 +140,9 @@ def of_motion(motion: Motion, coordinates: Sequence[str] | None = None) -> Targe
     names = tuple(coordinates)
     _check_names(model, names)
     columns = [[c.name for c in model.coordinates].index(name) for name in names]
-    t = _rising("motion", motion.data["time"].values)
+    t = rising("motion", motion.data["time"].values)
     table = motion.coordinates[:, columns].copy()
-    _check_values(model, names, t, table)
+    check_values(model, names, t, table)
     turning = [model.coordinates[column].rotational for column in columns]
     table[:, turning] = np.unwrap(table[:, turning], axis=0)
     return Targets(model, names, _through(t, table, "cubic"), t[0], t[-1])
@@ -179,7 +179,8 @@ def _through(times: Array, values: Array, interpolation: str) -> Curve:
     return BPoly.from_derivatives(times, np.stack([values, rest, rest], axis=1))
 
 
-def _rising(what: str, times: ArrayLike) -> Array:
+def rising(what: str, times: ArrayLike) -> Array:
+    """Times as an array, if they are finite and rise."""
     t = np.asarray(times, float)
     if t.ndim != 1 or not len(t):
         raise SettingsError(f"{what}: times have shape {t.shape}; a list of at least one is needed")
@@ -223,7 +224,8 @@ def _check_names(model: Model, names: Sequence[str]) -> None:
             )
 
 
-def _check_values(model: Model, names: Sequence[str], times: Array, values: Array) -> None:
+def check_values(model: Model, names: Sequence[str], times: Array, values: Array) -> None:
+    """Raises SettingsError if a value (times, names) is not finite or lies beyond a stop of the model."""
     if values.shape != (len(times), len(names)):
         raise SettingsError(
             f"targets: values have shape {values.shape}; {len(times)} times and {len(names)} coordinates need "

@@ -88,5 +88,6 @@ def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
 @cache
 def calls() -> NDArray[np.int64]:
     """The table of addresses that a run needs."""
-    register_far(list_parts(make_sample()))
-    return find_far()
+    parts = list_parts(make_sample())
+    register_far(parts)
+    return find_far(parts)

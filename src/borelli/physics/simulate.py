@@ -90,7 +90,7 @@ def simulate(
         progress: called now and then with the share done, 0 to 1.
     """
     check_step(step)
-    steps = _steps(duration, step)
+    steps = count_steps(duration, step)
     if every < 1:
         raise SettingsError(f"every is {every}; it must be 1 or larger")
     compiled = compile_model(model, step=step, settings=settings, drives=drives)
@@ -109,7 +109,8 @@ def simulate(
     return to_dataset(compiled, record, step * every * np.arange(frames + 1, dtype=np.float64))
 
 
-def _steps(duration: float, step: float) -> int:
+def count_steps(duration: float, step: float) -> int:
+    """Steps [s] in a duration [s]."""
     if not 0.0 < duration < np.inf:
         raise SettingsError(f"duration is {duration} s; it must be larger than 0 and finite")
     steps = round(duration / step)

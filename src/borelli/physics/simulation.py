@@ -57,7 +57,8 @@ def make_record(compiled: Compiled, frames: int) -> Record:
 
 
 @leaf
-def _record_step(state, work, first_row, each, record, frame):
+def record_bodies(state, record, frame):
+    """Keep poses and twists."""
     for b in range(len(state.position)):
         for n in range(3):
             record.pose[frame, b, n] = state.position[b, n]
@@ -65,12 +66,12 @@ def _record_step(state, work, first_row, each, record, frame):
             record.pose[frame, b, 3 + n] = state.quaternion[b, n]
         for n in range(6):
             record.twist[frame, b, n] = state.twist[b, n]
-        for n in range(7):
-            record.ground[frame, b, n] = 0.0
-    value, rows, who = work.factor.value, work.rows, work.touch.who
-    for k in range(first_row):
-        record.impulse[frame, k] = value[k, IMPULSE]
-    for i in range(work.touch.count[0]):
+
+
+@leaf
+def add_contact_impulses(value, rows, who, point, first_row, each, contacts, ground_inout):
+    """Add what each body got from contacts in the last solve, as `Record.ground` has it."""
+    for i in range(contacts):
         k = first_row + each * i
         normal = value[k, IMPULSE]
         for side in range(2):
@@ -79,10 +80,24 @@ def _record_step(state, work, first_row, each, record, frame):
                 continue
             for row in range(k, k + 3):
                 for n in range(3):
-                    record.ground[frame, b, n] += rows.jacobian[rows.first[row] + side, n] * value[row, IMPULSE]
+                    ground_inout[b, n] += rows.jacobian[rows.first[row] + side, n] * value[row, IMPULSE]
             for n in range(3):
-                record.ground[frame, b, 3 + n] += normal * work.contacts.point[i, n]
-            record.ground[frame, b, 6] += normal
+                ground_inout[b, 3 + n] += normal * point[i, n]
+            ground_inout[b, 6] += normal
+
+
+@leaf
+def _record_step(state, work, first_row, each, record, frame):
+    record_bodies(state, record, frame)
+    value, ground = work.factor.value, record.ground[frame]
+    for b in range(len(ground)):
+        for n in range(7):
+            ground[b, n] = 0.0
+    for k in range(first_row):
+        record.impulse[frame, k] = value[k, IMPULSE]
+    add_contact_impulses(
+        value, work.rows, work.touch.who, work.contacts.point, first_row, each, work.touch.count[0], ground
+    )  # fmt: skip
     for n in range(4):
         record.told[frame, n] = work.scratch.told[n]
 

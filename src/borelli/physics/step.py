@@ -76,7 +76,7 @@ def step(calls, tables, state_at, inputs, work, index):
         far_fill_contact_rows(
             calls, shapes, contacts, numbers, work.contacts, state_at, bodies.kinematic, work.touch, work.rows
         )  # fmt: skip
-    if not _is_laid_out(rows, graph, factor, touch, first, found):
+    if not is_laid_out(rows, graph, factor, touch, first, found):
         if not far_prepare_solve(calls, tables.bodies, work, first, found):
             return TOO_SMALL
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, aimed)
@@ -84,7 +84,7 @@ def step(calls, tables, state_at, inputs, work, index):
     if not is_finite(graph, factor.block):
         status = NOT_FINITE
     if status == SOLVED or status == UNSETTLED:
-        _keep_contacts(contacts.rows_each[0], first, state, factor, touch)
+        keep_contacts(contacts.rows_each[0], first, state, factor, touch)
         move_bodies(graph, factor.block, bodies.kinematic, state, h)
         state.clock[0] += 1
     scratch.told[STATUS] = status
@@ -180,7 +180,7 @@ def _is_as_listed(rows, factor, first):
 
 
 @leaf
-def _is_laid_out(rows, graph, factor, touch, first, found):
+def is_laid_out(rows, graph, factor, touch, first, found):
     """Whether the same rows act as in the last step, none of them a contact's; their bodies are marked."""
     if found > 0 or touch.count[1] != 1 or graph.count[0] == 0 or not _is_as_listed(rows, factor, first):
         return False
@@ -290,7 +290,7 @@ def solve_step(calls, tables, state, work, rows, factor, touch, told):
 
 
 @leaf
-def _keep_contacts(each, first, state, factor, touch):
+def keep_contacts(each, first, state, factor, touch):
     """Store what warm-starts the next step."""
     for k in range(first):
         state.segment[k] = factor.mark[k, SEGMENT]

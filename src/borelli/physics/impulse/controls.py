@@ -1,0 +1,288 @@
+"""Controlled joints in an impulse step: their errors, where they are to be at the step's end, and their rows.
+
+The response is that of `control.response`: with E the error of a coordinate and E' its mean rate over the step before,
+E(h) = a E + b E', and the coordinate aims at its target ahead plus E(h). Joints that turn freely are as in
+`control.rotations`: with X = T T_o^-1 the error as a rotation, seen from the base, X(h) = exp(E(h) - E) X, and the
+joint aims at X(h) T_o(h).
+What collisions changed at the step's beginning is added to E'.
+"""
+
+from __future__ import annotations
+
+from borelli.jit import leaf, part, stage
+from borelli.physics.drives import drive_law
+from borelli.physics.factor import FLAT_ROW, MODE
+from borelli.physics.impulse.laws import leave_out, velocity_along
+from borelli.physics.joint_frames import along_axis, from_axes, relative_quaternion
+from borelli.physics.manifold import soft_law
+from borelli.rotations import quaternion_product, rotation_exponential, rotation_logarithm
+
+
+@leaf
+def _load4(array, n):
+    return array[n, 0], array[n, 1], array[n, 2], array[n, 3]
+
+
+@leaf
+def _store4(array, n, q):
+    array[n, 0], array[n, 1], array[n, 2], array[n, 3] = q
+
+
+@leaf
+def _product(a, b):
+    return quaternion_product(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3])
+
+
+@leaf
+def _inverse(q):
+    return q[0], -q[1], -q[2], -q[3]
+
+
+@leaf
+def _log(q):
+    return rotation_logarithm(q[0], q[1], q[2], q[3])
+
+
+@leaf
+def _seen_from_base(q, side):
+    """The moved body's rotation as the base sees it, of the child's in the parent's."""
+    return q if side > 0.0 else _inverse(q)
+
+
+@leaf
+def _present_turn(joints, j, side):
+    return _seen_from_base(relative_quaternion(joints.axes_parent, joints.axes_child, j), side)
+
+
+@leaf
+def _to_world(joints, j, side, x, y, z):
+    """A vector in the base's joint axes, in world axes."""
+    if side > 0.0:
+        return from_axes(joints.axes_parent, j, x, y, z)
+    return from_axes(joints.axes_child, j, x, y, z)
+
+
+@leaf
+def _to_base(joints, j, side, x, y, z):
+    axes = joints.axes_parent if side > 0.0 else joints.axes_child
+    return along_axis(axes, j, 0, x, y, z), along_axis(axes, j, 1, x, y, z), along_axis(axes, j, 2, x, y, z)
+
+
+@leaf
+def _row_sign(joints, i, axis):
+    """The third spin row of a ball counts with the sign of its third coordinate."""
+    return joints.sign[i + 2] if axis == 2 else 1.0
+
+
+@leaf
+def _spin_of_rows(joints, j, side, speed):
+    """The moved body's spin less the base's, in world axes, of the speeds of a ball's three rows."""
+    i = joints.coordinate_first[j]
+    x, y, z = from_axes(joints.axes_child, j, speed[i], speed[i + 1], joints.sign[i + 2] * speed[i + 2])
+    return side * x, side * y, side * z
+
+
+@leaf
+def _along_row(joints, j, side, axis, x, y, z):
+    """The speed that a spin of the moved body less the base's, in world axes, gives a ball's row."""
+    sign = _row_sign(joints, joints.coordinate_first[j], axis)
+    return side * sign * along_axis(joints.axes_child, j, axis, x, y, z)
+
+
+@part
+def read_speeds(joints, controls, rows, twist, speed_out):
+    """The speeds of all controlled rows."""
+    for n in range(len(controls.coordinate)):
+        i = controls.coordinate[n]
+        speed_out[i] = velocity_along(rows, joints.drive_row[i], twist)
+    for n in range(len(controls.ball)):
+        first = joints.coordinate_first[controls.ball[n]]
+        for i in range(first, first + 3):
+            speed_out[i] = velocity_along(rows, joints.drive_row[i], twist)
+
+
+@part
+def free_controls(joints, controls, rows):
+    """Let controls push with nothing."""
+    for n in range(len(controls.coordinate)):
+        leave_out(rows, joints.drive_row[controls.coordinate[n]])
+    for n in range(len(controls.ball)):
+        k = joints.drive_row[joints.coordinate_first[controls.ball[n]]]
+        for axis in range(3):
+            leave_out(rows, k + axis)
+
+
+@stage
+def hold_controls(joints, controls, rows):
+    """Let controlled joints stay as they are: u = 0."""
+    for n in range(len(controls.coordinate)):
+        soft_law(rows, joints.drive_row[controls.coordinate[n]], 0.0, 0.0)
+    for n in range(len(controls.ball)):
+        k = joints.drive_row[joints.coordinate_first[controls.ball[n]]]
+        for axis in range(3):
+            soft_law(rows, k + axis, 0.0, 0.0)
+
+
+@stage
+def measure_errors(joints, controls, course, memory, stages, value, rows, twist, index, h):
+    """Errors and their rates; `stages.speed` has the speeds before collisions, `twist` what they left."""
+    known = memory.known[0] > 0
+    for n in range(len(controls.coordinate)):
+        i = controls.coordinate[n]
+        u = velocity_along(rows, joints.drive_row[i], twist)
+        q, before, now = value[i], course.value[index, i], course.value[index + 1, i]
+        stages.value[i] = q
+        moved = q - memory.value[i] + h * (u - stages.speed[i]) if known else h * u
+        stages.error[i] = q - now
+        stages.rate[i] = (moved - (now - before)) / h
+    for n in range(len(controls.ball)):
+        j, side = controls.ball[n], controls.side[n]
+        i = joints.coordinate_first[j]
+        turn = _present_turn(joints, j, side)
+        _store4(stages.turn, n, turn)
+        before = _seen_from_base(_load4(course.turn[index], n), side)
+        now = _seen_from_base(_load4(course.turn[index + 1], n), side)
+        for axis in range(3):
+            u = velocity_along(rows, joints.drive_row[i + axis], twist)
+            stages.speed[i + axis] = u - stages.speed[i + axis] if known else u
+        x, y, z = _spin_of_rows(joints, j, side, stages.speed)
+        x, y, z = _to_base(joints, j, side, x, y, z)
+        last = _load4(memory.turn, n)
+        if not known:
+            last = _product(rotation_exponential(-h * x, -h * y, -h * z), turn)
+            x, y, z = 0.0, 0.0, 0.0
+        error = _product(turn, _inverse(now))
+        error_before = _product(last, _inverse(before))
+        rx, ry, rz = _log(_product(error, _inverse(error_before)))
+        vx, vy, vz = _log(error)
+        stages.error[i], stages.error[i + 1], stages.error[i + 2] = vx, vy, vz
+        stages.rate[i], stages.rate[i + 1], stages.rate[i + 2] = rx / h + x, ry / h + y, rz / h + z
+
+
+@leaf
+def _respond(controls, course, stages, i, index):
+    if not controls.told[i]:
+        stages.after[i] = controls.a[i] * stages.error[i] + controls.b[i] * stages.rate[i]
+    if len(course.shift) > 0:
+        stages.after[i] += course.shift[index, i]
+
+
+@leaf
+def _ask(controls, course, rows, i, k, u, index):
+    """Row k of coordinate i is to have the velocity u, with the impulse the control may have."""
+    most = course.most[min(index, len(course.most) - 1), i]
+    drive_law(rows, k, u, 0.0, controls.slope[i], 0.0, -most, most)
+
+
+@stage
+def aim_controls(joints, controls, course, stages, rows, index, h):
+    """Where controlled joints are to be at the step's end, and rows that ask for the velocities that lead there."""
+    for n in range(len(controls.coordinate)):
+        i = controls.coordinate[n]
+        _respond(controls, course, stages, i, index)
+        stages.aim[i] = course.value[index + 2, i] + stages.after[i]
+        _ask(controls, course, rows, i, joints.drive_row[i], (stages.aim[i] - stages.value[i]) / h, index)
+    for n in range(len(controls.ball)):
+        j, side = controls.ball[n], controls.side[n]
+        i = joints.coordinate_first[j]
+        for axis in range(3):
+            _respond(controls, course, stages, i + axis, index)
+        ew, ex, ey, ez = rotation_exponential(
+            stages.after[i] - stages.error[i],
+            stages.after[i + 1] - stages.error[i + 1],
+            stages.after[i + 2] - stages.error[i + 2],
+        )
+        turn = _load4(stages.turn, n)
+        now = _seen_from_base(_load4(course.turn[index + 1], n), side)
+        ahead = _seen_from_base(_load4(course.turn[index + 2], n), side)
+        aim = _product(_product((ew, ex, ey, ez), _product(turn, _inverse(now))), ahead)
+        _store4(stages.aim_turn, n, aim)
+        x, y, z = _log(_product(aim, _inverse(turn)))
+        x, y, z = _to_world(joints, j, side, x, y, z)
+        for axis in range(3):
+            u = _along_row(joints, j, side, axis, x, y, z) / h
+            _ask(controls, course, rows, i + axis, joints.drive_row[i + axis], u, index)
+
+
+@stage
+def note_limits(joints, controls, stages, mark):
+    """Controls at their limit do not reach their aim: they are left to what they push with."""
+    for n in range(len(controls.coordinate)):
+        i = controls.coordinate[n]
+        stages.held[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW
+    for n in range(len(controls.ball)):
+        first = joints.coordinate_first[controls.ball[n]]
+        for i in range(first, first + 3):
+            stages.held[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW
+
+
+@stage
+def give_way(joints, controls, stages, rows, twist, h):
+    """Let aims move along with what contacts changed; `stages.speed` has the speeds before."""
+    for n in range(len(controls.coordinate)):
+        i = controls.coordinate[n]
+        stages.aim[i] += h * (velocity_along(rows, joints.drive_row[i], twist) - stages.speed[i])
+    for n in range(len(controls.ball)):
+        j, side = controls.ball[n], controls.side[n]
+        first = joints.coordinate_first[j]
+        for i in range(first, first + 3):
+            stages.speed[i] = velocity_along(rows, joints.drive_row[i], twist) - stages.speed[i]
+        x, y, z = _spin_of_rows(joints, j, side, stages.speed)
+        x, y, z = _to_base(joints, j, side, h * x, h * y, h * z)
+        _store4(stages.aim_turn, n, _product(rotation_exponential(x, y, z), _load4(stages.aim_turn, n)))
+
+
+@leaf
+def _lock(stages, rows, i, k, u):
+    """Row k of coordinate i must have the velocity u, if its control is held; |u| if it is."""
+    if stages.held[i]:
+        soft_law(rows, k, u, 0.0)
+        return abs(u)
+    leave_out(rows, k)
+    return 0.0
+
+
+@stage
+def correct_controls(joints, controls, stages, value, rows, h):
+    """Rows that bring controlled joints to their aims at once; the largest distance from them [rad or m]."""
+    worst = 0.0
+    for n in range(len(controls.coordinate)):
+        i = controls.coordinate[n]
+        worst = max(worst, _lock(stages, rows, i, joints.drive_row[i], (stages.aim[i] - value[i]) / h))
+    for n in range(len(controls.ball)):
+        j, side = controls.ball[n], controls.side[n]
+        i = joints.coordinate_first[j]
+        turn = _present_turn(joints, j, side)
+        x, y, z = _log(_product(_load4(stages.aim_turn, n), _inverse(turn)))
+        x, y, z = _to_world(joints, j, side, x, y, z)
+        for axis in range(3):
+            u = _along_row(joints, j, side, axis, x, y, z) / h
+            worst = max(worst, _lock(stages, rows, i + axis, joints.drive_row[i + axis], u))
+    return h * worst
+
+
+@stage
+def lock_controls(joints, controls, stages, value, rows, h):
+    """Controlled joints keep the mean velocity of the step."""
+    for n in range(len(controls.coordinate)):
+        i = controls.coordinate[n]
+        _lock(stages, rows, i, joints.drive_row[i], (value[i] - stages.value[i]) / h)
+    for n in range(len(controls.ball)):
+        j, side = controls.ball[n], controls.side[n]
+        i = joints.coordinate_first[j]
+        x, y, z = _log(_product(_present_turn(joints, j, side), _inverse(_load4(stages.turn, n))))
+        x, y, z = _to_world(joints, j, side, x, y, z)
+        for axis in range(3):
+            u = _along_row(joints, j, side, axis, x, y, z) / h
+            _lock(stages, rows, i + axis, joints.drive_row[i + axis], u)
+
+
+@stage
+def remember_controls(controls, memory, stages):
+    """Keep for the next step where this one began."""
+    for n in range(len(controls.coordinate)):
+        i = controls.coordinate[n]
+        memory.value[i] = stages.value[i]
+    for n in range(len(controls.ball)):
+        _store4(memory.turn, n, _load4(stages.turn, n))
+    memory.known[0] = 1

@@ -1,0 +1,174 @@
+"""The laws that rows have in the stages of an impulse step.
+
+Which rows are there stays the same in all stages, so that bodies are ordered and rows handed to them once a step: a row
+that has no part in a stage is left out by the law p = 0.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from borelli.jit import leaf, part, stage
+from borelli.physics.contact import NORMAL_NOW, put_tangents, set_rolling
+from borelli.physics.factor import ABSENT, IMPULSE, KIND, SOLUTION
+from borelli.physics.joint_tables import HINGE
+from borelli.physics.joints import POINT_KINDS, put_point_arm, put_turn
+from borelli.physics.manifold import one_sided_law, soft_law
+from borelli.physics.refinement import row_velocity
+from borelli.physics.rows import FLAT
+from borelli.rotations import cross
+
+
+@leaf
+def leave_out(rows, k):
+    """Let row k push with nothing."""
+    rows.segments[k] = 1
+    rows.beta[k, 0] = FLAT
+    rows.c[k, 0] = 0.0
+
+
+@leaf
+def velocity_along(rows, k, twist):
+    """The velocity of row k for the given velocities of bodies."""
+    u = rows.offset[k]
+    for e in range(rows.first[k], rows.first[k + 1]):
+        b = rows.body[e]
+        if b >= 0:
+            for n in range(6):
+                u += rows.jacobian[e, n] * twist[b, n]
+    return u
+
+
+@part
+def hold_joints(joints, rows):
+    """Joints, couplings and locked coordinates stay as they are: u = 0."""
+    for j in range(len(joints.kind)):
+        for k in range(joints.row_first[j], joints.row_first[j + 1]):
+            soft_law(rows, k, 0.0, joints.beta[j])
+    for n in range(len(joints.coupling_row)):
+        soft_law(rows, joints.coupling_row[n], 0.0, joints.coupling_beta[n])
+    for i in range(len(joints.drive_row)):
+        if joints.drive_row[i] >= 0 and joints.locked[i]:
+            soft_law(rows, joints.drive_row[i], 0.0, joints.beta[joints.joint[i]])
+
+
+@stage
+def leave_out_marked(rows, marked):
+    """Leave out the marked rows, of those that are there."""
+    for k in range(len(marked)):
+        if marked[k] and rows.segments[k] > 0:
+            leave_out(rows, k)
+
+
+@part
+def leave_out_contacts(rows, first):
+    """Leave out all contact rows."""
+    for k in range(first, rows.used[0]):
+        if rows.segments[k] > 0:
+            leave_out(rows, k)
+
+
+@leaf
+def _square_to(x, y, z):
+    """A unit vector square to (x, y, z)."""
+    if abs(x) < abs(y):
+        px, py, pz = cross(x, y, z, 1.0, 0.0, 0.0)
+    else:
+        px, py, pz = cross(x, y, z, 0.0, 1.0, 0.0)
+    scale = 1.0 / sqrt(px * px + py * py + pz * pz)
+    return scale * px, scale * py, scale * pz
+
+
+@stage
+def meet_halfway(joints, rows, h):
+    """Let open joints be pushed halfway between their anchors, and hinges turned about axes square to both of theirs.
+
+    The soft step pushes at the child's anchor and turns about the parent's axes. With d the gap, the same with the arms
+    r_c - d/2 and r_p + d/2 does not depend on which body is called the child, and neither does the turn b x a that
+    brings the child's axis b upon the parent's axis a.
+    """
+    for j in range(len(joints.kind)):
+        kind, k = joints.kind[j], joints.row_first[j]
+        if joints.row_first[j + 1] == k or kind not in POINT_KINDS:
+            continue
+        e, slot_c, slot_p = rows.first[k], joints.child_slot[j], joints.parent_slot[j]
+        stride = rows.first[k + 1] - e
+        arm_c, arm_p, gap = joints.arm_child, joints.arm_parent, joints.gap
+        if slot_c >= 0:
+            put_point_arm(
+                rows.jacobian, e, stride,
+                arm_c[j, 0] - 0.5 * gap[j, 0], arm_c[j, 1] - 0.5 * gap[j, 1], arm_c[j, 2] - 0.5 * gap[j, 2],
+            )  # fmt: skip
+        if slot_p >= 0:
+            put_point_arm(
+                rows.jacobian, e + slot_p, stride,
+                -arm_p[j, 0] - 0.5 * gap[j, 0], -arm_p[j, 1] - 0.5 * gap[j, 1], -arm_p[j, 2] - 0.5 * gap[j, 2],
+            )  # fmt: skip
+        if kind != HINGE:
+            continue
+        a, b = joints.axes_parent, joints.axes_child
+        tx, ty, tz = cross(b[j, 0, 0], b[j, 0, 1], b[j, 0, 2], a[j, 0, 0], a[j, 0, 1], a[j, 0, 2])
+        mx, my, mz = a[j, 0, 0] + b[j, 0, 0], a[j, 0, 1] + b[j, 0, 1], a[j, 0, 2] + b[j, 0, 2]
+        x, y, z = _square_to(mx, my, mz)
+        scale = 1.0 / sqrt(mx * mx + my * my + mz * mz)
+        for side in range(2):
+            put_turn(rows.jacobian, e + (3 + side) * stride, slot_c, slot_p, x, y, z)
+            rows.c[k + 3 + side, 0] = (x * tx + y * ty + z * tz) / h
+            x, y, z = cross(scale * mx, scale * my, scale * mz, x, y, z)
+
+
+@stage
+def keep_listed(rows, mark, first):
+    """Let standing rows that have gone (stops out of reach) stay where they are listed."""
+    for k in range(first):
+        if rows.segments[k] == 0 and mark[k, KIND] != ABSENT:
+            leave_out(rows, k)
+
+
+@stage
+def strike(shapes, tables, contacts, touch, rows, twist, numbers):
+    """Contacts that approach and would close in this step are to part with their restitution; how many there are.
+
+    u_n >= -e u_n(before); slower than the bounce speed, e = 0. The others may close, u_n >= -gap / h.
+    """
+    each, k, h = tables.rows_each[0], tables.first_row[0], numbers[5]
+    struck = 0
+    for i in range(touch.count[0]):
+        pair = contacts.pair[i]
+        u = velocity_along(rows, k, twist)
+        c = min(contacts.depth[i] / h, 0.0)
+        if u < c:
+            struck += 1
+            c = -shapes.pair_restitution[pair] * u if u < -numbers[1] else 0.0
+        one_sided_law(rows, k, c, tables.beta[pair])
+        put_tangents(rows, touch.touch, touch.who, i, k + 1)
+        k += each
+    return struck
+
+
+@stage
+def press(tables, contacts, touch, rows, numbers):
+    """All contacts: an open one may just close in this step, u_n >= -gap / h; one that overlaps is pushed apart."""
+    each, k, h = tables.rows_each[0], tables.first_row[0], numbers[5]
+    for i in range(touch.count[0]):
+        pair, depth = contacts.pair[i], contacts.depth[i]
+        c = depth / h if depth < 0.0 else min(tables.alpha[pair] * depth / h, numbers[2])
+        one_sided_law(rows, k, c, tables.beta[pair])
+        put_tangents(rows, touch.touch, touch.who, i, k + 1)
+        if each == 6 and rows.segments[k + 3] > 0:
+            set_rolling(rows, touch.touch, i, k + 3, touch.touch[i, NORMAL_NOW])
+        k += each
+
+
+@part
+def count_from_solution(rows, node, factor, first):
+    """Let contact rows count velocity and impulse from those of the last solve: what follows is a change of both."""
+    for k in range(first, rows.used[0]):
+        if rows.segments[k] > 0:
+            u, p = row_velocity(rows, node, factor.block, SOLUTION, k), factor.value[k, IMPULSE]
+            rows.offset[k] = 0.0
+            for s in range(rows.segments[k]):
+                rows.c[k, s] -= p if rows.beta[k, s] < 0.0 else u + rows.beta[k, s] * p
+            for s in range(rows.segments[k] - 1):
+                rows.break_u[k, s] -= u
+                rows.break_p[k, s] -= p

@@ -1,0 +1,20 @@
+"""Compile the kernels of an impulse step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from borelli.physics.calls import make_sample
+from borelli.physics.impulse.simulation import ImpulseSimulation
+from borelli.physics.impulse.tables import Response, compile_impulse, make_course
+from borelli.physics.simulation import make_record
+from borelli.physics.state import make_inputs, make_state
+
+
+def warm_up() -> None:
+    """Make a step; the parts of the soft step must have been compiled."""
+    model = make_sample().compiled.model
+    compiled, controls = compile_impulse(model, step=0.001, controlled={"angle": Response()})
+    course = make_course(compiled, np.zeros((3, 1)), np.zeros((3, 0, 4)))
+    simulation = ImpulseSimulation(compiled, make_state(compiled), make_inputs(compiled), controls, course)
+    simulation.advance_impulses(1, make_record(compiled, 1))
