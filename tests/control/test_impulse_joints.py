@@ -16,9 +16,11 @@ from .impulse_worlds import follow, planks, recursion
 def swaying(model, seed):
     """A sine for every coordinate, of 0.2 to 0.6 rad and 1 to 3 rad/s."""
     draw = np.random.default_rng(seed)
+    names = [c.name for c in model.coordinates]
+    sizes, rates = draw.uniform(0.2, 0.6, len(names)), draw.uniform(1.0, 3.0, len(names))
     return {
-        c.name: lambda t, size=draw.uniform(0.2, 0.6), rate=draw.uniform(1.0, 3.0): size * np.sin(rate * t)
-        for c in model.coordinates
+        name: lambda t, size=size, rate=rate: size * np.sin(rate * t)
+        for name, size, rate in zip(names, sizes, rates, strict=True)
     }
 
 

@@ -12,6 +12,7 @@ from borelli.model.native import write_model
 from borelli.physics.control import Drive, Force
 from borelli.scenes.files import read_scene, scene_from_text, scene_to_text, with_changes, write_scene
 from borelli.scenes.gallery import GALLERY, gallery_scene
+from borelli.scenes.scene import run_scene, validate_scene
 
 FULL = replace(
     gallery_scene("pendulum"),
@@ -136,3 +137,14 @@ def test_changes_are_checked():
     assert with_changes(FULL, step=0.01).step == 0.01
     with pytest.raises(SettingsError, match="step"):
         with_changes(FULL, step=10.0)
+
+
+def test_scene_of_impulse_steps_plays_and_is_kept():
+    hard = replace(FULL, drives=(), stepping="impulse", duration=0.05)
+    assert scene_from_text(scene_to_text(hard)).stepping == "impulse"
+    data = run_scene(hard)
+    assert data["joint_error"].max() < 1e-13
+    with pytest.raises(SettingsError, match="springs"):
+        validate_scene(replace(hard, drives=FULL.drives))
+    with pytest.raises(SettingsError, match="stepping"):
+        validate_scene(replace(hard, stepping="bouncy"))

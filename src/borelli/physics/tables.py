@@ -157,7 +157,7 @@ def compile_model(
         anchor_tables,
         residual_tables,
         _contact_tables(shapes, bodies, settings, step, len(entries)),
-        np.array(model.gravity),
+        np.array(model.gravity, float),
         np.array(
             [
                 settings.contact_margin,

@@ -50,6 +50,7 @@ class _Plain:
     description: str = ""
     step: float = Scene.step
     duration: float = Scene.duration
+    stepping: str = Scene.stepping
     drives: tuple[Drive, ...] = ()
     forces: tuple[Force, ...] = ()
     settings: Settings = Settings()

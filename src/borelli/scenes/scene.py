@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 Twist = tuple[float, float, float, float, float, float]
 
+STEPPINGS = {
+    "soft": "rows give way by springs and dampers, as the model says",
+    "impulse": "everything is hard; joints are closed by Newton's method",
+}
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -37,6 +42,8 @@ class Scene:
     drives: tuple[Drive, ...] = ()
     forces: tuple[Force, ...] = ()
     settings: Settings = field(default_factory=Settings)
+    stepping: str = "soft"
+    """One of `STEPPINGS`."""
 
 
 def validate_scene(scene: Scene) -> Scene:
@@ -52,6 +59,13 @@ def validate_scene(scene: Scene) -> Scene:
             raise SettingsError(f"{where}: {what} is {value} s, but must be a positive number of seconds")
     if scene.step > scene.duration:
         raise SettingsError(f"{where}: the step of {scene.step} s is longer than the duration of {scene.duration} s")
+    if scene.stepping not in STEPPINGS:
+        raise SettingsError(f"{where}: {unknown_name('stepping', scene.stepping, STEPPINGS)}")
+    if scene.stepping == "impulse" and scene.drives:
+        raise SettingsError(
+            f"{where}: drive of {scene.drives[0].coordinate!r}: impulse steps have no springs; take the stepping "
+            "'soft', or controls (`follow_targets`)"
+        )
     coordinates = [coordinate.name for coordinate in scene.model.coordinates]
     bodies = [body.name for body in scene.model.bodies]
     _check_names(f"{where}: coordinates", "coordinate", scene.coordinates, coordinates)
@@ -77,9 +91,25 @@ def validate_scene(scene: Scene) -> Scene:
 
 def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, every: int = 1) -> Dataset:
     """The scene played from start to end; `progress` is told the share done, `every` nth step is kept."""
+    validate_scene(scene)
+    if scene.stepping == "impulse":
+        from borelli.control.following import follow_targets
+
+        return follow_targets(
+            scene.model,
+            (),
+            duration=scene.duration,
+            step=scene.step,
+            start=scene.coordinates,
+            speeds=scene.speeds,
+            twists=scene.twists,
+            forces=scene.forces,
+            settings=scene.settings,
+            every=every,
+            progress=progress,
+        )
     from borelli.physics.simulate import simulate
 
-    validate_scene(scene)
     return simulate(
         scene.model,
         duration=scene.duration,

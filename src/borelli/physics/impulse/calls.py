@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from borelli.jit import find_far, register_far
 from borelli.physics.calls import Sample, list_parts, make_sample
-from borelli.physics.impulse.step import begin, correct_positions, finish, load, solve
+from borelli.physics.impulse.controls import find_turns
+from borelli.physics.impulse.laws import fill_contact_laws
+from borelli.physics.impulse.positions import correct_positions
+from borelli.physics.impulse.solves import load, solve
+from borelli.physics.impulse.step import begin, finish
 from borelli.physics.impulse.tables import Response, compile_impulse, make_course, make_memory, make_stages
 from borelli.physics.step import step
 from borelli.sharing import Shared
@@ -25,11 +29,16 @@ def list_own_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
     stages = Shared(make_stages(compiled, controls, 1))
     controlled = (Shared(controls), Shared(course), Shared(make_memory(compiled, controls)), stages)
     table = np.zeros(1, np.int64)
+    balls = np.zeros((0, 4))
+    touching = tuple(Shared(value) for value in (compiled.tables.shapes, compiled.tables.contacts))
+    inside = tuple(Shared(value) for value in (sample.work.contacts, sample.work.touch, sample.work.rows))
     return {
+        find_turns: (Shared(compiled.tables.joints), controlled[0], balls),
+        fill_contact_laws: (*touching, *inside, np.zeros((1, 6)), np.zeros(3), np.zeros(6), True),
         load: (tables, state, work, 0.0),
         solve: (table, tables, state, work, stages),
         begin: (table, tables, state, inputs, work, *controlled, 0),
-        correct_positions: (table, tables, state, inputs, work, controlled[0], stages, 0),
+        correct_positions: (table, tables, state, inputs, work, controlled[0], stages, 0, True),
         finish: (table, tables, state, inputs, work, *controlled, 0),
     }
 

@@ -9,7 +9,7 @@ What collisions changed at the step's beginning is added to E'.
 
 from __future__ import annotations
 
-from borelli.jit import leaf, part, stage
+from borelli.jit import far, leaf, part, stage
 from borelli.physics.drives import drive_law
 from borelli.physics.factor import FLAT_ROW, MODE
 from borelli.physics.impulse.laws import leave_out, velocity_along
@@ -49,9 +49,16 @@ def _seen_from_base(q, side):
     return q if side > 0.0 else _inverse(q)
 
 
-@leaf
-def _present_turn(joints, j, side):
-    return _seen_from_base(relative_quaternion(joints.axes_parent, joints.axes_child, j), side)
+@part
+def find_turns(joints, controls, turn_out):
+    """How balls are turned now."""
+    for n in range(len(controls.ball)):
+        j = controls.ball[n]
+        turn = relative_quaternion(joints.axes_parent, joints.axes_child, j)
+        _store4(turn_out, n, _seen_from_base(turn, controls.side[n]))
+
+
+far_find_turns = far(find_turns)
 
 
 @leaf
@@ -69,12 +76,6 @@ def _to_base(joints, j, side, x, y, z):
 
 
 @leaf
-def _row_sign(joints, i, axis):
-    """The third spin row of a ball counts with the sign of its third coordinate."""
-    return joints.sign[i + 2] if axis == 2 else 1.0
-
-
-@leaf
 def _spin_of_rows(joints, j, side, speed):
     """The moved body's spin less the base's, in world axes, of the speeds of a ball's three rows."""
     i = joints.coordinate_first[j]
@@ -83,10 +84,13 @@ def _spin_of_rows(joints, j, side, speed):
 
 
 @leaf
-def _along_row(joints, j, side, axis, x, y, z):
-    """The speed that a spin of the moved body less the base's, in world axes, gives a ball's row."""
-    sign = _row_sign(joints, joints.coordinate_first[j], axis)
-    return side * sign * along_axis(joints.axes_child, j, axis, x, y, z)
+def _along_row(joints, rows, j, side, k, x, y, z):
+    """The speed that a spin of the moved body less the base's, in world axes, gives a ball's row k."""
+    e, sign = rows.first[k], side
+    if joints.child_slot[j] < 0:
+        sign = -side
+    n = rows.jacobian[e]
+    return sign * (n[3] * x + n[4] * y + n[5] * z)
 
 
 @part
@@ -138,8 +142,7 @@ def measure_errors(joints, controls, course, memory, stages, value, rows, twist,
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
-        turn = _present_turn(joints, j, side)
-        _store4(stages.turn, n, turn)
+        turn = _load4(stages.turn, n)
         before = _seen_from_base(_load4(course.turn[index], n), side)
         now = _seen_from_base(_load4(course.turn[index + 1], n), side)
         for axis in range(3):
@@ -200,8 +203,8 @@ def aim_controls(joints, controls, course, stages, rows, index, h):
         x, y, z = _log(_product(aim, _inverse(turn)))
         x, y, z = _to_world(joints, j, side, x, y, z)
         for axis in range(3):
-            u = _along_row(joints, j, side, axis, x, y, z) / h
-            _ask(controls, course, rows, i + axis, joints.drive_row[i + axis], u, index)
+            k = joints.drive_row[i + axis]
+            _ask(controls, course, rows, i + axis, k, _along_row(joints, rows, j, side, k, x, y, z) / h, index)
 
 
 @stage
@@ -252,12 +255,11 @@ def correct_controls(joints, controls, stages, value, rows, h):
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
-        turn = _present_turn(joints, j, side)
-        x, y, z = _log(_product(_load4(stages.aim_turn, n), _inverse(turn)))
+        x, y, z = _log(_product(_load4(stages.aim_turn, n), _inverse(_load4(stages.now, n))))
         x, y, z = _to_world(joints, j, side, x, y, z)
         for axis in range(3):
-            u = _along_row(joints, j, side, axis, x, y, z) / h
-            worst = max(worst, _lock(stages, rows, i + axis, joints.drive_row[i + axis], u))
+            k = joints.drive_row[i + axis]
+            worst = max(worst, _lock(stages, rows, i + axis, k, _along_row(joints, rows, j, side, k, x, y, z) / h))
     return h * worst
 
 
@@ -270,11 +272,11 @@ def lock_controls(joints, controls, stages, value, rows, h):
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
-        x, y, z = _log(_product(_present_turn(joints, j, side), _inverse(_load4(stages.turn, n))))
+        x, y, z = _log(_product(_load4(stages.now, n), _inverse(_load4(stages.turn, n))))
         x, y, z = _to_world(joints, j, side, x, y, z)
         for axis in range(3):
-            u = _along_row(joints, j, side, axis, x, y, z) / h
-            _lock(stages, rows, i + axis, joints.drive_row[i + axis], u)
+            k = joints.drive_row[i + axis]
+            _lock(stages, rows, i + axis, k, _along_row(joints, rows, j, side, k, x, y, z) / h)
 
 
 @stage

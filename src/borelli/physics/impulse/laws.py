@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.jit import leaf, part, stage
+from borelli.jit import far, leaf, part, stage
 from borelli.physics.contact import NORMAL_NOW, put_tangents, set_rolling
 from borelli.physics.factor import ABSENT, IMPULSE, KIND, SOLUTION
 from borelli.physics.joint_tables import HINGE
@@ -17,6 +17,7 @@ from borelli.physics.manifold import one_sided_law, soft_law
 from borelli.physics.refinement import row_velocity
 from borelli.physics.rows import FLAT
 from borelli.rotations import cross
+from borelli.sharing import read
 
 
 @leaf
@@ -84,8 +85,8 @@ def meet_halfway(joints, rows, h):
     """Let open joints be pushed halfway between their anchors, and hinges turned about axes square to both of theirs.
 
     The soft step pushes at the child's anchor and turns about the parent's axes. With d the gap, the same with the arms
-    r_c - d/2 and r_p + d/2 does not depend on which body is called the child, and neither does the turn b x a that
-    brings the child's axis b upon the parent's axis a.
+    r_c - d/2 and r_p + d/2 does not depend on which body is called the child, and neither do the turn b x a that brings
+    the child's axis b upon the parent's axis a, and a hinge's own turn about a + b.
     """
     for j in range(len(joints.kind)):
         kind, k = joints.kind[j], joints.row_first[j]
@@ -111,10 +112,41 @@ def meet_halfway(joints, rows, h):
         mx, my, mz = a[j, 0, 0] + b[j, 0, 0], a[j, 0, 1] + b[j, 0, 1], a[j, 0, 2] + b[j, 0, 2]
         x, y, z = _square_to(mx, my, mz)
         scale = 1.0 / sqrt(mx * mx + my * my + mz * mz)
+        mx, my, mz = scale * mx, scale * my, scale * mz
         for side in range(2):
             put_turn(rows.jacobian, e + (3 + side) * stride, slot_c, slot_p, x, y, z)
             rows.c[k + 3 + side, 0] = (x * tx + y * ty + z * tz) / h
-            x, y, z = cross(scale * mx, scale * my, scale * mz, x, y, z)
+            x, y, z = cross(mx, my, mz, x, y, z)
+        driven = joints.drive_row[joints.coordinate_first[j]]
+        if driven >= 0:
+            put_turn(rows.jacobian, rows.first[driven], slot_c, slot_p, mx, my, mz)
+
+
+@leaf
+def take_errors(joints, trial, rows):
+    """Let joints, couplings and locked coordinates be corrected by the errors that other rows have found."""
+    for k in range(joints.row_ranges[0], joints.row_ranges[2]):
+        rows.c[k, 0] = trial.c[k, 0]
+    for i in range(len(joints.drive_row)):
+        k = joints.drive_row[i]
+        if k >= 0 and joints.locked[i]:
+            rows.c[k, 0] = trial.c[k, 0]
+
+
+@leaf
+def widest_gap(joints, rows, h, with_stops):
+    """The largest error of joints, couplings and locked coordinates, and of stops [m or rad]."""
+    widest = 0.0
+    for k in range(joints.row_ranges[0], joints.row_ranges[2]):
+        widest = max(widest, abs(rows.c[k, 0]))
+    for i in range(len(joints.drive_row)):
+        if joints.drive_row[i] >= 0 and joints.locked[i]:
+            widest = max(widest, abs(rows.c[joints.drive_row[i], 0]))
+    if with_stops:
+        for k in range(joints.row_ranges[2], joints.row_ranges[3]):
+            if rows.segments[k] == 2:
+                widest = max(widest, rows.c[k, 0])
+    return h * widest
 
 
 @stage
@@ -125,45 +157,54 @@ def keep_listed(rows, mark, first):
             leave_out(rows, k)
 
 
-@stage
-def strike(shapes, tables, contacts, touch, rows, twist, numbers):
-    """Contacts that approach and would close in this step are to part with their restitution; how many there are.
+@leaf
+def _pull_along(rows, k, gravity):
+    """The acceleration of row k if its bodies fell freely."""
+    pull = 0.0
+    for e in range(rows.first[k], rows.first[k + 1]):
+        if rows.body[e] >= 0:
+            for n in range(3):
+                pull += rows.jacobian[e, n] * gravity[n]
+    return pull
 
-    u_n >= -e u_n(before); slower than the bounce speed, e = 0. The others may close, u_n >= -gap / h.
+
+@part
+def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twist, gravity, numbers, striking):
+    """The laws of contacts: when bodies strike, or while they press on each other; how many strike.
+
+    Contacts that approach and would close in this step, gravity included, are to part with their restitution,
+    u_n >= -e u_n(before); slower than the bounce speed, e = 0. All others may close, u_n >= -gap / h. While they press,
+    all may close, and those that overlap are pushed apart.
     """
+    shapes, tables, contacts, rows = read(shapes_at, tables_at, contacts_at, rows_at)
+    touch, who, count = touch_at.touch, touch_at.who, touch_at.count[0]
     each, k, h = tables.rows_each[0], tables.first_row[0], numbers[5]
     struck = 0
-    for i in range(touch.count[0]):
-        pair = contacts.pair[i]
-        u = velocity_along(rows, k, twist)
-        c = min(contacts.depth[i] / h, 0.0)
-        if u < c:
-            struck += 1
-            c = -shapes.pair_restitution[pair] * u if u < -numbers[1] else 0.0
+    for i in range(count):
+        pair, depth = contacts.pair[i], contacts.depth[i]
+        c = min(depth / h, 0.0)
+        if striking:
+            u = velocity_along(rows, k, twist)
+            if u < 0.0 and u + h * _pull_along(rows, k, gravity) < c:
+                struck += 1
+                c = -shapes.pair_restitution[pair] * u if u < -numbers[1] else 0.0
+        elif depth > 0.0:
+            c = min(tables.alpha[pair] * depth / h, numbers[2])
         one_sided_law(rows, k, c, tables.beta[pair])
-        put_tangents(rows, touch.touch, touch.who, i, k + 1)
+        put_tangents(rows, touch, who, i, k + 1)
+        if each == 6 and rows.segments[k + 3] > 0:
+            set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_NOW])
         k += each
     return struck
 
 
-@stage
-def press(tables, contacts, touch, rows, numbers):
-    """All contacts: an open one may just close in this step, u_n >= -gap / h; one that overlaps is pushed apart."""
-    each, k, h = tables.rows_each[0], tables.first_row[0], numbers[5]
-    for i in range(touch.count[0]):
-        pair, depth = contacts.pair[i], contacts.depth[i]
-        c = depth / h if depth < 0.0 else min(tables.alpha[pair] * depth / h, numbers[2])
-        one_sided_law(rows, k, c, tables.beta[pair])
-        put_tangents(rows, touch.touch, touch.who, i, k + 1)
-        if each == 6 and rows.segments[k + 3] > 0:
-            set_rolling(rows, touch.touch, i, k + 3, touch.touch[i, NORMAL_NOW])
-        k += each
+far_fill_contact_laws = far(fill_contact_laws)
 
 
 @part
-def count_from_solution(rows, node, factor, first):
-    """Let contact rows count velocity and impulse from those of the last solve: what follows is a change of both."""
-    for k in range(first, rows.used[0]):
+def count_from_solution(rows, node, factor, first, end):
+    """Let rows count velocity and impulse from those of the last solve: what follows is a change of both."""
+    for k in range(first, end):
         if rows.segments[k] > 0:
             u, p = row_velocity(rows, node, factor.block, SOLUTION, k), factor.value[k, IMPULSE]
             rows.offset[k] = 0.0

@@ -18,6 +18,8 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import GROUND, Joint, Model, Shape, Softness
 from borelli.model.validate import validate
 from borelli.physics.control import Drive, Settings, check_step
+from borelli.physics.joints import init_joint_rows
+from borelli.physics.rows import Rows, make_rows
 from borelli.physics.tables import FLOOR, Compiled, Tables, compile_model
 
 Floats = NDArray[np.float64]
@@ -89,6 +91,8 @@ class Stages(NamedTuple):
     """(coordinates,) when the step began."""
     turn: Floats
     """(balls, 4) likewise."""
+    now: Floats
+    """(balls, 4) while positions are corrected."""
     error: Floats
     rate: Floats
     after: Floats
@@ -101,6 +105,8 @@ class Stages(NamedTuple):
     """(coordinates,) of the controlled rows before a solve."""
     held: Flags
     """(coordinates,) 1 while the control can do what it is asked."""
+    trial: Rows
+    """Standing rows at the poses that are tried."""
     segment: Integers
     """(standing rows,) where laws were in stage 4: the warm start of the next step."""
     total: Floats
@@ -268,6 +274,8 @@ def make_memory(compiled: Compiled, controls: Controls) -> Memory:
 
 def make_stages(compiled: Compiled, controls: Controls, rows: int) -> Stages:
     """Room for so many rows, contacts included."""
+    trial = make_rows(np.array(compiled.rows.entries, np.int64))
+    init_joint_rows(compiled.tables.joints, trial)
     bodies, count, balls = len(compiled.model.bodies), len(compiled.model.coordinates), len(controls.ball)
     return Stages(
         position=np.zeros((bodies, 3)),
@@ -275,6 +283,7 @@ def make_stages(compiled: Compiled, controls: Controls, rows: int) -> Stages:
         twist=np.zeros((bodies, 6)),
         value=np.zeros(count),
         turn=np.zeros((balls, 4)),
+        now=np.zeros((balls, 4)),
         error=np.zeros(count),
         rate=np.zeros(count),
         after=np.zeros(count),
@@ -282,6 +291,7 @@ def make_stages(compiled: Compiled, controls: Controls, rows: int) -> Stages:
         aim_turn=np.zeros((balls, 4)),
         speed=np.zeros(count),
         held=np.zeros(count, np.uint8),
+        trial=trial,
         segment=np.zeros(len(compiled.rows.entries), np.int64),
         total=np.zeros(rows),
         ground=np.zeros((bodies, 7)),

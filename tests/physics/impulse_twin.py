@@ -1,0 +1,119 @@
+"""A slow, obvious impulse step for chains of hinges and balls: dense J M^-1 J^T (spec impulse-pd, 1.4)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import block_diag, null_space
+from scipy.optimize import root
+from scipy.spatial.transform import Rotation
+
+
+class TwinJoint(NamedTuple):
+    """Bodies by number (-1: ground), anchors from the centres of mass, the hinge's axis (None: a ball)."""
+
+    parent: int
+    child: int
+    on_parent: np.ndarray
+    on_child: np.ndarray
+    axis: np.ndarray | None
+    response: tuple[float, float] | None = None
+    """The a and b of its control; None: it swings freely."""
+
+
+def cross_matrix(u):
+    return np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])
+
+
+class Twin:
+    """Bodies and joints; joint frames are those of the bodies, and all targets are 0."""
+
+    def __init__(self, mass, inertia, joints, gravity, position, rotation, twist):
+        self.mass, self.inertia, self.joints, self.gravity = mass, inertia, joints, np.asarray(gravity)
+        self.x, self.R, self.v = position.copy(), rotation.copy(), twist.copy()
+        self.before = None
+
+    def mass_matrix(self):
+        turned = [R @ inertia @ R.T for R, inertia in zip(self.R, self.inertia, strict=True)]
+        return block_diag(*(block_diag(m * np.eye(3), own) for m, own in zip(self.mass, turned, strict=True)))
+
+    def frame(self, body):
+        return (self.x[body], self.R[body]) if body >= 0 else (np.zeros(3), np.eye(3))
+
+    def angle(self, joint):
+        """Of the child about the axis, seen by the parent."""
+        turn = self.frame(joint.parent)[1].T @ self.frame(joint.child)[1]
+        y, z = null_space(joint.axis[None]).T
+        z = np.cross(joint.axis, y)
+        return np.arctan2(z @ turn @ y, y @ turn @ y)
+
+    def rows(self):
+        """J, what must vanish along it, and for each row the joint it controls (None: it holds)."""
+        directions, errors, controls = [], [], []
+
+        def add(joint, linear, angular_child, angular_parent, error, controlled=None):
+            row = np.zeros((len(self.mass), 6))
+            row[joint.child] = [*linear, *angular_child]
+            if joint.parent >= 0:
+                row[joint.parent] -= [*linear, *angular_parent]
+            directions.append(row.ravel())
+            errors.append(error)
+            controls.append(controlled)
+
+        for joint in self.joints:
+            (xp, Rp), (xc, Rc) = self.frame(joint.parent), self.frame(joint.child)
+            rp, rc = Rp @ joint.on_parent, Rc @ joint.on_child
+            for e, gap in zip(np.eye(3), xc + rc - xp - rp, strict=True):
+                add(joint, e, np.cross(rc, e), np.cross(rp, e), gap)
+            if joint.axis is None:
+                continue
+            a, b = Rp @ joint.axis, Rc @ joint.axis
+            for side in null_space(joint.axis[None]).T:
+                t = np.cross(b, Rp @ side)
+                add(joint, np.zeros(3), t, t, b @ Rp @ side)
+            if joint.response is not None:
+                add(joint, np.zeros(3), a, a, self.angle(joint), joint)
+        return np.array(directions), np.array(errors), controls
+
+    def project(self, J, aim):
+        """Impulses, applied to the velocities, with which J v is as aimed."""
+        inverse = np.linalg.inv(self.mass_matrix())
+        impulse = np.linalg.solve(J @ inverse @ J.T, aim - J @ self.v.ravel())
+        self.v = self.v + (inverse @ J.T @ impulse).reshape(-1, 6)
+
+    def move(self, h, x, R):
+        """Bodies as their velocities move them from poses."""
+        self.x = x + h * self.v[:, :3]
+        turns = [Rotation.from_rotvec(h * w).as_matrix() for w in self.v[:, 3:]]
+        self.R = np.array([turn @ before for turn, before in zip(turns, R, strict=True)])
+
+    def step(self, h):
+        """The six stages, without contacts."""
+        J, _, controls = self.rows()
+        now = [0.0 if joint is None else self.angle(joint) for joint in controls]
+        speed = J @ self.v.ravel()
+        rates = speed if self.before is None else (np.array(now) - self.before) / h
+        responses = [(0.0, 0.0) if joint is None else joint.response for joint in controls]
+        aims = np.array([a * q + b * rate for (a, b), q, rate in zip(responses, now, rates, strict=True)])
+        for b, R in enumerate(self.R):
+            M, w = R @ self.inertia[b] @ R.T, self.v[b, 3:]
+            # M (w' - w) + h w' x M w' = 0, one Newton step from w
+            slope = M + h * (cross_matrix(w) @ M - cross_matrix(M @ w))
+            self.v[b, 3:] -= np.linalg.solve(slope, h * np.cross(w, M @ w))
+            self.v[b, :3] += h * self.gravity
+        self.project(J, (aims - now) / h)
+
+        # appendix A of seed 000: impulses at the start with which nothing is open at the end
+        x, R, v, push = self.x, self.R, self.v, np.linalg.solve(self.mass_matrix(), J.T)
+
+        def errors(impulse):
+            self.v = v + (push @ impulse).reshape(-1, 6)
+            self.move(h, x, R)
+            return (self.rows()[1] - aims) / h
+
+        found = root(errors, np.zeros(len(J)), tol=1e-14)
+        assert np.abs(errors(found.x)).max() * h < 1e-13
+        J, _, controls = self.rows()
+        self.project(
+            J, np.array([0.0 if j is None else self.angle(j) - q for j, q in zip(controls, now, strict=True)]) / h
+        )
+        self.before = np.array(now)
