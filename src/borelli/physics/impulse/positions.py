@@ -131,8 +131,8 @@ def correct_positions(calls, tables, state, inputs, work, controls, stages, inde
                 state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
         if not at_start:
             _move_further(graph, factor.block, state, h)
-        count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3])
-        count_from_solution(rows, graph.node, factor, first, rows.used[0])
+        count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], 1.0)
+        count_from_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
     if worst > NEARLY_CLOSED:
         return NO_END
     if at_start:

@@ -53,6 +53,9 @@ from borelli.physics.step import (
     keep_contacts,
 )
 
+YIELDING = 1e5
+"""How much softer contacts and stops are while positions are corrected; they are still all but hard."""
+
 
 @leaf
 def _contact_margin(margin, reach, twist, h):
@@ -202,8 +205,8 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
             return unsettled
         _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
         give_way(joints, controls, stages, rows, state.twist, h)
-        count_from_solution(rows, graph.node, factor, first, rows.used[0])
-    count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3])
+        count_from_solution(rows, graph.node, factor, first, rows.used[0], YIELDING)
+    count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], YIELDING)
     keep_contacts(each, first, state, factor, touch)
     for k in range(first):
         state.segment[k] = stages.segment[k]
