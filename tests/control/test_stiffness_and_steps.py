@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.control.controls import Control
+from borelli.control.controls import Control, controls_of
 from borelli.control.following import follow_targets
+from borelli.control.motions import march
 from borelli.control.response import PD
 from borelli.control.targets import keyframes
 from borelli.errors import SettingsError
@@ -74,3 +75,13 @@ def test_a_ratio_that_no_step_is_safe_with_is_refused():
     with pytest.raises(SettingsError, match="ratio"):
         PD(25.0, ratio=0.029)
     PD(25.0, ratio=0.0294)
+
+
+@pytest.mark.parametrize("step", [1 / 60, 1 / 240])
+def test_a_skeleton_that_marches_on_the_ground_stays_whole(step):
+    """Toes that carry the body are pushed to their stops while their controls pull: joints stay closed all the same."""
+    model = full_skeleton()
+    data = follow_targets(model, controls_of(march(model)), duration=0.3, step=step)
+    assert np.isfinite(data["value"].values).all()
+    assert float(data["ground_force"].sel(axis="z").sum("body").max()) > 0.5 * 9.81 * model.mass
+    assert float(data["joint_error"].max()) < 1e-9

@@ -236,6 +236,28 @@ def give_way(joints, controls, stages, rows, twist, h):
 
 
 @leaf
+def _free_stop(joints, stages, rows, mark, i):
+    k = joints.stop_row[i]
+    if k < 0 or not stages.held[i] or rows.segments[k] == 0:
+        return False
+    leave_out(rows, k)
+    return mark[k, MODE] != FLAT_ROW
+
+
+@part
+def free_held_stops(joints, controls, stages, rows, mark):
+    """Leave out the stops of controls that are held, which stay where contacts left them; whether one had pushed."""
+    pushed = False
+    for n in range(len(controls.coordinate)):
+        pushed |= _free_stop(joints, stages, rows, mark, controls.coordinate[n])
+    for n in range(len(controls.ball)):
+        first = joints.coordinate_first[controls.ball[n]]
+        for i in range(first, first + 3):
+            pushed |= _free_stop(joints, stages, rows, mark, i)
+    return pushed
+
+
+@leaf
 def _lock(stages, rows, i, k, u):
     """Row k of coordinate i must have the velocity u, if its control is held; |u| if it is."""
     if stages.held[i]:

@@ -25,6 +25,7 @@ from borelli.physics.impulse.controls import (
     aim_controls,
     far_find_turns,
     free_controls,
+    free_held_stops,
     give_way,
     hold_controls,
     lock_controls,
@@ -216,6 +217,7 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
     if status == SOLVED:
         hold_joints(joints, rows)
         lock_controls(joints, controls, stages, state.coordinate, rows, h)
+        free_held_stops(joints, controls, stages, rows, factor.mark)
         leave_out_contacts(rows, first)
         far_load(calls, tables, state, work, 0.0)
         status = far_solve(calls, calls, tables, state, work, stages)
