@@ -1,9 +1,9 @@
 """A whole skeleton: 75 bodies, 74 joints, 118 internal degrees of freedom, with vertebrae, fingers and toes.
 
 It stands as `human` does, on z = 0, x forward, y left, arms hanging, thumbs forward, and has the same lengths, masses
-and ranges where both have a part; what is finer comes from tables of its own, in `data/full_skeleton.toml`. Counts are
-those of the skeleton that impulse-based control was first shown on (Weinstein, Guendelman and Fedkiw 2008), given out
-by what each joint is:
+and ranges where both have a part; what is finer comes from tables of its own, in `data/full_skeleton.toml`. Sizes that
+stand in the code, as fractions of stature, are those of bones for drawing and contact. Counts are those of the skeleton
+that impulse-based control was first shown on (Weinstein, Guendelman and Fedkiw 2008), given out by what each joint is:
 
     15 balls        hips and shoulders; 11 of the spine
     14 universals   wrists, collar bones, thumbs' saddle joints, knuckles
