@@ -209,14 +209,14 @@ def aim_controls(joints, controls, course, stages, rows, index, h):
 
 @stage
 def note_limits(joints, controls, stages, mark):
-    """Controls at their limit do not reach their aim: they are left to what they push with."""
+    """Controls at their limit, or of one loop, do not reach their aim: they are left to what they push with."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        stages.held[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW
+        stages.held[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW and not controls.shares[i]
     for n in range(len(controls.ball)):
         first = joints.coordinate_first[controls.ball[n]]
         for i in range(first, first + 3):
-            stages.held[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW
+            stages.held[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW and not controls.shares[i]
 
 
 @stage

@@ -28,6 +28,9 @@ Flags = NDArray[np.uint8]
 
 CONTACT_SHARE = 0.2
 """Of an overlap that is taken back in a step: all of it at once would throw bodies apart."""
+SHARED = 1e-6
+"""Slope of controls of one loop, relative to the inverse of the least inertia: a hundred times that of its joints, so
+that contradictory targets meet in the middle (least squares) and the joints hold (spec impulse-pd, 3.2)."""
 
 
 class Controls(NamedTuple):
@@ -46,6 +49,8 @@ class Controls(NamedTuple):
     """1 where the response is not a and b but is told before each step, in `Stages.after`."""
     slope: Floats
     """Of the control's row; 0 where its impulse is unlimited."""
+    shares: Flags
+    """(coordinates,) 1 for one of several controls in a loop: they may contradict each other, and none is held."""
     outside: Flags
     """(standing rows,) 1 for a row that the controller does not know of: it touches a body outside its world."""
     reach: Floats
@@ -177,6 +182,11 @@ def _make_controls(compiled: Compiled, controlled: Mapping[str, Response], outsi
         i = compiled.coordinate_index[name]
         a[i], b[i], told[i] = response.a, response.b, response.told
         slope[i] = FLOOR / lightest if response.limited else 0.0
+    shares = np.zeros(count, np.uint8)
+    for group in _loops(model):
+        own = [i for name, i in compiled.coordinate_index.items() if name in controlled and name in group]
+        if len(own) > 1:
+            shares[own], slope[own] = 1, SHARED / lightest
     balls = [int(j) for j in np.flatnonzero(joints.spin_driven)]
     of_balls = {i for j in balls for i in range(joints.coordinate_first[j], joints.coordinate_first[j + 1])}
     singles = [compiled.coordinate_index[name] for name in controlled]
@@ -195,9 +205,34 @@ def _make_controls(compiled: Compiled, controlled: Mapping[str, Response], outsi
         b=b,
         told=told,
         slope=slope,
+        shares=shares,
         outside=_outside_rows(compiled, controlled, outside),
         reach=_reach(tables, len(model.bodies)),
     )
+
+
+def _loops(model: Model) -> list[set[str]]:
+    """The coordinates of each closed loop; loops that have a joint in common are one."""
+    above = {joint.child: joint for joint in model.joints if not joint.closes_loop}
+
+    def way(body: str) -> dict[str, Joint]:
+        found: dict[str, Joint] = {}
+        while body in above and above[body].name not in found:
+            found[above[body].name] = above[body]
+            body = above[body].parent
+        return found
+
+    loops: list[dict[str, Joint]] = []
+    for joint in model.joints:
+        if joint.closes_loop:
+            first, second = way(joint.parent), way(joint.child)
+            loop = {name: one for name, one in (first | second).items() if (name in first) != (name in second)}
+            loop[joint.name] = joint
+            for other in [one for one in loops if one.keys() & loop.keys()]:
+                loops.remove(other)
+                loop |= other
+            loops.append(loop)
+    return [{c.name for joint in loop.values() for c in joint.coordinates} for loop in loops]
 
 
 def _distance_from_ground(model: Model) -> dict[str, int]:
