@@ -21,6 +21,7 @@ from borelli.physics.graph import BODY
 from borelli.physics.impulse.controls import correct_controls, far_find_turns
 from borelli.physics.impulse.laws import count_from_solution, keep_listed, meet_halfway, take_errors, widest_gap
 from borelli.physics.impulse.solves import far_load, far_solve, mark_all
+from borelli.physics.impulse.stops import leave_out_stops
 from borelli.physics.solver import NO_END, SOLVED
 from borelli.physics.step import far_fill_standing_rows
 from borelli.rotations import quaternion_product, rotation_exponential
@@ -106,6 +107,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, stages, inde
             take_errors(joints, stages.trial, rows)
         else:
             keep_listed(rows, factor.mark, first)
+            leave_out_stops(joints, controls, rows, stages.held)
             meet_halfway(joints, rows, h)
         if len(controls.ball) > 0:
             far_find_turns(calls, joints, controls, stages.now)

@@ -46,6 +46,8 @@ class Controls(NamedTuple):
     """1 where the response is not a and b but is told before each step, in `Stages.after`."""
     slope: Floats
     """Of the control's row; 0 where its impulse is unlimited."""
+    unlimited: Flags
+    """1 where nothing limits the control."""
     outside: Flags
     """(standing rows,) 1 for a row that the controller does not know of: it touches a body outside its world."""
     reach: Floats
@@ -195,6 +197,7 @@ def _make_controls(compiled: Compiled, controlled: Mapping[str, Response], outsi
         b=b,
         told=told,
         slope=slope,
+        unlimited=(slope == 0.0).astype(np.uint8),
         outside=_outside_rows(compiled, controlled, outside),
         reach=_reach(tables, len(model.bodies)),
     )
