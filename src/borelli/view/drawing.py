@@ -74,11 +74,17 @@ def drawing_of(model: Model) -> Drawing:
 
 
 def placed(drawing: Drawing, position: Array, quaternion: Array) -> tuple[Array, Array]:
-    """Vertices and normals in the world, with the bodies at these positions (bodies, 3) and quaternions (bodies, 4)."""
+    """Vertices and normals in the world, with the bodies at these positions (bodies, 3) and quaternions (bodies, 4).
+
+    A body whose position is not a number is not there: its triangles are shrunk to a point that is.
+    """
     # the ground is appended, so that index -1 finds it
     rotation = rotation_of(np.vstack([quaternion, [1.0, 0.0, 0.0, 0.0]]))[drawing.body]
     shift = np.vstack([position, np.zeros(3)])[drawing.body]
     vertices = np.einsum("nij,nj->ni", rotation, drawing.vertices) + shift
+    absent = np.isnan(shift[:, 0])
+    if absent.any():
+        vertices[absent] = vertices[~absent][0] if not absent.all() else 0.0
     return vertices, np.einsum("nij,nj->ni", rotation, drawing.normals)
 
 
