@@ -7,9 +7,11 @@ from PIL import Image
 from borelli.errors import SettingsError
 from borelli.model.inertia import body_of_shapes
 from borelli.model.model import Body, Frame, Model, Shape
-from borelli.view.drawing import colors_of, drawing_of
+from borelli.physics.simulate import simulate
+from borelli.quaternions import rotate
+from borelli.view.drawing import colors_of, drawing_of, placed
 from borelli.view.mesh import shape_mesh
-from borelli.view.picture import actors_at, picture, strobe
+from borelli.view.picture import actors_at, beside, picture, strobe, upright
 from borelli.view.render import SUN, Camera, camera_for, project, render
 from borelli.view.video import video, write_frames
 
@@ -163,3 +165,29 @@ def test_trees_have_hues_of_their_own_and_sides_differ(person):
 def test_body_without_shapes_is_a_dot():
     model = Model("dot", (Body("dot", 1.0),))
     assert len(drawing_of(model).triangles) > 0
+
+
+def test_what_moves_with_another_axis_up_is_shown_upright():
+    """A tilted box that falls along -y and drifts along x: in the picture it falls along -z; its corners go with it."""
+    box = body_of_shapes("box", (Shape("box", (0.1, 0.2, 0.3)),), frame=Frame((0.0, 1.0, 0.0), (0.8, 0.0, 0.0, 0.6)))
+    fallen = simulate(
+        Model("box", (box,), gravity=(0.0, -9.81, 0.0)), duration=0.1, twists={"box": (0.5, 0.0, 0.2, 1.0, 2.0, 3.0)}
+    )
+    shown = upright(fallen)
+    np.testing.assert_allclose(shown["position"].values[..., [0, 2]], fallen["position"].values[..., [0, 1]])
+    corner = np.array([0.1, 0.2, 0.3])
+    there, here = (rotate(d["quaternion"].values, corner) + d["position"].values for d in (shown, fallen))
+    np.testing.assert_allclose(there, np.stack([here[..., 0], -here[..., 2], here[..., 1]], -1), atol=1e-12)
+    assert beside(shown)[0] == pytest.approx(np.degrees(np.arctan2(-0.2, 0.5)) - 90.0)
+    assert upright(shown) is shown
+
+
+def test_a_body_at_no_place_is_not_there():
+    pair = Model("pair", tuple(body_of_shapes(name, (Shape("sphere", (0.1,)),)) for name in "ab"))
+    drawing = drawing_of(pair)
+    at, upward = np.array([[0.0, 0.0, 1.0], [np.nan, np.nan, np.nan]]), np.tile([1.0, 0.0, 0.0, 0.0], (2, 1))
+    vertices, _ = placed(drawing, at, upward)
+    assert np.isfinite(vertices).all()
+    # all of its triangles are one point of the other body
+    assert len(np.unique(vertices[drawing.body == 1], axis=0)) == 1
+    assert np.linalg.norm(vertices - [0.0, 0.0, 1.0], axis=1).max() <= 0.1 + 1e-12

@@ -22,6 +22,13 @@ Weak = Annotated[list[str] | None, typer.Option("--weaken", help='"knee_flexion_
 Obstacles = Annotated[list[str] | None, typer.Option("--obstacle", help='"box 0.4x0.4x0.2m on 1,0,0.1 from 0s to 2s"')]
 Moves = Annotated[list[str] | None, typer.Option("--move-ground", help='"0.2m left 0.4s at 1s"')]
 
+SHOWN = 6
+"""Instants in the picture."""
+APART = 0.9
+"""How far figures are apart in it [m], at least."""
+TURNED = 20.0
+"""By how much the movie is seen from more ahead than from the side [degrees]."""
+
 
 def animate(
     motion: Annotated[Path, typer.Argument(metavar="MOTION", help="A .bvh, .amc, .c3d, motion.nc, .mot with --model.")],
@@ -93,16 +100,23 @@ def _write(data: Dataset, folder: Path, about: dict[str, Any], movie: bool) -> N
     import json
 
     from borelli.export.whole import whole, write_whole
-    from borelli.view.picture import strobe
+    from borelli.view.picture import beside, strobe, upright
     from borelli.view.plots import plot_deviation
-    from borelli.view.video import video
+    from borelli.view.video import AZIMUTH, video
 
     folder.mkdir(parents=True, exist_ok=True)
     with whole(folder / "animation.nc") as temporary:
         data.to_netcdf(temporary, engine="h5netcdf")
     write_whole(json.dumps(finite(about), indent=1, allow_nan=False) + "\n", folder / "summary.json")
     plot_deviation(data, folder / "deviation.png")
-    strobe(data, folder / "animation.png")
+    data = upright(data)
+    azimuth, way = beside(data)
+    if way < APART:
+        strobe(data, folder / "animation.png", count=SHOWN)
+        azimuth = AZIMUTH
+    else:  # who walks goes from figure to figure
+        spread = max(0.0, APART - way / (SHOWN - 1))
+        strobe(data, folder / "animation.png", count=SHOWN, spread=spread, azimuth=azimuth)
     if movie:
         with bar("drawing") as move:
-            video(data, folder / "animation.gif", progress=move)
+            video(data, folder / "animation.gif", azimuth=azimuth + TURNED, progress=move)

@@ -60,7 +60,8 @@ def measured(data: Dataset, model: Model, table: Array, perturbations: Sequence[
     """The result of a run with its deviation from the motion (time, coordinates) and what led the root.
 
     Adds `deviation` [m], `root_force` [body weights] and `root_torque` [body weights times m], by time; and the
-    attributes `weight` [N], `disturbed` (spans [s]) and `returned` (when it was back for good [s], or not a number).
+    attributes `weight` [N], `disturbed` (spans [s] of what is not for good), `over` (when the last of them ends [s])
+    and `returned` (when it was back for good [s], or not a number).
     """
     weight = sum(body.mass for body in model.bodies) * float(np.linalg.norm(model.gravity) or 9.81)
     root, used = root_coordinates(model), {}
@@ -75,7 +76,7 @@ def measured(data: Dataset, model: Model, table: Array, perturbations: Sequence[
     back = returned_after(data["time"].values, off, over)
     return data.assign({"deviation": ("time", off, {"units": "m"}), **used}).assign_attrs(
         weight=weight,
-        disturbed=json.dumps([(start, min(end, 1e9)) for start, end in spans]),
+        disturbed=json.dumps([span for span in spans if span[1] < inf]),
         over=over,
         returned=float("nan") if back is None else over + back,
     )
