@@ -39,11 +39,11 @@ def animate(
     weaken: Weak = None,
     obstacle: Obstacles = None,
     move_ground: Moves = None,
-    ground: Annotated[bool, typer.Option(help="Let it touch the ground, which then carries it.")] = False,
+    ground: Annotated[bool, typer.Option(help="Let it touch the ground; else that is only drawn.")] = False,
     settle: Annotated[float, typer.Option(help="Settling time of joints \\[s].")] = 0.3,
     root_settle: Annotated[float, typer.Option(help="Settling time of the root \\[s].")] = 0.6,
-    root_force: Annotated[float | None, typer.Option(help="Most that leads the root \\[body weights].")] = None,
-    root_torque: Annotated[float | None, typer.Option(help="Most that turns the root \\[body weights x m].")] = None,
+    root_force: Annotated[float, typer.Option(help="Most that leads the root \\[body weights].")] = 3.0,
+    root_torque: Annotated[float, typer.Option(help="Most that turns the root \\[body weights x m].")] = 1.0,
     step: Annotated[float, typer.Option(help="Length of a step \\[s].")] = 1 / 240,
     cutoff: Cutoff = None,
     start: Start = -inf,
@@ -59,21 +59,16 @@ def animate(
     json: Json = False,
 ) -> None:
     """Turn a motion into a character that follows it, gives way when disturbed, and comes back."""
-    from dataclasses import replace
-
     from borelli.commands.kernels import compile_once
     from borelli.commands.motions import motion_of
-    from borelli.control.animating import IN_THE_AIR, ON_THE_GROUND
+    from borelli.control.animating import Leading
     from borelli.control.animating import animate as play
     from borelli.control.phrases import perturbation
     from borelli.plan import Plan
 
     if folder.exists() and not folder.is_dir():
         raise SettingsError(f"{folder} is a file, but results go into a folder: name another with --out")
-    leading = ON_THE_GROUND if ground or move_ground else IN_THE_AIR
-    leading = replace(leading, joints=settle, root=root_settle)
-    leading = leading if root_force is None else replace(leading, force=root_force)
-    leading = leading if root_torque is None else replace(leading, torque=root_torque)
+    leading = Leading(settle, root_settle, root_force, root_torque, ground or bool(move_ground))
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     plan = Plan(model=model, mass=mass, height=height, sex=sex, start=start, stop=stop, reading=reading)
     compile_once()

@@ -1,8 +1,9 @@
 """A motion becomes a character: it follows the motion by control, gives way when disturbed, and comes back.
 
 Joints are controlled by impulse-based PD towards the motion. No joint could carry the root, so it is led from outside
-by forces and torques within limits: what nature did not supply, and told as such. Where the ground is to carry the
-character, those limits are low, and its feet do it.
+by forces and torques within limits: what nature did not supply, and told as such. Contacts are not known to the
+controller. On ground that is touched the root goes on being led, and feet that would pass through give way; where the
+limits are lower than the weight, the ground carries the rest, but nothing keeps the balance of who walks.
 """
 
 from __future__ import annotations
@@ -62,8 +63,7 @@ class Leading:
                 raise SettingsError(f"the limit of the root's {what} is {value:g}; it must be 0 or larger")
 
 
-IN_THE_AIR = Leading()
-ON_THE_GROUND = Leading(force=0.5, torque=0.3, ground=True)
+LEADING = Leading()
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def animate(
     motion: Motion,
     perturbations: Sequence[Perturbation] = (),
     *,
-    leading: Leading = IN_THE_AIR,
+    leading: Leading = LEADING,
     step: float = 1 / 240,
     cutoff: float | None = None,
     every: int = 1,
