@@ -16,6 +16,7 @@ from borelli.errors import SettingsError
 from borelli.model.human import human
 from borelli.model.kinematics import generalized_forces, point_positions
 from borelli.model.model import Frame, Shape
+from borelli.quaternions import rotate
 from borelli.synthetic.walk import walk_coordinates
 
 RATE = 100.0
@@ -96,6 +97,21 @@ def test_a_load_outside_pulls_every_joint_until_its_stiffness_holds_it():
     expected = step**2 * accelerations("hand_r", (0.0, 0.0, -9.81 * mass)) / left
     got = (data["value"] - data["target"]).values[-1]
     np.testing.assert_allclose(got, expected, rtol=0.0, atol=0.01 * np.abs(expected).max())
+
+
+def test_a_hanging_load_starts_straight_below_where_it_is_held():
+    time = np.arange(21) / RATE
+    table = np.tile([c.default for c in MODEL.coordinates], (21, 1))
+    table[:, [c.name for c in MODEL.coordinates].index("shoulder_flexion_r")] = 1.2
+    data = animate(make_motion(MODEL, table, time, RATE), [Carry("hand_r", 2.0, hanging=True)]).data
+    hand = MODEL.body("hand_r")
+    held = data["position"].sel(body="hand_r").values + rotate(
+        data["quaternion"].sel(body="hand_r").values, hand.center_of_mass
+    )
+    # two radii of a ball of 4000 kg/m^3
+    below = 2.0 * (3.0 * 2.0 / (4.0 * np.pi * 4000.0)) ** (1 / 3)
+    expected = held - [0.0, 0.0, below]
+    np.testing.assert_allclose(data["position"].sel(body="load on hand_r").values, expected, atol=1e-9)
 
 
 def test_a_weak_joint_has_the_share_it_says_and_no_more():

@@ -6,7 +6,7 @@ from PIL import Image
 
 from borelli.errors import SettingsError
 from borelli.model.inertia import body_of_shapes
-from borelli.model.model import Body, Frame, Model, Shape
+from borelli.model.model import Body, Frame, Joint, Model, Shape
 from borelli.physics.simulate import simulate
 from borelli.quaternions import rotate
 from borelli.view.drawing import colors_of, drawing_of, placed
@@ -191,3 +191,19 @@ def test_a_body_at_no_place_is_not_there():
     # all of its triangles are one point of the other body
     assert len(np.unique(vertices[drawing.body == 1], axis=0)) == 1
     assert np.linalg.norm(vertices - [0.0, 0.0, 1.0], axis=1).max() <= 0.1 + 1e-12
+
+
+def test_bodies_without_shapes_are_rods_between_their_joints():
+    up, on = Frame((0.1, -0.3, 0.4)), Frame((0.0, 0.0, -0.2))
+    joints = (
+        Joint("a", "ball", "ground", "upper", child_frame=on),
+        Joint("b", "ball", "upper", "lower", parent_frame=up),
+    )
+    drawing = drawing_of(Model("arm", (Body("upper", 1.0), Body("lower", 1.0)), joints))
+    rod, ball = (drawing.vertices[drawing.body == i] for i in range(2))
+    way = np.array([0.1, -0.3, 0.6])
+    along = (rod - [0.0, 0.0, -0.2]) @ way / (way @ way)
+    off = np.linalg.norm(rod - [0.0, 0.0, -0.2] - np.clip(along, 0.0, 1.0)[:, None] * way, axis=1)
+    np.testing.assert_allclose(off, 0.02, atol=2e-4)
+    assert along.min() < 0.0 and along.max() > 1.0
+    np.testing.assert_allclose(np.linalg.norm(ball, axis=1), 0.03, atol=2e-4)

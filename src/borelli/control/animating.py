@@ -112,7 +112,7 @@ def animate(
         return heading_at(model, table[min(max(round(time / step), 0), steps)])
 
     middle = poses(model, table.mean(axis=0))[0][0].mean(axis=0)
-    disturbed = perturbed(model, perturbations, heads, middle=middle)
+    disturbed = perturbed(model, perturbations, heads, start=table[0], middle=middle)
     strength: dict[str, float] = {}
     if disturbed.weakened:
         # what following takes while nothing disturbs it is what there is to lose

@@ -86,7 +86,12 @@ class Perturbed:
 
 
 def perturbed(
-    model: Model, perturbations: Sequence[Perturbation], heads: Heading, *, middle: Sequence[float] = (0.0, 0.0, 0.0)
+    model: Model,
+    perturbations: Sequence[Perturbation],
+    heads: Heading,
+    *,
+    start: Array | None = None,
+    middle: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> Perturbed:
     """The model under perturbations.
 
@@ -94,19 +99,21 @@ def perturbed(
         model: What is perturbed.
         perturbations: What is done to it.
         heads: Where it heads.
+        start: Coordinates that it starts with [rad or m], in which loads hang straight down; None: the defaults.
         middle: Place about which ground that moves is laid out [m].
 
     Raises:
         SettingsError: a body, coordinate or joint that is not there; moving ground where there is none.
     """
     result = Perturbed(model)
+    pose = np.array([c.default for c in model.coordinates]) if start is None else start
     moves = [p for p in perturbations if isinstance(p, MoveGround)]
     for p in perturbations:
         if isinstance(p, Push):
             result = replace(result, forces=(*result.forces, _force(model, p, heads)))
         elif isinstance(p, Carry):
             outside = (*result.outside, p.name) if p.outside else result.outside
-            result = replace(result, model=_loaded(result.model, p), outside=outside)
+            result = replace(result, model=_loaded(result.model, p, _rotation(model, pose, p.body)), outside=outside)
         elif isinstance(p, Weaken):
             p.coordinates(model)
             result = replace(result, weakened=(*result.weakened, p))
@@ -140,9 +147,16 @@ def _force(model: Model, push: Push, heads: Heading) -> Force:
     return Force(push.body, force, point=push.point, start=push.start, end=push.start + push.duration)
 
 
-def _loaded(model: Model, carry: Carry) -> Model:
-    """The model with a ball for the load."""
-    _check_body(model, "carry", carry.body)
+def _rotation(model: Model, pose: Array, name: str) -> Array:
+    """Of a body in a pose."""
+    _check_body(model, "carry", name)
+    if not model.coordinates:
+        return orientation_matrix(model.body(name).frame.orientation)
+    return np.asarray(poses(model, pose)[1][0, [body.name for body in model.bodies].index(name)])
+
+
+def _loaded(model: Model, carry: Carry, rotation: Array) -> Model:
+    """The model with a ball for the load, on a body that starts with that rotation."""
     body = model.body(carry.body)
     radius = (3.0 * carry.mass / (4.0 * pi * LOAD_DENSITY)) ** (1.0 / 3.0)
     ball = body_of_shapes(carry.name, (Shape("sphere", (radius,), collides=False),), mass=carry.mass)
@@ -150,8 +164,7 @@ def _loaded(model: Model, carry: Carry) -> Model:
     joint = Joint(carry.name, "fixed", body.name, ball.name, place)
     if carry.hanging:
         down = np.array(model.gravity) / max(float(np.linalg.norm(model.gravity)), 1e-300)
-        # the joint's axes are the body's, so that at rest the ball is below as the body stands in the reference pose
-        below = 2.0 * radius * orientation_matrix(body.frame.orientation).T @ down
+        below = 2.0 * radius * rotation.T @ down
         angles = tuple(Coordinate(f"{carry.name} {axis}") for axis in "xyz")
         joint = Joint(carry.name, "ball", body.name, ball.name, place, Frame(vector(-below)), coordinates=angles)
     return with_default_frames(_with(model, ball, joint))

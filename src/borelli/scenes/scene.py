@@ -111,7 +111,7 @@ def validate_scene(scene: Scene) -> Scene:
 def _perturbed(scene: Scene) -> Perturbed:
     """The scene's model under its perturbations; it heads for good where it heads at the start."""
     start = np.array([scene.coordinates.get(c.name, c.default) for c in scene.model.coordinates])
-    return perturbed(scene.model, scene.perturbations, lambda time: heading_at(scene.model, start))
+    return perturbed(scene.model, scene.perturbations, lambda time: heading_at(scene.model, start), start=start)
 
 
 def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, every: int = 1) -> Dataset:

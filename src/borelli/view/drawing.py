@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from borelli.model.model import GROUND, Body, Model, Shape
+from borelli.model.model import GROUND, Body, Frame, Model, Shape
 from borelli.view.mesh import Array, Indices, join, rotation_of, shape_mesh
 
 # hue, saturation, value of the trees of a model in turn: calm colours that differ in lightness as well as in hue
@@ -26,6 +26,7 @@ STAGE = (0.78, 0.79, 0.81)
 STAGE_GAP = 0.1  # [m]
 PATCH = 3.0  # a tilted plane is drawn as a square of this half side [m]; level planes reach the horizon
 DOT = 0.03  # radius [m] of the ball that stands for a body without shapes
+BONE = 0.02  # and of the rods between its joints
 
 
 class Drawing(NamedTuple):
@@ -51,7 +52,7 @@ def drawing_of(model: Model) -> Drawing:
     meshes, owners, colors = [], [], []
     body_colors = colors_of(model)
     for index, body in enumerate(model.bodies):
-        shapes = body.shapes or (Shape("sphere", (DOT,)),)
+        shapes = body.shapes or _bones(model, body)
         for shape in shapes:
             meshes.append(shape_mesh(shape))
             owners.append(index)
@@ -71,6 +72,25 @@ def drawing_of(model: Model) -> Drawing:
         plane_sizes=np.array([(0.5, inf if _level(shape) else PATCH) for shape in planes]).reshape(-1, 2),
         plane_colors=linear(np.array([TILES] * len(planes)).reshape(-1, 2, 3)),
     )
+
+
+def _bones(model: Model, body: Body) -> tuple[Shape, ...]:
+    """What stands for a body without shapes: rods from the joint it hangs on to those that hang on it, or a ball."""
+    hung = [j.child_frame.position for j in model.joints if j.child == body.name and not j.closes_loop]
+    carried = [j.parent_frame.position for j in model.joints if j.parent == body.name and not j.closes_loop]
+    start = np.array(hung[0] if hung else body.center_of_mass)
+    rods = []
+    for end in carried:
+        way = np.array(end) - start
+        length = float(np.linalg.norm(way))
+        if length > DOT:
+            # the turn that takes z to the rod: half way between the two, by half a circle
+            half = way / length + [0.0, 0.0, 1.0]
+            axis = half / np.linalg.norm(half) if np.linalg.norm(half) > 1e-9 else np.array([1.0, 0.0, 0.0])
+            turn = (0.0, float(axis[0]), float(axis[1]), float(axis[2]))
+            x, y, z = (start + 0.5 * way).tolist()
+            rods.append(Shape("capsule", (BONE, 0.5 * length), Frame((x, y, z), turn)))
+    return tuple(rods) or (Shape("sphere", (DOT,)),)
 
 
 def placed(drawing: Drawing, position: Array, quaternion: Array) -> tuple[Array, Array]:
