@@ -47,6 +47,8 @@ def motion_of(path: Path, plan: Plan) -> Motion:
         given = {key: value for key, value in plan.reading.items() if value is not None}
         recording, model = read_recording(path, **given), read_model(plan.model)
         if named_share(recording, model) >= ENOUGH:
+            if lengths_read_as_angles(recording, model):
+                recording = with_lengths(recording, read_recording(path, **given, degrees=False), model)
             return stated_motion(recording, model, plan.start, plan.stop)
     return _fitted(path, plan)
 
@@ -57,6 +59,20 @@ def named_share(recording: Recording, model: Model) -> float:
     if "coordinates" not in recording.data or not free:
         return 0.0
     return len(set(free) & set(recording.data["coordinate"].values.tolist())) / len(free)
+
+
+def lengths_read_as_angles(recording: Recording, model: Model) -> list[str]:
+    """Coordinates that are lengths in the model, but angles by their names in a table, which knows no model."""
+    units = dict(zip(recording.data["coordinate"].values, recording.data["coordinate_units"].values, strict=True))
+    return [c.name for c in model.coordinates if not c.rotational and units.get(c.name) == "rad"]
+
+
+def with_lengths(recording: Recording, raw: Recording, model: Model) -> Recording:
+    """The recording with such coordinates as the table has them, `raw`, without a change from degrees."""
+    data, names = recording.data.copy(deep=True), lengths_read_as_angles(recording, model)
+    for name in names:
+        data["coordinates"].loc[{"coordinate": name}] = raw.data["coordinates"].sel(coordinate=name)
+    return recording.with_data(data)
 
 
 def stated_motion(recording: Recording, model: Model, start: float = -np.inf, stop: float = np.inf) -> Motion:
