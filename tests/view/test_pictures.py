@@ -6,6 +6,7 @@ from PIL import Image
 
 from borelli.errors import SettingsError
 from borelli.model.inertia import body_of_shapes
+from borelli.model.kinematics import with_default_frames
 from borelli.model.model import Body, Frame, Joint, Model, Shape
 from borelli.physics.simulate import simulate
 from borelli.quaternions import rotate
@@ -196,10 +197,10 @@ def test_a_body_at_no_place_is_not_there():
 def test_bodies_without_shapes_are_rods_between_their_joints():
     up, on = Frame((0.1, -0.3, 0.4)), Frame((0.0, 0.0, -0.2))
     joints = (
-        Joint("a", "ball", "ground", "upper", child_frame=on),
-        Joint("b", "ball", "upper", "lower", parent_frame=up),
+        Joint("a", "fixed", "ground", "upper", child_frame=on),
+        Joint("b", "fixed", "upper", "lower", parent_frame=up),
     )
-    drawing = drawing_of(Model("arm", (Body("upper", 1.0), Body("lower", 1.0)), joints))
+    drawing = drawing_of(with_default_frames(Model("arm", (Body("upper", 1.0), Body("lower", 1.0)), joints)))
     rod, ball = (drawing.vertices[drawing.body == i] for i in range(2))
     way = np.array([0.1, -0.3, 0.6])
     along = (rod - [0.0, 0.0, -0.2]) @ way / (way @ way)

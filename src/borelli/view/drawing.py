@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from borelli.model.model import GROUND, Body, Frame, Model, Shape
+from borelli.model.model import GROUND, Body, Frame, Joint, Model, Shape
 from borelli.view.mesh import Array, Indices, join, rotation_of, shape_mesh
 
 # hue, saturation, value of the trees of a model in turn: calm colours that differ in lightness as well as in hue
@@ -75,13 +75,16 @@ def drawing_of(model: Model) -> Drawing:
 
 
 def _bones(model: Model, body: Body) -> tuple[Shape, ...]:
-    """What stands for a body without shapes: rods from the joint it hangs on to those that hang on it, or a ball."""
+    """What stands for a body without shapes: rods from the joint it hangs on to those that hang on it, or a ball.
+
+    A joint that also shifts, as OpenSim's knees do, is where the reference pose has it.
+    """
     hung = [j.child_frame.position for j in model.joints if j.child == body.name and not j.closes_loop]
-    carried = [j.parent_frame.position for j in model.joints if j.parent == body.name and not j.closes_loop]
+    carried = [_seen_from(body, model.body(j.child), j) for j in model.joints if j.parent == body.name]
     start = np.array(hung[0] if hung else body.center_of_mass)
     rods = []
     for end in carried:
-        way = np.array(end) - start
+        way = end - start
         length = float(np.linalg.norm(way))
         if length > DOT:
             # the turn that takes z to the rod: half way between the two, by half a circle
@@ -91,6 +94,12 @@ def _bones(model: Model, body: Body) -> tuple[Shape, ...]:
             x, y, z = (start + 0.5 * way).tolist()
             rods.append(Shape("capsule", (BONE, 0.5 * length), Frame((x, y, z), turn)))
     return tuple(rods) or (Shape("sphere", (DOT,)),)
+
+
+def _seen_from(parent: Body, child: Body, joint: Joint) -> Array:
+    """Where a joint is on its parent in the reference pose."""
+    place = rotation_of(np.array(child.frame.orientation)) @ joint.child_frame.position + child.frame.position
+    return np.asarray(rotation_of(np.array(parent.frame.orientation)).T @ (place - np.array(parent.frame.position)))
 
 
 def placed(drawing: Drawing, position: Array, quaternion: Array) -> tuple[Array, Array]:
