@@ -14,6 +14,7 @@ import typer
 
 from borelli import __version__
 from borelli.commands.analyze import analyze
+from borelli.commands.animate import animate
 from borelli.commands.bench import bench
 from borelli.commands.clean import clean
 from borelli.commands.convert import convert
@@ -47,6 +48,7 @@ for verb in (
     convert,
     parity,
     simulate,
+    animate,
     experiment,
     bench,
 ):

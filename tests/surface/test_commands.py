@@ -14,7 +14,7 @@ import borelli
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
     "demo", "analyze", "fit", "pose", "torques", "energy", "report", "info", "doctor", "clean", "convert", "parity",
-    "simulate", "experiment", "bench",
+    "simulate", "animate", "experiment", "bench",
 )  # fmt: skip
 
 

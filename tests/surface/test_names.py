@@ -7,19 +7,21 @@ from pathlib import Path
 import borelli
 
 PUBLIC = [
-    "Analysis", "Band", "Bands", "Body", "BorelliError", "Coordinate", "Coupling", "DivergedError", "Drive", "Energy",
-    "Event", "Fault", "FileFormatError", "FileSource", "Fit", "Force", "Frame", "Function", "Joint", "LivePose",
-    "Marker", "Measure", "Model", "ModelError", "Motion", "MotionAxis", "Muscle", "Note", "Parity", "PathPoint", "Plan",
-    "Recording", "Scaled", "Scene", "Settings", "SettingsError", "Shape", "Softness", "Span", "Surface", "Torques",
-    "WrapObject", "__version__", "add_events", "add_plates", "analyze", "assign_plates", "body_of_shapes", "clean",
-    "crop", "energy", "exchange", "exchange_plates", "exchange_sides", "fill_gaps", "find_bands", "find_faults",
+    "Analysis", "Animation", "Band", "Bands", "Body", "BorelliError", "Carry", "Coordinate", "Coupling",
+    "DivergedError", "Drive", "Energy", "Event", "Fault", "FileFormatError", "FileSource", "Fit", "Force", "Frame",
+    "Function", "Joint", "Leading", "LivePose", "Marker", "Measure", "Model", "ModelError", "Motion", "MotionAxis",
+    "MoveGround", "Muscle", "Note", "Obstacle", "Parity", "PathPoint", "Plan", "Posed", "Push", "Recording", "Scaled",
+    "Scene", "Settings", "SettingsError", "Shape", "Softness", "Span", "Surface", "Torques", "Weaken", "WrapObject",
+    "__version__", "add_events", "add_plates", "analyze", "animate", "assign_plates", "body_of_shapes", "clean", "crop",
+    "drag", "energy", "exchange", "exchange_plates", "exchange_sides", "fill_gaps", "find_bands", "find_faults",
     "find_gaps", "fit_model", "follow_live", "follow_markers", "full_skeleton", "gait_events", "gallery_scene", "human",
-    "inverse_dynamics", "loads_of", "marker_sets", "monte_carlo", "parity", "picture", "plot", "plot_recording",
-    "read_external_loads", "read_inverse_dynamics", "read_inverse_kinematics", "read_model", "read_pagoda", "read_qtvr",
-    "read_recording", "read_scale_setup", "read_scene", "read_stage", "recognise", "remove_spikes", "report",
-    "resample", "resize_body", "restore_times", "run_scene", "scale_mass", "scale_model", "show", "simulate", "smooth",
-    "strobe", "synthetic_recording", "threshold_plates", "undo_swaps", "validate", "video", "with_markers",
-    "write_frames", "write_model", "write_recording", "write_scene", "write_stage", "zero_plates",
+    "inverse_dynamics", "loads_of", "marker_sets", "monte_carlo", "parity", "perturbation", "picture", "plot",
+    "plot_deviation", "plot_recording", "read_external_loads", "read_inverse_dynamics", "read_inverse_kinematics",
+    "read_model", "read_pagoda", "read_qtvr", "read_recording", "read_scale_setup", "read_scene", "read_stage",
+    "recognise", "remove_spikes", "report", "resample", "resize_body", "restore_times", "run_scene", "scale_mass",
+    "scale_model", "show", "simulate", "smooth", "strobe", "synthetic_recording", "threshold_plates", "undo_swaps",
+    "validate", "video", "with_markers", "write_frames", "write_model", "write_recording", "write_scene", "write_stage",
+    "zero_plates",
 ]  # fmt: skip
 
 HEAVY = ("viser", "matplotlib", "plotly", "casadi", "dask", "numba", "scipy", "xarray", "PIL")

@@ -6,10 +6,13 @@ from PIL import Image
 
 from borelli.errors import SettingsError
 from borelli.model.inertia import body_of_shapes
-from borelli.model.model import Body, Frame, Model, Shape
-from borelli.view.drawing import colors_of, drawing_of
+from borelli.model.kinematics import with_default_frames
+from borelli.model.model import Body, Frame, Joint, Model, Shape
+from borelli.physics.simulate import simulate
+from borelli.quaternions import rotate
+from borelli.view.drawing import colors_of, drawing_of, placed
 from borelli.view.mesh import shape_mesh
-from borelli.view.picture import actors_at, picture, strobe
+from borelli.view.picture import actors_at, beside, picture, strobe, upright
 from borelli.view.render import SUN, Camera, camera_for, project, render
 from borelli.view.video import video, write_frames
 
@@ -163,3 +166,45 @@ def test_trees_have_hues_of_their_own_and_sides_differ(person):
 def test_body_without_shapes_is_a_dot():
     model = Model("dot", (Body("dot", 1.0),))
     assert len(drawing_of(model).triangles) > 0
+
+
+def test_what_moves_with_another_axis_up_is_shown_upright():
+    """A tilted box that falls along -y and drifts along x: in the picture it falls along -z; its corners go with it."""
+    box = body_of_shapes("box", (Shape("box", (0.1, 0.2, 0.3)),), frame=Frame((0.0, 1.0, 0.0), (0.8, 0.0, 0.0, 0.6)))
+    fallen = simulate(
+        Model("box", (box,), gravity=(0.0, -9.81, 0.0)), duration=0.1, twists={"box": (0.5, 0.0, 0.2, 1.0, 2.0, 3.0)}
+    )
+    shown = upright(fallen)
+    np.testing.assert_allclose(shown["position"].values[..., [0, 2]], fallen["position"].values[..., [0, 1]])
+    corner = np.array([0.1, 0.2, 0.3])
+    there, here = (rotate(d["quaternion"].values, corner) + d["position"].values for d in (shown, fallen))
+    np.testing.assert_allclose(there, np.stack([here[..., 0], -here[..., 2], here[..., 1]], -1), atol=1e-12)
+    assert beside(shown)[0] == pytest.approx(np.degrees(np.arctan2(-0.2, 0.5)) - 90.0)
+    assert upright(shown) is shown
+
+
+def test_a_body_at_no_place_is_not_there():
+    pair = Model("pair", tuple(body_of_shapes(name, (Shape("sphere", (0.1,)),)) for name in "ab"))
+    drawing = drawing_of(pair)
+    at, upward = np.array([[0.0, 0.0, 1.0], [np.nan, np.nan, np.nan]]), np.tile([1.0, 0.0, 0.0, 0.0], (2, 1))
+    vertices, _ = placed(drawing, at, upward)
+    assert np.isfinite(vertices).all()
+    # all of its triangles are one point of the other body
+    assert len(np.unique(vertices[drawing.body == 1], axis=0)) == 1
+    assert np.linalg.norm(vertices - [0.0, 0.0, 1.0], axis=1).max() <= 0.1 + 1e-12
+
+
+def test_bodies_without_shapes_are_rods_between_their_joints():
+    up, on = Frame((0.1, -0.3, 0.4)), Frame((0.0, 0.0, -0.2))
+    joints = (
+        Joint("a", "fixed", "ground", "upper", child_frame=on),
+        Joint("b", "fixed", "upper", "lower", parent_frame=up),
+    )
+    drawing = drawing_of(with_default_frames(Model("arm", (Body("upper", 1.0), Body("lower", 1.0)), joints)))
+    rod, ball = (drawing.vertices[drawing.body == i] for i in range(2))
+    way = np.array([0.1, -0.3, 0.6])
+    along = (rod - [0.0, 0.0, -0.2]) @ way / (way @ way)
+    off = np.linalg.norm(rod - [0.0, 0.0, -0.2] - np.clip(along, 0.0, 1.0)[:, None] * way, axis=1)
+    np.testing.assert_allclose(off, 0.02, atol=2e-4)
+    assert along.min() < 0.0 and along.max() > 1.0
+    np.testing.assert_allclose(np.linalg.norm(ball, axis=1), 0.03, atol=2e-4)

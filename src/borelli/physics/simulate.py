@@ -73,6 +73,7 @@ def simulate(
     settings: Settings | None = None,
     every: int = 1,
     progress: Callable[[float], None] | None = None,
+    before_step: Callable[[Simulation], None] | None = None,
 ) -> xarray.Dataset:
     """What the model does in `duration` [s], recorded every `every` steps, as a labelled dataset.
 
@@ -88,6 +89,7 @@ def simulate(
         settings: of the solver.
         every: steps between two records.
         progress: called now and then with the share done, 0 to 1.
+        before_step: called before every step, to change state or inputs.
     """
     check_step(step)
     steps = count_steps(duration, step)
@@ -103,8 +105,11 @@ def simulate(
     chunk = max(1, int(CHUNK_SECONDS / step))
     while simulation.index < steps:
         more = min(chunk, steps - simulation.index)
+        if before_step is not None:
+            before_step(simulation)
+            more = 1
         simulation.advance(more, record, every=every, frame=1 + simulation.index // every)
-        if progress is not None:
+        if progress is not None and (simulation.index % chunk == 0 or simulation.index == steps):
             progress(simulation.index / steps)
     return to_dataset(compiled, record, step * every * np.arange(frames + 1, dtype=np.float64))
 
@@ -135,7 +140,8 @@ def to_dataset(compiled: Compiled, record: Record, time: Floats) -> xarray.Datas
     with np.errstate(invalid="ignore", divide="ignore"):
         pressure = np.where(record.ground[..., 6:] > 0.0, record.ground[..., 3:6] / record.ground[..., 6:], np.nan)
     driven = compiled.tables.joints.drive_row
-    drive = np.where(driven >= 0, record.impulse[:, driven], 0.0) / h if len(driven) else values
+    drive = np.zeros_like(values)
+    drive[:, driven >= 0] = record.impulse[:, driven[driven >= 0]] / h
     units = ["rad" if coordinate.rotational else "m" for coordinate in model.coordinates]
     angle, effort = _mixed(units, "rad", "m"), _mixed(units, "N m", "N")
     variables = {

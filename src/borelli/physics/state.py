@@ -115,7 +115,7 @@ def make_inputs(
     """Inputs as arrays; `drives` are those the model was compiled with."""
     count, coordinates = len(compiled.model.bodies), len(compiled.model.coordinates)
     return Inputs(
-        drives=_drive_arrays(compiled, drives),
+        drives=drive_arrays(compiled, drives),
         drive_target=_array(drive_target, (0, coordinates)),
         marker=_array(marker, (0, len(compiled.model.markers), 3)),
         pose=_array(pose, (0, count, 7)),
@@ -129,7 +129,8 @@ def _array(given: Floats | None, empty: tuple[int, ...]) -> Floats:
     return np.zeros(empty) if given is None else np.ascontiguousarray(given, float)
 
 
-def _drive_arrays(compiled: Compiled, drives: Sequence[Drive]) -> Drives:
+def drive_arrays(compiled: Compiled, drives: Sequence[Drive]) -> Drives:
+    """Drives as kernels take them."""
     arrays = make_drives(len(compiled.model.coordinates))
     h = compiled.step
     inertias = compiled.tables.bodies.inertia

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from borelli.control.perturbations import Carry, MoveGround, Obstacle, Push, Weaken
 from borelli.errors import BorelliError, FileFormatError, SettingsError, unknown_name
 from borelli.model.human import human
 from borelli.model.model import Model
@@ -53,6 +54,11 @@ class _Plain:
     stepping: str = Scene.stepping
     drives: tuple[Drive, ...] = ()
     forces: tuple[Force, ...] = ()
+    pushes: tuple[Push, ...] = ()
+    loads: tuple[Carry, ...] = ()
+    weakened: tuple[Weaken, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    ground_moves: tuple[MoveGround, ...] = ()
     settings: Settings = Settings()
 
 
@@ -87,16 +93,18 @@ def scene_from_text(text: str, path: str | os.PathLike[str] = "scene text") -> S
     for key in table:
         if key not in known:
             raise FileFormatError(path, unknown_name("key", key, known))
-    plain = from_table(_Plain, {key: value for key, value in table.items() if key in plain_keys}, path)
-    scene = Scene(
-        model=_model(table, path),
-        coordinates=_numbers(table, "coordinates", path),
-        speeds=_numbers(table, "speeds", path),
-        twists=_twists(table, path),
-        **{key: getattr(plain, key) for key in plain_keys},
-    )
+    model = _model(table, path)
     try:
-        return validate_scene(scene)
+        plain = from_table(_Plain, {key: value for key, value in table.items() if key in plain_keys}, path)
+        return validate_scene(
+            Scene(
+                model=model,
+                coordinates=_numbers(table, "coordinates", path),
+                speeds=_numbers(table, "speeds", path),
+                twists=_twists(table, path),
+                **{key: getattr(plain, key) for key in plain_keys},
+            )
+        )
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
 

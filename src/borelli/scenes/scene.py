@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from borelli.control.perturbations import Carry, MoveGround, Obstacle, Perturbation, Push, Weaken
+from borelli.control.perturbed import Perturbed, heading_at, perturbed
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
 from borelli.physics.control import Drive, Force, Settings
@@ -41,9 +45,19 @@ class Scene:
     """How fast bodies start: velocity of the centre of mass [m/s], then spin [rad/s], in the world."""
     drives: tuple[Drive, ...] = ()
     forces: tuple[Force, ...] = ()
+    pushes: tuple[Push, ...] = ()
+    loads: tuple[Carry, ...] = ()
+    weakened: tuple[Weaken, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    ground_moves: tuple[MoveGround, ...] = ()
     settings: Settings = field(default_factory=Settings)
     stepping: str = "soft"
     """One of `STEPPINGS`."""
+
+    @property
+    def perturbations(self) -> tuple[Perturbation, ...]:
+        """All that disturbs the scene."""
+        return (*self.loads, *self.pushes, *self.weakened, *self.obstacles, *self.ground_moves)
 
 
 def validate_scene(scene: Scene) -> Scene:
@@ -86,43 +100,62 @@ def validate_scene(scene: Scene) -> Scene:
             raise SettingsError(
                 f"{where}: force on {force.body!r} starts at {force.start} s, ends at {force.end} s; it must end later"
             )
+    if scene.perturbations:
+        try:
+            _perturbed(scene).before_step(scene.drives)
+        except SettingsError as error:
+            raise SettingsError(f"{where}: {error}") from None
     return scene
+
+
+def _perturbed(scene: Scene) -> Perturbed:
+    """The scene's model under its perturbations; it heads for good where it heads at the start."""
+    start = np.array([scene.coordinates.get(c.name, c.default) for c in scene.model.coordinates])
+    return perturbed(scene.model, scene.perturbations, lambda time: heading_at(scene.model, start), start=start)
 
 
 def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, every: int = 1) -> Dataset:
     """The scene played from start to end; `progress` is told the share done, `every` nth step is kept."""
+    from borelli.physics.paths import steering, without_absent
+
     validate_scene(scene)
+    disturbed = _perturbed(scene)
+    forces = (*scene.forces, *disturbed.forces)
     if scene.stepping == "impulse":
         from borelli.control.following import follow_targets
 
-        return follow_targets(
-            scene.model,
+        dataset = follow_targets(
+            disturbed.model,
             (),
             duration=scene.duration,
             step=scene.step,
             start=scene.coordinates,
             speeds=scene.speeds,
             twists=scene.twists,
-            forces=scene.forces,
+            forces=forces,
             settings=scene.settings,
+            steer=steering(disturbed.model, disturbed.paths, scene.step) if disturbed.paths else None,
             every=every,
             progress=progress,
         )
+        return without_absent(dataset, disturbed.paths)
     from borelli.physics.simulate import simulate
 
-    return simulate(
-        scene.model,
+    dataset = simulate(
+        disturbed.model,
         duration=scene.duration,
         step=scene.step,
         coordinates=scene.coordinates,
         speeds=scene.speeds,
         twists=scene.twists,
         drives=scene.drives,
-        forces=scene.forces,
+        forces=forces,
         settings=scene.settings,
         every=every,
         progress=progress,
+        before_step=disturbed.before_step(scene.drives),
     )
+    return without_absent(dataset, disturbed.paths)
 
 
 def _check_names(where: str, what: str, names: Iterable[str], known: list[str]) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from borelli.model.model import GROUND, Body, Model, Shape
+from borelli.model.model import GROUND, Body, Frame, Joint, Model, Shape
 from borelli.view.mesh import Array, Indices, join, rotation_of, shape_mesh
 
 # hue, saturation, value of the trees of a model in turn: calm colours that differ in lightness as well as in hue
@@ -26,6 +26,7 @@ STAGE = (0.78, 0.79, 0.81)
 STAGE_GAP = 0.1  # [m]
 PATCH = 3.0  # a tilted plane is drawn as a square of this half side [m]; level planes reach the horizon
 DOT = 0.03  # radius [m] of the ball that stands for a body without shapes
+BONE = 0.02  # and of the rods between its joints
 
 
 class Drawing(NamedTuple):
@@ -51,7 +52,7 @@ def drawing_of(model: Model) -> Drawing:
     meshes, owners, colors = [], [], []
     body_colors = colors_of(model)
     for index, body in enumerate(model.bodies):
-        shapes = body.shapes or (Shape("sphere", (DOT,)),)
+        shapes = body.shapes or _bones(model, body)
         for shape in shapes:
             meshes.append(shape_mesh(shape))
             owners.append(index)
@@ -73,12 +74,46 @@ def drawing_of(model: Model) -> Drawing:
     )
 
 
+def _bones(model: Model, body: Body) -> tuple[Shape, ...]:
+    """What stands for a body without shapes: rods from the joint it hangs on to those that hang on it, or a ball.
+
+    A joint that also shifts, as OpenSim's knees do, is where the reference pose has it.
+    """
+    hung = [j.child_frame.position for j in model.joints if j.child == body.name and not j.closes_loop]
+    carried = [_seen_from(body, model.body(j.child), j) for j in model.joints if j.parent == body.name]
+    start = np.array(hung[0] if hung else body.center_of_mass)
+    rods = []
+    for end in carried:
+        way = end - start
+        length = float(np.linalg.norm(way))
+        if length > DOT:
+            # the turn that takes z to the rod: half way between the two, by half a circle
+            half = way / length + [0.0, 0.0, 1.0]
+            axis = half / np.linalg.norm(half) if np.linalg.norm(half) > 1e-9 else np.array([1.0, 0.0, 0.0])
+            turn = (0.0, float(axis[0]), float(axis[1]), float(axis[2]))
+            x, y, z = (start + 0.5 * way).tolist()
+            rods.append(Shape("capsule", (BONE, 0.5 * length), Frame((x, y, z), turn)))
+    return tuple(rods) or (Shape("sphere", (DOT,)),)
+
+
+def _seen_from(parent: Body, child: Body, joint: Joint) -> Array:
+    """Where a joint is on its parent in the reference pose."""
+    place = rotation_of(np.array(child.frame.orientation)) @ joint.child_frame.position + child.frame.position
+    return np.asarray(rotation_of(np.array(parent.frame.orientation)).T @ (place - np.array(parent.frame.position)))
+
+
 def placed(drawing: Drawing, position: Array, quaternion: Array) -> tuple[Array, Array]:
-    """Vertices and normals in the world, with the bodies at these positions (bodies, 3) and quaternions (bodies, 4)."""
+    """Vertices and normals in the world, with the bodies at these positions (bodies, 3) and quaternions (bodies, 4).
+
+    A body whose position is not a number is not there: its triangles are shrunk to a point that is.
+    """
     # the ground is appended, so that index -1 finds it
     rotation = rotation_of(np.vstack([quaternion, [1.0, 0.0, 0.0, 0.0]]))[drawing.body]
     shift = np.vstack([position, np.zeros(3)])[drawing.body]
     vertices = np.einsum("nij,nj->ni", rotation, drawing.vertices) + shift
+    absent = np.isnan(shift[:, 0])
+    if absent.any():
+        vertices[absent] = vertices[~absent][0] if not absent.all() else 0.0
     return vertices, np.einsum("nij,nj->ni", rotation, drawing.normals)
 
 

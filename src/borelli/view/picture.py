@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from borelli.analysis.motion import to_model_axes
 from borelli.errors import SettingsError
+from borelli.model.frames import quaternion_of
 from borelli.model.model import Model
-from borelli.model.native import model_from_text
+from borelli.model.native import model_from_text, model_to_text
+from borelli.quaternions import quaternion_product
 from borelli.view.drawing import Drawing, drawing_of, placed, with_stage
 from borelli.view.mesh import Array
 from borelli.view.render import Actors, Camera, axes_at, camera_for, project, render, together
@@ -83,6 +87,28 @@ def caption(image: Image, text: str, column: float) -> None:
 
     font = ImageFont.load_default(size=max(11, image.height // 38))
     ImageDraw.Draw(image).text((column, image.height * 0.955), text, fill=(70, 74, 80), font=font, anchor="mm")
+
+
+def upright(dataset: Dataset) -> Dataset:
+    """The result as pictures show it: z up, whatever axis is up in its model, whose ground is then left out."""
+    model = model_of(dataset)
+    turn = to_model_axes(model)
+    if np.array_equal(turn, np.eye(3)):
+        return dataset
+    back = np.array(quaternion_of(turn.T))
+    made = dataset.assign(
+        position=dataset["position"].copy(data=dataset["position"].values @ turn),
+        center_of_mass=dataset["center_of_mass"].copy(data=dataset["center_of_mass"].values @ turn),
+        quaternion=dataset["quaternion"].copy(data=quaternion_product(back, dataset["quaternion"].values)),
+    )
+    return made.assign_attrs(model=model_to_text(replace(model, ground=(), gravity=(0.0, 0.0, -9.81))))
+
+
+def beside(dataset: Dataset) -> tuple[float, float]:
+    """Where a camera sees what goes somewhere from its right side [degrees from x], and how far it goes [m]."""
+    center = dataset["center_of_mass"].values
+    x, y, _ = center[-1] - center[0]
+    return float(np.degrees(np.arctan2(y, x))) - 90.0, float(np.hypot(x, y))
 
 
 def model_of(dataset: Dataset) -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,62 @@ def plot(dataset: Dataset, path: str | Path | None = None, *, coordinates: int =
     if path is not None:
         figure.savefig(path, dpi=130)
     return figure
+
+
+def plot_deviation(dataset: Dataset, path: str | Path | None = None) -> Figure:
+    """How far a character strayed from its motion, what led its root, and the joints that strayed most; see `animate`.
+
+    Grey bands are while it was pushed, the dotted line is when it had come back for good.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 6.6), layout="constrained")
+    axes = figure.subplots(3, 1, sharex=True)
+    time, off = dataset["time"].values, 1e3 * dataset["deviation"].values
+    axes[0].plot(time, off, color=INK, label="bodies, rms")
+    axes[0].set_ylabel("deviation [mm]")
+    _strayed(axes[1], dataset)
+    _leading(axes[2], dataset)
+    spans, back = json.loads(dataset.attrs["disturbed"]), dataset.attrs["returned"]
+    for ax in axes:
+        for begin, end in spans:
+            ax.axvspan(begin, min(end, time[-1]), color="#e3e5e8", zorder=0)
+        if np.isfinite(back):
+            ax.axvline(back, color=INK, linestyle=":", linewidth=1.0, label="back for good" if ax is axes[0] else None)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(colors=INK)
+        ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        ax.margins(x=0)
+    axes[-1].set_xlabel("time [s]")
+    if path is not None:
+        figure.savefig(path, dpi=130)
+    return figure
+
+
+def _strayed(axes: Axes, dataset: Dataset, count: int = 5) -> None:
+    """The angles that were farthest from their targets."""
+    turning = dataset["coordinate_unit"].values == "rad"
+    names = dataset["coordinate"].values[turning]
+    error = np.degrees((dataset["value"] - dataset["target"]).values[:, turning])
+    error = np.nan_to_num(error - 360.0 * np.round(error / 360.0))
+    for k, index in enumerate(np.argsort(-np.abs(error).max(axis=0))[:count]):
+        axes.plot(dataset["time"].values, error[:, index], color=LINES[k], label=str(names[index]))
+    axes.set_ylabel("off target [deg]")
+
+
+def _leading(axes: Axes, dataset: Dataset) -> None:
+    """Force and torque on the root, in body weights."""
+    used = dataset["root_force"].values, dataset["root_torque"].values
+    for k, (values, label) in enumerate(zip(used, ("force [weights]", "torque [weights x m]"), strict=True)):
+        axes.plot(dataset["time"].values[1:], values[1:], color=LINES[k], label=label)
+    if dataset["ground_force"].values.any():
+        weight = dataset.attrs["weight"]
+        ground = np.linalg.norm(dataset["ground_force"].values.sum(axis=1), axis=1)[1:] / weight
+        axes.plot(dataset["time"].values[1:], ground, color=LINES[2], label="ground force [weights]", linewidth=0.8)
+        axes.set_ylim(
+            0.0, max(1.1, 1.2 * float(np.percentile(ground, 98)), 1.1 * max(float(v[1:].max()) for v in used))
+        )
+    axes.set_ylabel("what leads the root")
 
 
 def _energies(axes: Axes, dataset: Dataset) -> None:

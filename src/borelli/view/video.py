@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 RATE = 25.0  # frames per second; GIF counts in hundredths of a second
+AZIMUTH = -62.0  # where the camera stands [degrees from x]
 SUFFIXES = (".gif", ".webp", ".png")
 
 
@@ -29,13 +30,17 @@ def frames(
     speed: float = 1.0,
     width: int = 640,
     height: int = 360,
+    azimuth: float = AZIMUTH,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[Image]:
-    """One picture per frame from a camera that stands still; `speed` 0.5 shows it at half speed."""
+    """One picture per frame from a camera that stands still; `speed` 0.5 shows it at half speed.
+
+    `azimuth` is where the camera stands [degrees from x].
+    """
     if not (rate > 0 and speed > 0):
         raise SettingsError(f"a video needs a positive rate and speed; got rate {rate}, speed {speed}")
     drawing = staged(dataset)
-    camera = camera_for(extent(drawing, dataset), width / height, elevation=9.0)
+    camera = camera_for(extent(drawing, dataset), width / height, azimuth=azimuth, elevation=9.0)
     clock = dataset["time"].values
 
     def frame(time: float) -> Image:
@@ -60,6 +65,7 @@ def video(
     speed: float = 1.0,
     width: int = 640,
     height: int = 360,
+    azimuth: float = AZIMUTH,
     progress: Callable[[float], None] | None = None,
 ) -> Path:
     """Write the result as .gif or .webp (an animation) or .png (its last instant)."""
@@ -69,7 +75,9 @@ def video(
     if path.suffix.lower() == ".png":
         picture(dataset, path, width=2 * width, height=2 * height)
         return path
-    images = list(frames(dataset, rate=rate, speed=speed, width=width, height=height, progress=progress))
+    images = list(
+        frames(dataset, rate=rate, speed=speed, width=width, height=height, azimuth=azimuth, progress=progress)
+    )
     if path.suffix.lower() == ".gif":
         # one palette for all frames: no flicker, smaller file
         palette = images[len(images) // 2].quantize(128)

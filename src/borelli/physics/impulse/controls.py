@@ -13,6 +13,7 @@ from borelli.jit import far, leaf, part, stage
 from borelli.physics.drives import drive_law
 from borelli.physics.factor import FLAT_ROW, MODE
 from borelli.physics.impulse.laws import leave_out, velocity_along
+from borelli.physics.impulse.stops import turn_within_stops, within_stops
 from borelli.physics.joint_frames import along_axis, from_axes, relative_quaternion
 from borelli.physics.manifold import soft_law
 from borelli.rotations import quaternion_product, rotation_exponential, rotation_logarithm
@@ -178,12 +179,12 @@ def _ask(controls, course, rows, i, k, u, index):
 
 
 @stage
-def aim_controls(joints, controls, course, stages, rows, index, h):
+def aim_controls(joints, controls, course, stages, value, rows, index, h):
     """Where controlled joints are to be at the step's end, and rows that ask for the velocities that lead there."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
         _respond(controls, course, stages, i, index)
-        stages.aim[i] = course.value[index + 2, i] + stages.after[i]
+        stages.aim[i] = within_stops(joints, i, course.value[index + 2, i] + stages.after[i])
         _ask(controls, course, rows, i, joints.drive_row[i], (stages.aim[i] - stages.value[i]) / h, index)
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
@@ -199,6 +200,7 @@ def aim_controls(joints, controls, course, stages, rows, index, h):
         now = _seen_from_base(_load4(course.turn[index + 1], n), side)
         ahead = _seen_from_base(_load4(course.turn[index + 2], n), side)
         aim = _product(_product((ew, ex, ey, ez), _product(turn, _inverse(now))), ahead)
+        aim = _seen_from_base(turn_within_stops(joints, j, _seen_from_base(aim, side), value), side)
         _store4(stages.aim_turn, n, aim)
         x, y, z = _log(_product(aim, _inverse(turn)))
         x, y, z = _to_world(joints, j, side, x, y, z)
@@ -220,11 +222,12 @@ def note_limits(joints, controls, stages, mark):
 
 
 @stage
-def give_way(joints, controls, stages, rows, twist, h):
+def give_way(joints, controls, stages, value, rows, twist, h):
     """Let aims move along with what contacts changed; `stages.speed` has the speeds before."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        stages.aim[i] += h * (velocity_along(rows, joints.drive_row[i], twist) - stages.speed[i])
+        moved = h * (velocity_along(rows, joints.drive_row[i], twist) - stages.speed[i])
+        stages.aim[i] = within_stops(joints, i, stages.aim[i] + moved)
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         first = joints.coordinate_first[j]
@@ -232,29 +235,9 @@ def give_way(joints, controls, stages, rows, twist, h):
             stages.speed[i] = velocity_along(rows, joints.drive_row[i], twist) - stages.speed[i]
         x, y, z = _spin_of_rows(joints, j, side, stages.speed)
         x, y, z = _to_base(joints, j, side, h * x, h * y, h * z)
-        _store4(stages.aim_turn, n, _product(rotation_exponential(x, y, z), _load4(stages.aim_turn, n)))
-
-
-@leaf
-def _free_stop(joints, stages, rows, mark, i):
-    k = joints.stop_row[i]
-    if k < 0 or not stages.held[i] or rows.segments[k] == 0:
-        return False
-    leave_out(rows, k)
-    return mark[k, MODE] != FLAT_ROW
-
-
-@part
-def free_held_stops(joints, controls, stages, rows, mark):
-    """Leave out the stops of controls that are held, which stay where contacts left them; whether one had pushed."""
-    pushed = False
-    for n in range(len(controls.coordinate)):
-        pushed |= _free_stop(joints, stages, rows, mark, controls.coordinate[n])
-    for n in range(len(controls.ball)):
-        first = joints.coordinate_first[controls.ball[n]]
-        for i in range(first, first + 3):
-            pushed |= _free_stop(joints, stages, rows, mark, i)
-    return pushed
+        aim = _product(rotation_exponential(x, y, z), _load4(stages.aim_turn, n))
+        aim = _seen_from_base(turn_within_stops(joints, j, _seen_from_base(aim, side), value), side)
+        _store4(stages.aim_turn, n, aim)
 
 
 @leaf

@@ -18,9 +18,10 @@ from borelli.jit import far, leaf, part
 from borelli.physics.bodies import turn_bodies
 from borelli.physics.factor import MOMENTUM, SOLUTION
 from borelli.physics.graph import BODY
-from borelli.physics.impulse.controls import correct_controls, far_find_turns, free_held_stops
+from borelli.physics.impulse.controls import correct_controls, far_find_turns
 from borelli.physics.impulse.laws import count_from_solution, keep_listed, meet_halfway, take_errors, widest_gap
 from borelli.physics.impulse.solves import far_load, far_solve, mark_all
+from borelli.physics.impulse.stops import leave_out_stops
 from borelli.physics.solver import NO_END, SOLVED
 from borelli.physics.step import far_fill_standing_rows
 from borelli.rotations import quaternion_product, rotation_exponential
@@ -91,7 +92,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, stages, inde
     joints, rows, graph, factor, scratch = tables.joints, work.rows, work.graph, work.factor, work.scratch
     numbers, first = tables.numbers, tables.contacts.first_row[0]
     h, last, at_start = numbers[5], 1e300, True
-    if free_held_stops(joints, controls, stages, rows, factor.mark) or not same:
+    if not same:
         mark_all(graph)
     _start_from_rest(rows, first, factor.block, graph.count[0])
     for correction in range(MOST_CORRECTIONS):
@@ -106,7 +107,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, stages, inde
             take_errors(joints, stages.trial, rows)
         else:
             keep_listed(rows, factor.mark, first)
-            free_held_stops(joints, controls, stages, rows, factor.mark)
+            leave_out_stops(joints, controls, rows, stages.held)
             meet_halfway(joints, rows, h)
         if len(controls.ball) > 0:
             far_find_turns(calls, joints, controls, stages.now)

@@ -1,8 +1,8 @@
 """One impulse step (seed 000, section 4): collisions, velocities, control, contact, positions.
 
-    1  collisions, with restitution; joints are held, so that blows pass through them
+    1  pushes, and collisions with restitution; joints are held, so that blows pass through them
     2  velocities obey the joints (the same solve)
-    3  gravity, pushes, gyroscopic terms
+    3  gravity, gyroscopic terms
     4  velocities obey joints and controls; the controller knows neither contacts nor the bodies outside its world
     5  contacts, and bodies outside: controls push as in 4 and give way; then positions, by Newton's method on the
        gaps of joints and the aims of controls together
@@ -19,13 +19,13 @@ from borelli.jit import far, leaf, part
 from borelli.physics.bodies import aim_at_poses, apply_pushes, turn_bodies
 from borelli.physics.collide import far_find_contacts
 from borelli.physics.contact import far_fill_contact_rows, far_read_contacts
-from borelli.physics.factor import SEGMENT, SOLUTION
+from borelli.physics.drives import fill_stop_rows
+from borelli.physics.factor import MOMENTUM, SEGMENT, SOLUTION
 from borelli.physics.graph import BODY
 from borelli.physics.impulse.controls import (
     aim_controls,
     far_find_turns,
     free_controls,
-    free_held_stops,
     give_way,
     hold_controls,
     lock_controls,
@@ -38,11 +38,13 @@ from borelli.physics.impulse.laws import (
     count_from_solution,
     far_fill_contact_laws,
     hold_joints,
+    keep_listed,
     leave_out_contacts,
     leave_out_marked,
 )
 from borelli.physics.impulse.positions import far_correct_positions
 from borelli.physics.impulse.solves import far_load, far_solve
+from borelli.physics.impulse.stops import are_stops_struck, leave_out_stops
 from borelli.physics.solver import SOLVED, TOO_SMALL
 from borelli.physics.step import (
     CONTACTS,
@@ -93,6 +95,15 @@ def _clear(state, stages, used):
         stages.told[n] = 0
 
 
+@leaf
+def _push(graph, block, wrench, h):
+    """Add the momenta that pushes give in a step, which the controller learns of by what they change."""
+    for k in range(graph.count[0]):
+        for n in range(6):
+            block[k, MOMENTUM + n] += h * wrench[graph.node[k, BODY], n]
+    wrench[:, :] = 0.0
+
+
 @part
 def begin(calls, tables, state, inputs, work, controls, course, memory, stages, index):
     """Stages 1 and 2 of step `index`, and the errors of controls; a status.
@@ -140,9 +151,11 @@ def begin(calls, tables, state, inputs, work, controls, course, memory, stages, 
         struck = far_fill_contact_laws(
             calls, shapes, contacts, work.contacts, touch, rows, state.twist, tables.gravity, numbers, True
         )  # fmt: skip
-    if struck > 0 or memory.known[0] == 0:
+    blow = struck > 0 or scratch.wrench.any() or are_stops_struck(joints, rows, state.twist)
+    if blow or memory.known[0] == 0:
         free_controls(joints, controls, rows)
         far_load(calls, tables, state, work, 0.0)
+        _push(graph, factor.block, scratch.wrench, h)
         status = far_solve(calls, calls, tables, state, work, stages)
         _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
     measure_errors(joints, controls, course, memory, stages, state.coordinate, rows, state.twist, index, h)
@@ -180,7 +193,8 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
     leave_out_contacts(rows, first)
     if apart:
         leave_out_marked(rows, controls.outside)
-    aim_controls(joints, controls, course, stages, rows, index, h)
+    aim_controls(joints, controls, course, stages, state.coordinate, rows, index, h)
+    leave_out_stops(joints, controls, rows, controls.unlimited)
     far_load(calls, tables, state, work, h)
     status = far_solve(calls, calls, tables, state, work, stages)
     touch.count[0] = found
@@ -195,6 +209,8 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
         read_speeds(joints, controls, rows, state.twist, stages.speed)
         hold_joints(joints, rows)
         free_controls(joints, controls, rows)
+        fill_stop_rows(joints, state.coordinate, work.scratch.speed, rows, h)
+        keep_listed(rows, factor.mark, first)
         if found > 0:
             far_fill_contact_laws(
                 calls, tables.shapes, tables.contacts, work.contacts, touch, rows, state.twist, tables.gravity,
@@ -205,19 +221,20 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
         if unsettled != SOLVED and unsettled != UNSETTLED:
             return unsettled
         _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
-        give_way(joints, controls, stages, rows, state.twist, h)
+        give_way(joints, controls, stages, state.coordinate, rows, state.twist, h)
         count_from_solution(rows, graph.node, factor, first, rows.used[0], YIELDING)
     count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], YIELDING)
     keep_contacts(each, first, state, factor, touch)
     for k in range(first):
         state.segment[k] = stages.segment[k]
+    leave_out_stops(joints, controls, rows, stages.held)
     same = found == 0 and not apart and not limited
     touch.count[0] = 0
     status = far_correct_positions(calls, calls, tables, state, inputs, work, controls, stages, index, same)
     if status == SOLVED:
+        leave_out_stops(joints, controls, rows, stages.held)
         hold_joints(joints, rows)
         lock_controls(joints, controls, stages, state.coordinate, rows, h)
-        free_held_stops(joints, controls, stages, rows, factor.mark)
         leave_out_contacts(rows, first)
         far_load(calls, tables, state, work, 0.0)
         status = far_solve(calls, calls, tables, state, work, stages)

@@ -51,6 +51,8 @@ class Controls(NamedTuple):
     """Of the control's row; 0 where its impulse is unlimited."""
     shares: Flags
     """(coordinates,) 1 for one of several controls in a loop: they may contradict each other, and none is held."""
+    unlimited: Flags
+    """1 where nothing limits the control."""
     outside: Flags
     """(standing rows,) 1 for a row that the controller does not know of: it touches a body outside its world."""
     reach: Floats
@@ -206,6 +208,7 @@ def _make_controls(compiled: Compiled, controlled: Mapping[str, Response], outsi
         told=told,
         slope=slope,
         shares=shares,
+        unlimited=(slope == 0.0).astype(np.uint8),
         outside=_outside_rows(compiled, controlled, outside),
         reach=_reach(tables, len(model.bodies)),
     )

@@ -1,0 +1,101 @@
+"""The verb `animate`, through files."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from borelli.analysis.motion import make_motion
+from borelli.commands.motions import motion_of
+from borelli.errors import SettingsError
+from borelli.export.stages import write_stage
+from borelli.model.human import human
+from borelli.model.native import write_model
+from borelli.plan import Plan
+from borelli.recording.recording import Recording, make_dataset
+from borelli.recording.table import write_table
+from borelli.synthetic.walk import walk_coordinates
+
+RATE = 100.0
+
+
+def run(*arguments, folder):
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "borelli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A walk as a stage, and its model."""
+    path = tmp_path_factory.mktemp("animate")
+    model, time = human(), np.arange(61) / RATE
+    write_stage(make_motion(model, walk_coordinates(model, time).coordinates, time, RATE), path / "motion.nc")
+    write_model(model, path / "model.toml")
+    return path
+
+
+def test_a_motion_is_pushed_and_loaded_and_everything_is_written(folder):
+    done = run(
+        "animate", "motion.nc", "--push", "pelvis 200N 0.1s left at 0.1s", "--carry", "hand_r 2kg", "--json",
+        "--no-video", "-o", "shoved", folder=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["push"] == ["pelvis 200N 0.1s left at 0.1s"]
+    assert told["disturbed until [s]"] is not None and told["largest deviation [m]"] > 0.005
+    written = {path.name for path in (folder / "shoved").iterdir()}
+    assert written == {"animation.nc", "animation.png", "deviation.png", "summary.json"}
+    assert json.loads((folder / "shoved" / "summary.json").read_text()) == told
+    info = json.loads(run("info", "shoved/animation.nc", "--json", folder=folder).stdout)
+    assert info["kind"] == "result"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--push", "pelvs 200N left"], ("push 'pelvs 200N left'", "did you mean 'pelvis'", "for example")),
+        (["--weaken", "knee_flexion_r"], ("it lacks a share left in %",)),
+        (["--model", "model.toml"], ("holds a motion with its model",)),
+        (["--root-force", "-1"], ("it must be 0 or larger",)),
+    ],
+)
+def test_what_is_said_wrongly_is_told_in_a_sentence(folder, arguments, words):
+    done = run("animate", "motion.nc", *arguments, folder=folder)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+def written_table(path, names, table, model):
+    units = {c.name: "rad" if c.rotational else "m" for c in model.coordinates}
+    labels = {"coordinate": names, "coordinate_units": [units[name] for name in names]}
+    write_table(Recording(make_dataset({"coordinates": table}, labels, rate=RATE), name=path.stem), path)
+
+
+def test_a_table_of_coordinates_is_the_motion_of_the_model_it_names(folder):
+    model, time = human(), np.arange(61) / RATE
+    table = walk_coordinates(model, time).coordinates
+    names = [c.name for c in model.coordinates]
+    written_table(folder / "walk.mot", names, table, model)
+    found = motion_of(folder / "walk.mot", Plan(model=folder / "model.toml"))
+    # digits that the file keeps, of degrees
+    np.testing.assert_allclose(found.coordinates, table, atol=1e-7)
+    part = motion_of(folder / "walk.mot", Plan(model=folder / "model.toml", start=0.1, stop=0.3))
+    assert len(part.coordinates) == 21
+    written_table(folder / "most.mot", names[:-4], table[:, :-4], model)
+    most = motion_of(folder / "most.mot", Plan(model=folder / "model.toml"))
+    (note,) = most.notes
+    assert all(name in note.what for name in names[-4:]) and "stay at their defaults" in note.what
+
+
+def test_a_table_of_other_names_is_refused(folder):
+    model = human()
+    written_table(folder / "few.mot", ["knee_flexion_r"], np.zeros((9, 1)), model)
+    with pytest.raises(SettingsError, match=r"few.mot holds no markers, which a body is fitted to: it holds joint"):
+        motion_of(folder / "few.mot", Plan(model=folder / "model.toml"))
+    with pytest.raises(SettingsError, match="holds a model; a motion is in"):
+        motion_of(folder / "model.toml", Plan())
