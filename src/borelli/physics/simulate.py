@@ -162,7 +162,7 @@ def to_dataset(compiled: Compiled, record: Record, time: Floats) -> xarray.Datas
         "joint_error": (("time",), measure.joint_error(compiled, pose), "m", "widest gap of a joint"),
         "iterations": (("time",), record.told[:, 0], "1", "Newton iterations of the step"),
         "friction_solves": (("time",), record.told[:, 1], "1", "solves for the friction bounds"),
-        "status": (("time",), record.told[:, 3], "1", "0: solved; 8: friction bounds did not settle"),
+        "status": (("time",), record.told[:, 3], "1", "0: solved; 8: friction bounds unsettled; 16: joints left open"),
     }
     return xarray.Dataset(
         {name: (dims, data, {"units": unit, "frame": frame}) for name, (dims, data, unit, frame) in variables.items()},

@@ -31,6 +31,10 @@ CLOSED = 1e-15
 rate of an error is found from two of them: to 100 times as much."""
 NEARLY_CLOSED = 1e-9
 """And with which the step is made if they fall no further."""
+AJAR = 0.05
+"""Errors up to this are left to the next step, which begins with them; the step is told apart by its status."""
+LEFT_OPEN = 16
+"""Status added when errors of positions were left: taut nets and contradictory contacts have no pose without."""
 PATIENCE = 40
 """Corrections with the factors of stage 4, as long as errors fall; after them, those of the poses at hand."""
 MOST_CORRECTIONS = 60
@@ -135,14 +139,14 @@ def correct_positions(calls, tables, state, inputs, work, controls, stages, inde
             _move_further(graph, factor.block, state, h)
         count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], 1.0)
         count_from_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
-    if worst > NEARLY_CLOSED:
+    if not worst <= AJAR:
         return NO_END
     if at_start:
         far_fill_standing_rows(
             calls, joints, tables.anchors, tables.residuals, numbers, state, inputs, rows, scratch, index, False
         )  # fmt: skip
         keep_listed(rows, factor.mark, first)
-    return SOLVED
+    return SOLVED if worst <= NEARLY_CLOSED else LEFT_OPEN
 
 
 far_correct_positions = far(correct_positions)

@@ -42,7 +42,7 @@ from borelli.physics.impulse.laws import (
     leave_out_contacts,
     leave_out_marked,
 )
-from borelli.physics.impulse.positions import far_correct_positions
+from borelli.physics.impulse.positions import LEFT_OPEN, far_correct_positions
 from borelli.physics.impulse.solves import far_load, far_solve
 from borelli.physics.impulse.stops import are_stops_struck, leave_out_stops
 from borelli.physics.solver import SOLVED, TOO_SMALL
@@ -230,8 +230,9 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
     leave_out_stops(joints, controls, rows, stages.held)
     same = found == 0 and not apart and not limited
     touch.count[0] = 0
-    status = far_correct_positions(calls, calls, tables, state, inputs, work, controls, stages, index, same)
-    if status == SOLVED:
+    closed = far_correct_positions(calls, calls, tables, state, inputs, work, controls, stages, index, same)
+    status = closed
+    if closed == SOLVED or closed == LEFT_OPEN:
         leave_out_stops(joints, controls, rows, stages.held)
         hold_joints(joints, rows)
         lock_controls(joints, controls, stages, state.coordinate, rows, h)
@@ -244,7 +245,7 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
     _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
     remember_controls(controls, memory, stages)
     state.clock[0] += 1
-    stages.told[STATUS] = unsettled
+    stages.told[STATUS] = unsettled + closed
     return unsettled
 
 
