@@ -78,6 +78,7 @@ _HOMES = {
     "fit_model": "borelli.analysis.fit",
     "follow_live": "borelli.analysis.live",
     "follow_markers": "borelli.analysis.pose",
+    "full_skeleton": "borelli.model.full_skeleton",
     "gait_events": "borelli.recording.events",
     "gallery_scene": "borelli.scenes.gallery",
     "human": "borelli.model.human",

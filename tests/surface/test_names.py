@@ -13,7 +13,7 @@ PUBLIC = [
     "Recording", "Scaled", "Scene", "Settings", "SettingsError", "Shape", "Softness", "Span", "Surface", "Torques",
     "WrapObject", "__version__", "add_events", "add_plates", "analyze", "assign_plates", "body_of_shapes", "clean",
     "crop", "energy", "exchange", "exchange_plates", "exchange_sides", "fill_gaps", "find_bands", "find_faults",
-    "find_gaps", "fit_model", "follow_live", "follow_markers", "gait_events", "gallery_scene", "human",
+    "find_gaps", "fit_model", "follow_live", "follow_markers", "full_skeleton", "gait_events", "gallery_scene", "human",
     "inverse_dynamics", "loads_of", "marker_sets", "monte_carlo", "parity", "picture", "plot", "plot_recording",
     "read_external_loads", "read_inverse_dynamics", "read_inverse_kinematics", "read_model", "read_pagoda", "read_qtvr",
     "read_recording", "read_scale_setup", "read_scene", "read_stage", "recognise", "remove_spikes", "report",

@@ -1,6 +1,7 @@
 """The body: what it is made of, whether it holds together, where it comes from."""
 
 from borelli.model.asf import read_asf
+from borelli.model.full_skeleton import full_skeleton
 from borelli.model.functions import (
     Function,
     constant,
@@ -97,6 +98,7 @@ __all__ = [
     "coupled_motion",
     "evaluate",
     "extent",
+    "full_skeleton",
     "generalized_forces",
     "human",
     "linear",

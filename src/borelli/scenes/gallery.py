@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import atan2, cos, hypot, pi, radians, sin
+from math import cos, pi, radians, sin
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.model import mechanisms
 from borelli.model.frames import compose
 from borelli.model.human import human
 from borelli.model.inertia import body_of_shapes
+from borelli.model.mechanisms import DOWNWARD, LYING, hinge, point_joint
 from borelli.model.model import (
     GROUND,
     Body,
-    Coordinate,
     Frame,
     Joint,
     Model,
     Quaternion,
     Shape,
     Surface,
-    Vector,
 )
 from borelli.physics.control import Drive, Settings
 from borelli.scenes.scene import Scene
 
-LYING: Quaternion = (cos(pi / 4), 0.0, sin(pi / 4), 0.0)  # turns z into x
 FLOOR = Shape("plane")
 
 
@@ -33,8 +32,8 @@ def pendulum(angle: float = 0.6) -> Scene:
     """A rod with a bob on a hinge, let go at an angle [rad] from straight down."""
     shapes = (Shape("capsule", (0.012, 0.25)), Shape("sphere", (0.06,), Frame((0.0, 0.0, -0.3))))
     rod = body_of_shapes("rod", shapes, frame=Frame((0.0, 0.0, 0.7)))
-    hinge = _hinge("pivot", GROUND, "rod", (0.0, 0.0, 1.0), (0.0, 0.0, 0.3))
-    model = Model("pendulum", (rod,), (hinge,))
+    pivot = hinge("pivot", GROUND, "rod", (0.0, 0.0, 1.0), (0.0, 0.0, 0.3), axis=DOWNWARD)
+    model = Model("pendulum", (rod,), (pivot,))
     return Scene("pendulum", model, "a rod and a bob on a hinge", 1 / 1000, 5.0, coordinates={"pivot": angle})
 
 
@@ -44,8 +43,8 @@ def double_pendulum(upper: float = 2.0, lower: float = 0.6) -> Scene:
     heights = {"upper": 0.9, "lower": 0.45}
     bodies = tuple(body_of_shapes(name, bar, frame=Frame((0.0, 0.0, z))) for name, z in heights.items())
     joints = (
-        _hinge("shoulder", GROUND, "upper", (0.0, 0.0, 1.1), (0.0, 0.0, 0.2)),
-        _hinge("elbow", "upper", "lower", (0.0, 0.0, -0.22), (0.0, 0.0, 0.23)),
+        hinge("shoulder", GROUND, "upper", (0.0, 0.0, 1.1), (0.0, 0.0, 0.2), axis=DOWNWARD),
+        hinge("elbow", "upper", "lower", (0.0, 0.0, -0.22), (0.0, 0.0, 0.23), axis=DOWNWARD),
     )
     model = Model("double pendulum", bodies, joints)
     start = {"shoulder": upper, "elbow": lower}
@@ -54,17 +53,9 @@ def double_pendulum(upper: float = 2.0, lower: float = 0.6) -> Scene:
 
 def chain(links: int = 20) -> Scene:
     """A chain of ball joints, held out level at one end and let go."""
-    if links < 1:
-        raise SettingsError(f"a chain has at least 1 link; got {links}")
     length, radius = 0.1, 0.02
-    shape = Shape("capsule", (radius, length / 2 - radius), Frame(orientation=LYING))
-    link, bodies, joints = body_of_shapes("link", (shape,)), [], []
-    for k in range(links):
-        name, parent = f"link_{k + 1}", f"link_{k}" if k else GROUND
-        bodies.append(replace(link, name=name, frame=Frame(((k + 0.5) * length, 0.0, links * length))))
-        at = (length / 2, 0.0, 0.0) if k else (0.0, 0.0, links * length)
-        joints.append(_ball(f"joint_{k + 1}", parent, name, at, (-length / 2, 0.0, 0.0)))
-    model = Model(f"chain of {links}", tuple(bodies), tuple(joints))
+    link = Shape("capsule", (radius, length / 2 - radius), Frame(orientation=LYING))
+    model = mechanisms.chain(links, link, length)
     return Scene("chain", model, f"{links} links on ball joints, let go level", 1 / 1000, 3.0)
 
 
@@ -111,37 +102,9 @@ def humans(count: int = 4) -> Scene:
 
 
 def four_bar(crank: float = 0.2, coupler: float = 0.55, rocker: float = 0.45, base: float = 0.6) -> Scene:
-    """A crank that turns steadily and, through a coupler, rocks a lever: a closed loop.
-
-    The loop is shut at the start: coupler and rocker meet where circles about the crank's end and the rocker's pivot
-    cross.
-    """
-    height, angle = 0.5, 1.0
-    x, z = crank * cos(angle), crank * sin(angle)
-    to_pivot, reach = atan2(-z, base - x), hypot(base - x, z)
-    nearest, farthest = abs(base - crank), base + crank
-    if not (abs(coupler - rocker) < nearest and farthest < coupler + rocker):
-        raise SettingsError(
-            f"coupler ({coupler} m) and rocker ({rocker} m) cannot span {nearest:.3f} to {farthest:.3f} m, the gap "
-            "that a turning crank leaves between them: their difference must be smaller, their sum larger"
-        )
-    coupler_angle = to_pivot + _triangle_angle(coupler, reach, rocker)
-    end_x, end_z = x + coupler * cos(coupler_angle), z + coupler * sin(coupler_angle)
-    rocker_angle = atan2(end_z, end_x - base)
-    bodies = tuple(
-        body_of_shapes(name, (Shape("capsule", (0.015, length / 2), Frame(orientation=LYING)),))
-        for name, length in (("crank", crank), ("coupler", coupler), ("rocker", rocker))
-    )
-    joints = (
-        _hinge("crank", GROUND, "crank", (0.0, 0.0, height), (-crank / 2, 0.0, 0.0)),
-        _hinge("wrist", "crank", "coupler", (crank / 2, 0.0, 0.0), (-coupler / 2, 0.0, 0.0)),
-        _hinge("rocker", GROUND, "rocker", (base, 0.0, height), (-rocker / 2, 0.0, 0.0)),
-        replace(_hinge("loop", "coupler", "rocker", (coupler / 2, 0.0, 0.0), (rocker / 2, 0.0, 0.0)), closes_loop=True),
-    )
-    # a positive hinge angle about y turns x downwards
-    start = {"crank": -angle, "wrist": -(coupler_angle - angle), "rocker": -rocker_angle}
+    """A crank that turns steadily and, through a coupler, rocks a lever: a closed loop."""
+    model, start = mechanisms.four_bar(crank, coupler, rocker, base)
     motor = Drive("crank", velocity=-2 * pi, stiffness=0.0, damping=50.0, limit=100.0)
-    model = Model("four-bar", bodies, joints)
     return Scene("four_bar", model, "a crank rocks a lever through a coupler", 1 / 500, 3.0, start, drives=(motor,))
 
 
@@ -159,7 +122,7 @@ def spinning_top(spin: float = 180.0, tilt: float = 0.35) -> Scene:
     )
     tip = (0.0, 0.0, -0.061)
     top = body_of_shapes("top", shapes, frame=Frame((0.0, 0.0, 0.061)))
-    model = Model("spinning top", (top,), (_ball("tip", GROUND, "top", (0.0, 0.0, 0.0), tip),), ground=(FLOOR,))
+    model = Model("spinning top", (top,), (point_joint("tip", GROUND, "top", (0.0, 0.0, 0.0), tip),), ground=(FLOOR,))
     arm = top.center_of_mass[2] - tip[2]
     across, along = top.inertia[0][0] + top.mass * arm**2, top.inertia[2][2]
     a, b, c = across * cos(tilt), along * spin, top.mass * -model.gravity[2] * arm
@@ -252,25 +215,6 @@ def gallery_scene(name: str) -> Scene:
     if name not in GALLERY:
         raise SettingsError(unknown_name("scene", name, GALLERY))
     return GALLERY[name]()
-
-
-def _hinge(name: str, parent: str, child: str, at_parent: Vector, at_child: Vector) -> Joint:
-    """A hinge about y whose coordinate has the joint's name."""
-    return Joint(
-        name, "hinge", parent, child, Frame(at_parent), Frame(at_child), axes=((0.0, 1.0, 0.0),),
-        coordinates=(Coordinate(name),),
-    )  # fmt: skip
-
-
-def _ball(name: str, parent: str, child: str, at_parent: Vector, at_child: Vector) -> Joint:
-    angles = tuple(Coordinate(f"{name}_{axis}") for axis in "xyz")
-    return Joint(name, "ball", parent, child, Frame(at_parent), Frame(at_child), coordinates=angles)
-
-
-def _triangle_angle(a: float, b: float, opposite: float) -> float:
-    """The angle [rad] between sides a and b of a triangle, by the law of cosines."""
-    cosine = (a * a + b * b - opposite * opposite) / (2 * a * b)
-    return atan2((1.0 - cosine * cosine) ** 0.5, cosine)
 
 
 def _raised(model: Model, height: float) -> dict[str, float]:
