@@ -23,6 +23,8 @@ from borelli.physics.coulomb import settle, solve_contacts
 from borelli.physics.elimination import factor_bodies, solve_factored
 from borelli.physics.friction import check_friction, update_friction
 from borelli.physics.interior import find_segments_by_interior_point
+from borelli.physics.joint_sweeps import make_joint_blocks, sweep_joints
+from borelli.physics.redundancy import make_ridge, solve_redundant
 from borelli.physics.refinement import refine
 from borelli.physics.solver import newton, solve_piece
 from borelli.physics.state import Inputs, State, make_inputs, make_state
@@ -72,6 +74,8 @@ def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
         fill_contact_rows: (*touching, tables.numbers, work.contacts, state, kinematic, touch, rows),
         prepare_solve: (tables.bodies, work, 0, 0),
         sweep_rows: (rows, graph, factor, 0),
+        solve_redundant: (table, rows, graph, factor, fill, make_ridge(1), 0, 0.0),
+        sweep_joints: (rows, graph, factor, make_joint_blocks([], 1, 1), 0, 0.0),
         check_friction: (rows, graph, factor, touch, 0, 0),
         update_friction: (rows, graph, factor, touch, 0, 0, 0.0),
         find_answers: (rows, graph, factor, fill, touch, 0),

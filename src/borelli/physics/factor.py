@@ -101,7 +101,7 @@ class Fill(NamedTuple):
     passed: NDArray[np.float64]
     """U^T z - Y^T y plus what children pass on; 6 numbers per neighbour."""
     coupling: NDArray[np.float64]
-    """B, then Y; columns of six, 36 numbers per neighbour."""
+    """B, then Y; six lines, one column per number of the neighbours' velocities."""
     spread: NDArray[np.float64]
     """Velocities of the neighbours."""
 

@@ -4,7 +4,8 @@ Bodies are the nodes of a graph; a row that touches several bodies joins them. E
 neighbours that are still there. On a tree, leaves first, each body has one neighbour left (its parent) and nothing is
 filled: the cost is linear. A loop fills blocks along its path. One rule serves trees, loops and nets: among the bodies
 whose joint-children are gone, take the one with the fewest neighbours (minimum degree), the lowest index on a tie.
-Children go before parents so that a joint's hard rows are owned by its child, on which they are independent.
+Children go before parents so that a joint's hard rows are owned by its child, on which they are independent. In a net
+of many loops that rule would fill almost everything; its rows have slopes (`tables`), and its bodies wait for none.
 
 Everything numeric is kept in this order; a body's place in it is its *position*.
 """

@@ -25,6 +25,8 @@ FLOOR = 1e-11
 """Least slope of a bounded or one-sided row, relative to the inverse of the mass it acts on: at 0 it has no pivot."""
 LOOP_FLOOR = 1e-8
 """Least slope of a row that closes a loop, likewise: its rows are often redundant (spec solver, section 5)."""
+NET_LOOPS = 30
+"""More loops than this in what hangs together by joints make it a net: which joints close its loops means nothing."""
 
 
 class BodyTables(NamedTuple):
@@ -35,7 +37,7 @@ class BodyTables(NamedTuple):
     """(n, 3, 3) about the centre of mass, body axes [kg m^2]."""
     kinematic: NDArray[np.uint8]
     tree_parent: Integers
-    """The body it hangs on by a joint, if that is solved for; else -1."""
+    """The body it hangs on by a joint, if that is solved for and it is no part of a net; else -1."""
     links: Integers
     """(links, 2) bodies that share rows for good."""
 
@@ -134,8 +136,9 @@ def compile_model(
     driven = _driven(model, drives)
     notes: list[str] = []
     joints, entries, names, units = compile_joints(model, body_index, com, kinematic > 0, step, driven)
-    joints = _soften_loops(model, joints, notes)
-    bodies = _body_tables(model, body_index, kinematic)
+    nets = _bodies_of_nets(model, body_index, kinematic)
+    joints = _soften_loops(model, joints, nets, notes)
+    bodies = _body_tables(model, body_index, kinematic, nets)
     anchor_tables = _anchor_tables(model, body_index, com, anchors, step, len(entries))
     for marker in model.markers if anchors else ():
         names += [f"anchor {marker.name} {axis}" for axis in "xyz"]
@@ -188,7 +191,35 @@ def _driven(model: Model, drives: Sequence[Drive]) -> set[str]:
     return seen
 
 
-def _body_tables(model: Model, body_index: dict[str, int], kinematic: NDArray[np.uint8]) -> BodyTables:
+def _bodies_of_nets(model: Model, body_index: dict[str, int], kinematic: NDArray[np.uint8]) -> set[int]:
+    """Bodies joined, not by way of bodies whose motion is given, to others with more than NET_LOOPS loops in all."""
+    pairs = [(body_index[joint.child], body_index.get(joint.parent, -1)) for joint in model.joints]
+    ends = [tuple(b for b in pair if b >= 0 and not kinematic[b]) for pair in pairs]
+    loops = [pair[0] for pair, joint in zip(ends, model.joints, strict=True) if pair and joint.closes_loop]
+    if len(loops) <= NET_LOOPS:
+        return set()
+    beside: dict[int, list[int]] = {b: [] for b in range(len(kinematic))}
+    for pair in ends:
+        if len(pair) == 2:
+            beside[pair[0]].append(pair[1])
+            beside[pair[1]].append(pair[0])
+    nets: set[int] = set()
+    left = set(loops)
+    while left:
+        reached, waiting = {min(left)}, [min(left)]
+        while waiting:
+            new = set(beside[waiting.pop()]) - reached
+            reached |= new
+            waiting += sorted(new)
+        if sum(b in reached for b in loops) > NET_LOOPS:
+            nets |= reached
+        left -= reached
+    return nets
+
+
+def _body_tables(
+    model: Model, body_index: dict[str, int], kinematic: NDArray[np.uint8], nets: set[int]
+) -> BodyTables:
     parent = np.full(len(model.bodies), -1, np.int64)
     links = []
     for joint in model.joints:
@@ -196,7 +227,7 @@ def _body_tables(model: Model, body_index: dict[str, int], kinematic: NDArray[np
         if above < 0 or kinematic[child] or kinematic[above]:
             continue
         links.append((child, above))
-        if not joint.closes_loop:
+        if not joint.closes_loop and child not in nets:
             parent[child] = above
     joint_of = {c.name: joint for joint in model.joints for c in joint.coordinates}
     for coupling in model.couplings:
@@ -213,14 +244,23 @@ def _body_tables(model: Model, body_index: dict[str, int], kinematic: NDArray[np
     )
 
 
-def _soften_loops(model: Model, joints: JointTables, notes: list[str]) -> JointTables:
-    """Raise hard loop-closing rows to a slope at which redundant ones still have an answer."""
+def _soften_loops(model: Model, joints: JointTables, nets: set[int], notes: list[str]) -> JointTables:
+    """Raise hard loop-closing rows, and those of nets, to a slope at which redundant ones still have an answer.
+
+    With it the bodies of a net can go in any order, which saves nine tenths of the work (`graph`).
+    """
     beta = joints.beta.copy()
     lightest = min((body.mass for body in model.bodies if not body.kinematic), default=1.0)
+    netted = 0
     for j, joint in enumerate(model.joints):
-        if joint.closes_loop and beta[j] < LOOP_FLOOR / lightest:
+        in_net = joints.child[j] in nets or joints.parent[j] in nets
+        if (joint.closes_loop or in_net) and beta[j] < LOOP_FLOOR / lightest:
             beta[j] = LOOP_FLOOR / lightest
-            notes.append(f"joint {joint.name!r} closes a loop: its rows are softened to {beta[j]:.1e} s/kg")
+            netted += in_net
+            if not in_net:
+                notes.append(f"joint {joint.name!r} closes a loop: its rows are softened to {beta[j]:.1e} s/kg")
+    if netted:
+        notes.append(f"{netted} joints make a net: their rows are softened to {LOOP_FLOOR / lightest:.1e} s/kg")
     return joints._replace(beta=beta)
 
 
