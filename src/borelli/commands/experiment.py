@@ -28,9 +28,9 @@ def experiment(
         if json:
             print_json({name: experiment.about for name, experiment in EXPERIMENTS.items()})
             return
-        table = Table("name", "what it shows", "figures of the seed paper")
+        table = Table("name", "what it shows", "paper", "figures")
         for known, experiment in EXPERIMENTS.items():
-            table.add_row(known, experiment.about, experiment.figures)
+            table.add_row(known, experiment.about, experiment.paper, experiment.figures)
         out.print(table)
         return
     with err.status("starting") as status:

@@ -17,10 +17,11 @@ class Experiment:
 
     Attributes:
         about: What it shows, in one sentence.
-        figures: Those of the seed paper (Liu, Cooper and Ballard) that it redraws.
+        figures: Those of the paper that it redraws.
         module: Where its function `run` is, in this package.
         takes_recording: Whether it can be made from a recording instead of synthetic data.
         needs_recording: Whether it cannot be made without one.
+        paper: Its authors.
     """
 
     about: str
@@ -28,6 +29,11 @@ class Experiment:
     module: str
     takes_recording: bool = False
     needs_recording: bool = False
+    paper: str = "Liu, Cooper and Ballard"
+
+
+def _control(about: str, figures: str, module: str) -> Experiment:
+    return Experiment(about, figures, module, paper="Weinstein, Guendelman and Fedkiw")
 
 
 EXPERIMENTS = {
@@ -44,6 +50,8 @@ EXPERIMENTS = {
     "foreign-body": Experiment(
         "a motion with another body's inertia", "none: told in the text", "foreign_body", takes_recording=True
     ),
+    "pd-convergence": _control("that impulse-based PD tends to the response asked for", "3", "pd_convergence"),
+    "pd-large-step": _control("steps too long for traditional PD", "2, 4", "pd_large_step"),
 }
 """Add yours here: a line, and a module with a function `run`."""
 

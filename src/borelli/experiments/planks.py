@@ -1,0 +1,92 @@
+"""Chains of planks on hinges, which most figures of impulse-based control are made with, and how they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.model.frames import orientation_matrix
+from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Surface, Vector
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Array = NDArray[np.float64]
+
+GRAVITY = 9.8
+"""[m/s^2] of the figures to reach."""
+OURS, TRADITIONAL, STABLE = "impulse-based PD", "traditional PD", "stable PD"
+"""What the ways are called under pictures."""
+METHODS = {OURS: "impulse", TRADITIONAL: "traditional", STABLE: "stable"}
+
+
+def planks(
+    count: int,
+    length: float,
+    *,
+    gravity: float = GRAVITY,
+    base: Vector = (0.0, 0.0, 0.0),
+    mass: float = 1.0,
+    friction: float = 0.8,
+) -> Model:
+    """A chain that lies level along x from its base, hinge after hinge; positive angles lift what is beyond them.
+
+    Inertia is that of a thin rod, mass length^2 / 12: how thick a plank is matters to the eye and to contact alone.
+
+    Args:
+        count: Of planks.
+        length: Of each [m].
+        gravity: [m/s^2], downwards.
+        base: Where the first hinge is [m].
+        mass: Of each plank [kg].
+        friction: Of its surface.
+    """
+    half = (0.48 * length, 0.16 * length, 0.03 * length)
+    across = mass * length**2 / 12.0
+    inertia = ((0.01 * across, 0.0, 0.0), (0.0, across, 0.0), (0.0, 0.0, across))
+    shape = Shape("box", half, surface=Surface(friction=friction))
+    bodies, joints = [], []
+    for k in range(count):
+        name, parent = f"plank_{k + 1}", f"plank_{k}" if k else GROUND
+        middle = (base[0] + (k + 0.5) * length, base[1], base[2])
+        bodies.append(Body(name, mass, inertia=inertia, shapes=(shape,), frame=Frame(middle)))
+        at = (0.5 * length, 0.0, 0.0) if k else base
+        joints.append(
+            Joint(
+                f"hinge_{k + 1}", "hinge", parent, name, Frame(at), Frame((-0.5 * length, 0.0, 0.0)),
+                axes=((0.0, -1.0, 0.0),), coordinates=(Coordinate(f"hinge_{k + 1}"),),
+            )
+        )  # fmt: skip
+    return Model(f"{count} planks", tuple(bodies), tuple(joints), gravity=(0.0, 0.0, -gravity))
+
+
+def tip_heights(data: Dataset, count: int, length: float) -> Array:
+    """Of the last plank's free end [m] at every instant."""
+    last = f"plank_{count}"
+    position = data["position"].sel(body=last).values
+    quaternion = data["quaternion"].sel(body=last).values
+    along = np.array([orientation_matrix(tuple(q))[:, 0] for q in quaternion])
+    return np.asarray(position[:, 2] + 0.5 * length * along[:, 2])
+
+
+def turned_plank(time: Sequence[float] | Array, angle: Sequence[float] | Array, length: float = 1.0) -> Dataset:
+    """A result to draw: one plank at these angles [rad] at these times [s]."""
+    import xarray
+
+    from borelli.model.native import model_to_text
+
+    a = np.asarray(angle, float)
+    zero = np.zeros_like(a)
+    position = 0.5 * length * np.stack([np.cos(a), zero, np.sin(a)], axis=-1)
+    quaternion = np.stack([np.cos(0.5 * a), zero, -np.sin(0.5 * a), zero], axis=-1)
+    return xarray.Dataset(
+        {
+            "position": (("time", "body", "axis"), position[:, None], {"units": "m"}),
+            "quaternion": (("time", "body", "component"), quaternion[:, None], {"units": "1"}),
+        },
+        coords={"time": ("time", np.asarray(time, float), {"units": "s"})},
+        attrs={"model": model_to_text(planks(1, length))},
+    )
