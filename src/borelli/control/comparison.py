@@ -30,7 +30,7 @@ from borelli.control.response import PD, wrapped
 from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.physics import measure
-from borelli.physics.control import Drive, Force
+from borelli.physics.control import Drive, Force, Settings
 from borelli.physics.simulate import start_state, to_dataset
 from borelli.physics.simulation import Simulation, make_record
 from borelli.physics.state import State, make_inputs
@@ -69,9 +69,12 @@ def follow_by_springs(
     step: float,
     implicit: bool,
     start: Mapping[str, float] | None = None,
+    speeds: Mapping[str, float] | None = None,
     twists: Mapping[str, Sequence[float]] | None = None,
     limits: Mapping[str, float] | None = None,
     forces: Sequence[Force] = (),
+    settings: Settings | None = None,
+    steer: Callable[[State, float], None] | None = None,
     every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> xarray.Dataset:
@@ -85,9 +88,12 @@ def follow_by_springs(
         step: [s]
         implicit: Whether torques are those of the step's end (stable PD) or of its start (traditional PD).
         start: Where coordinates are at first [rad or m]; others at their defaults.
-        twists: Velocity [m/s] and spin [rad/s] that bodies have at first, in the world.
+        speeds: How fast they start.
+        twists: Velocity [m/s] and spin [rad/s] that bodies start with, world axes; these win over `speeds`.
         limits: Largest torque or force by coordinate [N m or N]; unlimited if not given.
         forces: What pushes bodies.
+        settings: Of the solver.
+        steer: Called before each step with the state and the time [s]; it may move kinematic bodies.
         every: Steps between two records.
         progress: Told the share done, 0 to 1, at every record.
 
@@ -96,8 +102,8 @@ def follow_by_springs(
     """
     steps = len(course) - 1
     springs = [Drive(name, limit=(limits or {}).get(name, inf)) for name in gains]
-    compiled = compile_model(model, step=step, drives=springs)
-    state = start_state(compiled, coordinates=start, twists=twists)
+    compiled = compile_model(model, step=step, settings=settings, drives=springs)
+    state = start_state(compiled, coordinates=start, speeds=speeds, twists=twists)
     inputs = make_inputs(compiled, drives=springs, forces=forces)
     pulled = np.array([compiled.coordinate_index[name] for name in gains], np.int64)
     inertia = outboard_inertia(compiled, state.coordinate)[pulled]
@@ -113,6 +119,8 @@ def follow_by_springs(
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
     for k in range(steps):
+        if steer is not None:
+            steer(state, k * step)
         rate = (course[k + 1] - course[k]) / step
         if implicit:
             inputs.drives.target[pulled], inputs.drives.velocity[pulled] = course[k, pulled], rate[pulled]
