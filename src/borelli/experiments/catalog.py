@@ -52,6 +52,12 @@ EXPERIMENTS = {
     ),
     "pd-convergence": _control("that impulse-based PD tends to the response asked for", "3", "pd_convergence"),
     "pd-large-step": _control("steps too long for traditional PD", "2, 4", "pd_large_step"),
+    "plank-gravity": _control("a plank turned level, with gravity and without", "5, 6", "plank_gravity"),
+    "chain": _control("chains of planks that stretch out level or curl", "7", "chain"),
+    "curl-obstacle": _control("planks that curl against an immovable block", "8, top", "curl_obstacle"),
+    "ball-hit": _control("a chain that a ball falls on, and its way back", "8, bottom", "ball_hit"),
+    "carry-block": _control("a block carried with effort, or with none", "1", "carry_block"),
+    "loop": _control("a closed loop led by one hinge, and by four in conflict", "none: told in the text", "loop"),
 }
 """Add yours here: a line, and a module with a function `run`."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.control.controls import Control, controls_of
+from borelli.control.response import Response
+from borelli.control.targets import keyframes
 from borelli.model.frames import orientation_matrix
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Surface, Vector
 
@@ -61,6 +64,11 @@ def planks(
             )
         )  # fmt: skip
     return Model(f"{count} planks", tuple(bodies), tuple(joints), gravity=(0.0, 0.0, -gravity))
+
+
+def held_at(model: Model, angles: Mapping[str, float], response: Response) -> tuple[Control, ...]:
+    """Controls that bring coordinates to these values [rad or m] and hold them there."""
+    return controls_of(keyframes(model, [0.0], {name: [value] for name, value in angles.items()}), response)
 
 
 def tip_heights(data: Dataset, count: int, length: float) -> Array:
