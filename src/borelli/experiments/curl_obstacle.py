@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import radians
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +34,12 @@ GAINS = PD(25.0)
 COUNT, LENGTH = 8, 0.5
 STEPS = {"impulse": 1 / 240, "traditional": 1 / 4800}
 """[s]: torques of the step's start chatter in longer ones."""
-CURL = np.radians(40.0)
+CURL = radians(40.0)
 GOES, SECONDS = 3.0, 8.0
 """When the block goes, and how long it all takes [s]."""
 AWAY, LEAVING = 3.0, 0.4
 """How fast the block is drawn away [m/s], and for how long [s]."""
-BLOCK, HALF = (1.0, 0.0, 0.75), (0.2, 0.2, 0.2)
+BLOCK, HALF = (0.7, 0.0, 1.0), (0.25, 0.25, 0.25)
 """Where its middle is, and half its sides [m]."""
 FRICTION = 0.3
 PRESSED = 0.3
@@ -109,7 +110,6 @@ def _figures(data: Dataset, goes: float) -> dict[str, float]:
         "block_moved_m": float(np.abs(data["position"].sel(body="block").values[time <= goes] - BLOCK).max()),
         "kept_from_target_deg": float(np.degrees(before.max())),
         "left_at_end_rad": float(np.abs(error[-1]).max()),
-        "overshoot_rad": float(np.maximum(error[time > goes + LEAVING].max(), 0.0)),
         "joint_gap_m": float(data["joint_error"].values.max()),
     }
 
@@ -130,7 +130,7 @@ def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:
         Claim("from the target when the block is gone [rad]", ours["left_at_end_rad"], "1e-6: recovers",
               ours["left_at_end_rad"] < 1e-6),
         Claim("traditional PD: from the target at the end [deg]", float(np.degrees(rows[1]["left_at_end_rad"])),
-              "sags", rows[1]["left_at_end_rad"] > np.radians(5.0)),
+              "sags", rows[1]["left_at_end_rad"] > radians(5.0)),
     ]  # fmt: skip
 
 
