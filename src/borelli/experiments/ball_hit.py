@@ -37,7 +37,7 @@ RADIUS, MASS = 0.15, 2.0
 """Of the ball [m, kg]."""
 FROM, SPEED = (2.2, 0.0, 0.6), (0.8, 0.0, -3.0)
 """Where it starts [m], and how fast [m/s]: down on the last plank, and outwards."""
-FLOOR = -1.5
+FLOOR = -2.0
 """Height of the ground that it falls to [m]."""
 FRICTION, RESTITUTION = 0.1, 0.2
 

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 GAINS = PD(25.0)
 COUNT, LENGTH = 8, 0.5
-STEPS = {"impulse": 1 / 240, "traditional": 1 / 4800}
+STEPS = {"impulse": 1 / 240, "traditional": 1 / 9600}
 """[s]: torques of the step's start chatter in longer ones."""
 CURL = radians(40.0)
 GOES, SECONDS = 3.0, 8.0
