@@ -94,7 +94,7 @@ def test_one_plank_without_gravity_does_what_the_response_says(implicit):
     for step in (0.02, 0.01, 0.005):
         steps = round(1.0 / step)
         data = follow_by_springs(
-            model, {"hinge_1": PD(25.0)}, targets(model, steps), step=step, implicit=implicit, start={"hinge_1": -1.2}
+            model, {"joint_1": PD(25.0)}, targets(model, steps), step=step, implicit=implicit, start={"joint_1": -1.2}
         )
         apart.append(np.abs(data["value"].values[1:, 0] + 1.2 * responses(response, step, steps)).max())
     assert apart[0] < 1e-3
@@ -107,8 +107,8 @@ def test_a_plank_droops_until_its_spring_carries_it(implicit):
     for stiffness, droop in ((10.0, 51.92), (25.0, 29.35), (100.0, 8.33)):
         model = planks(1, 1.0, gravity=GRAVITY)
         data = follow_by_springs(
-            model, {"hinge_1": PD(stiffness)}, targets(model, 960), step=1 / 240, implicit=implicit,
-            start={"hinge_1": -np.pi / 2}, every=960,
+            model, {"joint_1": PD(stiffness)}, targets(model, 960), step=1 / 240, implicit=implicit,
+            start={"joint_1": -np.pi / 2}, every=960,
         )  # fmt: skip
         root = np.degrees(brentq(lambda e, k=stiffness: k * e - 1.5 * GRAVITY * np.cos(e), 0.0, np.pi / 2))
         found = -np.degrees(data["value"].values[-1, 0])
@@ -118,7 +118,7 @@ def test_a_plank_droops_until_its_spring_carries_it(implicit):
 
 def plank_gains(count, stiffness):
     """Row 14 scales gains by a rod of the outboard length and the mass of one plank: the k-th part of k planks."""
-    beyond = {f"hinge_{i + 1}": count - i for i in range(count)}
+    beyond = {f"joint_{i + 1}": count - i for i in range(count)}
     return {name: PD(stiffness / k, ratio=k**-0.5) for name, k in beyond.items()}
 
 
@@ -133,7 +133,7 @@ def test_a_chain_sags_under_traditional_control():
     # row 14: 37, 25, 16, 9, 5 degrees after 6 s, the last plank's middle 1.98 m down (it still swings)
     data = five_planks(25.0, 1 / 480, 6.0)
     np.testing.assert_allclose(-np.degrees(data["value"].values[-1]), [37, 25, 16, 9, 5], atol=0.5)
-    assert data["position"].sel(body="plank_5", axis="z").values[-1] == pytest.approx(-1.98, abs=0.01)
+    assert data["position"].sel(body="link_5", axis="z").values[-1] == pytest.approx(-1.98, abs=0.01)
 
 
 def test_a_chain_under_traditional_control_needs_ever_shorter_steps():
@@ -142,7 +142,7 @@ def test_a_chain_under_traditional_control_needs_ever_shorter_steps():
         chatter, calm = five_planks(stiffness, coarse, 3.0), five_planks(stiffness, fine, 3.0)
         speeds = [np.abs(data["speed"].sel(time=slice(2.0, 3.0)).values).max() for data in (chatter, calm)]
         assert speeds[0] > 50.0 > 2.0 > speeds[1]  # [rad/s]
-    assert calm["position"].sel(body="plank_5", axis="z").values[-1] == pytest.approx(-1.36, abs=0.01)
+    assert calm["position"].sel(body="link_5", axis="z").values[-1] == pytest.approx(-1.36, abs=0.01)
 
 
 def test_inertia_outboard_of_a_chain_is_that_of_a_rod():
@@ -159,8 +159,8 @@ def test_a_limit_is_not_passed():
     model = planks(1, 1.0, gravity=0.0)
     for implicit in (False, True):
         data = follow_by_springs(
-            model, {"hinge_1": PD(100.0)}, targets(model, 20, 1.0), step=0.01, implicit=implicit,
-            limits={"hinge_1": 3.0},
+            model, {"joint_1": PD(100.0)}, targets(model, 20, 1.0), step=0.01, implicit=implicit,
+            limits={"joint_1": 3.0},
         )  # fmt: skip
         force = data["drive_force"].values[1:, 0]
         assert force.max() == pytest.approx(3.0, abs=1e-9)

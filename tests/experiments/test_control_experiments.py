@@ -45,7 +45,6 @@ def test_springs_in_balance_carry_the_chain():
         assert -25.0 * inertia * angles[i] == pytest.approx(moment, rel=1e-9)
 
 
-
 def test_what_fits_four_targets_best():
     targets = np.array(list(loop.CONFLICTING.values()))
     best = np.linalg.lstsq(loop.SIGNS[:, None], targets, rcond=None)[0][0]

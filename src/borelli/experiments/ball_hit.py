@@ -21,8 +21,8 @@ from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import METHODS, OURS, TRADITIONAL, held_at, planks
 from borelli.experiments.stepping import BLUE, RED, tidy
-from borelli.model.inertia import body_of_shapes
-from borelli.model.model import Frame, Model, Shape, Surface
+from borelli.model.mechanisms import with_ball
+from borelli.model.model import Frame, Model, Shape
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -39,16 +39,12 @@ FROM, SPEED = (2.2, 0.0, 0.6), (0.8, 0.0, -3.0)
 """Where it starts [m], and how fast [m/s]: down on the last plank, and outwards."""
 FLOOR = -2.0
 """Height of the ground that it falls to [m]."""
-FRICTION, RESTITUTION = 0.1, 0.2
 
 
 def ball_model() -> Model:
     """Level planks and a ball above them."""
-    chain = planks(COUNT, LENGTH, friction=FRICTION)
-    shape = Shape("sphere", (RADIUS,), surface=Surface(friction=FRICTION, restitution=RESTITUTION))
-    ball = replace(body_of_shapes("ball", (shape,), mass=MASS), frame=Frame(FROM))
     floor = Shape("plane", frame=Frame((0.0, 0.0, FLOOR)))
-    return replace(chain, name="planks and a ball", bodies=(*chain.bodies, ball), ground=(floor,), self_collision=True)
+    return replace(with_ball(planks(COUNT, LENGTH), FROM, mass=MASS, radius=RADIUS), ground=(floor,))
 
 
 def ball_run(method: str, seconds: float) -> Dataset:
@@ -97,18 +93,22 @@ def _figures(data: Dataset) -> dict[str, float]:
     hits = np.flatnonzero(touching(data))
     first, last = (int(hits[0]), int(hits[-1])) if len(hits) else (0, 0)
     after = error[last:]
-    # an overshoot is an error on the other side of the target than the last blow left it on
-    side = np.sign(after[0])
-    far = np.abs(error).max(axis=0)
+    far = np.abs(error).max()
     return {
         "first_touch_s": float(time[first]) if len(hits) else float("nan"),
         "last_touch_s": float(time[last]) if len(hits) else float("nan"),
         "moved_before_rad": float(np.abs(error[:first]).max(initial=0.0)),
-        "pushed_deg": float(np.degrees(far.max())),
-        "overshoot_of_push": float(np.maximum(-side * after, 0.0).max() / max(far.max(), 1e-12)),
+        "pushed_deg": float(np.degrees(far)),
+        "overshoot_of_push": max(_overshoot(angle) for angle in after.T) / max(far, 1e-12),
         "left_at_end_rad": float(np.abs(error[-1]).max()),
         "joint_gap_m": float(data["joint_error"].values.max()),
     }
+
+
+def _overshoot(angle: Array) -> float:
+    """How far a hinge passes its target on its way back from where it is farthest away [rad]."""
+    farthest = int(np.abs(angle).argmax())
+    return float(np.maximum(-np.sign(angle[farthest]) * angle[farthest:], 0.0).max())
 
 
 def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:

@@ -29,8 +29,8 @@ from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import GRAVITY, OURS, TRADITIONAL, held_at, planks, tip_heights
 from borelli.experiments.stepping import BLUE, GREEN, INK, ORANGE, RED, tidy
-from borelli.model.inertia import body_of_shapes
-from borelli.model.model import Frame, Joint, Model, Shape, Surface
+from borelli.model.mechanisms import with_block
+from borelli.model.model import Frame, Model
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -54,17 +54,11 @@ KNOWN = 1e-9
 
 def block_model(fastened: bool) -> Model:
     """Level planks with a block on one of them."""
-    chain = planks(COUNT, LENGTH, friction=1.0)
-    middle = ((UNDER - 0.5) * LENGTH, 0.0, THICK + HALF)
-    shape = Shape("box", (HALF, HALF, HALF), surface=Surface(friction=1.0))
-    block = replace(body_of_shapes("block", (shape,), mass=MASS), frame=Frame(middle))
-    joints = chain.joints
+    on = Frame((0.0, 0.0, THICK + HALF))
+    model = with_block(planks(COUNT, LENGTH, friction=1.0), f"link_{UNDER}", mass=MASS, at=on, size=2.0 * HALF)
     if fastened:
-        on = f"plank_{UNDER}"
-        joints = (*joints, Joint("strap", "fixed", on, "block", Frame((0.0, 0.0, THICK + HALF))))
-    return replace(
-        chain, name="planks and a block", bodies=(*chain.bodies, block), joints=joints, self_collision=not fastened
-    )
+        return model
+    return replace(model, joints=model.joints[:-1], self_collision=True)
 
 
 def block_run(way: str, step: float, seconds: float) -> Dataset:

@@ -51,7 +51,7 @@ def level_run(method: str, count: int, step: float, seconds: float) -> Dataset:
         duration=seconds,
         step=step,
         method=method,
-        start={"hinge_1": -0.5 * np.pi},
+        start={"joint_1": -0.5 * np.pi},
         every=max(1, round(1 / 60 / step)),
     )
 

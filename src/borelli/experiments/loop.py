@@ -8,6 +8,7 @@ targets best, in least squares, is f = (t_1 - t_2 + t_3 + t_4) / 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.pd_convergence import errors_in_time
 from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at
 from borelli.experiments.stepping import BLUE, GREEN, INK, ORANGE, RED, tidy
-from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Vector
+from borelli.model.mechanisms import hinge
+from borelli.model.model import GROUND, Body, Frame, Model, Shape, Vector
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -41,19 +43,18 @@ COMPROMISE = float(SIGNS @ list(CONFLICTING.values())) / 4.0
 
 def linkage() -> Model:
     """Three bars of one length on two pivots of the ground: up, across and down again; all hinges at zero."""
-    up, across = (0.0, 0.0, 0.5 * LENGTH), (0.5 * LENGTH, 0.0, 0.0)
-    down = tuple(-x for x in up)
-    back = tuple(-x for x in across)
+    half = 0.5 * LENGTH
+    up, down, across, back = (0.0, 0.0, half), (0.0, 0.0, -half), (half, 0.0, 0.0), (-half, 0.0, 0.0)
     bodies = (
-        _bar("crank", (0.0, 0.0, 0.5 * LENGTH), 2),
-        _bar("coupler", (0.5 * LENGTH, 0.0, LENGTH), 0),
-        _bar("rocker", (LENGTH, 0.0, 0.5 * LENGTH), 2),
+        _bar("crank", (0.0, 0.0, half), 2),
+        _bar("coupler", (half, 0.0, LENGTH), 0),
+        _bar("rocker", (LENGTH, 0.0, half), 2),
     )
     joints = (
-        _hinge(1, GROUND, "crank", (0.0, 0.0, 0.0), down),
-        _hinge(2, "crank", "coupler", up, back),
-        _hinge(3, "coupler", "rocker", across, up),
-        _hinge(4, GROUND, "rocker", (LENGTH, 0.0, 0.0), down, closes=True),
+        hinge("hinge_1", GROUND, "crank", (0.0, 0.0, 0.0), down),
+        hinge("hinge_2", "crank", "coupler", up, back),
+        hinge("hinge_3", "coupler", "rocker", across, up),
+        replace(hinge("hinge_4", GROUND, "rocker", (LENGTH, 0.0, 0.0), down), closes_loop=True),
     )
     return Model("four-bar linkage", bodies, joints, gravity=(0.0, 0.0, -GRAVITY))
 
@@ -65,14 +66,6 @@ def _bar(name: str, middle: Vector, along: int) -> Body:
     own = [0.01 * across if axis == along else across for axis in range(3)]
     inertia = ((own[0], 0.0, 0.0), (0.0, own[1], 0.0), (0.0, 0.0, own[2]))
     return Body(name, 1.0, inertia=inertia, shapes=(Shape("box", tuple(half)),), frame=Frame(middle))
-
-
-def _hinge(number: int, parent: str, child: str, at_parent: Any, at_child: Any, *, closes: bool = False) -> Joint:
-    """A hinge about -y: positive angles take the linkage to the left."""
-    return Joint(
-        f"hinge_{number}", "hinge", parent, child, Frame(at_parent), Frame(at_child), axes=((0.0, -1.0, 0.0),),
-        coordinates=(Coordinate(f"hinge_{number}"),), closes_loop=closes,
-    )  # fmt: skip
 
 
 def loop_run(method: str, targets: Mapping[str, float], seconds: float) -> Dataset:

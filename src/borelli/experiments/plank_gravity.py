@@ -43,8 +43,8 @@ LONG_STEPS = (-0.101, -9.9e-4, 3.2e-4, 2.5e-5, 5.3e-7)
 def plank_run(method: str, stiffness: float, gravity: float, step: float, seconds: float) -> Dataset:
     """A plank let go hanging that is to turn level."""
     model = planks(1, LENGTH, gravity=gravity)
-    controls = held_at(model, {"hinge_1": 0.0}, PD(stiffness))
-    return follow_targets(model, controls, duration=seconds, step=step, method=method, start={"hinge_1": QUARTER})
+    controls = held_at(model, {"joint_1": 0.0}, PD(stiffness))
+    return follow_targets(model, controls, duration=seconds, step=step, method=method, start={"joint_1": QUARTER})
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:

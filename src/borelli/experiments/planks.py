@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,8 @@ from borelli.control.controls import Control, controls_of
 from borelli.control.response import Response
 from borelli.control.targets import keyframes
 from borelli.model.frames import orientation_matrix
-from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Surface, Vector
+from borelli.model.mechanisms import chain
+from borelli.model.model import Model, Shape, Surface
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -26,44 +28,23 @@ OURS, TRADITIONAL, STABLE = "impulse-based PD", "traditional PD", "stable PD"
 METHODS = {OURS: "impulse", TRADITIONAL: "traditional", STABLE: "stable"}
 
 
-def planks(
-    count: int,
-    length: float,
-    *,
-    gravity: float = GRAVITY,
-    base: Vector = (0.0, 0.0, 0.0),
-    mass: float = 1.0,
-    friction: float = 0.8,
-) -> Model:
-    """A chain that lies level along x from its base, hinge after hinge; positive angles lift what is beyond them.
+def planks(count: int, length: float, *, gravity: float = GRAVITY, friction: float = 0.8) -> Model:
+    """A chain of planks of 1 kg that lies level along x from the origin; positive angles lift what is beyond them.
 
-    Inertia is that of a thin rod, mass length^2 / 12: how thick a plank is matters to the eye and to contact alone.
+    Inertia is that of a thin rod, length^2 / 12: how thick a plank is matters to the eye and to contact alone.
 
     Args:
         count: Of planks.
         length: Of each [m].
         gravity: [m/s^2], downwards.
-        base: Where the first hinge is [m].
-        mass: Of each plank [kg].
-        friction: Of its surface.
+        friction: Of surfaces.
     """
-    half = (0.48 * length, 0.16 * length, 0.03 * length)
-    across = mass * length**2 / 12.0
+    shape = Shape("box", (0.48 * length, 0.16 * length, 0.03 * length), surface=Surface(friction=friction))
+    model = chain(count, shape, length, kind="hinge", height=0.0)
+    across = length**2 / 12.0
     inertia = ((0.01 * across, 0.0, 0.0), (0.0, across, 0.0), (0.0, 0.0, across))
-    shape = Shape("box", half, surface=Surface(friction=friction))
-    bodies, joints = [], []
-    for k in range(count):
-        name, parent = f"plank_{k + 1}", f"plank_{k}" if k else GROUND
-        middle = (base[0] + (k + 0.5) * length, base[1], base[2])
-        bodies.append(Body(name, mass, inertia=inertia, shapes=(shape,), frame=Frame(middle)))
-        at = (0.5 * length, 0.0, 0.0) if k else base
-        joints.append(
-            Joint(
-                f"hinge_{k + 1}", "hinge", parent, name, Frame(at), Frame((-0.5 * length, 0.0, 0.0)),
-                axes=((0.0, -1.0, 0.0),), coordinates=(Coordinate(f"hinge_{k + 1}"),),
-            )
-        )  # fmt: skip
-    return Model(f"{count} planks", tuple(bodies), tuple(joints), gravity=(0.0, 0.0, -gravity))
+    bodies = tuple(replace(body, mass=1.0, inertia=inertia) for body in model.bodies)
+    return replace(model, name=f"{count} planks", bodies=bodies, gravity=(0.0, 0.0, -gravity))
 
 
 def held_at(model: Model, angles: Mapping[str, float], response: Response) -> tuple[Control, ...]:
@@ -73,7 +54,7 @@ def held_at(model: Model, angles: Mapping[str, float], response: Response) -> tu
 
 def tip_heights(data: Dataset, count: int, length: float) -> Array:
     """Of the last plank's free end [m] at every instant."""
-    last = f"plank_{count}"
+    last = f"link_{count}"
     position = data["position"].sel(body=last).values
     quaternion = data["quaternion"].sel(body=last).values
     along = np.array([orientation_matrix(tuple(q))[:, 0] for q in quaternion])
