@@ -93,7 +93,7 @@ def _figures(data: Dataset) -> dict[str, float]:
     hits = np.flatnonzero(touching(data))
     first, last = (int(hits[0]), int(hits[-1])) if len(hits) else (0, 0)
     after = error[last:]
-    far = np.abs(error).max()
+    far = float(np.abs(error).max())
     return {
         "first_touch_s": float(time[first]) if len(hits) else float("nan"),
         "last_touch_s": float(time[last]) if len(hits) else float("nan"),
