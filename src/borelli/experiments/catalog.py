@@ -57,6 +57,7 @@ EXPERIMENTS = {
     "curl-obstacle": _control("planks that curl against an immovable block", "8, top", "curl_obstacle"),
     "ball-hit": _control("a chain that a ball falls on, and its way back", "8, bottom", "ball_hit"),
     "carry-block": _control("a block carried with effort, or with none", "1", "carry_block"),
+    "mace": _control("a skeleton that swings a mace of free joints", "9", "mace"),
     "loop": _control("a closed loop led by one hinge, and by four in conflict", "none: told in the text", "loop"),
 }
 """Add yours here: a line, and a module with a function `run`."""
