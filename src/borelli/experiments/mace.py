@@ -53,7 +53,7 @@ def standing_skeleton() -> Model:
 
 
 def swing(model: Model) -> Targets:
-    """Of all joints of the skeleton: an arm circles overhead, the trunk turns with it, a fist is held, the rest stays."""
+    """Of all joints of the skeleton: an arm circles overhead, the trunk turns with it, a fist, the rest still."""
 
     def rising(t: float, size: float) -> float:
         """From nought to a size [rad] within the first second."""
@@ -65,7 +65,7 @@ def swing(model: Model) -> Targets:
         "shoulder_adduction_r": lambda t: rising(t, -0.3) + rising(t, 0.35) * cos(TURN * t),
         "elbow_flexion_r": lambda t: 0.3 + rising(t, 0.4) + rising(t, 0.2) * cos(TURN * t),
         "elbow_pronation_r": lambda t: rising(t, 0.3) * sin(TURN * t),
-        "T12_L1_rotation": lambda t: rising(t, 0.06) * sin(TURN * t),
+        "T12_L1_rotation": lambda t: rising(t, 0.04) * sin(TURN * t),
     }
     still = {
         c.name: FIST.get(c.name, c.default)
