@@ -28,7 +28,7 @@ def draw_runs(
     columns: int = 4,
     view: View = View(),
 ) -> list[Path]:
-    """Write `name-stills.png`, each run at these times [s], and `name.gif`; a quick run gets small ones, three frames.
+    """Write `name-stills.png`, each run at these times [s], and `name.gif`; a quick one is small, of one run, two frames.
 
     Args:
         runs: By the name to stand in their pictures.
@@ -43,8 +43,9 @@ def draw_runs(
     out.mkdir(parents=True, exist_ok=True)
     if quick:
         view = view._replace(width=SMALL, height=SMALL)
-        times = [times[0], times[-1]]
-        speed = RATE * 0.5 * max(float(data["time"].values[-1]) for data in runs.values())
+        runs = dict(list(runs.items())[:1])
+        times = times[-1:]
+        speed = RATE * max(float(data["time"].values[-1]) for data in runs.values())
     return [
         stills(runs, out / f"{name}-stills.png", times, view),
         film(runs, out / f"{name}.gif", view, rate=RATE, speed=speed, columns=columns),

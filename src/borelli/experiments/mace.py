@@ -83,7 +83,7 @@ def swing_controls(model: Model) -> tuple[Control, ...]:
 
 def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
     """The experiment as the catalog runs it."""
-    seconds = 0.5 if quick else SECONDS
+    seconds = 0.2 if quick else SECONDS
     bare = standing_skeleton()
     armed = with_mace(bare, "hand_r", at=GRIP)
     runs = {}
@@ -171,7 +171,7 @@ def _draw(runs: Mapping[str, Dataset], alone: Dataset, path: Path) -> None:
     torque.plot(time[1:], alone["control_force"].sel(shoulder).values[1:], ":", color=INK, label=f"{OURS}, no mace")
     angle.set(xlabel="time [s]", ylabel="flexion of the right shoulder [deg]")
     torque.set(xlabel="time [s]", ylabel="its torque [N m]")
-    head.set(xlabel="left [m]", ylabel="up [m]", title="path of the mace's head, from the front", aspect="equal")
+    head.set(xlabel="left [m]", ylabel="height of the mace's head, seen from the front [m]", aspect="equal")
     for ax in (angle, torque, head):
         ax.legend(frameon=False, fontsize=8)
     tidy([angle, torque, head])
