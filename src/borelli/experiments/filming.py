@@ -28,7 +28,7 @@ def draw_runs(
     columns: int = 4,
     view: View = View(),
 ) -> list[Path]:
-    """Write `name-stills.png`, each run at these times [s], and `name.gif`; a quick one is small, of one run, two frames.
+    """Write `name-stills.png`, each run at these times [s], and `name.gif`; a quick one is small, of one run only.
 
     Args:
         runs: By the name to stand in their pictures.
