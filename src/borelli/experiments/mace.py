@@ -16,6 +16,7 @@ import numpy as np
 
 from borelli.control.controls import Control, controls_of
 from borelli.control.following import follow_targets
+from borelli.control.motions import FIST
 from borelli.control.response import PD
 from borelli.control.targets import Targets, functions
 from borelli.experiments.filming import draw_runs
@@ -36,12 +37,8 @@ TURN = 2.0 * pi * 1.1
 """How fast the arm circles [rad/s]."""
 GRIP = Frame((-0.05, 0.0, -0.07))
 """Where the handle begins, in the hand: it goes forward from the fist."""
-FIST = {
-    f"{finger}_{joint}_flexion_r": angle
-    for finger in ("index", "middle", "ring", "little")
-    for joint, angle in (("mcp", 1.3), ("pip", 1.5), ("dip", 0.8))
-}
-"""[rad] of the fingers that hold it."""
+HOLDING = {f"{finger}_{part}_r": angle for finger, parts in FIST.items() for part, angle in parts.items()}
+"""Angles of the fingers that hold it [rad]."""
 ARM = ("shoulder_flexion_r", "shoulder_adduction_r", "elbow_flexion_r", "elbow_pronation_r", "T12_L1_rotation")
 
 
@@ -68,12 +65,16 @@ def swing(model: Model) -> Targets:
         "T12_L1_rotation": lambda t: rising(t, 0.04) * sin(TURN * t),
     }
     still = {
-        c.name: FIST.get(c.name, c.default)
+        c.name: HOLDING.get(c.name, c.default)
         for joint in model.joints
         for c in joint.coordinates
         if not c.locked and not joint.name.startswith("mace")
     }
-    return functions(model, {name: moving.get(name, lambda t, held=value: held) for name, value in still.items()})
+    return functions(model, {name: moving.get(name, _always(value)) for name, value in still.items()})
+
+
+def _always(value: float) -> Callable[[float], float]:
+    return lambda t: value
 
 
 def swing_controls(model: Model) -> tuple[Control, ...]:
