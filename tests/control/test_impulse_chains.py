@@ -57,3 +57,15 @@ def test_moving_targets_are_met(rate):
     moving = {c.name: lambda t: 0.5 * np.sin(2.0 * t) for c in model.coordinates}
     data = follow(model, moving, duration=4.0, step=1 / rate)
     assert np.abs(data["value"] - data["target"]).max() < 8e-8  # row 17
+
+
+@pytest.mark.parametrize("stiffness", [0.01, 1.0, 100.0, 1e4, 1e8])
+@pytest.mark.parametrize("step", [1e-5, 1e-3, 1 / 60, 1.0])
+def test_chain_is_stable_with_any_gain_and_step(stiffness, step):
+    """Whatever the load, each joint follows the recursion, which never diverges."""
+    model = planks(4)
+    start = {"q0": -1.2, "q1": 0.8, "q2": -0.5, "q3": 1.0}
+    data = follow(model, dict.fromkeys(start, 0.0), stiffness, duration=30 * step, step=step, start=start)
+    expected = np.stack([recursion(stiffness, step, error, 30) for error in start.values()], axis=1)
+    np.testing.assert_allclose(data["value"].values, expected, atol=1e-10)
+    assert data["joint_error"].max() < 1e-9

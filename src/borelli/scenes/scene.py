@@ -33,8 +33,6 @@ class Scene:
     """[s]."""
     duration: float = 2.0
     """[s]."""
-    stepping: str = "soft"
-    """One of `STEPPINGS`."""
     coordinates: Mapping[str, float] = field(default_factory=dict)
     """Where coordinates start [rad or m]; those left out start at their defaults."""
     speeds: Mapping[str, float] = field(default_factory=dict)
@@ -44,6 +42,8 @@ class Scene:
     drives: tuple[Drive, ...] = ()
     forces: tuple[Force, ...] = ()
     settings: Settings = field(default_factory=Settings)
+    stepping: str = "soft"
+    """One of `STEPPINGS`."""
 
 
 def validate_scene(scene: Scene) -> Scene:

@@ -12,7 +12,9 @@ from borelli.jit import find_far, register_far
 from borelli.physics.calls import Sample, list_parts, make_sample
 from borelli.physics.impulse.controls import find_turns
 from borelli.physics.impulse.laws import fill_contact_laws
-from borelli.physics.impulse.step import begin, correct_positions, finish, load, solve
+from borelli.physics.impulse.positions import correct_positions
+from borelli.physics.impulse.solves import load, solve
+from borelli.physics.impulse.step import begin, finish
 from borelli.physics.impulse.tables import Response, compile_impulse, make_course, make_memory, make_stages
 from borelli.physics.step import step
 from borelli.sharing import Shared

@@ -202,14 +202,25 @@ far_fill_contact_laws = far(fill_contact_laws)
 
 
 @part
-def count_from_solution(rows, node, factor, first, end):
-    """Let rows count velocity and impulse from those of the last solve: what follows is a change of both."""
+def count_from_solution(rows, node, factor, first, end, softer):
+    """Let rows count velocity and impulse from those of the last solve: what follows is a change of both.
+
+    Slopes are made `softer` times as large. While positions are corrected controls hold what contacts hold too, and
+    where both are all but hard, rounding of their aims would become forces.
+    """
     for k in range(first, end):
         if rows.segments[k] > 0:
             u, p = row_velocity(rows, node, factor.block, SOLUTION, k), factor.value[k, IMPULSE]
             rows.offset[k] = 0.0
-            for s in range(rows.segments[k]):
-                rows.c[k, s] -= p if rows.beta[k, s] < 0.0 else u + rows.beta[k, s] * p
             for s in range(rows.segments[k] - 1):
-                rows.break_u[k, s] -= u
                 rows.break_p[k, s] -= p
+            for s in range(rows.segments[k]):
+                if rows.beta[k, s] < 0.0:
+                    rows.c[k, s] -= p
+                    continue
+                rows.c[k, s] -= u + rows.beta[k, s] * p
+                rows.beta[k, s] *= softer
+                if s > 0:
+                    rows.break_u[k, s - 1] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s - 1]
+                if s < rows.segments[k] - 1:
+                    rows.break_u[k, s] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s]
