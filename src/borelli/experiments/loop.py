@@ -3,6 +3,9 @@
 Weinstein, Guendelman and Fedkiw tell of loops in section 5 and show none alone. The linkage is a parallelogram, so that
 with its first hinge at an angle f the four are at f, -f, f and f (the fourth counted from the ground). What fits four
 targets best, in least squares, is f = (t_1 - t_2 + t_3 + t_4) / 4.
+
+Impulse steps take no targets that contradict each other. Four are followed by post-stabilisation alone: it finds
+the velocities that come nearest to what the responses ask for, and the linkage is moved by them along its one angle.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.following import follow_targets
-from borelli.control.response import PD
+from borelli.control.response import PD, next_velocity
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.pd_convergence import errors_in_time
@@ -24,6 +27,10 @@ from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITION
 from borelli.experiments.stepping import BLUE, GREEN, INK, ORANGE, RED, tidy
 from borelli.model.mechanisms import hinge
 from borelli.model.model import GROUND, Body, Frame, Model, Shape, Vector
+from borelli.physics.simulate import start_state, to_dataset
+from borelli.physics.simulation import make_record
+from borelli.physics.stabilise import Stabiliser
+from borelli.physics.tables import compile_model
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -74,6 +81,30 @@ def loop_run(method: str, targets: Mapping[str, float], seconds: float) -> Datas
     return follow_targets(model, held_at(model, targets, GAINS), duration=seconds, step=STEP, method=method, start={})
 
 
+def conflict_run(targets: Mapping[str, float], seconds: float) -> Dataset:
+    """The linkage let go upright, with a target [rad] for every hinge."""
+    model = linkage()
+    compiled = compile_model(model, step=STEP)
+    stabiliser = Stabiliser(model, controlled=tuple(targets))
+    steps = round(seconds / STEP)
+    record = make_record(compiled, steps + 1)
+    angle, speed = 0.0, 0.0
+    for k in range(steps + 1):
+        pose = {f"hinge_{n + 1}": sign * angle for n, sign in enumerate(SIGNS[:3])}
+        rates = {f"hinge_{n + 1}": sign * speed for n, sign in enumerate(SIGNS[:3])}
+        state = start_state(compiled, coordinates=pose, speeds=rates)
+        record.pose[k, :, :3], record.pose[k, :, 3:], record.twist[k] = state.position, state.quaternion, state.twist
+        wanted = {
+            name: float(next_velocity(GAINS, sign * angle, sign * speed, (target, target, target), STEP))
+            for (name, target), sign in zip(targets.items(), SIGNS, strict=True)
+        }
+        state.twist[:, 2] -= GRAVITY * STEP
+        # the crank turns about -y
+        speed = -float(stabiliser.solve(state, wanted).twist[0, 4])
+        angle += STEP * speed
+    return to_dataset(compiled, record, STEP * np.arange(steps + 1, dtype=np.float64))
+
+
 def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
     """The experiment as the catalog runs it."""
     seconds = 1.0 if quick else SECONDS
@@ -83,9 +114,9 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
         runs[name] = loop_run(method, {"hinge_1": TARGET}, seconds)
         rows.append({"targets": "one", "method": name, **_figures(runs[name])})
     say("four hinges in conflict")
-    conflict = f"{OURS}, four targets"
-    runs[conflict] = loop_run("impulse", CONFLICTING, seconds)
-    rows.append({"targets": "four", "method": OURS, **_figures(runs[conflict])})
+    conflict = "post-stabilised, four targets"
+    runs[conflict] = conflict_run(CONFLICTING, seconds)
+    rows.append({"targets": "four", "method": "post-stabilisation", **_figures(runs[conflict])})
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "loop.png"
     _draw(runs, plot)
@@ -116,7 +147,6 @@ def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:
         Claim("one target: from the response of one coordinate alone [rad]", ours["from_alone_rad"], "0",
               ours["from_alone_rad"] < 1e-7),
         Claim("one target: widest gap of the loop [m]", ours["joint_gap_m"], "2e-13", ours["joint_gap_m"] < 1e-11),
-        Claim("four targets: widest gap of the loop [m]", four["joint_gap_m"], "2e-16", four["joint_gap_m"] < 1e-11),
     ]  # fmt: skip
     if quick:
         return claims
