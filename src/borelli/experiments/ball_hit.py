@@ -35,8 +35,10 @@ STEPS = {"impulse": 1 / 240, "traditional": 1 / 2400}
 """[s]: torques of the step's start chatter in longer ones."""
 RADIUS, MASS = 0.15, 2.0
 """Of the ball [m, kg]."""
-FROM, SPEED = (2.2, 0.0, 0.6), (0.8, 0.0, -3.0)
+FROM, SPEED = (2.3, 0.0, 0.6), (0.8, 0.0, -3.0)
 """Where it starts [m], and how fast [m/s]: down on the last plank, and outwards."""
+FRICTION = 0.1
+"""Of the planks."""
 FLOOR = -2.0
 """Height of the ground that it falls to [m]."""
 
@@ -44,7 +46,7 @@ FLOOR = -2.0
 def ball_model() -> Model:
     """Level planks and a ball above them."""
     floor = Shape("plane", frame=Frame((0.0, 0.0, FLOOR)))
-    return replace(with_ball(planks(COUNT, LENGTH), FROM, mass=MASS, radius=RADIUS), ground=(floor,))
+    return replace(with_ball(planks(COUNT, LENGTH, friction=FRICTION), FROM, mass=MASS, radius=RADIUS), ground=(floor,))
 
 
 def ball_run(method: str, seconds: float) -> Dataset:

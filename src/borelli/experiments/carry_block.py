@@ -3,9 +3,8 @@
 After Weinstein, Guendelman and Fedkiw, Fig. 1. The chain is to stay level. The block lies loose on the fourth plank;
 or is fastened to it, outside the controller's world; or fastened, inside that world; and springs carry it too.
 
-Outside, the block's weight is what the controller does not hold up. It asks for accelerations -k E of its joints,
-k = (1 - a) / h^2 with a as in `response.coefficients` (k_p in short steps), for the masses it knows, so that the chain
-rests where
+Outside, the block's weight is what the controller does not hold up. It asks for accelerations -k E of its joints, k as
+`asked_pull` has it, for the masses it knows, so that the chain rests where
 
     k M(q) E = -dz/dq m g,
 
@@ -24,10 +23,10 @@ from numpy.typing import NDArray
 from scipy.optimize import fsolve
 
 from borelli.control.following import follow_targets
-from borelli.control.response import PD, coefficients
+from borelli.control.response import PD
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import GRAVITY, OURS, TRADITIONAL, held_at, planks, tip_heights
+from borelli.experiments.planks import GRAVITY, OURS, TRADITIONAL, asked_pull, held_at, mass_matrix, planks, tip_heights
 from borelli.experiments.stepping import BLUE, GREEN, INK, ORANGE, RED, tidy
 from borelli.model.mechanisms import with_block
 from borelli.model.model import Frame, Model
@@ -78,17 +77,13 @@ def block_run(way: str, step: float, seconds: float) -> Dataset:
 
 def resting_outside(step: float) -> Array:
     """Angles [rad] at which the chain rests under a block that the controller does not know of."""
-    pull = (1.0 - float(coefficients(2.0 * GAINS.stiffness, 2.0 * GAINS.damping, step)[0])) / step**2
+    reach = LENGTH * (np.arange(COUNT) < UNDER) - 0.5 * LENGTH * (np.arange(COUNT) == UNDER - 1)
 
     def imbalance(q: Array) -> Array:
-        a = np.cumsum(q)
-        # place of each plank's middle as the sum of arms along each plank before it; and of the block
-        arms = np.array([[LENGTH if j < i else 0.5 * LENGTH * (j == i) for j in range(COUNT)] for i in range(COUNT)])
-        by_angle = (arms.T @ arms) * np.cos(a[:, None] - a) + LENGTH**2 / 12.0 * np.eye(COUNT)
-        joint = np.tril(np.ones((COUNT, COUNT)))  # absolute angles of joint angles
-        mass = joint.T @ by_angle @ joint
-        lift = arms[UNDER - 1] * np.cos(a) - (np.arange(COUNT) == UNDER - 1) * (THICK + HALF) * np.sin(a)
-        return np.asarray(pull * mass @ q + joint.T @ lift * MASS * GRAVITY)
+        slope = np.cumsum(q)
+        lift = reach * np.cos(slope) - (np.arange(COUNT) == UNDER - 1) * (THICK + HALF) * np.sin(slope)
+        weight = MASS * GRAVITY * np.cumsum(lift[::-1])[::-1]  # a hinge lifts all that is beyond it
+        return np.asarray(asked_pull(GAINS, step) * mass_matrix(q, LENGTH) @ q + weight)
 
     found: Array = fsolve(imbalance, np.full(COUNT, -0.1), xtol=1e-13)
     return found

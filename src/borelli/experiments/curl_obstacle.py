@@ -1,7 +1,9 @@
 """Planks that are to curl but find an immovable block in the way: they press on it, and curl up when it goes.
 
 After Weinstein, Guendelman and Fedkiw, Fig. 8, top. Eight planks, 40 degrees at every hinge, as in the experiment
-`chain`; the block is drawn away three seconds after the start.
+`chain`; the block is drawn away three seconds after the start. While planks press on it and rest, each hinge asks for
+the acceleration -k E (k as `asked_pull` has it), and the block's push must take it: about the first hinge its moment is
+that of k M E, with M the mass matrix. Traditional PD would need steps of 1/10000 s here; stable PD stands beside ours.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from borelli.control.following import follow_targets
 from borelli.control.response import PD
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import METHODS, OURS, TRADITIONAL, held_at, planks
-from borelli.experiments.stepping import BLUE, RED, tidy
+from borelli.experiments.planks import METHODS, OURS, STABLE, asked_pull, held_at, mass_matrix, planks
+from borelli.experiments.stepping import BLUE, GREEN, tidy
 from borelli.model.inertia import body_of_shapes
 from borelli.model.model import Frame, Model, Shape, Surface
 from borelli.physics.state import State
@@ -31,9 +33,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 GAINS = PD(25.0)
-COUNT, LENGTH = 8, 0.5
-STEPS = {"impulse": 1 / 240, "traditional": 1 / 9600}
-"""[s]: torques of the step's start chatter in longer ones."""
+COUNT, LENGTH, STEP = 8, 0.5, 1 / 240
 CURL = radians(40.0)
 GOES, SECONDS = 3.0, 8.0
 """When the block goes, and how long it all takes [s]."""
@@ -65,9 +65,8 @@ def obstacle_run(method: str, seconds: float, goes: float) -> Dataset:
         model,
         held_at(model, {c.name: CURL for c in model.coordinates}, GAINS),
         duration=seconds,
-        step=STEPS[method],
+        step=STEP,
         method=method,
-        every=round(STEPS["impulse"] / STEPS[method]),
         start={},
         steer=steer,
     )
@@ -77,7 +76,7 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
     """The experiment as the catalog runs it."""
     goes, seconds = (1.5, 2.0) if quick else (GOES, SECONDS)
     runs = {}
-    for name in (OURS,) if quick else (OURS, TRADITIONAL):
+    for name in (OURS,) if quick else (OURS, STABLE):
         say(name)
         runs[name] = obstacle_run(METHODS[name], seconds, goes)
     rows = [{"method": name, **_figures(data, goes)} for name, data in runs.items()]
@@ -98,6 +97,12 @@ def pressing(data: Dataset) -> Array:
     return np.asarray(np.linalg.norm(data["ground_force"].values.sum(axis=1), axis=1))
 
 
+def _moments(data: Dataset) -> Array:
+    """Of what pushes planks, about the first hinge [N m], counted as its angle is; at every instant."""
+    points = np.nan_to_num(data["center_of_pressure"].values[:, :COUNT])
+    return np.asarray(-np.cross(points, data["ground_force"].values[:, :COUNT])[..., 1].sum(axis=1))
+
+
 def _figures(data: Dataset, goes: float) -> dict[str, float]:
     time, error = data["time"].values, data["value"].values - CURL
     held = (time > goes - PRESSED) & (time <= goes)
@@ -107,6 +112,9 @@ def _figures(data: Dataset, goes: float) -> dict[str, float]:
         "pressing_n": float(force.mean()),
         "pressing_least_n": float(force.min()),
         "largest_force_n": float(pressing(data).max()),
+        "moment_nm": float(_moments(data)[held][-1]),
+        "moment_asked_nm": float((mass_matrix(data["value"].values[held][-1], LENGTH) @ error[held][-1])[0])
+        * asked_pull(GAINS, STEP),
         "moving_while_pressing_rad_s": float(np.abs(data["speed"].values[held]).max()),
         "block_moved_m": float(np.abs(data["position"].sel(body="block").values[time <= goes] - BLOCK).max()),
         "kept_from_target_deg": float(np.degrees(before.max())),
@@ -120,19 +128,20 @@ def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:
     claims = [
         Claim("the block has moved [m]", ours["block_moved_m"], "immovable", ours["block_moved_m"] == 0.0),
         Claim("force on the block, least [N]", ours["pressing_least_n"], "presses", ours["pressing_least_n"] > 1.0),
-        Claim("largest force on the block ever [N]", ours["largest_force_n"], "a blow of 8 kg at 10 m/s: below",
-              ours["largest_force_n"] < 80.0 / STEPS["impulse"]),
         Claim("kept from the target [deg]", ours["kept_from_target_deg"], "obstructed",
               ours["kept_from_target_deg"] > 10.0),
         Claim("widest gap of a joint [m]", ours["joint_gap_m"], "joints hold", ours["joint_gap_m"] < 1e-9),
     ]  # fmt: skip
     if quick:
         return claims
+    moment, wanted = ours["moment_nm"], ours["moment_asked_nm"]
     return [
         *claims,
+        Claim("moment of the block's push about the first hinge [N m]", moment, f"{wanted:.4f}, as asked for",
+              abs(moment / wanted - 1.0) < 1e-3),
         Claim("from the target when the block is gone [rad]", ours["left_at_end_rad"], "1e-6: recovers",
               ours["left_at_end_rad"] < 1e-6),
-        Claim("traditional PD: from the target at the end [deg]", float(np.degrees(rows[1]["left_at_end_rad"])),
+        Claim("stable PD: from the target at the end [deg]", float(np.degrees(rows[1]["left_at_end_rad"])),
               "sags", rows[1]["left_at_end_rad"] > radians(5.0)),
     ]  # fmt: skip
 
@@ -143,7 +152,7 @@ def _draw(runs: Mapping[str, Dataset], goes: float, path: Path) -> None:
     figure = Figure(figsize=(11.0, 4.0), layout="constrained")
     errors, forces = figure.subplots(1, 2)
     for name, data in runs.items():
-        color = {OURS: BLUE, TRADITIONAL: RED}[name]
+        color = {OURS: BLUE, STABLE: GREEN}[name]
         time = data["time"].values
         error = np.degrees(np.abs(data["value"].values - CURL).max(axis=1))
         errors.semilogy(time, np.maximum(error, 1e-9), color=color, label=name)
@@ -151,8 +160,8 @@ def _draw(runs: Mapping[str, Dataset], goes: float, path: Path) -> None:
     for ax in (errors, forces):
         ax.axvline(goes, color="#9aa0a8", lw=0.8, ls=":", label="the block goes")
         ax.legend(frameon=False, fontsize=8)
-    top = max(float(np.percentile(pressing(data), 98)) for data in runs.values())
-    forces.set(xlabel="time [s]", ylabel="force of planks on the block [N]", ylim=(0.0, 1.6 * top + 1.0))
+    rest = max(_figures(data, goes)["pressing_n"] for data in runs.values())
+    forces.set(xlabel="time [s]", ylabel="force of planks on the block [N]", ylim=(0.0, 3.0 * rest))
     errors.set(xlabel="time [s]", ylabel="largest error of a hinge [deg]")
     tidy([errors, forces])
     figure.savefig(path, dpi=130)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.controls import Control, controls_of
-from borelli.control.response import Response
+from borelli.control.response import PD, Response, coefficients
 from borelli.control.targets import keyframes
 from borelli.model.frames import orientation_matrix
 from borelli.model.mechanisms import chain
@@ -59,6 +59,25 @@ def tip_heights(data: Dataset, count: int, length: float) -> Array:
     quaternion = data["quaternion"].sel(body=last).values
     along = np.array([orientation_matrix(tuple(q))[:, 0] for q in quaternion])
     return np.asarray(position[:, 2] + 0.5 * length * along[:, 2])
+
+
+def mass_matrix(angles: Array, length: float) -> Array:
+    """Of a chain of planks of 1 kg, by its hinges [kg m^2], in the plane that it moves in."""
+    count = len(angles)
+    slope = np.cumsum(angles)
+    # the middle of a plank is reached by arms along each plank up to it
+    arms = length * (np.tril(np.ones((count, count)), -1) + 0.5 * np.eye(count))
+    by_slope = (arms.T @ arms) * np.cos(slope[:, None] - slope) + length**2 / 12.0 * np.eye(count)
+    slopes = np.tril(np.ones((count, count)))  # of what is beyond a hinge, when it turns
+    return np.asarray(slopes.T @ by_slope @ slopes)
+
+
+def asked_pull(gains: PD, step: float) -> float:
+    """The acceleration that impulse-based PD asks for, per error, of a joint that something keeps at rest [1/s^2].
+
+    It is (1 - a) / h^2 with a as in `response.coefficients`, for the gains doubled; the stiffness, in short steps.
+    """
+    return (1.0 - float(coefficients(2.0 * gains.stiffness, 2.0 * gains.damping, step)[0])) / step**2
 
 
 def turned_plank(time: Sequence[float] | Array, angle: Sequence[float] | Array, length: float = 1.0) -> Dataset:
