@@ -58,7 +58,7 @@ EXPERIMENTS = {
     "ball-hit": _control("a chain that a ball falls on, and its way back", "8, bottom", "ball_hit"),
     "carry-block": _control("a block carried with effort, or with none", "1", "carry_block"),
     "mace": _control("a skeleton that swings a mace of free joints", "9", "mace"),
-    "net": _control("a skeleton caught in a net of 960 joints", "10", "net"),
+    "net": _control("a net of 960 joints that falls on a skeleton", "10", "net"),
     "loop": _control("a closed loop led by one hinge, and by four in conflict", "none: told in the text", "loop"),
 }
 """Add yours here: a line, and a module with a function `run`."""

@@ -1,7 +1,10 @@
-"""A skeleton caught in a net: 960 joints and 225 loops that fall on 74 controlled joints, and are struggled with.
+"""A skeleton under a net: 960 joints and 225 loops that fall on 74 controlled joints, and are struggled with.
 
 After Weinstein, Guendelman and Fedkiw, Fig. 10. The net hangs by two of its corners and falls on the skeleton, whose
 pelvis is held and whose arms follow B-splines. The joints of net and skeleton are all solved together.
+
+It is not caught yet: knots alone touch bones, and head and arms slip through the meshes. With bars that touch as well a
+step takes a second, and solves with ribs find no end. The claim that says so fails.
 """
 
 from __future__ import annotations
@@ -123,7 +126,7 @@ def _figures(data: Dataset, model: Model) -> dict[str, Any]:
     bodies = [body for body in model.bodies if body.name.startswith(("knot", "bar"))]
     error = np.abs(data["value"].values - data["target"].values)
     forces = _load(data)
-    touched = np.cumsum(np.abs(forces) > 0.0) > 0
+    late = data["time"].values > 0.8 * float(data["time"].values[-1])
     knots = [name for name in _net_bodies(data) if name.startswith("knot")]
     to_head = data["position"].sel(body=knots).values - data["position"].sel(body="head").values[:, None]
     return {
@@ -133,7 +136,8 @@ def _figures(data: Dataset, model: Model) -> dict[str, Any]:
         "largest_error_rad": float(np.nanmax(error)),
         "error_at_end_rad": float(np.nanmax(error[-1])),
         "net_weight_n": 9.81 * sum(body.mass for body in bodies),
-        "carried_n": float(forces[touched].mean()) if touched.any() else 0.0,
+        "largest_load_n": float(forces.max()),
+        "carried_at_end_n": float(forces[late].mean()),
         "knot_nearest_head_m": float(np.linalg.norm(to_head, axis=-1).min()),
         "finite": bool(np.isfinite(data["position"].values).all()),
     }
@@ -152,12 +156,12 @@ def _claims(row: Mapping[str, Any], quick: bool) -> list[Claim]:
     ]
     if quick:
         return claims
-    share = row["carried_n"] / row["net_weight_n"]
+    share = row["carried_at_end_n"] / row["net_weight_n"]
     return [
         Claim("joints of the net", row["net_joints"], "960", row["net_joints"] == 960),
         Claim("loops of the net", row["net_loops"], "over 225", row["net_loops"] >= 225),
         *claims,
-        Claim("share of the net's weight on the skeleton", share, "caught", 0.02 < share < 1.5),
+        Claim("share of the net's weight on the skeleton at the end", share, "caught: 0.1 at least", share > 0.1),
         Claim("nearest that a knot comes to the middle of the head [m]", row["knot_nearest_head_m"], "0.07: not inside",
               row["knot_nearest_head_m"] > 0.07),
         Claim("largest error of a controlled joint [rad]", row["largest_error_rad"], "gives way, and follows",
