@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -12,6 +12,10 @@ from rich.table import Table
 
 from borelli.commands.arguments import Json
 from borelli.commands.screen import err, out, print_json, say
+from borelli.errors import BorelliError
+
+if TYPE_CHECKING:
+    from borelli.experiments.outcome import Outcome
 
 
 def experiment(
@@ -28,9 +32,9 @@ def experiment(
         if json:
             print_json({name: experiment.about for name, experiment in EXPERIMENTS.items()})
             return
-        table = Table("name", "what it shows", "figures of the seed paper")
+        table = Table("name", "what it shows", "paper", "figures")
         for known, experiment in EXPERIMENTS.items():
-            table.add_row(known, experiment.about, experiment.figures)
+            table.add_row(known, experiment.about, experiment.paper, experiment.figures)
         out.print(table)
         return
     with err.status("starting") as status:
@@ -40,6 +44,7 @@ def experiment(
         print_json(
             {"name": name, "claims": [asdict(c) for c in outcome.claims], "holds": outcome.holds, "files": files}
         )
+        _check(name, outcome)
         return
     say(outcome.about)
     table = Table("", "ours", "published or asked", "holds")
@@ -48,3 +53,15 @@ def experiment(
     out.print(table)
     for file in outcome.files:
         say(str(file))
+    _check(name, outcome)
+
+
+def _check(name: str, outcome: Outcome) -> None:
+    """Raises BorelliError if a figure is not what it must be."""
+    broken = [
+        f"{claim.what}: {claim.ours:.4g}, asked: {claim.published}" for claim in outcome.claims if not claim.holds
+    ]
+    if broken:
+        raise BorelliError(
+            f"experiment {name!r}: {len(broken)} of {len(outcome.claims)} figures do not hold: {'; '.join(broken)}"
+        )

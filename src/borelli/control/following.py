@@ -95,11 +95,11 @@ def follow_targets(
     else:
         from borelli.control.comparison import follow_by_springs
 
-        plan.only_springs(method, speeds=speeds, outside=outside, settings=settings, steer=steer)
+        plan.only_springs(method, outside=outside)
         data = follow_by_springs(
             model, plan.gains(), plan.value[1:], step=step, implicit=method == "stable",
-            start=plan.start()[0] if start is None else start, twists=twists,
-            limits=plan.limits(), forces=forces, every=every, progress=progress,
+            start=plan.start()[0] if start is None else start, speeds=speeds, twists=twists, limits=plan.limits(),
+            forces=forces, settings=settings, steer=steer, every=every, progress=progress,
         )  # fmt: skip
     return _with_controls(data, plan.value[1 : steps + 2 : every], plan.acting)
 

@@ -17,10 +17,11 @@ class Experiment:
 
     Attributes:
         about: What it shows, in one sentence.
-        figures: Those of the seed paper (Liu, Cooper and Ballard) that it redraws.
+        figures: Those of the paper that it redraws.
         module: Where its function `run` is, in this package.
         takes_recording: Whether it can be made from a recording instead of synthetic data.
         needs_recording: Whether it cannot be made without one.
+        paper: Its authors.
     """
 
     about: str
@@ -28,6 +29,11 @@ class Experiment:
     module: str
     takes_recording: bool = False
     needs_recording: bool = False
+    paper: str = "Liu, Cooper and Ballard"
+
+
+def _control(about: str, figures: str, module: str) -> Experiment:
+    return Experiment(about, figures, module, paper="Weinstein, Guendelman and Fedkiw")
 
 
 EXPERIMENTS = {
@@ -44,6 +50,16 @@ EXPERIMENTS = {
     "foreign-body": Experiment(
         "a motion with another body's inertia", "none: told in the text", "foreign_body", takes_recording=True
     ),
+    "pd-convergence": _control("that impulse-based PD tends to the response asked for", "3", "pd_convergence"),
+    "pd-large-step": _control("steps too long for traditional PD", "2, 4", "pd_large_step"),
+    "plank-gravity": _control("a plank turned level, with gravity and without", "5, 6", "plank_gravity"),
+    "chain": _control("chains of planks that stretch out level or curl", "7", "chain"),
+    "curl-obstacle": _control("planks that curl against an immovable block", "8, top", "curl_obstacle"),
+    "ball-hit": _control("a chain that a ball falls on, and its way back", "8, bottom", "ball_hit"),
+    "carry-block": _control("a block carried with effort, or with none", "1", "carry_block"),
+    "mace": _control("a skeleton that swings a mace of free joints", "9", "mace"),
+    "net": _control("a net of 960 joints that falls on a skeleton", "10", "net"),
+    "loop": _control("a closed loop led by one hinge, and by four in conflict", "none: told in the text", "loop"),
 }
 """Add yours here: a line, and a module with a function `run`."""
 

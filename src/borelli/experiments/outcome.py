@@ -53,7 +53,8 @@ def write_outcome(outcome: Outcome, out: Path) -> Outcome:
         writer = csv.DictWriter(file, list(outcome.rows[0]))
         writer.writeheader()
         writer.writerows(outcome.rows)
-    said = {"name": outcome.name, "about": outcome.about, "claims": [asdict(c) for c in outcome.claims]}
+    claims = [asdict(claim) | {"holds": bool(claim.holds)} for claim in outcome.claims]  # numpy has truths of its own
+    said = {"name": outcome.name, "about": outcome.about, "claims": claims}
     said["rows"] = [{key: _plain(value) for key, value in row.items()} for row in outcome.rows]
     whole.write_text(json.dumps(said, indent=1) + "\n")
     files = (table, whole, *outcome.files)

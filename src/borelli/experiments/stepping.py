@@ -22,7 +22,7 @@ MASS, HEIGHT = 75.0, 1.75
 """Of the subject where nobody says [kg, m]."""
 RATE = 100.0
 """Of synthetic motions [Hz]."""
-INK, BLUE, ORANGE, GREEN = "#2b2f36", "#3f6fae", "#d9822b", "#3a8f7d"
+INK, BLUE, ORANGE, GREEN, RED = "#2b2f36", "#3f6fae", "#d9822b", "#3a8f7d", "#c0506a"
 
 
 def recorded_motion(path: Path, mass: float = MASS, height: float = HEIGHT) -> Motion:

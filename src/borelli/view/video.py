@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 RATE = 25.0  # frames per second; GIF counts in hundredths of a second
 AZIMUTH = -62.0  # where the camera stands [degrees from x]
-SUFFIXES = (".gif", ".webp", ".png")
+ANIMATIONS = (".gif", ".webp")
+SUFFIXES = (*ANIMATIONS, ".png")
 
 
 def frames(
@@ -78,6 +79,14 @@ def video(
     images = list(
         frames(dataset, rate=rate, speed=speed, width=width, height=height, azimuth=azimuth, progress=progress)
     )
+    return save_animation(images, path, rate)
+
+
+def save_animation(images: Sequence[Image], path: str | Path, rate: float) -> Path:
+    """Write pictures as an animation, .gif or .webp, at so many a second."""
+    path = Path(path)
+    if path.suffix.lower() not in ANIMATIONS:
+        raise SettingsError(f"{path}: an animation is written as {', '.join(ANIMATIONS)}; got {path.suffix!r}")
     if path.suffix.lower() == ".gif":
         # one palette for all frames: no flicker, smaller file
         palette = images[len(images) // 2].quantize(128)
