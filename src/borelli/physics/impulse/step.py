@@ -56,8 +56,10 @@ from borelli.physics.step import (
     keep_contacts,
 )
 
-YIELDING = 1e5
-"""How much softer contacts and stops are while positions are corrected; they are still all but hard."""
+YIELDING = 1e10
+"""How much softer contacts and stops are while positions are corrected: about as soft as bodies are heavy. A control
+that is held would meet a hard one with any force there (1e7 N where planks slid along a block that 160 N pressed on);
+what they overlap, of second order in the step, the next step pushes apart."""
 
 
 @leaf
