@@ -23,8 +23,9 @@ from borelli.model.model import Marker, Model
 from borelli.model.once import once_per_model
 from borelli.recording.recording import Note, Recording
 from borelli.reduced.pose import find_bodies, make_search, settle_frames
-from borelli.reduced.springs import Holds, Points
+from borelli.reduced.springs import Holds, Points, make_springs
 from borelli.reduced.tree import Tree, make_tree
+from borelli.sharing import Shared
 
 Array = NDArray[np.float64]
 
@@ -241,9 +242,9 @@ def settle_poses(
     energy, count = np.zeros(len(frames)), np.zeros(len(frames), np.int64)
     rest = problem.rest if len(problem.rest) == 1 else problem.rest[frames]
     settle_frames(
-        problem.tree, problem.points, problem.holds, np.ascontiguousarray(rest),
+        Shared(make_search(problem.tree, problem.points, problem.holds)), np.ascontiguousarray(rest),
         np.ascontiguousarray(problem.target[frames]), np.ascontiguousarray(problem.weight[frames]), q,
-        make_search(problem.tree, len(problem.markers)), MOST_ITERATIONS, chained, energy, count,
+        MOST_ITERATIONS, chained, energy, count,
     )  # fmt: skip
     return energy, count
 
@@ -333,10 +334,8 @@ def _least_rigid(problem: Problem, frame: int) -> float:
     """
     seen = np.empty((1, len(problem.markers), 3))
     bodies = len(problem.model.bodies)
-    find_bodies(
-        problem.tree, problem.points, problem.start[None].copy(), make_search(problem.tree, len(problem.markers)),
-        np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), seen,
-    )  # fmt: skip
+    springs = Shared(make_springs(problem.tree, problem.points))
+    find_bodies(springs, problem.start[None].copy(), np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), seen)
     weight = problem.weight[frame][:, None]
     own, there = (cloud - (weight * cloud).sum(axis=0) / weight.sum() for cloud in (seen[0], problem.target[frame]))
     products = (weight * there).T @ own
