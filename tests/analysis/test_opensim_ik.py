@@ -18,8 +18,6 @@ import borelli as bo
 from borelli.analysis.opensim_setup import read_inverse_kinematics
 from borelli.analysis.pose import follow_markers, state_problem
 from borelli.reduced.pose import find_derivatives
-from borelli.reduced.springs import make_springs
-from borelli.sharing import Shared
 
 pytestmark = pytest.mark.data
 DATA = Path(os.environ.get("BORELLI_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "opensim"
@@ -76,9 +74,8 @@ class Trial:
         n, count = len(problem.tree.free), len(frames)
         energy = np.zeros(count)
         find_derivatives(
-            Shared(make_springs(problem.tree, problem.points, problem.holds)), problem.rest,
-            problem.target[frames].copy(), problem.weight[frames].copy(), q.copy(), energy,
-            np.zeros((count, n)), np.zeros((count, n, n)),
+            problem.search, problem.rest, problem.target[frames].copy(), problem.weight[frames].copy(), q.copy(),
+            energy, np.zeros((count, n)), np.zeros((count, n, n)),
         )  # fmt: skip
         return energy.sum()
 

@@ -91,22 +91,19 @@ class Case:
         self.weight[:, ::7] = 0.0
         self.holds = Holds(np.full(n, stiffness), np.zeros(n), np.full(n, -0.25), np.full(n, 0.25), np.full(n, 30.0))
         self.rest = rng.normal(0.0, 0.1, (1, n))
-        search = make_search(self.tree, self.points, self.holds)
-        self.search, self.springs = Shared(search), Shared(search.springs)
+        self.search = Shared(make_search(self.tree, self.points, self.holds))
 
     def derivatives(self, q):
         frames, n = len(q), len(self.tree.free)
         energy, gradient, gauss = np.zeros(frames), np.zeros((frames, n)), np.zeros((frames, n, n))
-        find_derivatives(
-            self.springs, self.rest, self.target[:frames], self.weight[:frames], q, energy, gradient, gauss
-        )
+        find_derivatives(self.search, self.rest, self.target[:frames], self.weight[:frames], q, energy, gradient, gauss)
         return energy, gradient, gauss
 
     def second_derivatives(self, q):
         n = len(self.tree.free)
         gauss, rest = np.zeros((1, n, n)), np.zeros((1, n, n))
         find_curvatures(
-            self.springs, self.rest, self.target[:1], self.weight[:1], q, np.zeros(1), np.zeros((1, n)), gauss, rest
+            self.search, self.rest, self.target[:1], self.weight[:1], q, np.zeros(1), np.zeros((1, n)), gauss, rest
         )
         return gauss[0] + rest[0]
 
@@ -123,7 +120,7 @@ def test_bodies_and_markers_are_where_plain_kinematics_puts_them(make):
     bodies, count = len(case.model.bodies), len(case.model.markers)
     position, rotation = np.zeros((3, bodies, 3)), np.zeros((3, bodies, 3, 3))
     seen = np.zeros((3, count, 3))
-    find_bodies(case.springs, case.q, position, rotation, seen)
+    find_bodies(case.search, case.q, position, rotation, seen)
     expected, turned = poses(case.model, case.q)
     assert np.abs(position - expected).max() < 1e-14
     assert np.abs(rotation - turned).max() < 1e-14

@@ -27,8 +27,7 @@ from borelli.model.model import Model
 from borelli.recording.gaps import spans
 from borelli.recording.recording import Note, Recording
 from borelli.recording.smooth import lowpass
-from borelli.reduced.pose import find_bodies
-from borelli.reduced.springs import make_springs
+from borelli.reduced.pose import find_bodies, make_search
 from borelli.reduced.trajectory import find_curvatures
 from borelli.sharing import Shared
 
@@ -221,8 +220,7 @@ def _interpolated(model: Model, q: Array) -> Array:
 def _marker_places(problem: Problem, q: Array) -> Array:
     frames, bodies, markers = len(q), len(problem.model.bodies), len(problem.markers)
     seen = np.empty((frames, markers, 3))
-    springs = Shared(make_springs(problem.tree, problem.points))
-    find_bodies(springs, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), seen)
+    find_bodies(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), seen)
     return seen
 
 
@@ -247,9 +245,9 @@ def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array, Arra
     n = len(problem.tree.free)
     energy, gradient = np.empty(len(q)), np.empty((len(q), n))
     gauss, lacking = np.empty((len(q), n, n)), np.empty((len(q), n, n))
-    springs = Shared(make_springs(problem.tree, problem.points))
+    search = Shared(make_search(problem.tree, problem.points))
     find_curvatures(
-        springs, np.zeros((1, n)), problem.target, problem.weight, q.copy(), energy, gradient, gauss, lacking
+        search, np.zeros((1, n)), problem.target, problem.weight, q.copy(), energy, gradient, gauss, lacking
     )
     return energy, gradient, gauss, lacking
 

@@ -293,8 +293,9 @@ def unpack(springs_at, matrix):
 
 
 @kernel
-def find_derivatives(springs_at, rest, target, weight, q_inout, energy_out, gradient_out, matrix_out):
+def find_derivatives(search_at, rest, target, weight, q_inout, energy_out, gradient_out, matrix_out):
     """Energy, gradient (frames, n) and Gauss and Newton's second derivative (frames, n, n) of every frame."""
+    springs_at = search_at.springs
     gradient, resting = springs_at.gradient, springs_at.holds.rest
     for t in range(len(q_inout)):
         for v in range(len(gradient)):
@@ -308,8 +309,9 @@ def find_derivatives(springs_at, rest, target, weight, q_inout, energy_out, grad
 
 
 @kernel
-def find_bodies(springs_at, q_inout, position_out, rotation_out, seen_out):
+def find_bodies(search_at, q_inout, position_out, rotation_out, seen_out):
     """Where bodies (frames, bodies, 3 and 3, 3) and points (frames, points, 3) are; coupled coordinates are set."""
+    springs_at = search_at.springs
     position, rotation, seen = springs_at.placed.position, springs_at.placed.rotation, springs_at.seen
     for t in range(len(q_inout)):
         place(springs_at.tree, q_inout[t], springs_at.placed)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf, part
+from borelli.jit import kernel, leaf, part, stage
 from borelli.reduced.place import place
 from borelli.reduced.springs import find_points
 
@@ -96,7 +96,7 @@ def _value(B, b, ridge, most, mu, y):
     return value
 
 
-@part
+@stage
 def _differentiate(B, b, ridge, most, mu, room):
     """Gradient and curve at `left`; the gradient's largest entry."""
     y, gradient, C, T = room.left, room.gradient, room.curve, room.turned
@@ -161,7 +161,7 @@ def _solve(C, x):
             x[k] -= C[i, k] * x[i]
 
 
-@part
+@stage
 def _descend(B, b, ridge, most, mu, room):
     """Bring `left` to where phi is least; the number of steps."""
     y, m = room.left, len(room.left)
@@ -217,16 +217,17 @@ def find_support(rows, need, ridge, most, mu, room, force_out, steps_out):
 
 
 @kernel
-def find_paths(springs_at, slot, q_inout, place_out, jacobian_out):
+def find_paths(search_at, slot, q_inout, place_out, jacobian_out):
     """Where points are in all frames, and how the points move with some of the variables.
 
     Args:
-        springs_at: Of the model and its points.
+        search_at: Of the model and its points.
         slot: (variables,) which column of the Jacobian a variable has; -1: none.
         q_inout: (frames, coordinates); coupled coordinates are set.
         place_out: (frames, points, 3) [m]
         jacobian_out: (frames, columns, points, 3) [m/rad or 1]
     """
+    springs_at = search_at.springs
     direction, seen, body = springs_at.placed.direction, springs_at.seen, springs_at.points.body
     body_part, moves, before = springs_at.tree.body_part, springs_at.tree.moves, springs_at.tree.before
     for f in range(len(q_inout)):

@@ -8,8 +8,9 @@ from borelli.reduced.springs import find_curvature, find_energy, find_gradient
 
 
 @kernel
-def find_curvatures(springs_at, rest, target, weight, q_inout, energy_out, gradient_out, gauss_out, rest_out):
+def find_curvatures(search_at, rest, target, weight, q_inout, energy_out, gradient_out, gauss_out, rest_out):
     """Energy, gradient (frames, n), Gauss and Newton's part (frames, n, n) of the second derivative, the rest of it."""
+    springs_at = search_at.springs
     gradient, resting = springs_at.gradient, springs_at.holds.rest
     n = len(gradient)
     for t in range(len(q_inout)):

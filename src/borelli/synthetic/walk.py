@@ -21,8 +21,7 @@ from borelli.model.markers import extent
 from borelli.model.model import Marker, Model
 from borelli.norms.gait import norm
 from borelli.recording.recording import Recording, make_dataset
-from borelli.reduced.pose import make_search, settle_frames
-from borelli.sharing import Shared
+from borelli.reduced.pose import settle_frames
 from borelli.synthetic.curves import harmonics, least_jerk, stirred
 from borelli.synthetic.ground import root_wrench, sole_points
 
@@ -214,9 +213,8 @@ def _settled(problem: Problem, wanted: Array) -> Array:
     """Each frame at the least energy of its springs, found from the coordinates wanted, which are also the rest."""
     q = wanted.copy()
     rest = np.ascontiguousarray(wanted[:, problem.tree.free])
-    search = Shared(make_search(problem.tree, problem.points, problem.holds))
     settle_frames(
-        search, rest, problem.target, problem.weight, q, 50, False, np.zeros(COUNT), np.zeros(COUNT, np.int64)
+        problem.search, rest, problem.target, problem.weight, q, 50, False, np.zeros(COUNT), np.zeros(COUNT, np.int64)
     )
     return q
 
