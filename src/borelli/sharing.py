@@ -73,7 +73,7 @@ if JIT_ON:
     def _words(value: Any) -> list[int]:
         """Of each array, in order: its address, its size, its shape and its strides."""
         if isinstance(value, np.ndarray):
-            return [value.__array_interface__["data"][0], value.size, *value.shape, *value.strides]
+            return [value.ctypes.data, value.size, *value.shape, *value.strides]
         return [word for inner in value for word in _words(inner)]
 
     def _load(context: Any, builder: Any, words: Any, kind: Any, place: int) -> tuple[Any, int]:

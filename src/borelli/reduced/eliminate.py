@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, part
+from borelli.jit import kernel, stage
 from borelli.reduced.pose import Search, factor_in_place, make_search, solve_in_place
 from borelli.reduced.springs import Holds, Points, find_curvature, find_energy, find_gradient
 from borelli.reduced.tree import Tree
@@ -61,7 +61,7 @@ def make_room(tree: Tree, points: Points, holds: Holds, places: Places) -> Room:
     )  # fmt: skip
 
 
-@part
+@stage
 def _gather(room_at, target, weight, exact):
     """The turn of each place's body, the force on it, and how the points it moves pull with each variable."""
     springs, places = room_at.search.springs, read(room_at.places)
@@ -109,7 +109,7 @@ def _gather(room_at, target, weight, exact):
                 p = before[p]
 
 
-@part
+@stage
 def _add_places(room_at, weight, gradient, matrix):
     """g_p, the lower half of H_pp, and H_pq into its room."""
     room, places = read(room_at, room_at.places)
@@ -138,7 +138,7 @@ def _add_places(room_at, weight, gradient, matrix):
                         )  # fmt: skip
 
 
-@part
+@stage
 def _solve_rows(room_at, X):
     """X = H_qq^-1 mixed^T by the factors of H_qq: whole rows at a time, as many numbers as there are unknowns."""
     A, mixed, tree_at = room_at.search.matrix, room_at.mixed, room_at.search.springs.tree
@@ -165,7 +165,7 @@ def _solve_rows(room_at, X):
                 row[i] -= a * other[i]
 
 
-@part
+@stage
 def _subtract(mixed, follow, matrix):
     """The lower half of `matrix` less H_pq H_qq^-1 H_qp."""
     for i in range(len(mixed)):
