@@ -17,6 +17,7 @@ from borelli.jit import JIT_ON
 
 if JIT_ON:
     import numba
+    from numba import _dispatcher
     from numba.core import cgutils, types
     from numba.core.typing.templates import AttributeTemplate
     from numba.extending import (
@@ -37,7 +38,7 @@ if JIT_ON:
             self.value = value
             self._room: NDArray[np.int64] = np.array(_words(value), np.int64)
             self.address = self._room.ctypes.data
-            self.type = SharedType(numba.typeof(value))
+            self.type = _type_of(value)
 
     class SharedType(types.Type):
         """The type of a shared tuple: that of the tuple decides."""
@@ -45,6 +46,16 @@ if JIT_ON:
         def __init__(self, inside: Any) -> None:
             self.inside = inside
             super().__init__(name=f"shared({inside})")
+
+    _TYPES: dict[bytes, SharedType] = {}
+
+    def _type_of(value: Any) -> SharedType:
+        """The type; finding it takes longer than all else that sharing is, so those known are kept."""
+        mark = _dispatcher.compute_fingerprint(value)
+        known = _TYPES.get(mark)
+        if known is None:
+            known = _TYPES[mark] = SharedType(numba.typeof(value))
+        return known
 
     register_model(SharedType)(models.OpaqueModel)
 
@@ -62,7 +73,7 @@ if JIT_ON:
     def _words(value: Any) -> list[int]:
         """Of each array, in order: its address, its size, its shape and its strides."""
         if isinstance(value, np.ndarray):
-            return [value.__array_interface__["data"][0], value.size, *value.shape, *value.strides]
+            return [value.ctypes.data, value.size, *value.shape, *value.strides]
         return [word for inner in value for word in _words(inner)]
 
     def _load(context: Any, builder: Any, words: Any, kind: Any, place: int) -> tuple[Any, int]:

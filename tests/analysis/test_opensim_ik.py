@@ -17,7 +17,7 @@ import pytest
 import borelli as bo
 from borelli.analysis.opensim_setup import read_inverse_kinematics
 from borelli.analysis.pose import follow_markers, state_problem
-from borelli.reduced.pose import find_derivatives, make_search
+from borelli.reduced.pose import find_derivatives
 
 pytestmark = pytest.mark.data
 DATA = Path(os.environ.get("BORELLI_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "opensim"
@@ -74,9 +74,8 @@ class Trial:
         n, count = len(problem.tree.free), len(frames)
         energy = np.zeros(count)
         find_derivatives(
-            problem.tree, problem.points, problem.holds, problem.rest, problem.target[frames].copy(),
-            problem.weight[frames].copy(), q.copy(), make_search(problem.tree, len(problem.markers)), energy,
-            np.zeros((count, n)), np.zeros((count, n, n)),
+            problem.search, problem.rest, problem.target[frames].copy(), problem.weight[frames].copy(), q.copy(),
+            energy, np.zeros((count, n)), np.zeros((count, n, n)),
         )  # fmt: skip
         return energy.sum()
 

@@ -14,6 +14,7 @@ from borelli.reduced.pose import find_bodies, find_derivatives, make_search, set
 from borelli.reduced.springs import Holds, Points
 from borelli.reduced.trajectory import find_curvatures
 from borelli.reduced.tree import make_tree
+from borelli.sharing import Shared
 
 STRAIGHT = Function((-9.0, 9.0), ((-9.0, 1.0),))
 ROLLING = Function((-2.0, 0.5, 2.0), ((0.3, -0.1, 0.02), (0.175, 0.0, 0.1, 0.05)))
@@ -90,33 +91,26 @@ class Case:
         self.weight[:, ::7] = 0.0
         self.holds = Holds(np.full(n, stiffness), np.zeros(n), np.full(n, -0.25), np.full(n, 0.25), np.full(n, 30.0))
         self.rest = rng.normal(0.0, 0.1, (1, n))
-        self.search = make_search(self.tree, count)
+        self.search = Shared(make_search(self.tree, self.points, self.holds))
 
     def derivatives(self, q):
         frames, n = len(q), len(self.tree.free)
         energy, gradient, gauss = np.zeros(frames), np.zeros((frames, n)), np.zeros((frames, n, n))
-        find_derivatives(
-            self.tree, self.points, self.holds, self.rest, self.target[:frames], self.weight[:frames], q, self.search,
-            energy, gradient, gauss,
-        )  # fmt: skip
+        find_derivatives(self.search, self.rest, self.target[:frames], self.weight[:frames], q, energy, gradient, gauss)
         return energy, gradient, gauss
 
     def second_derivatives(self, q):
         n = len(self.tree.free)
         gauss, rest = np.zeros((1, n, n)), np.zeros((1, n, n))
         find_curvatures(
-            self.tree, self.points, self.holds, self.rest, self.target[:1], self.weight[:1], q, self.search,
-            np.zeros(1), np.zeros((1, n)), gauss, rest,
-        )  # fmt: skip
+            self.search, self.rest, self.target[:1], self.weight[:1], q, np.zeros(1), np.zeros((1, n)), gauss, rest
+        )
         return gauss[0] + rest[0]
 
     def settle(self, q, most=100):
         q = q.copy()
         energy, count = np.zeros(len(q)), np.zeros(len(q), np.int64)
-        settle_frames(
-            self.tree, self.points, self.holds, self.rest, self.target, self.weight, q, self.search, most, False,
-            energy, count,
-        )  # fmt: skip
+        settle_frames(self.search, self.rest, self.target, self.weight, q, most, False, energy, count)
         return q, energy, count
 
 
@@ -126,7 +120,7 @@ def test_bodies_and_markers_are_where_plain_kinematics_puts_them(make):
     bodies, count = len(case.model.bodies), len(case.model.markers)
     position, rotation = np.zeros((3, bodies, 3)), np.zeros((3, bodies, 3, 3))
     seen = np.zeros((3, count, 3))
-    find_bodies(case.tree, case.points, case.q, case.search, position, rotation, seen)
+    find_bodies(case.search, case.q, position, rotation, seen)
     expected, turned = poses(case.model, case.q)
     assert np.abs(position - expected).max() < 1e-14
     assert np.abs(rotation - turned).max() < 1e-14

@@ -35,7 +35,7 @@ from borelli.physics.measure import coordinates_of
 from borelli.physics.state import State, make_inputs, make_state
 from borelli.physics.tables import Compiled, compile_model
 from borelli.recording.recording import Note, Recording
-from borelli.reduced.pose import make_search, settle_frames
+from borelli.reduced.pose import settle_frames
 
 Array = NDArray[np.float64]
 
@@ -150,9 +150,8 @@ def start_dragged(problem: Problem, ready: Drag, q0: Array, frame: int, rate: fl
         rest = problem.rest[min(frame + 1, len(problem.rest) - 1)][None].copy()
         part = slice(frame + 1, frame + 2)
         settle_frames(
-            problem.tree, problem.points, problem.holds, rest, np.ascontiguousarray(problem.target[part]),
-            np.ascontiguousarray(problem.weight[part]), q1, make_search(problem.tree, len(problem.markers)),
-            MOST_ITERATIONS, False, np.zeros(1), np.zeros(1, np.int64),
+            problem.search, rest, np.ascontiguousarray(problem.target[part]),
+            np.ascontiguousarray(problem.weight[part]), q1, MOST_ITERATIONS, False, np.zeros(1), np.zeros(1, np.int64),
         )  # fmt: skip
         speed = (q1[0] - q0) * rate
     state = make_state(ready.compiled)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from borelli.analysis.fit_unknowns import MARKER_SD, Unknowns
 from borelli.analysis.pose import MARKER_STIFFNESS, Problem
-from borelli.reduced.eliminate import Shared, eliminate_poses, make_room, solve_positive
+from borelli.reduced.eliminate import Places, eliminate_poses, make_room, solve_positive
+from borelli.sharing import Shared
 
 Array = NDArray[np.float64]
 
@@ -69,7 +70,7 @@ def differentiate(
     _, known, matrix = unknowns.known(p)
     gradient, matrix = MARKER_STIFFNESS * known, MARKER_STIFFNESS * matrix
     body, moved = unknowns.moves
-    shared = Shared(body, moved.astype(np.uint8))
+    places = Places(body, moved.astype(np.uint8))
     follow, own = [], []
     for group in groups:
         if not group.fitted:
@@ -78,11 +79,10 @@ def differentiate(
         holds = problem.holds if not spread else problem.holds._replace(stop=np.full(len(problem.holds.stop), inf))
         variables = len(problem.tree.free)
         ahead, diagonal = np.empty((frames, variables, len(p))), np.empty((frames if spread else 0, variables))
-        room = make_room(problem.tree, len(problem.markers), len(body))
+        room = Shared(make_room(problem.tree, problem.points, holds, places))
         if not eliminate_poses(
-            problem.tree, problem.points, holds, problem.rest, shared, problem.target, problem.weight, group.q.copy(),
-            exact, room, gradient, matrix, ahead, diagonal,
-        ):  # fmt: skip
+            room, problem.rest, problem.target, problem.weight, group.q.copy(), exact, gradient, matrix, ahead, diagonal
+        ):
             return None
         follow.append(ahead)
         own.append(diagonal)

@@ -23,7 +23,7 @@ from borelli.analysis.motion import points_of
 from borelli.analysis.pose import MARKER_STIFFNESS, Problem, root_coordinates
 from borelli.analysis.pose import MOST_ITERATIONS as MOST_POSE_ITERATIONS
 from borelli.reduced.eliminate import solve_positive
-from borelli.reduced.pose import find_bodies, make_search, settle_frames
+from borelli.reduced.pose import find_bodies, settle_frames
 from borelli.reduced.tree import make_tree
 
 Array = NDArray[np.float64]
@@ -153,8 +153,8 @@ def settle_group(problem: Problem, q_inout: Array) -> Array:
     """Brings each frame's pose to its least energy in place; the energies [J]."""
     energy, count = np.zeros(len(q_inout)), np.zeros(len(q_inout), np.int64)
     settle_frames(
-        problem.tree, problem.points, problem.holds, problem.rest, problem.target, problem.weight, q_inout,
-        make_search(problem.tree, len(problem.markers)), MOST_POSE_ITERATIONS, False, energy, count,
+        problem.search, problem.rest, problem.target, problem.weight, q_inout, MOST_POSE_ITERATIONS, False, energy,
+        count,
     )  # fmt: skip
     return energy
 
@@ -165,7 +165,7 @@ def marker_errors(group: Group) -> Array:
     frames, markers, bodies = len(q), len(problem.markers), len(problem.model.bodies)
     seen = np.empty((frames, markers, 3))
     position, turn = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
-    find_bodies(problem.tree, problem.points, q, make_search(problem.tree, markers), position, turn, seen)
+    find_bodies(problem.search, q, position, turn, seen)
     distance = np.linalg.norm(seen - problem.target, axis=-1)
     return np.where(group.problem.weight > 0.0, distance, np.nan)
 

@@ -24,9 +24,11 @@ from borelli.errors import ModelError
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
 from borelli.model.once import once_per_model
-from borelli.reduced.springs import Points, make_springs
+from borelli.reduced.pose import make_search
+from borelli.reduced.springs import Points
 from borelli.reduced.support import find_paths
 from borelli.reduced.tree import Tree, make_tree
+from borelli.sharing import Shared
 
 Array = NDArray[np.float64]
 
@@ -101,7 +103,7 @@ def follow_soles(moved: Moved, soles: Soles) -> Paths:
     q = np.array(moved.coordinates)
     frames, count = len(q), len(points.body)
     place, jacobian = np.empty((frames, count, 3)), np.empty((frames, len(columns), count, 3))
-    find_paths(tree, points, slot, q, make_springs(tree, count), place, jacobian)
+    find_paths(Shared(make_search(tree, points)), slot, q, place, jacobian)
     velocity = (moved.velocity[at] + cross(moved.spin[at], place[:, : len(at)].transpose(1, 2, 0))).transpose(2, 0, 1)
     return Paths(tree, columns, len(of_root), place, velocity, jacobian)
 

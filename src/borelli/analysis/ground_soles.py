@@ -25,6 +25,7 @@ from borelli.model.once import once_per_model
 from borelli.recording.landmarks import landmark
 from borelli.reduced.pose import find_bodies, make_search
 from borelli.reduced.tree import make_tree
+from borelli.sharing import Shared
 
 Array = NDArray[np.float64]
 
@@ -132,7 +133,7 @@ def _standing(model: Model) -> tuple[Array, Array]:
     q, count = np.array([[c.default for c in model.coordinates]]), len(model.bodies)
     tree, points = make_tree(model), points_of(model, ())
     position, rotation = np.empty((1, count, 3)), np.empty((1, count, 3, 3))
-    find_bodies(tree, points, q, make_search(tree, 0), position, rotation, np.empty((1, 0, 3)))
+    find_bodies(Shared(make_search(tree, points)), q, position, rotation, np.empty((1, 0, 3)))
     return position[0], rotation[0]
 
 

@@ -33,6 +33,7 @@ from borelli.physics.state import make_inputs, make_state
 from borelli.recording.live import LiveSource
 from borelli.recording.recording import Recording, make_dataset
 from borelli.reduced.pose import make_search, settle_frames
+from borelli.sharing import Shared
 
 Array = NDArray[np.float64]
 
@@ -91,7 +92,8 @@ def follow_live(
     problem = state_problem(model, Recording(data), weights, pose_stiffness, rest)
     full = problem.weight[0].copy()
     labels = match_markers(problem.markers, source.markers)
-    turn, search = to_model_axes(model), make_search(problem.tree, len(problem.markers))
+    turn, search = to_model_axes(model), make_search(problem.tree, problem.points, problem.holds)
+    shared = Shared(search)
     energy, count = np.zeros(1), np.zeros(1, np.int64)
     q = np.full((1, len(model.coordinates)), np.nan)
     before, gap = q.copy(), 1
@@ -111,9 +113,8 @@ def follow_live(
                 before, gap = q, 1
                 q = guess
             settle_frames(
-                problem.tree, problem.points, problem.holds, problem.rest, problem.target, problem.weight, q, search,
-                MOST_ITERATIONS, False, energy, count,
-            )  # fmt: skip
+                shared, problem.rest, problem.target, problem.weight, q, MOST_ITERATIONS, False, energy, count
+            )
             away = np.linalg.norm(search.springs.seen - problem.target[0], axis=1)[visible]
             rms = float(np.sqrt(np.mean(away**2)))
         else:

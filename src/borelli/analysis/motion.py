@@ -21,6 +21,7 @@ from borelli.recording.recording import LAB, Note, Recording
 from borelli.reduced.pose import find_bodies, make_search
 from borelli.reduced.springs import Points
 from borelli.reduced.tree import Tree, make_tree
+from borelli.sharing import Shared
 
 if TYPE_CHECKING:
     from xarray import Coordinates, Dataset
@@ -166,7 +167,7 @@ def make_motion(
     frames, bodies = len(q), len(model.bodies)
     position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
     seen = np.empty((frames, len(markers), 3))
-    find_bodies(tree, points, q, make_search(tree, len(markers)), position, rotation, seen)
+    find_bodies(Shared(make_search(tree, points)), q, position, rotation, seen)
     turn = to_model_axes(model)
     variables = {
         "coordinates": (("time", "coordinate"), q, {"units": "rad or m: see coordinate_units"}),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import inf
 from typing import Any
@@ -25,6 +26,7 @@ from borelli.recording.recording import Note, Recording
 from borelli.reduced.pose import find_bodies, make_search, settle_frames
 from borelli.reduced.springs import Holds, Points
 from borelli.reduced.tree import Tree, make_tree
+from borelli.sharing import Shared
 
 Array = NDArray[np.float64]
 
@@ -59,6 +61,11 @@ class Problem:
     """(1 or frames, variables)"""
     start: Array
     """(coordinates,) the rest pose, with what is no variable."""
+
+    @cached_property
+    def search(self) -> Any:
+        """The springs with room to work, as kernels find them: for one thread at a time."""
+        return Shared(make_search(self.tree, self.points, self.holds))
 
 
 def follow_markers(
@@ -241,9 +248,8 @@ def settle_poses(
     energy, count = np.zeros(len(frames)), np.zeros(len(frames), np.int64)
     rest = problem.rest if len(problem.rest) == 1 else problem.rest[frames]
     settle_frames(
-        problem.tree, problem.points, problem.holds, np.ascontiguousarray(rest),
-        np.ascontiguousarray(problem.target[frames]), np.ascontiguousarray(problem.weight[frames]), q,
-        make_search(problem.tree, len(problem.markers)), MOST_ITERATIONS, chained, energy, count,
+        problem.search, np.ascontiguousarray(rest), np.ascontiguousarray(problem.target[frames]),
+        np.ascontiguousarray(problem.weight[frames]), q, MOST_ITERATIONS, chained, energy, count,
     )  # fmt: skip
     return energy, count
 
@@ -333,10 +339,8 @@ def _least_rigid(problem: Problem, frame: int) -> float:
     """
     seen = np.empty((1, len(problem.markers), 3))
     bodies = len(problem.model.bodies)
-    find_bodies(
-        problem.tree, problem.points, problem.start[None].copy(), make_search(problem.tree, len(problem.markers)),
-        np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), seen,
-    )  # fmt: skip
+    start = problem.start[None].copy()
+    find_bodies(problem.search, start, np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), seen)
     weight = problem.weight[frame][:, None]
     own, there = (cloud - (weight * cloud).sum(axis=0) / weight.sum() for cloud in (seen[0], problem.target[frame]))
     products = (weight * there).T @ own

@@ -28,8 +28,8 @@ from borelli.recording.gaps import spans
 from borelli.recording.recording import Note, Recording
 from borelli.recording.smooth import lowpass
 from borelli.reduced.pose import find_bodies, make_search
-from borelli.reduced.springs import Holds
 from borelli.reduced.trajectory import find_curvatures
+from borelli.sharing import Shared
 
 Array = NDArray[np.float64]
 
@@ -220,8 +220,7 @@ def _interpolated(model: Model, q: Array) -> Array:
 def _marker_places(problem: Problem, q: Array) -> Array:
     frames, bodies, markers = len(q), len(problem.model.bodies), len(problem.markers)
     seen = np.empty((frames, markers, 3))
-    find_bodies(problem.tree, problem.points, q.copy(), make_search(problem.tree, markers),
-                np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), seen)  # fmt: skip
+    find_bodies(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), seen)
     return seen
 
 
@@ -246,11 +245,10 @@ def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array, Arra
     n = len(problem.tree.free)
     energy, gradient = np.empty(len(q)), np.empty((len(q), n))
     gauss, lacking = np.empty((len(q), n, n)), np.empty((len(q), n, n))
-    nothing = Holds(np.zeros(n), np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n))
+    search = Shared(make_search(problem.tree, problem.points))
     find_curvatures(
-        problem.tree, problem.points, nothing, np.zeros((1, n)), problem.target, problem.weight, q.copy(),
-        make_search(problem.tree, len(problem.markers)), energy, gradient, gauss, lacking,
-    )  # fmt: skip
+        search, np.zeros((1, n)), problem.target, problem.weight, q.copy(), energy, gradient, gauss, lacking
+    )
     return energy, gradient, gauss, lacking
 
 

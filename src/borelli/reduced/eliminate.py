@@ -16,16 +16,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf, part
+from borelli.jit import kernel, stage
 from borelli.reduced.pose import Search, factor_in_place, make_search, solve_in_place
-from borelli.reduced.springs import find_curvature, find_energy, find_gradient
+from borelli.reduced.springs import Holds, Points, find_curvature, find_energy, find_gradient
 from borelli.reduced.tree import Tree
+from borelli.sharing import read
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Shared(NamedTuple):
+class Places(NamedTuple):
     """The places that all frames share."""
 
     body: Integers
@@ -35,8 +36,9 @@ class Shared(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Work arrays of the elimination."""
+    """What is eliminated and for what, and work arrays."""
 
+    places: Places
     search: Search
     turn: Floats
     """(places, 3, 3) of the bodies."""
@@ -50,68 +52,70 @@ class Room(NamedTuple):
     """(n,)"""
 
 
-def make_room(tree: Tree, points: int, places: int) -> Room:
-    """Room for so many points and places."""
-    n = len(tree.free)
+def make_room(tree: Tree, points: Points, holds: Holds, places: Places) -> Room:
+    """Room to eliminate the poses of these springs."""
+    n, count = len(tree.free), len(places.body)
     return Room(
-        make_search(tree, points), np.zeros((places, 3, 3)), np.zeros((places, 3)), np.zeros((places, 3, n)),
-        np.zeros((3 * places, n)), np.zeros(n),
+        places, make_search(tree, points, holds), np.zeros((count, 3, 3)), np.zeros((count, 3)),
+        np.zeros((count, 3, n)), np.zeros((3 * count, n)), np.zeros(n),
     )  # fmt: skip
 
 
-@leaf
-def _gather(tree, points, shared, target, weight, exact, room):
+@stage
+def _gather(room_at, target, weight, exact):
     """The turn of each place's body, the force on it, and how the points it moves pull with each variable."""
-    placed, seen = room.search.springs.placed, room.search.springs.seen
-    turn, force, gathered = room.turn, room.force, room.gathered
+    springs, places = room_at.search.springs, read(room_at.places)
+    rotation, direction = springs.placed.rotation, springs.placed.direction
+    seen, body = springs.seen, springs.points.body
+    body_part, moves, before = springs.tree.body_part, springs.tree.moves, springs.tree.before
+    turn, force, gathered = room_at.turn, room_at.force, room_at.gathered
     n = gathered.shape[2]
-    for u in range(len(shared.body)):
-        b = shared.body[u]
+    for u in range(len(places.body)):
+        b = places.body[u]
         for i in range(3):
             force[u, i] = 0.0
             for v in range(n):
                 gathered[u, i, v] = 0.0
             for j in range(3):
-                turn[u, i, j] = placed.rotation[b, i, j] if b >= 0 else (1.0 if i == j else 0.0)
+                turn[u, i, j] = rotation[b, i, j] if b >= 0 else (1.0 if i == j else 0.0)
         G = gathered[u]
         for m in range(len(weight)):
             k = weight[m]
-            if not (shared.moved[u, m] and k > 0.0):
+            if not (places.moved[u, m] and k > 0.0):
                 continue
             x, y, z = seen[m, 0], seen[m, 1], seen[m, 2]
             force[u, 0] += k * (x - target[m, 0])
             force[u, 1] += k * (y - target[m, 1])
             force[u, 2] += k * (z - target[m, 2])
-            p = tree.body_part[points.body[m]] if points.body[m] >= 0 else -1
+            p = body_part[body[m]] if body[m] >= 0 else -1
             while p >= 0:
-                c = tree.coordinate[p]
-                v = tree.variable[c] if c >= 0 else -1
+                v = moves[p]
                 if v >= 0:
-                    S = placed.direction[p]
+                    S = direction[p]
                     G[0, v] += k * (S[1] * z - S[2] * y + S[3])
                     G[1, v] += k * (S[2] * x - S[0] * z + S[4])
                     G[2, v] += k * (S[0] * y - S[1] * x + S[5])
-                p = tree.before[p]
+                p = before[p]
         if exact and b >= 0:
             fx, fy, fz = force[u, 0], force[u, 1], force[u, 2]
-            p = tree.body_part[b]
+            p = body_part[b]
             while p >= 0:
-                c = tree.coordinate[p]
-                v = tree.variable[c] if c >= 0 else -1
+                v = moves[p]
                 if v >= 0:
-                    S = placed.direction[p]
+                    S = direction[p]
                     G[0, v] += fy * S[2] - fz * S[1]
                     G[1, v] += fz * S[0] - fx * S[2]
                     G[2, v] += fx * S[1] - fy * S[0]
-                p = tree.before[p]
+                p = before[p]
 
 
-@leaf
-def _add_places(shared, weight, room, gradient, matrix):
+@stage
+def _add_places(room_at, weight, gradient, matrix):
     """g_p, the lower half of H_pp, and H_pq into its room."""
+    room, places = read(room_at, room_at.places)
     turn, force, mixed, gathered = room.turn, room.force, room.mixed, room.gathered
     n = mixed.shape[1]
-    for u in range(len(shared.body)):
+    for u in range(len(places.body)):
         for a in range(3):
             row = 3 * u + a
             gradient[row] += turn[u, 0, a] * force[u, 0] + turn[u, 1, a] * force[u, 1] + turn[u, 2, a] * force[u, 2]
@@ -123,7 +127,7 @@ def _add_places(shared, weight, room, gradient, matrix):
         for w in range(u + 1):
             k = 0.0
             for m in range(len(weight)):
-                if shared.moved[u, m] and shared.moved[w, m]:
+                if places.moved[u, m] and places.moved[w, m]:
                     k += weight[m]
             if k > 0.0:
                 for a in range(3):
@@ -134,10 +138,11 @@ def _add_places(shared, weight, room, gradient, matrix):
                         )  # fmt: skip
 
 
-@part
-def _solve_rows(tree, A, mixed, X):
-    """X = H_qq^-1 mixed^T, with A the factors of H_qq: whole rows at a time, as many numbers as there are unknowns."""
-    first, column = tree.row_first, tree.row_column
+@stage
+def _solve_rows(room_at, X):
+    """X = H_qq^-1 mixed^T by the factors of H_qq: whole rows at a time, as many numbers as there are unknowns."""
+    A, mixed, tree_at = room_at.search.matrix, room_at.mixed, room_at.search.springs.tree
+    first, column = tree_at.row_first, tree_at.row_column
     n, m = X.shape
     for v in range(n):
         for i in range(m):
@@ -160,7 +165,7 @@ def _solve_rows(tree, A, mixed, X):
                 row[i] -= a * other[i]
 
 
-@part
+@stage
 def _subtract(mixed, follow, matrix):
     """The lower half of `matrix` less H_pq H_qq^-1 H_qp."""
     for i in range(len(mixed)):
@@ -175,40 +180,40 @@ def _subtract(mixed, follow, matrix):
 
 @kernel
 def eliminate_poses(
-    tree, points, holds, rest, shared, target, weight, q_inout, exact, room, gradient_inout, matrix_inout, follow_out,
-    spread_out,
+    room_at, rest, target, weight, q_inout, exact, gradient_inout, matrix_inout, follow_out, spread_out
 ):  # fmt: skip
     """Add every frame's share of the gradient (places) and of the lower half of the matrix, its pose eliminated.
 
     `follow_out` (frames, n, places): H_qq^-1 H_qp, by which a pose follows p, with opposite sign. `spread_out`
     (frames, n, or of no length): the diagonal of H_qq^-1. False: a frame's H_qq is not positive.
     """
-    springs, A, n = room.search.springs, room.search.matrix, len(room.column)
+    search_at, springs_at, x = room_at.search, room_at.search.springs, room_at.column
+    A, curve, own, resting = search_at.matrix, springs_at.curve, springs_at.own, springs_at.holds.rest
+    first, n = springs_at.tree.row_first, len(x)
     for t in range(len(q_inout)):
         for v in range(n):
-            holds.rest[v] = rest[min(t, len(rest) - 1), v]
-        find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        find_gradient(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        find_curvature(tree, holds, q_inout[t], 1.0, 1.0 if exact else 0.0, springs)
-        _gather(tree, points, shared, target[t], weight[t], exact, room)
-        _add_places(shared, weight[t], room, gradient_inout, matrix_inout)
+            resting[v] = rest[min(t, len(rest) - 1), v]
+        find_energy(springs_at, target[t], weight[t], q_inout[t])
+        find_gradient(springs_at, target[t], weight[t], q_inout[t])
+        find_curvature(springs_at, q_inout[t], 1.0, 1.0 if exact else 0.0)
+        _gather(room_at, target[t], weight[t], exact)
+        _add_places(room_at, weight[t], gradient_inout, matrix_inout)
         for i in range(n):
-            length = tree.row_first[i + 1] - tree.row_first[i]
+            length = first[i + 1] - first[i]
             for s in range(length + 1):
-                A[i, s] = springs.curve[i, s]
-            if springs.own[i] == 0.0:  # a variable that nothing holds stays
+                A[i, s] = curve[i, s]
+            if own[i] == 0.0:  # a variable that nothing holds stays
                 A[i, length] = 1.0
-        if not factor_in_place(tree, A):
+        if not factor_in_place(search_at):
             return False
-        _solve_rows(tree, A, room.mixed, follow_out[t])
+        _solve_rows(room_at, follow_out[t])
         if len(spread_out):
-            x = room.column
             for i in range(n):
                 for v in range(n):
                     x[v] = 1.0 if v == i else 0.0
-                solve_in_place(tree, A, x)
+                solve_in_place(search_at, x)
                 spread_out[t, i] = x[i]
-        _subtract(room.mixed, follow_out[t], matrix_inout)
+        _subtract(room_at.mixed, follow_out[t], matrix_inout)
     return True
 
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import leaf, part
+from borelli.jit import leaf, part, stage
 from borelli.reduced.tree import Tree
+from borelli.sharing import read
 
 Floats = NDArray[np.float64]
 
@@ -45,38 +46,40 @@ def make_placed(tree: Tree) -> Placed:
 
 
 @leaf
-def evaluate(tree, function, x):
+def evaluate(first_piece, start, end, coefficient, function, x):
     """Value, slope and curvature of a function; it goes on straight beyond its ends."""
-    first, last = tree.first_piece[function], tree.first_piece[function + 1] - 1
-    inside = min(max(x, tree.start[first]), tree.end[last])
+    first, last = first_piece[function], first_piece[function + 1] - 1
+    inside = min(max(x, start[first]), end[last])
     k = first
-    while k < last and inside >= tree.end[k]:
+    while k < last and inside >= end[k]:
         k += 1
-    s = inside - tree.start[k]
+    s = inside - start[k]
     value, slope, half = 0.0, 0.0, 0.0
-    for n in range(tree.coefficient.shape[1] - 1, -1, -1):
+    for n in range(coefficient.shape[1] - 1, -1, -1):
         half = half * s + slope
         slope = slope * s + value
-        value = value * s + tree.coefficient[k, n]
+        value = value * s + coefficient[k, n]
     if x != inside:
         return value + slope * (x - inside), slope, 0.0
     return value, slope, 2.0 * half
 
 
-@part
-def couple(tree, q_inout, rate):
+@stage
+def _couple(tree, q_inout, rate):
     """Set coupled coordinates, and how fast every coordinate moves with its variable."""
     for c in range(len(tree.variable)):
         rate[c, 0], rate[c, 1] = (1.0, 0.0) if tree.variable[c] >= 0 else (0.0, 0.0)
     for i in range(len(tree.held)):
         c, on = tree.held[i], tree.held_on[i]
-        value, slope, curvature = evaluate(tree, tree.held_function[i], q_inout[on])
+        value, slope, curvature = evaluate(
+            tree.first_piece, tree.start, tree.end, tree.coefficient, tree.held_function[i], q_inout[on]
+        )
         q_inout[c] = value
         rate[c, 0] = slope * rate[on, 0]
         rate[c, 1] = curvature * rate[on, 0] ** 2 + slope * rate[on, 1]
 
 
-@leaf
+@stage
 def _part_values(tree, p, q, rate):
     """A part's value, its slope and its curvature by the variable."""
     c = tree.coordinate[p]
@@ -85,14 +88,17 @@ def _part_values(tree, p, q, rate):
         x, first, second = q[c], rate[c, 0], rate[c, 1]
     if tree.function[p] < 0:
         return x, first, second
-    value, slope, curvature = evaluate(tree, tree.function[p], x)
+    value, slope, curvature = evaluate(
+        tree.first_piece, tree.start, tree.end, tree.coefficient, tree.function[p], x
+    )
     return value, slope * first, curvature * first * first + slope * second
 
 
 @part
-def place(tree, q_inout, placed):
+def place(tree_at, q_inout, placed_at):
     """Pose all bodies; coupled coordinates are set first."""
-    couple(tree, q_inout, placed.rate)
+    tree, placed = read(tree_at, placed_at)
+    _couple(tree, q_inout, placed.rate)
     direction, bend = placed.direction, placed.bend
     for link in range(len(tree.child)):
         b, a = tree.child[link], tree.parent[link]
@@ -110,21 +116,17 @@ def place(tree, q_inout, placed):
             t20, t21, t22 = turn[2, 0], turn[2, 1], turn[2, 2]
         start, end = tree.first[link], tree.first[link + 1]
         middle = end - tree.turns[link]
-        for p in range(start, middle):
-            ux, uy, uz = tree.axis[p, 0], tree.axis[p, 1], tree.axis[p, 2]
-            bx, by, bz = (
-                t00 * ux + t01 * uy + t02 * uz, t10 * ux + t11 * uy + t12 * uz, t20 * ux + t21 * uy + t22 * uz,
-            )  # fmt: skip
-            value, slope, curvature = _part_values(tree, p, q_inout, placed.rate)
-            ox, oy, oz = ox + value * bx, oy + value * by, oz + value * bz
-            _put6(direction, p, 0.0, 0.0, 0.0, slope * bx, slope * by, slope * bz)
-            _put6(bend, p, 0.0, 0.0, 0.0, curvature * bx, curvature * by, curvature * bz)
-        for p in range(middle, end):
+        for p in range(start, end):
             ux, uy, uz = tree.axis[p, 0], tree.axis[p, 1], tree.axis[p, 2]
             ax, ay, az = (
                 t00 * ux + t01 * uy + t02 * uz, t10 * ux + t11 * uy + t12 * uz, t20 * ux + t21 * uy + t22 * uz,
             )  # fmt: skip
             value, slope, curvature = _part_values(tree, p, q_inout, placed.rate)
+            if p < middle:
+                ox, oy, oz = ox + value * ax, oy + value * ay, oz + value * az
+                _put6(direction, p, 0.0, 0.0, 0.0, slope * ax, slope * ay, slope * az)
+                _put6(bend, p, 0.0, 0.0, 0.0, curvature * ax, curvature * ay, curvature * az)
+                continue
             mx, my, mz = oy * az - oz * ay, oz * ax - ox * az, ox * ay - oy * ax
             _put6(direction, p, slope * ax, slope * ay, slope * az, slope * mx, slope * my, slope * mz)
             _put6(

@@ -13,10 +13,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf, part
+from borelli.jit import kernel, leaf, part, stage
 from borelli.reduced.place import place
-from borelli.reduced.springs import Springs, find_curvature, find_energy, find_gradient, find_points, make_springs
+from borelli.reduced.springs import (
+    Holds,
+    Points,
+    Springs,
+    find_curvature,
+    find_energy,
+    find_gradient,
+    find_points,
+    make_springs,
+)
 from borelli.reduced.tree import Tree
+from borelli.sharing import read
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +50,7 @@ FIRST_DAMPING = 1e-3
 
 
 class Search(NamedTuple):
-    """Work arrays of the search for one pose."""
+    """The springs, and work arrays of the search for one pose."""
 
     springs: Springs
     matrix: Floats
@@ -52,22 +62,24 @@ class Search(NamedTuple):
     """(n,) whether a variable is kept at its stop."""
 
 
-def make_search(tree: Tree, points: int) -> Search:
-    """Room for so many points."""
+def make_search(tree: Tree, points: Points, holds: Holds | None = None) -> Search:
+    """Springs and room for a search; arguments as those of `make_springs`."""
     n = len(tree.free)
     return Search(
-        make_springs(tree, points), np.zeros((n, n)), np.zeros(n), np.zeros(len(tree.variable)), np.zeros(n, np.uint8)
-    )
+        make_springs(tree, points, holds), np.zeros((n, n)), np.zeros(n), np.zeros(len(tree.variable)),
+        np.zeros(n, np.uint8),
+    )  # fmt: skip
 
 
 @part
-def factor_in_place(tree, A):
-    """A = L^T D L, L unit and lower, D where the diagonal was; False where a pivot is not positive.
+def factor_in_place(search_at):
+    """The matrix A = L^T D L, L unit and lower, D where the diagonal was; False where a pivot is not positive.
 
     From the last row to the first, leaves before what carries them, so that a tree fills nothing in. Two rows of which
     one hangs on the other alone are taken together: what both change is then read and written once.
     """
-    first, column = tree.row_first, tree.row_column
+    A, tree_at = search_at.matrix, search_at.springs.tree
+    first, column = tree_at.row_first, tree_at.row_column
     k = len(A) - 1
     while k >= 0:
         start = first[k]
@@ -103,9 +115,10 @@ def factor_in_place(tree, A):
 
 
 @part
-def solve_in_place(tree, A, x):
-    """x = A^-1 x, with A factored."""
-    first, column = tree.row_first, tree.row_column
+def solve_in_place(search_at, x):
+    """x = A^-1 x, with the matrix A factored."""
+    A, tree_at = search_at.matrix, search_at.springs.tree
+    first, column = tree_at.row_first, tree_at.row_column
     for k in range(len(A) - 1, -1, -1):
         start, known = first[k], x[k]
         for s in range(first[k + 1] - start):
@@ -120,11 +133,13 @@ def solve_in_place(tree, A, x):
 
 
 @leaf
-def _block_at_stops(tree, holds, q, gradient, blocked):
+def _block_at_stops(search_at, q):
     """Find the variables that are kept at their stops; whether they are others than before."""
+    springs, blocked = search_at.springs, search_at.blocked
+    free, holds, gradient = springs.tree.free, read(springs.holds), springs.gradient
     changed = False
     for v in range(len(blocked)):
-        x = q[tree.free[v]]
+        x = q[free[v]]
         low = x <= holds.lower[v] and gradient[v] > 0.0
         high = x >= holds.upper[v] and gradient[v] < 0.0
         now = 1 if (low or high) and not holds.stop[v] < 1e300 else 0
@@ -133,40 +148,44 @@ def _block_at_stops(tree, holds, q, gradient, blocked):
     return changed
 
 
-@leaf
-def _load_matrix(tree, springs, blocked, damping, matrix):
+@part
+def _load_matrix(search_at, damping):
+    springs_at, matrix, blocked = search_at.springs, search_at.matrix, search_at.blocked
+    first, column = springs_at.tree.row_first, springs_at.tree.row_column
+    curve, own, gradient = springs_at.curve, springs_at.own, springs_at.gradient
     some = False
     for i in range(len(blocked)):
         some = some or blocked[i] != 0
-        length = tree.row_first[i + 1] - tree.row_first[i]
+        length = first[i + 1] - first[i]
         for s in range(length):
-            matrix[i, s] = springs.curve[i, s]
+            matrix[i, s] = curve[i, s]
         # a variable that nothing holds stays
-        if blocked[i] or (springs.own[i] == 0.0 and springs.gradient[i] == 0.0):
+        if blocked[i] or (own[i] == 0.0 and gradient[i] == 0.0):
             matrix[i, length] = 1.0
         else:
-            matrix[i, length] = springs.curve[i, length] + damping * (springs.own[i] + 1e-12)
+            matrix[i, length] = curve[i, length] + damping * (own[i] + 1e-12)
     if some:
         for i in range(len(blocked)):
-            start = tree.row_first[i]
-            for s in range(tree.row_first[i + 1] - start):
-                if blocked[i] or blocked[tree.row_column[start + s]]:
+            start = first[i]
+            for s in range(first[i + 1] - start):
+                if blocked[i] or blocked[column[start + s]]:
                     matrix[i, s] = 0.0
 
 
 @part
-def _aim(tree, holds, q, share, search):
+def _aim(search_at, q, share):
     """Where a share of the step by the factored matrix leads, within the stops: `trial`; its longest entry."""
-    step, trial, gradient = search.step, search.trial, search.springs.gradient
+    step, trial, blocked, springs_at = search_at.step, search_at.trial, search_at.blocked, search_at.springs
+    gradient, free, holds = springs_at.gradient, springs_at.tree.free, read(springs_at.holds)
     if share == 1.0:
         for v in range(len(step)):
-            step[v] = 0.0 if search.blocked[v] else -gradient[v]
-        solve_in_place(tree, search.matrix, step)
+            step[v] = 0.0 if blocked[v] else -gradient[v]
+        solve_in_place(search_at, step)
     for c in range(len(trial)):
         trial[c] = q[c]
     longest = 0.0
     for v in range(len(step)):
-        c = tree.free[v]
+        c = free[v]
         trial[c] += share * step[v]
         if not holds.stop[v] < 1e300:
             trial[c] = min(max(trial[c], holds.lower[v]), holds.upper[v])
@@ -174,45 +193,46 @@ def _aim(tree, holds, q, share, search):
     return longest
 
 
-@part
-def settle(tree, points, holds, target, weight, q_inout, search, most):
+@stage
+def _settle(search_at, target, weight, q_inout, most):
     """Bring a pose to its least energy: the energy, the number of iterations (negative: it did not get there)."""
-    springs, matrix, trial, blocked = search.springs, search.matrix, search.trial, search.blocked
-    for v in range(len(tree.free)):
+    springs_at, trial = search_at.springs, search_at.trial
+    free, holds = springs_at.tree.free, read(springs_at.holds)
+    for v in range(len(free)):
         if not holds.stop[v] < 1e300:
-            c = tree.free[v]
+            c = free[v]
             q_inout[c] = min(max(q_inout[c], holds.lower[v]), holds.upper[v])
-    energy = find_energy(tree, points, holds, target, weight, q_inout, springs)
+    energy = find_energy(springs_at, target, weight, q_inout)
     damping = 0.0
     for iteration in range(1, most + 1):
-        find_gradient(tree, points, holds, target, weight, q_inout, springs)
+        find_gradient(springs_at, target, weight, q_inout)
         # far from the answer Newton's matrix is seldom positive: it is not tried first
         exact, fresh, found, ended, before, share = iteration > 1, True, False, False, 0.0, 1.0
-        find_curvature(tree, holds, q_inout, 1.0, 1.0 if exact else 0.0, springs)
-        _block_at_stops(tree, holds, q_inout, springs.gradient, blocked)
+        find_curvature(springs_at, q_inout, 1.0, 1.0 if exact else 0.0)
+        _block_at_stops(search_at, q_inout)
         while damping < MOST_DAMPING:
             if fresh and share == 1.0:
-                _load_matrix(tree, springs, blocked, damping, matrix)
-                if not factor_in_place(tree, matrix):
+                _load_matrix(search_at, damping)
+                if not factor_in_place(search_at):
                     damping = 0.0 if exact else max(10.0 * damping, FIRST_DAMPING)
                     if exact:
-                        find_curvature(tree, holds, q_inout, 1.0, 0.0, springs)
+                        find_curvature(springs_at, q_inout, 1.0, 0.0)
                     exact = False
                     continue
-            longest = _aim(tree, holds, q_inout, share, search)
-            tried = find_energy(tree, points, holds, target, weight, trial, springs)
+            longest = _aim(search_at, q_inout, share)
+            tried = find_energy(springs_at, target, weight, trial)
             newton = exact and damping == 0.0 and share == 1.0
             # what a short step gains may be less than the energy's last digit
             if not (tried < energy or longest <= (SHORT if newton else LITTLE)):
                 if not fresh:
-                    find_energy(tree, points, holds, target, weight, q_inout, springs)
+                    find_energy(springs_at, target, weight, q_inout)
                     break
                 if share > LEAST_SHARE:
                     share *= 0.3
                 else:
                     if exact:
-                        find_energy(tree, points, holds, target, weight, q_inout, springs)
-                        find_curvature(tree, holds, q_inout, 1.0, 0.0, springs)
+                        find_energy(springs_at, target, weight, q_inout)
+                        find_curvature(springs_at, q_inout, 1.0, 0.0)
                     exact, share, damping = False, 1.0, max(10.0 * damping, FIRST_DAMPING)
                 continue
             found = True
@@ -225,8 +245,8 @@ def settle(tree, points, holds, target, weight, q_inout, search, most):
             if ended or not newton or longest > (NEAR if fresh else 0.1 * before):
                 break
             fresh, before = False, longest
-            find_gradient(tree, points, holds, target, weight, q_inout, springs)
-            if _block_at_stops(tree, holds, q_inout, springs.gradient, blocked):
+            find_gradient(springs_at, target, weight, q_inout)
+            if _block_at_stops(search_at, q_inout):
                 break
         if ended:
             return energy, iteration
@@ -237,70 +257,70 @@ def settle(tree, points, holds, target, weight, q_inout, search, most):
 
 
 @kernel
-def settle_frames(tree, points, holds, rest, target, weight, q_inout, search, most, chained, energy_out, count_out):
+def settle_frames(search_at, rest, target, weight, q_inout, most, chained, energy_out, count_out):
     """Settle every frame; with `chained`, each from where the frames before lead, else from what is given.
 
     `rest` (frames, n) has the rest pose of every frame, or one row for all.
     """
+    free, resting = search_at.springs.tree.free, search_at.springs.holds.rest
     for t in range(len(q_inout)):
         if chained and t > 0:
-            for v in range(len(tree.free)):
-                c = tree.free[v]
+            for v in range(len(free)):
+                c = free[v]
                 q_inout[t, c] = q_inout[t - 1, c]
                 if t > 1:
                     q_inout[t, c] += LEAD * (q_inout[t - 1, c] - q_inout[t - 2, c])
-        for v in range(len(tree.free)):
-            holds.rest[v] = rest[min(t, len(rest) - 1), v]
-        energy_out[t], count_out[t] = settle(
-            tree, points, holds, target[t], weight[t], q_inout[t], search, most
-        )  # fmt: skip
+        for v in range(len(free)):
+            resting[v] = rest[min(t, len(rest) - 1), v]
+        energy_out[t], count_out[t] = _settle(search_at, target[t], weight[t], q_inout[t], most)
 
 
 @part
-def unpack(tree, rows, matrix):
-    """A symmetric matrix in full, from rows as the tree keeps them."""
+def unpack(springs_at, matrix):
+    """The second derivatives as a full matrix."""
+    rows, first, column = springs_at.curve, springs_at.tree.row_first, springs_at.tree.row_column
     for i in range(len(rows)):
         for j in range(len(rows)):
             matrix[i, j] = 0.0
     for i in range(len(rows)):
-        start = tree.row_first[i]
-        length = tree.row_first[i + 1] - start
+        start = first[i]
+        length = first[i + 1] - start
         for s in range(length):
-            j = tree.row_column[start + s]
+            j = column[start + s]
             matrix[i, j] = rows[i, s]
             matrix[j, i] = rows[i, s]
         matrix[i, i] = rows[i, length]
 
 
 @kernel
-def find_derivatives(
-    tree, points, holds, rest, target, weight, q_inout, search, energy_out, gradient_out, matrix_out
-):  # fmt: skip
+def find_derivatives(search_at, rest, target, weight, q_inout, energy_out, gradient_out, matrix_out):
     """Energy, gradient (frames, n) and Gauss and Newton's second derivative (frames, n, n) of every frame."""
-    springs = search.springs
+    springs_at = search_at.springs
+    gradient, resting = springs_at.gradient, springs_at.holds.rest
     for t in range(len(q_inout)):
-        for v in range(len(tree.free)):
-            holds.rest[v] = rest[min(t, len(rest) - 1), v]
-        energy_out[t] = find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        find_gradient(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        find_curvature(tree, holds, q_inout[t], 1.0, 0.0, springs)
-        for i in range(len(tree.free)):
-            gradient_out[t, i] = springs.gradient[i]
-        unpack(tree, springs.curve, matrix_out[t])
+        for v in range(len(gradient)):
+            resting[v] = rest[min(t, len(rest) - 1), v]
+        energy_out[t] = find_energy(springs_at, target[t], weight[t], q_inout[t])
+        find_gradient(springs_at, target[t], weight[t], q_inout[t])
+        find_curvature(springs_at, q_inout[t], 1.0, 0.0)
+        for i in range(len(gradient)):
+            gradient_out[t, i] = gradient[i]
+        unpack(springs_at, matrix_out[t])
 
 
 @kernel
-def find_bodies(tree, points, q_inout, search, position_out, rotation_out, seen_out):
+def find_bodies(search_at, q_inout, position_out, rotation_out, seen_out):
     """Where bodies (frames, bodies, 3 and 3, 3) and points (frames, points, 3) are; coupled coordinates are set."""
-    springs = search.springs
+    springs_at = search_at.springs
+    position, rotation, seen = springs_at.placed.position, springs_at.placed.rotation, springs_at.seen
     for t in range(len(q_inout)):
-        place(tree, q_inout[t], springs.placed)
-        find_points(tree, points, springs.placed, springs.seen)
-        for b in range(len(tree.body_part)):
+        place(springs_at.tree, q_inout[t], springs_at.placed)
+        find_points(springs_at)
+        for b in range(len(position)):
             for i in range(3):
-                position_out[t, b, i] = springs.placed.position[b, i]
+                position_out[t, b, i] = position[b, i]
                 for j in range(3):
-                    rotation_out[t, b, i, j] = springs.placed.rotation[b, i, j]
-        for m in range(len(points.body)):
+                    rotation_out[t, b, i, j] = rotation[b, i, j]
+        for m in range(len(seen)):
             for i in range(3):
-                seen_out[t, m, i] = springs.seen[m, i]
+                seen_out[t, m, i] = seen[m, i]

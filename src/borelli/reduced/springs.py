@@ -27,9 +27,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import leaf, part
+from borelli.jit import leaf, part, stage
 from borelli.reduced.place import Placed, make_placed, place
 from borelli.reduced.tree import Tree
+from borelli.sharing import read
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -60,8 +61,11 @@ class Holds(NamedTuple):
 
 
 class Springs(NamedTuple):
-    """Work arrays, and the derivatives found."""
+    """What is posed, seen and held, work arrays, and the derivatives found."""
 
+    tree: Tree
+    points: Points
+    holds: Holds
     placed: Placed
     seen: Floats
     """(points, 3) where the points are."""
@@ -74,18 +78,20 @@ class Springs(NamedTuple):
     """(n,) the diagonal of Gauss and Newton's part."""
 
 
-def make_springs(tree: Tree, points: int) -> Springs:
-    """Room for so many points."""
+def make_springs(tree: Tree, points: Points, holds: Holds | None = None) -> Springs:
+    """Springs with room to work; without `holds`, nothing but markers holds the variables."""
     n = len(tree.free)
+    free = Holds(np.zeros(n), np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n))
     return Springs(
-        make_placed(tree), np.zeros((points, 3)), np.zeros((len(tree.body_part), CARRIED)), np.zeros(n),
-        np.zeros((n, n)), np.zeros(n),
+        tree, points, holds or free, make_placed(tree), np.zeros((len(points.body), 3)),
+        np.zeros((len(tree.body_part), CARRIED)), np.zeros(n), np.zeros((n, n)), np.zeros(n),
     )  # fmt: skip
 
 
 @part
-def find_points(tree, points, placed, seen):
-    """Where the points are."""
+def find_points(springs_at):
+    """Where the points are, with the bodies placed."""
+    points, placed, seen = read(springs_at.points), read(springs_at.placed), springs_at.seen
     for m in range(len(points.body)):
         b = points.body[m]
         x, y, z = points.place[m, 0], points.place[m, 1], points.place[m, 2]
@@ -98,68 +104,75 @@ def find_points(tree, points, placed, seen):
         seen[m, 2] = o[2] + R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
 
 
-@leaf
-def _held_energy(tree, holds, q):
+@stage
+def _held_energy(free, holds, q):
     energy = 0.0
-    for v in range(len(tree.free)):
-        x = q[tree.free[v]]
+    for v in range(len(free)):
+        x = q[free[v]]
         energy += 0.5 * holds.stiffness[v] * (x - holds.rest[v]) ** 2
-        beyond = max(x - holds.upper[v], 0.0) + min(x - holds.lower[v], 0.0)
+        beyond = _beyond(holds.lower[v], holds.upper[v], x)
         if beyond != 0.0 and holds.stop[v] < 1e300:
             energy += 0.5 * holds.stop[v] * beyond * beyond
     return energy
 
 
 @part
-def find_energy(tree, points, holds, target, weight, q_inout, springs):
+def find_energy(springs_at, target, weight, q_inout):
     """The energy of a pose [J]; the pose is placed."""
-    place(tree, q_inout, springs.placed)
-    find_points(tree, points, springs.placed, springs.seen)
-    energy = _held_energy(tree, holds, q_inout)
+    place(springs_at.tree, q_inout, springs_at.placed)
+    find_points(springs_at)
+    energy = _held_energy(springs_at.tree.free, read(springs_at.holds), q_inout)
+    seen = springs_at.seen
     for m in range(len(weight)):
         if weight[m] > 0.0:
             for n in range(3):
-                energy += 0.5 * weight[m] * (springs.seen[m, n] - target[m, n]) ** 2
+                energy += 0.5 * weight[m] * (seen[m, n] - target[m, n]) ** 2
     return energy
 
 
 @part
-def find_gradient(tree, points, holds, target, weight, q, springs):
+def find_gradient(springs_at, target, weight, q):
     """First derivatives of the energy at the pose that `find_energy` placed."""
-    carried, direction, gradient = springs.carried, springs.placed.direction, springs.gradient
-    _sum_markers(tree, points, target, weight, springs.seen, carried)
-    for v in range(len(tree.free)):
-        x = q[tree.free[v]]
+    tree_at = springs_at.tree
+    free, moves, carries, holds = tree_at.free, tree_at.moves, tree_at.carries, read(springs_at.holds)
+    carried, direction, gradient = springs_at.carried, springs_at.placed.direction, springs_at.gradient
+    _sum_markers(springs_at, target, weight)
+    for v in range(len(free)):
+        x = q[free[v]]
         gradient[v] = holds.stiffness[v] * (x - holds.rest[v])
         if holds.stop[v] < 1e300:
-            gradient[v] += holds.stop[v] * _beyond(holds, v, x)
-    for j in range(len(tree.axis)):
-        v = tree.moves[j]
+            gradient[v] += holds.stop[v] * _beyond(holds.lower[v], holds.upper[v], x)
+    for j in range(len(moves)):
+        v = moves[j]
         if v >= 0:
-            S, load = direction[j], carried[tree.carries[j]]
+            S, load = direction[j], carried[carries[j]]
             gx, gy, gz = _pull_moment(load)
             fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
             gradient[v] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
 
 
 @part
-def find_curvature(tree, holds, q, gauss, rest, springs):
+def find_curvature(springs_at, q, gauss, rest):
     """Second derivatives where `find_gradient` found the first: so much of Gauss and Newton's part and of the rest."""
-    carried, direction, origin = springs.carried, springs.placed.direction, springs.placed.origin
-    curve, own, first = springs.curve, springs.own, tree.row_first
-    for i in range(len(tree.free)):
+    tree_at, holds = springs_at.tree, read(springs_at.holds)
+    free, first, moves, carries, before = (
+        tree_at.free, tree_at.row_first, tree_at.moves, tree_at.carries, tree_at.before,
+    )  # fmt: skip
+    carried, direction, origin = springs_at.carried, springs_at.placed.direction, springs_at.placed.origin
+    curve, own, bends = springs_at.curve, springs_at.own, springs_at.placed.bend
+    for i in range(len(free)):
         own[i] = holds.stiffness[i]
-        if holds.stop[i] < 1e300 and _beyond(holds, i, q[tree.free[i]]) != 0.0:
+        if holds.stop[i] < 1e300 and _beyond(holds.lower[i], holds.upper[i], q[free[i]]) != 0.0:
             own[i] += holds.stop[i]
         length = first[i + 1] - first[i]
         for s in range(length):
             curve[i, s] = 0.0
         curve[i, length] = gauss * own[i]
-    for j in range(len(tree.axis)):
-        vj = tree.moves[j]
+    for j in range(len(moves)):
+        vj = moves[j]
         if vj < 0:
             continue
-        S, load = direction[j], carried[tree.carries[j]]
+        S, load = direction[j], carried[carries[j]]
         fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
         gx, gy, gz = _pull_moment(load)
         turns = S[0] != 0.0 or S[1] != 0.0 or S[2] != 0.0
@@ -174,7 +187,7 @@ def find_curvature(tree, holds, q, gauss, rest, springs):
         tz = mx * S[4] - my * S[3] - xz * S[0] - yz * S[1] + (xx + yy) * S[2]
         own[vj] += S[0] * tx + S[1] * ty + S[2] * tz + S[3] * px + S[4] * py + S[5] * pz
         place_j = first[vj + 1] - first[vj]
-        bend = springs.placed.bend[j]
+        bend = bends[j]
         curve[vj, place_j] += rest * (
             bend[0] * gx + bend[1] * gy + bend[2] * gz + bend[3] * fx + bend[4] * fy + bend[5] * fz
         )
@@ -196,7 +209,7 @@ def find_curvature(tree, holds, q, gauss, rest, springs):
         dx, dy, dz = gauss * px, gauss * py, gauss * pz
         i = j
         while i >= 0:
-            vi = tree.moves[i]
+            vi = moves[i]
             if vi >= 0:
                 T = direction[i]
                 value = T[0] * cx + T[1] * cy + T[2] * cz + T[3] * dx + T[4] * dy + T[5] * dz
@@ -207,7 +220,7 @@ def find_curvature(tree, holds, q, gauss, rest, springs):
                     curve[vj, first[vi + 1] - first[vi]] += value
                 else:
                     curve[vi, place_j] += value
-            i = tree.before[i]
+            i = before[i]
 
 
 @leaf
@@ -217,18 +230,20 @@ def _pull_moment(load):
 
 
 @leaf
-def _beyond(holds, v, x):
+def _beyond(lower, upper, x):
     """How far a coordinate is beyond its stops."""
-    return max(x - holds.upper[v], 0.0) + min(x - holds.lower[v], 0.0)
+    return max(x - upper, 0.0) + min(x - lower, 0.0)
 
 
-@leaf
-def _sum_markers(tree, points, target, weight, seen, carried):
+@stage
+def _sum_markers(springs_at, target, weight):
+    body, seen, carried = springs_at.points.body, springs_at.seen, springs_at.carried
+    child, parent = springs_at.tree.child, springs_at.tree.parent
     for b in range(len(carried)):
         for n in range(CARRIED):
             carried[b, n] = 0.0
     for m in range(len(weight)):
-        k, b = weight[m], points.body[m]
+        k, b = weight[m], body[m]
         if not k > 0.0 or b < 0:
             continue
         load = carried[b]
@@ -256,8 +271,8 @@ def _sum_markers(tree, points, target, weight, seen, carried):
         load[SPREAD + 6] += z * fx
         load[SPREAD + 7] += z * fy
         load[SPREAD + 8] += z * fz
-    for link in range(len(tree.child) - 1, -1, -1):
-        b, a = tree.child[link], tree.parent[link]
+    for link in range(len(child) - 1, -1, -1):
+        b, a = child[link], parent[link]
         if a >= 0:
             for n in range(CARRIED):
                 carried[a, n] += carried[b, n]

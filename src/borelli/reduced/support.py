@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.jit import kernel, leaf, part
+from borelli.jit import kernel, leaf, part, stage
 from borelli.reduced.place import place
 from borelli.reduced.springs import find_points
 
@@ -96,7 +96,7 @@ def _value(B, b, ridge, most, mu, y):
     return value
 
 
-@part
+@stage
 def _differentiate(B, b, ridge, most, mu, room):
     """Gradient and curve at `left`; the gradient's largest entry."""
     y, gradient, C, T = room.left, room.gradient, room.curve, room.turned
@@ -161,7 +161,7 @@ def _solve(C, x):
             x[k] -= C[i, k] * x[i]
 
 
-@part
+@stage
 def _descend(B, b, ridge, most, mu, room):
     """Bring `left` to where phi is least; the number of steps."""
     y, m = room.left, len(room.left)
@@ -217,33 +217,32 @@ def find_support(rows, need, ridge, most, mu, room, force_out, steps_out):
 
 
 @kernel
-def find_paths(tree, points, slot, q_inout, springs, place_out, jacobian_out):
+def find_paths(search_at, slot, q_inout, place_out, jacobian_out):
     """Where points are in all frames, and how the points move with some of the variables.
 
     Args:
-        tree: Of the model.
-        points: Fixed to bodies.
+        search_at: Of the model and its points.
         slot: (variables,) which column of the Jacobian a variable has; -1: none.
         q_inout: (frames, coordinates); coupled coordinates are set.
-        springs: Work arrays.
         place_out: (frames, points, 3) [m]
         jacobian_out: (frames, columns, points, 3) [m/rad or 1]
     """
-    placed = springs.placed
+    springs_at = search_at.springs
+    direction, seen, body = springs_at.placed.direction, springs_at.seen, springs_at.points.body
+    body_part, moves, before = springs_at.tree.body_part, springs_at.tree.moves, springs_at.tree.before
     for f in range(len(q_inout)):
-        place(tree, q_inout[f], placed)
-        find_points(tree, points, placed, springs.seen)
+        place(springs_at.tree, q_inout[f], springs_at.placed)
+        find_points(springs_at)
         J = jacobian_out[f]
         J[:] = 0.0
-        for m in range(len(points.body)):
-            x, y, z = springs.seen[m, 0], springs.seen[m, 1], springs.seen[m, 2]
+        for m in range(len(body)):
+            x, y, z = seen[m, 0], seen[m, 1], seen[m, 2]
             place_out[f, m, 0], place_out[f, m, 1], place_out[f, m, 2] = x, y, z
-            p = tree.body_part[points.body[m]] if points.body[m] >= 0 else -1
+            p = body_part[body[m]] if body[m] >= 0 else -1
             while p >= 0:
-                c = tree.coordinate[p]
-                if c >= 0 and tree.variable[c] >= 0 and slot[tree.variable[c]] >= 0:
-                    k, S = slot[tree.variable[c]], placed.direction[p]
+                if moves[p] >= 0 and slot[moves[p]] >= 0:
+                    k, S = slot[moves[p]], direction[p]
                     J[k, m, 0] += S[1] * z - S[2] * y + S[3]
                     J[k, m, 1] += S[2] * x - S[0] * z + S[4]
                     J[k, m, 2] += S[0] * y - S[1] * x + S[5]
-                p = tree.before[p]
+                p = before[p]

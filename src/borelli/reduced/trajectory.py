@@ -8,20 +8,18 @@ from borelli.reduced.springs import find_curvature, find_energy, find_gradient
 
 
 @kernel
-def find_curvatures(
-    tree, points, holds, rest, target, weight, q_inout, search, energy_out, gradient_out, gauss_out, rest_out
-):  # fmt: skip
+def find_curvatures(search_at, rest, target, weight, q_inout, energy_out, gradient_out, gauss_out, rest_out):
     """Energy, gradient (frames, n), Gauss and Newton's part (frames, n, n) of the second derivative, the rest of it."""
-    springs = search.springs
-    n = len(tree.free)
+    springs_at = search_at.springs
+    gradient, resting = springs_at.gradient, springs_at.holds.rest
+    n = len(gradient)
     for t in range(len(q_inout)):
         for v in range(n):
-            holds.rest[v] = rest[min(t, len(rest) - 1), v]
-        energy_out[t] = find_energy(tree, points, holds, target[t], weight[t], q_inout[t], springs)
-        find_gradient(tree, points, holds, target[t], weight[t], q_inout[t], springs)
+            resting[v] = rest[min(t, len(rest) - 1), v]
+        energy_out[t] = find_energy(springs_at, target[t], weight[t], q_inout[t])
+        find_gradient(springs_at, target[t], weight[t], q_inout[t])
         for i in range(n):
-            gradient_out[t, i] = springs.gradient[i]
-        find_curvature(tree, holds, q_inout[t], 1.0, 0.0, springs)
-        unpack(tree, springs.curve, gauss_out[t])
-        find_curvature(tree, holds, q_inout[t], 0.0, 1.0, springs)
-        unpack(tree, springs.curve, rest_out[t])
+            gradient_out[t, i] = gradient[i]
+        for gauss in range(1, -1, -1):
+            find_curvature(springs_at, q_inout[t], float(gauss), float(1 - gauss))
+            unpack(springs_at, gauss_out[t] if gauss else rest_out[t])

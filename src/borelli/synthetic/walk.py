@@ -21,7 +21,7 @@ from borelli.model.markers import extent
 from borelli.model.model import Marker, Model
 from borelli.norms.gait import norm
 from borelli.recording.recording import Recording, make_dataset
-from borelli.reduced.pose import make_search, settle_frames
+from borelli.reduced.pose import settle_frames
 from borelli.synthetic.curves import harmonics, least_jerk, stirred
 from borelli.synthetic.ground import root_wrench, sole_points
 
@@ -214,9 +214,8 @@ def _settled(problem: Problem, wanted: Array) -> Array:
     q = wanted.copy()
     rest = np.ascontiguousarray(wanted[:, problem.tree.free])
     settle_frames(
-        problem.tree, problem.points, problem.holds, rest, problem.target, problem.weight, q,
-        make_search(problem.tree, len(problem.markers)), 50, False, np.zeros(COUNT), np.zeros(COUNT, np.int64),
-    )  # fmt: skip
+        problem.search, rest, problem.target, problem.weight, q, 50, False, np.zeros(COUNT), np.zeros(COUNT, np.int64)
+    )
     return q
 
 
