@@ -18,7 +18,7 @@ from pathlib import Path
 from borelli.errors import BorelliError
 from borelli.jit import JIT_ON, PACKAGE, ROOMS, cache_directory, source_hash
 
-STEP_PARTS = ("solver", "contacts", "rows", "friction", "layout")
+STEP_PARTS = ("solver", "friction", "contacts", "rows")
 """What a step calls by address."""
 NEEDS = {"step": STEP_PARTS, "impulse": STEP_PARTS}
 """What must be there before a task begins: it calls that by address."""
@@ -28,9 +28,10 @@ OTHERS = {
     "step": "from borelli.physics.warmup import compile_part; from borelli.analysis.warmup import warm_up_marching; "
     "compile_part('step'); warm_up_marching()",
     "impulse": "from borelli.physics.impulse.warmup import warm_up; warm_up()",
-    "pictures": "from borelli.view.render import warm_up_renderer; warm_up_renderer()",
+    "pictures": "from borelli.physics.warmup import compile_part; from borelli.view.render import warm_up_renderer; "
+    "compile_part('coordinates'); warm_up_renderer()",
 }
-TASKS = (*STEP_PARTS, "analysis", "step", "impulse", "coordinates", "pictures")
+TASKS = (*STEP_PARTS, "analysis", "impulse", "step", "pictures")
 """In the order in which they are begun; the longest come first."""
 WORKERS = min(max(2, os.cpu_count() or 2), 4)
 """Processes at a time; each takes some 300 MB."""

@@ -16,8 +16,10 @@ PARTS = {
     ),
     "contacts": ("find_contacts",),
     "rows": ("fill_standing_rows",),
-    "friction": ("check_friction", "update_friction", "find_answers", "settle"),
-    "layout": ("read_contacts", "fill_contact_rows", "prepare_solve", "sweep_rows", "sweep_joints"),
+    "friction": (
+        "check_friction", "update_friction", "find_answers", "settle",
+        "read_contacts", "fill_contact_rows", "prepare_solve", "sweep_rows", "sweep_joints",
+    ),
 }
 """What a step calls by address."""
 
