@@ -76,7 +76,7 @@ def analyze(
         monte_carlo=monte_carlo, noise=None if noise is None else 1e-3 * noise,
     )  # fmt: skip
     check_bands(plan.monte_carlo, plan.noise)
-    compile_once()
+    compile_once(*recordings, model, static, forces, skeleton)
     results = run(recordings, folder, plan)
     if json:
         told = {result.energy.torques.motion.recording.name: dict(result.summary) for result in results}  # type: ignore[union-attr]

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from borelli.commands.screen import err
+from borelli.errors import FileFormatError
 
 
-def compile_once() -> None:
-    """Compile the kernels, saying so, if an earlier run has not left them in the cache."""
+def compile_once(*files: Path | None) -> None:
+    """Compile the kernels, saying so, if an earlier run has not left them in the cache.
+
+    Raises:
+        FileFormatError: one of the files that the command reads is not there: who mistyped a name need not wait.
+    """
     from borelli.compiling import compile_kernels, kernels_ready
 
+    for file in files:
+        if file is not None and not file.exists():
+            raise FileFormatError(file, "cannot be read: No such file or directory")
     if kernels_ready():
         return
-    note = "compiling the kernels (first use only, about a minute)"
+    note = "compiling the kernels (first use only, a minute or two)"
     if not err.is_terminal:
         err.print(note, highlight=False)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

@@ -60,7 +60,7 @@ def fit(
     plan = Plan(
         model=model, mass=mass, height=height, sex=sex, static=static, start=start, stop=stop, reading=reading
     )  # fmt: skip
-    compile_once()
+    compile_once(*recordings, model, static, skeleton)
     with err.status("fitting"):
         trials = [read_trial(path, plan) for path in recordings]
         found = fit_model(generic_model(plan, trials[0]), trials, static=read_static(plan))
@@ -104,7 +104,7 @@ def pose(
     from borelli.plan import Plan, read_trial
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
-    compile_once()
+    compile_once(model, recording, forces, skeleton)
     with err.status("following the markers"):
         trial = read_trial(recording, Plan(forces=forces, start=start, stop=stop, reading=reading))
         motion = follow_markers(read_model(model), trial, method=method)
@@ -131,7 +131,7 @@ def torques(
     from borelli.ground_choice import find_torques
     from borelli.plan import Plan
 
-    compile_once()
+    compile_once(motion)
     with err.status("finding torques"):
         read = _of(read_stage(motion), Motion, motion)
         found = find_torques(read, Plan(torque_method=method, plates=plates, cutoff=cutoff))

@@ -13,6 +13,7 @@ from borelli.control.plan import Plan
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
 from borelli.physics.control import Force, Settings, check_step
+from borelli.physics.impulse.positions import LEFT_OPEN
 from borelli.physics.impulse.simulation import ImpulseSimulation
 from borelli.physics.impulse.tables import compile_impulse
 from borelli.physics.simulate import count_steps, start_state, to_dataset
@@ -91,7 +92,7 @@ def follow_targets(
             plan, start, speeds, twists, outside, forces, settings, steer, every, progress
         )  # fmt: skip
         time = step * every * np.arange(len(record.pose), dtype=np.float64)
-        data = to_dataset(compiled, record, time)
+        data = _telling_gaps(to_dataset(compiled, record, time))
     else:
         from borelli.control.comparison import follow_by_springs
 
@@ -140,6 +141,16 @@ def _follow_by_impulses(
         if progress is not None:
             progress(simulation.index / steps)
     return compiled, record
+
+
+def _telling_gaps(data: xarray.Dataset) -> xarray.Dataset:
+    """The dataset with a note if joints were left open."""
+    left = int((data["status"] >= LEFT_OPEN).sum())
+    if left:
+        widest = 1e3 * float(data["joint_error"].max())
+        said = f"joints were left open, by {widest:.2g} mm at most, in {left} of the recorded steps: shorten the step"
+        data.attrs["notes"] = "; ".join(filter(None, (data.attrs["notes"], said)))
+    return data
 
 
 def _with_controls(data: xarray.Dataset, target: Array, acting: Mapping[str, Control]) -> xarray.Dataset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,14 +33,7 @@ def plot(dataset: Dataset, path: str | Path | None = None, *, coordinates: int =
     for ax, panel in zip(axes, panels, strict=True):
         panel(ax, dataset)
         ax.grid(color="#e3e5e8", linewidth=0.8)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(colors=INK)
-        ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        ax.margins(x=0)
-    axes[-1].set_xlabel("time [s]")
-    if path is not None:
-        figure.savefig(path, dpi=130)
-    return figure
+    return _finished(figure, list(axes), path)
 
 
 def plot_deviation(dataset: Dataset, path: str | Path | None = None) -> Figure:
@@ -63,6 +56,12 @@ def plot_deviation(dataset: Dataset, path: str | Path | None = None) -> Figure:
             ax.axvspan(begin, min(end, time[-1]), color="#e3e5e8", zorder=0)
         if np.isfinite(back):
             ax.axvline(back, color=INK, linestyle=":", linewidth=1.0, label="back for good" if ax is axes[0] else None)
+    return _finished(figure, list(axes), path)
+
+
+def _finished(figure: Figure, axes: Sequence[Axes], path: str | Path | None) -> Figure:
+    """The figure with plain axes against time, legends beside them; saved when a path is given."""
+    for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(colors=INK)
         ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
