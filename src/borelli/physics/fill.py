@@ -6,7 +6,7 @@ Off the hot path: bodies of a tree never come here.
 from __future__ import annotations
 
 from borelli.jit import leaf, part
-from borelli.physics.blocks import axpy6, dot6, forward6, load6, load21, scale6, store6
+from borelli.physics.blocks import axpy6, forward6, load6, load21, scale6, store6
 from borelli.physics.factor import (
     BETA,
     DUAL,
@@ -35,18 +35,49 @@ def gather_fill(node, near, front, coupling, k, child):
     if not node[k, COUPLED]:
         node[k, COUPLED] = 1
         coupling[block : block + 6 * wide] = 0.0
-        front[base : base + wide * wide] = 0.0
+        _clear_triangle(front, base, wide)
     source, first = node[child, FRONT], node[child, NEAR]
     for a in range(1, width // 6):
         to = 6 * near[first + a, SLOT]
         for i in range(6):
+            at = source + (6 * a + i) * width
+            own = front[at : at + 6]
             for j in range(6):
-                coupling[block + j * wide + to + i] += front[source + (6 * a + i) * width + j]
-        for b in range(1, a + 1):
-            over = 6 * near[first + b, SLOT]
-            for i in range(6):
-                for j in range(6 if b < a else i + 1):
-                    front[base + (to + i) * wide + over + j] += front[source + (6 * a + i) * width + 6 * b + j]
+                line = block + j * wide + to
+                coupling[line + i] += own[j]
+        _add_lines(near, front, first, a, base + to * wide, wide, source + 6 * a * width, width)
+
+
+@leaf
+def _clear_triangle(front, base, wide):
+    for i in range(wide):
+        line = front[base + i * wide : base + i * wide + i + 1]
+        for j in range(len(line)):
+            line[j] = 0.0
+
+
+@leaf
+def _add_lines(near, front, first, a, to, wide, source, width):
+    """Six lines of a child's update, from its second neighbour up to the diagonal, added to those of its parent.
+
+    Neighbours that follow each other there as here are added at one go.
+    """
+    b = 1
+    while b <= a:
+        over = near[first + b, SLOT]
+        many = 1
+        while b + many <= a and near[first + b + many, SLOT] == over + many:
+            many += 1
+        for i in range(6):
+            here = front[to + i * wide + 6 * over : to + i * wide + 6 * (over + many)]
+            _add(here, front[source + i * width + 6 * b : source + i * width + 6 * (b + many)])
+        b += many
+
+
+@leaf
+def _add(line, other):
+    for j in range(len(line)):
+        line[j] += other[j]
 
 
 @leaf
@@ -123,91 +154,128 @@ def _load_line(array, at):
 def _update_front(node, block, front, u, coupling, corner, k, duals, wide):
     """Lower triangle of U^T G^-1 U - Y^T E^-1 Y, added to what the children passed on.
 
-    By 3 x 3 parts, which stay in registers; those on the diagonal are written whole.
+    Line by line, which compilers make of several numbers at a time.
     """
     base, first, y = node[k, FRONT], node[k, OUTER], 36 * node[k, NEAR]
     place, next_one = node[k, CORNER], node[k + 1, LISTED] - node[k, LISTED] + 1
     coupled = node[k, COUPLED]
     E = scale6(load21(block, k, LOWER), (-1.0, -1.0, -1.0, -1.0, -1.0, -1.0))
-    for i in range(0, wide, 3):
-        for j in range(0, i + 3, 3):
-            part = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-            for r in range(duals):
-                part = _add_outer3(part, corner[place + r * next_one], u, first + r * wide + i, first + r * wide + j)
-            if coupled:
-                part = _add_outer3(part, E[0], coupling, y + i, y + j)
-                part = _add_outer3(part, E[1], coupling, y + wide + i, y + wide + j)
-                part = _add_outer3(part, E[2], coupling, y + 2 * wide + i, y + 2 * wide + j)
-                part = _add_outer3(part, E[3], coupling, y + 3 * wide + i, y + 3 * wide + j)
-                part = _add_outer3(part, E[4], coupling, y + 4 * wide + i, y + 4 * wide + j)
-                part = _add_outer3(part, E[5], coupling, y + 5 * wide + i, y + 5 * wide + j)
-            for a in range(3):
-                at = base + (i + a) * wide + j
-                for b in range(3):
-                    front[at + b] = part[3 * a + b] + (front[at + b] if coupled else 0.0)
+    if not coupled:
+        _clear_triangle(front, base, wide)
+    for i in range(wide):
+        line = front[base + i * wide : base + i * wide + i + 1]
+        r = 0
+        while r + 2 < duals:
+            at, place_r = first + r * wide, place + r * next_one
+            _add_three(
+                line, u[at : at + wide], u[at + wide : at + 2 * wide], u[at + 2 * wide : at + 3 * wide], i,
+                corner[place_r], corner[place_r + next_one], corner[place_r + 2 * next_one],
+            )  # fmt: skip
+            r += 3
+        while r < duals:
+            at = first + r * wide
+            _add_one(line, u[at : at + wide], i, corner[place + r * next_one])
+            r += 1
+        if coupled:
+            _add_three(
+                line, coupling[y : y + wide], coupling[y + wide : y + 2 * wide], coupling[y + 2 * wide : y + 3 * wide],
+                i, E[0], E[1], E[2],
+            )  # fmt: skip
+            z = y + 3 * wide
+            _add_three(
+                line, coupling[z : z + wide], coupling[z + wide : z + 2 * wide], coupling[z + 2 * wide : z + 3 * wide],
+                i, E[3], E[4], E[5],
+            )  # fmt: skip
     for i in range(6):
         for j in range(i + 1):
             block[k, UPDATE + i * (i + 1) // 2 + j] = front[base + i * wide + j]
 
 
 @leaf
-def _add_outer3(D, s, x, i, j):
-    """The 3 x 3 block D, line by line, plus s times three numbers of x from i, times three from j."""
-    a0, a1, a2 = s * x[i], s * x[i + 1], s * x[i + 2]
-    b0, b1, b2 = x[j], x[j + 1], x[j + 2]
-    return (
-        D[0] + a0 * b0, D[1] + a0 * b1, D[2] + a0 * b2,
-        D[3] + a1 * b0, D[4] + a1 * b1, D[5] + a1 * b2,
-        D[6] + a2 * b0, D[7] + a2 * b1, D[8] + a2 * b2,
-    )  # fmt: skip
+def _add_one(line, x, i, s):
+    """Line i of a triangle plus that of s x^T x."""
+    a = s * x[i]
+    for j in range(len(line)):
+        line[j] += a * x[j]
+
+
+@leaf
+def _add_three(line, x, y, z, i, s, t, u):
+    """Line i of a triangle plus that of s x^T x + t y^T y + u z^T z."""
+    a, b, c = s * x[i], t * y[i], u * z[i]
+    for j in range(len(line)):
+        line[j] += a * x[j] + b * y[j] + c * z[j]
 
 
 @part
 def leafward_wide(graph, factor, fill, k):
     """y, z of position k and what it hands to its neighbours."""
-    node, near, child, passed, coupling = graph.node, graph.near, graph.child, fill.passed, fill.coupling
+    node, near, child, coupling = graph.node, graph.near, graph.child, fill.coupling
     mine = 6 * node[k, NEAR]
     wide = 6 * node[k + 1, NEAR] - mine
+    passed = fill.passed[mine : mine + wide]
     for i in range(wide):
-        passed[mine + i] = 0.0
+        passed[i] = 0.0
     for index in range(node[k, CHILD], node[k + 1, CHILD]):
         first = node[child[index], NEAR]
         for a in range(first + 1, node[child[index] + 1, NEAR]):
-            to = mine + 6 * near[a, SLOT]
-            for i in range(6):
-                passed[to + i] += passed[6 * a + i]
+            to = 6 * near[a, SLOT]
+            _add(passed[to : to + 6], fill.passed[6 * a : 6 * a + 6])
     y = eliminate_right(node, child, factor.block, factor.dual, factor.value, factor.roll, factor.corner, k)
     y = scale6(load21(factor.block, k, LOWER), y)
     base, u, first = node[k, LISTED], node[k, OUTER], node[k, CORNER]
     size = node[k + 1, LISTED] - base
     for r in range(node[k, DUALS]):
         weight = factor.dual[base + r, Z] * factor.corner[first + r * size + r]
+        outer = fill.outer[u + r * wide : u + (r + 1) * wide]
         for i in range(wide):
-            passed[mine + i] += weight * fill.outer[u + r * wide + i]
+            passed[i] += weight * outer[i]
     if node[k, COUPLED]:
-        for i in range(wide):
-            passed[mine + i] -= dot6(_load_column(coupling, 6 * mine + i, wide), y)
+        for n in range(6):
+            line = coupling[6 * mine + n * wide : 6 * mine + (n + 1) * wide]
+            weight = y[n]
+            for i in range(wide):
+                passed[i] -= weight * line[i]
     for i in range(6):
-        factor.block[k, HANDED + i] = passed[mine + i]
+        factor.block[k, HANDED + i] = passed[i] if wide > 0 else 0.0
+
+
+@leaf
+def _dot(x, y):
+    """The sum of products, by six so that none waits for the one before; the length is a multiple of six."""
+    s = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for at in range(0, len(x), 6):
+        a, b = x[at : at + 6], y[at : at + 6]
+        s = (
+            s[0] + a[0] * b[0], s[1] + a[1] * b[1], s[2] + a[2] * b[2],
+            s[3] + a[3] * b[3], s[4] + a[4] * b[4], s[5] + a[5] * b[5],
+        )  # fmt: skip
+    return ((s[0] + s[1]) + (s[2] + s[3])) + (s[4] + s[5])
 
 
 @part
 def rootward_wide(graph, factor, fill, k):
     """p and v of position k from the velocities of its neighbours."""
-    node, near, block, spread = graph.node, graph.near, factor.block, fill.spread
+    node, near, block = graph.node, graph.near, factor.block
     first = node[k, NEAR]
     wide = 6 * (node[k + 1, NEAR] - first)
+    spread = fill.spread[:wide]
     for a in range(wide // 6):
+        at = near[first + a, NEIGHBOUR]
         for i in range(6):
-            spread[6 * a + i] = block[near[first + a, NEIGHBOUR], SOLUTION + i]
+            spread[6 * a + i] = block[at, SOLUTION + i]
     y = load6(block, k, RIGHT)
     if node[k, COUPLED]:
-        for column in range(wide):
-            y = axpy6(-spread[column], _load_column(fill.coupling, 36 * first + column, wide), y)
+        line = 36 * first
+        y = (
+            y[0] - _dot(fill.coupling[line : line + wide], spread),
+            y[1] - _dot(fill.coupling[line + wide : line + 2 * wide], spread),
+            y[2] - _dot(fill.coupling[line + 2 * wide : line + 3 * wide], spread),
+            y[3] - _dot(fill.coupling[line + 3 * wide : line + 4 * wide], spread),
+            y[4] - _dot(fill.coupling[line + 4 * wide : line + 5 * wide], spread),
+            y[5] - _dot(fill.coupling[line + 5 * wide : line + 6 * wide], spread),
+        )
     base, u = node[k, LISTED], node[k, OUTER]
     for r in range(node[k, DUALS]):
-        s = 0.0
-        for i in range(wide):
-            s += fill.outer[u + r * wide + i] * spread[i]
-        factor.dual[base + r, Z] -= s
+        factor.dual[base + r, Z] -= _dot(fill.outer[u + r * wide : u + (r + 1) * wide], spread)
     back_substitute(node, block, factor.dual, factor.value, factor.roll, factor.corner, k, y)

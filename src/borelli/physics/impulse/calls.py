@@ -13,7 +13,7 @@ from borelli.physics.calls import Sample, list_parts, make_sample
 from borelli.physics.impulse.controls import find_turns
 from borelli.physics.impulse.laws import fill_contact_laws
 from borelli.physics.impulse.positions import correct_positions
-from borelli.physics.impulse.solves import load, solve
+from borelli.physics.impulse.solves import add_impulses, load, solve
 from borelli.physics.impulse.step import begin, finish
 from borelli.physics.impulse.tables import Response, compile_impulse, make_course, make_memory, make_stages
 from borelli.physics.step import step
@@ -35,10 +35,11 @@ def list_own_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
     return {
         find_turns: (Shared(compiled.tables.joints), controlled[0], balls),
         fill_contact_laws: (*touching, *inside, np.zeros((1, 6)), np.zeros(3), np.zeros(6), True),
-        load: (tables, state, work, 0.0),
+        load: (tables, state, work, 0.0, 1),
         solve: (table, tables, state, work, stages),
+        add_impulses: (tables, work, stages),
         begin: (table, tables, state, inputs, work, *controlled, 0),
-        correct_positions: (table, tables, state, inputs, work, controlled[0], stages, 0, True),
+        correct_positions: (table, tables, state, inputs, work, controlled[0], controlled[2], stages, 0, True),
         finish: (table, tables, state, inputs, work, *controlled, 0),
     }
 

@@ -16,27 +16,36 @@ from math import sqrt
 
 from borelli.jit import far, leaf, part
 from borelli.physics.bodies import turn_bodies
-from borelli.physics.factor import MOMENTUM, SOLUTION
+from borelli.physics.factor import IMPULSE, MOMENTUM, SOLUTION
 from borelli.physics.graph import BODY
+from borelli.physics.impulse.bends import add_bend, remember_bend
 from borelli.physics.impulse.controls import correct_controls, far_find_turns
 from borelli.physics.impulse.laws import count_from_solution, keep_listed, meet_halfway, take_errors, widest_gap
-from borelli.physics.impulse.solves import far_load, far_solve, mark_all
+from borelli.physics.impulse.solves import far_add_impulses, far_load, far_solve, mark_all
 from borelli.physics.impulse.stops import leave_out_stops
 from borelli.physics.solver import NO_END, SOLVED
 from borelli.physics.step import far_fill_standing_rows
 from borelli.rotations import quaternion_product, rotation_exponential
 
-CLOSED = 1e-15
+CLOSED = 2e-15
 """Errors of positions [m or rad] at which Newton's method ends. What is left of them in every step adds up, since the
 rate of an error is found from two of them: to 100 times as much."""
+SHUT = 1e-13
+"""The same for gaps of joints, which do not add up."""
 NEARLY_CLOSED = 1e-9
 """And with which the step is made if they fall no further."""
 AJAR = 0.05
 """Errors up to this are left to the next step, which begins with them; the step is told apart by its status."""
 LEFT_OPEN = 16
 """Status added when errors of positions were left: taut nets and contradictory contacts have no pose without."""
+FALLING = 0.5
+"""Share of the errors that a correction with the factors of stage 4 may leave; else those of the poses at hand serve."""
 PATIENCE = 40
-"""Corrections with the factors of stage 4, as long as errors fall; after them, those of the poses at hand."""
+"""Corrections with the factors of stage 4 at most."""
+KEEP = 0.05
+"""Share of the errors that a correction may leave before the poses at hand are factored again."""
+WIDEST_TURN = 0.5
+"""Angle [rad] that a body may turn in one correction at poses at hand. Bars in a line are turned any far by small gaps."""
 MOST_CORRECTIONS = 60
 
 
@@ -87,51 +96,73 @@ def _start_from_rest(rows, first, block, count):
             block[k, MOMENTUM + n] = 0.0
 
 
+@leaf
+def _shorten(rows, factor, count, h):
+    """Make of a correction that turns a body too far a part that does not: directions change with the pose."""
+    block, value, widest = factor.block, factor.value, 0.0
+    for k in range(count):
+        x, y, z = block[k, SOLUTION + 3], block[k, SOLUTION + 4], block[k, SOLUTION + 5]
+        widest = max(widest, x * x + y * y + z * z)
+    share = WIDEST_TURN / (h * sqrt(widest)) if widest > 0.0 else 1.0
+    if share < 1.0:
+        for k in range(count):
+            for n in range(6):
+                block[k, SOLUTION + n] *= share
+        for k in range(rows.used[0]):
+            value[k, IMPULSE] *= share
+
+
 @part
-def correct_positions(calls, tables, state, inputs, work, controls, stages, index, same):
+def correct_positions(calls, tables, state, inputs, work, controls, memory, stages, index, same):
     """Move the bodies so that joints are closed and controls at their aims; rows and velocities are left there.
 
     `same`: rows act as in the last solve, whose factors hold.
     """
     joints, rows, graph, factor, scratch = tables.joints, work.rows, work.graph, work.factor, work.scratch
     numbers, first = tables.numbers, tables.contacts.first_row[0]
-    h, last, at_start = numbers[5], 1e300, True
+    h, last, at_start, anew = numbers[5], 1e300, True, False
     if not same:
-        mark_all(graph)
+        mark_all(graph, 1)
     _start_from_rest(rows, first, factor.block, graph.count[0])
     for correction in range(MOST_CORRECTIONS):
         if at_start:
             _move_from_start(state, stages, h)
         turn_bodies(state.quaternion, scratch.rotation)
-        filled = stages.trial if at_start else rows
+        filled = rows if anew else stages.trial
         far_fill_standing_rows(
             calls, joints, tables.anchors, tables.residuals, numbers, state, inputs, filled, scratch, index, False
         )  # fmt: skip
-        if at_start:
-            take_errors(joints, stages.trial, rows)
-        else:
+        if not at_start:
+            meet_halfway(joints, filled, h)
+        if anew:
             keep_listed(rows, factor.mark, first)
             leave_out_stops(joints, controls, rows, stages.held)
-            meet_halfway(joints, rows, h)
+        else:
+            take_errors(joints, stages.trial, rows)
         if len(controls.ball) > 0:
             far_find_turns(calls, joints, controls, stages.now)
-        worst = max(
-            widest_gap(joints, rows, h, not at_start),
-            correct_controls(joints, controls, stages, state.coordinate, rows, h),
-        )
-        if worst <= CLOSED or (worst <= NEARLY_CLOSED and worst > 0.5 * last):
+        gap = widest_gap(joints, rows, h, anew)
+        miss = correct_controls(joints, controls, stages, state.coordinate, rows, h)
+        worst = max(gap, miss)
+        if (gap <= SHUT and miss <= CLOSED) or (worst <= NEARLY_CLOSED and worst > 0.5 * last):
             break
-        if at_start and (worst > last or correction == PATIENCE):
-            # too far for the directions of the start: from here on those of where the bodies are
-            at_start, last = False, 1e300
+        if not anew and (worst > (FALLING if at_start else KEEP) * last or correction == PATIENCE):
+            # too far for the directions at hand: those of where the bodies are now
+            at_start, anew = False, True
             continue
         last = worst
-        if not at_start:
-            far_load(calls, tables, state, work, 0.0)
+        if at_start:
+            add_bend(joints.row_ranges, rows, stages.bend)
+        elif anew:
+            far_load(calls, tables, state, work, 0.0, 1)
             _start_from_rest(rows, first, factor.block, graph.count[0])
+        anew = False
         status = far_solve(calls, calls, tables, state, work, stages)
         if status != SOLVED:
             return status
+        if not at_start:
+            _shorten(rows, factor, graph.count[0], h)
+        far_add_impulses(calls, tables, work, stages)
         for k in range(graph.count[0]):
             for n in range(6):
                 state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
@@ -141,11 +172,12 @@ def correct_positions(calls, tables, state, inputs, work, controls, stages, inde
         count_from_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
     if not worst <= AJAR:
         return NO_END
-    if at_start:
+    if not anew:
         far_fill_standing_rows(
             calls, joints, tables.anchors, tables.residuals, numbers, state, inputs, rows, scratch, index, False
         )  # fmt: skip
         keep_listed(rows, factor.mark, first)
+    remember_bend(joints.row_ranges, memory, stages.bend, same and at_start)
     return SOLVED if worst <= NEARLY_CLOSED else LEFT_OPEN
 
 

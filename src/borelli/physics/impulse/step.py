@@ -22,6 +22,7 @@ from borelli.physics.contact import far_fill_contact_rows, far_read_contacts
 from borelli.physics.drives import fill_stop_rows
 from borelli.physics.factor import MOMENTUM, SEGMENT, SOLUTION
 from borelli.physics.graph import BODY
+from borelli.physics.impulse.bends import expect_bend
 from borelli.physics.impulse.controls import (
     aim_controls,
     far_find_turns,
@@ -43,7 +44,7 @@ from borelli.physics.impulse.laws import (
     leave_out_marked,
 )
 from borelli.physics.impulse.positions import LEFT_OPEN, far_correct_positions
-from borelli.physics.impulse.solves import far_load, far_solve
+from borelli.physics.impulse.solves import are_factors_good, far_load, forget_factored, note_factored, solve_and_add
 from borelli.physics.impulse.stops import are_stops_struck, leave_out_stops
 from borelli.physics.solver import SOLVED, TOO_SMALL
 from borelli.physics.step import (
@@ -141,6 +142,7 @@ def begin(calls, tables, state, inputs, work, controls, course, memory, stages, 
     hold_joints(joints, rows)
     hold_controls(joints, controls, rows)
     if not is_laid_out(rows, graph, factor, touch, first, found):
+        forget_factored(stages)
         if not far_prepare_solve(calls, tables.bodies, work, first, found):
             return TOO_SMALL
     _clear(state, stages, rows.used[0])
@@ -155,10 +157,11 @@ def begin(calls, tables, state, inputs, work, controls, course, memory, stages, 
         )  # fmt: skip
     blow = struck > 0 or scratch.wrench.any() or are_stops_struck(joints, rows, state.twist)
     if blow or memory.known[0] == 0:
+        forget_factored(stages)
         free_controls(joints, controls, rows)
-        far_load(calls, tables, state, work, 0.0)
+        far_load(calls, tables, state, work, 0.0, 1)
         _push(graph, factor.block, scratch.wrench, h)
-        status = far_solve(calls, calls, tables, state, work, stages)
+        status = solve_and_add(calls, tables, state, work, stages)
         _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
     measure_errors(joints, controls, course, memory, stages, state.coordinate, rows, state.twist, index, h)
     return status
@@ -197,8 +200,14 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
         leave_out_marked(rows, controls.outside)
     aim_controls(joints, controls, course, stages, state.coordinate, rows, index, h)
     leave_out_stops(joints, controls, rows, controls.unlimited)
-    far_load(calls, tables, state, work, h)
-    status = far_solve(calls, calls, tables, state, work, stages)
+    same = found == 0 and not apart and not limited
+    dirty = 1
+    if same:
+        expect_bend(joints.row_ranges, memory, rows, stages.bend)
+        dirty = 0 if are_factors_good(joints, rows, state, stages) else 1
+    forget_factored(stages)
+    far_load(calls, tables, state, work, h, dirty)
+    status = solve_and_add(calls, tables, state, work, stages)
     touch.count[0] = found
     if status != SOLVED:
         return status
@@ -218,8 +227,8 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
                 calls, tables.shapes, tables.contacts, work.contacts, touch, rows, state.twist, tables.gravity,
                 numbers, False,
             )  # fmt: skip
-        far_load(calls, tables, state, work, 0.0)
-        unsettled = far_solve(calls, calls, tables, state, work, stages)
+        far_load(calls, tables, state, work, 0.0, 1)
+        unsettled = solve_and_add(calls, tables, state, work, stages)
         if unsettled != SOLVED and unsettled != UNSETTLED:
             return unsettled
         _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
@@ -230,21 +239,24 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
     for k in range(first):
         state.segment[k] = stages.segment[k]
     leave_out_stops(joints, controls, rows, stages.held)
-    same = found == 0 and not apart and not limited
     touch.count[0] = 0
-    closed = far_correct_positions(calls, calls, tables, state, inputs, work, controls, stages, index, same)
+    closed = far_correct_positions(
+        calls, calls, tables, state, inputs, work, controls, memory, stages, index, same
+    )  # fmt: skip
     status = closed
     if closed == SOLVED or closed == LEFT_OPEN:
         leave_out_stops(joints, controls, rows, stages.held)
         hold_joints(joints, rows)
         lock_controls(joints, controls, stages, state.coordinate, rows, h)
         leave_out_contacts(rows, first)
-        far_load(calls, tables, state, work, 0.0)
-        status = far_solve(calls, calls, tables, state, work, stages)
+        far_load(calls, tables, state, work, 0.0, 1)
+        status = solve_and_add(calls, tables, state, work, stages)
     touch.count[0] = found
     if status != SOLVED:
         return status
     _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
+    if same:
+        note_factored(state, stages)
     remember_controls(controls, memory, stages)
     state.clock[0] += 1
     stages.told[STATUS] = unsettled + closed

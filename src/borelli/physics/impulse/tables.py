@@ -81,6 +81,10 @@ class Memory(NamedTuple):
     """(balls, 4) of the moved body as the base sees it."""
     known: Integers
     """(1,) 0 before the first step."""
+    bend: Floats
+    """(3, standing rows) velocities along rows that correcting positions added in the last steps, the latest first."""
+    bends: Integers
+    """(1,) how many of those are known."""
 
     def copy(self) -> Memory:
         """A snapshot to rewind to."""
@@ -114,6 +118,11 @@ class Stages(NamedTuple):
     """(coordinates,) 1 while the control can do what it is asked."""
     trial: Rows
     """Standing rows at the poses that are tried."""
+    factored: Floats
+    factored_turn: Floats
+    """Positions and quaternions of bodies for which the factors are that the last step left."""
+    bend: Floats
+    """(standing rows,) as in `Memory.bend`, of this step."""
     segment: Integers
     """(standing rows,) where laws were in stage 4: the warm start of the next step."""
     total: Floats
@@ -306,7 +315,11 @@ def make_course(
 def make_memory(compiled: Compiled, controls: Controls) -> Memory:
     """No step was made."""
     return Memory(
-        np.zeros(len(compiled.model.coordinates)), np.zeros((len(controls.ball), 4)), np.zeros(1, np.int64)
+        value=np.zeros(len(compiled.model.coordinates)),
+        turn=np.zeros((len(controls.ball), 4)),
+        known=np.zeros(1, np.int64),
+        bend=np.zeros((3, len(compiled.rows.entries))),
+        bends=np.zeros(1, np.int64),
     )
 
 
@@ -330,6 +343,9 @@ def make_stages(compiled: Compiled, controls: Controls, rows: int) -> Stages:
         speed=np.zeros(count),
         held=np.zeros(count, np.uint8),
         trial=trial,
+        factored=np.full((bodies, 3), np.nan),
+        factored_turn=np.zeros((bodies, 4)),
+        bend=np.zeros(len(compiled.rows.entries)),
         segment=np.zeros(len(compiled.rows.entries), np.int64),
         total=np.zeros(rows),
         ground=np.zeros((bodies, 7)),
