@@ -36,8 +36,9 @@ TASKS = (*STEP_PARTS, "analysis", "impulse", "step", "pictures")
 WORKERS = min(max(2, os.cpu_count() or 2), 4)
 """Processes at a time; each takes some 300 MB."""
 
-# the vectorisers take a sixth of the time and make small loops no faster
+# the vectorisers take a sixth of the time and make small loops no faster; nets have long ones
 COMPILER = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_OPT": "2"}
+LONG_LOOPS = {"solver": {"NUMBA_LOOP_VECTORIZE": "1"}}
 
 
 def kernels_ready() -> bool:
@@ -89,7 +90,7 @@ def begin(task: str) -> subprocess.Popen[bytes]:
     # numba makes objects by the million, which collecting garbage goes through in vain: a twelfth of the time
     program = f"import gc; gc.disable(); {program}"
     path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | COMPILER | {"PYTHONPATH": path}
+    environment = os.environ | COMPILER | LONG_LOOPS.get(task, {}) | {"PYTHONPATH": path}
     return subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE)
 
 

@@ -3,8 +3,8 @@
 After Weinstein, Guendelman and Fedkiw, Fig. 10. The net hangs by two of its corners and falls on the skeleton, whose
 pelvis is held and whose arms follow B-splines. The joints of net and skeleton are all solved together.
 
-It is not caught yet: knots alone touch bones, and head and arms slip through the meshes. With bars that touch as well a
-step takes a second, and solves with ribs find no end. The claim that says so fails.
+Knots touch bones and bars do not: with meshes narrower than the skull the head cannot pass between them, and the net
+hooks on to ribs, collar bones and arms.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from borelli.experiments.stepping import BLUE, INK, ORANGE, tidy
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
 from borelli.physics.control import Settings
+from borelli.physics.measure import rotations_of
 from borelli.view.panels import View
 
 if TYPE_CHECKING:
@@ -37,11 +38,13 @@ GAINS = PD(100.0)
 STEP, SECONDS = 1 / 240, 1.5
 WHOLE = 2.5
 """What the B-splines would take to their end [s]."""
-KNOTS, WIDTH = 16, 2.25
+KNOTS, WIDTH = 16, 1.5
 """Along each side of the net, and how long a side is [m]."""
-HUNG = Frame((0.0, 0.0, 2.2))
-"""The middle of the net, at the height of the corners held."""
-SOLID = ("head", "collar", "upper_arm", "ulna")
+HUNG = Frame((0.45, 0.0, 2.0))
+"""The middle of the net, at the height of the corners held: 0.3 m behind the skeleton, so that most falls in front."""
+SOLID = (
+    "head", "collar", "upper_arm", "ulna", "T1_T4", "T5_T8", "T9_T12", "L1", "L2", "L3", "L4", "L5", "pelvis", "thigh",
+)  # fmt: skip
 """Bones that knots of the net touch."""
 FRICTION = 0.3
 """Of knots."""
@@ -127,8 +130,6 @@ def _figures(data: Dataset, model: Model) -> dict[str, Any]:
     error = np.abs(data["value"].values - data["target"].values)
     forces = _load(data)
     late = data["time"].values > 0.8 * float(data["time"].values[-1])
-    knots = [name for name in _net_bodies(data) if name.startswith("knot")]
-    to_head = data["position"].sel(body=knots).values - data["position"].sel(body="head").values[:, None]
     return {
         "net_joints": len(joints),
         "net_loops": len(joints) - len(bodies) + 1,
@@ -138,9 +139,18 @@ def _figures(data: Dataset, model: Model) -> dict[str, Any]:
         "net_weight_n": 9.81 * sum(body.mass for body in bodies),
         "largest_load_n": float(forces.max()),
         "carried_at_end_n": float(forces[late].mean()),
-        "knot_nearest_head_m": float(np.linalg.norm(to_head, axis=-1).min()),
+        "nearest_to_skull": _nearest_to_skull(data, model),
         "finite": bool(np.isfinite(data["position"].values).all()),
     }
+
+
+def _nearest_to_skull(data: Dataset, model: Model) -> float:
+    """How near the middle of a knot came to that of the braincase, an ellipsoid; 1 is its surface."""
+    knots = [name for name in _net_bodies(data) if name.startswith("knot")]
+    skull = model.body("head").shapes[0]
+    away = data["position"].sel(body=knots).values - data["position"].sel(body="head").values[:, None]
+    turned = np.einsum("tkj,tji->tki", away, rotations_of(data["quaternion"].sel(body="head").values))
+    return float(np.linalg.norm((turned - skull.frame.position) / skull.size, axis=-1).min())
 
 
 def _load(data: Dataset) -> Any:
@@ -162,10 +172,10 @@ def _claims(row: Mapping[str, Any], quick: bool) -> list[Claim]:
         Claim("loops of the net", row["net_loops"], "over 225", row["net_loops"] >= 225),
         *claims,
         Claim("share of the net's weight on the skeleton at the end", share, "caught: 0.1 at least", share > 0.1),
-        Claim("nearest that a knot comes to the middle of the head [m]", row["knot_nearest_head_m"], "0.07: not inside",
-              row["knot_nearest_head_m"] > 0.07),
-        Claim("largest error of a controlled joint [rad]", row["largest_error_rad"], "gives way, and follows",
-              row["largest_error_rad"] < 0.3),
+        Claim("nearest that a knot comes to the skull (1: its surface)", row["nearest_to_skull"], "1 at least: outside",
+              row["nearest_to_skull"] > 1.0),
+        Claim("largest error of a controlled joint [rad]", row["largest_error_rad"], "0.01 to 1: gives way",
+              0.01 < row["largest_error_rad"] < 1.0),
     ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from borelli.jit import far, leaf, part, stage
 from borelli.physics.drives import drive_law
 from borelli.physics.factor import FLAT_ROW, MODE
-from borelli.physics.impulse.laws import leave_out, velocity_along
+from borelli.physics.impulse.laws import along_row, leave_out, velocity_along
 from borelli.physics.impulse.stops import turn_within_stops, within_stops
 from borelli.physics.joint_frames import along_axis, from_axes, relative_quaternion
 from borelli.physics.manifold import soft_law
@@ -172,9 +172,10 @@ def _respond(controls, course, stages, i, index):
 
 
 @leaf
-def _ask(controls, course, rows, i, k, u, index):
+def _ask(controls, course, stages, rows, i, k, u, index):
     """Row k of coordinate i is to have the velocity u, with the impulse the control may have."""
     most = course.most[min(index, len(course.most) - 1), i]
+    stages.most[i] = most
     drive_law(rows, k, u, 0.0, controls.slope[i], 0.0, -most, most)
 
 
@@ -185,7 +186,7 @@ def aim_controls(joints, controls, course, stages, value, rows, index, h):
         i = controls.coordinate[n]
         _respond(controls, course, stages, i, index)
         stages.aim[i] = within_stops(joints, i, course.value[index + 2, i] + stages.after[i])
-        _ask(controls, course, rows, i, joints.drive_row[i], (stages.aim[i] - stages.value[i]) / h, index)
+        _ask(controls, course, stages, rows, i, joints.drive_row[i], (stages.aim[i] - stages.value[i]) / h, index)
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
@@ -206,7 +207,8 @@ def aim_controls(joints, controls, course, stages, value, rows, index, h):
         x, y, z = _to_world(joints, j, side, x, y, z)
         for axis in range(3):
             k = joints.drive_row[i + axis]
-            _ask(controls, course, rows, i + axis, k, _along_row(joints, rows, j, side, k, x, y, z) / h, index)
+            u = _along_row(joints, rows, j, side, k, x, y, z) / h
+            _ask(controls, course, stages, rows, i + axis, k, u, index)
 
 
 @stage
@@ -241,10 +243,14 @@ def give_way(joints, controls, stages, value, rows, twist, h):
 
 
 @leaf
-def _lock(stages, rows, i, k, u):
-    """Row k of coordinate i must have the velocity u, if its control is held; |u| if it is."""
+def _lock(controls, stages, rows, i, k, u):
+    """Row k of coordinate i must have the velocity u, if its control is held; |u| if it is.
+
+    A limited control has what its limit leaves of what it pushed with before.
+    """
     if stages.held[i]:
-        soft_law(rows, k, u, 0.0)
+        most, used = stages.most[i], stages.total[k]
+        drive_law(rows, k, u, 0.0, controls.slope[i], 0.0, min(-most - used, 0.0), max(most - used, 0.0))
         return abs(u)
     leave_out(rows, k)
     return 0.0
@@ -256,7 +262,8 @@ def correct_controls(joints, controls, stages, value, rows, h):
     worst = 0.0
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        worst = max(worst, _lock(stages, rows, i, joints.drive_row[i], (stages.aim[i] - value[i]) / h))
+        u = (stages.aim[i] - value[i]) / h
+        worst = max(worst, _lock(controls, stages, rows, i, joints.drive_row[i], u))
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
@@ -264,8 +271,32 @@ def correct_controls(joints, controls, stages, value, rows, h):
         x, y, z = _to_world(joints, j, side, x, y, z)
         for axis in range(3):
             k = joints.drive_row[i + axis]
-            worst = max(worst, _lock(stages, rows, i + axis, k, _along_row(joints, rows, j, side, k, x, y, z) / h))
+            u = _along_row(joints, rows, j, side, k, x, y, z) / h
+            worst = max(worst, _lock(controls, stages, rows, i + axis, k, u))
     return h * worst
+
+
+@stage
+def lessen_controls(joints, controls, stages, rows):
+    """Take from what controls lack what `stages.change` gives them; the largest lack left [rad/s or m/s].
+
+    Rows of coordinates turn with the bodies (`stages.trial`); a ball's rows stay those its error is told in.
+    """
+    worst = 0.0
+    for n in range(len(controls.coordinate)):
+        i = controls.coordinate[n]
+        k = joints.drive_row[i]
+        if stages.held[i]:
+            rows.c[k, 0] -= along_row(stages.trial, k, stages.change)
+            worst = max(worst, abs(rows.c[k, 0]))
+    for n in range(len(controls.ball)):
+        first = joints.coordinate_first[controls.ball[n]]
+        for i in range(first, first + 3):
+            k = joints.drive_row[i]
+            if stages.held[i]:
+                rows.c[k, 0] -= along_row(rows, k, stages.change)
+                worst = max(worst, abs(rows.c[k, 0]))
+    return worst
 
 
 @stage
@@ -273,7 +304,7 @@ def lock_controls(joints, controls, stages, value, rows, h):
     """Controlled joints keep the mean velocity of the step."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        _lock(stages, rows, i, joints.drive_row[i], (value[i] - stages.value[i]) / h)
+        _lock(controls, stages, rows, i, joints.drive_row[i], (value[i] - stages.value[i]) / h)
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
@@ -281,7 +312,8 @@ def lock_controls(joints, controls, stages, value, rows, h):
         x, y, z = _to_world(joints, j, side, x, y, z)
         for axis in range(3):
             k = joints.drive_row[i + axis]
-            _lock(stages, rows, i + axis, k, _along_row(joints, rows, j, side, k, x, y, z) / h)
+            u = _along_row(joints, rows, j, side, k, x, y, z) / h
+            _lock(controls, stages, rows, i + axis, k, u)
 
 
 @stage

@@ -29,15 +29,21 @@ def leave_out(rows, k):
 
 
 @leaf
-def velocity_along(rows, k, twist):
-    """The velocity of row k for the given velocities of bodies."""
-    u = rows.offset[k]
+def along_row(rows, k, twist):
+    """What velocities of bodies are along row k."""
+    u = 0.0
     for e in range(rows.first[k], rows.first[k + 1]):
         b = rows.body[e]
         if b >= 0:
             for n in range(6):
                 u += rows.jacobian[e, n] * twist[b, n]
     return u
+
+
+@leaf
+def velocity_along(rows, k, twist):
+    """The velocity of row k for the given velocities of bodies."""
+    return rows.offset[k] + along_row(rows, k, twist)
 
 
 @part
@@ -131,6 +137,21 @@ def take_errors(joints, trial, rows):
         k = joints.drive_row[i]
         if k >= 0 and joints.locked[i]:
             rows.c[k, 0] = trial.c[k, 0]
+
+
+@leaf
+def lessen_joints(joints, trial, change, rows):
+    """Take from what joints, couplings and locked coordinates lack what a change gives them; the largest lack left."""
+    worst = 0.0
+    for k in range(joints.row_ranges[0], joints.row_ranges[2]):
+        rows.c[k, 0] -= along_row(trial, k, change)
+        worst = max(worst, abs(rows.c[k, 0]))
+    for i in range(len(joints.drive_row)):
+        k = joints.drive_row[i]
+        if k >= 0 and joints.locked[i]:
+            rows.c[k, 0] -= along_row(trial, k, change)
+            worst = max(worst, abs(rows.c[k, 0]))
+    return worst
 
 
 @leaf

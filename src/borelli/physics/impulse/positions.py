@@ -12,25 +12,32 @@ rows and masses of the poses at hand are taken, and turns are composed: Newton's
 
 from __future__ import annotations
 
-from math import sqrt
+from math import cos, sin, sqrt
 
 from borelli.jit import far, leaf, part
 from borelli.physics.bodies import turn_bodies
 from borelli.physics.factor import IMPULSE, MOMENTUM, SOLUTION
 from borelli.physics.graph import BODY
 from borelli.physics.impulse.bends import add_bend, remember_bend
-from borelli.physics.impulse.controls import correct_controls, far_find_turns
-from borelli.physics.impulse.laws import count_from_solution, keep_listed, meet_halfway, take_errors, widest_gap
+from borelli.physics.impulse.controls import correct_controls, far_find_turns, lessen_controls, note_limits
+from borelli.physics.impulse.laws import (
+    count_from_solution,
+    keep_listed,
+    lessen_joints,
+    meet_halfway,
+    take_errors,
+    widest_gap,
+)
 from borelli.physics.impulse.solves import far_add_impulses, far_load, far_solve, mark_all
 from borelli.physics.impulse.stops import leave_out_stops
 from borelli.physics.solver import NO_END, SOLVED
 from borelli.physics.step import far_fill_standing_rows
-from borelli.rotations import quaternion_product, rotation_exponential
+from borelli.rotations import cross, quaternion_product, rotation_exponential
 
 CLOSED = 2e-15
 """Errors of positions [m or rad] at which Newton's method ends. What is left of them in every step adds up, since the
 rate of an error is found from two of them: to 100 times as much."""
-SHUT = 1e-13
+SHUT = 5e-15
 """The same for gaps of joints, which do not add up."""
 NEARLY_CLOSED = 1e-9
 """And with which the step is made if they fall no further."""
@@ -39,13 +46,15 @@ AJAR = 0.05
 LEFT_OPEN = 16
 """Status added when errors of positions were left: taut nets and contradictory contacts have no pose without."""
 FALLING = 0.5
-"""Share of the errors that a correction with the factors of stage 4 may leave; else those of the poses at hand serve."""
+"""Share of the errors that a correction with the factors of stage 4 may leave, else those of poses at hand serve."""
 PATIENCE = 40
 """Corrections with the factors of stage 4 at most."""
 KEEP = 0.05
 """Share of the errors that a correction may leave before the poses at hand are factored again."""
 WIDEST_TURN = 0.5
-"""Angle [rad] that a body may turn in one correction at poses at hand. Bars in a line are turned any far by small gaps."""
+"""Angle [rad] that a body may turn in one correction at poses at hand: small gaps turn bars in a line by any angle."""
+MOST_SOLVES = 5
+"""Of one correction with the factors of stage 4."""
 MOST_CORRECTIONS = 60
 
 
@@ -97,6 +106,29 @@ def _start_from_rest(rows, first, block, count):
 
 
 @leaf
+def _carry(graph, block, state, change, h):
+    """How the solved change of velocities moves bodies at the end of the step: turns by h w change by more turns.
+
+    exp(h (w + dw)) = exp(h T dw) exp(h w), T = 1 + (1 - cos a) / a^2 [h w] + (a - sin a) / a^3 [h w]^2, a = |h w|.
+    """
+    for k in range(graph.count[0]):
+        b = graph.node[k, BODY]
+        for n in range(6):
+            change[b, n] = block[k, SOLUTION + n]
+        x, y, z = h * state.twist[b, 3], h * state.twist[b, 4], h * state.twist[b, 5]
+        a2 = x * x + y * y + z * z
+        first, second = 0.5 - a2 / 24.0, 1.0 / 6.0 - a2 / 120.0
+        if a2 > 1e-4:
+            a = sqrt(a2)
+            first, second = (1.0 - cos(a)) / a2, (a - sin(a)) / (a2 * a)
+        cx, cy, cz = cross(x, y, z, change[b, 3], change[b, 4], change[b, 5])
+        dx, dy, dz = cross(x, y, z, cx, cy, cz)
+        change[b, 3] += first * cx + second * dx
+        change[b, 4] += first * cy + second * dy
+        change[b, 5] += first * cz + second * dz
+
+
+@leaf
 def _shorten(rows, factor, count, h):
     """Make of a correction that turns a body too far a part that does not: directions change with the pose."""
     block, value, widest = factor.block, factor.value, 0.0
@@ -125,6 +157,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         mark_all(graph, 1)
     _start_from_rest(rows, first, factor.block, graph.count[0])
     for correction in range(MOST_CORRECTIONS):
+        stages.corrections[0] = correction
         if at_start:
             _move_from_start(state, stages, h)
         turn_bodies(state.quaternion, scratch.rotation)
@@ -151,25 +184,36 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
             at_start, anew = False, True
             continue
         last = worst
-        if at_start:
-            add_bend(joints.row_ranges, rows, stages.bend)
-        elif anew:
+        if anew:
             far_load(calls, tables, state, work, 0.0, 1)
             _start_from_rest(rows, first, factor.block, graph.count[0])
-        anew = False
-        status = far_solve(calls, calls, tables, state, work, stages)
-        if status != SOLVED:
-            return status
-        if not at_start:
-            _shorten(rows, factor, graph.count[0], h)
-        far_add_impulses(calls, tables, work, stages)
-        for k in range(graph.count[0]):
-            for n in range(6):
-                state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
-        if not at_start:
-            _move_further(graph, factor.block, state, h)
-        count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], 1.0)
-        count_from_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
+        anew, lack = False, worst
+        for _ in range(MOST_SOLVES if at_start and same else 1):
+            if at_start:
+                add_bend(joints.row_ranges, rows, stages.bend)
+            status = far_solve(calls, calls, tables, state, work, stages)
+            if status != SOLVED:
+                return status
+            if not at_start:
+                _shorten(rows, factor, graph.count[0], h)
+                _move_further(graph, factor.block, state, h)
+            far_add_impulses(calls, tables, work, stages)
+            note_limits(joints, controls, stages, factor.mark)
+            count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], 1.0)
+            count_from_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
+            if at_start and same:
+                _carry(graph, factor.block, state, stages.change, h)
+            for k in range(graph.count[0]):
+                for n in range(6):
+                    state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
+            if at_start and same:
+                before = lack
+                lack = h * max(
+                    lessen_joints(joints, stages.trial, stages.change, rows),
+                    lessen_controls(joints, controls, stages, rows),
+                )
+                if lack <= max(CLOSED, worst * worst) or lack > 0.5 * before:
+                    break
     if not worst <= AJAR:
         return NO_END
     if not anew:

@@ -114,10 +114,16 @@ class Stages(NamedTuple):
     """(balls, 4)"""
     speed: Floats
     """(coordinates,) of the controlled rows before a solve."""
+    most: Floats
+    """(coordinates,) largest impulse of the control in this step [N s or N m s]."""
     held: Flags
     """(coordinates,) 1 while the control can do what it is asked."""
     trial: Rows
     """Standing rows at the poses that are tried."""
+    change: Floats
+    """(bodies, 6) how a correction moves bodies where they are tried."""
+    corrections: Integers
+    """(1,) how often poses were tried in this step."""
     factored: Floats
     factored_turn: Floats
     """Positions and quaternions of bodies for which the factors are that the last step left."""
@@ -341,8 +347,11 @@ def make_stages(compiled: Compiled, controls: Controls, rows: int) -> Stages:
         aim=np.zeros(count),
         aim_turn=np.zeros((balls, 4)),
         speed=np.zeros(count),
+        most=np.zeros(count),
         held=np.zeros(count, np.uint8),
         trial=trial,
+        change=np.zeros((bodies, 6)),
+        corrections=np.zeros(1, np.int64),
         factored=np.full((bodies, 3), np.nan),
         factored_turn=np.zeros((bodies, 4)),
         bend=np.zeros(len(compiled.rows.entries)),
