@@ -1,5 +1,6 @@
-"""Whether the kernels are compiled for this copy of borelli, and compiling all of them.
+"""Which kernels are not compiled yet for this copy of borelli, and compiling them.
 
+Those of control are a third of the work and only who controls needs them: they are compiled when that is first done.
 Parts are compiled side by side in processes of their own, which leave their machine code in the cache.
 """
 
@@ -31,7 +32,9 @@ OTHERS = {
     "pictures": "from borelli.physics.warmup import compile_part; from borelli.view.render import warm_up_renderer; "
     "compile_part('coordinates'); warm_up_renderer()",
 }
-TASKS = (*STEP_PARTS, "analysis", "impulse", "step", "pictures")
+MAIN = (*STEP_PARTS, "analysis", "step", "pictures")
+CONTROL = ("impulse",)
+TASKS = (*STEP_PARTS, "analysis", *CONTROL, "step", "pictures")
 """In the order in which they are begun; the longest come first."""
 WORKERS = min(max(2, os.cpu_count() or 2), 4)
 """Processes at a time; each takes some 300 MB."""
@@ -41,22 +44,28 @@ COMPILER = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_OPT"
 LONG_LOOPS = {"solver": {"NUMBA_LOOP_VECTORIZE": "1"}}
 
 
-def kernels_ready() -> bool:
-    """Whether all kernels were compiled and kept by an earlier run of these sources, here, with this Python."""
-    return not JIT_ON or _marker().exists()
+def missing_tasks(*, control: bool) -> tuple[str, ...]:
+    """What no earlier run of these sources has compiled and kept, here, with this Python; with control or without."""
+    asked = (MAIN, CONTROL) if control else (MAIN,)
+    missing = {task for tasks in asked if JIT_ON and not _marker(tasks).exists() for task in tasks}
+    return tuple(task for task in TASKS if task in missing)
 
 
-def compile_kernels(report: Callable[[str, float], None] = lambda what, share: None) -> float:
-    """Compile every kernel; the seconds it took. `report` hears what is being done and the share done.
+def compile_kernels(
+    report: Callable[[str, float], None] = lambda what, share: None, tasks: tuple[str, ...] = TASKS
+) -> float:
+    """Compile kernels; the seconds it took. `report` hears what is being done and the share done.
 
     Raises:
         BorelliError: a part could not be compiled.
     """
     start = time.perf_counter()
     if JIT_ON:
-        run_tasks(TASKS, begin, report)
-        _marker().parent.mkdir(parents=True, exist_ok=True)
-        _marker().touch()
+        run_tasks(tasks, begin, report)
+        for done in (MAIN, CONTROL):
+            if set(done) <= set(tasks):
+                _marker(done).parent.mkdir(parents=True, exist_ok=True)
+                _marker(done).touch()
     report("done", 1.0)
     return time.perf_counter() - start
 
@@ -68,7 +77,7 @@ def run_tasks(
     waiting, running, done = list(tasks), dict[str, subprocess.Popen[bytes]](), set[str]()
     try:
         while waiting or running:
-            ready = [task for task in waiting if done.issuperset(NEEDS.get(task, ()))]
+            ready = [task for task in waiting if not set(NEEDS.get(task, ())) & {*waiting, *running}]
             for task in ready[: WORKERS - len(running)]:
                 waiting.remove(task)
                 running[task] = begin(task)
@@ -100,8 +109,8 @@ def _finish(task: str, process: subprocess.Popen[bytes]) -> None:
         raise BorelliError(f"compiling {task} failed: {errors.decode(errors='replace').strip()[-400:]}")
 
 
-def _marker() -> Path:
+def _marker(tasks: tuple[str, ...]) -> Path:
     """The file that says so. numba keeps code by the path of its source and for one version of itself and of Python."""
-    sources = " ".join(map(source_hash, ROOMS))
+    sources = " ".join([*map(source_hash, ROOMS), *tasks])
     build = f"{PACKAGE} {platform.python_version()} {metadata.version('numba')} {sources}"
     return cache_directory() / f"complete-{hashlib.sha256(build.encode()).hexdigest()[:16]}"

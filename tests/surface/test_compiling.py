@@ -23,18 +23,28 @@ def empty_cache(tmp_path, monkeypatch):
 
 
 def test_ready_only_after_everything_was_compiled(empty_cache):
-    assert not compiling.kernels_ready()
+    assert compiling.missing_tasks(control=True) == compiling.TASKS
     heard = []
     compiling.compile_kernels(lambda what, share: heard.append(share))
-    assert compiling.kernels_ready()
+    assert compiling.missing_tasks(control=True) == ()
     assert heard == sorted(heard) and heard[-1] == 1.0
+
+
+def test_kernels_of_control_wait_until_they_are_needed(empty_cache):
+    main = compiling.missing_tasks(control=False)
+    assert set(compiling.TASKS) - set(main) == set(compiling.CONTROL)
+    compiling.compile_kernels(tasks=main)
+    assert compiling.missing_tasks(control=False) == ()
+    assert compiling.missing_tasks(control=True) == compiling.CONTROL
+    compiling.compile_kernels(tasks=compiling.CONTROL)
+    assert compiling.missing_tasks(control=True) == ()
 
 
 def test_interrupted_compilation_is_not_taken_for_a_full_cache(empty_cache, monkeypatch):
     monkeypatch.setattr(compiling, "begin", lambda task: pretend("raise SystemExit('no disk')"))
     with pytest.raises(BorelliError, match=r"compiling \w+ failed: no disk"):
         compiling.compile_kernels()
-    assert not compiling.kernels_ready()
+    assert compiling.missing_tasks(control=True) == compiling.TASKS
 
 
 def test_a_step_is_compiled_after_its_parts_and_two_things_at_a_time():
@@ -57,4 +67,4 @@ def test_other_copy_of_the_sources_is_not_ready(empty_cache, monkeypatch, tmp_pa
     """numba keeps machine code by the path of its source."""
     compiling.compile_kernels()
     monkeypatch.setattr(compiling, "PACKAGE", tmp_path)
-    assert not compiling.kernels_ready()
+    assert compiling.missing_tasks(control=True) == compiling.TASKS

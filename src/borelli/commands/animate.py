@@ -71,7 +71,7 @@ def animate(
     leading = Leading(settle, root_settle, root_force, root_torque, ground or bool(move_ground))
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     plan = Plan(model=model, mass=mass, height=height, sex=sex, start=start, stop=stop, reading=reading)
-    compile_once(motion, model, skeleton)
+    compile_once(motion, model, skeleton, control=True)
     with err.status("reading the motion"):
         followed = motion_of(motion, plan)
     said = {"push": push, "carry": carry, "weaken": weaken, "obstacle": obstacle, "move-ground": move_ground}

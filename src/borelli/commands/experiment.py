@@ -26,6 +26,7 @@ def experiment(
     json: Json = False,
 ) -> None:
     """Run an experiment and set its figures beside published ones; without a name, list them."""
+    from borelli.commands.kernels import compile_once
     from borelli.experiments.catalog import EXPERIMENTS, run_experiment
 
     if name is None:
@@ -37,6 +38,8 @@ def experiment(
             table.add_row(known, experiment.about, experiment.paper, experiment.figures)
         out.print(table)
         return
+    if name in EXPERIMENTS:
+        compile_once(recording, control=True)
     with err.status("starting") as status:
         outcome = run_experiment(name, folder, recording=recording, quick=quick, say=status.update)
     if json:

@@ -10,18 +10,19 @@ from borelli.commands.screen import err
 from borelli.errors import FileFormatError
 
 
-def compile_once(*files: Path | None) -> None:
-    """Compile the kernels, saying so, if an earlier run has not left them in the cache.
+def compile_once(*files: Path | None, control: bool = False) -> None:
+    """Compile the kernels, those of control if asked for, saying so, if no earlier run has left them in the cache.
 
     Raises:
         FileFormatError: one of the files that the command reads is not there: who mistyped a name need not wait.
     """
-    from borelli.compiling import compile_kernels, kernels_ready
+    from borelli.compiling import compile_kernels, missing_tasks
 
     for file in files:
         if file is not None and not file.exists():
             raise FileFormatError(file, "cannot be read: No such file or directory")
-    if kernels_ready():
+    tasks = missing_tasks(control=control)
+    if not tasks:
         return
     note = "compiling the kernels (first use only, a minute or two)"
     if not err.is_terminal:
@@ -29,5 +30,5 @@ def compile_once(*files: Path | None) -> None:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(note, total=None)
-        seconds = compile_kernels(lambda what, _: progress.update(task, description=f"{note}: {what}"))
+        seconds = compile_kernels(lambda what, _: progress.update(task, description=f"{note}: {what}"), tasks)
     err.print(f"compiled the kernels in {seconds:.0f} s; from now on they come from the cache", highlight=False)

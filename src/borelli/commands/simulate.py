@@ -82,7 +82,7 @@ def _simulated(scene: Scene, quiet: bool) -> tuple[Dataset, float]:
     from borelli.scenes.files import with_changes
     from borelli.scenes.scene import run_scene
 
-    compile_once()
+    compile_once(control=scene.stepping == "impulse")
     run_scene(with_changes(scene, duration=scene.step))
     with bar(f"simulating {scene.name}", hidden=quiet) as move:
         start = perf_counter()
