@@ -161,19 +161,21 @@ def test_momentum_in_flight(rate, most):
     assert np.abs(data["angular_momentum"] - data["angular_momentum"][0]).max() < most
 
 
-def energy_range(rate, seconds=3):
+@pytest.mark.parametrize(("rate", "least", "most"), [(60, -2.28, 0.575), (240, -0.143, 0.1435), (960, -0.036, 0.0365)])
+def test_energy_of_a_pendulum_is_kept_to_first_order(rate, least, most):
+    """Rows 26 and 27: three planks of half a metre, let go level, for 3 s; joints stay closed (3.2e-13 m there)."""
+    across = 0.5**2 / 12.0
+    rod = ((0.01 * across, 0.0, 0.0), (0.0, across, 0.0), (0.0, 0.0, across))
     model = chain(["hinge"] * 3)
-    flat = replace(model, joints=tuple(replace(joint, axes=((0.0, 1.0, 0.0),)) for joint in model.joints))
-    data = run(simulation_of(flat, step=1 / rate, steps=seconds * rate), seconds * rate)
-    total = data["kinetic_energy"] + data["potential_energy"]
-    return float(total.max() - total.min()), float(data["joint_error"].max())
-
-
-def test_energy_of_a_pendulum_is_kept_to_first_order():
-    """Rows 26 and 27: the error falls with the step; joints stay closed."""
-    coarse, fine = energy_range(240), energy_range(960)
-    assert fine[0] < 0.35 * coarse[0]
-    assert coarse[1] < 1e-13 and fine[1] < 1e-13
+    model = replace(
+        model,
+        bodies=tuple(replace(body, mass=1.0, inertia=rod) for body in model.bodies),
+        joints=tuple(replace(joint, axes=((0.0, 1.0, 0.0),)) for joint in model.joints),
+    )
+    data = run(simulation_of(model, step=1 / rate, steps=3 * rate), 3 * rate)
+    energy = (data["kinetic_energy"] + data["potential_energy"]).values  # 0 at rest and level
+    assert least <= energy.min() and energy.max() <= most
+    assert float(data["joint_error"].max()) < 1e-13
 
 
 def test_light_fast_bodies_gain_no_energy():

@@ -5,9 +5,13 @@ Impulses p at the step's start, along the rows J of the poses there, are to make
     C(poses at the start moved by h v') = 0,     v' = v + M^-1 J^T p.
 
 Such impulses change no momentum, and a body that moves by h v' keeps its angular momentum: pendulums lose no energy to
-it. With -C / h for the velocity that is lacking, and J for the derivative of C, each iteration is one more solve with
-the factors of stage 4; the error falls by about the angle that bodies turn in the step. Where that is too large, the
-rows and masses of the poses at hand are taken, and turns are composed: Newton's method, for turns of any size.
+it. By Newton's method: with J' the rows at the end and T what a change of a turn becomes after it (`_carried`),
+
+    J' T M^-1 J^T p = -C / h
+
+is solved by refinement with the factors of J M^-1 J^T from stage 4; each solve leaves about the angle that bodies turn
+in the step of what is lacking. Where that is too much, the rows and masses of the poses at hand are taken, and turns
+are composed: for turns of any size.
 """
 
 from __future__ import annotations
@@ -39,14 +43,18 @@ CLOSED = 2e-15
 rate of an error is found from two of them: to 100 times as much."""
 SHUT = 5e-15
 """The same for gaps of joints, which do not add up."""
+ROUNDING = 1e-12
+"""Errors that may be rounding, of bodies far from the origin, if they fall no further."""
 NEARLY_CLOSED = 1e-9
-"""And with which the step is made if they fall no further."""
+"""Errors with which the step is made if they fall no further whatever is factored."""
 AJAR = 0.05
 """Errors up to this are left to the next step, which begins with them; the step is told apart by its status."""
 LEFT_OPEN = 16
 """Status added when errors of positions were left: taut nets and contradictory contacts have no pose without."""
-FALLING = 0.5
+FALLING = 0.9
 """Share of the errors that a correction with the factors of stage 4 may leave, else those of poses at hand serve."""
+NET_FALLING = 0.25
+"""The same for nets, in which bars that come into a line let no patience help."""
 PATIENCE = 40
 """Corrections with the factors of stage 4 at most."""
 KEEP = 0.05
@@ -54,7 +62,9 @@ KEEP = 0.05
 WIDEST_TURN = 0.5
 """Angle [rad] that a body may turn in one correction at poses at hand: small gaps turn bars in a line by any angle."""
 MOST_SOLVES = 5
-"""Of one correction with the factors of stage 4."""
+"""Of one correction."""
+CURVED = 3.0
+"""Errors that a correction leaves because paths bend, of their square [1/m or 1/rad]: it is solved no better."""
 MOST_CORRECTIONS = 60
 
 
@@ -82,15 +92,15 @@ def _move_from_start(state, stages, h):
 
 
 @leaf
-def _move_further(graph, block, state, h):
-    """Bodies moved from where they are by the solved velocities."""
+def _move_further(graph, moved, state, h):
+    """Bodies moved from where they are by the velocities that a correction has solved for."""
     position, quaternion = state.position, state.quaternion
     for k in range(graph.count[0]):
         b = graph.node[k, BODY]
         for n in range(3):
-            position[b, n] += h * block[k, SOLUTION + n]
+            position[b, n] += h * moved[b, n]
         _turn(
-            quaternion, b, h, block[k, SOLUTION + 3], block[k, SOLUTION + 4], block[k, SOLUTION + 5],
+            quaternion, b, h, moved[b, 3], moved[b, 4], moved[b, 5],
             quaternion[b, 0], quaternion[b, 1], quaternion[b, 2], quaternion[b, 3],
         )  # fmt: skip
 
@@ -106,26 +116,36 @@ def _start_from_rest(rows, first, block, count):
 
 
 @leaf
-def _carry(graph, block, state, change, h):
-    """How the solved change of velocities moves bodies at the end of the step: turns by h w change by more turns.
+def _carried(x, y, z, dx, dy, dz):
+    """The turn that a change d of the turn (x, y, z) makes after it.
 
-    exp(h (w + dw)) = exp(h T dw) exp(h w), T = 1 + (1 - cos a) / a^2 [h w] + (a - sin a) / a^3 [h w]^2, a = |h w|.
+    exp(r + d) = exp(T d) exp(r), T = 1 + (1 - cos a) / a^2 [r] + (a - sin a) / a^3 [r]^2 with a = |r|.
     """
+    a2 = x * x + y * y + z * z
+    first, second = 0.5 - a2 / 24.0, 1.0 / 6.0 - a2 / 120.0
+    if a2 > 1e-4:
+        a = sqrt(a2)
+        first, second = (1.0 - cos(a)) / a2, (a - sin(a)) / (a2 * a)
+    cx, cy, cz = cross(x, y, z, dx, dy, dz)
+    ex, ey, ez = cross(x, y, z, cx, cy, cz)
+    return dx + first * cx + second * ex, dy + first * cy + second * ey, dz + first * cz + second * ez
+
+
+@leaf
+def _add_change(graph, block, state, stages, h, at_start):
+    """Add the solved velocities to those of the bodies; `stages.change` has how they move them where they are tried."""
+    twist, change = state.twist, stages.change
     for k in range(graph.count[0]):
         b = graph.node[k, BODY]
         for n in range(6):
             change[b, n] = block[k, SOLUTION + n]
-        x, y, z = h * state.twist[b, 3], h * state.twist[b, 4], h * state.twist[b, 5]
-        a2 = x * x + y * y + z * z
-        first, second = 0.5 - a2 / 24.0, 1.0 / 6.0 - a2 / 120.0
-        if a2 > 1e-4:
-            a = sqrt(a2)
-            first, second = (1.0 - cos(a)) / a2, (a - sin(a)) / (a2 * a)
-        cx, cy, cz = cross(x, y, z, change[b, 3], change[b, 4], change[b, 5])
-        dx, dy, dz = cross(x, y, z, cx, cy, cz)
-        change[b, 3] += first * cx + second * dx
-        change[b, 4] += first * cy + second * dy
-        change[b, 5] += first * cz + second * dz
+            stages.moved[b, n] += change[b, n]
+        if at_start:
+            change[b, 3], change[b, 4], change[b, 5] = _carried(
+                h * twist[b, 3], h * twist[b, 4], h * twist[b, 5], change[b, 3], change[b, 4], change[b, 5]
+            )
+        for n in range(6):
+            twist[b, n] += block[k, SOLUTION + n]
 
 
 @leaf
@@ -152,7 +172,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
     """
     joints, rows, graph, factor, scratch = tables.joints, work.rows, work.graph, work.factor, work.scratch
     numbers, first = tables.numbers, tables.contacts.first_row[0]
-    h, last, at_start, anew = numbers[5], 1e300, True, False
+    h, last, at_start, anew, far_off = numbers[5], 1e300, True, False, False
     if not same:
         mark_all(graph, 1)
     _start_from_rest(rows, first, factor.block, graph.count[0])
@@ -177,9 +197,14 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         gap = widest_gap(joints, rows, h, anew)
         miss = correct_controls(joints, controls, stages, state.coordinate, rows, h)
         worst = max(gap, miss)
-        if (gap <= SHUT and miss <= CLOSED) or (worst <= NEARLY_CLOSED and worst > 0.5 * last):
+        stuck = worst > 0.5 * last and not anew
+        if (gap <= SHUT and miss <= CLOSED) or (stuck and worst <= (ROUNDING if at_start else NEARLY_CLOSED)):
             break
-        if not anew and (worst > (FALLING if at_start else KEEP) * last or correction == PATIENCE):
+        slow = worst > KEEP * last or far_off
+        if at_start:
+            slow = worst > NET_FALLING * last or far_off if controls.netted[0] else worst > FALLING * last
+            slow = slow or (stuck and worst <= NEARLY_CLOSED)
+        if not anew and (slow or correction == PATIENCE):
             # too far for the directions at hand: those of where the bodies are now
             at_start, anew = False, True
             continue
@@ -187,8 +212,10 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         if anew:
             far_load(calls, tables, state, work, 0.0, 1)
             _start_from_rest(rows, first, factor.block, graph.count[0])
-        anew, lack = False, worst
-        for _ in range(MOST_SOLVES if at_start and same else 1):
+        lack, solves = worst, 1 if anew or not same else MOST_SOLVES
+        anew, far_off = False, False
+        stages.moved[:, :] = 0.0
+        for _ in range(solves):
             if at_start:
                 add_bend(joints.row_ranges, rows, stages.bend)
             status = far_solve(calls, calls, tables, state, work, stages)
@@ -196,24 +223,22 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
                 return status
             if not at_start:
                 _shorten(rows, factor, graph.count[0], h)
-                _move_further(graph, factor.block, state, h)
             far_add_impulses(calls, tables, work, stages)
             note_limits(joints, controls, stages, factor.mark)
             count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], 1.0)
             count_from_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
-            if at_start and same:
-                _carry(graph, factor.block, state, stages.change, h)
-            for k in range(graph.count[0]):
-                for n in range(6):
-                    state.twist[graph.node[k, BODY], n] += factor.block[k, SOLUTION + n]
-            if at_start and same:
+            _add_change(graph, factor.block, state, stages, h, at_start)
+            if solves > 1:
                 before = lack
                 lack = h * max(
                     lessen_joints(joints, stages.trial, stages.change, rows),
                     lessen_controls(joints, controls, stages, rows),
                 )
-                if lack <= max(CLOSED, worst * worst) or lack > 0.5 * before:
+                far_off = lack > 0.5 * before
+                if far_off or lack <= max(CLOSED, CURVED * worst * worst):
                     break
+        if not at_start:
+            _move_further(graph, stages.moved, state, h)
     if not worst <= AJAR:
         return NO_END
     if not anew:

@@ -20,7 +20,7 @@ from borelli.model.validate import validate
 from borelli.physics.control import Drive, Settings, check_step
 from borelli.physics.joints import init_joint_rows
 from borelli.physics.rows import Rows, make_rows
-from borelli.physics.tables import FLOOR, Compiled, Tables, compile_model
+from borelli.physics.tables import FLOOR, NET_LOOPS, Compiled, Tables, compile_model
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -57,6 +57,8 @@ class Controls(NamedTuple):
     """(standing rows,) 1 for a row that the controller does not know of: it touches a body outside its world."""
     reach: Floats
     """(bodies,) of a body's shapes from its centre of mass [m]."""
+    netted: Flags
+    """(1,) 1 if there is a net among the bodies: more loops than `NET_LOOPS`."""
 
 
 class Course(NamedTuple):
@@ -121,7 +123,9 @@ class Stages(NamedTuple):
     trial: Rows
     """Standing rows at the poses that are tried."""
     change: Floats
-    """(bodies, 6) how a correction moves bodies where they are tried."""
+    """(bodies, 6) how a solve of a correction moves bodies where they are tried."""
+    moved: Floats
+    """(bodies, 6) velocities that all its solves have added."""
     corrections: Integers
     """(1,) how often poses were tried in this step."""
     factored: Floats
@@ -226,6 +230,7 @@ def _make_controls(compiled: Compiled, controlled: Mapping[str, Response], outsi
         unlimited=(slope == 0.0).astype(np.uint8),
         outside=_outside_rows(compiled, controlled, outside),
         reach=_reach(tables, len(model.bodies)),
+        netted=np.array([sum(joint.closes_loop for joint in model.joints) > NET_LOOPS], np.uint8),
     )
 
 
@@ -351,6 +356,7 @@ def make_stages(compiled: Compiled, controls: Controls, rows: int) -> Stages:
         held=np.zeros(count, np.uint8),
         trial=trial,
         change=np.zeros((bodies, 6)),
+        moved=np.zeros((bodies, 6)),
         corrections=np.zeros(1, np.int64),
         factored=np.full((bodies, 3), np.nan),
         factored_turn=np.zeros((bodies, 4)),
