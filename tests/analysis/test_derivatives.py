@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from borelli.analysis import newton
 from borelli.analysis.derivatives import derivatives, opensim_lowpass
-from borelli.analysis.ends import continued, reflected
+from borelli.analysis.ends import continued, reflected, stride_of
 from borelli.analysis.motion import make_motion
 from borelli.analysis.turns import Turn, angles_of, find_turns, free_turns, quaternions
 from borelli.errors import SettingsError
@@ -163,3 +163,42 @@ def test_left_handed_axes_are_turned_about_too():
     assert not u.any() and not a.any()
     for wrong in (0.5, -0.5):  # the other way to the same rotation lies half a turn off
         assert np.abs(angles_of(turn, p, 0.0 * p, 0.0 * p, angles + wrong)[0] - angles).max() < 1e-12
+
+
+def strides(count, length=70, columns=4):
+    """A curve that goes through its strides, drifting, each a little larger than the one before; noise of 0.5 mm."""
+    draw, t = np.random.default_rng(4), np.arange(int(count * length)) / length
+    waves = [np.sin(2.0 * np.pi * k * t[:, None] + draw.uniform(0.0, 6.0, columns)) / k**2 for k in range(1, 7)]
+    return t[:, None] + (1.0 + 0.03 * t[:, None]) * sum(waves), draw.normal(0.0, 5e-4, (len(t), columns))
+
+
+def test_the_stride_of_a_walk_is_found_and_none_where_nothing_repeats():
+    curve, _ = strides(2.2)
+    assert abs(stride_of(curve, 10.0) - 70) <= 1
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    assert stride_of(curve @ turn, 10.0) == stride_of(curve, 10.0)
+    assert stride_of(curve[:95], 10.0) is None  # too little of it is there twice
+    assert stride_of(curve[:5], 10.0) is None and stride_of(curve[:, :0], 10.0) is None
+    grown = np.exp(np.linspace(0.0, 3.0, len(curve)))[:, None] * curve
+    assert stride_of(grown, 10.0) is None
+    assert stride_of(np.cumsum(np.cumsum(np.random.default_rng(2).normal(size=(200, 3)), axis=0), axis=0), 10.0) is None
+    # the sums as they are defined, one by one
+    a = np.diff(curve, 2, axis=0)
+    differ = {p: np.sum((a[p:] - a[:-p]) ** 2) / (np.sum(a[p:] ** 2) + np.sum(a[:-p] ** 2)) for p in range(30, 109)}
+    assert stride_of(curve, 10.0) == min(differ, key=differ.get)
+
+
+def test_a_stride_tells_how_a_walk_goes_on():
+    curve, noise = strides(2.6)
+    cut, pad = len(curve) - 25, 25
+    known = (curve + noise)[:cut]
+
+    def missed(telling):
+        longer = continued(known, pad, 10.0, noisy=True, telling=telling)[-pad:]
+        return np.sqrt(np.mean((longer - curve[cut:]) ** 2))
+
+    assert missed(None) < 0.25 * missed(())
+    # farther than a stride it goes on by itself
+    np.testing.assert_array_equal(
+        continued(known, 80, 10.0, noisy=True), continued(known, 80, 10.0, noisy=True, telling=())
+    )

@@ -89,17 +89,19 @@ def fitted(markers, plates, static, mass, height):
 
 
 def compare(motion, recording, cutoff=6.0):
-    """Found forces, measured ones at the same times, and which frames tell: plates cover them, no end is near."""
+    """Found forces, measured ones at the same times, and which frames plates cover."""
     curves = derivatives(motion, cutoff=cutoff)
     found = ground_forces(motion, curves)
     loads = plate_loads(motion.model, recording)
     needed = (found["foot_force"].sum("foot") + found["missing_force"]).values[:, 2]
     covered = find_support(motion, curves.time, needed, loads, cutoff).covered
-    return found, loads.at(curves.time), covered & away_from_ends(curves.time)
+    return found, loads.at(curves.time), covered
 
 
-def scores(motion, recording):
+def scores(motion, recording, ends=True):
     found, measured, covered = compare(motion, recording)
+    if not ends:
+        covered = covered & away_from_ends(found["time"].values)
     weight = 9.81 * motion.model.mass
     force, center = found["foot_force"].values, found["foot_center_of_pressure"].values
     place = found["sole_position"].values.reshape(len(force), 2, 5, 3)
@@ -160,8 +162,9 @@ def published(model_file, table_file, markers, plates):
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_so_does_each_foot_of_the_models_of_opensim(name):
+    """Without the outer 0.1 s: gait2354's coordinates are less than a stride, which tells not how it goes on."""
     *files, vertical = PUBLISHED[name]
-    for score in scores(*published(*files)):
+    for score in scores(*published(*files), ends=False):
         assert score.vertical <= vertical
         assert score.r >= 0.96
         assert score.forward <= 35.0

@@ -88,10 +88,10 @@ def test_a_skeleton_that_marches_on_the_ground_stays_whole(step):
 
 
 def test_joints_that_were_left_open_are_told():
-    """A flat net between two corners is too taut for long steps: it is not closed in each of them, but in the end."""
-    data = follow_targets(net(4, 4, arc=0.0), (), duration=0.6, step=1 / 30)
+    """A flat net between two corners is too taut for long steps: not all of them close it."""
+    data = follow_targets(net(8, 8, arc=0.0), (), duration=0.3, step=1 / 30)
     left = (data["status"] >= 16).values
-    assert left.any() and not left[-1]
+    assert left.any() and float(data["joint_error"].max()) < 5e-3
     wide = data["joint_error"].values > 1e-9  # what `positions.NEARLY_CLOSED` allows
     assert wide[left].all() and not wide[~left].any()
     assert f"in {left.sum()} of the recorded steps" in data.attrs["notes"]

@@ -123,7 +123,9 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
         longer = opensim_lowpass(reflected(series, pad), rate, cutoff)
     else:
         pad = min(pad, int(np.ceil(AHEAD * rate / cutoff)))
-        longer = continued(series, pad, rate / cutoff, noisy=filter == "default")
+        # the angles of turns depend on how the lab is turned, their quaternions only as vectors do
+        telling = np.delete(np.arange(series.shape[1]), [column for turn in turns for column in turn.columns])
+        longer = continued(series, pad, rate / cutoff, noisy=filter == "default", telling=telling.tolist())
     if filter == "default":
         longer = lowpass(longer, rate, _over_both(cutoff, rate), ORDER)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])

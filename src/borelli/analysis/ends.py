@@ -13,20 +13,30 @@ white noise; the likeliest s minimises, with f = exp(-h/T) for samples h apart a
 Beyond the end a dies away, a_{i+1} = f a_i. All this is linear, and the same for every column: turning or mirroring
 the lab commutes with it.
 
+Somebody who walks repeats himself. Where strides are alike (`stride_of`), the stride before, or after, tells what comes
+beyond an end, and only what differs from it goes on as above:
+
+    y(-t) = s(P - t) + d(-t)          d(t) = y(t) - s(t + P)
+
 Walks and a drop jump cut where they go on, and what is found in the 0.1 s before the cut held against what the whole
 trial gives: the centre of mass errs upward by 7.3 % of g where reflection alone errs by 8.8 %, accelerations of joints
 by 0.47 of their spread instead of 0.49, with no more noise. (Less noise in the law: 4 to 5 %, and cubics fitted to the
-ends 3 to 5 %, but both take noise of the poses for bends.) What happens at an end is therefore in part a guess: a heel
-that strikes 0.04 s before the last frame is not seen at all. Comparisons leave the outer `UNSURE` out, and say so.
+ends 3 to 5 %, but both take noise of the poses for bends.) With strides three walks err by 4.0, 4.6 and 4.7 %, without
+by 6.3, 7.0 and 5.8 %. What happens at an end is therefore in part a guess: a heel that strikes 0.04 s before the last
+frame is seen by its last stride or not at all. Comparisons leave the outer `UNSURE` out, and say so.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+TINY = 1e-300
+"""Squared accelerations of what does not move."""
 MEMORY = 0.25
 """T, in periods of the cutoff."""
 NOISE = 0.02
@@ -34,6 +44,11 @@ NOISE = 0.02
 
 UNSURE = 0.1
 """Time [s] at each end in which accelerations follow from how the series is continued as much as from its samples."""
+
+ALIKE = 0.15
+"""Share of the squared accelerations by which strides may differ."""
+LEAST_STRIDE, LEAST_OVERLAP = 3.0, 0.4
+"""Periods of the cutoff in the shortest stride, and the share of a stride that must be there twice to be compared."""
 
 
 def away_from_ends(time: Array) -> NDArray[np.bool_]:
@@ -47,7 +62,29 @@ def reflected(q: Array, pad: int) -> Array:
     return np.concatenate([2.0 * q[0] - q[pad:0:-1], q, 2.0 * q[-1] - q[-2 : -pad - 2 : -1]])
 
 
-def continued(q: Array, pad: int, period: float, *, noisy: bool) -> Array:
+def stride_of(smooth: Array, period: float) -> int | None:
+    """Samples after which a smooth series repeats itself; None if it does not, or is too short to tell.
+
+    Strides differ by sum (a(t + P) - a(t))^2, of sum a(t)^2 + a(t + P)^2; the products are those of one transform.
+
+    Args:
+        smooth: (samples, columns)
+        period: Samples in a period of the cutoff.
+    """
+    a = np.diff(smooth, 2, axis=0)
+    lags = np.arange(int(np.ceil(LEAST_STRIDE * period)), int(len(a) / (1.0 + LEAST_OVERLAP)) + 1)
+    if len(lags) == 0 or a.shape[1] == 0:
+        return None
+    power = np.concatenate([[0.0], np.cumsum(np.sum(a**2, axis=1))])
+    spectrum = np.sum(np.abs(np.fft.rfft(a, 2 * len(a), axis=0)) ** 2, axis=1)
+    products = np.fft.irfft(spectrum, 2 * len(a))[lags]
+    both = power[len(a) - lags] + power[-1] - power[lags]
+    differ = 1.0 - 2.0 * products / np.maximum(both, TINY)
+    best = int(np.argmin(differ))
+    return int(lags[best]) if differ[best] < ALIKE else None
+
+
+def continued(q: Array, pad: int, period: float, *, noisy: bool, telling: Sequence[int] | None = None) -> Array:
     """The series with so many samples more at each end, where its smooth part goes on and what is left is reflected.
 
     Args:
@@ -55,12 +92,25 @@ def continued(q: Array, pad: int, period: float, *, noisy: bool) -> Array:
         pad: How many; fewer than there are.
         period: Samples in a period of the cutoff.
         noisy: Whether the samples have noise; if not, the smooth part is all of them.
+        telling: The columns that tell whether the series repeats itself, all if not given.
     """
     left = _left(q, period) if noisy else np.zeros_like(q)
     smooth = q - left
-    before, after = (_ahead(s, pad, period) for s in (smooth, smooth[::-1]))
+    stride = stride_of(smooth if telling is None else smooth[:, list(telling)], period)
+    if stride is None or stride < pad:
+        before, after = (_ahead(s, pad, period) for s in (smooth, smooth[::-1]))
+    else:
+        before, after = (_repeated(y, s, pad, period, stride, noisy) for y, s in ((q, smooth), (q[::-1], smooth[::-1])))
     going = np.concatenate([before[::-1], smooth, after])
     return going + reflected(left, pad)
+
+
+def _repeated(q: Array, smooth: Array, pad: int, period: float, stride: int, noisy: bool) -> Array:
+    """What comes before the first sample, nearest first: as a stride later, and what differs from it goes on."""
+    differ = q[:-stride] - smooth[stride:]
+    if noisy:
+        differ = differ - _left(differ, period)
+    return np.asarray(smooth[stride - 1 - np.arange(pad)] + _ahead(differ, pad, period))
 
 
 def _ahead(smooth: Array, pad: int, period: float) -> Array:

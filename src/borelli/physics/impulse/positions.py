@@ -60,12 +60,12 @@ PATIENCE = 40
 KEEP = 0.05
 """Share of the errors that a correction may leave before the poses at hand are factored again."""
 WIDEST_TURN = 0.5
-"""Angle [rad] that a body may turn in one correction at poses at hand: small gaps turn bars in a line by any angle."""
+"""Angle [rad] that a body may turn in one solve: small gaps turn bars in a line by any angle."""
 MOST_SOLVES = 5
 """Of one correction."""
 CURVED = 3.0
 """Errors that a correction leaves because paths bend, of their square [1/m or 1/rad]: it is solved no better."""
-MOST_CORRECTIONS = 60
+MOST_CORRECTIONS = 100
 
 
 @leaf
@@ -221,8 +221,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
             status = far_solve(calls, calls, tables, state, work, stages)
             if status != SOLVED:
                 return status
-            if not at_start:
-                _shorten(rows, factor, graph.count[0], h)
+            _shorten(rows, factor, graph.count[0], h)
             far_add_impulses(calls, tables, work, stages)
             note_limits(joints, controls, stages, factor.mark)
             count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], 1.0)
@@ -242,6 +241,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
     if not worst <= AJAR:
         return NO_END
     if not anew:
+        turn_bodies(state.quaternion, scratch.rotation)  # the last correction may have moved them
         far_fill_standing_rows(
             calls, joints, tables.anchors, tables.residuals, numbers, state, inputs, rows, scratch, index, False
         )  # fmt: skip
