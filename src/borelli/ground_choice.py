@@ -30,9 +30,9 @@ def find_torques(motion: Motion, plan: Plan) -> Torques:
         if note is not None:
             found = find_torques(motion, replace(plan, cutoff=cutoff))
             return replace(found, notes=(*found.notes, note))
-    forces = "plates and contacts" if measured else "contacts"
+    forces, ends = ("plates and contacts", "default") if measured else ("contacts", "strides")
     try:
-        return inverse_dynamics(motion, method=plan.torque_method, forces=forces, cutoff=plan.cutoff)
+        return inverse_dynamics(motion, method=plan.torque_method, forces=forces, filter=ends, cutoff=plan.cutoff)
     except BorelliError as error:
         if measured:  # such as a model without soles, which has contacts nowhere
             found = inverse_dynamics(motion, method=plan.torque_method, forces="plates", cutoff=plan.cutoff)
@@ -48,7 +48,8 @@ def contacts_beside(torques: Torques) -> Dataset | None:
     if not torques.on_plates:
         return None
     try:
-        return ground_forces(torques.motion, derivatives(torques.motion, cutoff=torques.settings.get("cutoff_hz")))
+        cutoff = torques.settings.get("cutoff_hz")
+        return ground_forces(torques.motion, derivatives(torques.motion, filter="strides", cutoff=cutoff))
     except BorelliError:
         return None
 

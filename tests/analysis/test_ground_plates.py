@@ -90,7 +90,7 @@ def fitted(markers, plates, static, mass, height):
 
 def compare(motion, recording, cutoff=6.0):
     """Found forces, measured ones at the same times, and which frames plates cover."""
-    curves = derivatives(motion, cutoff=cutoff)
+    curves = derivatives(motion, filter="strides", cutoff=cutoff)
     found = ground_forces(motion, curves)
     loads = plate_loads(motion.model, recording)
     needed = (found["foot_force"].sum("foot") + found["missing_force"]).values[:, 2]

@@ -155,8 +155,8 @@ def test_rounded_times_are_repaired_before_they_shake_the_body():
     It ends 0.04 s after a heel strike: the stride before tells how it goes on (3.1 without it).
     """
 
-    def vertical(motion, **settings):
-        found = inverse_dynamics(motion, forces="plates", plate_cutoff=None, **settings)
+    def vertical(motion, filter="strides"):
+        found = inverse_dynamics(motion, forces="plates", plate_cutoff=None, filter=filter)
         return 100.0 * float(np.sqrt(np.mean(found.data["residual_force"].values[:, 2] ** 2))) / (72.6 * 9.81)
 
     motion = subject01()

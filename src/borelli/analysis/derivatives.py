@@ -3,6 +3,7 @@
 | preset | low-pass | spline |
 |---|---|---|
 | `default` | Butterworth of order 2, run forward and backward (order 4 in all) | quintic |
+| `strides` | the same; who walks goes on beyond the ends as a stride before | quintic |
 | `opensim` | Butterworth of order 3, run forward and backward | quintic |
 | `none` | none | quintic |
 
@@ -12,7 +13,9 @@ The three angles of a free joint, and those of joints that come near gimbal lock
 (`turns.py`), so that the lab's axes make no difference. `opensim` knows no rotations: it is what OpenSim's inverse
 dynamics does with every coordinate, to the last detail that shows: the series is first continued at both ends by half
 its length, reflected in its end points; the filter starts from its first samples as they are. The others continue it
-as `ends.py` tells. All take the spline through the continued series, whose third and fourth derivatives vanish at its
+as `ends.py` tells. `strides` is for forces that are found from the motion alone, which are no better than accelerations
+are; with measured forces `default` stays near what OpenSim and others find, whose motions have no acceleration at their
+ends. All take the spline through the continued series, whose third and fourth derivatives vanish at its
 far ends.
 """
 
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-PRESETS = ("default", "opensim", "none")
+PRESETS = ("default", "strides", "opensim", "none")
+LOW_PASSED = ("default", "strides")
 BRIDGE = 0.1
 """Longest run of frames without a pose [s] inside a motion that cubics bridge: what `clean` bridges in markers."""
 FEWEST = 8
@@ -93,7 +97,7 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
 
     Args:
         motion: The motion.
-        filter: "default", "opensim" or "none".
+        filter: "default", "strides", "opensim" or "none".
         cutoff: Of the low-pass [Hz]; 6 by default: see `borelli.recording.smooth.CUTOFF`.
 
     Raises:
@@ -125,8 +129,10 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
         pad = min(pad, int(np.ceil(AHEAD * rate / cutoff)))
         # the angles of turns depend on how the lab is turned, their quaternions only as vectors do
         telling = np.delete(np.arange(series.shape[1]), [column for turn in turns for column in turn.columns])
-        longer = continued(series, pad, rate / cutoff, noisy=filter == "default", telling=telling.tolist())
-    if filter == "default":
+        longer = continued(
+            series, pad, rate / cutoff, noisy=filter in LOW_PASSED, telling=telling if filter == "strides" else ()
+        )
+    if filter in LOW_PASSED:
         longer = lowpass(longer, rate, _over_both(cutoff, rate), ORDER)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
     curve = quintic(np.concatenate([before, even, after]), longer)

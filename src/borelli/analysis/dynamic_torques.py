@@ -82,7 +82,7 @@ def stepped_torques(
         motion: Of a model with masses.
         forces: What the ground supplies: None: nothing; "contacts": what the model's feet do on its ground in the
             simulation; "plates": what the plates of the motion's recording measured; or a recording or loads.
-        filter: Of the coordinates: "default", "opensim" or "none", as in `derivatives`.
+        filter: Of the coordinates: "default", "strides", "opensim" or "none", as in `derivatives`.
         cutoff: Of the filter [Hz].
         residual: Largest force and torque that hold the root body on its path although nature supplies none
             [N, N m]; or rows of one's own choice: body, lab axis, limit. By default unlimited; with contacts a spring

@@ -13,8 +13,8 @@ white noise; the likeliest s minimises, with f = exp(-h/T) for samples h apart a
 Beyond the end a dies away, a_{i+1} = f a_i. All this is linear, and the same for every column: turning or mirroring
 the lab commutes with it.
 
-Somebody who walks repeats himself. Where strides are alike (`stride_of`), the stride before, or after, tells what comes
-beyond an end, and only what differs from it goes on as above:
+Somebody who walks repeats himself. Where that is asked and strides are alike (`stride_of`), the stride before, or
+after, tells what comes beyond an end, and only what differs from it goes on as above:
 
     y(-t) = s(P - t) + d(-t)          d(t) = y(t) - s(t + P)
 
@@ -84,7 +84,9 @@ def stride_of(smooth: Array, period: float) -> int | None:
     return int(lags[best]) if differ[best] < ALIKE else None
 
 
-def continued(q: Array, pad: int, period: float, *, noisy: bool, telling: Sequence[int] | None = None) -> Array:
+def continued(
+    q: Array, pad: int, period: float, *, noisy: bool, telling: Sequence[int] | NDArray[np.int64] = ()
+) -> Array:
     """The series with so many samples more at each end, where its smooth part goes on and what is left is reflected.
 
     Args:
@@ -92,11 +94,11 @@ def continued(q: Array, pad: int, period: float, *, noisy: bool, telling: Sequen
         pad: How many; fewer than there are.
         period: Samples in a period of the cutoff.
         noisy: Whether the samples have noise; if not, the smooth part is all of them.
-        telling: The columns that tell whether the series repeats itself, all if not given.
+        telling: The columns that tell whether the series repeats itself; none: it is not asked.
     """
     left = _left(q, period) if noisy else np.zeros_like(q)
     smooth = q - left
-    stride = stride_of(smooth if telling is None else smooth[:, list(telling)], period)
+    stride = stride_of(smooth[:, np.asarray(telling, int)], period)
     if stride is None or stride < pad:
         before, after = (_ahead(s, pad, period) for s in (smooth, smooth[::-1]))
     else:

@@ -57,7 +57,7 @@ def ground_forces(
 
     Args:
         motion: Of a model with feet and masses.
-        curves: Its derivatives, filtered as the motion deserves; None: at 6 Hz, which is right for walking.
+        curves: Its derivatives, filtered as the motion deserves; None: at 6 Hz, with strides: right for walking.
         friction: Coulomb coefficient between sole and ground.
         belt: Velocity (x, y) or (x, y, z) of the ground [m/s], lab axes; None: found, treadmill or not.
 
@@ -71,7 +71,7 @@ def ground_forces(
         ModelError: the model has no feet to stand on.
         SettingsError: the friction or the belt is no such thing.
     """
-    curves = curves or derivatives(motion)
+    curves = curves or derivatives(motion, filter="strides")
     moved = move(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
     return find_ground(moved, curves, friction, belt).dataset()
 

@@ -121,7 +121,7 @@ def inverse_dynamics(
         forces: What the ground supplied: None: nothing; "plates": what the plates of the motion's recording measured;
             "contacts": computed from the motion; "plates and contacts": of plates, and computed under feet that stood
             beside them; or a recording with plates, or loads.
-        filter: "default", "opensim" or "none": see `derivatives`.
+        filter: "default", "strides", "opensim" or "none": see `derivatives`.
         cutoff: Of the low-pass on coordinates [Hz]; 6 by default.
         plate_cutoff: Of a low-pass on measured forces [Hz], for the smooth method; None leaves them as measured.
         feet: Bodies of the "right" and "left" foot, where their names do not tell.
