@@ -140,7 +140,8 @@ def net(
         node_mass: Of a knot [kg].
         bar_mass: Of a bar [kg].
         arc: Angle [rad] that each row spans as it lies, hung between its ends like a hammock. At nought it is flat,
-            and the row between the corners held so taut that its joints repeat each other: long steps leave them open by up to a millimetre.
+            and the row between the corners held so taut that its joints repeat each other: long steps leave them open
+            by up to a millimetre.
         frame: Where it lies: its origin is in the middle of the held corners' height.
     """
     if min(rows, columns) < 2:

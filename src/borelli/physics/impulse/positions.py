@@ -42,7 +42,9 @@ CLOSED = 2e-15
 """Errors of positions [m or rad] at which Newton's method ends. What is left of them in every step adds up, since the
 rate of an error is found from two of them: to 100 times as much."""
 SHUT = 5e-15
-"""The same for gaps of joints, which do not add up."""
+"""The same for gaps of joints, which do not add up; at least GRAIN of the distance of the farthest body."""
+GRAIN = 4.5e-16
+"""Two units in the last place of a number."""
 ROUNDING = 1e-12
 """Errors that may be rounding, of bodies far from the origin, if they fall no further."""
 NEARLY_CLOSED = 1e-9
@@ -164,6 +166,16 @@ def _shorten(rows, factor, count, h):
             value[k, IMPULSE] *= share
 
 
+@leaf
+def _farthest(position):
+    """The largest coordinate of a body."""
+    most = 0.0
+    for b in range(len(position)):
+        for n in range(3):
+            most = max(most, abs(position[b, n]))
+    return most
+
+
 @part
 def correct_positions(calls, tables, state, inputs, work, controls, memory, stages, index, same):
     """Move the bodies so that joints are closed and controls at their aims; rows and velocities are left there.
@@ -173,6 +185,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
     joints, rows, graph, factor, scratch = tables.joints, work.rows, work.graph, work.factor, work.scratch
     numbers, first = tables.numbers, tables.contacts.first_row[0]
     h, last, at_start, anew, far_off = numbers[5], 1e300, True, False, False
+    shut = max(SHUT, GRAIN * _farthest(state.position))
     if not same:
         mark_all(graph, 1)
     _start_from_rest(rows, first, factor.block, graph.count[0])
@@ -198,7 +211,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         miss = correct_controls(joints, controls, stages, state.coordinate, rows, h)
         worst = max(gap, miss)
         stuck = worst > 0.5 * last and not anew
-        if (gap <= SHUT and miss <= CLOSED) or (stuck and worst <= (ROUNDING if at_start else NEARLY_CLOSED)):
+        if (gap <= shut and miss <= CLOSED) or (stuck and worst <= (ROUNDING if at_start else NEARLY_CLOSED)):
             break
         slow = worst > KEEP * last or far_off
         if at_start:
