@@ -167,12 +167,12 @@ def _shorten(rows, factor, count, h):
 
 
 @leaf
-def _farthest(position):
-    """The largest coordinate of a body."""
+def _farthest(graph, position):
+    """The largest coordinate of a body that is solved for: obstacles that have gone are anywhere."""
     most = 0.0
-    for b in range(len(position)):
+    for k in range(graph.count[0]):
         for n in range(3):
-            most = max(most, abs(position[b, n]))
+            most = max(most, abs(position[graph.node[k, BODY], n]))
     return most
 
 
@@ -185,7 +185,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
     joints, rows, graph, factor, scratch = tables.joints, work.rows, work.graph, work.factor, work.scratch
     numbers, first = tables.numbers, tables.contacts.first_row[0]
     h, last, at_start, anew, far_off = numbers[5], 1e300, True, False, False
-    shut = max(SHUT, GRAIN * _farthest(state.position))
+    shut = max(SHUT, GRAIN * _farthest(graph, state.position))
     if not same:
         mark_all(graph, 1)
     _start_from_rest(rows, first, factor.block, graph.count[0])
