@@ -62,5 +62,5 @@ if __name__ == "__main__":
     for links in CHAINS:
         model = planks(links)
         waves = {c.name: (lambda t: 0.1 * np.sin(2.0 * t)) for c in model.coordinates}
-        found = measure(model, controls_of(functions(model, waves)), 1 / 240, max(100, 2000 // links))
+        found = measure(model, controls_of(functions(model, waves)), 1 / 240, max(300, 6000 // links))
         tell(f"chain of {links} hinges ({1e6 * found[0] / links:.2f} us a joint)", 1 / 240, *found)
