@@ -188,6 +188,14 @@ def test_the_stride_of_a_walk_is_found_and_none_where_nothing_repeats():
     assert stride_of(curve, 10.0) == min(differ, key=differ.get)
 
 
+def test_what_repeats_itself_exactly_goes_on_exactly():
+    """Strides without noise that drift: the whole difference between them is the drift."""
+    t = np.arange(-20, 190)[:, None] / 70.0
+    curve = 0.3 * t + np.sin(2.0 * np.pi * t) * [1.0, -0.5] + 0.2 * np.cos(6.0 * np.pi * t)
+    longer = continued(curve[20:-20], 20, 10.0, noisy=False, telling=(0, 1))
+    assert np.allclose(longer, curve, rtol=0.0, atol=1e-12)
+
+
 def test_a_stride_tells_how_a_walk_goes_on():
     curve, noise = strides(2.6)
     cut, pad = len(curve) - 25, 25

@@ -11,11 +11,16 @@ from borelli.control.response import PD, MinimumJerk
 from borelli.control.targets import functions, keyframes
 from borelli.control.turns import Turns, turn_keyframes
 from borelli.errors import ModelError, SettingsError
+from borelli.model.model import Model
 
 from .impulse_worlds import follow, planks
 
 MODEL = planks(2)
 STILL = functions(MODEL, {"q0": lambda t: 0.2, "q1": lambda t: 0.1})
+
+
+def test_nothing_follows_nothing():
+    assert follow_targets(Model("nothing", ()), (), duration=0.1, step=0.01).sizes["body"] == 0
 
 
 def test_result_names_targets_and_forces():

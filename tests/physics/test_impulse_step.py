@@ -118,6 +118,18 @@ def test_few_corrections_close_a_joint(rate):
     assert np.mean(corrections) <= 3.6 and max(corrections) <= 4
 
 
+def test_factors_of_other_poses_are_not_taken():
+    """Those that a step leaves serve the next one only if it begins there."""
+    simulation = simulation_of(chain(["hinge", "hinge", "ball"]), step=1 / 60, steps=40, start={"q0": 0.4, "q1": -0.3})
+    kept = [array.copy() for array in simulation.state]
+    first = run(simulation, 20)
+    for array, before in zip(simulation.state, kept, strict=True):
+        array[...] = before
+    again = run(simulation, 20)
+    assert np.abs(first["position"].values[-1] - first["position"].values[0]).max() > 0.1
+    np.testing.assert_allclose(again["position"], first["position"], atol=1e-11)
+
+
 def test_velocities_are_projected_once_and_momentum_stays():
     """Rows 24 and 25: internal impulses change no momentum, take energy, and do nothing the second time."""
     model = chain(["ball", "hinge", "ball", "hinge"], grounded=False, gravity=0.0)

@@ -22,19 +22,20 @@ def mark_all(graph, dirty):
 
 
 @leaf
-def note_factored(state, stages):
-    """Keep for which poses the factors at hand are."""
-    for b in range(len(state.position)):
+def copy_poses(position, quaternion, position_out, quaternion_out):
+    """Write down where all bodies are."""
+    for b in range(len(position)):
         for n in range(3):
-            stages.factored[b, n] = state.position[b, n]
+            position_out[b, n] = position[b, n]
         for n in range(4):
-            stages.factored_turn[b, n] = state.quaternion[b, n]
+            quaternion_out[b, n] = quaternion[b, n]
 
 
 @leaf
 def forget_factored(stages):
     """Let the factors at hand be for no poses."""
-    stages.factored[0, 0] = nan
+    for b in range(len(stages.factored)):
+        stages.factored[b, 0] = nan
 
 
 @stage

@@ -44,7 +44,7 @@ from borelli.physics.impulse.laws import (
     leave_out_marked,
 )
 from borelli.physics.impulse.positions import LEFT_OPEN, far_correct_positions
-from borelli.physics.impulse.solves import are_factors_good, far_load, forget_factored, note_factored, solve_and_add
+from borelli.physics.impulse.solves import are_factors_good, copy_poses, far_load, forget_factored, solve_and_add
 from borelli.physics.impulse.stops import are_stops_struck, leave_out_stops
 from borelli.physics.solver import SOLVED, TOO_SMALL
 from borelli.physics.step import (
@@ -83,11 +83,8 @@ def _take_velocities(twist, node, block, count):
 
 @leaf
 def _clear(state, stages, used):
+    copy_poses(state.position, state.quaternion, stages.position, stages.quaternion)
     for b in range(len(state.position)):
-        for n in range(3):
-            stages.position[b, n] = state.position[b, n]
-        for n in range(4):
-            stages.quaternion[b, n] = state.quaternion[b, n]
         for n in range(6):
             stages.twist[b, n] = state.twist[b, n]
         for n in range(7):
@@ -173,11 +170,8 @@ far_begin = far(begin)
 @leaf
 def rewind(state, stages):
     """Bodies as they were when the step began."""
-    for b in range(len(state.position)):
-        for n in range(3):
-            state.position[b, n] = stages.position[b, n]
-        for n in range(4):
-            state.quaternion[b, n] = stages.quaternion[b, n]
+    copy_poses(stages.position, stages.quaternion, state.position, state.quaternion)
+    for b in range(len(state.twist)):
         for n in range(6):
             state.twist[b, n] = stages.twist[b, n]
 
@@ -256,7 +250,7 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
         return status
     _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
     if same:
-        note_factored(state, stages)
+        copy_poses(state.position, state.quaternion, stages.factored, stages.factored_turn)
     remember_controls(controls, memory, stages)
     state.clock[0] += 1
     stages.told[STATUS] = unsettled + closed
