@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import borelli as bo
 from borelli.control.controls import Control, controls_of
-from borelli.control.following import follow_targets
-from borelli.control.motions import march
+from borelli.control.track_targets import follow_targets
+from borelli.control.example_motions import march
 from borelli.control.targets import functions
 from borelli.model.mechanisms import net, planks
 from borelli.model.model import Model

@@ -18,7 +18,7 @@ from statistics import median
 
 import borelli as bo
 from borelli.analysis.opensim_setup import read_inverse_kinematics
-from borelli.analysis.pose import follow_markers
+from borelli.analysis.kinematics.framewise_ik import follow_markers
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("BORELLI_DATA", ROOT.parent / "shared" / "data")) / "opensim"

@@ -14,10 +14,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from borelli.analysis.fit import fit_model
-from borelli.analysis.pose import follow_markers
-from borelli.ground_choice import find_torques
-from borelli.plan import Plan, generic_model, read_trial
+from borelli.analysis.fit.fit_model import fit_model
+from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.pipeline.choose_ground_forces import find_torques
+from borelli.pipeline.analysis_settings import Plan, generic_model, read_trial
 from borelli.recording.clean import clean
 from borelli.recording.recording import Recording
 from borelli.synthetic.recordings import synthetic_recording

@@ -17,13 +17,13 @@ from borelli.commands.analyze import analyze
 from borelli.commands.animate import animate
 from borelli.commands.bench import bench
 from borelli.commands.clean import clean
+from borelli.commands.compare import parity
+from borelli.commands.console import complain, out
 from borelli.commands.convert import convert
 from borelli.commands.demo import demo
 from borelli.commands.doctor import doctor
 from borelli.commands.experiment import experiment
 from borelli.commands.info import info
-from borelli.commands.parity import parity
-from borelli.commands.screen import complain, out
 from borelli.commands.simulate import simulate
 from borelli.commands.stages import energy, fit, pose, report, torques
 from borelli.errors import BorelliError

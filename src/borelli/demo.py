@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from borelli.analysis.motion import Motion
-from borelli.pipeline import Analysis, analyze
-from borelli.plan import Plan
-from borelli.scenes.files import with_changes
+from borelli.pipeline.analysis_settings import Plan
+from borelli.pipeline.analyze import Analysis, analyze
 from borelli.scenes.gallery import gallery_scene
 from borelli.scenes.scene import Scene, run_scene
+from borelli.scenes.scene_files import with_changes
 from borelli.synthetic.recordings import Synthetic, synthetic_recording
 from borelli.view.picture import strobe
 from borelli.view.plots import plot

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 from borelli.analysis.motion import make_motion
-from borelli.bench.job import HARD_JOINT, human
-from borelli.bench.truth import motion, torque_truth
+from borelli.bench.ground_truth import motion, torque_truth
+from borelli.bench.workload import HARD_JOINT, human
 from borelli.model.model import Coordinate, Joint
 from borelli.recording.recording import Recording, make_dataset
 

@@ -1,20 +1,20 @@
 """OpenSim's own examples: model, coordinates, plates and what its inverse dynamics made of them."""
 
-import os
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from borelli.analysis.loads import Loads
+from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.motion import Motion, make_motion
 from borelli.analysis.opensim_setup import loads_of, read_external_loads
-from borelli.model.read import read_model
-from borelli.recording.read import read_recording
+from borelli.model.io import read_model
+from borelli.recording.io import read_recording
 
-DATA = Path(os.environ.get("BORELLI_DATA", Path(__file__).parents[3] / "shared" / "data")) / "opensim"
+from ..shared_data import SHARED_DATA
+
+DATA = SHARED_DATA / "opensim"
 
 FILES = {
     "gait10dof18musc": ("subject01.osim", "subject01_walk_IK.mot", "subject01_walk_grf.xml", "subject01_walk_ID.sto"),

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from borelli.bench import main, peers_mujoco, peers_ode, peers_pinocchio
-from borelli.bench.measured import JOBS, Measured, torque_error, tracking_errors
-from borelli.bench.truth import motion, torque_truth
-from borelli.quaternions import quaternion_product, rotation_exponential
+from borelli.bench.ground_truth import motion, torque_truth
+from borelli.bench.metrics import JOBS, Measured, torque_error, tracking_errors
+from borelli.numerics.quaternions import quaternion_product, rotation_exponential
 
 HDM = {job.name: job for job in JOBS}
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from borelli.control.controls import controls_of
-from borelli.control.following import follow_targets
 from borelli.control.response import PD, coefficients
 from borelli.control.targets import functions
+from borelli.control.track_targets import follow_targets
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from borelli.control.controls import Control
-from borelli.control.following import follow_targets
 from borelli.control.response import PD
-from borelli.control.turns import Turns, turn_keyframes
+from borelli.control.rotation_targets import Turns, turn_keyframes
+from borelli.control.track_targets import follow_targets
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model
-from borelli.quaternions import quaternion_product, rotation_exponential
+from borelli.numerics.quaternions import quaternion_product, rotation_exponential
 
 from .impulse_worlds import follow, planks, recursion
 

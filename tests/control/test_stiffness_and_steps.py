@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from borelli.control.controls import Control, controls_of
-from borelli.control.following import follow_targets
-from borelli.control.motions import march
+from borelli.control.example_motions import march
 from borelli.control.response import PD
 from borelli.control.targets import keyframes
+from borelli.control.track_targets import follow_targets
 from borelli.errors import SettingsError
-from borelli.model.full_skeleton import full_skeleton
 from borelli.model.mechanisms import net, planks
+from borelli.model.people.full_skeleton import full_skeleton
 
 STEPS = 25
 OFF = 0.1  # of the range, or rad

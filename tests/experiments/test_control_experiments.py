@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from borelli.experiments import chain, loop
+from borelli.experiments import chain
+from borelli.experiments import closed_loop as loop
 from borelli.experiments.catalog import EXPERIMENTS, run_experiment
 
 CONTROL = [name for name, experiment in EXPERIMENTS.items() if experiment.paper.startswith("Weinstein")]

@@ -5,16 +5,16 @@ import json
 
 import numpy as np
 import pytest
-from tests.recording.walker import real
 
 import borelli as bo
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
+from borelli.experiments.analytic_walk import SPEED, STRIDE, make_walk
 from borelli.experiments.catalog import EXPERIMENTS, run_experiment
-from borelli.experiments.ground import ground_experiment
-from borelli.experiments.noise import lag, noise_experiment, paper_torque
+from borelli.experiments.ground_forces import ground_experiment
+from borelli.experiments.marker_noise import lag, noise_experiment, paper_torque
 from borelli.experiments.reduced_markers import kept_markers, reduced_markers_experiment
-from borelli.experiments.walk import SPEED, STRIDE, make_walk
+from tests.recording.walker import real
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from borelli.experiments import armswing, foreign_body, jump, reach
+from borelli.experiments import armswing, jump, reach
+from borelli.experiments import inertia_swap as foreign_body
 
 SEEN = []
 

@@ -98,11 +98,11 @@ def vocabulary(kind):
 def reader(kind):
     """What users call to read a file of that format."""
     if kind == "scene":
-        from borelli.scenes.files import read_scene
+        from borelli.scenes.scene_files import read_scene
 
         return read_scene
-    from borelli.model.read import read_model
-    from borelli.recording.read import read_recording
+    from borelli.model.io import read_model
+    from borelli.recording.io import read_recording
 
     from .seeds import RECORDINGS
 

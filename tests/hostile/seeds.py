@@ -4,7 +4,6 @@ A seed is the name of what is read and the files that lie beside one another: na
 folder itself.
 """
 
-import os
 import re
 import tempfile
 from functools import cache
@@ -13,13 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from borelli.model import human, model_to_text
-from borelli.model.mjcf_write import mjcf_text
-from borelli.recording.read import write_recording
+from borelli.model import model_to_text
+from borelli.model.formats.mjcf.writer import mjcf_text
+from borelli.model.people import human
+from borelli.recording.io import write_recording
 from borelli.recording.recording import Recording, make_dataset
 
-DATA = Path(os.environ.get("BORELLI_DATA", Path(__file__).parents[3] / "shared" / "data"))
-OSIM = Path(__file__).parents[1] / "model" / "osim"
+from ..shared_data import SHARED_DATA as DATA
+
+OSIM = Path(__file__).parents[1] / "model" / "formats" / "osim"
 
 # in another folder of tests, which is no package that could be imported from
 _SPEC = spec_from_file_location("c3d_files", Path(__file__).parents[1] / "recording" / "c3d_files.py")
@@ -449,8 +450,8 @@ def _qtvr():
 
 
 def _scene():
-    from borelli.scenes.files import scene_to_text
     from borelli.scenes.gallery import double_pendulum, pendulum
+    from borelli.scenes.scene_files import scene_to_text
 
     made_here = [one(f"{f.__name__}.toml", scene_to_text(f()).encode()) for f in (pendulum, double_pendulum)]
     short = b'format = "borelli-scene"\nversion = 1\nname = "x"\nmodel = "human"\nstep = 0.001\nduration = 0.1\n'

@@ -1,9 +1,10 @@
 """Where the recordings and models that are not part of the repository are found."""
 
-import os
 from pathlib import Path
 
 import pytest
+
+from ..shared_data import SHARED_DATA
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -11,7 +12,7 @@ REPOSITORY = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def hdm() -> Path:
     """The directory with the Human Dynamic Model's own tables and pagoda's skeleton."""
-    directory = Path(os.environ.get("BORELLI_DATA", REPOSITORY.parent / "shared" / "data")) / "hdm"
+    directory = SHARED_DATA / "hdm"
     if not (directory / "cooper-skeleton.txt").exists():
         pytest.skip(f"no data in {directory}: set BORELLI_DATA to the folder that holds hdm/cooper-skeleton.txt")
     return directory

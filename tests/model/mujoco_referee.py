@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from borelli.model.formats.mjcf.reader import read_mjcf
 from borelli.model.kinematics import marker_positions, poses
-from borelli.model.mjcf import read_mjcf
 
 POSITION_TOLERANCE = 1e-9
 """[m]; both sides round at 1e-15 in chains of a hundred bodies."""

@@ -18,14 +18,12 @@ from borelli.model import (
     Model,
     MotionAxis,
     constant,
-    human,
     linear,
     natural_cubic_spline,
     piecewise_linear,
     polynomial,
     validate,
 )
-from borelli.model.frames import compose, inverse, orientation_matrix, quaternion_of, vector
 from borelli.model.kinematics import (
     center_of_mass,
     coupled,
@@ -37,6 +35,8 @@ from borelli.model.kinematics import (
     poses,
     with_default_frames,
 )
+from borelli.model.people import human
+from borelli.model.transforms import compose, inverse, orientation_matrix, quaternion_of, vector
 from borelli.model.validate import TURNS
 
 KINDS = [kind for kind in JOINT_KINDS if kind != "fixed"]

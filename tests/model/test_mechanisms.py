@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from borelli.errors import ModelError, SettingsError
-from borelli.model import GROUND, Frame, full_skeleton, validate
-from borelli.model.frames import compose
+from borelli.model import GROUND, Frame, validate
 from borelli.model.kinematics import poses
 from borelli.model.mechanisms import chain, four_bar, net, planks, with_ball, with_block, with_mace
 from borelli.model.model import Shape
+from borelli.model.people import full_skeleton
+from borelli.model.transforms import compose
 
 SKELETON = full_skeleton()
 

@@ -14,10 +14,10 @@ from borelli.model import (
     Shape,
     body_of_shapes,
     extent,
-    human,
     resize_body,
     validate,
 )
+from borelli.model.people import human
 
 FACTORS = (1.1, 0.9, 1.3)
 ALONG_X = (0.5**0.5, 0.0, 0.5**0.5, 0.0)  # z turned to x

@@ -22,11 +22,11 @@ from borelli.model import (
     Softness,
     Surface,
     constant,
-    human,
     linear,
     validate,
 )
 from borelli.model.model import PathWrap, Span, WrapObject
+from borelli.model.people import human
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 

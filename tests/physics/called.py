@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from borelli.jit import JIT_ON
-from borelli.physics import coordinates, drives, joints, manifold
+from borelli.kernels.jit import JIT_ON
+from borelli.physics.joints import coordinates
+from borelli.physics.rows import coordinate_rows as drives
+from borelli.physics.rows import joint_rows as joints
+from borelli.physics.rows import laws as manifold
 
 
 def _with_door(part):
@@ -11,7 +14,7 @@ def _with_door(part):
         return part
     import numba
 
-    from borelli.jit import COMMON
+    from borelli.kernels.jit import COMMON
 
     return numba.njit(lambda *arguments: part(*arguments), **COMMON)
 

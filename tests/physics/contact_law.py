@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from borelli.physics.contact import FRICTION, TANGENT_BETA
-from borelli.physics.factor import ABSENT, IMPULSE, KIND, MASS, MOMENTUM
-from borelli.physics.graph import PLACE
-from borelli.physics.simulation import Simulation
+from borelli.physics.rows.contact_rows import FRICTION, TANGENT_BETA
+from borelli.physics.run_soft_steps import Simulation
+from borelli.physics.solver.elimination_order import PLACE
+from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, MASS, MOMENTUM
 
 LOWER = np.tril_indices(6)
 

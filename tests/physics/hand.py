@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.physics.rows import make_rows
+from borelli.physics.rows.rows import make_rows
 
 from .called import bounded_law, dead_zone_law, one_sided_law, soft_law, two_rate_law
 from .systems import System

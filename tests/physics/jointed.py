@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, MotionAxis
-from borelli.physics.coordinates import place_bodies
-from borelli.physics.joint_tables import JointTables, compile_joints, quaternion_matrix
-from borelli.physics.joints import init_joint_rows
-from borelli.physics.rows import Rows, make_rows
-from borelli.rotations import quaternion_product, rotation_exponential
+from borelli.numerics.rotation_kernels import quaternion_product, rotation_exponential
+from borelli.physics.arrays.joints import JointTables, compile_joints, quaternion_matrix
+from borelli.physics.joints.coordinates import place_bodies
+from borelli.physics.rows.joint_rows import init_joint_rows
+from borelli.physics.rows.rows import Rows, make_rows
 
 from .called import fill_coupling_rows, fill_given_motion, fill_joint_rows, find_coordinates, pose_joints
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.physics.rows import MAX_SEGMENTS
+from borelli.physics.rows.rows import MAX_SEGMENTS
 
 from .systems import System, entry_rows
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from borelli.model.inertia import body_of_shapes
 from borelli.model.model import GROUND, Coordinate, Frame, Joint, Model, Shape
-from borelli.physics.measure import rotations_of
-from borelli.physics.stabilise import Stabiliser
+from borelli.physics.diagnostics import rotations_of
+from borelli.physics.post_stabilization import Stabiliser
 from borelli.physics.state import State
 
 Floats = NDArray[np.float64]

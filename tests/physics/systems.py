@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.physics.rows import Rows, make_rows
+from borelli.physics.rows.rows import Rows, make_rows
 
 from .called import bounded_law, dead_zone_law, no_law, one_sided_law, soft_law, two_rate_law
 

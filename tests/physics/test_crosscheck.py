@@ -8,16 +8,16 @@ from math import cos, sin
 import numpy as np
 import pytest
 
-from borelli.bench import job as jobs
 from borelli.bench import peers_mujoco, peers_pinocchio
-from borelli.bench.measured import Job
+from borelli.bench import workload as jobs
+from borelli.bench.metrics import Job
 from borelli.model.model import GROUND, Frame, Model, Softness
-from borelli.physics.control import Drive
+from borelli.numerics.quaternions import conjugate, quaternion_product
+from borelli.physics.arrays.compile_model import compile_model
+from borelli.physics.inputs import Drive
+from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.simulate import simulate, start_state
-from borelli.physics.simulation import Simulation
 from borelli.physics.state import make_inputs
-from borelli.physics.tables import compile_model
-from borelli.quaternions import conjugate, quaternion_product
 
 from .worlds import GRAVITY, HALF, advance, crate, heading, on_floor, on_slope
 

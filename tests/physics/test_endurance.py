@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from borelli.model.human import human
 from borelli.model.model import Coordinate, Model
-from borelli.physics.control import Drive, Force
-from borelli.physics.measure import joint_error
+from borelli.model.people.human import human
+from borelli.physics.arrays.compile_model import compile_model
+from borelli.physics.diagnostics import joint_error
+from borelli.physics.inputs import Drive, Force
+from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import start_state
-from borelli.physics.simulation import Simulation, make_record
+from borelli.physics.soft_step import UNSETTLED
 from borelli.physics.state import make_inputs
-from borelli.physics.step import UNSETTLED
-from borelli.physics.tables import compile_model
 
 from .worlds import fingerprint
 

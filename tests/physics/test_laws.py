@@ -13,15 +13,15 @@ from math import atan2, cos, exp, hypot, inf, pi, sin, sqrt
 import numpy as np
 import pytest
 
-from borelli.bench.job import human as benchmark_human
-from borelli.model.human import human
+from borelli.bench.workload import human as benchmark_human
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Softness
-from borelli.physics.control import Drive, Force, Residual
-from borelli.physics.measure import momentum, rotations_of
+from borelli.model.people.human import human
+from borelli.physics.arrays.compile_model import compile_model
+from borelli.physics.diagnostics import momentum, rotations_of
+from borelli.physics.inputs import Drive, Force, Residual
+from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.simulate import simulate, start_state
-from borelli.physics.simulation import Simulation
 from borelli.physics.state import make_inputs, make_state
-from borelli.physics.tables import compile_model
 from borelli.scenes.gallery import chain, four_bar, human_drop
 from borelli.scenes.scene import run_scene
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from borelli.errors import DivergedError
-from borelli.physics.control import Drive, Force
+from borelli.physics.arrays.compile_model import compile_model
+from borelli.physics.inputs import Drive, Force
+from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import start_state
-from borelli.physics.simulation import Simulation, make_record
 from borelli.physics.state import State, make_inputs
-from borelli.physics.tables import compile_model
-from borelli.physics.work import make_work
+from borelli.physics.work_arrays import make_work
 from borelli.scenes.gallery import conveyor, four_bar, human_drop, stack
 
 from .worlds import advance, fingerprint

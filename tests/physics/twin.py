@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.physics.rows import FLAT, Rows
+from borelli.physics.rows.rows import FLAT, Rows
 
 from .proof import law_residual, momentum_residual, row_velocities
 from .systems import System

@@ -10,10 +10,10 @@ from math import cos, radians, sin
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.model.frames import compose
 from borelli.model.inertia import body_of_shapes
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Surface, Vector
-from borelli.physics.simulation import Record, Simulation, make_record
+from borelli.model.transforms import compose
+from borelli.physics.run_soft_steps import Record, Simulation, make_record
 from borelli.physics.state import State
 
 Floats = NDArray[np.float64]

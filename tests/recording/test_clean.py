@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from borelli.recording.clean import changes, clean
-from borelli.recording.gaps import find_gaps
+from borelli.recording.cleaning.gaps import find_gaps
+from borelli.recording.cleaning.label_swaps import exchange
 from borelli.recording.recording import Recording, make_dataset
-from borelli.recording.swaps import exchange
 
 from .walker import real, recording, with_markers
 
@@ -96,7 +96,7 @@ def test_rate_events_and_crop_come_out_together():
 )
 @pytest.mark.filterwarnings("error")
 def test_recordings_with_little_in_them_are_cleaned_without_a_fuss(data):
-    from borelli.recording.faults import find_faults
+    from borelli.recording.quality_checks import find_faults
 
     one = Recording(data)
     cleaned = clean(one)
@@ -114,7 +114,7 @@ def test_recordings_with_little_in_them_are_cleaned_without_a_fuss(data):
     ],
 )
 def test_cleaning_moves_real_markers_by_millimetres_only(name):
-    from borelli.recording.c3d import read_c3d
+    from borelli.recording.formats.c3d.reader import read_c3d
 
     recorded = read_c3d(real(name))
     cleaned = clean(recorded)

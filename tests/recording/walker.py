@@ -1,12 +1,11 @@
 """A person made of rigid pieces walking over two force plates: a recording whose every fact is known."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from borelli.recording.recording import Recording, make_dataset
+
+from ..shared_data import SHARED_DATA
 
 RATE, ANALOG_RATE = 100.0, 1000.0
 SPEED, STRIDE = 1.3, 1.0  # m/s, s
@@ -109,7 +108,7 @@ def _foot(time, sign):
 
 def real(name):
     """The path of a file among the recordings that are not part of the repository; skips the test without them."""
-    folder = Path(os.environ.get("BORELLI_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    folder = SHARED_DATA
     if not (folder / name).exists():
         pytest.skip(f"no {name} in {folder}: set BORELLI_DATA")
     return folder / name

@@ -7,9 +7,9 @@ import pytest
 
 from borelli.errors import SettingsError
 from borelli.model.validate import validate
-from borelli.scenes.files import with_changes
 from borelli.scenes.gallery import GALLERY, bouncing_balls, chain, four_bar, gallery_scene, ramp, spinning_top, stack
 from borelli.scenes.scene import run_scene, validate_scene
+from borelli.scenes.scene_files import with_changes
 from borelli.scenes.summary import summary
 
 GRAVITY = 9.81

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from borelli.analysis.motion import make_motion
-from borelli.commands.motions import motion_of
+from borelli.commands.load_motion import motion_of
 from borelli.errors import SettingsError
-from borelli.export.stages import write_stage
-from borelli.model.human import human
-from borelli.model.native import write_model
-from borelli.plan import Plan
+from borelli.export.stage_files import write_stage
+from borelli.model.formats.native import write_model
+from borelli.model.people.human import human
+from borelli.pipeline.analysis_settings import Plan
+from borelli.recording.formats.mot_sto import write_table
 from borelli.recording.recording import Recording, make_dataset
-from borelli.recording.table import write_table
 from borelli.synthetic.walk import walk_coordinates
 
 RATE = 100.0

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import borelli
-from borelli.model.native import model_from_text
-from borelli.scenes.files import scene_from_text
+from borelli.model.formats.native import model_from_text
 from borelli.scenes.gallery import GALLERY
+from borelli.scenes.scene_files import scene_from_text
 
 ROOT = Path(__file__).parents[2]
 _spec = importlib.util.spec_from_file_location("walker", ROOT / "tests" / "recording" / "walker.py")

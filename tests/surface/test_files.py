@@ -14,6 +14,8 @@ import pytest
 import borelli
 from borelli.cli import main
 
+from ..shared_data import SHARED_DATA
+
 ROOT = Path(__file__).parents[2]
 WHOLE_FOLDER = 120.0  # [s]: `borelli info --json` on all the data there is
 _spec = importlib.util.spec_from_file_location("walker", ROOT / "tests" / "recording" / "walker.py")
@@ -341,7 +343,7 @@ def test_broken_files_are_refused_in_one_sentence_by_every_verb(call, arm, tmp_p
 def test_info_on_all_the_data(call):
     from time import perf_counter
 
-    folder = Path(os.environ.get("BORELLI_DATA", ROOT.parent / "shared" / "data"))
+    folder = SHARED_DATA
     endings = (".c3d", ".trc", ".mot", ".sto", ".bvh", ".amc", ".asf", ".osim")
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in endings)
     files += sorted(path for path in folder.glob("muscle_models/mjcf/**/*.xml") if "assets" not in path.parts)
@@ -374,7 +376,7 @@ def test_help_keeps_its_units(call, verb):
 def test_losses_see_names_holes_and_headers(tmp_path):
     from dataclasses import replace
 
-    from borelli.commands.losses import lost
+    from borelli.commands.conversion_losses import lost
 
     whole = walker.recording()
     path = tmp_path / "walk.csv"

@@ -8,8 +8,8 @@ from borelli.errors import SettingsError
 from borelli.model.inertia import body_of_shapes
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import Body, Frame, Joint, Model, Shape
+from borelli.numerics.quaternions import rotate
 from borelli.physics.simulate import simulate
-from borelli.quaternions import rotate
 from borelli.view.drawing import colors_of, drawing_of, placed
 from borelli.view.mesh import shape_mesh
 from borelli.view.picture import actors_at, beside, picture, strobe, upright
@@ -156,7 +156,7 @@ def test_result_of_someone_else(person):
 
 
 def test_trees_have_hues_of_their_own_and_sides_differ(person):
-    from borelli.model.human import human
+    from borelli.model.people.human import human
 
     colors = colors_of(human())
     assert colors["thigh_l"] != colors["thigh_r"]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from borelli.errors import SettingsError
+from borelli.view.browser_viewer import show
 from borelli.view.plots import plot
-from borelli.view.workbench import show
 
 
 def test_plot_draws_the_energies(person, tmp_path):

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
+from borelli.analysis.tree_kernels.marker_energy import Points
+from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
 from borelli.errors import ModelError, SettingsError
+from borelli.kernels.shared_tuples import Shared
 from borelli.model.model import GROUND, Marker, Model
-from borelli.model.once import once_per_model
-from borelli.recording.marker_sets import bare, shared_prefix
+from borelli.model.model_cache import once_per_model
+from borelli.recording.identify_marker_set import bare, shared_prefix
 from borelli.recording.recording import LAB, Note, Recording
-from borelli.reduced.pose import find_bodies, make_search
-from borelli.reduced.springs import Points
-from borelli.reduced.tree import Tree, make_tree
-from borelli.sharing import Shared
 
 if TYPE_CHECKING:
     from xarray import Coordinates, Dataset

@@ -12,12 +12,12 @@ from math import inf
 
 import numpy as np
 
-from borelli.analysis.loads import Loads, measured_loads
+from borelli.analysis.dynamics.external_loads import Loads, measured_loads
 from borelli.errors import FileFormatError, SettingsError, unknown_name
+from borelli.files.xml import read_xml
+from borelli.model.formats.osim.properties import Item
 from borelli.model.model import GROUND
-from borelli.model.osim_xml import Item
-from borelli.model.xmlfiles import read_xml
-from borelli.recording.ground import find_plates
+from borelli.recording.formats.grf_columns import find_plates
 from borelli.recording.recording import Recording
 
 MOST_TASKS = 5000

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion
-from borelli.recording.events import STRIKE, add_events, gait_events, named_event
+from borelli.recording.forces.gait_events import STRIKE, add_events, gait_events, named_event
 from borelli.recording.recording import Event, Recording
 
 SLOWEST = 2.5

@@ -1,25 +1,18 @@
-"""Compile the kernels that an analysis calls, by analysing a body that hardly moves."""
+"""Compile the kernels that an analysis calls, by analyzing a body that hardly moves."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from borelli.analysis.fit import fit_model
-from borelli.analysis.marching import Marcher, make_course
-from borelli.analysis.pose import follow_markers
-from borelli.analysis.torques import inverse_dynamics
-from borelli.model.human import human
+from borelli.analysis.dynamics.torques import inverse_dynamics
+from borelli.analysis.fit.fit_model import fit_model
+from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.kernels.compile_cache import CompileTask
 from borelli.model.kinematics import marker_positions
-from borelli.physics.calls import make_sample
+from borelli.model.people.human import human
 from borelli.recording.recording import Recording, make_dataset
 
 FRAMES = 16
-
-
-def warm_up_marching() -> None:
-    """March a step; the parts of a step must have been compiled."""
-    sample = make_sample()
-    Marcher(sample.compiled).march(sample.state, sample.inputs, make_course(sample.compiled), 1)
 
 
 def warm_up() -> None:
@@ -32,3 +25,6 @@ def warm_up() -> None:
     recording = Recording(make_dataset({"markers": seen}, {"marker": names}, rate=100.0), "sample")
     fitted = fit_model(body, recording, frames=4, held_out=2).model
     inverse_dynamics(follow_markers(fitted, recording, method="smoothed"), forces="contacts")
+
+
+TASKS = (CompileTask("analysis", warm_up, 4),)

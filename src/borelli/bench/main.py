@@ -9,9 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from borelli.bench import ours, peers_mujoco, peers_ode, peers_pinocchio, poses
-from borelli.bench.measured import JOBS, Job, Measured
-from borelli.bench.truth import Motion, motion
+from borelli.bench import peers_mujoco, peers_ode, peers_pinocchio, poses
+from borelli.bench import run_borelli as ours
+from borelli.bench.ground_truth import Motion, motion
+from borelli.bench.metrics import JOBS, Job, Measured
 
 CHAIN_STEPS = {10: 400, 20: 400, 40: 400, 80: 200, 100: 150, 160: 60, 320: 20, 1000: 3}
 """Links: steps measured. Direct peers take time in the cube of the links, seconds a step at 1000."""

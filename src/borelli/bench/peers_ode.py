@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.bench import job as jobs
-from borelli.bench.measured import Job, Measured, summary, torque_error, tracking_errors
-from borelli.bench.truth import Motion, torque_truth
-from borelli.jit import cache_root
+from borelli.bench import workload as jobs
+from borelli.bench.ground_truth import Motion, torque_truth
+from borelli.bench.metrics import Job, Measured, summary, torque_error, tracking_errors
+from borelli.kernels.jit import cache_root
 from borelli.model.model import GROUND, Model
 
 Array = NDArray[np.float64]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.bench import job as jobs
-from borelli.bench.measured import Measured, summary, timed, torque_error
-from borelli.bench.truth import Motion, torque_truth
+from borelli.bench import workload as jobs
+from borelli.bench.ground_truth import Motion, torque_truth
+from borelli.bench.metrics import Measured, summary, timed, torque_error
 from borelli.model.model import GROUND, Joint, Model
-from borelli.quaternions import rotation_exponential
+from borelli.numerics.quaternions import rotation_exponential
 
 if TYPE_CHECKING:
     import pinocchio

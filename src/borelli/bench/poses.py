@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.kinematics.framewise_ik import find_start, follow_markers, settle_poses, state_problem
+from borelli.analysis.kinematics.snap_penalty import group_variables, turn_of
 from borelli.analysis.motion import Motion as Found
-from borelli.analysis.pose import find_start, follow_markers, settle_poses, state_problem
-from borelli.analysis.snap import group_variables, turn_of
-from borelli.bench import job
-from borelli.bench.measured import Measured, summary, timed
-from borelli.bench.truth import Motion, motion, torque_truth
+from borelli.analysis.tree_kernels.kinematic_tree import make_tree
+from borelli.bench import workload as job
+from borelli.bench.ground_truth import Motion, motion, torque_truth
+from borelli.bench.metrics import Measured, summary, timed
 from borelli.model.kinematics import generalized_forces
 from borelli.model.model import GROUND, Coordinate, Joint, Model
-from borelli.quaternions import conjugate, quaternion_product, rotation_logarithm
+from borelli.numerics.quaternions import conjugate, quaternion_product, rotation_logarithm
 from borelli.recording.recording import Recording, make_dataset
-from borelli.reduced.tree import make_tree
 
 Array = NDArray[np.float64]
 

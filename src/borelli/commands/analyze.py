@@ -10,12 +10,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.arguments import Forces, Forward, Json, Skeleton, Units, Up
-from borelli.commands.screen import bar, out, print_json, print_marked, show_title
+from borelli.commands.console import bar, out, print_json, print_marked, show_title
+from borelli.commands.options import Forces, Forward, Json, Skeleton, Units, Up
 
 if TYPE_CHECKING:
-    from borelli.pipeline import Analysis
-    from borelli.plan import Plan
+    from borelli.pipeline.analysis_settings import Plan
+    from borelli.pipeline.analyze import Analysis
 
 Mass = Annotated[float | None, typer.Option(help="Of the subject [kg]; else what the recording says.")]
 Height = Annotated[float | None, typer.Option(help="Of the subject [m]; else what the recording says.")]
@@ -65,9 +65,9 @@ def analyze(
 
     Stages that an earlier run has done in the same folder, with the same settings, are not done again.
     """
-    from borelli.bands import check_bands
-    from borelli.commands.kernels import compile_once
-    from borelli.plan import Plan
+    from borelli.commands.compile_notice import compile_once
+    from borelli.pipeline.analysis_settings import Plan
+    from borelli.pipeline.uncertainty import check_bands
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     plan = Plan(
@@ -88,7 +88,7 @@ def analyze(
 
 def run(recordings: list[Path], folder: Path, plan: Plan) -> tuple[Analysis, ...]:
     """The analyses, with a progress bar."""
-    from borelli.pipeline import analyze as analyzed
+    from borelli.pipeline.analyze import analyze as analyzed
 
     with bar("starting") as move:
         return analyzed(recordings, folder, plan, lambda what, share: move(share, what))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from borelli.commands.analyze import Cutoff, Height, Mass, ModelFile, Sex, Start, Stop
-from borelli.commands.arguments import Forward, Json, Skeleton, Units, Up
-from borelli.commands.screen import bar, err, finite, print_figures, print_json, print_marked, say
+from borelli.commands.console import bar, err, finite, print_figures, print_json, print_marked, say
+from borelli.commands.options import Forward, Json, Skeleton, Units, Up
 from borelli.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def animate(
     json: Json = False,
 ) -> None:
     """Turn a motion into a character that follows it, gives way when disturbed, and comes back."""
-    from borelli.commands.kernels import compile_once
-    from borelli.commands.motions import motion_of
-    from borelli.control.animating import Leading
-    from borelli.control.animating import animate as play
-    from borelli.control.phrases import perturbation
-    from borelli.plan import Plan
+    from borelli.commands.compile_notice import compile_once
+    from borelli.commands.load_motion import motion_of
+    from borelli.control.animate import Leading
+    from borelli.control.animate import animate as play
+    from borelli.control.parse_perturbations import perturbation
+    from borelli.pipeline.analysis_settings import Plan
 
     if folder.exists() and not folder.is_dir():
         raise SettingsError(f"{folder} is a file, but results go into a folder: name another with --out")
@@ -94,7 +94,7 @@ def animate(
 def _write(data: Dataset, folder: Path, about: dict[str, Any], movie: bool) -> None:
     import json
 
-    from borelli.export.whole import whole, write_whole
+    from borelli.files.atomic import whole, write_whole
     from borelli.view.picture import beside, strobe, upright
     from borelli.view.plots import plot_deviation
     from borelli.view.video import AZIMUTH, video

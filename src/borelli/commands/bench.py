@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from borelli.commands.arguments import Json
-from borelli.commands.screen import err, out, print_json
+from borelli.commands.console import err, out, print_json
+from borelli.commands.options import Json
 
 
 def bench(
@@ -24,7 +24,7 @@ def bench(
     if json:
         print_json(figures)
     elif markdown:
-        from borelli.bench.page import markdown as tables
+        from borelli.bench.markdown import markdown as tables
 
         print(tables(figures))
     else:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from borelli.commands.arguments import Force, Forces, Forward, Json, Skeleton, Units, Up, check_target, read_with
-from borelli.commands.screen import err, print_json, print_marked, show_title
+from borelli.commands.console import err, print_json, print_marked, show_title
+from borelli.commands.options import Force, Forces, Forward, Json, Skeleton, Units, Up, check_target, read_with
 from borelli.errors import SettingsError, unknown_name
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def clean(
 ) -> None:
     """Fill gaps, undo swaps and spikes, smooth, zero plates; write the result and show each change."""
     check_target(target, (source, forces, skeleton), force=force)
-    from borelli.commands.losses import lost
+    from borelli.commands.conversion_losses import lost
     from borelli.recording.clean import changes
     from borelli.recording.clean import clean as cleaned
-    from borelli.recording.read import write_recording
+    from borelli.recording.io import write_recording
 
     with err.status("reading and cleaning"):
         recording = read_with(source, units=units, up=up, forward=forward, skeleton=skeleton, forces=forces)
@@ -69,8 +69,8 @@ def clean(
 
 
 def _exchanged(recording: Recording, pairs: list[str]) -> Recording:
-    from borelli.recording.plates_to_feet import exchange_plates
-    from borelli.recording.swaps import exchange
+    from borelli.recording.cleaning.label_swaps import exchange
+    from borelli.recording.forces.assign_to_feet import exchange_plates
 
     for pair in pairs:
         names = [name.strip() for name in pair.split(",")]

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from borelli.commands.arguments import Force, Forces, Forward, Json, Skeleton, Units, Up, check_target, read_with
-from borelli.commands.screen import err, print_json, print_marked, show_title
+from borelli.commands.console import err, print_json, print_marked, show_title
+from borelli.commands.options import Force, Forces, Forward, Json, Skeleton, Units, Up, check_target, read_with
 from borelli.errors import SettingsError
 
 
@@ -40,12 +40,12 @@ def convert(
 
 def _converted(source: Path, target: Path, reading: dict[str, Any]) -> tuple[str, list[str]]:
     """The kind of what was written, and what was lost."""
-    from borelli.commands.files import kind_of
+    from borelli.commands.detect_file import kind_of
 
     kind = kind_of(source)
     if kind == "recording":
-        from borelli.commands.losses import lost
-        from borelli.recording.read import write_recording
+        from borelli.commands.conversion_losses import lost
+        from borelli.recording.io import write_recording
 
         recording = read_with(source, **reading)
         write_recording(recording, target)
@@ -55,6 +55,6 @@ def _converted(source: Path, target: Path, reading: dict[str, Any]) -> tuple[str
         raise SettingsError(f"{source}: holds a {kind}; {', '.join(said)} concern recordings")
     if kind != "model":
         raise SettingsError(f"{source}: holds a {kind}; recordings and models can be converted")
-    from borelli.model.read import read_model, write_model
+    from borelli.model.io import read_model, write_model
 
     return kind, list(write_model(read_model(source), target))

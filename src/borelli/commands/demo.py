@@ -9,14 +9,14 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.screen import err, out, say
+from borelli.commands.console import err, out, say
 
 
 def demo(
     folder: Annotated[Path, typer.Option("--out", help="Where to put pictures and results.")] = Path("demo"),
 ) -> None:
     """Analyse a walk, a jump and a reach, drop a human, spin a top: reports, pictures, and a table of what is true."""
-    from borelli.commands.kernels import compile_once
+    from borelli.commands.compile_notice import compile_once
     from borelli.demo import run_demo
 
     compile_once()

@@ -11,12 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli import __version__
-from borelli.commands.arguments import Forces, Forward, Json, Skeleton, Units, Up, read_with
-from borelli.commands.screen import COLORS, err, out, print_json, print_marked, print_pairs, show_title
+from borelli.commands.console import COLORS, err, out, print_json, print_marked, print_pairs, show_title
+from borelli.commands.options import Forces, Forward, Json, Skeleton, Units, Up, read_with
 from borelli.errors import SettingsError
 
 if TYPE_CHECKING:
-    from borelli.recording.faults import Fault
+    from borelli.recording.quality_checks import Fault
 
 
 def doctor(
@@ -46,9 +46,9 @@ def doctor(
 
 def _examine_file(file: Path, model_file: Path | None, reading: dict[str, Any], json: bool) -> bool:
     """Whether nothing in the file would make results wrong; what was found is printed."""
-    from borelli.commands.files import kind_of, open_file
-    from borelli.model.read import read_model
-    from borelli.recording.faults import find_faults
+    from borelli.commands.detect_file import kind_of, open_file
+    from borelli.model.io import read_model
+    from borelli.recording.quality_checks import find_faults
 
     kind = kind_of(file)
     if kind != "recording":
@@ -68,7 +68,7 @@ def _examine_file(file: Path, model_file: Path | None, reading: dict[str, Any], 
 
 def _examine_model(file: Path, kind: str, thing: Any, json: bool) -> bool:
     """Whether a model can be simulated; reading it has checked the rest. What its reader noticed is printed."""
-    from borelli.commands.facts import why_not_simulated
+    from borelli.commands.file_summary import why_not_simulated
     from borelli.model.model import Model
 
     model = getattr(thing, "model", thing)
@@ -95,7 +95,7 @@ def _show_faults(file: Path, faults: tuple[Fault, ...]) -> None:
 
 
 def _examine_installation(json: bool) -> bool:
-    from borelli.doctor import examine
+    from borelli.installation_check import examine
 
     with err.status("looking") as status:
         findings = examine(status.update)

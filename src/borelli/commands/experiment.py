@@ -10,8 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.arguments import Json
-from borelli.commands.screen import err, out, print_json, say
+from borelli.commands.console import err, out, print_json, say
+from borelli.commands.options import Json
 from borelli.errors import BorelliError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def experiment(
     json: Json = False,
 ) -> None:
     """Run an experiment and set its figures beside published ones; without a name, list them."""
-    from borelli.commands.kernels import compile_once
+    from borelli.commands.compile_notice import compile_once
     from borelli.experiments.catalog import EXPERIMENTS, run_experiment
 
     if name is None:

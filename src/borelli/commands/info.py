@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from borelli.commands.arguments import Force, Forward, Json, Skeleton, Units, Up, check_target
-from borelli.commands.screen import (
+from borelli.commands.console import (
     complain,
     err,
     print_figures,
@@ -20,6 +19,7 @@ from borelli.commands.screen import (
     sentence,
     show_title,
 )
+from borelli.commands.options import Force, Forward, Json, Skeleton, Units, Up, check_target
 from borelli.errors import BorelliError, SettingsError
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -59,8 +59,8 @@ def info(
 
 
 def _facts(file: Path, reading: Mapping[str, Any], plot: Path | None) -> dict[str, Any]:
-    from borelli.commands.facts import facts_of
-    from borelli.commands.files import open_file
+    from borelli.commands.detect_file import open_file
+    from borelli.commands.file_summary import facts_of
 
     content = open_file(file, **reading)
     if plot is not None:

@@ -10,8 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.arguments import Json
-from borelli.commands.screen import bar, err, out, print_figures, print_json
+from borelli.commands.console import bar, err, out, print_figures, print_json
+from borelli.commands.options import Json
 from borelli.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def simulate(
             raise SettingsError(f"{path}: the folder {path.parent} does not exist; make it first")
     _check_suffixes(result, movie)
     from borelli.model.validate import validate
-    from borelli.scenes.files import read_scene, with_changes, write_scene
+    from borelli.scenes.scene_files import read_scene, with_changes, write_scene
     from borelli.scenes.summary import summary
 
     todo = with_changes(read_scene(scene), step=step, duration=duration)
@@ -62,7 +62,7 @@ def simulate(
     elif not quiet:
         print_figures(todo.name, figures)
     if view:
-        from borelli.view.workbench import show
+        from borelli.view.browser_viewer import show
 
         err.print("showing in the browser; stop with Ctrl-C", highlight=False)
         show(dataset, port=port)
@@ -78,9 +78,9 @@ def _check_suffixes(result: Path | None, movie: Path | None) -> None:
 
 def _simulated(scene: Scene, quiet: bool) -> tuple[Dataset, float]:
     """The result and the seconds it took, loading of kernels left out."""
-    from borelli.commands.kernels import compile_once
-    from borelli.scenes.files import with_changes
+    from borelli.commands.compile_notice import compile_once
     from borelli.scenes.scene import run_scene
+    from borelli.scenes.scene_files import with_changes
 
     compile_once(control=scene.stepping == "impulse")
     run_scene(with_changes(scene, duration=scene.step))

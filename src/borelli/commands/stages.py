@@ -20,8 +20,8 @@ from borelli.commands.analyze import (
     Static,
     Stop,
 )
-from borelli.commands.arguments import Force, Forces, Forward, Json, Skeleton, Units, Up, check_target
-from borelli.commands.screen import err, print_json, print_marked, print_pairs, show_title
+from borelli.commands.console import err, print_json, print_marked, print_pairs, show_title
+from borelli.commands.options import Force, Forces, Forward, Json, Skeleton, Units, Up, check_target
 from borelli.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def fit(
 ) -> None:
     """Fit a model to recordings: segment lengths, joint places, marker places; write the model."""
     check_target(target, (*recordings, model, static), force=force)
-    from borelli.analysis.fit import fit_model
-    from borelli.commands.kernels import compile_once
-    from borelli.model.read import write_model
-    from borelli.plan import Plan, generic_model, read_static, read_trial, size_notes
+    from borelli.analysis.fit.fit_model import fit_model
+    from borelli.commands.compile_notice import compile_once
+    from borelli.model.io import write_model
+    from borelli.pipeline.analysis_settings import Plan, generic_model, read_static, read_trial, size_notes
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     plan = Plan(
@@ -97,11 +97,11 @@ def pose(
 ) -> None:
     """Let a model follow a recording's markers; write the motion."""
     _check(target, (model, recording, forces), force)
-    from borelli.analysis.pose import follow_markers
-    from borelli.commands.kernels import compile_once
-    from borelli.export.stages import write_stage
-    from borelli.model.read import read_model
-    from borelli.plan import Plan, read_trial
+    from borelli.analysis.kinematics.framewise_ik import follow_markers
+    from borelli.commands.compile_notice import compile_once
+    from borelli.export.stage_files import write_stage
+    from borelli.model.io import read_model
+    from borelli.pipeline.analysis_settings import Plan, read_trial
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     compile_once(model, recording, forces, skeleton)
@@ -126,10 +126,10 @@ def torques(
     """Find the torques of a motion, with measured or computed ground forces; write them."""
     _check(target, (motion,), force)
     from borelli.analysis.motion import Motion
-    from borelli.commands.kernels import compile_once
-    from borelli.export.stages import read_stage, write_stage
-    from borelli.ground_choice import find_torques
-    from borelli.plan import Plan
+    from borelli.commands.compile_notice import compile_once
+    from borelli.export.stage_files import read_stage, write_stage
+    from borelli.pipeline.analysis_settings import Plan
+    from borelli.pipeline.choose_ground_forces import find_torques
 
     compile_once(motion)
     with err.status("finding torques"):
@@ -151,9 +151,9 @@ def energy(
 ) -> None:
     """Find power, work and energy; write them."""
     _check(target, (torques,), force)
-    from borelli.analysis.energy import energy as find_energy
-    from borelli.analysis.torques import Torques
-    from borelli.export.stages import read_stage, write_stage
+    from borelli.analysis.dynamics.torques import Torques
+    from borelli.analysis.energetics.energy import energy as find_energy
+    from borelli.export.stage_files import read_stage, write_stage
 
     with err.status("finding energy"):
         found = find_energy(_of(read_stage(torques), Torques, torques))
@@ -170,10 +170,10 @@ def report(
     if target.suffix.lower() not in (".html", ".htm"):
         raise SettingsError(f"{target}: reports are HTML; end the name with .html")
     check_target(target, (energy,), force=force)
-    from borelli.analysis.energy import Energy
-    from borelli.export.bands import FILE, read_bands
-    from borelli.export.stages import made, read_fit, read_stage
-    from borelli.ground_choice import contacts_beside
+    from borelli.analysis.energetics.energy import Energy
+    from borelli.export.stage_files import made, read_fit, read_stage
+    from borelli.export.uncertainty_files import FILE, read_bands
+    from borelli.pipeline.choose_ground_forces import contacts_beside
     from borelli.reports.report import report as write_report
 
     with err.status("drawing"):

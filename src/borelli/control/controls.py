@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.response import PD, Response
+from borelli.control.rotation_targets import Turns
 from borelli.control.targets import Targets
-from borelli.control.turns import Turns
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from borelli.analysis.cocontraction import cocontraction
-from borelli.analysis.dynamic_torques import SteppedTorques, stepped_torques
-from borelli.analysis.energy import energy
+from borelli.analysis.energetics.cocontraction import cocontraction
+from borelli.analysis.energetics.energy import energy
 from borelli.analysis.motion import Motion
+from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepping import (
+from borelli.experiments.stepped_common import (
     BLUE,
     ORANGE,
     changed,

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.control.following import follow_targets
 from borelli.control.response import PD
+from borelli.control.track_targets import follow_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import METHODS, OURS, TRADITIONAL, held_at, planks
-from borelli.experiments.stepping import BLUE, RED, tidy
+from borelli.experiments.stepped_common import BLUE, RED, tidy
 from borelli.model.mechanisms import with_ball
 from borelli.model.model import Frame, Model, Shape
 

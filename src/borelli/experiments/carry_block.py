@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import fsolve
 
-from borelli.control.following import follow_targets
 from borelli.control.response import PD
+from borelli.control.track_targets import follow_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import GRAVITY, OURS, TRADITIONAL, asked_pull, held_at, mass_matrix, planks, tip_heights
-from borelli.experiments.stepping import BLUE, GREEN, INK, ORANGE, RED, tidy
+from borelli.experiments.stepped_common import BLUE, GREEN, INK, ORANGE, RED, tidy
 from borelli.model.mechanisms import with_block
 from borelli.model.model import Frame, Model
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import fsolve
 
-from borelli.control.following import follow_targets
 from borelli.control.response import PD
+from borelli.control.track_targets import follow_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.pd_convergence import errors_in_time
 from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at, planks, tip_heights
-from borelli.experiments.stepping import BLUE, GREEN, RED, tidy
+from borelli.experiments.stepped_common import BLUE, GREEN, RED, tidy
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.control.following import follow_targets
 from borelli.control.response import PD
+from borelli.control.track_targets import follow_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import METHODS, OURS, STABLE, asked_pull, held_at, mass_matrix, planks
-from borelli.experiments.stepping import BLUE, GREEN, tidy
+from borelli.experiments.stepped_common import BLUE, GREEN, tidy
 from borelli.model.inertia import body_of_shapes
 from borelli.model.model import Frame, Model, Shape, Surface
 from borelli.physics.state import State

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from borelli.analysis.dynamic_torques import SteppedTorques, stepped_torques
-from borelli.analysis.loads import foot_bodies
+from borelli.analysis.dynamics.external_loads import foot_bodies
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
+from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepping import BLUE, HEIGHT, INK, MASS, ORANGE, recorded_motion, root_deviation, tidy
-from borelli.model.human import human
+from borelli.experiments.stepped_common import BLUE, HEIGHT, INK, MASS, ORANGE, recorded_motion, root_deviation, tidy
 from borelli.model.kinematics import center_of_mass
 from borelli.model.model import Softness
+from borelli.model.people.human import human
 
 LIMITS = (100.0, 50.0)
 """[N m] of the residual about each axis."""
@@ -97,7 +97,7 @@ def from_above_ground(motion: Motion) -> Motion:
 
 def synthetic_jump() -> Motion:
     """A jump of a standard human that was made, not measured."""
-    from borelli.synthetic.tasks import JUMP_DURATION, jump_coordinates
+    from borelli.synthetic.jump_and_reach import JUMP_DURATION, jump_coordinates
 
     model = human(MASS, HEIGHT, markers="cmu41")
     time = np.arange(int(JUMP_DURATION * RATE)) / RATE

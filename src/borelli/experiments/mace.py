@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from borelli.control.controls import Control, controls_of
-from borelli.control.following import follow_targets
-from borelli.control.motions import FIST
+from borelli.control.example_motions import FIST
 from borelli.control.response import PD
 from borelli.control.targets import Targets, functions
+from borelli.control.track_targets import follow_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import METHODS, OURS, STABLE
-from borelli.experiments.stepping import BLUE, GREEN, INK, tidy
-from borelli.model.full_skeleton import full_skeleton
+from borelli.experiments.stepped_common import BLUE, GREEN, INK, tidy
 from borelli.model.mechanisms import with_mace
 from borelli.model.model import Frame, Model
+from borelli.model.people.full_skeleton import full_skeleton
 from borelli.view.panels import View
 
 if TYPE_CHECKING:

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from borelli.control.controls import Control, controls_of
-from borelli.control.following import follow_targets
 from borelli.control.response import PD
 from borelli.control.targets import b_spline
+from borelli.control.track_targets import follow_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.mace import standing_skeleton
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import OURS
-from borelli.experiments.stepping import BLUE, INK, ORANGE, tidy
+from borelli.experiments.stepped_common import BLUE, INK, ORANGE, tidy
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
-from borelli.physics.control import Settings
-from borelli.physics.measure import rotations_of
+from borelli.physics.diagnostics import rotations_of
+from borelli.physics.inputs import Settings
 from borelli.view.panels import View
 
 if TYPE_CHECKING:

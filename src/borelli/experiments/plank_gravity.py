@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.control.following import follow_targets
 from borelli.control.response import PD, error_after
+from borelli.control.track_targets import follow_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.pd_convergence import errors_in_time
 from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at, planks
-from borelli.experiments.stepping import BLUE, GREEN, INK, RED, tidy
+from borelli.experiments.stepped_common import BLUE, GREEN, INK, RED, tidy
 
 if TYPE_CHECKING:
     from xarray import Dataset

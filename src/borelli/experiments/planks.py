@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from borelli.control.controls import Control, controls_of
 from borelli.control.response import PD, Response, coefficients
 from borelli.control.targets import keyframes
-from borelli.model.frames import orientation_matrix
 from borelli.model.mechanisms import chain
 from borelli.model.model import Model, Shape, Surface
+from borelli.model.transforms import orientation_matrix
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -84,7 +84,7 @@ def turned_plank(time: Sequence[float] | Array, angle: Sequence[float] | Array, 
     """A result to draw: one plank at these angles [rad] at these times [s]."""
     import xarray
 
-    from borelli.model.native import model_to_text
+    from borelli.model.formats.native import model_to_text
 
     a = np.asarray(angle, float)
     zero = np.zeros_like(a)

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.dynamics.torques import inverse_dynamics
+from borelli.analysis.kinematics.framewise_ik import follow_markers
 from borelli.analysis.motion import Motion
-from borelli.analysis.pose import follow_markers
-from borelli.analysis.torques import inverse_dynamics
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepping import BLUE, GREEN, HEIGHT, MASS, ORANGE, RATE, effort, tidy
-from borelli.model.human import human
+from borelli.experiments.stepped_common import BLUE, GREEN, HEIGHT, MASS, ORANGE, RATE, effort, tidy
 from borelli.model.kinematics import marker_positions
 from borelli.model.model import Model
+from borelli.model.people.human import human
 from borelli.recording.recording import Recording, make_dataset
 
 Array = NDArray[np.float64]

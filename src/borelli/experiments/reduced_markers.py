@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, follow_markers, root_coordinates
 from borelli.analysis.motion import Motion, match_markers, to_model_axes
-from borelli.analysis.pose import MARKER_STIFFNESS, follow_markers, root_coordinates
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.model.human import human
 from borelli.model.kinematics import coupled, marker_positions
 from borelli.model.model import Model
+from borelli.model.people.human import human
 from borelli.recording.recording import Recording
 
 Array = NDArray[np.float64]
@@ -84,14 +84,14 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 def _subject(recording: Path | None, mass: float, height: float, stride: int) -> tuple[Model, Recording, str]:
     if recording is None:
-        from borelli.experiments.walk import make_walk
+        from borelli.experiments.analytic_walk import make_walk
 
         walk = make_walk(human(mass, height, markers="cmu41"))
         made = walk.record(1e-3)
         return walk.model, made.with_data(made.data.isel(time=slice(0, None, stride))), "a synthetic walk, 1 mm noise"
-    from borelli.analysis.fit import fit_model
+    from borelli.analysis.fit.fit_model import fit_model
     from borelli.recording.clean import clean
-    from borelli.recording.read import read_recording
+    from borelli.recording.io import read_recording
 
     trial = clean(read_recording(recording))
     model = fit_model(human(mass, height), trial).model

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from borelli import __version__
-from borelli.analysis.energy import Energy
-from borelli.analysis.fit import Fit
-from borelli.export.bands import Bands
-from borelli.export.compare import Agreement, compare_feet
-from borelli.export.stages import plain
+from borelli.analysis.energetics.energy import Energy
+from borelli.analysis.fit.fit_model import Fit
+from borelli.export.grf_agreement import Agreement, compare_feet
+from borelli.export.stage_files import plain
+from borelli.export.uncertainty_files import Bands
 
 if TYPE_CHECKING:
     from xarray import Dataset

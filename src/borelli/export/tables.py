@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.energy import Energy
+from borelli.analysis.dynamics.torques import Torques
+from borelli.analysis.energetics.energy import Energy
+from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion
-from borelli.analysis.pose import root_coordinates
-from borelli.analysis.torques import Torques
-from borelli.export.names import PELVIS, TO_Y_UP, is_ours, opensim_name, pelvis_forces, pelvis_pose
-from borelli.export.whole import write_whole
+from borelli.export.opensim_names import PELVIS, TO_Y_UP, is_ours, opensim_name, pelvis_forces, pelvis_pose
+from borelli.files.atomic import write_whole
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -1,7 +1,20 @@
 """The body: what it is made of, whether it holds together, where it comes from."""
 
-from borelli.model.asf import read_asf
-from borelli.model.full_skeleton import full_skeleton
+from borelli.model.compare import Parity, parity
+from borelli.model.formats.asf import read_asf
+from borelli.model.formats.mjcf.reader import read_mjcf
+from borelli.model.formats.mjcf.writer import write_mjcf
+from borelli.model.formats.native import (
+    model_from_table,
+    model_from_text,
+    model_to_table,
+    model_to_text,
+)
+from borelli.model.formats.osim.reader import read_osim
+from borelli.model.formats.osim.writer import write_osim
+from borelli.model.formats.pagoda import read_pagoda
+from borelli.model.formats.qtvr import read_qtvr
+from borelli.model.formats.urdf import read_urdf
 from borelli.model.functions import (
     Function,
     constant,
@@ -11,8 +24,8 @@ from borelli.model.functions import (
     polynomial,
     simm_spline,
 )
-from borelli.model.human import human
 from borelli.model.inertia import MassProperties, body_of_shapes, mass_of_body, mass_of_shapes, shape_mass
+from borelli.model.io import read_model, write_model
 from borelli.model.kinematics import (
     center_of_mass,
     coupled,
@@ -25,9 +38,7 @@ from borelli.model.kinematics import (
     point_positions,
     poses,
 )
-from borelli.model.markers import extent, marker_sets, with_markers
-from borelli.model.mjcf import read_mjcf
-from borelli.model.mjcf_write import write_mjcf
+from borelli.model.marker_sets import extent, marker_sets, with_markers
 from borelli.model.model import (
     GROUND,
     JOINT_KINDS,
@@ -50,20 +61,9 @@ from borelli.model.model import (
     Vector,
     WrapObject,
 )
-from borelli.model.native import (
-    model_from_table,
-    model_from_text,
-    model_to_table,
-    model_to_text,
-)
-from borelli.model.osim import read_osim
-from borelli.model.osim_write import write_osim
-from borelli.model.parity import Parity, parity
-from borelli.model.qtvr import read_qtvr
-from borelli.model.read import read_model, write_model
+from borelli.model.people.full_skeleton import full_skeleton
+from borelli.model.people.human import human
 from borelli.model.resize import resize_body, scale_mass
-from borelli.model.skeleton import read_pagoda
-from borelli.model.urdf import read_urdf
 from borelli.model.validate import validate
 
 __all__ = [

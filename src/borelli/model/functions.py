@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from borelli.errors import ModelError
-from borelli.model.textfiles import MAX_NUMBER
+from borelli.files.text import MAX_NUMBER
 
 POLYNOMIAL_REACH = 1024.0
 """How far from zero `polynomial` is exact: far beyond any angle [rad] or travel [m] of a joint."""

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, unknown_name
-from borelli.model.frames import orientation_matrix, vector
+from borelli.files.text import MAX_NUMBER
 from borelli.model.model import SHAPE_KINDS, Body, Frame, Shape, Vector
-from borelli.model.textfiles import MAX_NUMBER
+from borelli.model.transforms import orientation_matrix, vector
 
 Array = NDArray[np.float64]
 Matrix = tuple[Vector, Vector, Vector]

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
-from borelli.model.frames import orientation_matrix, quaternion_of, vector
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Frame, Joint, Model, Vector
-from borelli.model.once import once_per_model
+from borelli.model.model_cache import once_per_model
+from borelli.model.transforms import orientation_matrix, quaternion_of, vector
 
 Array = NDArray[np.float64]
 

@@ -13,9 +13,9 @@ from math import atan2, cos, hypot, pi, sin
 import numpy as np
 
 from borelli.errors import ModelError, SettingsError, unknown_name
-from borelli.model.frames import compose, orientation_matrix, quaternion_of, vector
 from borelli.model.inertia import body_of_shapes
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Quaternion, Shape, Vector
+from borelli.model.transforms import compose, orientation_matrix, quaternion_of, vector
 from borelli.model.validate import validate
 
 LYING: Quaternion = (cos(pi / 4), 0.0, sin(pi / 4), 0.0)

@@ -9,9 +9,9 @@ from math import isfinite, sqrt
 import numpy as np
 
 from borelli.errors import ModelError
-from borelli.model.frames import orientation_matrix, vector
 from borelli.model.inertia import mass_of_body
 from borelli.model.model import Body, Frame, Joint, Model, Shape, Vector
+from borelli.model.transforms import orientation_matrix, vector
 
 
 def scale_mass(model: Model, total: float) -> Model:

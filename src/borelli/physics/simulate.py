@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
-from borelli.model.native import model_to_text
-from borelli.physics import measure
-from borelli.physics.control import Drive, Force, Settings, check_step
-from borelli.physics.coordinates import place_bodies
-from borelli.physics.simulation import Record, Simulation, make_record
+from borelli.physics import diagnostics as measure
+from borelli.physics.arrays.compile_model import Compiled, compile_model
+from borelli.physics.inputs import Drive, Force, Settings, check_step
+from borelli.physics.joints.coordinates import place_bodies
+from borelli.physics.run_soft_steps import Record, Simulation, make_record
 from borelli.physics.state import State, make_inputs, make_state
-from borelli.physics.tables import Compiled, compile_model
 
 if TYPE_CHECKING:
     import xarray

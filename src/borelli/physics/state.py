@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, unknown_name
-from borelli.model.frames import orientation_matrix
-from borelli.physics.control import Drive, Force
-from borelli.physics.drives import Drives, make_drives
-from borelli.physics.tables import FLOOR, Compiled
+from borelli.model.transforms import orientation_matrix
+from borelli.physics.arrays.compile_model import FLOOR, Compiled
+from borelli.physics.inputs import Drive, Force
+from borelli.physics.rows.coordinate_rows import Drives, make_drives
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

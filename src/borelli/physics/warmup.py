@@ -2,42 +2,83 @@
 
 from __future__ import annotations
 
-from borelli.jit import compile_far, register_far
-from borelli.physics.calls import list_parts, make_sample
-from borelli.physics.measure import coordinates_of
+from typing import Any
+
+from borelli.kernels.compile_cache import CompileTask
+from borelli.kernels.jit import compile_far, register_far
+from borelli.physics.collision.detect import find_contacts
+from borelli.physics.diagnostics import coordinates_of
+from borelli.physics.function_pointers import list_parts, make_sample
+from borelli.physics.post_stabilization import post_stabilise
+from borelli.physics.rows.contact_rows import fill_contact_rows, read_contacts
+from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import start_state
-from borelli.physics.simulation import Simulation, make_record
-from borelli.physics.stabilise import post_stabilise
-
-PARTS = {
-    "solver": (
-        "factor_bodies", "solve_factored", "refine", "find_segments_by_interior_point", "solve_piece", "newton",
-        "solve_redundant",
-    ),
-    "contacts": ("find_contacts",),
-    "rows": ("fill_standing_rows",),
-    "friction": (
-        "check_friction", "update_friction", "find_answers", "settle",
-        "read_contacts", "fill_contact_rows", "prepare_solve", "sweep_rows", "sweep_joints",
-    ),
-}
-"""What a step calls by address."""
+from borelli.physics.soft_step import fill_standing_rows, prepare_solve
+from borelli.physics.solver.contact_response import find_answers
+from borelli.physics.solver.coulomb_newton import settle
+from borelli.physics.solver.elimination import factor_bodies, solve_factored
+from borelli.physics.solver.friction import check_friction, update_friction
+from borelli.physics.solver.gauss_seidel import sweep_rows
+from borelli.physics.solver.interior_point import find_segments_by_interior_point
+from borelli.physics.solver.iterative_refinement import refine
+from borelli.physics.solver.joint_gauss_seidel import sweep_joints
+from borelli.physics.solver.newton import newton, solve_piece
+from borelli.physics.solver.redundant_rows import solve_redundant
 
 
-def compile_part(name: str) -> None:
-    """Compile one of `PARTS`, or "step" (which loads them all), or "coordinates"."""
+def compile_solver() -> None:
+    """Compile Newton's method and the elimination under it."""
+    _compile(
+        factor_bodies, solve_factored, refine, find_segments_by_interior_point, solve_piece, newton, solve_redundant
+    )
+
+
+def compile_friction() -> None:
+    """Compile friction and the rows of contacts."""
+    _compile(
+        check_friction, update_friction, find_answers, settle, read_contacts, fill_contact_rows, prepare_solve,
+        sweep_rows, sweep_joints,
+    )  # fmt: skip
+
+
+def compile_collision() -> None:
+    """Compile the search for contacts."""
+    _compile(find_contacts)
+
+
+def compile_rows() -> None:
+    """Compile all rows but those of contacts."""
+    _compile(fill_standing_rows)
+
+
+def compile_step() -> None:
+    """Compile the soft step, which loads all the above."""
     sample = make_sample()
-    if name in PARTS:
-        parts = list_parts(sample)
-        register_far(parts)
-        for function in parts:
-            if function.__name__ in PARTS[name]:
-                compile_far(function)
-        return
     record = make_record(sample.compiled, 2)
-    if name == "step":
-        Simulation(sample.compiled, sample.state, sample.inputs).advance(2, record)
-        post_stabilise(sample.compiled, sample.state)
-    else:
-        start_state(sample.compiled)
-        coordinates_of(sample.compiled, record.pose, record.twist)
+    Simulation(sample.compiled, sample.state, sample.inputs).advance(2, record)
+    post_stabilise(sample.compiled, sample.state)
+
+
+def compile_coordinates() -> None:
+    """Compile coordinates from poses and back."""
+    sample = make_sample()
+    record = make_record(sample.compiled, 2)
+    start_state(sample.compiled)
+    coordinates_of(sample.compiled, record.pose, record.twist)
+
+
+def _compile(*functions: Any) -> None:
+    register_far(list_parts(make_sample()))
+    for function in functions:
+        compile_far(function)
+
+
+PARTS = (
+    # nets have long loops
+    CompileTask("solver", compile_solver, 0, compiler={"NUMBA_LOOP_VECTORIZE": "1"}),
+    CompileTask("friction", compile_friction, 1),
+    CompileTask("contacts", compile_collision, 2),
+    CompileTask("rows", compile_rows, 3),
+)
+"""What a step calls by pointer."""
+TASKS = PARTS

@@ -1,12 +1,11 @@
 """What was measured: recordings of markers, forces, channels and joint angles, read, cleaned and written."""
 
-from borelli.recording.axes import Conversion, conversion
 from borelli.recording.clean import changes, clean
-from borelli.recording.events import add_events, gait_events
-from borelli.recording.faults import Fault, find_faults
-from borelli.recording.gaps import Gap, fill_gaps, find_gaps, zeros_as_missing
-from borelli.recording.marker_sets import NameSet, Recognition, known_sets, recognise, recognitions
-from borelli.recording.plates_to_feet import (
+from borelli.recording.cleaning.filtering import crop, lowpass, resample, restore_times, smooth
+from borelli.recording.cleaning.gaps import Gap, fill_gaps, find_gaps, zeros_as_missing
+from borelli.recording.cleaning.label_swaps import exchange, exchange_sides, find_sides, find_swaps, undo_swaps
+from borelli.recording.cleaning.spikes import find_spikes, remove_spikes
+from borelli.recording.forces.assign_to_feet import (
     Contact,
     add_plates,
     assign_plates,
@@ -16,11 +15,12 @@ from borelli.recording.plates_to_feet import (
     threshold_plates,
     zero_plates,
 )
-from borelli.recording.read import read_recording, renamed, write_recording
+from borelli.recording.forces.gait_events import add_events, gait_events
+from borelli.recording.identify_marker_set import NameSet, Recognition, known_sets, recognise, recognitions
+from borelli.recording.io import read_recording, renamed, write_recording
+from borelli.recording.quality_checks import Fault, find_faults
 from borelli.recording.recording import LAYOUT, Event, Note, Recording, make_dataset
-from borelli.recording.smooth import crop, lowpass, resample, restore_times, smooth
-from borelli.recording.spikes import find_spikes, remove_spikes
-from borelli.recording.swaps import exchange, exchange_sides, find_sides, find_swaps, undo_swaps
+from borelli.recording.units_and_axes import Conversion, conversion
 
 __all__ = [
     "LAYOUT",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from borelli.recording.events import add_events
-from borelli.recording.gaps import RIGID_LIMIT, SPLINE_LIMIT, fill_gaps, zeros_as_missing
-from borelli.recording.plates_to_feet import assign_plates, threshold_plates, zero_plates
+from borelli.recording.cleaning.filtering import CUTOFF, crop, resample, restore_times, smooth
+from borelli.recording.cleaning.gaps import RIGID_LIMIT, SPLINE_LIMIT, fill_gaps, zeros_as_missing
+from borelli.recording.cleaning.label_swaps import exchange_sides, undo_swaps
+from borelli.recording.cleaning.spikes import remove_spikes
+from borelli.recording.forces.assign_to_feet import assign_plates, threshold_plates, zero_plates
+from borelli.recording.forces.gait_events import add_events
 from borelli.recording.recording import LOADED, Note, Recording
-from borelli.recording.smooth import CUTOFF, crop, resample, restore_times, smooth
-from borelli.recording.spikes import remove_spikes
-from borelli.recording.swaps import exchange_sides, undo_swaps
 
 
 def clean(

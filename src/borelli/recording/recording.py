@@ -192,7 +192,7 @@ class Recording:
     @classmethod
     def from_netcdf(cls, path: str | os.PathLike[str]) -> Recording:
         """The recording that `to_netcdf` wrote."""
-        from borelli.recording.netcdf import read_netcdf
+        from borelli.recording.formats.netcdf import read_netcdf
 
         return read_netcdf(path)
 

@@ -7,12 +7,12 @@ from html import escape
 
 import numpy as np
 
-from borelli.analysis.energy import Energy
-from borelli.export.bands import Bands
-from borelli.reports.gait import SIDES
-from borelli.reports.parts import edges, legend, pairs_of, sure
+from borelli.analysis.energetics.energy import Energy
+from borelli.export.uncertainty_files import Bands
+from borelli.reports.gait_curves import SIDES
+from borelli.reports.html_parts import edges, legend, pairs_of, sure
+from borelli.reports.report_warnings import residuals
 from borelli.reports.svg import Line, line_plot
-from borelli.reports.warnings import residuals
 
 STILL = {"rad": np.radians(2.0), "m": 0.01}
 """Coordinates that move less [rad, m] are not drawn."""

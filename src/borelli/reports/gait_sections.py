@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.ends import UNSURE
-from borelli.analysis.energy import Energy
-from borelli.export.bands import Bands
+from borelli.analysis.energetics.energy import Energy
 from borelli.export.summary import agreement
-from borelli.reports.gait import PERCENT, SIDES, Curve, Gait, heading, over_cycles
-from borelli.reports.parts import edges, legend, sure
+from borelli.export.uncertainty_files import Bands
+from borelli.numerics.series_extension import UNSURE
+from borelli.reports.gait_curves import PERCENT, SIDES, Curve, Gait, heading, over_cycles
+from borelli.reports.html_parts import edges, legend, sure
 from borelli.reports.svg import Band, Line, line_plot
 
 if TYPE_CHECKING:

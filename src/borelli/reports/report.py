@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from borelli import __version__
-from borelli.analysis.energy import Energy
-from borelli.analysis.fit import Fit
-from borelli.export.bands import Bands
-from borelli.export.whole import write_whole
-from borelli.reports.band_section import band_section
+from borelli.analysis.energetics.energy import Energy
+from borelli.analysis.fit.fit_model import Fit
+from borelli.export.uncertainty_files import Bands
+from borelli.files.atomic import write_whole
 from borelli.reports.energy_sections import energy_section, other_section, residual_section
-from borelli.reports.gait import gait_of
+from borelli.reports.gait_curves import gait_of
 from borelli.reports.gait_sections import gait_section, ground_section
-from borelli.reports.playback import packed
-from borelli.reports.sections import body_section, marker_section, source_section, tiles, warning_section
+from borelli.reports.motion_player import packed
+from borelli.reports.overview_sections import body_section, marker_section, source_section, tiles, warning_section
+from borelli.reports.uncertainty_section import band_section
 
 if TYPE_CHECKING:
     from xarray import Dataset

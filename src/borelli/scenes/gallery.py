@@ -8,8 +8,6 @@ from math import cos, pi, radians, sin
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.model import mechanisms
-from borelli.model.frames import compose
-from borelli.model.human import human
 from borelli.model.inertia import body_of_shapes
 from borelli.model.mechanisms import DOWNWARD, LYING, hinge, point_joint
 from borelli.model.model import (
@@ -22,7 +20,9 @@ from borelli.model.model import (
     Shape,
     Surface,
 )
-from borelli.physics.control import Drive, Settings
+from borelli.model.people.human import human
+from borelli.model.transforms import compose
+from borelli.physics.inputs import Drive, Settings
 from borelli.scenes.scene import Scene
 
 FLOOR = Shape("plane")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from borelli.control.apply_perturbations import Perturbed, heading_at, perturbed
 from borelli.control.perturbations import Carry, MoveGround, Obstacle, Perturbation, Push, Weaken
-from borelli.control.perturbed import Perturbed, heading_at, perturbed
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
-from borelli.physics.control import Drive, Force, Settings
+from borelli.physics.inputs import Drive, Force, Settings
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -116,13 +116,13 @@ def _perturbed(scene: Scene) -> Perturbed:
 
 def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, every: int = 1) -> Dataset:
     """The scene played from start to end; `progress` is told the share done, `every` nth step is kept."""
-    from borelli.physics.paths import steering, without_absent
+    from borelli.physics.prescribed_motion import steering, without_absent
 
     validate_scene(scene)
     disturbed = _perturbed(scene)
     forces = (*scene.forces, *disturbed.forces)
     if scene.stepping == "impulse":
-        from borelli.control.following import follow_targets
+        from borelli.control.track_targets import follow_targets
 
         dataset = follow_targets(
             disturbed.model,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from borelli.model.native import model_from_text
+from borelli.model.formats.native import model_from_text
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.model.frames import vector
-from borelli.model.human import human
 from borelli.model.kinematics import marker_positions
 from borelli.model.model import Model
+from borelli.model.people.human import human
+from borelli.model.transforms import vector
 from borelli.recording.recording import LOADED, Note, Recording, make_dataset
 from borelli.synthetic.curves import stirred
-from borelli.synthetic.ground import Loads, root_wrench, share_loads, sole_points
-from borelli.synthetic.tasks import JUMP_DURATION, REACH_DURATION, jump_coordinates, reach_coordinates
+from borelli.synthetic.ground_forces import Loads, root_wrench, share_loads, sole_points
+from borelli.synthetic.jump_and_reach import JUMP_DURATION, REACH_DURATION, jump_coordinates, reach_coordinates
 from borelli.synthetic.walk import CYCLE, pressure_wish, walk_coordinates
 
 Array = NDArray[np.float64]

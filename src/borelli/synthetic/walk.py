@@ -13,17 +13,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.pose import Problem, state_problem
+from borelli.analysis.kinematics.framewise_ik import Problem, state_problem
+from borelli.analysis.tree_kernels.newton_ik import settle_frames
 from borelli.errors import SettingsError
-from borelli.model.frames import vector
 from borelli.model.kinematics import center_of_mass, poses
-from borelli.model.markers import extent
+from borelli.model.marker_sets import extent
 from borelli.model.model import Marker, Model
-from borelli.norms.gait import norm
+from borelli.model.transforms import vector
+from borelli.normative.gait import norm
 from borelli.recording.recording import Recording, make_dataset
-from borelli.reduced.pose import settle_frames
 from borelli.synthetic.curves import harmonics, least_jerk, stirred
-from borelli.synthetic.ground import root_wrench, sole_points
+from borelli.synthetic.ground_forces import root_wrench, sole_points
 
 Array = NDArray[np.float64]
 

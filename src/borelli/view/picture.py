@@ -12,10 +12,10 @@ import numpy as np
 
 from borelli.analysis.motion import to_model_axes
 from borelli.errors import SettingsError
-from borelli.model.frames import quaternion_of
+from borelli.model.formats.native import model_from_text, model_to_text
 from borelli.model.model import Model
-from borelli.model.native import model_from_text, model_to_text
-from borelli.quaternions import quaternion_product
+from borelli.model.transforms import quaternion_of
+from borelli.numerics.quaternions import quaternion_product
 from borelli.view.drawing import Drawing, drawing_of, placed, with_stage
 from borelli.view.mesh import Array
 from borelli.view.render import Actors, Camera, axes_at, camera_for, project, render, together

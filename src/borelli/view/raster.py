@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import ceil, exp, floor, sqrt
 
-from borelli.jit import kernel
+from borelli.kernels.jit import kernel
 
 FAR = 1e30
 

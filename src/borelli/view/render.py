@@ -95,19 +95,6 @@ def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height:
     return images.fromarray(image)
 
 
-def warm_up_renderer() -> None:
-    """Compile the kernels that pictures need, by drawing a small one."""
-    corner = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    triangle = np.array([[0, 1, 2]])
-    actors = Actors(corner, np.tile([0.0, -1.0, 0.0], (3, 1)), triangle, np.ones((3, 3)))
-    nothing = np.zeros((0, 3))
-    empty = Drawing(
-        nothing, nothing, np.zeros((0, 3), np.int64), np.zeros(0, np.int64), nothing,
-        np.zeros((0, 4, 3)), np.zeros((0, 2)), np.zeros((0, 2, 3)),
-    )  # fmt: skip
-    render(empty, actors, camera_for(corner, 1.0), 8, 8)
-
-
 def axes_at(azimuth: float, elevation: float) -> tuple[Array, Array, Array]:
     """Right, up and forward of a camera that looks at the origin from these angles [degrees]."""
     a, e = radians(azimuth), radians(elevation)

@@ -1,0 +1,1 @@
+"""Inverse dynamics by the recursive Newton-Euler algorithm, and external loads."""

@@ -1,0 +1,1 @@
+"""Power, work, energy balance and co-contraction."""

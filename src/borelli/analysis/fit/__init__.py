@@ -1,0 +1,1 @@
+"""Fitting a model to recordings, with the uncertainty of each parameter."""

@@ -1,0 +1,1 @@
+"""Prediction of ground reaction forces from motion alone."""

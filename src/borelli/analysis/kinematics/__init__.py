@@ -1,0 +1,1 @@
+"""Inverse kinematics, frame by frame or as one smooth trajectory, and differentiation."""

@@ -1,0 +1,1 @@
+"""Residual reduction: masses, kinematics or measured loads are adjusted within bounds."""

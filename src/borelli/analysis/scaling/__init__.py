@@ -1,0 +1,1 @@
+"""Scaling of a model by measured distances, as OpenSim's ScaleTool does."""

@@ -1,0 +1,127 @@
+"""OpenSim's scale setup and marker set files, for scaling the same here.
+
+Only what is said in the file is given; the files it names are not opened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf
+
+from borelli.analysis.scaling.scale_model import Measure
+from borelli.errors import FileFormatError
+from borelli.files.xml import read_xml
+from borelli.model.formats.osim.properties import Item
+from borelli.model.model import Marker, Model, Vector
+from borelli.model.validate import validate
+
+
+@dataclass(frozen=True)
+class ScaleSetup:
+    """A ScaleTool; measurements and scales that are switched off are left out.
+
+    Attributes:
+        measures: What sizes what.
+        factors: Stated stretch along x, y, z by body, in force over what is measured where `manual_last`.
+        manual_last: Whether stated factors come after measured ones.
+        mass: Of the subject [kg]; None where the file does not say.
+        keep_mass_shares: Whether each body keeps its share of the mass.
+        time: From and to [s] of the static trial that is measured.
+        placed: From and to [s] of the frames on which markers are placed.
+        marker_weights: Of the markers when the model is posed to place them.
+        coordinate_weights: Of the coordinates then.
+        coordinate_values: Where these are drawn to [rad or m], if not to their defaults.
+        marker_file: Name of the static trial.
+        marker_set_file: Name of the file that gives the model its markers.
+        model_file: Name of the unscaled model.
+    """
+
+    measures: tuple[Measure, ...]
+    factors: Mapping[str, Vector]
+    manual_last: bool
+    mass: float | None
+    keep_mass_shares: bool
+    time: tuple[float, float]
+    placed: tuple[float, float]
+    marker_weights: Mapping[str, float]
+    coordinate_weights: Mapping[str, float]
+    coordinate_values: Mapping[str, float]
+    marker_file: str
+    marker_set_file: str
+    model_file: str
+
+
+def read_scale_setup(path: str | os.PathLike[str]) -> ScaleSetup:
+    """What a ScaleTool file says."""
+    tool = _find(path, "ScaleTool")
+    scaler, maker, placer = (tool.child(tag) for tag in ("ModelScaler", "GenericModelMaker", "MarkerPlacer"))
+    if scaler is None:
+        raise FileFormatError(path, "the ScaleTool holds no <ModelScaler>")
+    measures = [_measure(item) for item in scaler.listed("MeasurementSet") if item.flag("apply", True)]
+    scales = [item for item in scaler.listed("ScaleSet") if item.flag("apply", True)]
+    order = scaler.text("scaling_order").split()
+    mass = tool.number("mass", -1.0)
+    weights: dict[str, dict[str, float]] = {"IKMarkerTask": {}, "IKCoordinateTask": {}}
+    values: dict[str, float] = {}
+    for task in placer.listed("IKTaskSet") if placer is not None else ():
+        if task.kind in weights and task.flag("apply", True):
+            weights[task.kind][task.name] = task.number("weight", 1.0)
+            if task.kind == "IKCoordinateTask" and task.text("value_type") == "manual_value":
+                values[task.name] = task.number("value", 0.0)
+    whole = (-inf, inf)
+    return ScaleSetup(
+        tuple(measures) if "measurements" in order or not order else (),
+        {item.text("segment"): item.vector("scales", (1.0, 1.0, 1.0)) for item in scales}
+        if "manualScale" in order or not order
+        else {},
+        order[-1:] != ["measurements"],
+        mass if mass > 0.0 else None,
+        scaler.flag("preserve_mass_distribution"),
+        scaler.pair("time_range", whole),
+        placer.pair("time_range", whole) if placer is not None else whole,
+        weights["IKMarkerTask"],
+        weights["IKCoordinateTask"],
+        values,
+        scaler.text("marker_file"),
+        maker.text("marker_set_file") if maker is not None else "",
+        maker.text("model_file") if maker is not None else "",
+    )
+
+
+def with_opensim_markers(model: Model, path: str | os.PathLike[str]) -> tuple[Model, tuple[str, ...]]:
+    """The model wearing the markers of an OpenSim marker set file, and those that stay when markers are placed."""
+    found = _find(path, "MarkerSet")
+    inner = found.child("objects") or found
+    markers, fixed = [], []
+    for item in inner.children():
+        if item.kind != "Marker":
+            continue
+        # /bodyset/torso since OpenSim 4, plain torso before
+        body = (item.text("body") or item.text("socket_parent_frame")).rpartition("/")[2]
+        markers.append(Marker(item.name, body, item.vector("location")))
+        if item.flag("fixed"):
+            fixed.append(item.name)
+    if not markers:
+        raise FileFormatError(path, "the marker set holds no markers")
+    return validate(replace(model, markers=tuple(markers)), sound_masses=False), tuple(fixed)
+
+
+def _measure(item: Item) -> Measure:
+    pairs = []
+    for pair in item.listed("MarkerPairSet"):
+        names = pair.text("markers").split()
+        if len(names) != 2:
+            raise pair.refusal(f"<markers> must name two markers, got {' '.join(names)[:60]!r}")
+        pairs.append((names[0], names[1]))
+    bodies = {body.name: "".join(body.text("axes").lower().split()) for body in item.listed("BodyScaleSet")}
+    return Measure(tuple(pairs), bodies, item.name)
+
+
+def _find(path: str | os.PathLike[str], kind: str) -> Item:
+    root = read_xml(path)
+    found = next((element for element in root.walk() if element.tag == kind), None)
+    if found is None:
+        raise FileFormatError(path, f"the document holds <{root.tag[:40]}> without a <{kind}>")
+    return Item(found)

@@ -1,0 +1,1 @@
+"""Analysis by simulation steps: rollouts, stepped inverse dynamics, marker-driven kinematics."""

@@ -1,0 +1,191 @@
+"""Where the bodies are, and how each part moves them.
+
+A part's *direction* S = (w, v) is how it moves a point x of what it carries: w x x + v, per unit of its variable. For a
+turn about the axis a through o, w = f' a and v = o x w; for a shift along b, w = 0 and v = f' b.
+"""
+
+from __future__ import annotations
+
+from math import cos, sin
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.analysis.tree_kernels.kinematic_tree import Tree
+from borelli.kernels.jit import leaf, part, stage
+from borelli.kernels.shared_tuples import read
+
+Floats = NDArray[np.float64]
+
+
+class Placed(NamedTuple):
+    """A pose, filled by `place`."""
+
+    position: Floats
+    """(bodies, 3) of the body frames' origins [m]."""
+    rotation: Floats
+    """(bodies, 3, 3)"""
+    rate: Floats
+    """(coordinates, 2) first and second derivative by the variable each coordinate moves with."""
+    direction: Floats
+    """(parts, 6) w, v."""
+    origin: Floats
+    """(parts, 3) a point on a turn's axis."""
+    bend: Floats
+    """(parts, 6) change of a part's direction with its own variable, from the curvature of its function."""
+
+
+def make_placed(tree: Tree) -> Placed:
+    """Room for a pose."""
+    parts = len(tree.axis)
+    return Placed(
+        tree.body_place.copy(), tree.body_turn.copy(), np.ones((len(tree.variable), 2)),
+        np.zeros((parts, 6)), np.zeros((parts, 3)), np.zeros((parts, 6)),
+    )  # fmt: skip
+
+
+@leaf
+def evaluate(first_piece, start, end, coefficient, function, x):
+    """Value, slope and curvature of a function; it goes on straight beyond its ends."""
+    first, last = first_piece[function], first_piece[function + 1] - 1
+    inside = min(max(x, start[first]), end[last])
+    k = first
+    while k < last and inside >= end[k]:
+        k += 1
+    s = inside - start[k]
+    value, slope, half = 0.0, 0.0, 0.0
+    for n in range(coefficient.shape[1] - 1, -1, -1):
+        half = half * s + slope
+        slope = slope * s + value
+        value = value * s + coefficient[k, n]
+    if x != inside:
+        return value + slope * (x - inside), slope, 0.0
+    return value, slope, 2.0 * half
+
+
+@stage
+def _couple(tree, q_inout, rate):
+    """Set coupled coordinates, and how fast every coordinate moves with its variable."""
+    for c in range(len(tree.variable)):
+        rate[c, 0], rate[c, 1] = (1.0, 0.0) if tree.variable[c] >= 0 else (0.0, 0.0)
+    for i in range(len(tree.held)):
+        c, on = tree.held[i], tree.held_on[i]
+        value, slope, curvature = evaluate(
+            tree.first_piece, tree.start, tree.end, tree.coefficient, tree.held_function[i], q_inout[on]
+        )
+        q_inout[c] = value
+        rate[c, 0] = slope * rate[on, 0]
+        rate[c, 1] = curvature * rate[on, 0] ** 2 + slope * rate[on, 1]
+
+
+@stage
+def _part_values(tree, p, q, rate):
+    """A part's value, its slope and its curvature by the variable."""
+    c = tree.coordinate[p]
+    x, first, second = 0.0, 0.0, 0.0
+    if c >= 0:
+        x, first, second = q[c], rate[c, 0], rate[c, 1]
+    if tree.function[p] < 0:
+        return x, first, second
+    value, slope, curvature = evaluate(
+        tree.first_piece, tree.start, tree.end, tree.coefficient, tree.function[p], x
+    )
+    return value, slope * first, curvature * first * first + slope * second
+
+
+@part
+def place(tree_at, q_inout, placed_at):
+    """Pose all bodies; coupled coordinates are set first."""
+    tree, placed = read(tree_at, placed_at)
+    _couple(tree, q_inout, placed.rate)
+    direction, bend = placed.direction, placed.bend
+    for link in range(len(tree.child)):
+        b, a = tree.child[link], tree.parent[link]
+        place_, turn = tree.parent_place[link], tree.parent_turn[link]
+        if a >= 0:
+            R, x = placed.rotation[a], placed.position[a]
+            ox = x[0] + R[0, 0] * place_[0] + R[0, 1] * place_[1] + R[0, 2] * place_[2]
+            oy = x[1] + R[1, 0] * place_[0] + R[1, 1] * place_[1] + R[1, 2] * place_[2]
+            oz = x[2] + R[2, 0] * place_[0] + R[2, 1] * place_[1] + R[2, 2] * place_[2]
+            t00, t01, t02, t10, t11, t12, t20, t21, t22 = _times(R, turn)
+        else:
+            ox, oy, oz = place_[0], place_[1], place_[2]
+            t00, t01, t02 = turn[0, 0], turn[0, 1], turn[0, 2]
+            t10, t11, t12 = turn[1, 0], turn[1, 1], turn[1, 2]
+            t20, t21, t22 = turn[2, 0], turn[2, 1], turn[2, 2]
+        start, end = tree.first[link], tree.first[link + 1]
+        middle = end - tree.turns[link]
+        for p in range(start, end):
+            ux, uy, uz = tree.axis[p, 0], tree.axis[p, 1], tree.axis[p, 2]
+            ax, ay, az = (
+                t00 * ux + t01 * uy + t02 * uz, t10 * ux + t11 * uy + t12 * uz, t20 * ux + t21 * uy + t22 * uz,
+            )  # fmt: skip
+            value, slope, curvature = _part_values(tree, p, q_inout, placed.rate)
+            if p < middle:
+                ox, oy, oz = ox + value * ax, oy + value * ay, oz + value * az
+                _put6(direction, p, 0.0, 0.0, 0.0, slope * ax, slope * ay, slope * az)
+                _put6(bend, p, 0.0, 0.0, 0.0, curvature * ax, curvature * ay, curvature * az)
+                continue
+            mx, my, mz = oy * az - oz * ay, oz * ax - ox * az, ox * ay - oy * ax
+            _put6(direction, p, slope * ax, slope * ay, slope * az, slope * mx, slope * my, slope * mz)
+            _put6(
+                bend, p, curvature * ax, curvature * ay, curvature * az, curvature * mx, curvature * my, curvature * mz
+            )
+            placed.origin[p, 0], placed.origin[p, 1], placed.origin[p, 2] = ox, oy, oz
+            s, c = sin(value), cos(value)
+            # T turned about one of its own columns mixes the two others
+            if uy == 0.0 and uz == 0.0:
+                t01, t11, t21, t02, t12, t22 = _mixed(ux * s, c, t01, t11, t21, t02, t12, t22)
+            elif ux == 0.0 and uz == 0.0:
+                t02, t12, t22, t00, t10, t20 = _mixed(uy * s, c, t02, t12, t22, t00, t10, t20)
+            elif ux == 0.0 and uy == 0.0:
+                t00, t10, t20, t01, t11, t21 = _mixed(uz * s, c, t00, t10, t20, t01, t11, t21)
+            else:  # about the world axis a: c t + s a x t + (1 - c)(a.t) a
+                t00, t10, t20 = _turned(ax, ay, az, s, c, t00, t10, t20)
+                t01, t11, t21 = _turned(ax, ay, az, s, c, t01, t11, t21)
+                t02, t12, t22 = _turned(ax, ay, az, s, c, t02, t12, t22)
+        own, R, x = tree.child_turn[link], placed.rotation[b], placed.position[b]
+        for i in range(3):  # T times the transpose of the child's own turn
+            R[0, i] = t00 * own[i, 0] + t01 * own[i, 1] + t02 * own[i, 2]
+            R[1, i] = t10 * own[i, 0] + t11 * own[i, 1] + t12 * own[i, 2]
+            R[2, i] = t20 * own[i, 0] + t21 * own[i, 1] + t22 * own[i, 2]
+        place_ = tree.child_place[link]
+        x[0] = ox - R[0, 0] * place_[0] - R[0, 1] * place_[1] - R[0, 2] * place_[2]
+        x[1] = oy - R[1, 0] * place_[0] - R[1, 1] * place_[1] - R[1, 2] * place_[2]
+        x[2] = oz - R[2, 0] * place_[0] - R[2, 1] * place_[1] - R[2, 2] * place_[2]
+
+
+@leaf
+def _times(A, B):
+    return (
+        A[0, 0] * B[0, 0] + A[0, 1] * B[1, 0] + A[0, 2] * B[2, 0],
+        A[0, 0] * B[0, 1] + A[0, 1] * B[1, 1] + A[0, 2] * B[2, 1],
+        A[0, 0] * B[0, 2] + A[0, 1] * B[1, 2] + A[0, 2] * B[2, 2],
+        A[1, 0] * B[0, 0] + A[1, 1] * B[1, 0] + A[1, 2] * B[2, 0],
+        A[1, 0] * B[0, 1] + A[1, 1] * B[1, 1] + A[1, 2] * B[2, 1],
+        A[1, 0] * B[0, 2] + A[1, 1] * B[1, 2] + A[1, 2] * B[2, 2],
+        A[2, 0] * B[0, 0] + A[2, 1] * B[1, 0] + A[2, 2] * B[2, 0],
+        A[2, 0] * B[0, 1] + A[2, 1] * B[1, 1] + A[2, 2] * B[2, 1],
+        A[2, 0] * B[0, 2] + A[2, 1] * B[1, 2] + A[2, 2] * B[2, 2],
+    )
+
+
+@leaf
+def _mixed(s, c, ax, ay, az, bx, by, bz):
+    return c * ax + s * bx, c * ay + s * by, c * az + s * bz, c * bx - s * ax, c * by - s * ay, c * bz - s * az
+
+
+@leaf
+def _turned(ax, ay, az, s, c, x, y, z):
+    along = (1.0 - c) * (ax * x + ay * y + az * z)
+    return (
+        c * x + s * (ay * z - az * y) + along * ax,
+        c * y + s * (az * x - ax * z) + along * ay,
+        c * z + s * (ax * y - ay * x) + along * az,
+    )
+
+
+@leaf
+def _put6(table, p, a, b, c, d, e, f):
+    table[p, 0], table[p, 1], table[p, 2], table[p, 3], table[p, 4], table[p, 5] = a, b, c, d, e, f

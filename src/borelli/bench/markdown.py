@@ -1,0 +1,67 @@
+"""The figures of a run as Markdown tables, for docs/performance.md."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from borelli.bench.metrics import JOBS
+from borelli.bench.poses import POSE_WAYS
+
+STEP_ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE QuickStep", "mujoco_": "MuJoCo"}
+TORQUE_ENGINES = STEP_ENGINES | {"mujoco_": "MuJoCo mj_inverse", "pinocchio_": "Pinocchio rnea"}
+CHAIN_ENGINES = STEP_ENGINES | {"pinocchio_aba_": "Pinocchio aba"}
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """Tables of steps, torques, poses and chains, with the day and the processor above them."""
+    torques = {"us a frame": "us", "error, % of RMS": "error_percent"}
+    steps = [(job.title, result[job.name]) for job in JOBS]
+    parts = [
+        f"{date.today():%d %B %Y}, {_processor()}, Python {platform.python_version()}; kernels compiled in "
+        f"{result['compile_s']:.0f} s.",
+        "## One step of the human [us]",
+        _table("job", STEP_ENGINES, [(title, entry, "us") for title, entry in steps]),
+        "## Distance of markers from the truth, RMS [mm]",
+        _table("job", STEP_ENGINES, [(t, e, "marker_rms_mm") for t, e in steps if "marker_rms_mm" in e]),
+        "## Torques from exact poses",
+        _table("", TORQUE_ENGINES, [(title, result["torques"], key) for title, key in torques.items()]),
+        "## Poses from 41 markers",
+        _poses(result["poses"]),
+        "## Chains [us a step]",
+        _table("links", CHAIN_ENGINES, [(links, entry, "us") for links, entry in result["chain"].items()]),
+    ]
+    return "\n\n".join(parts)
+
+
+def _table(first: str, engines: dict[str, str], lines: Sequence[tuple[str, dict[str, float], str]]) -> str:
+    """One line per (title, figures, key), one column per engine that has any of them."""
+    shown = [prefix for prefix in engines if any(prefix + key in entry for _, entry, key in lines)]
+    rows = [[first, *(engines[prefix] for prefix in shown)], ["---", *("---:" for _ in shown)]]
+    rows += [[title, *(_number(entry.get(prefix + key)) for prefix in shown)] for title, entry, key in lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _poses(entries: dict[str, dict[str, float]]) -> str:
+    rows = [["", "us a frame", "angles off, deg", "torques off, N m"], ["---", "---:", "---:", "---:"]]
+    keys = ("us", "angle_rms_deg", "torque_rms_nm")
+    rows += [[POSE_WAYS[name], *(_number(entry.get(key)) for key in keys)] for name, entry in entries.items()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,107 @@
+"""What one engine did on one job: times, and how far its answer lies from the truth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.bench.ground_truth import Motion
+from borelli.bench.workload import markers, segments
+from borelli.numerics.quaternions import conjugate, quaternion_product, rotation_logarithm, rotation_matrix
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What acts on the human besides its joints, and whether its poses are put back on the truth each frame."""
+
+    name: str
+    title: str
+    contacts: bool = False
+    markers: bool = False
+    motors: bool = False
+    reset: bool = False
+    steps: int | None = None
+    """None: the whole recording."""
+
+    def steps_of(self, motion: Motion) -> int:
+        """How many steps the job takes on a recording, one a frame."""
+        return min(self.steps or motion.frames, motion.frames - 1)
+
+
+COLLAPSE_STEPS = 72
+"""0.6 s at 120 Hz: the body is down on its knees, and MuJoCo's undamped limbs have not yet diverged (0.72 s)."""
+
+JOBS = (
+    Job("joints", "joints only", reset=True),
+    Job("contacts", "16 contacts, poses reset", contacts=True, reset=True),
+    Job("collapse", "contacts, collapsing freely", contacts=True, steps=COLLAPSE_STEPS),
+    Job("markers", "41 markers", markers=True),
+    Job("markers_contacts", "markers + contacts", markers=True, contacts=True),
+    Job("hdm_full", "markers + contacts + 48 motors", markers=True, contacts=True, motors=True),
+)
+
+SETTLING_FRAMES = 6
+"""Frames at either end left out of the accuracy figures: the engine has just been put on the path."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One engine on one job."""
+
+    us: float
+    """CPU time of a step [us], median."""
+    low: float
+    high: float
+    """Tenth and ninetieth percentile [us]."""
+    accuracy: dict[str, float] = field(default_factory=dict)
+    """What was found besides the time, by the name it has in the JSON object."""
+
+
+def summary(samples_us: Array, **accuracy: float) -> Measured:
+    """Median and spread of step times [us]."""
+    low, middle, high = np.percentile(samples_us, [10, 50, 90])
+    return Measured(float(middle), float(low), float(high), dict(accuracy))
+
+
+def timed(call: Callable[[], object], batch: int = 1) -> float:
+    """CPU time of one call [us], of this thread; a batch of calls where one is near the clock's resolution."""
+    start = time.thread_time_ns()
+    for _ in range(batch):
+        call()
+    return (time.thread_time_ns() - start) / (1e3 * batch)
+
+
+def tracking_errors(poses: Array, motion: Motion) -> dict[str, float]:
+    """RMS distance of markers [mm] and RMS angle of joints [deg] from the truth.
+
+    Args:
+        poses: (frames - 1, 21, 7) after each step; step i ends at frame i + 1.
+        motion: The truth.
+    """
+    found, true = poses[SETTLING_FRAMES:], motion.poses[1 + SETTLING_FRAMES :]
+    names = [segment.name for segment in segments()]
+    owner = [names.index(name) for name, _ in markers()]
+    offsets = np.array([position for _, position in markers()])
+    placed = found[:, owner, :3] + np.einsum("fmij,mj->fmi", rotation_matrix(found[:, owner, 3:]), offsets)
+    miss = placed - motion.markers[1 + SETTLING_FRAMES :]
+
+    parent = [names.index(segment.parent) for segment in segments()[1:]]
+    turned = [quaternion_product(conjugate(p[:, parent, 3:]), p[:, 1:, 3:]) for p in (found, true)]
+    angle = np.linalg.norm(rotation_logarithm(quaternion_product(conjugate(turned[0]), turned[1])), axis=-1)
+    return {
+        "marker_rms_mm": float(np.sqrt(np.mean(np.sum(miss**2, axis=-1))) * 1e3),
+        "angle_rms_deg": float(np.degrees(np.sqrt(np.mean(angle**2)))),
+    }
+
+
+def torque_error(found: Array, truth: Array) -> float:
+    """RMS error of torques (frames - 1, 48) in percent of the truth's RMS; row i belongs to frame i."""
+    kept = slice(SETTLING_FRAMES, len(truth) - SETTLING_FRAMES)
+    miss = found[kept] - truth[kept]
+    return float(100.0 * np.sqrt(np.mean(miss**2) / np.mean(truth[kept] ** 2)))

@@ -1,0 +1,1 @@
+"""Bounded reading of text, XML and netCDF; atomic writes."""

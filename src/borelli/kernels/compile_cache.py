@@ -1,0 +1,146 @@
+"""Compilation of all kernels ahead of their first use, side by side in processes that leave machine code in the cache.
+
+Each package with kernels has a `warmup.py` that lists its tasks (`TASKS`). Kernels of control are a third of the work
+and only users of control need them, so they form a group of their own, compiled at first control.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module, metadata
+from pathlib import Path
+
+from borelli.errors import BorelliError
+from borelli.kernels.jit import JIT_ON, cache_root
+from borelli.kernels.source_hash import PACKAGE, source_hash
+
+WORKERS = min(max(2, os.cpu_count() or 2), 4)
+"""Processes at a time; each takes some 300 MB."""
+
+# the vectorizers take a sixth of the time and make small loops no faster
+COMPILER = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_OPT": "2"}
+
+Report = Callable[[str, float], None]
+"""Receives what is being compiled, and the fraction done."""
+
+
+@dataclass(frozen=True)
+class CompileTask:
+    """Kernels that one process compiles.
+
+    Attributes:
+        name: As progress shows it.
+        run: Compiles them; a function of a `warmup.py`.
+        rank: Tasks begin in this order: the longest first.
+        needs: Names of tasks whose kernels this one calls by pointer: they must be there before it begins.
+        group: "main", or "control".
+        compiler: Settings of numba, as environment variables.
+    """
+
+    name: str
+    run: Callable[[], None]
+    rank: int
+    needs: tuple[str, ...] = ()
+    group: str = "main"
+    compiler: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@cache
+def warmup_modules() -> tuple[str, ...]:
+    """Return the names of all modules that list tasks."""
+    files = sorted(PACKAGE.rglob("warmup.py"))
+    return tuple(".".join(["borelli", *file.relative_to(PACKAGE).with_suffix("").parts]) for file in files)
+
+
+@cache
+def all_tasks() -> tuple[CompileTask, ...]:
+    """Return the tasks of all packages, in the order in which they begin."""
+    tasks = [task for module in warmup_modules() for task in import_module(module).TASKS]
+    return tuple(sorted(tasks, key=lambda task: task.rank))
+
+
+def missing_tasks(*, control: bool) -> tuple[CompileTask, ...]:
+    """Return what no earlier run of these sources has compiled here with this Python; with control or without."""
+    groups = ("main", "control") if control else ("main",)
+    missing = [group for group in groups if JIT_ON and not _marker(group).exists()]
+    return tuple(task for task in all_tasks() if task.group in missing) if missing else ()
+
+
+def compile_kernels(report: Report = lambda what, fraction: None, tasks: Iterable[CompileTask] | None = None) -> float:
+    """Compile kernels and return the seconds it took.
+
+    Args:
+        report: Receives what is being compiled, and the fraction done.
+        tasks: What to compile. Default: everything.
+
+    Raises:
+        BorelliError: A task failed.
+    """
+    start = time.perf_counter()
+    if JIT_ON:
+        chosen = all_tasks() if tasks is None else tuple(tasks)
+        run_tasks(chosen, begin, report)
+        for group in {task.group for task in chosen}:
+            if all(task in chosen for task in all_tasks() if task.group == group):
+                _marker(group).parent.mkdir(parents=True, exist_ok=True)
+                _marker(group).touch()
+    report("done", 1.0)
+    return time.perf_counter() - start
+
+
+def run_tasks(
+    tasks: Iterable[CompileTask], begin: Callable[[CompileTask], subprocess.Popen[bytes]], report: Report
+) -> None:
+    """Run tasks, WORKERS at a time; those that call others by pointer begin when the others are there."""
+    waiting, running, done = list(tasks), dict[str, subprocess.Popen[bytes]](), set[str]()
+    total = len(waiting)
+    try:
+        while waiting or running:
+            missing = {*(task.name for task in waiting), *running}
+            ready = [task for task in waiting if not set(task.needs) & missing]
+            for task in ready[: WORKERS - len(running)]:
+                waiting.remove(task)
+                running[task.name] = begin(task)
+            report(" and ".join(running), len(done) / total)
+            # whichever ends first makes room for the next
+            while all(process.poll() is None for process in running.values()):
+                time.sleep(0.05)
+            for name in [name for name, process in running.items() if process.poll() is not None]:
+                _finish(name, running.pop(name))
+                done.add(name)
+    finally:
+        for process in running.values():
+            process.kill()
+
+
+def begin(task: CompileTask) -> subprocess.Popen[bytes]:
+    """Start a process that compiles one task into the cache."""
+    # numba makes objects by the million; collecting garbage among them takes a twelfth of the time
+    program = f"import gc; gc.disable(); from {task.run.__module__} import {task.run.__name__} as run; run()"
+    path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | COMPILER | dict(task.compiler) | {"PYTHONPATH": path}
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE)
+
+
+def _finish(name: str, process: subprocess.Popen[bytes]) -> None:
+    _, errors = process.communicate()
+    if process.returncode != 0:
+        raise BorelliError(f"compiling {name} failed: {errors.decode(errors='replace').strip()[-400:]}")
+
+
+def _marker(group: str) -> Path:
+    """Return the file whose presence shows that a group is compiled.
+
+    numba keeps code by the path of its source and for one version of itself and of Python.
+    """
+    sources = source_hash(*warmup_modules())
+    build = f"{PACKAGE} {platform.python_version()} {metadata.version('numba')} {sources} {group}"
+    return cache_root() / f"complete-{hashlib.sha256(build.encode()).hexdigest()[:16]}"

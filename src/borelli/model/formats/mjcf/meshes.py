@@ -1,0 +1,151 @@
+"""Meshes that an MJCF file names: their convex hulls, and the mass they have at unit density.
+
+Read are vertices in the file itself, STL (binary and text) and OBJ. A mesh whose file is not there, or is of another
+kind, is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.errors import BorelliError
+from borelli.files.text import read_bytes
+from borelli.files.xml import Element
+from borelli.model.formats.mjcf.defaults import Settings, Values
+from borelli.model.inertia import MassProperties, shape_mass
+from borelli.model.model import Shape, Vector
+from borelli.model.transforms import orientation_matrix, vector
+
+Array = NDArray[np.float64]
+
+STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+MAX_CORNERS = 2_000_000
+"""Of one mesh; more are not read."""
+
+MOST_MESH_BYTES = 64 * 1024 * 1024
+"""Of one file, which has some fifty for each corner."""
+MOST_USES = 20
+"""Meshes made of one file: more than its own, its mirror image and a few of other sizes are not meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """The hull of a mesh, and its mass properties at 1 kg/m^3, in the mesh's frame."""
+
+    hull: tuple[Vector, ...]
+    mass: MassProperties
+
+
+def read_meshes(root: Element, settings: Settings, folder: Path) -> tuple[dict[str, Mesh], dict[str, str]]:
+    """The meshes of a file by name, and why others could not be read."""
+    meshes: dict[str, Mesh] = {}
+    faults: dict[str, str] = {}
+    uses: Counter[str] = Counter()
+    for section in root.all("asset"):
+        for element in section.all("mesh"):
+            values = settings.values(element)
+            file = values.text("file").replace("\\", "/")
+            name = values.text("name") or Path(file).stem
+            uses[file] += bool(file)
+            if uses[file] > MOST_USES:
+                faults[name] = f"{file}: more than {MOST_USES} meshes are made of this file, and no more are read"
+                continue
+            try:
+                meshes[name] = _mesh(values, settings, file, folder)
+            except (BorelliError, OSError, ValueError, ArithmeticError) as error:
+                faults[name] = str(error)
+    return meshes, faults
+
+
+def _mesh(values: Values, settings: Settings, file: str, folder: Path) -> Mesh:
+    stated = values.numbers("vertex", 12)
+    if stated is not None:
+        corners = np.array(stated[: len(stated) // 3 * 3]).reshape(-1, 3)
+        triangles = None
+    else:
+        path = _located(file, settings, folder)
+        corners, triangles = _read_file(path)
+    corners = corners * np.array(values.vector("scale", (1.0, 1.0, 1.0)))
+    turn = values.numbers("refquat", 4, 4) or (1.0, 0.0, 0.0, 0.0)
+    corners = (corners - np.array(values.vector("refpos"))) @ orientation_matrix((turn[0], turn[1], turn[2], turn[3]))
+    hull = _hull(corners)
+    mass = shape_mass(Shape("mesh", vertices=hull, density=1.0))
+    if triangles is not None and values.text("inertia") != "convex":
+        mass = _solid(corners[triangles], mass)
+    return Mesh(hull, mass)
+
+
+def _located(file: str, settings: Settings, folder: Path) -> Path:
+    if settings.strip_path:
+        file = Path(file).name
+    return folder / settings.mesh_folder / file
+
+
+def _read_file(path: Path) -> tuple[Array, NDArray[np.int64]]:
+    """Corners and triangles of an STL or OBJ file."""
+    content = read_bytes(path, MOST_MESH_BYTES)
+    kind = path.suffix.lower()
+    if kind == ".obj":
+        return _read_obj(content)
+    if kind != ".stl":
+        raise ValueError(f"files of the kind {kind!r} are not read; STL and OBJ are")
+    count = int.from_bytes(content[80:84], "little")
+    if len(content) == 84 + STL_TRIANGLE.itemsize * count:
+        corners = np.frombuffer(content, STL_TRIANGLE, offset=84)["corners"].reshape(-1, 3).astype(float)
+    else:
+        words = content.split(b"vertex")[1:]
+        corners = np.array([word.split(None, 3)[:3] for word in words[: MAX_CORNERS + 1]], dtype=float).reshape(-1, 3)
+    _check(corners)
+    return corners, np.arange(len(corners)).reshape(-1, 3)
+
+
+def _read_obj(content: bytes) -> tuple[Array, NDArray[np.int64]]:
+    points, triangles = [], []
+    for line in content.splitlines():
+        words = line.split()
+        if words[:1] == [b"v"]:
+            points.append([float(word) for word in words[1:4]])
+        elif words[:1] == [b"f"]:
+            corner = [int(word.split(b"/")[0]) for word in words[1:]]
+            corner = [c - 1 if c > 0 else len(points) + c for c in corner]
+            triangles += [[corner[0], a, b] for a, b in pairwise(corner[1:])]
+    corners, faces = np.array(points, dtype=float).reshape(-1, 3), np.array(triangles, dtype=np.int64).reshape(-1, 3)
+    _check(corners)
+    if len(faces) and not (faces.min() >= 0 and faces.max() < len(corners)):
+        raise ValueError("a face names a corner that is not there")
+    return corners, faces
+
+
+def _check(corners: Array) -> None:
+    if not 4 <= len(corners) <= MAX_CORNERS or not np.isfinite(corners).all():
+        raise ValueError(f"{len(corners)} corners, but 4 to {MAX_CORNERS} finite ones are read")
+
+
+def _hull(corners: Array) -> tuple[Vector, ...]:
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        kept = np.sort(ConvexHull(corners).vertices)
+    except QhullError:
+        raise ValueError("its corners do not span a volume") from None
+    return tuple(vector(corner) for corner in corners[kept])
+
+
+def _solid(triangles: Array, hull: MassProperties) -> MassProperties:
+    """The matter inside closed triangles; the hull's where they enclose less than nothing or more than their hull."""
+    a = triangles - hull.center
+    volumes = np.linalg.det(a) / 6.0
+    volume = float(volumes.sum())
+    if not 0.0 < volume <= hull.mass * (1.0 + 1e-9):
+        return hull
+    sums = a.sum(axis=1)
+    center = volumes @ sums / (4.0 * volume)
+    moment = np.einsum("t,tij,tik->jk", volumes, a, a) + np.einsum("t,tj,tk->jk", volumes, sums, sums)
+    second = moment / 20.0 - volume * np.outer(center, center)
+    return MassProperties(volume, hull.center + center, np.trace(second) * np.eye(3) - second)

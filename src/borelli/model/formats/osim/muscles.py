@@ -1,0 +1,219 @@
+"""Muscles of an .osim file: their paths, what they wrap over, and their parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite, pi
+
+import numpy as np
+
+from borelli.files.xml import Element
+from borelli.model.formats.osim.frames import Frames, place, turned
+from borelli.model.formats.osim.functions import function_in
+from borelli.model.formats.osim.joints import JointReader
+from borelli.model.formats.osim.properties import Item, Namer
+from borelli.model.functions import constant
+from borelli.model.model import (
+    WRAP_METHODS,
+    WRAP_SIDES,
+    Frame,
+    MotionAxis,
+    Muscle,
+    PathPoint,
+    PathWrap,
+    Span,
+    WrapObject,
+)
+from borelli.model.transforms import compose, orientation_matrix, vector
+
+# activation, deactivation time [s] and default activation where a file leaves them out
+DEFAULTS = {
+    "Thelen2003Muscle": (0.015, 0.05, 0.05),
+    "Millard2012EquilibriumMuscle": (0.01, 0.04, 0.05),
+    "DeGrooteFregly2016Muscle": (0.015, 0.06, 0.5),
+}
+OTHER_DEFAULTS = (0.01, 0.04, 0.05)
+FIELDS = {
+    "max_isometric_force": "max_isometric_force",
+    "optimal_fiber_length": "optimal_fiber_length",
+    "tendon_slack_length": "tendon_slack_length",
+    "pennation_angle_at_optimal": "pennation_angle",
+    "max_contraction_velocity": "max_contraction_velocity",
+    "activation_time_constant": "activation_time",
+    "deactivation_time_constant": "deactivation_time",
+    "default_activation": "default_activation",
+}
+NOT_PARAMETERS = (
+    "GeometryPath",
+    "path",
+    "Appearance",
+    "VisibleObject",
+    "display",
+    "groups",
+    "components",
+    "isDisabled",
+)
+
+
+@dataclass(slots=True)
+class MuscleReader:
+    """Reads wrap objects, then muscles."""
+
+    frames: Frames
+    joints: JointReader
+    notes: list[str]
+    wrap_objects: dict[str, WrapObject] = field(default_factory=dict)
+    muscles: list[Muscle] = field(default_factory=list)
+    _names: Namer = field(default_factory=Namer)
+    _wrap_names: Namer = field(default_factory=Namer)
+    _left_out: set[tuple[str, str]] = field(default_factory=set)
+    """Class and property of what is no number."""
+
+    def read_wrap_objects(self) -> None:
+        """Reads the wrap objects of every body; where names repeat, muscles mean the first, as in OpenSim."""
+        for path, holder in self.frames.wrap_sets:
+            body, frame = self.frames.locate(holder, path, path)
+            for item in holder.listed("WrapObjectSet"):
+                size = _wrap_size(item)
+                if size is None or not all(s > 0.0 for s in size[1]):
+                    why = "its class is not known" if size is None else "its size is not positive"
+                    self.notes.append(f"{item.title} on {body!r} is left out: {why}")
+                    continue
+                name = self._wrap_names.unused(item.name or f"{body}_wrap")
+                if name != item.name:
+                    self.notes.append(f"{item.title} on {body!r} is called {name!r}: its name is taken or empty")
+                own = turned(item.vector("translation"), item.vector("xyz_body_rotation"))
+                side = _side(item)
+                self.wrap_objects[name] = WrapObject(
+                    name,
+                    size[0],
+                    body,
+                    size[1],
+                    own if frame == Frame() else compose(frame, own),
+                    side,
+                    item.flag("active", True),
+                )
+
+    def add(self, item: Item) -> None:
+        """Reads one muscle; what is no muscle to us is left out with a note."""
+        name = self._names.unused(item.name or item.kind)
+        if name != item.name:
+            self.notes.append(f"{item.title} is called {name!r}: its name is taken or empty")
+        path = item.child("GeometryPath") or (item.child("path") or item).child("GeometryPath")
+        points = [] if path is None else [self._point(p, item) for p in path.listed("PathPointSet")]
+        if len(points) < 2:
+            self.notes.append(f"{item.title} is left out: its path has {len(points)} points, two are needed")
+            return
+        defaults = DEFAULTS.get(item.kind, OTHER_DEFAULTS)
+        values = {
+            "max_isometric_force": item.number("max_isometric_force", 1000.0),
+            "optimal_fiber_length": item.number("optimal_fiber_length", 0.1),
+            "tendon_slack_length": item.number("tendon_slack_length", 0.2),
+            "pennation_angle": item.number("pennation_angle_at_optimal", item.number("pennation_angle", 0.0)),
+            "max_contraction_velocity": item.number("max_contraction_velocity", 10.0),
+            "activation_time": item.number("activation_time_constant", defaults[0]),
+            "deactivation_time": item.number("deactivation_time_constant", defaults[1]),
+            "default_activation": item.number("default_activation", defaults[2]),
+        }
+        positive = ("max_isometric_force", "optimal_fiber_length", "max_contraction_velocity")
+        bad = [key for key, v in values.items() if v < 0.0 or (v == 0.0 and key in positive)]
+        if bad or values["pennation_angle"] >= pi / 2.0:
+            key = bad[0] if bad else "pennation_angle"
+            self.notes.append(f"{item.title} is left out: {key} is {values[key]:g}, which no muscle has")
+            return
+        wraps = tuple(w for p in path.listed("PathWrapSet") if (w := self._wrap(p, item, len(points)))) if path else ()
+        parameters = self._parameters(item)
+        self.muscles.append(Muscle(name, tuple(points), kind=item.kind, wraps=wraps, parameters=parameters, **values))
+
+    def _point(self, item: Item, muscle: Item) -> PathPoint:
+        path = f"/forceset/{muscle.name}/geometrypath/{item.name}"
+        body, frame = self.frames.locate(item, path, item.socket("parent_frame", "body"))
+        if item.kind == "MovingPathPoint":
+            motion = self._motion(item, frame)
+            return PathPoint(body, place(frame, item.vector("location")), item.name, motion=motion)
+        span = None
+        if item.kind == "ConditionalPathPoint":
+            low, high = item.pair("range", (0.0, 0.0))
+            stated = item.socket("coordinate", "coordinate")
+            span = Span(self.joints.coordinate(item, stated), low, high)
+        return PathPoint(body, place(frame, item.vector("location")), item.name, span)
+
+    def _motion(self, item: Item, frame: Frame) -> tuple[MotionAxis, ...]:
+        """Shifts of a moving point along the axes of its frame, and where that stands off the body's, its place."""
+        turn = orientation_matrix(frame.orientation)
+        parts = []
+        for k, letter in enumerate("xyz"):
+            holder = item.child(f"{letter}_location")
+            function = (None if holder is None else function_in(holder)) or constant(0.0)
+            stated = item.socket(f"{letter}_coordinate", f"{letter}_coordinate")
+            name = self.joints.coordinate(item, stated) if stated else None
+            parts.append(MotionAxis(vector(turn[:, k]), function, name))
+        for k, offset in enumerate(frame.position):
+            if offset != 0.0:
+                parts.append(MotionAxis(vector(np.eye(3)[k]), constant(offset)))
+        return tuple(parts)
+
+    def _wrap(self, item: Item, muscle: Item, points: int) -> PathWrap | None:
+        name = item.text("wrap_object")
+        if name not in self.wrap_objects:
+            self.notes.append(f"{muscle.title} wraps over {name!r}, which is not in the file; that is left out")
+            return None
+        method = item.text("method").lower() or "hybrid"
+        first, last = (int(n) if abs(n) < 1e9 else -1 for n in item.pair("range", (-1.0, -1.0)))
+        first, last = max(first - 1, 0), last - 1 if last >= 1 else -1
+        if method not in WRAP_METHODS or last >= points or (last if last >= 0 else points - 1) < first:
+            self.notes.append(f"{muscle.title}: its wrap over {name!r} has an unusable method or range; left out")
+            return None
+        return PathWrap(name, first, last, method)
+
+    def _parameters(self, item: Item) -> tuple[tuple[str, float], ...]:
+        """Whatever else the file says in numbers or truths; of the curves inside, under `Curve.name`."""
+        found: dict[str, float] = {}
+        if item.flag("isDisabled"):
+            found["appliesForce"] = 0.0
+        for child in item.children():
+            if child.kind in FIELDS or child.kind in NOT_PARAMETERS:
+                continue
+            prefix = f"{child.kind}." if child.element.children else ""
+            for leaf in child.children() if prefix else (child,):
+                value = _value(leaf.element)
+                if value is not None:
+                    found[f"{prefix}{leaf.kind}"] = value
+                elif (item.kind, child.kind) not in self._left_out:
+                    self._left_out.add((item.kind, child.kind))
+                    self.notes.append(f"{item.kind}: <{prefix}{leaf.kind}> is left out: it is no number")
+        return tuple(found.items())
+
+
+def _wrap_size(item: Item) -> tuple[str, tuple[float, ...]] | None:
+    match item.kind:
+        case "WrapSphere":
+            return "sphere", (item.number("radius", 0.0),)
+        case "WrapCylinder":
+            return "cylinder", (item.number("radius", 0.0), item.number("length", 0.0) / 2.0)
+        case "WrapEllipsoid":
+            return "ellipsoid", item.vector("dimensions")
+        case "WrapTorus":
+            return "torus", (item.number("inner_radius", 0.0), item.number("outer_radius", 0.0))
+    return None
+
+
+def _side(item: Item) -> str:
+    stated = item.text("quadrant").lower() or "all"
+    side = f"+{stated}" if stated in ("x", "y", "z") else stated
+    if side not in WRAP_SIDES:
+        raise item.refusal(f"quadrant is {stated[:20]!r}, but must be one of {', '.join(WRAP_SIDES)}")
+    return side
+
+
+def _value(element: Element) -> float | None:
+    text = element.text
+    if element.children:
+        return None
+    if text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None

@@ -1,0 +1,1 @@
+"""Models of people: the generic human, the full skeleton, anthropometric tables."""

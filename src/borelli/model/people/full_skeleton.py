@@ -1,0 +1,234 @@
+"""A whole skeleton: 75 bodies, 74 joints, 118 internal degrees of freedom, with vertebrae, fingers and toes.
+
+It stands as `human` does, on z = 0, x forward, y left, arms hanging, thumbs forward, and has the same lengths, masses
+and ranges where both have a part; what is finer comes from tables of its own, in `data/full_skeleton.toml`. Sizes that
+stand in the code, as fractions of stature, are those of bones for drawing and contact. Counts are those of the skeleton
+that impulse-based control was first shown on (Weinstein, Guendelman and Fedkiw 2008), given out by what each joint is:
+
+    15 balls        hips and shoulders; 11 of the spine
+    14 universals   wrists, collar bones, thumbs' saddle joints, knuckles
+    45 hinges       knees, elbows, forearms (pronation), ankles, subtalar joints; 20 of fingers; 12 of toes;
+                    the nod of the skull, the turn of the atlas, the jaw
+
+Angles count as those of `human`, whose names they have where both have them. The spine's are named after the vertebrae
+they join; fingers bend towards the palm, a thumb across it; `abduction` takes a finger away from the middle one (the
+middle finger towards the thumb) and the thumb out of the palm's plane; toes extend up; a jaw opens.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import radians
+
+import numpy as np
+
+from borelli.model.inertia import mass_of_shapes
+from borelli.model.model import Coordinate, Frame, Model, Shape
+from borelli.model.people import full_skeleton_foot as foot_bones
+from borelli.model.people import full_skeleton_hand as hand_bones
+from borelli.model.people import full_skeleton_spine as spine_bones
+from borelli.model.people.anthropometry import Proportions, check_person, table
+from borelli.model.people.full_skeleton_spine import Spine, spine_of
+from borelli.model.people.segment_builder import (
+    NOT_X,
+    NOT_Y,
+    SIDES,
+    JointRow,
+    Segment,
+    X,
+    Y,
+    Z,
+    bone,
+    joints_of,
+    limb,
+    offset,
+    root_joint,
+)
+from borelli.model.transforms import Array, vector
+from borelli.model.validate import validate
+
+JOINTS = tuple(JointRow(*row) for row in (
+    ("jaw", "hinge", "head", "jaw", (Y,), ("jaw_opening",)),
+    (
+        "clavicle_*", "universal", "T1_T4", "collar_*", (Z, NOT_X), ("clavicle_protraction", "clavicle_elevation"),
+    ),
+    (
+        "shoulder_*", "ball", "collar_*", "upper_arm_*", (NOT_Y, X, Z),
+        ("shoulder_flexion", "shoulder_adduction", "shoulder_rotation"),
+    ),
+    ("elbow_*", "hinge", "upper_arm_*", "ulna_*", (NOT_Y,), ("elbow_flexion",)),
+    ("radioulnar_*", "hinge", "ulna_*", "radius_*", (Z,), ("elbow_pronation",)),
+    ("wrist_*", "universal", "radius_*", "hand_*", (X, NOT_Y), ("wrist_flexion", "wrist_deviation")),
+    ("hip_*", "ball", "pelvis", "thigh_*", (NOT_Y, X, Z), ("hip_flexion", "hip_adduction", "hip_rotation")),
+    ("knee_*", "hinge", "thigh_*", "shank_*", (Y,), ("knee_flexion",)),
+))  # fmt: skip
+
+
+def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male") -> Model:
+    """A standing skeleton with the flesh's mass on its bones, on level ground.
+
+    Args:
+        mass: Of the whole body [kg].
+        height: Stature [m].
+        sex: Whose segment parameters are taken, "male" or "female".
+    """
+    check_person(mass, height, sex)
+    segments = _segments(Proportions(mass, height, sex))
+    origins = {segment.name: segment.origin for segment in segments}
+    rows = [*spine_bones.joint_rows(), *JOINTS, *hand_bones.joint_rows(), *foot_bones.joint_rows()]
+    model = Model(
+        name=f"full skeleton, {sex}, {mass:g} kg, {height:g} m",
+        bodies=tuple(segment.body() for segment in segments),
+        joints=(root_joint(origins["pelvis"]), *joints_of(rows, origins, _angle)),
+        ground=(Shape("plane"),),
+    )
+    return validate(model)
+
+
+def _segments(p: Proportions) -> list[Segment]:
+    """All 75, parents before children."""
+    spine = spine_of(p)
+    collars = [_collar(p, spine, letter, side) for letter, side in SIDES]
+    both = collars[0].solid + collars[1].solid
+    arms = [segment for letter, side in SIDES for segment in _arm(p, letter, side)]
+    legs = [segment for letter, side in SIDES for segment in _leg(p, letter, side)]
+    neck = spine_bones.neck(p, spine)
+    trunk = spine_bones.trunk(p, spine, both)
+    return [_pelvis(p, spine), *trunk, *neck, *_head(p, spine), *collars, *arms, *legs]
+
+
+def _pelvis(p: Proportions, spine: Spine) -> Segment:
+    hip, navel = (offset(z=p.length[f"{name}_height"]) for name in ("hip", "navel"))
+    radius, h = _radius(p, "pelvis"), p.height
+    shapes = [bone(spine.sacrum + offset(z=radius), spine.sacrum + offset(x=-0.022 * h, z=-0.062 * h), 1.2 * radius)]
+    for _, side in SIDES:
+        joint = hip + offset(y=side * p.length["hip_half_width"])
+        sacral = spine.sacrum + offset(x=-0.006 * h, y=side * 0.022 * h, z=-0.012 * h)
+        crest = hip + offset(x=-0.004 * h, y=side * 0.076 * h, z=0.066 * h)
+        spine_front = hip + offset(x=0.030 * h, y=side * 0.068 * h, z=0.040 * h)
+        pubis = hip + offset(x=0.032 * h, y=side * 0.008 * h, z=-0.012 * h)
+        seat = hip + offset(x=-0.012 * h, y=side * 0.033 * h, z=-0.050 * h)
+        ring = [
+            (sacral, crest), (crest, spine_front), (spine_front, joint), (joint, pubis), (joint, seat), (seat, pubis),
+            (sacral, joint),
+        ]  # fmt: skip
+        shapes += [limb(a, b, 0.8 * radius) for a, b in ring]
+    return Segment("pelvis", hip, p.solid("lower_trunk", navel, hip), tuple(shapes))
+
+
+def _head(p: Proportions, spine: Spine) -> list[Segment]:
+    """Skull and jaw: what neck and jaw leave of the head fills an ellipsoid of a head's length, breadth and height."""
+    data, h = table("full_skeleton")["head"], p.height
+    at = spine.skull
+    hinge = np.array([at[0] + data["jaw_ahead"] * h, 0.0, data["jaw_height"] * h])
+    chin = np.array([at[0] + data["chin_ahead"] * h, 0.0, h - p.length["head"]])
+    radius = _radius(p, "jaw")
+    ends = [chin + offset(y=side * 0.012 * h, z=radius) for _, side in SIDES]
+    corners = [hinge + offset(x=0.006 * h, y=side * data["jaw_half_width"] * h, z=-0.030 * h) for _, side in SIDES]
+    condyles = [hinge + offset(y=side * data["jaw_half_width"] * h) for _, side in SIDES]
+    arch = [*zip(condyles, corners, strict=True), *zip(corners, ends, strict=True), tuple(ends)]
+    shapes = tuple(limb(a, b, radius) for a, b in arch)
+    even = mass_of_shapes(shapes)
+    share = table("full_skeleton")["share"]["jaw"]
+    jaw = even.scaled(share * p.segments["head"]["mass"] * p.mass_unit / even.mass)
+    size = np.array([data["length"] * h, data["breadth"] * h, p.length["head"]]) / 2.0
+    flesh = Shape("ellipsoid", vector(size), Frame((float(at[0] + 0.010 * h), 0.0, float(h - size[2]))))
+    rest = p.part("head", 1.0 - share - p.share["neck"], flesh)
+    half = h * np.array([data["length"] / 2.0, data["breadth"] / 2.0, 0.048])
+    skull = Shape("ellipsoid", vector(half), Frame((float(at[0] + 0.010 * h), 0.0, float(h - half[2]))))
+    face = Shape(
+        "ellipsoid", vector(h * np.array([0.026, 0.030, 0.028])),
+        Frame((float(at[0] + 0.036 * h), 0.0, float(0.920 * h))),
+    )  # fmt: skip
+    return [
+        Segment("head", at, rest, (skull, face)),
+        Segment("jaw", hinge, jaw, shapes),
+    ]
+
+
+def _collar(p: Proportions, spine: Spine, letter: str, side: float) -> Segment:
+    """Collar bone and shoulder blade."""
+    h = p.height
+    front = spine["T1"].disc + offset(x=table("full_skeleton")["ribs"]["ahead"][0] * h)
+    inner = np.array([front[0], side * p.length["clavicle_half_width"], p.length["shoulder_height"]])
+    shoulder = _shoulder(p, side)
+    clavicle = limb(inner, shoulder + offset(x=-0.004 * h, z=0.018 * h), _radius(p, "clavicle"))
+    blade = [shoulder + offset(x=-0.008 * h, y=-side * 0.012 * h)]
+    blade.append(shoulder + offset(x=-0.035 * h, y=-side * 0.056 * h, z=0.004 * h))
+    blade.append(shoulder + offset(x=-0.040 * h, y=-side * 0.042 * h, z=-0.078 * h))
+    thick = _radius(p, "scapula")
+    scapula = [limb(blade[i], blade[i - 1], thick) for i in range(3)]
+    # its mass is that of the muscles round the shoulder more than that of bones, as `human` has it
+    girdle = limb(inner, shoulder, p.shape["collar"])
+    return Segment(f"collar_{letter}", inner, p.part("upper_trunk", p.share["collar"], girdle), (clavicle, *scapula))
+
+
+def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
+    shoulder = _shoulder(p, side)
+    elbow = shoulder - offset(z=p.length["upper_arm"])
+    wrist = elbow - offset(z=p.length["forearm"])
+    half = table("full_skeleton")["share"]["radius"]
+    forearm = p.solid("forearm", elbow, wrist)
+    thin, apart = _radius(p, "forearm"), offset(x=0.010 * p.height)
+    ulna = limb(elbow - 0.6 * apart, wrist - apart + offset(z=0.014 * p.height), thin)
+    radius = limb(elbow + apart - offset(z=0.012 * p.height), wrist + 0.6 * apart, thin)
+    return [
+        Segment(
+            f"upper_arm_{letter}", shoulder, p.solid("upper_arm", shoulder, elbow),
+            (limb(shoulder, elbow, _radius(p, "humerus")),),
+        ),
+        Segment(f"ulna_{letter}", elbow, forearm.scaled(1.0 - half), (ulna,)),
+        Segment(f"radius_{letter}", elbow, forearm.scaled(half), (radius,)),
+        *hand_bones.hand(p, letter, side, wrist),
+    ]  # fmt: skip
+
+
+def _leg(p: Proportions, letter: str, side: float) -> list[Segment]:
+    hip, knee, ankle = (
+        np.array([0.0, side * p.length["hip_half_width"], p.length[f"{name}_height"]])
+        for name in ("hip", "knee", "ankle")
+    )
+    h = p.height
+    femur, tibia = _radius(p, "femur"), _radius(p, "tibia")
+    shaft = hip + offset(x=-0.003 * h, y=side * 0.022 * h, z=-0.022 * h)
+    fibula = offset(x=-0.006 * h, y=side * 0.016 * h)
+    above = offset(z=0.012 * h)  # room for the talus
+    return [
+        Segment(
+            f"thigh_{letter}", hip, p.solid("thigh", hip, knee),
+            (limb(hip, shaft, 0.8 * femur), limb(shaft, knee, femur)),
+        ),
+        Segment(
+            f"shank_{letter}", knee, p.solid("shank", knee, ankle),
+            (
+                limb(knee, ankle + above, tibia),
+                bone(knee + fibula - offset(z=0.02 * h), ankle + above + fibula, _radius(p, "fibula")),
+            ),
+        ),
+        *foot_bones.foot(p, letter, side, ankle),
+    ]  # fmt: skip
+
+
+def _shoulder(p: Proportions, side: float) -> Array:
+    return np.array([0.0, side * p.length["shoulder_half_width"], p.length["shoulder_height"]])
+
+
+def _radius(p: Proportions, name: str) -> float:
+    return float(p.height * table("full_skeleton")["bones"][name])
+
+
+@cache
+def _ranges() -> dict[str, tuple[float, float]]:
+    """Stops [deg] of all angles, by name without side."""
+    own = table("full_skeleton")["range"]
+    fingers = {
+        f"{finger}_{angle}": own[angle]
+        for finger in hand_bones.FINGERS
+        for angle in ("mcp_flexion", "mcp_abduction", "pip_flexion", "dip_flexion")
+    }
+    return table("human")["range"] | spine_bones.ranges() | fingers | own
+
+
+def _angle(name: str, side: str) -> Coordinate:
+    lower, upper = _ranges()[name]
+    return Coordinate(f"{name}_{side}" if side else name, lower=radians(lower), upper=radians(upper))

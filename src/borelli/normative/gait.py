@@ -1,0 +1,65 @@
+"""Normal gait: curves over the gait cycle, mean and standard deviation, at the speed that was walked.
+
+The numbers and where they come from are in `data/gait_curves.csv`.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.errors import SettingsError, unknown_name
+
+Array = NDArray[np.float64]
+
+SOURCES = {
+    "schwartz2008": "Schwartz, Rozumalski and Trost 2008 (typically developing children, by speed)",
+    "pinzone2014": "Pinzone, Schwartz, Thomason and Baker 2014 (mean of two services)",
+}
+SPEEDS = {"very slow": 0.227, "slow": 0.363, "free": 0.500, "fast": 0.636, "very fast": np.inf}
+"""Upper end of each class in dimensionless speed v / sqrt(g leg length), as Schwartz et al. 2008 divide them."""
+
+
+class Norm(NamedTuple):
+    """A curve at 101 points of the gait cycle, 0 to 100 %: deg, N m/kg, W/kg or body weights."""
+
+    mean: Array
+    sd: Array
+
+
+def norm(curve: str, speed: str = "free", source: str = "schwartz2008") -> Norm | None:
+    """The normal curve of that name; None where the source has none.
+
+    Raises:
+        SettingsError: if the source or the speed is not known.
+    """
+    if source not in SOURCES:
+        raise SettingsError(unknown_name("source of norms", source, SOURCES))
+    if speed not in SPEEDS:
+        raise SettingsError(unknown_name("class of speed", speed, SPEEDS))
+    return _curves().get((curve, source, speed))
+
+
+def speed_class(speed: float, leg_length: float) -> str:
+    """The class of a walking speed [m/s] for a leg of that length [m]."""
+    without_dimension = speed / np.sqrt(9.81 * leg_length)
+    return next(name for name, top in SPEEDS.items() if without_dimension <= top)
+
+
+@cache
+def _curves() -> dict[tuple[str, str, str], Norm]:
+    from scipy.interpolate import CubicSpline
+
+    text = (files("borelli.normative") / "data" / "gait_curves.csv").read_text(encoding="utf-8")
+    rows = list(csv.reader(line for line in text.splitlines() if not line.startswith("#")))
+    percent = np.array(rows[0][4:], float)
+    curves = CubicSpline(percent, np.array([row[4:] for row in rows[1:]], float), axis=1)(np.arange(101.0))
+    found: dict[tuple[str, str, str], dict[str, Array]] = {}
+    for (curve, source, speed, statistic, *_), values in zip(rows[1:], curves, strict=True):
+        found.setdefault((curve, source, speed), {})[statistic] = values
+    return {key: Norm(both["mean"], both["sd"]) for key, both in found.items()}

@@ -1,0 +1,1 @@
+"""Numerical building blocks: rotations, quaternions, filters, banded solves, series extension."""

@@ -1,0 +1,73 @@
+"""Many rotations at once: quaternions (..., 4) are (w, x, y, z), unit."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def quaternion_product(a: Array, b: Array) -> Array:
+    """Return the rotation b followed by a, for quaternions (..., 4)."""
+    aw, ax, ay, az = np.moveaxis(a, -1, 0)
+    bw, bx, by, bz = np.moveaxis(b, -1, 0)
+    product = [
+        aw * bw - ax * bx - ay * by - az * bz,
+        aw * bx + ax * bw + ay * bz - az * by,
+        aw * by - ax * bz + ay * bw + az * bx,
+        aw * bz + ax * by - ay * bx + az * bw,
+    ]
+    return np.stack(product, axis=-1)
+
+
+def rotation_exponential(vectors: Array) -> Array:
+    """Return the quaternions (..., 4) of rotation vectors [rad]."""
+    angle = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.concatenate([np.cos(angle / 2), 0.5 * np.sinc(angle / (2 * np.pi)) * vectors], axis=-1)
+
+
+def rotation_logarithm(quaternions: Array) -> Array:
+    """Return the shortest rotation vectors (..., 3) [rad] of unit quaternions."""
+    q = np.where(quaternions[..., :1] < 0.0, -quaternions, quaternions)
+    sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
+    safe = np.where(sine < 1e-12, 1.0, sine)
+    return np.where(sine < 1e-12, 2.0, 2.0 * np.arctan2(sine, q[..., :1]) / safe) * q[..., 1:]
+
+
+def rotation_matrix(quaternions: Array) -> Array:
+    """Return the matrices (..., 3, 3) of unit quaternions."""
+    w, x, y, z = np.moveaxis(quaternions, -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+
+
+def conjugate(quaternions: Array) -> Array:
+    """Return the inverse rotations."""
+    return np.asarray(quaternions * np.array([1.0, -1.0, -1.0, -1.0]))
+
+
+def rotate(quaternions: Array, vectors: Array) -> Array:
+    """Rotate vectors (..., 3) by unit quaternions."""
+    twice = 2.0 * np.cross(quaternions[..., 1:], vectors)
+    return np.asarray(vectors + quaternions[..., :1] * twice + np.cross(quaternions[..., 1:], twice))
+
+
+def quaternion_from_matrix(matrix: Array) -> Array:
+    """Return the unit quaternion (4,) of one rotation matrix (3, 3), its largest component positive."""
+    m = matrix
+    # the column of 4 q q^T with the largest diagonal entry is the best conditioned (Shepperd 1978)
+    square = np.array(
+        [
+            [1.0 + m[0, 0] + m[1, 1] + m[2, 2], m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]],
+            [m[2, 1] - m[1, 2], 1.0 + m[0, 0] - m[1, 1] - m[2, 2], m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]],
+            [m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], 1.0 - m[0, 0] + m[1, 1] - m[2, 2], m[1, 2] + m[2, 1]],
+            [m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], 1.0 - m[0, 0] - m[1, 1] + m[2, 2]],
+        ]
+    )
+    best = square[:, int(np.argmax(np.diag(square)))]
+    return np.asarray(best / np.sqrt(best @ best))

@@ -1,0 +1,1 @@
+"""A Model compiled into arrays for kernels."""

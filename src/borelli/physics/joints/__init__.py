@@ -1,0 +1,1 @@
+"""Joint frames; coordinates from poses and back."""

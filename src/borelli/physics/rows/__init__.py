@@ -1,0 +1,1 @@
+"""Constraint rows and their force-velocity laws."""

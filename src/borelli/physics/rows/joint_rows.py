@@ -1,0 +1,309 @@
+"""Constraint rows of joints: the direction and error of everything a joint forbids.
+
+Letters: x_c, x_p centres of mass; r_c, r_p the arms from them to the joint's two anchors (world axes);
+d = x_c + r_c - x_p - r_p the gap; s = r_p + d the parent's arm to the child's anchor; v, w velocities and spins;
+a and b unit axes fixed in parent and child. A row's velocity is counted child minus parent.
+
+Two kinds of row make all joints:
+
+    along an axis a of the parent   C = a . d   Cdot = a . (v_c + w_c x r_c - v_p - w_p x s)
+    about an axis n                             Cdot = n . (w_c - w_p)
+
+In the first the axis turns, da/dt = w_p x a, which has made r_p into s. A gap forbidden in all three directions is held
+along the world's axes instead, which do not turn: r_p stays r_p and the linear part is constant.
+
+Each step `pose_joints` comes first, `fill_given_motion` last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from borelli.kernels.jit import leaf, part
+from borelli.numerics.rotation_kernels import cross, rotation_logarithm
+from borelli.physics.arrays.joints import BALL, FIXED, HINGE, PLANAR, SLIDER, UNIVERSAL, JointTables
+from borelli.physics.joints.custom_joint import fit_motion
+from borelli.physics.joints.joint_frames import (
+    along_axis,
+    axes_dot,
+    from_axes,
+    place_joint_frames,
+    relative_quaternion,
+)
+from borelli.physics.rows.rows import Rows
+
+POINT_KINDS = (BALL, UNIVERSAL, HINGE, FIXED)
+"""Kinds whose anchors are held together in all three directions; their first three rows do it."""
+
+
+@part
+def pose_joints(joints, position, rotation, coordinate_inout):
+    """Bring the tables' scratch to the bodies' poses, and with it the coordinates of coordinate joints.
+
+    Args:
+        joints: the tables.
+        position: (bodies, 3) centres of mass.
+        rotation: (bodies, 3, 3).
+        coordinate_inout: (coordinates,) where the search for a coordinate joint's values starts and ends; other
+            joints' are left as they are.
+    """
+    place_joint_frames(joints, position, rotation)
+    axes_parent, axes_child, gap, motion = joints.axes_parent, joints.axes_child, joints.gap, joints.motion
+    for m in range(motion.joint.shape[0]):
+        j = motion.joint[m]
+        w, x, y, z = relative_quaternion(axes_parent, axes_child, j)
+        dx = along_axis(axes_parent, j, 0, gap[j, 0], gap[j, 1], gap[j, 2])
+        dy = along_axis(axes_parent, j, 1, gap[j, 0], gap[j, 1], gap[j, 2])
+        dz = along_axis(axes_parent, j, 2, gap[j, 0], gap[j, 1], gap[j, 2])
+        fit_motion(motion, m, w, x, y, z, dx, dy, dz, coordinate_inout)
+
+
+@leaf
+def put_spin(jacobian, e, x, y, z):
+    """The angular part of entry e."""
+    jacobian[e, 3] = x
+    jacobian[e, 4] = y
+    jacobian[e, 5] = z
+
+
+@leaf
+def put_turn(jacobian, e, slot_c, slot_p, x, y, z):
+    """A row about n = (x, y, z): child +n, parent -n; the linear parts stay zero."""
+    if slot_c >= 0:
+        put_spin(jacobian, e, x, y, z)
+    if slot_p >= 0:
+        put_spin(jacobian, e + slot_p, -x, -y, -z)
+
+
+@leaf
+def put_shift(jacobian, e, sign, x, y, z, nx, ny, nz, rx, ry, rz):
+    """One body's entry of a row along l = (x, y, z) and about n, with the arm r: sign (l, r x l + n)."""
+    ax, ay, az = cross(rx, ry, rz, x, y, z)
+    jacobian[e, 0] = sign * x
+    jacobian[e, 1] = sign * y
+    jacobian[e, 2] = sign * z
+    put_spin(jacobian, e, sign * (ax + nx), sign * (ay + ny), sign * (az + nz))
+
+
+@leaf
+def put_row(arm_child, arm_parent, gap, j, slot_c, slot_p, jacobian, e, x, y, z, nx, ny, nz):
+    """A row along l = (x, y, z) and about n: l . (v_c + w_c x r_c - v_p - w_p x s) + n . (w_c - w_p)."""
+    if slot_c >= 0:
+        rx, ry, rz = arm_child[j, 0], arm_child[j, 1], arm_child[j, 2]
+        put_shift(jacobian, e, 1.0, x, y, z, nx, ny, nz, rx, ry, rz)
+    if slot_p >= 0:
+        sx, sy, sz = arm_parent[j, 0] + gap[j, 0], arm_parent[j, 1] + gap[j, 1], arm_parent[j, 2] + gap[j, 2]
+        put_shift(jacobian, e + slot_p, -1.0, x, y, z, nx, ny, nz, sx, sy, sz)
+
+
+@leaf
+def put_point_arm(jacobian, e, stride, x, y, z):
+    """Three rows of w x r, r = (x, y, z), along the world's axes, one every `stride` entries: row i is r x e_i."""
+    jacobian[e, 4], jacobian[e, 5] = z, -y
+    e += stride
+    jacobian[e, 3], jacobian[e, 5] = -z, x
+    e += stride
+    jacobian[e, 3], jacobian[e, 4] = y, -x
+
+
+@leaf
+def fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jacobian, target, k, e):
+    """Anchors together, along the world's axes: C = d, Cdot = v_c + w_c x r_c - v_p - w_p x (r_p + d).
+
+    This is the rate of C as seen by the parent. Both bodies are pushed at the child's anchor: a joint that has opened
+    must not turn its impulse into a couple.
+
+    The identity in the linear part is written once, by `init_joint_rows`.
+    """
+    target[k, 0] = -rate * gap[j, 0]
+    target[k + 1, 0] = -rate * gap[j, 1]
+    target[k + 2, 0] = -rate * gap[j, 2]
+    if slot_c >= 0:
+        put_point_arm(jacobian, e, stride, arm_child[j, 0], arm_child[j, 1], arm_child[j, 2])
+    if slot_p >= 0:
+        put_point_arm(
+            jacobian, e + slot_p, stride,
+            -arm_parent[j, 0] - gap[j, 0], -arm_parent[j, 1] - gap[j, 1], -arm_parent[j, 2] - gap[j, 2],
+        )  # fmt: skip
+
+
+@leaf
+def fill_square(axes_parent, a, axes_child, b, j, slot_c, slot_p, rate, jacobian, target, k, e):
+    """A parent axis a and a child axis b kept square: C = a . b, Cdot = (b x a) . (w_c - w_p)."""
+    x, y, z = cross(
+        axes_child[j, b, 0], axes_child[j, b, 1], axes_child[j, b, 2],
+        axes_parent[j, a, 0], axes_parent[j, a, 1], axes_parent[j, a, 2],
+    )  # fmt: skip
+    target[k, 0] = -rate * axes_dot(axes_parent, a, axes_child, b, j)
+    put_turn(jacobian, e, slot_c, slot_p, x, y, z)
+
+
+@leaf
+def fill_turn_error(axes_parent, axes_child, j, rate, target, k):
+    """No turn at all: C = the rotation vector phi from parent to child frame, rows w_c - w_p along the world's axes.
+
+    dphi/dt is w_c - w_p where phi = 0; elsewhere phi . dphi/dt = phi . (w_c - w_p) still holds, so a soft row's torque
+    is the gradient of |phi|^2 / 2 at any angle. The directions are constant, written once by `init_joint_rows`.
+    """
+    w, x, y, z = relative_quaternion(axes_parent, axes_child, j)
+    x, y, z = rotation_logarithm(w, x, y, z)
+    x, y, z = from_axes(axes_parent, j, x, y, z)
+    target[k, 0], target[k + 1, 0], target[k + 2, 0] = -rate * x, -rate * y, -rate * z
+
+
+@leaf
+def fill_sliding_rows(joints, rows, h):
+    """Rows of sliders (no travel across the axis, no turn) and planar joints (no travel along, no tilt of, the normal).
+
+    No gap along an axis a of the parent: C = a . d.
+    """
+    axes_parent, axes_child, gap = joints.axes_parent, joints.axes_child, joints.gap
+    for j in range(joints.kind.shape[0]):
+        kind, k = joints.kind[j], joints.row_first[j]
+        if joints.row_first[j + 1] == k or (kind != SLIDER and kind != PLANAR):
+            continue
+        e, rate, slot_c, slot_p = rows.first[k], joints.alpha[j] / h, joints.child_slot[j], joints.parent_slot[j]
+        stride = rows.first[k + 1] - e
+        for axis in range(1 if kind == SLIDER else 2, 3):
+            x, y, z = axes_parent[j, axis, 0], axes_parent[j, axis, 1], axes_parent[j, axis, 2]
+            rows.c[k, 0] = -rate * (x * gap[j, 0] + y * gap[j, 1] + z * gap[j, 2])
+            put_row(
+                joints.arm_child, joints.arm_parent, gap, j, slot_c, slot_p,
+                rows.jacobian, e, x, y, z, 0.0, 0.0, 0.0,
+            )  # fmt: skip
+            k += 1
+            e += stride
+        if kind == SLIDER:
+            fill_turn_error(axes_parent, axes_child, j, rate, rows.c, k)
+        else:
+            for axis in range(2):
+                fill_square(axes_parent, axis, axes_child, 2, j, slot_c, slot_p, rate, rows.jacobian, rows.c, k, e)
+                k += 1
+                e += stride
+
+
+@leaf
+def fill_motion_rows(joints, rows, h):
+    """The directions a coordinate joint cannot move in.
+
+    With the motion X(q), its velocity S(q) qdot and e the pose error that remains at the best q (S^T e = 0): N spans
+    what S does not (N^T S = 0, N^T N = 1), C = N^T e, Cdot = N^T (relative velocity) where e = 0.
+    """
+    motion, axes = joints.motion, joints.axes_parent
+    basis, residual = motion.basis, motion.residual
+    for m in range(motion.joint.shape[0]):
+        j = motion.joint[m]
+        start, rate = joints.row_first[j], joints.alpha[j] / h
+        for k in range(start, joints.row_first[j + 1]):
+            i = motion.freedom[m] + k - start
+            error = 0.0
+            for a in range(6):
+                error += basis[m, a, i] * residual[m, a]
+            rows.c[k, 0] = -rate * error
+            lx, ly, lz = from_axes(axes, j, basis[m, 0, i], basis[m, 1, i], basis[m, 2, i])
+            nx, ny, nz = from_axes(axes, j, basis[m, 3, i], basis[m, 4, i], basis[m, 5, i])
+            put_row(
+                joints.arm_child, joints.arm_parent, joints.gap, j, joints.child_slot[j], joints.parent_slot[j],
+                rows.jacobian, rows.first[k], lx, ly, lz, nx, ny, nz,
+            )  # fmt: skip
+
+
+@part
+def fill_joint_rows(joints, rows, h):
+    """Write the directions and the aim c = -(alpha / h) C of every joint's rows for a step h."""
+    jacobian, target, first, row_first = rows.jacobian, rows.c, rows.first, joints.row_first
+    kinds, child_slot, parent_slot, alpha = joints.kind, joints.child_slot, joints.parent_slot, joints.alpha
+    arm_child, arm_parent, gap = joints.arm_child, joints.arm_parent, joints.gap
+    axes_child, axes_parent = joints.axes_child, joints.axes_parent
+    others = False
+    for j in range(kinds.shape[0]):
+        kind, k = kinds[j], row_first[j]
+        if row_first[j + 1] == k:
+            continue
+        if kind not in POINT_KINDS:
+            others = True
+            continue
+        e, rate, slot_c, slot_p = first[k], alpha[j] / h, child_slot[j], parent_slot[j]
+        stride = first[k + 1] - e
+        fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jacobian, target, k, e)
+        k += 3
+        e += 3 * stride
+        if kind == UNIVERSAL:
+            fill_square(axes_parent, 0, axes_child, 1, j, slot_c, slot_p, rate, jacobian, target, k, e)
+        elif kind == HINGE:
+            fill_square(axes_parent, 1, axes_child, 0, j, slot_c, slot_p, rate, jacobian, target, k, e)
+            fill_square(axes_parent, 2, axes_child, 0, j, slot_c, slot_p, rate, jacobian, target, k + 1, e + stride)
+        elif kind == FIXED:
+            fill_turn_error(axes_parent, axes_child, j, rate, target, k)
+    if others:
+        fill_sliding_rows(joints, rows, h)
+        fill_motion_rows(joints, rows, h)
+
+
+@part
+def fill_given_motion(joints, twist, rows):
+    """Write the part of every joint, stop and drive row's velocity that comes from bodies whose motion is given.
+
+    The body that is solved for has the entry (l, r x l + n), up to sign; l and n follow from it and give, with the
+    other body's arm, its part of the same row.
+    """
+    arm_child, arm_parent, gap = joints.arm_child, joints.arm_parent, joints.gap
+    for i in range(joints.given_row.shape[0]):
+        k, j = joints.given_row[i], joints.given_joint[i]
+        e = rows.first[k]
+        cx, cy, cz = arm_child[j, 0], arm_child[j, 1], arm_child[j, 2]
+        px = arm_parent[j, 0] + gap[j, 0]
+        py = arm_parent[j, 1] + gap[j, 1]
+        pz = arm_parent[j, 2] + gap[j, 2]
+        b = joints.parent[j]
+        if joints.child_slot[j] < 0:
+            b = joints.child[j]
+            cx, cy, cz, px, py, pz = px, py, pz, cx, cy, cz
+        lx, ly, lz = rows.jacobian[e, 0], rows.jacobian[e, 1], rows.jacobian[e, 2]
+        ax, ay, az = cross(px - cx, py - cy, pz - cz, lx, ly, lz)
+        rows.offset[k] = -(
+            lx * twist[b, 0] + ly * twist[b, 1] + lz * twist[b, 2]
+            + (rows.jacobian[e, 3] + ax) * twist[b, 3]
+            + (rows.jacobian[e, 4] + ay) * twist[b, 4]
+            + (rows.jacobian[e, 5] + az) * twist[b, 5]
+        )  # fmt: skip
+
+
+def init_joint_rows(joints: JointTables, rows: Rows) -> None:
+    """Write once what no step changes: the bodies of all rows of joints, laws and constants of constraint rows."""
+    for j, kind in enumerate(joints.kind):
+        start, end = joints.row_first[j], joints.row_first[j + 1]
+        rows.segments[start:end] = 1
+        rows.beta[start:end, 0] = joints.beta[j]
+        for k in range(start, end):
+            _init_bodies(joints, j, rows, k)
+        if end > start and kind in POINT_KINDS:
+            _init_units(joints, j, rows, start, range(6 if kind == FIXED else 3))
+        elif end > start and kind == SLIDER:
+            _init_units(joints, j, rows, start + 2, range(3, 6))
+    for row in (joints.stop_row, joints.drive_row):
+        for j, k in zip(joints.joint, row, strict=True):
+            if k >= 0:
+                _init_bodies(joints, j, rows, k)
+    for k, i, on, slots in zip(
+        joints.coupling_row, joints.coupling_coordinate, joints.coupling_on, joints.coupling_slot, strict=True
+    ):
+        owners = joints.joint[i], joints.joint[on]
+        for slot, body in zip(slots, [b for j in owners for b in (joints.child[j], joints.parent[j])], strict=True):
+            if slot >= 0:
+                rows.body[rows.first[k] + slot] = body
+
+
+def _init_bodies(joints: JointTables, j: int, rows: Rows, k: int) -> None:
+    """Name the bodies of row k, which belongs to joint j."""
+    for slot, body in ((joints.child_slot[j], joints.child[j]), (joints.parent_slot[j], joints.parent[j])):
+        if slot >= 0:
+            rows.body[rows.first[k] + slot] = body
+
+
+def _init_units(joints: JointTables, j: int, rows: Rows, start: int, components: Iterable[int]) -> None:
+    """Let the rows from `start` be single components of the relative velocity, child minus parent."""
+    for k, component in enumerate(components, start):
+        for slot, sign in ((joints.child_slot[j], 1.0), (joints.parent_slot[j], -1.0)):
+            if slot >= 0:
+                rows.jacobian[rows.first[k] + slot, component] = sign

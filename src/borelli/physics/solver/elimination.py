@@ -1,0 +1,224 @@
+"""Linear solve for one choice of segments: bodies and their rows are eliminated in the order of the graph.
+
+With every row either sloped, u = c - beta p, or flat, p = q, the step is
+
+    M v - J^T p = r        J v + beta p = c
+
+Eliminating position k, with D its 6 x 6 block, B its coupling to its neighbours N (fill only), J and K the shares of
+the rows it owns on itself and on N:
+
+    D = L E L^T    W = E^-1 L^-1 J^T    Y = L^-1 B    S = diag(beta) + J D^-1 J^T = C G C^T    U = C^-1 (K - W^T Y)
+    y = L^-1 r     z = C^-1 (c - W^T y)
+    D_N += U^T G^-1 U - Y^T E^-1 Y      r_N += U^T G^-1 z - Y^T E^-1 y                (leaves to root)
+    p = C^-T G^-1 (z - U v_N)           v = L^-T (E^-1 (y - Y v_N) + W p)             (root to leaves)
+
+L and C are unit lower triangles, E and G diagonal.
+Every pivot is positive definite, also with beta = 0, as long as the hard rows a body owns are independent on it. On a
+tree N is one body and B is absent. A row that touches one body and is not too stiff is *folded* instead:
+D += J^T J / beta, r += J^T c / beta.
+
+Each position keeps its update U^T G^-1 U - Y^T E^-1 Y, so that after a change of segments only the bodies whose rows
+changed, and those after them up the elimination tree, are factored again.
+"""
+
+from __future__ import annotations
+
+from borelli.kernels.jit import far, leaf, part
+from borelli.kernels.shared_tuples import read
+from borelli.physics.solver.blocks import (
+    add21,
+    add_outer,
+    axpy6,
+    dot6,
+    factor6,
+    forward6,
+    load6,
+    load21,
+    scale6,
+    store6,
+    store21,
+)
+from borelli.physics.solver.elimination_order import (
+    CHILD,
+    CORNER,
+    COUPLED,
+    DIRTY,
+    DUALS,
+    FOLDS,
+    LISTED,
+    NEAR,
+    NEIGHBOUR,
+    WIDE,
+)
+from borelli.physics.solver.factor_arrays import (
+    BETA,
+    DUAL,
+    DUAL_ROW,
+    FOLD_ROW,
+    FOLDED,
+    FOLDED_RIGHT,
+    HANDED,
+    IMPULSE,
+    LIST_ROW,
+    LOWER,
+    MASS,
+    MODE,
+    OTHER,
+    OWNER,
+    RIGHT,
+    SOLUTION,
+    UPDATE,
+    C,
+    U,
+    W,
+    Z,
+)
+from borelli.physics.solver.fill_in import eliminate_wide, gather_fill, leafward_wide, rootward_wide
+from borelli.physics.solver.pivots import back_substitute, eliminate_right, next_corner
+
+
+@part
+def factor_bodies(rows_at, graph_at, factor_at, fill_at):
+    """Factor the dirty positions and those after them; number factored, or -1 - k when position k has no pivot."""
+    rows, graph, factor, fill = read(rows_at, graph_at, factor_at, fill_at)
+    node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
+    block, dual, mark, value, roll = factor.block, factor.dual, factor.mark, factor.value, factor.roll
+    corner, jacobian = factor.corner, rows.jacobian
+    factored = 0
+    for k in range(count):
+        if not node[k, DIRTY]:
+            continue
+        node[k, DIRTY] = 0
+        factored += 1
+        D = _own_block(node, block, mark, value, roll, jacobian, k)
+        node[k, COUPLED] = 0
+        for index in range(node[k, CHILD], node[k + 1, CHILD]):
+            D = add21(D, block, child[index], UPDATE)
+            if node[child[index] + 1, NEAR] - node[child[index], NEAR] > 1:
+                gather_fill(node, near, fill.front, fill.coupling, k, child[index])
+        L, least = factor6(D)
+        if not least > 0.0:
+            return -1 - k
+        store21(block, k, LOWER, L)
+        outward = node[k + 1, NEAR] > node[k, NEAR]
+        if node[k, WIDE]:
+            good = eliminate_wide(rows, graph, factor, fill, k)
+        else:
+            good = _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, outward)
+        if not good:
+            return -1 - k
+        if outward:
+            node[near[node[k, NEAR], NEIGHBOUR], DIRTY] = 1
+    return factored
+
+
+far_factor_bodies = far(factor_bodies)
+
+
+@leaf
+def _own_block(node, block, mark, value, roll, jacobian, k):
+    """Mass and folded rows of position k; its folded right side is stored."""
+    D = load21(block, k, MASS)
+    right = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for index in range(node[k, FOLDS], node[k + 1, FOLDS]):
+        row = roll[index, FOLD_ROW]
+        if mark[row, MODE] == FOLDED:
+            J = load6(jacobian, mark[row, OWNER], 0)
+            weight = 1.0 / value[row, BETA]
+            D = add_outer(D, weight, J)
+            right = axpy6(weight * value[row, C], J, right)
+    store6(block, k, FOLDED_RIGHT, right)
+    return D
+
+
+@leaf
+def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, outward):
+    """W, C, U and the update of a position with at most one neighbour; False when its rows have no pivot."""
+    base, first = node[k, LISTED], node[k, CORNER]
+    size = node[k + 1, LISTED] - base
+    least = 1.0
+    zero = 0.0
+    duals = 0
+    for index in range(base, base + size):
+        row = roll[index, LIST_ROW]
+        if mark[row, MODE] != DUAL:
+            continue
+        at = base + duals
+        roll[at, DUAL_ROW] = row
+        j = forward6(L, load6(jacobian, mark[row, OWNER], 0))
+        w = scale6(L, j)
+        store6(dual, at, W, w)
+        least = min(least, next_corner(corner, dual, value[row, BETA], j, w, base, first, size, duals))
+        duals += 1
+    node[k, DUALS] = duals
+    if outward:
+        update = (
+            zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
+            zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
+        )  # fmt: skip
+        for r in range(duals):
+            here = first + r * size
+            e = mark[roll[base + r, DUAL_ROW], OTHER]
+            u = (zero, zero, zero, zero, zero, zero)
+            if e >= 0:
+                u = load6(jacobian, e, 0)
+            for j in range(r):
+                u = axpy6(-corner[here + j], load6(dual, base + j, U), u)
+            store6(dual, base + r, U, u)
+            update = add_outer(update, corner[here + r], u)
+        store21(block, k, UPDATE, update)
+    return least > 0.0
+
+
+@leaf
+def leafward(graph, factor, fill, k):
+    """y and z of position k, and what it hands on."""
+    node, block, dual, corner = graph.node, factor.block, factor.dual, factor.corner
+    if node[k, WIDE]:
+        leafward_wide(graph, factor, fill, k)
+        return
+    eliminate_right(node, graph.child, block, dual, factor.value, factor.roll, corner, k)
+    base, first = node[k, LISTED], node[k, CORNER]
+    size = node[k + 1, LISTED] - base
+    handed = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for r in range(node[k, DUALS]):
+        handed = axpy6(dual[base + r, Z] * corner[first + r * size + r], load6(dual, base + r, U), handed)
+    store6(block, k, HANDED, handed)
+
+
+@leaf
+def rootward(graph, factor, fill, k):
+    """p and v of position k."""
+    node, near, block, dual = graph.node, graph.near, factor.block, factor.dual
+    if node[k, WIDE]:
+        rootward_wide(graph, factor, fill, k)
+        return
+    first = node[k, NEAR]
+    if node[k + 1, NEAR] > first:
+        base = node[k, LISTED]
+        beside = load6(block, near[first, NEIGHBOUR], SOLUTION)
+        for r in range(node[k, DUALS]):
+            dual[base + r, Z] -= dot6(load6(dual, base + r, U), beside)
+    back_substitute(node, block, dual, factor.value, factor.roll, factor.corner, k, load6(block, k, RIGHT))
+
+
+@part
+def solve_factored(rows_at, graph_at, factor_at, fill_at):
+    """v and p for the right sides in RIGHT (bodies) and C (rows), with the factors at hand."""
+    rows, graph, factor, fill = read(rows_at, graph_at, factor_at, fill_at)
+    node, count = graph.node, graph.count[0]
+    block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
+    for k in range(count):
+        leafward(graph, factor, fill, k)
+    for index in range(count):
+        k = count - 1 - index
+        rootward(graph, factor, fill, k)
+        v = load6(block, k, SOLUTION)
+        for index_fold in range(node[k, FOLDS], node[k + 1, FOLDS]):
+            row = roll[index_fold, FOLD_ROW]
+            if mark[row, MODE] == FOLDED:
+                s = value[row, C] - dot6(load6(rows.jacobian, mark[row, OWNER], 0), v)
+                value[row, IMPULSE] = s / value[row, BETA]
+
+
+far_solve_factored = far(solve_factored)

@@ -1,0 +1,1 @@
+"""A whole analysis: settings, stages, resuming, uncertainty."""

@@ -1,0 +1,65 @@
+"""Which forces of the ground an analysis takes: measured, computed from the motion, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from borelli.analysis.dynamics.torques import Torques, inverse_dynamics
+from borelli.analysis.ground.predict_grf import ground_forces
+from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.motion import Motion
+from borelli.errors import BorelliError
+from borelli.model.model import Model
+from borelli.pipeline.analysis_settings import Plan
+from borelli.recording.cleaning.filtering import step_cutoff
+from borelli.recording.recording import Note, Recording
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+
+def find_torques(motion: Motion, plan: Plan) -> Torques:
+    """Torques with the plates' forces, where there are any and they are wanted, else, or beside them, computed ones."""
+    has_plates = motion.recording is not None and "foot_force" in motion.recording.data
+    measured = plan.plates and has_plates
+    if plan.cutoff is None and measured and motion.recording is not None:
+        cutoff, note = step_cutoff(motion.recording)
+        if note is not None:
+            found = find_torques(motion, replace(plan, cutoff=cutoff))
+            return replace(found, notes=(*found.notes, note))
+    forces, ends = ("plates and contacts", "default") if measured else ("contacts", "strides")
+    try:
+        return inverse_dynamics(motion, method=plan.torque_method, forces=forces, filter=ends, cutoff=plan.cutoff)
+    except BorelliError as error:
+        if measured:  # such as a model without soles, which has contacts nowhere
+            found = inverse_dynamics(motion, method=plan.torque_method, forces="plates", cutoff=plan.cutoff)
+            said = f"steps beside the plates are not filled in: {error}"
+            return replace(found, notes=(*found.notes, Note(said, "fault", "look at frames that are covered")))
+        found = inverse_dynamics(motion, method=plan.torque_method, forces=None, cutoff=plan.cutoff)
+        said = f"no forces of the ground are known, so all of its part is residual: {error}"
+        return replace(found, notes=(*found.notes, Note(said, "fault", "record plates")))
+
+
+def contacts_beside(torques: Torques) -> Dataset | None:
+    """Forces of the feet computed from the motion, where plates measured them; None where that cannot be done."""
+    if not torques.on_plates:
+        return None
+    try:
+        cutoff = torques.settings.get("cutoff_hz")
+        return ground_forces(torques.motion, derivatives(torques.motion, filter="strides", cutoff=cutoff))
+    except BorelliError:
+        return None
+
+
+def weigh(model: Model, trials: Sequence[Recording]) -> tuple[float, float] | None:
+    """Mass [kg] that the plates of the trials find, and for how long [s] they weighed it; None where they do not."""
+    best: tuple[float, float] | None = None
+    for trial in trials:
+        if "foot_force" in trial.data:
+            attrs = inverse_dynamics(follow_markers(model, trial), forces="plates").data.attrs
+            if attrs["plate_mass_kg"] > 0.0 and (best is None or attrs["weighed_s"] > best[1]):
+                best = (float(attrs["plate_mass_kg"]), float(attrs["weighed_s"]))
+    return best

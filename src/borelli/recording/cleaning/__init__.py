@@ -1,0 +1,1 @@
+"""Corrections of recordings: gaps, spikes, swapped labels, filtering, trimming."""

@@ -1,0 +1,1 @@
+"""Force plates: which load belongs to which foot, and the gait events they show."""

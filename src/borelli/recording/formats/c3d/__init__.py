@@ -1,0 +1,1 @@
+"""C3D files, force plates included."""

@@ -1,0 +1,396 @@
+"""C3D files, written: Intel order, 32-bit reals, in the units and axes that the recording's own file had.
+
+What a C3D file held besides its samples is kept where it is still true. Force plates are written with their own
+channels as long as these still give the recording's forces; otherwise (after cleaning, or from another format) as
+plates of type 2.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from borelli.errors import FileFormatError, SettingsError
+from borelli.recording.formats.c3d.force_plates import Plate, channels_of
+from borelli.recording.formats.c3d.labels import GROUPS
+from borelli.recording.formats.c3d.layout import WORD, WORDS_OF_POINT
+from borelli.recording.formats.c3d.parameters import BLOCK, KEY
+from borelli.recording.formats.c3d.recompute_plates import channels_still_tell
+from borelli.recording.formats.c3d.write_parameters import section, stored
+from borelli.recording.units_and_axes import Conversion
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+    from borelli.recording.recording import Recording
+
+PIECE = 4 * 1024 * 1024
+"""Bytes of samples that are put together at once."""
+SURPLUS = 0.1
+"""Analog samples before the first or after the last frame are left out, but not for longer [s] than this."""
+RESIDUAL_STEPS = 255
+"""A residual is stored in one byte."""
+_LISTS = ("USED", "LABELS", "DESCRIPTIONS")
+_STALE = {
+    "POINT": (*_LISTS, "FRAMES", "LONG_FRAMES", "DATA_START", "SCALE", "RATE", "UNITS", *GROUPS),
+    "ANALOG": (*_LISTS, "RATE", "SCALE", "GEN_SCALE", "OFFSET", "UNITS", "GAIN", "BITS", "FORMAT"),
+    "TRIAL": ("ACTUAL_START_FIELD", "ACTUAL_END_FIELD"),
+    "EVENT": (*_LISTS, "CONTEXTS", "ICON_IDS", "ICONS_IDS", "SUBJECTS", "TIMES", "GENERIC_FLAGS"),
+}
+"""Parameters that describe the samples of the file that was read, and are made anew."""
+
+Values = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Channels:
+    """Analog samples to be written, shape (samples, channels), with names, units and descriptions."""
+
+    values: npt.NDArray[np.floating]
+    names: list[str]
+    units: list[str]
+    descriptions: list[str]
+
+
+def write_c3d(recording: Recording, path: str | os.PathLike[str]) -> None:
+    """Writes markers, computed quantities, plates, analog channels and events as a C3D file, whole or not at all.
+
+    Joint angles and table columns have no place in the format and are left out.
+
+    Raises:
+        SettingsError: if the recording has nothing that a C3D file can hold, or its rates do not fit together.
+    """
+    path = Path(path)
+    content = _Content(recording)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            content.write(file)
+        temporary.replace(path)
+    except OSError as error:
+        raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class _Content:
+    """A recording as a C3D file lays it out."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.data = recording.data
+        attrs = self.data.attrs
+        self.turned = Conversion.of_file(attrs)
+        self.stored = stored(recording.metadata if recording.format == "C3D" else {})
+        self.kept: Values = _kept(recording)
+        self.markers = self.data["markers"].values if "markers" in self.data else np.empty((0, 0, 3))
+        self.quantities = self.data["quantities"].values if "quantities" in self.data else np.empty((0, 0, 3))
+        self.points = self.markers.shape[1] + self.quantities.shape[1]
+        self.channels = self._channels()
+        self.frames, self.rate, self.samples = self._timing()
+        self.channels = self._aligned()
+        self.first = int(attrs.get("first_frame", 1)) + round(self._start() * self.rate)
+        self.scale = self._scale()
+
+    def write(self, file: BinaryIO) -> None:
+        """The header, the parameters and the samples."""
+        block = 2 + len(section(self._parameters(0))) // BLOCK
+        file.write(self._header(block))
+        file.write(section(self._parameters(block)))
+        words = WORDS_OF_POINT * self.points + self.samples * len(self.channels.names)
+        rows = max(1, PIECE // (4 * words))
+        for start in range(0, self.frames, rows):
+            piece = slice(start, min(start + rows, self.frames))
+            file.write(self._piece(piece, words).tobytes())
+        file.write(bytes(-file.tell() % BLOCK))
+
+    def _start(self) -> float:
+        """Time of the first frame [s]; more than zero in a recording that was cropped."""
+        name = "time" if "time" in self.data.coords else "analog_time"
+        return float(self.data[name].values[0])
+
+    def _timing(self) -> tuple[int, float, int]:
+        """Frames, frames per second, and analog samples in a frame."""
+        recording, count = self.recording, len(self.channels.values)
+        if not self.points and not count:
+            raise SettingsError("nothing to write: the recording has no markers, plates or channels that C3D can hold")
+        if self.points >= WORD:
+            raise SettingsError(f"{self.points} markers and quantities are too many: C3D holds {WORD - 1} at most")
+        if not self.points:
+            return count, _positive(recording.analog_rate, "analog_rate"), 1
+        rate = _positive(recording.rate, "rate")
+        frames = recording.frames
+        if not self.channels.names:
+            return frames, rate, 1
+        samples = _positive(recording.analog_rate, "analog_rate") / rate
+        if abs(samples - round(samples)) > 1e-6 * samples:
+            raise SettingsError(
+                f"C3D needs whole numbers of analog samples in a frame, but {recording.analog_rate:g} Hz is no multiple"
+                f" of {rate:g} Hz; resample first"
+            )
+        return frames, rate, round(samples)
+
+    def _aligned(self) -> _Channels:
+        """The analog samples that belong to the frames, from the first frame on."""
+        if not self.points or not self.channels.names:
+            return self.channels
+        values, rate, wanted = self.channels.values, self.recording.analog_rate, self.samples * self.frames
+        lead = round((self._start() - float(self.data["analog_time"].values[0])) * rate)
+        left = len(values) - lead - wanted
+        if lead < 0 or left <= -self.samples or max(lead, left) > SURPLUS * rate:
+            raise SettingsError(
+                f"C3D needs analog samples for its frames and no others, but they begin {lead / rate:g} s before the "
+                f"first of {self.frames} frames and go on for {left / rate:g} s after the last; crop first"
+            )
+        held = np.repeat(values[-1:], max(0, -left), axis=0)  # the end of the last frame, where it was not sampled
+        return replace(self.channels, values=np.concatenate([values[lead:], held])[:wanted])
+
+    def _scale(self) -> float:
+        """The file's step of residuals, in its unit of length: as it was, unless that is too fine or too coarse."""
+        stated = abs(self.stored.number("POINT", "SCALE"))
+        largest = 0.0
+        if "residual" in self.data:
+            residual = self.data["residual"].values
+            largest = float(np.nanmax(residual, initial=0.0)) / self.turned.scale
+        if stated and largest <= RESIDUAL_STEPS * stated:
+            return stated
+        return max(largest / RESIDUAL_STEPS, 1e-6)
+
+    def _channels(self) -> _Channels:
+        """The channels to write: as they are, or with plate channels made from the plates' forces."""
+        data = self.data
+        values = data["analog"].values if "analog" in data else np.empty((0, 0))
+        names = [str(name) for name in data["channel"].values] if "analog" in data else []
+        units = _texts(data, "channel_units", len(names))
+        told = self.stored.texts("ANALOG", "DESCRIPTIONS")
+        told = told if self.stored.number("ANALOG", "USED") == len(names) == len(told) else [""] * len(names)
+        channels = _Channels(values, names, units, told)
+        if "plate_force" not in data:
+            self.kept.pop("FORCE_PLATFORM", None)
+            return channels
+        if channels_still_tell(self.recording):
+            return channels
+        kinds = _texts(data, "channel_kind", len(names))
+        others = [i for i, kind in enumerate(kinds) if kind != "plate"]
+        made = self._plate_channels()
+        self._describe_plates(len(others))
+        parts = [values[:, others].astype(float), made.values] if others else [made.values]
+        return _Channels(
+            np.concatenate(parts, axis=1),
+            [names[i] for i in others] + made.names,
+            [units[i] for i in others] + made.units,
+            [told[i] for i in others] + made.descriptions,
+        )
+
+    def _where(self) -> list[Plate]:
+        """The plates' places; where the recording does not know them, rectangles about the centres of pressure."""
+        names = list(self.recording.plates)
+        if "plate_corners" in self.data:
+            corners = list(self.data["plate_corners"].values)
+        else:
+            corners = [_around(self._centers()[:, i]) for i in range(len(names))]
+        none = np.zeros(0, np.intp)
+        return [Plate(name, 2, np.asarray(c, float), none, np.zeros(3)) for name, c in zip(names, corners, strict=True)]
+
+    def _centers(self) -> npt.NDArray[np.float64]:
+        if "plate_center_of_pressure" in self.data:
+            return self.data["plate_center_of_pressure"].values
+        return np.full(self.data["plate_force"].shape, np.nan)
+
+    def _plate_channels(self) -> _Channels:
+        data = self.data
+        center = self._centers()
+        moment = data["plate_free_moment"].values if "plate_free_moment" in data else np.zeros_like(center)
+        millimetres = self.turned.units == "mm"
+        names, parts = [], []
+        for i, plate in enumerate(self._where()):
+            wrench = channels_of(plate, data["plate_force"].values[:, i], center[:, i], np.nan_to_num(moment[:, i]))
+            wrench[:, 3:] *= 1e3 if millimetres else 1.0
+            parts.append(wrench)
+            names += [f"{part}{i + 1}" for part in ("Fx", "Fy", "Fz", "Mx", "My", "Mz")]
+        units = (["N"] * 3 + ["Nmm" if millimetres else "Nm"] * 3) * len(parts)
+        return _Channels(np.concatenate(parts, axis=1), names, units, [""] * len(names))
+
+    def _describe_plates(self, before: int) -> None:
+        plates = self._where()
+        count = len(plates)
+        corners = self.turned.undo(np.stack([plate.corners for plate in plates]))
+        self.kept["FORCE_PLATFORM"] = {
+            "USED": count,
+            "TYPE": [2] * count,
+            "ZERO": [0, 0],
+            "CORNERS": corners.tolist(),
+            "ORIGIN": [[0.0, 0.0, 0.0]] * count,
+            "CHANNEL": [[before + 6 * i + k for k in range(1, 7)] for i in range(count)],
+            "EXERTED_ON": "SUBJECT",
+        }
+
+    def _header(self, block: int) -> bytes:
+        words = np.zeros(BLOCK // 2, "<u2")
+        last = self.first + self.frames - 1
+        fits = last < WORD
+        words[0] = 2 | KEY << 8
+        words[1:5] = (
+            self.points,
+            min(self.samples * len(self.channels.names), WORD - 1),
+            self.first if fits else 1,
+            last if fits else min(self.frames, WORD - 1),
+        )
+        words[6:8] = np.array([-self.scale], "<f4").view("<u2")
+        words[8:10] = block, self.samples
+        words[10:12] = np.array([self.rate], "<f4").view("<u2")
+        return words.tobytes()
+
+    def _parameters(self, block: int) -> Values:
+        values = {group: dict(content) for group, content in self.kept.items()}
+        for group, content in self._described(block).items():
+            values.setdefault(group, {}).update(content)
+        return values
+
+    def _described(self, block: int) -> Values:
+        """The parameters that describe these samples."""
+        point = self.kept.get("POINT", {})
+        described: Values = {
+            "POINT": {
+                "USED": self.points,
+                "FRAMES": min(self.frames, WORD - 1),
+                "DATA_START": block,
+                "SCALE": -self.scale,
+                "RATE": float(self.rate),
+                "UNITS": self.turned.units,
+                "X_SCREEN": point.get("X_SCREEN", self.turned.forward),
+                "Y_SCREEN": self.turned.up,
+                "LABELS": self._labels("marker") + self._labels("quantity"),
+            },
+            "ANALOG": {
+                "USED": len(self.channels.names),
+                "GEN_SCALE": 1.0,
+                "RATE": float(self.rate * self.samples),
+                "SCALE": [1.0] * len(self.channels.names),
+                "OFFSET": [0] * len(self.channels.names),
+                "LABELS": self.channels.names,
+                "UNITS": self.channels.units,
+                "DESCRIPTIONS": self.channels.descriptions,
+            },
+            "TRIAL": {
+                "ACTUAL_START_FIELD": _two_words(self.first),
+                "ACTUAL_END_FIELD": _two_words(self.first + self.frames - 1),
+            },
+        }
+        if self.frames >= WORD:
+            described["POINT"]["LONG_FRAMES"] = float(self.frames)
+        described["POINT"] |= self._quantity_groups()
+        described |= self._events() | self._subject()
+        described.setdefault("FORCE_PLATFORM", {} if "FORCE_PLATFORM" in self.kept else {"USED": 0})
+        return described
+
+    def _labels(self, dimension: str) -> list[str]:
+        prefix = self.recording.subject.get("prefix", "")
+        names = [str(name) for name in self.data[dimension].values] if dimension in self.data.coords else []
+        return [f"{prefix}:{name}" if prefix and not name.startswith("*") else name for name in names]
+
+    def _quantity_groups(self) -> dict[str, Any]:
+        if "quantities" not in self.data:
+            return {}
+        names = self._labels("quantity")
+        kinds = _texts(self.data, "quantity_kind", len(names))
+        units = [text.removesuffix("/kg") for text in _texts(self.data, "quantity_units", len(names))]
+        groups: dict[str, Any] = {}
+        for group, kind in GROUPS.items():
+            known = [each if each in GROUPS.values() else "scalar" for each in kinds]
+            chosen = [i for i in range(len(names)) if known[i] == kind]
+            if chosen:
+                groups[group] = [names[i] for i in chosen]
+                unit = next((units[i] for i in chosen if "%" not in units[i]), "")
+                groups[f"{group[:-1]}_UNITS"] = unit.replace(" ", "")
+        return groups
+
+    def _events(self) -> Values:
+        events = self.recording.events
+        since = (int(self.data.attrs.get("first_frame", 1)) - 1) / self.rate
+        times = [event.time + since for event in events]
+        return {
+            "EVENT": {
+                "USED": len(events),
+                "CONTEXTS": [event.context for event in events],
+                "LABELS": [event.label for event in events],
+                "TIMES": [[float(time // 60.0), float(time % 60.0)] for time in times],
+            }
+        }
+
+    def _subject(self) -> Values:
+        """Name, mass and height of the subject, where the kept parameters do not tell them already."""
+        subject = self.recording.subject
+        values: Values = {}
+        if "name" in subject and "SUBJECTS" not in self.kept and "SUBJECT" not in self.kept:
+            values["SUBJECTS"] = {"USED": 1, "NAMES": [str(subject["name"])]}
+        if "PROCESSING" not in self.kept and "SUBJECT" not in self.kept:
+            size = {"BODYMASS": subject.get("mass"), "HEIGHT": subject.get("height")}
+            size = {key: float(value) * (1e3 if key == "HEIGHT" else 1.0) for key, value in size.items() if value}
+            if size:
+                values["PROCESSING"] = size
+        return values
+
+    def _piece(self, rows: slice, words: int) -> npt.NDArray[np.float32]:
+        """The frames of these rows as the file holds them."""
+        count = rows.stop - rows.start
+        piece = np.zeros((count, words), "<f4")
+        points = piece[:, : WORDS_OF_POINT * self.points].reshape(count, self.points, WORDS_OF_POINT)
+        markers = self.markers[rows]
+        split = markers.shape[1]
+        if split:
+            points[:, :split, :3] = self.turned.undo(np.asarray(markers, float))
+            if "residual" in self.data:
+                steps = self.data["residual"].values[rows] / (self.turned.scale * self.scale)
+                points[:, :split, 3] = np.clip(np.rint(np.nan_to_num(steps)), 0, RESIDUAL_STEPS)
+        if self.points > split:
+            points[:, split:, :3] = self.quantities[rows]
+        missing = ~np.isfinite(points[..., :3]).all(axis=2)
+        points[missing] = (0.0, 0.0, 0.0, -1.0)
+        piece[:, : WORDS_OF_POINT * self.points] = points.reshape(count, -1)
+        if self.channels.names:
+            samples = self.channels.values[rows.start * self.samples : rows.stop * self.samples]
+            piece[:, WORDS_OF_POINT * self.points :] = samples.reshape(count, -1)
+        return piece
+
+
+def _kept(recording: Recording) -> Values:
+    """The parameters of the C3D file that was read, but for those that described its samples."""
+    if recording.format != "C3D":
+        return {}
+    kept: Values = {}
+    for group, content in recording.metadata.items():
+        if isinstance(content, Mapping):
+            stale = _STALE.get(group, ())
+            names = {name: value for name, value in content.items() if name.rstrip("0123456789") not in stale}
+            kept[group] = names
+    return kept
+
+
+def _around(center: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Corners of a level rectangle that holds these centres of pressure [m], its own z downward."""
+    seen = center[np.isfinite(center).all(axis=1)]
+    low, high = np.percentile(seen, (1, 99), axis=0) if len(seen) else np.zeros((2, 3))
+    half = np.maximum(0.5 * (high - low) + 0.1, 0.3) * (1.0, 1.0, 0.0)
+    return 0.5 * (low + high) + half * np.array([[1, 1, 0], [1, -1, 0], [-1, -1, 0], [-1, 1, 0]])
+
+
+def _texts(data: Dataset, name: str, count: int) -> list[str]:
+    return [str(text) for text in data[name].values] if name in data.coords else [""] * count
+
+
+def _two_words(number: int) -> list[int]:
+    """A number as two 16-bit words, the low one first."""
+    return [number % WORD, number // WORD]
+
+
+def _positive(rate: float, name: str) -> float:
+    if not rate > 0.0:
+        raise SettingsError(f"the recording's {name} is {rate}, but C3D needs a positive number of samples per second")
+    return rate

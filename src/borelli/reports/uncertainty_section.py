@@ -1,0 +1,46 @@
+"""The part of the report that says how sure its figures are."""
+
+from __future__ import annotations
+
+from html import escape
+
+from borelli.analysis.energetics.energy import Energy
+from borelli.export.uncertainty_files import Bands, figures_of
+from borelli.reports.html_parts import remedy, sentence
+
+FIGURES = (
+    ("work_j", "positive work of the joints", "J"),
+    ("work_negative_j", "negative work", "J"),
+    ("work_per_cycle_j_per_kg", "positive work a stride", "J/kg"),
+    ("cost_j_per_kg_m", "mechanical cost of transport", "J/(kg m)"),
+    ("speed_m_per_s", "speed", "m/s"),
+    ("center_of_mass_work_positive_j", "positive work on the centre of mass", "J"),
+    ("effort", "effort (integrated torque)", "N m s"),
+    ("residual_force_rms_n", "residual force, rms", "N"),
+    ("residual_torque_rms_nm", "residual moment, rms", "N m"),
+    ("residual_work_absolute_j", "work of the residual, absolute", "J"),
+)
+
+
+def band_section(energy: Energy, bands: Bands) -> str:
+    """Repeats, noise, what drew the models; and the figures with their spread."""
+    values = figures_of(energy)
+    rows = "".join(
+        f'<tr><td>{title} [{unit}]</td><td class="n">{values[key]:.4g}</td><td class="n">{doubt["sd"]:.2g}</td>'
+        f'<td class="n">{doubt["low"]:.4g}</td><td class="n">{doubt["high"]:.4g}</td></tr>'
+        for key, title, unit in FIGURES
+        if (doubt := bands.figures.get(key)) is not None and doubt["sd"] == doubt["sd"]
+    )
+    notes = "".join(f"<li>{escape(sentence(note.what))}{remedy(note.remedy)}</li>" for note in bands.notes)
+    return (
+        f'<section id="bands"><h2>How sure</h2><p class="lead">The analysis was done {bands.repeats} times more, each '
+        f"time with other noise on the markers, of {bands.noise_mm:.2g} mm"
+        f"{'' if bands.stated else ' in the middle'}, {_models(bands)}. Shaded in all plots: where 95 % of the repeats "
+        "lie. Where a figure lies outside of its own, noise shifts it, for the repeats have noise twice.</p>"
+        f'<ul class="doubts">{notes}</ul><table><tr><th></th><th class="n">value</th><th class="n">sd</th>'
+        f'<th class="n">2.5 %</th><th class="n">97.5 %</th></tr>{rows}</table></section>'
+    )
+
+
+def _models(bands: Bands) -> str:
+    return "and with another of the models that the fit allows" if bands.drawn else "and with the model as it is"

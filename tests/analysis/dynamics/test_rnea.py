@@ -1,0 +1,83 @@
+"""Newton and Euler for all frames at once: the same as frame by frame, and energy is what power makes it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from borelli.analysis.dynamics import rnea as newton
+from borelli.model.io import read_model
+from borelli.model.kinematics import generalized_forces, poses
+from borelli.model.people.human import human
+
+STORED = sorted((Path(__file__).parents[2] / "model" / "formats" / "osim").glob("*.osim"))
+ROUND_OFF = 1e-10  # relative: both sum the same products in another order
+
+
+def models():
+    return [human(mass=70.0, height=1.75), *(read_model(path) for path in STORED)]
+
+
+def motion(model, frames=7, seed=3):
+    rng = np.random.default_rng(seed)
+    shape = (frames, len(model.coordinates))
+    return 0.3 * rng.normal(size=shape), rng.normal(size=shape), 3.0 * rng.normal(size=shape)
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
+def test_forces_are_those_of_the_slow_twin(model):
+    q, u, a = motion(model)
+    moved = newton.move(model, q, u, a)
+    position, rotation = poses(model, q)
+    assert np.allclose(moved.position.transpose(2, 0, 1), position, atol=1e-12)
+    assert np.allclose(moved.rotation.transpose(3, 0, 1, 2), rotation, atol=1e-12)
+    causes = np.stack([newton.inertial_wrenches(moved), newton.weight_wrenches(moved)])
+    inertial, gravity = newton.coordinate_forces(moved, newton.carried_wrenches(moved, causes))
+    largest = np.abs(inertial).max() + 1.0
+    assert np.abs(inertial - generalized_forces(model, q, u, a, gravity=False)).max() < ROUND_OFF * largest
+    assert np.abs(inertial + gravity - generalized_forces(model, q, u, a)).max() < ROUND_OFF * largest
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
+def test_power_is_the_change_of_energy(model):
+    q, u, a = motion(model)
+    step = 1e-5
+
+    def total(way):
+        h = way * step
+        moved = newton.move(model, q + h * u + 0.5 * h * h * a, u + h * a, a)
+        return sum(newton.mechanical_energy(moved))
+
+    change = (total(1) - total(-1)) / (2.0 * step)
+    power = (generalized_forces(model, q, u, a) * u).sum(axis=1)
+    # central differences of step 1e-5 leave 1e-10 of the third derivative and 1e-11 of the energy
+    assert np.abs(change - power).max() < 1e-5 * (np.abs(power).max() + 1.0)
+
+
+def test_points_move_as_their_differences_say():
+    model = human(mass=70.0, height=1.75)
+    q, u, a = motion(model)
+    h = 1e-6
+    moved, later, earlier = (newton.move(model, q + way * h * u, u, a) for way in (0.0, 1.0, -1.0))
+    hand = [body.name for body in model.bodies].index("hand_r")
+    local = np.array([0.02, -0.01, -0.1])
+
+    def place(of):
+        return (of.position[hand] + np.einsum("ijf,j->if", of.rotation[hand], local)).T
+
+    velocity = (place(later) - place(earlier)) / (2.0 * h)
+    assert np.abs(moved.point_velocity(hand, place(moved)) - velocity).max() < 1e-7
+
+
+def test_a_joint_carries_all_that_hangs_on_it():
+    """At rest the hip carries the weight of its leg, straight up, with its moment about the hip."""
+    model = human(mass=70.0, height=1.75)
+    q = np.zeros((1, len(model.coordinates)))
+    moved = newton.move(model, q, q, q)
+    force, moment = newton.reactions(moved, newton.carried_wrenches(moved, newton.weight_wrenches(moved)))
+    leg = [i for i, body in enumerate(model.bodies) if body.name in ("thigh_r", "shank_r", "foot_r", "toes_r")]
+    link = next(i for i, one in enumerate(moved.links) if model.bodies[one.child].name == "thigh_r")
+    weight = 9.81 * moved.masses[leg].sum()
+    assert np.allclose(force[link, :, 0], (0.0, 0.0, weight))
+    center = np.average(moved.center[leg][..., 0], axis=0, weights=moved.masses[leg])
+    assert np.allclose(moment[link, :, 0], np.cross(center - moved.origin[link, :, 0], (0.0, 0.0, weight)))

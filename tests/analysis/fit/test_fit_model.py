@@ -1,0 +1,319 @@
+"""Fitting: what is found again from markers of a known body, what turns and mirrors with the lab, what is admitted."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from borelli.analysis.fit.apply_fit import lowest
+from borelli.analysis.fit.derivatives import differentiate
+from borelli.analysis.fit.fit_model import fit_model
+from borelli.analysis.fit.frame_selection import choose_frames, dress, spread_frames
+from borelli.analysis.fit.least_squares import _settle, solve
+from borelli.analysis.fit.parameters import make_unknowns
+from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.errors import SettingsError
+from borelli.model.kinematics import marker_positions, with_default_frames
+from borelli.model.people.human import human
+from borelli.model.resize import resize_body
+from borelli.recording.recording import Recording, make_dataset
+
+RATE = 60.0
+NOISE = 0.001  # m, of every marker along every axis
+LONG_BONES = [f"{bone}_{side}" for bone in ("thigh", "shank", "upper_arm", "forearm") for side in "rl"]
+STRETCH = {"thigh": 1.02, "shank": 0.98, "upper_arm": 0.98, "forearm": 1.0}
+
+
+@cache
+def subject():
+    """A body of other proportions than the tables', its markers up to 20 mm from where the set puts them."""
+    model = human(80.0, 1.8, markers="cmu41")
+    for bone, factor in STRETCH.items():
+        for side in "rl":
+            model = resize_body(model, f"{bone}_{side}", (1.0, 1.0, factor))
+    rng = np.random.default_rng(3)
+    moved = [
+        replace(marker, position=tuple(np.array(marker.position) + rng.uniform(-0.02, 0.02, 3)))
+        for marker in model.markers
+    ]
+    return with_default_frames(replace(model, markers=tuple(moved)))
+
+
+def gait(model, seconds=2.0, standing=False):
+    """Coordinates of something like a walk: degrees about a mean, once a second, the left side half a second late."""
+    t = np.arange(int(seconds * RATE)) / RATE
+    swing = {  # mean, swing, and a second harmonic with its phase
+        "hip_flexion": (10, 22, 4, 1.0), "hip_adduction": (0, 5, 2, 0.4), "hip_rotation": (0, 5, 2, 2.0),
+        "knee_flexion": (25, 20, 14, 2.2), "knee_rotation": (0, 4, 2, 1.0), "ankle_flexion": (0, 9, 8, 0.5),
+        "ankle_inversion": (0, 4, 2, 1.5), "toe_extension": (8, 9, 6, 0.0), "shoulder_flexion": (0, 22, 3, 0.0),
+        "shoulder_adduction": (-8, 4, 2, 0.3), "shoulder_rotation": (0, 12, 3, 1.0), "elbow_flexion": (35, 15, 4, 0.8),
+        "elbow_pronation": (20, 12, 4, 0.2), "wrist_flexion": (5, 15, 5, 0.9), "wrist_deviation": (0, 6, 2, 0.1),
+        "clavicle_protraction": (0, 4, 1, 0.0), "clavicle_elevation": (0, 3, 1, 0.5),
+        "sacral_bending": (0, 3, 1, 0.2), "sacral_flexion": (2, 2, 1, 0.2), "lumbar_rotation": (0, 5, 1, 0.2),
+        "lumbar_bending": (0, 3, 1, 0.7), "neck_rotation": (0, 4, 1, 0.2), "head_flexion": (0, 4, 2, 0.2),
+        "root_roll": (0, 3, 1, 0.0), "root_pitch": (3, 2, 1, 0.0), "root_yaw": (0, 5, 1, 0.0),
+    }  # fmt: skip
+    q = np.tile([c.default for c in model.coordinates], (len(t), 1))
+    if standing:
+        return q[:1]
+    for i, coordinate in enumerate(model.coordinates):
+        name, _, side = coordinate.name.rpartition("_")
+        key = name if side in ("r", "l") and name in swing else coordinate.name
+        if key in swing:
+            mean, first, second, phase = swing[key]
+            late = np.pi if side == "l" else 0.0
+            if name.startswith(("shoulder", "elbow")):
+                late += np.pi
+            turn = 2.0 * np.pi * t + late
+            q[:, i] = np.radians(mean + first * np.sin(turn) + second * np.sin(2.0 * turn + phase))
+    q[:, 0] += 1.2 * t
+    return q
+
+
+def record(markers, names, noise=NOISE, seed=5):
+    rng = np.random.default_rng(seed)
+    seen = markers + noise * rng.standard_normal(markers.shape)
+    return Recording(make_dataset({"markers": seen}, {"marker": list(names)}, rate=RATE), "made")
+
+
+@cache
+def walk():
+    model = subject()
+    return record(marker_positions(model, gait(model)), [m.name for m in model.markers])
+
+
+@cache
+def fitted():
+    return fit_model(human(80.0, 1.8), walk())
+
+
+def true_length(name):
+    far = {"thigh": "knee", "shank": "ankle", "upper_arm": "elbow", "forearm": "wrist"}
+    bone, side = name.rsplit("_", 1)
+    return np.linalg.norm(subject().joint(f"{far[bone]}_{side}").parent_frame.position)
+
+
+@pytest.mark.parametrize("scale", [0.95, 1.0, 1.05])
+def test_long_bones_are_found_again_within_10_mm(scale):
+    """The figure: what 1 mm of noise and a start 5 % too short or too long leave, as priors of 20 mm allow."""
+    fit = fit_model(human(80.0, 1.8 * scale), walk())
+    for name in LONG_BONES:
+        assert abs(fit.lengths[name] - true_length(name)) < 0.010, name
+        sd = float(fit.data["length_sd"].sel(segment=name))
+        assert 0.0 < sd < 0.015
+
+
+def test_markers_are_met_to_the_noise_in_frames_that_were_not_fitted():
+    fit = fitted()
+    assert fit.held_out_rms < 1.1 * np.sqrt(3.0) * NOISE
+    motion = follow_markers(fit.model, walk())
+    assert motion.marker_rms < 1.1 * np.sqrt(3.0) * NOISE
+
+
+def test_knee_and_hip_angles_change_as_they_did():
+    """Standard deviation of the error within 1 degree: the zero is another matter."""
+    truth = gait(subject())
+    motion = follow_markers(fitted().model, walk())
+    names = [c.name for c in subject().coordinates]
+    for name in ("knee_flexion_r", "knee_flexion_l", "hip_flexion_r", "hip_flexion_l"):
+        error = motion.data["coordinates"].sel(coordinate=name).values - truth[:, names.index(name)]
+        assert np.degrees(error.std()) < 1.0, name
+
+
+def test_the_model_keeps_its_mass_and_stands_as_high_and_its_bodies_follow_their_lengths():
+    before, after = human(80.0, 1.8), fitted().model
+    assert after.mass == pytest.approx(80.0, rel=1e-12)
+    assert lowest(after) == pytest.approx(lowest(before), abs=1e-9)
+    ratio = fitted().lengths["thigh_r"] / np.linalg.norm(before.joint("knee_r").parent_frame.position)
+    grown = after.body("thigh_r").shapes[0].size[1] / before.body("thigh_r").shapes[0].size[1]
+    assert grown == pytest.approx(ratio, rel=0.02)
+    assert after.markers  # what the recording shows is worn
+
+
+def test_both_sides_are_alike_unless_that_is_not_wanted():
+    lengths = fitted().lengths
+    for bone in STRETCH:
+        assert abs(lengths[f"{bone}_r"] - lengths[f"{bone}_l"]) < 0.003
+    free = fit_model(human(80.0, 1.8), walk(), symmetric=False).lengths
+    assert max(abs(free[f"{b}_r"] - free[f"{b}_l"]) for b in STRETCH) > max(
+        abs(lengths[f"{b}_r"] - lengths[f"{b}_l"]) for b in STRETCH
+    )
+
+
+def moved(recording, turn, shift, names=None):
+    seen = recording.data["markers"].values @ turn.T + shift
+    return record(seen, names or recording.markers, noise=0.0)
+
+
+def turned_about(axis, angle):
+    a = np.array(axis) / np.linalg.norm(axis)
+    cross = np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+    return np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross
+
+
+SAME = 1e-6
+"""[m] What is left of a rotation of the lab after Newton's steps have ended at 1e-7 m."""
+
+
+@pytest.mark.parametrize("turn", [turned_about((0, 0, 1), 2.0), turned_about((0, 0, 1), -0.7)])
+def test_a_turned_and_shifted_lab_gives_the_same_model(turn):
+    other = fit_model(human(80.0, 1.8), moved(walk(), turn, [3.0, -2.0, 0.1]))
+    assert other.iterations == fitted().iterations
+    for one, two in zip(fitted().model.markers, other.model.markers, strict=True):
+        assert np.abs(np.array(one.position) - two.position).max() < SAME, one.name
+    for name, length in fitted().lengths.items():
+        assert abs(other.lengths[name] - length) < SAME, name
+
+
+def test_a_mirrored_walk_gives_the_mirrored_model():
+    """The one marker that is worn on one side only is left out: its twin has no place in the set."""
+    names = [name for name in walk().markers if name != "RBAC"]
+    plain = walk().select_markers(names)
+    swap = {"R": "L", "L": "R"}
+    twins = [swap.get(n[0], n[0]) + n[1:] if n[0] in "RL" else n for n in names]
+    mirror = np.diag([1.0, -1.0, 1.0])
+    one = fit_model(human(80.0, 1.8), plain)
+    two = fit_model(human(80.0, 1.8), moved(plain, mirror, np.zeros(3), twins))
+    places = {m.name: np.array(m.position) for m in two.model.markers}
+    for marker in one.model.markers:
+        twin = swap.get(marker.name[0], marker.name[0]) + marker.name[1:] if marker.name[0] in "RL" else marker.name
+        assert np.abs(mirror @ marker.position - places[twin]).max() < SAME, marker.name
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_derivatives_are_those_of_the_energy_with_poses_at_their_least(exact):
+    """Central differences over 1e-6 m; Gauss and Newton's second derivative is checked for its sign alone."""
+    model, _ = dress(human(80.0, 1.8), [walk()])
+    unknowns = make_unknowns(model, True, {"thigh_r": 0.45})
+    unknowns = replace(unknowns, kept_lengths={})
+    choice = choose_frames(model, [walk()], None, 4, 0)
+    groups, _ = _settle(unknowns, unknowns.start, choice.groups)
+    d = differentiate(unknowns, unknowns.start, groups, exact=exact)
+    assert d is not None
+    if not exact:
+        assert np.linalg.eigvalsh(d.matrix).min() > 0.0
+    step = 1e-6
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        way = rng.standard_normal(len(unknowns.start))
+        ahead, up = _settle(unknowns, unknowns.start + step * way, groups)
+        behind, down = _settle(unknowns, unknowns.start - step * way, groups)
+        assert (up - down) / (2.0 * step) == pytest.approx(d.gradient @ way, rel=1e-5)
+        if exact:
+            one = differentiate(unknowns, unknowns.start + step * way, ahead, exact=False).gradient
+            two = differentiate(unknowns, unknowns.start - step * way, behind, exact=False).gradient
+            slope = (one - two) / (2.0 * step)
+            assert np.abs(slope - d.matrix @ way).max() < 1e-4 * np.abs(slope).max()
+
+
+def test_a_kept_length_and_a_kept_place_stay():
+    place = human(80.0, 1.8, markers="cmu41").marker("RKNE").position
+    fit = fit_model(human(80.0, 1.8), walk(), keep={"thigh_r": 0.43, "RKNE": place})
+    assert fit.lengths["thigh_r"] == pytest.approx(0.43, abs=1e-5)
+    assert fit.model.marker("RKNE").position == pytest.approx(place, abs=1e-5)
+    assert any("kept" in note.what and "thigh_r" in note.what for note in fit.notes)
+
+
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [
+        ({"thing": 0.4}, "thing"),
+        ({"thigh_r": -1.0}, "positive"),
+        ({"RKNE": 0.3}, "place"),
+        ({"thigh_r": (1, 2, 3)}, "length"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(keep, said):
+    with pytest.raises(SettingsError, match=said):
+        fit_model(human(80.0, 1.8), walk(), keep=keep)
+
+
+def zero_error(fit, name):
+    """Mean error [rad] of an angle over the walk."""
+    names = [c.name for c in subject().coordinates]
+    found = follow_markers(fit.model, walk()).data["coordinates"].sel(coordinate=name).values
+    return float(np.mean(found - gait(subject())[:, names.index(name)]))
+
+
+def test_a_static_trial_tells_the_zero_of_the_ankle():
+    """The subject of the trial stands exactly neutral; two degrees are left for the 3 that it is trusted to."""
+    model = subject()
+    static = record(marker_positions(model, gait(model, standing=True)), [m.name for m in model.markers])
+    with_static = fit_model(human(80.0, 1.8), walk(), static=static)
+    names = ("ankle_flexion_r", "ankle_flexion_l")
+    for name in names:
+        unsure, sure = (float(f.data["zero_sd"].sel(coordinate=name)) for f in (fitted(), with_static))
+        assert sure < 0.07 < unsure
+        assert abs(np.degrees(zero_error(with_static, name))) < 2.0
+        assert abs(zero_error(fitted(), name)) < 3.0 * unsure  # what it says of itself is true
+    said = " ".join(note.what for note in fitted().notes)
+    assert "ankle_flexion" in said
+    assert "lumbar_rotation" in said  # no marker between pelvis and chest
+    assert not any("zero" in n.what and "ankle_flexion" in n.what for n in with_static.notes)
+
+
+def test_labels_of_no_set_are_refused_with_what_would_be_needed():
+    made = record(np.zeros((5, 12, 3)) + np.arange(12)[:, None], [f"thing{i}" for i in range(12)])
+    with pytest.raises(SettingsError, match=r"thing0.*cmu41.*RFHD"):
+        fit_model(human(), made)
+    with pytest.raises(SettingsError, match="at least one recording"):
+        fit_model(human(), [])
+
+
+def test_a_model_with_its_own_markers_keeps_them_and_strangers_are_left_out():
+    model = human(80.0, 1.8, markers="cmu41")
+    seen = walk().data["markers"].values
+    more = np.concatenate([seen, seen[:, :1] + 0.5], axis=1)
+    fit = fit_model(model, record(more, [*walk().markers, "STRANGER"], noise=0.0))
+    assert any("STRANGER" in note.what for note in fit.notes)
+    assert fit.held_out_rms == pytest.approx(fitted().held_out_rms, rel=1e-6)
+
+
+def test_markers_at_the_origin_and_gaps_do_not_count():
+    seen = walk().data["markers"].values.copy()
+    k = walk().markers.index("LUPA")
+    seen[:, k] = 0.0
+    rng = np.random.default_rng(2)
+    seen[rng.random(seen.shape[:2]) < 0.3] = np.nan  # a third is missing
+    fit = fit_model(human(80.0, 1.8), record(seen, walk().markers, noise=0.0))
+    assert fit.held_out_rms < 1.2 * np.sqrt(3.0) * NOISE
+    for name in LONG_BONES:
+        assert abs(fit.lengths[name] - true_length(name)) < 0.012, name
+
+
+def test_several_recordings_share_one_body():
+    first, second = (walk().with_data(walk().data.isel(time=part)) for part in (slice(0, 50), slice(50, None)))
+    fit = fit_model(human(80.0, 1.8), [first, second])
+    for name in LONG_BONES:
+        assert abs(fit.lengths[name] - true_length(name)) < 0.010, name
+
+
+def test_frames_are_spread_from_the_first_to_the_last_and_never_both_fitted_and_held_out():
+    for count in (1, 2, 7, 60, 61, 343):
+        fitted_, held = spread_frames(count, 31, 30)
+        assert fitted_[0] == 0
+        assert fitted_[-1] == count - 1
+        assert not set(fitted_) & set(held)
+        assert len(fitted_) == min(31, count)
+    assert len(spread_frames(343, 31, 5)[1]) == 5
+    assert len(spread_frames(343, 31, 0)[1]) == 0
+
+
+def test_the_fit_ends_at_the_least_energy():
+    model, _ = dress(human(80.0, 1.8), [walk()])
+    unknowns = make_unknowns(model, True, {})
+    solution = solve(unknowns, choose_frames(model, [walk()], None, 31, 30).groups)
+    d = differentiate(unknowns, solution.p, solution.groups, exact=False)
+    assert not solution.stopped_early
+    assert np.abs(d.gradient).max() < 1e-3  # N, where markers pull with 1 N/mm
+
+
+def test_models_drawn_from_a_fit_differ_as_much_as_it_says():
+    """The deviation of 60 draws is known to 9 %; four times that is allowed."""
+    random = np.random.default_rng(4)
+    fit = fitted()
+    drawn = [np.linalg.norm(fit.draw(random).joint("knee_r").parent_frame.position) for _ in range(60)]
+    sd = float(fit.data["length_sd"].sel(segment="thigh_r"))
+    assert np.std(drawn) == pytest.approx(sd, rel=0.36)
+    assert np.mean(drawn) == pytest.approx(fit.lengths["thigh_r"], abs=4.0 * sd / np.sqrt(60))

@@ -1,0 +1,212 @@
+"""Speeds and accelerations: right on known curves, filtered as stated, honest about frames without a pose."""
+
+import numpy as np
+import pytest
+from scipy.signal import butter
+from scipy.spatial.transform import Rotation
+
+from borelli.analysis.dynamics import rnea as newton
+from borelli.analysis.kinematics.differentiation import derivatives, opensim_lowpass
+from borelli.analysis.kinematics.joint_rotations import Turn, angles_of, find_turns, free_turns, quaternions
+from borelli.analysis.motion import make_motion
+from borelli.errors import SettingsError
+from borelli.model.people.human import human
+from borelli.numerics.series_extension import continued, reflected, stride_of
+from borelli.recording.cleaning.filtering import lowpass
+
+MODEL = human(mass=70.0, height=1.75)
+RATE = 100.0
+
+
+def moving(frequency, *, frames=301, rate=RATE):
+    """Every coordinate swings at this frequency [Hz] by 0.1."""
+    time = np.arange(frames) / rate
+    q = np.repeat(0.1 * np.sin(2.0 * np.pi * frequency * time)[:, None], len(MODEL.coordinates), axis=1)
+    return make_motion(MODEL, q, time, rate)
+
+
+def test_unfiltered_splines_differentiate_a_sine():
+    found = derivatives(moving(1.0), filter="none")
+    omega = 2.0 * np.pi
+    inner = slice(20, -20)
+    assert np.abs(found.speeds[inner, 8] - 0.1 * omega * np.cos(omega * found.time[inner])).max() < 1e-7
+    assert np.abs(found.accelerations[inner, 8] + omega**2 * found.coordinates[inner, 8]).max() < 1e-4
+    q, u, _ = found.at(found.time[inner] + 0.5 / RATE)
+    assert np.abs(q[:, 8] - 0.1 * np.sin(omega * (found.time[inner] + 0.5 / RATE))).max() < 1e-9
+    assert np.abs(u[:, 8] - 0.1 * omega * np.cos(omega * (found.time[inner] + 0.5 / RATE))).max() < 1e-6
+
+
+@pytest.mark.parametrize(("preset", "order"), [("default", 2), ("opensim", 3)])
+def test_gain_is_that_of_two_passes(preset, order):
+    """Each pass of order n has the power gain 1/(1 + (f/fc)^2n) in the frequencies of the bilinear transform."""
+    middle = slice(400, 800)
+    for frequency in (3.0, 6.0, 9.0):
+        motion = moving(frequency, frames=1201)
+        found = derivatives(motion, filter=preset, cutoff=6.0)
+        gain = np.ptp(found.coordinates[middle, 8]) / np.ptp(motion.coordinates[middle, 8])
+        ratio = np.tan(np.pi * frequency / RATE) / np.tan(np.pi * 6.0 / RATE)
+        assert gain == pytest.approx(1.0 / (1.0 + ratio ** (2 * order)), abs=2e-3)
+
+
+def test_opensim_filter_is_its_loop():
+    """`Signal::LowpassIIR`, sample by sample: three samples copied, then the recurrence, forward and backward."""
+    rng = np.random.default_rng(0)
+    signal = rng.normal(size=(50, 3))
+    b, a = butter(3, 6.0, fs=RATE)
+
+    def once(x):
+        y = x.copy()
+        for n in range(3, len(x)):
+            y[n] = sum(b[k] * x[n - k] for k in range(4)) - sum(a[k] * y[n - k] for k in range(1, 4))
+        return y
+
+    assert np.allclose(opensim_lowpass(signal, RATE, 6.0), once(once(signal)[::-1])[::-1], atol=1e-12)
+
+
+def test_accelerations_at_the_ends_are_nearer_than_those_of_reflection():
+    """A sine of 1.5 Hz cut at any phase, 6 Hz: reflection gives none at the cut; over 0.1 s a fifth less error."""
+    time = np.arange(301) / RATE
+    phases = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
+    cut, pad = np.sin(2.0 * np.pi * 1.5 * time[:, None] + phases), 100
+
+    def bends(series, pad):
+        low = lowpass(series, RATE, 4.8)[pad : len(series) - pad]
+        return np.diff(low, 2, axis=0)[:10] * RATE**2
+
+    truth = -((2.0 * np.pi * 1.5) ** 2) * cut[1:11]
+    new = bends(continued(cut, pad, RATE / 6.0, noisy=True), pad) - truth
+    old = bends(reflected(cut, pad), pad) - truth
+    assert np.sqrt(np.mean(new**2)) < 0.8 * np.sqrt(np.mean(old**2))
+
+
+def test_what_has_no_noise_goes_on_as_it_went():
+    time = np.arange(200)[:, None] / RATE
+    fall = -4.9 * time**2 + 2.0 * time + np.array([0.0, 1.0])
+    before = -4.9 * (time[:3] - 0.03) ** 2 + 2.0 * (time[:3] - 0.03) + np.array([0.0, 1.0])
+    longer = continued(fall, 50, RATE / 6.0, noisy=False)
+    # the acceleration dies away within T, a quarter of the period: a t^3 / 6 T is what it lacks, from a sample later
+    assert np.abs(longer[47:50] - before).max() < 9.8 * 0.04**3 / (6.0 * 0.25 / 6.0)
+    assert np.array_equal(longer[50:250], fall)
+    turn = Rotation.from_rotvec((0.3, -1.0, 0.5)).as_matrix()
+    shaken = np.random.default_rng(3).normal(size=(90, 3)).cumsum(axis=0)
+    assert np.allclose(
+        continued(shaken @ turn, 40, 10.0, noisy=True), continued(shaken, 40, 10.0, noisy=True) @ turn, atol=1e-9
+    )
+
+
+def test_frames_without_a_pose():
+    motion = moving(1.0)
+    q = motion.coordinates.copy()
+    q[:5], q[-3:], q[100:104] = np.nan, np.nan, np.nan
+    holed = make_motion(MODEL, q, motion.data["time"].values, RATE)
+    found = derivatives(holed)
+    assert (found.first, len(found.time)) == (5, 293)
+    assert any("bridged" in note.what for note in found.notes) and any("left out" in note.what for note in found.notes)
+    assert np.abs(found.coordinates - derivatives(motion).coordinates[5:-3])[20:-20].max() < 1e-4
+    q[150:180] = np.nan
+    with pytest.raises(SettingsError, match="frames 150 to 179"):
+        derivatives(make_motion(MODEL, q, motion.data["time"].values, RATE))
+    with pytest.raises(SettingsError, match="0 of 301 frames"):
+        derivatives(make_motion(MODEL, q * np.nan, motion.data["time"].values, RATE))
+
+
+def test_rotations_know_no_gimbal_lock():
+    """A body that tumbles over twice: its angles leap, its spin does not."""
+    time = np.arange(301) / RATE
+    q = np.zeros((301, len(MODEL.coordinates)))
+    rate = 2.0 * np.pi * 2.0 / 3.0
+    # turned to the left by 0.4 rad, then over its own right side
+    whole = Rotation.from_euler("Z", 0.4) * Rotation.from_rotvec(np.outer(rate * time, (0.0, 1.0, 0.0)))
+    q[:, 3:6] = np.unwrap(whole.as_euler("XYZ"), axis=0)
+    found = derivatives(make_motion(MODEL, q, time, RATE))
+    moved = newton.move(MODEL, found.coordinates, found.speeds, found.accelerations)
+    inner = slice(60, -60)
+    spin = moved.spin[0][:, inner]
+    assert np.abs(spin - Rotation.from_euler("Z", 0.4).apply((0.0, rate, 0.0))[:, None]).max() < 1e-3
+    assert np.abs(moved.spin_change[0][:, inner]).max() < 0.05
+
+
+def test_angles_and_their_derivatives_agree():
+    """Finite differences of the angles of a joint's quaternion spline, for right- and left-handed axes."""
+    assert len(free_turns(MODEL)) == 11  # root, 4 of the spine, collars, shoulders, hips
+    motion = moving(1.0)
+    assert [turn.columns for turn in find_turns(MODEL, motion.coordinates)] == [(3, 4, 5)]
+    q = motion.coordinates.copy()
+    second = [turn.columns[1] for turn in free_turns(MODEL)]
+    q[:, second] += 1.2
+    motion = make_motion(MODEL, q, motion.data["time"].values, RATE)
+    found = derivatives(motion, cutoff=6.0)
+    assert len(found.turns) == 11
+    h = 1e-4
+    middle = found.time[100:200]
+    (q0, u0, _), (q1, u1, a1), (q2, u2, _) = (found.at(middle + way * h) for way in (-1, 0, 1))
+    assert np.abs((q2 - q0) / (2.0 * h) - u1).max() < 1e-5
+    assert np.abs((u2 - u0) / (2.0 * h) - a1).max() < 1e-4
+    assert np.abs(q1 - found.coordinates[100:200]).max() < 1e-12
+
+
+def test_settings_that_cannot_be():
+    with pytest.raises(SettingsError, match="opensim"):
+        derivatives(moving(1.0), filter="opensum")
+    with pytest.raises(SettingsError, match="half the rate"):
+        derivatives(moving(1.0), cutoff=60.0)
+
+
+def test_left_handed_axes_are_turned_about_too():
+    rng = np.random.default_rng(2)
+    axes = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    angles = rng.uniform(-1.4, 1.4, size=(20, 3))
+    turn = Turn((0, 1, 2), axes)
+    p = quaternions(turn, angles)
+    found, u, a = angles_of(turn, p, 0.0 * p, 0.0 * p, angles)
+    assert np.abs(found - angles).max() < 1e-12
+    assert not u.any() and not a.any()
+    for wrong in (0.5, -0.5):  # the other way to the same rotation lies half a turn off
+        assert np.abs(angles_of(turn, p, 0.0 * p, 0.0 * p, angles + wrong)[0] - angles).max() < 1e-12
+
+
+def strides(count, length=70, columns=4):
+    """A curve that goes through its strides, drifting, each a little larger than the one before; noise of 0.5 mm."""
+    draw, t = np.random.default_rng(4), np.arange(int(count * length)) / length
+    waves = [np.sin(2.0 * np.pi * k * t[:, None] + draw.uniform(0.0, 6.0, columns)) / k**2 for k in range(1, 7)]
+    return t[:, None] + (1.0 + 0.03 * t[:, None]) * sum(waves), draw.normal(0.0, 5e-4, (len(t), columns))
+
+
+def test_the_stride_of_a_walk_is_found_and_none_where_nothing_repeats():
+    curve, _ = strides(2.2)
+    assert abs(stride_of(curve, 10.0) - 70) <= 1
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    assert stride_of(curve @ turn, 10.0) == stride_of(curve, 10.0)
+    assert stride_of(curve[:95], 10.0) is None  # too little of it is there twice
+    assert stride_of(curve[:5], 10.0) is None and stride_of(curve[:, :0], 10.0) is None
+    grown = np.exp(np.linspace(0.0, 3.0, len(curve)))[:, None] * curve
+    assert stride_of(grown, 10.0) is None
+    assert stride_of(np.cumsum(np.cumsum(np.random.default_rng(2).normal(size=(200, 3)), axis=0), axis=0), 10.0) is None
+    # the sums as they are defined, one by one
+    a = np.diff(curve, 2, axis=0)
+    differ = {p: np.sum((a[p:] - a[:-p]) ** 2) / (np.sum(a[p:] ** 2) + np.sum(a[:-p] ** 2)) for p in range(30, 109)}
+    assert stride_of(curve, 10.0) == min(differ, key=differ.get)
+
+
+def test_what_repeats_itself_exactly_goes_on_exactly():
+    """Strides without noise that drift: the whole difference between them is the drift."""
+    t = np.arange(-20, 190)[:, None] / 70.0
+    curve = 0.3 * t + np.sin(2.0 * np.pi * t) * [1.0, -0.5] + 0.2 * np.cos(6.0 * np.pi * t)
+    longer = continued(curve[20:-20], 20, 10.0, noisy=False, telling=(0, 1))
+    assert np.allclose(longer, curve, rtol=0.0, atol=1e-12)
+
+
+def test_a_stride_tells_how_a_walk_goes_on():
+    curve, noise = strides(2.6)
+    cut, pad = len(curve) - 25, 25
+    known = (curve + noise)[:cut]
+
+    def missed(telling):
+        longer = continued(known, pad, 10.0, noisy=True, telling=telling)[-pad:]
+        return np.sqrt(np.mean((longer - curve[cut:]) ** 2))
+
+    assert missed(range(4)) < 0.25 * missed(())
+    # farther than a stride it goes on by itself
+    np.testing.assert_array_equal(
+        continued(known, 80, 10.0, noisy=True, telling=range(4)), continued(known, 80, 10.0, noisy=True)
+    )

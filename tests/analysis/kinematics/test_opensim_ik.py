@@ -1,0 +1,153 @@
+"""The same model, markers and weights as OpenSim's inverse kinematics: the same angles, at no higher cost.
+
+Figures: spec mocap, section 6. Published motions that are no minima of the setups they come with (gait2392, the BMClab
+run, OpenCap) are judged by their cost, and OpenSim is run again, to 1e-9, in a process of its own.
+"""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import borelli as bo
+from borelli.analysis.kinematics.framewise_ik import follow_markers, state_problem
+from borelli.analysis.opensim_setup import read_inverse_kinematics
+from borelli.analysis.tree_kernels.newton_ik import find_derivatives
+
+from ...shared_data import SHARED_DATA
+
+pytestmark = pytest.mark.data
+DATA = SHARED_DATA / "opensim"
+WALK = "subject01_walk/subject01_walk1.trc"
+
+
+@dataclass
+class Trial:
+    """A model, a recording, a setup and the motion published with them."""
+
+    model: str
+    markers: str
+    setup: str
+    published: str
+
+    def __post_init__(self):
+        self.body = bo.read_model(DATA / self.model)
+        self.recording = bo.read_recording(DATA / self.markers)
+        said = read_inverse_kinematics(DATA / self.setup)
+        worn = {marker.name for marker in self.body.markers}
+        tasks = said.coordinate_tasks
+        self.settings = {
+            "weights": {name: w for name, w in said.marker_weights.items() if name in worn},
+            "pose_stiffness": {name: task.weight for name, task in tasks.items()},
+            "rest": {name: task.value for name, task in tasks.items() if task.value is not None},
+            "hard_stops": True,
+        }
+
+    def follow(self):
+        self.motion = follow_markers(self.body, self.recording, **self.settings)
+        return self.motion
+
+    def read(self, path):
+        """Coordinates (frames, coordinates) of a motion file and which of the recording's frames they are."""
+        table = bo.read_recording(path).data["coordinates"]
+        times = self.recording.data["time"].values
+        frames = np.array([np.abs(times - t).argmin() for t in table["time"].values])
+        kept = np.abs(times[frames] - table["time"].values) < 0.002  # the files' times are rounded to milliseconds
+        found = self.motion.coordinates[frames[kept]].copy()
+        for i, c in enumerate(self.body.coordinates):
+            if c.name in table["coordinate"].values:
+                found[:, i] = table.sel(coordinate=c.name).values[kept]
+        return found, frames[kept]
+
+    def difference(self, q, frames):
+        """RMS difference [deg] of the free angles."""
+        free = [i for i, c in enumerate(self.body.coordinates) if c.rotational and not c.locked]
+        apart = q[:, free] - self.motion.coordinates[frames][:, free]
+        return np.degrees(np.sqrt(np.mean(apart**2, axis=0)))
+
+    def cost(self, q, frames):
+        """Sum of the energies of poses."""
+        problem = state_problem(self.body, self.recording, **self.settings)
+        n, count = len(problem.tree.free), len(frames)
+        energy = np.zeros(count)
+        find_derivatives(
+            problem.search, problem.rest, problem.target[frames].copy(), problem.weight[frames].copy(), q.copy(),
+            energy, np.zeros((count, n)), np.zeros((count, n, n)),
+        )  # fmt: skip
+        return energy.sum()
+
+    def cost_ratio(self, q, frames):
+        return self.cost(self.motion.coordinates[frames], frames) / self.cost(q, frames)
+
+
+GAIT10 = (
+    "gait10dof18musc/subject01.osim", WALK, "gait10dof18musc/setup/walk_Setup_IK.xml",
+    "gait10dof18musc/reference/subject01_walk_IK.mot",
+)  # fmt: skip
+GAIT2354 = (
+    "gait2354/subject01_simbody.osim", WALK, "gait2354/setup/subject01_Setup_IK.xml",
+    "gait2354/reference/subject01_walk1_ik.mot",
+)  # fmt: skip
+GAIT2392 = (
+    "gait2392/subject01_simbody.osim", WALK, "gait2392/setup/subject01_Setup_IK.xml",
+    "gait2392/reference/subject01_walk1_ik.mot",
+)  # fmt: skip
+RUN = (
+    "rajagopal2015_run_bmclab/Rajagopal2015_scaled2.osim", "rajagopal2015_run_bmclab/motion_capture_run.trc",
+    "rajagopal2015_run_bmclab/setup/IK_setup.xml", "rajagopal2015_run_bmclab/reference/ik_output_run.mot",
+)  # fmt: skip
+OPENCAP = (
+    "opencap_subject4/optimized_scale_and_markers.osim", "opencap_subject4/walking1.trc",
+    "opencap_subject4/setup/walking1_ik_setup.xml", "opencap_subject4/reference/walking1_ik.mot",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("files", [GAIT10, GAIT2354], ids=["gait10dof", "gait2354"])
+def test_published_angles_are_found_within_a_twentieth_of_a_degree(files):
+    trial = Trial(*files)
+    trial.follow()
+    q, frames = trial.read(DATA / trial.published)
+    assert len(frames) > 70
+    assert trial.difference(q, frames).max() < 0.05
+    assert trial.cost_ratio(q, frames) <= 1.0001
+
+
+@pytest.mark.parametrize("files", [GAIT2392, RUN, OPENCAP], ids=["gait2392", "run", "opencap"])
+def test_published_motions_that_are_no_minima_cost_more(files):
+    trial = Trial(*files)
+    trial.follow()
+    q, frames = trial.read(DATA / trial.published)
+    ratio = trial.cost_ratio(q, frames)
+    print(f"{trial.published}: cost {ratio:.3f} of the published motion's")
+    assert ratio < 0.95
+
+
+@pytest.mark.parametrize("files", [GAIT2392, RUN, OPENCAP], ids=["gait2392", "run", "opencap"])
+def test_opensim_run_to_the_end_agrees(files, tmp_path):
+    python = os.environ.get("BORELLI_OPENSIM_PYTHON") or sys.executable
+    if find_spec("opensim") is None and python == sys.executable:
+        pytest.skip("opensim is not installed: `pip install opensim`")
+    trial = Trial(*files)
+    trial.follow()
+    times = trial.recording.data["time"].values
+    start, end = times[len(times) // 3], times[len(times) // 3 + 9]
+    command = [
+        python, Path(__file__).with_name("opensim_ik_referee.py"), DATA / trial.model, DATA / trial.markers,
+        DATA / trial.setup, tmp_path / "ik.mot", "1e-9", f"{start:.3f}", f"{end:.3f}",
+    ]  # fmt: skip
+    done = subprocess.run(map(str, command), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    q, frames = trial.read(tmp_path / "ik.mot")
+    assert len(frames) >= 8
+    assert trial.cost_ratio(q, frames) <= 1.0001
+    # what no marker shows is left where either began
+    seen = np.array([c.name for c in trial.body.coordinates if c.rotational and not c.locked])
+    apart = dict(zip(seen, trial.difference(q, frames), strict=True))
+    unseen = {name for name in seen if name.startswith(("mtp_angle", "wrist_", "pro_sup"))}
+    print(trial.model, {name: round(v, 4) for name, v in apart.items() if v > 0.01})
+    assert max(v for name, v in apart.items() if name not in unseen) < 0.05

@@ -1,0 +1,54 @@
+"""A live source: the same poses as from the whole recording, frames left out when late, latency measured."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.live_tracking import follow_live
+from borelli.bench.metrics import torque_error
+from borelli.errors import SettingsError
+from borelli.recording.live import FileSource
+
+from .job_motion import job_model, job_recording, job_truth
+
+
+def test_live_poses_are_those_of_the_recording():
+    found = list(follow_live(job_model(), FileSource(job_recording(), speed=np.inf)))
+    whole = follow_markers(job_model(), job_recording())
+    assert np.array([pose.coordinates for pose in found]) == pytest.approx(whole.coordinates, abs=1e-6)
+    assert all(0.0 < pose.latency < 60.0 for pose in found)
+    assert np.median([pose.latency for pose in found]) < 1 / 120  # keeps pace
+
+
+def test_live_torques_come_late_by_what_is_said():
+    found = list(follow_live(job_model(), FileSource(job_recording(), speed=np.inf), torques=True, window=4))
+    told = [pose for pose in found if pose.torque is not None]
+    assert len(told) == len(found) - 8
+    assert told[0].time - told[0].torque_time == pytest.approx(4 / 120)
+    q, truth = job_truth()
+    from borelli.analysis.stepped.stepper import compile_stepped, spin_forces
+
+    compiled = compile_stepped(job_model(), 1 / 120, contacts=False)[0]
+    frames = [round(pose.torque_time * 120) for pose in told]
+    torque = spin_forces(compiled, q[frames], np.array([pose.torque for pose in told]))[:, 6:]
+    assert torque_error(torque, truth[frames]) < 10.0  # [%]: no ground, springs to rest, a cubic through nine frames
+
+
+def test_a_frame_without_markers_keeps_the_last_pose():
+    recording = job_recording()
+    data = recording.data.copy(deep=True)
+    data["markers"].values[50:53] = np.nan
+    found = list(follow_live(job_model(), FileSource(recording.with_data(data), speed=np.inf)))
+    assert np.array_equal(found[51].coordinates, found[49].coordinates)
+    assert np.isnan(found[51].marker_rms)
+    assert found[60].coordinates == pytest.approx(follow_markers(job_model(), recording).coordinates[60], abs=1e-6)
+
+
+def test_a_slow_receiver_misses_frames_and_a_fast_one_none():
+    clock = itertools.count()
+    quick = FileSource(job_recording(), speed=1e6, sleep=lambda seconds: next(clock))
+    assert sum(1 for _ in quick.frames()) + quick.left_out == job_recording().frames
+    with pytest.raises(SettingsError, match="speed"):
+        FileSource(job_recording(), speed=0.0)

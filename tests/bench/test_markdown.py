@@ -1,0 +1,38 @@
+"""The tables of docs/performance.md."""
+
+from borelli.bench.main import CHAIN_STEPS
+from borelli.bench.markdown import markdown
+from borelli.bench.metrics import JOBS
+
+STEP = {"us": 10.0, "ode_us": 1234.5, "marker_rms_mm": 0.1079}
+RESULT = {job.name: STEP for job in JOBS} | {
+    "compile_s": 80.0,
+    "torques": {"us": 27.0, "error_percent": 0.0177, "pinocchio_us": 1.0, "pinocchio_error_percent": 0.02},
+    "poses": {"exact": {"us": 90.0, "angle_rms_deg": 0.0}, "smoothed": {"us": 5e3, "torque_rms_nm": 0.09}},
+    "chain": {str(links): {"us": float(links)} for links in CHAIN_STEPS} | {"10": {"us": 5.0, "ode_us": 90.0}},
+}
+
+
+def lines_with(text):
+    return [line for line in markdown(RESULT).splitlines() if text in line]
+
+
+def test_every_job_and_chain_has_its_line():
+    for job in JOBS:
+        assert any(line.startswith(f"| {job.title} | 10.0 | 1,234 |") for line in lines_with(job.title))
+    assert lines_with("| 1000 | 1,000 | - |")
+
+
+def test_engine_that_was_not_measured_has_no_column():
+    assert not lines_with("MuJoCo")
+    assert len(lines_with("Pinocchio")) == 1
+
+
+def test_columns_agree_with_their_heading():
+    for table in markdown(RESULT).split("\n\n"):
+        if table.startswith("|"):
+            assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_poses_are_told_by_their_ways():
+    assert lines_with("| smoothed, 1 mm noise | 5,000 | - | 0.09 |")

@@ -1,0 +1,73 @@
+"""Perturbations said in a line of text."""
+
+from math import inf
+
+import pytest
+
+from borelli.control.parse_perturbations import EXAMPLES, perturbation
+from borelli.control.perturbations import Carry, MoveGround, Obstacle, Push, Weaken
+from borelli.errors import SettingsError
+from borelli.model.model import Frame, Shape
+from borelli.model.people.human import human
+
+MODEL = human()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "meant"),
+    [
+        ("push", "pelvis 200N 0.1s left at 1.2s", Push("pelvis", (0.0, 200.0, 0.0), 1.2, 0.1)),
+        ("push", "pelvis at 1.2 s back 0.2 kN 150 ms", Push("pelvis", (-200.0, 0.0, 0.0), 1.2, 0.15)),
+        ("push", "hand_r 10,-20,5N on 0,0,-0.1", Push("hand_r", (10.0, -20.0, 5.0), 0.0, 0.1, (0.0, 0.0, -0.1))),
+        ("push", "head 1e2N down", Push("head", (0.0, 0.0, -100.0))),
+        ("carry", "hand_r 5kg", Carry("hand_r", 5.0)),
+        ("carry", "hand_l 500 g hanging outside", Carry("hand_l", 0.5, None, True, True)),
+        ("weaken", "knee_flexion_r 30% at 1s", Weaken("knee_flexion_r", 0.3, 1.0)),
+        ("weaken", "ankle_l to 0 % at 1 s for 500 ms", Weaken("ankle_l", 0.0, 1.0, 1.5)),
+        (
+            "obstacle", "box 0.4x0.4x0.2m on 1,0,0.1 from 0.5s to 2s",
+            Obstacle(Shape("box", (0.2, 0.2, 0.1)), Frame((1.0, 0.0, 0.1)), 0.5, 2.0),
+        ),
+        ("obstacle", "sphere 20cm on 1,0,1m", Obstacle(Shape("sphere", (0.1,)), Frame((1.0, 0.0, 1.0)), 0.0, inf)),
+        ("move-ground", "0.2m left 0.4s at 1s", MoveGround((0.0, 0.2, 0.0), 1.0, 0.4)),
+    ],
+)  # fmt: skip
+def test_texts_mean_what_they_say(kind, text, meant):
+    assert perturbation(kind, text, MODEL) == meant
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "match"),
+    [
+        ("push", "", r"push '': nothing is said; it begins with a body; for example 'pelvis 200N 0.1s left at 1.2s'"),
+        ("push", "pelvs 200N left", r"unknown body 'pelvs' \(did you mean 'pelvis'\?\); known: pelvis, lower_torso"),
+        ("push", "pelvis left", "it lacks a force in N or kN; for example"),
+        ("push", "pelvis 200N", "it lacks a direction: forward, back, left, right, up, down"),
+        ("push", "pelvis 200N sideways", "it lacks a direction: .*, not 'sideways'"),
+        ("push", "pelvis 200N left at noon", "after 'at' comes 'noon', not a time, such as at 1s"),
+        ("push", "pelvis 200N left at", "after 'at' comes nothing, not a time"),
+        ("push", "pelvis 200N left now", "what is 'now'?"),
+        ("push", "pelvis 1,2N left", "a force is '1,2N', 2 numbers; it takes 3"),
+        ("push", "pelvis 1,2,3N left", "three numbers and a direction"),
+        ("push", "pelvis 200lb left", "it lacks a force in N or kN"),
+        ("push", "pelvis 200N 0s left", "duration is 0 s; it must be positive"),
+        ("carry", "hand_r 0kg", "mass is 0 kg; it must be positive"),
+        ("carry", "hand_r", "it lacks a mass in kg or g; for example 'hand_r 5kg'"),
+        ("weaken", "knee 30%", r"unknown coordinate or joint 'knee' \(did you mean 'knee_r'\?\)"),
+        ("weaken", "knee_r 130%", "the share left is 1.3; it must be from 0 to 1"),
+        ("obstacle", "cube 1m on 0,0,0", "unknown shape 'cube'; known: box, sphere"),
+        ("obstacle", "box 1m on 0,0,0", "the size of a box is 3 positive lengths"),
+        ("obstacle", "box 1x1x1m", "it lacks a place: on X,Y,Z"),
+        ("obstacle", "box 1x1x1m on 0,0,1 from 2s to 1s", "starts at 2 s and ends at 1 s; it must end later"),
+        ("move-ground", "left 1s", "it lacks a distance in m or cm or mm"),
+        ("shove", "pelvis", "unknown kind of perturbation 'shove'; known: push, carry"),
+    ],
+)  # fmt: skip
+def test_what_is_not_understood_is_told(kind, text, match):
+    with pytest.raises(SettingsError, match=match):
+        perturbation(kind, text, MODEL)
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_examples_in_errors_are_right(kind):
+    perturbation(kind, EXAMPLES[kind], MODEL)

@@ -1,0 +1,304 @@
+"""Native model files: exact both ways, and helpful about every mistake."""
+
+import stat
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from borelli.errors import BorelliError, FileFormatError, ModelError
+from borelli.files.text import MAX_BYTES, from_table, parse_toml, to_table, toml_text
+from borelli.model import (
+    Body,
+    Coordinate,
+    Coupling,
+    Frame,
+    Function,
+    Joint,
+    Marker,
+    Model,
+    MotionAxis,
+    Muscle,
+    PathPoint,
+    Shape,
+    Softness,
+    Surface,
+    body_of_shapes,
+    marker_sets,
+    model_from_table,
+    model_from_text,
+    model_to_table,
+    model_to_text,
+    read_model,
+    write_model,
+)
+from borelli.model.model import PathWrap, Span, WrapObject
+from borelli.model.people import human
+
+number = st.floats(-1e6, 1e6)
+positive = st.floats(1e-6, 1e6)
+unsigned = st.floats(0.0, 1e6)
+share = st.floats(0.0, 1.0)
+text = st.text(min_size=1, max_size=8)
+vectors = st.tuples(number, number, number)
+frames = st.builds(
+    Frame, vectors, st.sampled_from([(1.0, 0.0, 0.0, 0.0), (0.6, 0.0, 0.8, 0.0), (0.5, -0.5, 0.5, -0.5)])
+)
+softnesses = st.one_of(
+    st.builds(Softness, st.one_of(positive, st.just(inf)), unsigned, share),
+    st.builds(Softness, erp=share, cfm=unsigned),
+)
+surfaces = st.builds(Surface, unsigned, share, unsigned, softnesses, vectors)
+functions = st.builds(
+    lambda start, gaps, pieces: Function(
+        tuple(float(b) for b in np.cumsum([start, *gaps[: len(pieces)]])), tuple(map(tuple, pieces))
+    ),
+    st.floats(-10.0, 10.0),
+    st.lists(st.floats(0.1, 10.0), min_size=3, max_size=3),
+    st.lists(st.lists(number, min_size=1, max_size=4), min_size=1, max_size=3),
+)
+tetrahedron = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+sizes = {"sphere": 1, "box": 3, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "mesh": 0}
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    kind = draw(st.sampled_from(list(sizes)))
+    size = tuple(draw(positive) for _ in range(sizes[kind]))
+    vertices = tetrahedron if kind == "mesh" else ()
+    return Shape(kind, size, draw(frames), draw(positive), draw(surfaces), draw(st.booleans()), vertices, draw(text))
+
+
+@st.composite
+def bodies(draw: st.DrawFn, name: str) -> Body:
+    a, b, c = (draw(st.floats(0.01, 10.0)) for _ in range(3))
+    inertia = ((b + c, 0.0, 0.0), (0.0, a + c, 0.0), (0.0, 0.0, a + b))
+    parts = tuple(draw(st.lists(shapes(), max_size=2)))
+    return Body(name, draw(positive), draw(vectors), inertia, parts, draw(frames), draw(st.booleans()))
+
+
+@st.composite
+def coordinates(draw: st.DrawFn, name: str, rotational: bool) -> Coordinate:
+    lower, default, upper = sorted(draw(number) for _ in range(3))
+    if draw(st.booleans()):
+        lower, upper = -inf, inf
+    usual = draw(st.one_of(st.none(), st.just((-1.5, inf))))
+    return Coordinate(name, default, lower, upper, draw(softnesses), draw(st.booleans()), rotational, usual)
+
+
+TURNS = {"free": "sssttt", "ball": "ttt", "universal": "tt", "hinge": "t", "slider": "s", "planar": "sst", "fixed": ""}
+AXES = ((1.0, 0.0, 0.0), (0.0, 2.0, 0.0), (0.0, 0.0, -1.0))
+COUNTS = {"ball": 3, "free": 3, "planar": 2, "universal": 2, "hinge": 1, "slider": 1, "fixed": 0}
+
+
+@st.composite
+def joints(draw: st.DrawFn, name: str, parent: str, child: str) -> Joint:
+    kind = draw(st.sampled_from([*TURNS, "coordinate"]))
+    shared = (draw(frames), draw(frames))
+    softness = draw(softnesses)
+    if kind == "coordinate":
+        own = draw(coordinates(f"{name}.q", True))
+        parts = tuple(MotionAxis(axis, draw(functions), own.name) for axis in AXES * 2)
+        return Joint(name, kind, parent, child, *shared, (), (own,), parts, softness)
+    named = tuple(draw(coordinates(f"{name}.{i}", turn == "t")) for i, turn in enumerate(TURNS[kind]))
+    axes = AXES[: COUNTS[kind]] if draw(st.booleans()) else ()
+    return Joint(name, kind, parent, child, *shared, axes, named, (), softness)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    names = draw(st.lists(text.filter(lambda n: n != "ground"), min_size=1, max_size=4, unique=True))
+    linked = tuple(draw(joints(f"to {n}", p, n)) for p, n in zip(["ground", *names], names, strict=False))
+    if len(names) > 1:
+        linked += (Joint("loop", "fixed", "ground", names[-1], closes_loop=True),)
+    known = [c.name for joint in linked for c in joint.coordinates]
+    couplings = (Coupling("c", known[0], known[1], draw(functions), draw(softnesses)),) if len(known) > 1 else ()
+    carrier = st.sampled_from([*names, "ground"])
+    spans = st.one_of(st.none(), st.builds(Span, st.sampled_from(known), number, st.one_of(number, st.just(inf))))
+    moving = st.lists(st.builds(MotionAxis, st.just(AXES[0]), functions, st.sampled_from(known)), max_size=3).map(tuple)
+    points = (
+        st.builds(PathPoint, carrier, vectors, text, spans, moving) if known else st.builds(PathPoint, carrier, vectors)
+    )
+    wraps = (
+        WrapObject(
+            "w", "cylinder", draw(carrier), (draw(positive), draw(positive)), draw(frames), "-y", draw(st.booleans())
+        ),
+        WrapObject("v", "torus", draw(carrier), (1.0, 2.0)),
+    )
+    over = (PathWrap("w", 0, 1, "axial"), PathWrap("v", 1, side_point=draw(points)))
+    return Model(
+        name=draw(text),
+        bodies=tuple(draw(bodies(n)) for n in names),
+        joints=linked,
+        markers=tuple(
+            Marker(label, draw(carrier), draw(vectors), tuple(draw(st.lists(text, max_size=2))))
+            for label in draw(st.lists(text, max_size=3, unique=True))
+        ),
+        couplings=couplings,
+        muscles=(
+            Muscle("m", tuple(draw(st.lists(points, min_size=2, max_size=3))), draw(positive), 0.1, 0.2, draw(share)),
+            Muscle(
+                "n",
+                tuple(draw(st.lists(points, min_size=2, max_size=3))),
+                *(1.0, 0.1, 0.2, 0.0, draw(text), draw(positive), draw(positive), draw(positive), draw(share)),
+                wraps=over,
+                parameters=tuple(draw(st.lists(st.tuples(text, number), max_size=3))),
+            ),
+        ),
+        ground=(Shape("plane"), *draw(st.lists(shapes(), max_size=1))),
+        gravity=draw(vectors),
+        self_collision=draw(st.booleans()),
+        notes=tuple(draw(st.lists(text, max_size=2))),
+        wrap_objects=wraps,
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(models())
+def test_round_trip_is_exact(model: Model) -> None:
+    back = model_from_text(model_to_text(model))
+    assert back == model
+    assert back.notes == model.notes  # not part of equality
+    assert model_from_table(model_to_table(model)) == model
+    assert model_to_text(back) == model_to_text(model)
+
+
+@pytest.mark.parametrize("markers", marker_sets())
+def test_human_round_trips_through_a_file(tmp_path, markers: str) -> None:
+    model = human(mass=61.3, height=1.63, sex="female", markers=markers)
+    write_model(model, tmp_path / "human.toml")
+    assert read_model(tmp_path / "human.toml") == model
+    assert [path.name for path in tmp_path.iterdir()] == ["human.toml"]
+    assert (tmp_path / "human.toml").stat().st_mode & stat.S_IRUSR
+
+
+@dataclass(frozen=True)
+class Settings:
+    count: int = 3
+    point: tuple[float, float] | None = None
+    share: float = 0.5
+    loud: bool = False
+
+
+def test_any_dataclass_goes_to_a_table_and_back() -> None:
+    chosen = Settings(7, (1.0, 2.5), 1, True)
+    back = from_table(Settings, parse_toml(toml_text(to_table(chosen)), "text"), "text")
+    assert back == chosen
+    assert type(back.count) is int
+    assert to_table(Settings()) == {}
+    with pytest.raises(FileFormatError, match=r"count: expected a whole number, got 7.5"):
+        from_table(Settings, {"count": 7.5}, "text")
+
+
+def test_numpy_numbers_are_written_as_plain_ones() -> None:
+    model = Model("m", (Body("a", np.float64(1.25), tuple(np.array([0.1, 0.2, 0.3]))),))
+    assert model_from_text(model_to_text(model)) == model
+
+
+def test_defaults_are_left_out() -> None:
+    text = model_to_text(Model("m", (Body("a", 1.0),)))
+    assert [line for line in text.splitlines() if line and not line.startswith("#")] == [
+        'format = "borelli-model"',
+        "version = 1",
+        'name = "m"',
+        "[[bodies]]",
+        'name = "a"',
+        "mass = 1.0",
+        "center_of_mass = [0.0, 0.0, 0.0]",
+        "inertia = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]",
+    ]
+
+
+HEAD = 'format = "borelli-model"\nversion = 1\nname = "m"\n'
+SHAPES = '[[bodies]]\nname = "a"\nshapes = [{ kind = "box", size = [0.1, 0.2, 0.3], density = 500 }]\n'
+
+
+def test_mass_left_out_comes_from_the_shapes() -> None:
+    shape = Shape("box", (0.1, 0.2, 0.3), density=500.0)
+    assert model_from_text(HEAD + SHAPES).bodies == (body_of_shapes("a", [shape]),)
+    assert model_from_text(HEAD + SHAPES + "mass = 3").bodies == (body_of_shapes("a", [shape], mass=3.0),)
+
+
+BODY = SHAPES + "mass = 3\n"
+MISTAKES = {
+    "empty": ("", "format is nothing, but must be"),
+    "not ours": ('format = "other"', "format is 'other'"),
+    "from the future": (HEAD.replace("version = 1", "version = 2") + BODY, "version is 2, .* reads 1 to 1"),
+    "version as truth": (HEAD.replace("version = 1", "version = true") + BODY, "version is True"),
+    "no bodies": (HEAD, "the key 'bodies' is missing"),
+    "bodies no list": (HEAD + "bodies = 3", "bodies: expected a list, got 3"),
+    "body no table": (HEAD + "bodies = [3]", r"bodies\[0\]: expected a table, got 3"),
+    "unknown key": (HEAD + BODY + "weight = 1", r"bodies\[0\] 'a': unknown key 'weight'; known: name, mass"),
+    "near key": (HEAD + BODY + 'kinematik = true', "did you mean 'kinematic'"),
+    "text for number": (HEAD + SHAPES + 'mass = "3"', r"bodies\[0\] 'a': mass: expected a number, got '3'"),
+    "truth for number": (HEAD + SHAPES + "mass = true", "mass: expected a number, got True"),
+    "number for truth": (HEAD + BODY + "kinematic = 1", "kinematic: expected true or false, got 1"),
+    "number for text": (HEAD + BODY.replace('"a"', "7"), "name: expected text in quotes, got 7"),
+    "two of three": (HEAD + BODY + "frame = { position = [1, 2] }", "frame: position: expected 3 entries, got 2"),
+    "huge number": (HEAD + SHAPES + "mass = 1" + "0" * 400, "a number of that size"),
+    "centre without inertia": (HEAD + BODY + "center_of_mass = [0, 0, 1]", "center_of_mass without inertia"),
+    "wrong sizes": (HEAD + BODY.replace("[0.1, 0.2, 0.3]", "[0.1]"), "body 'a': shape 0: a box takes 3 sizes, got 1"),
+    "no shapes": (HEAD + '[[bodies]]\nname = "a"\nmass = 1', "body 'a': it has no shapes"),
+    "zero mass": (HEAD + SHAPES + "mass = 0", "body 'a': mass is 0.0 kg"),
+    "mass not a number": (HEAD + SHAPES + "mass = nan", "body 'a': mass is nan"),
+    "unknown body": (HEAD + BODY + '[[markers]]\nname = "M"\nbody = "b"\nposition = [0, 0, 0]', "unknown body 'b'"),
+    "nested deep": (HEAD + "notes = " + "[" * 100_000, "nested too deeply"),
+    "key given twice": (HEAD + 'name = "n"', "line 4: not valid TOML"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "sentence"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistakes_are_named(text: str, sentence: str) -> None:
+    with pytest.raises((FileFormatError, ModelError), match=sentence) as caught:
+        model_from_text(text, path="man.toml")
+    assert str(caught.value).startswith("man.toml")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.33, 0.5, 0.77, 0.95])
+def test_a_file_cut_short_is_told_with_its_line(tmp_path, share: float) -> None:
+    text = model_to_text(human())
+    cut = text[: int(share * len(text))]
+    cut = cut[: cut.rindex(", ")]  # inside a list, so that no valid file remains
+    (tmp_path / "cut.toml").write_text(cut)
+    with pytest.raises(FileFormatError, match=rf"cut.toml, line {cut.count(chr(10)) + 1}: not valid TOML"):
+        read_model(tmp_path / "cut.toml")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2000), st.integers(0, 2000), st.binary(max_size=3))
+def test_damaged_text_never_surprises(start: int, length: int, noise: bytes) -> None:
+    """A damaged file gives a model or one of our errors, nothing else."""
+    text = model_to_text(human())[:6000]
+    damaged = text[:start] + noise.decode("latin-1") + text[start + length :]
+    try:
+        model_from_text(damaged)
+    except BorelliError as error:
+        assert "\n" not in str(error)
+
+
+def test_files_that_are_no_text_are_refused(tmp_path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FileFormatError, match="is no model of a kind that is known"):
+        read_model(tmp_path / "binary")
+    with pytest.raises(FileFormatError, match="missing: cannot be read"):
+        read_model(tmp_path / "missing")
+    with pytest.raises(FileFormatError, match="cannot be written"):
+        write_model(human(), tmp_path / "nowhere" / "model.toml")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(FileFormatError, match="at most"):
+        read_model(tmp_path / "large")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path) -> None:
+    path = tmp_path / "model.toml"
+    write_model(human(), path)
+    before = path.read_text()
+    with pytest.raises(TypeError):
+        write_model(Model("m", (Body("a", None),)), path)  # type: ignore[arg-type]
+    assert path.read_text() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model.toml"]

@@ -1,0 +1,31 @@
+"""What follows from a model is found once for each, and forgotten with it."""
+
+import gc
+from dataclasses import replace
+
+from borelli.model.model_cache import once_per_model
+from borelli.model.people.human import human
+
+
+def test_each_model_is_asked_once_and_forgotten_when_it_is_gone():
+    asked = []
+
+    @once_per_model
+    def name_of(model, ending):
+        asked.append(model.name)
+        return [model.name + ending]
+
+    one = human()
+    other = replace(one)  # equal, but another
+    found = name_of(one, "!")
+    assert found == [f"{one.name}!"]
+    assert name_of(one, "!") is found
+    assert name_of(one, "?") == [f"{one.name}?"]
+    assert name_of(other, "!") is not found
+    assert len(asked) == 3
+    del one
+    gc.collect()
+    # whatever takes the place of the one that is gone is asked anew
+    for _ in range(20):
+        name_of(replace(other), "!")
+    assert len(asked) == 23

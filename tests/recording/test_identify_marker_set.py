@@ -1,0 +1,111 @@
+"""Marker sets: recognised by names whatever their spelling, and by no others."""
+
+import pytest
+
+from borelli.errors import FileFormatError
+from borelli.recording.identify_marker_set import FOLDER, known_sets, read_name_set, recognise, shared_prefix
+
+from .walker import real
+
+REAL = {
+    "hdm/data.c3d": "CMU 41",
+    "cmu/c3d/85_02.c3d": "CMU 41",
+    "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d": "Plug-in Gait",
+    "c3d/vicon_overground_4plates/test_small.c3d": "Plug-in Gait",
+    "c3d/qualisys_walk/Qualisys.c3d": "Qualisys CAST",
+    "c3d/motionanalysis_gait/Gait.c3d": "Helen Hayes, Motion Analysis names",
+    "opensim/subject01_walk/subject01_walk1.trc": "OpenSim gait",
+    "opensim/rajagopal2015_run_bmclab/motion_capture_run.trc": "Rajagopal",
+    "opensim/rajagopal2016/walk/motion_capture_walk.trc": "Rajagopal, walking trial",
+    "c3d/sprint_8plates/JA1Gait35.c3d": "Sprint, full body",
+    "c3d/motionmonitor_metres/Gait_with_EMG.c3d": "MotionMonitor lower body",
+    "c3d/opensim_walking2/walking2.c3d": "Full body 2009",
+    "opensim/opencap_subject4/walking1.trc": "OpenCap, markers",
+    "c3d/format_variants/sample02/pc_real.c3d": None,
+}
+
+
+@pytest.mark.parametrize("one", known_sets(), ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "spelling", [str, str.lower, "Bob:{}".format, "Bob_{}".format, lambda name: name.replace(".", "_")]
+)
+def test_every_set_is_recognised_by_its_own_names_in_any_spelling(one, spelling):
+    found = recognise([spelling(name) for name in one.names])
+    assert found.set.name == one.name
+    assert found.missing == ()
+    assert found.extra == ()
+
+
+def test_sets_of_all_systems_are_there_with_their_sources():
+    names = " ".join(one.name for one in known_sets())
+    for wanted in ("Plug-in Gait", "CMU 41", "Helen Hayes", "Rajagopal", "OpenSim gait", "Qualisys", "OptiTrack"):
+        assert wanted in names
+    for one in known_sets():
+        assert one.source
+        assert len(set(one.names)) == len(one.names)
+
+
+def test_missing_and_extra_markers_are_told():
+    cmu = next(one for one in known_sets() if one.name == "CMU 41")
+    found = recognise([*cmu.names[4:], "*12", "WAND"])
+    assert found.set.name == "CMU 41"
+    assert found.missing == cmu.names[:4]
+    assert found.extra == ("WAND",)
+
+
+def test_strange_names_are_not_recognised():
+    assert recognise(["A", "B", "C", "D", "E"]) is None
+    assert recognise([]) is None
+    assert recognise(["LASI", "RASI"]) is None
+
+
+def test_a_folder_of_your_own_is_read(tmp_path, monkeypatch):
+    text = 'format = "borelli-marker-names"\nversion = 1\nname = "Mine"\nsource = "me"\n'
+    text += 'names = ["EAR1", "EAR2", "NOSE", "CHIN"]\noptional = ["HAT"]\naliases = { NOSE = ["SNOUT"] }\n'
+    (tmp_path / "mine.toml").write_text(text)
+    labels = ["ear1", "Ear2", "snout", "CHIN", "hat"]
+    assert recognise(labels) is None
+    found = recognise(labels, tmp_path)
+    assert (found.set.name, found.found["snout"], found.missing) == ("Mine", "NOSE", ())
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    assert recognise(labels).set.name == "Mine"
+    with pytest.raises(FileFormatError, match="no folder"):
+        known_sets(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", 'format is .*, but must be "borelli-marker-names"'),
+        ('format = "borelli-marker-names"\nversion = 9', "version is 9"),
+        ('format = "borelli-marker-names"\nversion = 1\nnames = ["A"]', "needs a name"),
+        ('format = "borelli-marker-names"\nversion = 1\nname = "X"', "at least one marker name"),
+        ('format = "borelli-marker-names"\nversion = 1\nname = "X"\nnames = [1]', "list of texts"),
+        ('format = "borelli-marker-names"\nversion = 1\nname = "X"\nnames = ["A"]\nnmaes = []', "unknown key 'nmaes'"),
+        ('format = "borelli-marker-names"\nversion = 1\nname = "X"\nnames = ["A"]\naliases = 3', "aliases must be"),
+        ('format = "borelli-markers"\nversion = 1\nname = "X"\nmarkers = 3', "list of tables"),
+    ],
+)
+def test_broken_sets_are_refused_in_one_sentence(tmp_path, text, complaint):
+    path = tmp_path / "set.toml"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match=complaint):
+        read_name_set(path)
+
+
+def test_a_shared_prefix_is_no_side():
+    assert shared_prefix(["Bob_LKNE", "Bob_RKNE", "Bob_C7", "Bob_T10"]) == "Bob_"
+    assert shared_prefix(["L_KNE", "L_ANK", "L_HEE", "L_TOE"]) == ""
+    assert shared_prefix(["LKNE", "RKNE", "C7", "T10"]) == ""
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", REAL)
+def test_real_recordings_wear_what_they_wear(name):
+    from borelli.recording.formats.c3d.reader import read_c3d
+    from borelli.recording.formats.trc import read_trc
+
+    path = real(name)
+    recorded = (read_trc if path.suffix == ".trc" else read_c3d)(path)
+    found = recognise(recorded.markers)
+    assert (found and found.set.name) == REAL[name]

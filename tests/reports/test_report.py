@@ -1,0 +1,196 @@
+"""The report: self-contained, complete, and there even where stages are missing."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from borelli.analysis.dynamics.torques import inverse_dynamics
+from borelli.analysis.energetics.energy import energy as find_energy
+from borelli.reports.gait_curves import PERCENT, gait_of, over_cycles
+from borelli.reports.motion_player import MOST_FRAMES, UNIT, packed
+from borelli.reports.report import report
+from borelli.reports.report_warnings import residuals, warnings_of
+from borelli.reports.svg import Band, Line, bar_plot, line_plot
+
+LARGEST = 5_000_000  # bytes: it must go into a mail
+
+
+class _Page(HTMLParser):
+    VOID = ("meta", "input", "br", "line", "polyline", "polygon", "rect")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.tags = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for key, value in attrs if key == "id"]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID and (not self.open or self.open.pop() != tag):
+            raise AssertionError(f"</{tag}> closes what was not open")
+
+
+def parsed(path):
+    page = _Page()
+    text = path.read_text(encoding="utf-8")
+    page.feed(text)
+    assert page.open == []
+    return text, page
+
+
+@pytest.fixture(scope="module")
+def page(analysed):
+    return parsed(analysed.folder / "report.html")
+
+
+def test_report_is_one_file_that_needs_no_network(page, analysed):
+    text, _ = page
+    assert len(text) < LARGEST
+    assert not re.findall(r"""(?:src|href)=["'](?!#)""", text)
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "") and "https://" not in text
+    assert "import(" not in text and "fetch(" not in text
+    assert "synthetic: made, not measured" in text
+
+
+def test_warnings_come_first_then_the_rest(page):
+    text, found = page
+    order = [
+        text.index(f'id="{key}"')
+        for key in ("warnings", "source", "playback", "gait", "ground", "residuals", "energy", "markers", "body")
+    ]
+    assert order == sorted(order)
+    assert {"motion", "stage"} <= set(found.ids)
+
+
+def test_source_is_told(page, analysed):
+    text, _ = page
+    assert analysed.summary["sha256"] in text and "walk.nc" in text and "borelli 0." in text
+    assert "cutoff 6 Hz" in text
+
+
+def test_every_plot_has_a_title_and_units(page):
+    text, _ = page
+    plots = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(plots) > 25
+    for plot in plots:
+        words = re.findall(r"<text[^>]*>([^<]*)</text>", plot)
+        assert sum("[" in word and "]" in word for word in words) >= (1 if 'class="bars"' in plot else 2), words
+        numbers = [float(v) for pair in re.findall(r'points="([^"]*)"', plot) for v in re.split(r"[ ,]", pair)]
+        assert np.isfinite(numbers).all()
+
+
+def test_norms_lie_behind_the_gait_curves(page):
+    text, _ = page
+    for title in ("Knee flexion", "Ankle plantarflexor moment", "Knee power", "Ground force, vertical"):
+        plot = re.search(rf'aria-label="{title}">.*?</svg>', text, re.DOTALL)[0]
+        assert 'class="band"' in plot and 'data-name="right"' in plot and 'data-name="left"' in plot
+
+
+def test_playback_gives_back_where_bodies_were(analysed):
+    from base64 import b64decode
+
+    data = packed(analysed.energy)
+    motion = analysed.energy.torques.motion.data
+    json.dumps(data, allow_nan=False)
+    pose = np.frombuffer(b64decode(data["pose"]), np.int16).reshape(data["frames"], len(data["bodies"]), 7)
+    place = np.array(data["origin"]) + UNIT * pose[..., :3]
+    assert place == pytest.approx(motion["body_position"].values, abs=UNIT)
+    assert pose[..., 3:] / 32767 == pytest.approx(motion["body_orientation"].values, abs=1e-4)
+    seen = np.frombuffer(b64decode(data["measured"]), np.int16).reshape(data["frames"], data["markers"], 3)
+    assert ((seen == -32768).all(axis=-1) == np.isnan(motion["measured"].values).any(axis=-1)).all()
+    assert data["frames"] <= MOST_FRAMES and data["plates"] and data["feet"] == 2 and data["cycles"]
+
+
+def test_curves_are_over_the_cycle_with_the_signs_of_the_norms(analysed):
+    gait = gait_of(analysed.energy)
+    curves = {curve.name: curve for curve in gait.curves}
+    assert {one.side for one in gait.strides} == {"right", "left"} and gait.speed == "free"
+    for name, least in (("knee_flexion", 0.95), ("hip_flexion", 0.97), ("ankle_dorsiflexion", 0.9),
+                        ("ground_force_vertical", 0.9), ("ankle_plantarflexor_moment", 0.8)):  # fmt: skip
+        for side, values in (("right", curves[name].right), ("left", curves[name].left)):
+            assert values is not None
+            rows = over_cycles(gait, curves[name], side)
+            assert rows.shape[1] == len(PERCENT) == 101
+            assert np.corrcoef(rows.mean(axis=0), gait.norm(curves[name]).mean)[0, 1] > least, (name, side)
+
+
+def test_residuals_are_held_against_hicks(analysed):
+    found = residuals(analysed.energy)
+    force = analysed.energy.torques.data["foot_force"].sum("foot").values
+    assert found.force_limit == pytest.approx(0.05 * np.linalg.norm(force, axis=1).max())
+    assert 0.005 < found.moment_limit / (0.01 * 9.81 * 68.0) < 2.0
+
+
+def bare(analysed, **changes):
+    """The analysis without events, plates or a recording, as asked."""
+    motion = analysed.energy.torques.motion
+    recording = motion.recording
+    if changes.get("plates") is False:
+        data = recording.data.drop_dims(["analog_time", "plate"], errors="ignore").drop_dims("foot", errors="ignore")
+        recording = replace(recording, data=data)
+    if changes.get("events") is False:
+        keep = [name for name in recording.markers if name[1:] not in ("HEE", "TOE", "ANK", "MT5")]
+        recording = recording.select_markers(keep)
+    if changes.get("recording") is False:
+        recording = None
+    return find_energy(inverse_dynamics(replace(motion, recording=recording), forces=None))
+
+
+def test_report_without_plates(analysed, tmp_path):
+    energy = bare(analysed, plates=False)
+    report(energy, tmp_path / "r.html")
+    text, _ = parsed(tmp_path / "r.html")
+    assert 'id="ground"' not in text and "gait cycle [%]" in text
+    assert any("no force of the ground" in one.what for one in warnings_of(energy))
+
+
+def test_report_over_time_where_there_is_no_stride(analysed, tmp_path):
+    report(bare(analysed, plates=False, events=False), tmp_path / "r.html")
+    text, _ = parsed(tmp_path / "r.html")
+    assert "gait cycle [%]" not in text and "no whole" in text and "time [s]" in text
+
+
+def test_report_without_a_recording(analysed, tmp_path):
+    report(bare(analysed, recording=False), tmp_path / "r.html")
+    parsed(tmp_path / "r.html")
+
+
+def test_text_from_files_cannot_become_markup(analysed, tmp_path):
+    motion = analysed.energy.torques.motion
+    evil = "</script><script>alert(1)</script>"
+    recording = replace(motion.recording, name=evil)
+    energy = replace(
+        analysed.energy, torques=replace(analysed.energy.torques, motion=replace(motion, recording=recording))
+    )
+    report(energy, tmp_path / "r.html", about={"file": evil})
+    assert "<script>alert" not in (tmp_path / "r.html").read_text()
+
+
+def test_plots_take_what_is_not_known_or_does_not_move():
+    x = np.linspace(0.0, 1.0, 11)
+    gap = np.where((x > 0.3) & (x < 0.6), np.nan, x)
+    text = line_plot("t", "x [s]", "y [m]", [Line("a", x, gap), Line("b", x, 0.0 * x), Line("c", x, np.nan * x)])
+    assert text.count("<polyline") == 3 and "nan" not in text
+    assert "nan" not in line_plot("t", "x", "y", [], band=Band(x, x, x))
+    assert "nan" not in bar_plot("t", "x [mm]", ["a", "b"], np.array([1.0, np.nan]), np.array([2.0, 0.0]), 0.5)
+
+
+def test_strides_beside_the_plates_are_left_out_of_kinetics(analysed):
+    torques = analysed.energy.torques
+    blind = torques.data.copy(deep=True)
+    blind["foot_force"].values[blind["time"].values > 1.9] = 0.0  # as if the later plates were not there
+    gait = gait_of(replace(analysed.energy, torques=replace(torques, data=blind)))
+    curves = {curve.name: curve for curve in gait.curves}
+    assert any(gait.seen) and not all(gait.seen)
+    kinetic, angle = (over_cycles(gait, curves[n], "right") for n in ("ankle_plantarflexor_moment", "knee_flexion"))
+    assert 0 < len(kinetic) < len(angle)
