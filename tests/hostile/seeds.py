@@ -7,25 +7,21 @@ folder itself.
 import re
 import tempfile
 from functools import cache
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 
 from borelli.model import model_to_text
 from borelli.model.formats.mjcf.writer import mjcf_text
-from borelli.model.people import human
+from borelli.model.people.human import human
 from borelli.recording.io import write_recording
 from borelli.recording.recording import Recording, make_dataset
 
+from ..recording import c3d_files
 from ..shared_data import SHARED_DATA as DATA
 
 OSIM = Path(__file__).parents[1] / "model" / "formats" / "osim"
 
-# in another folder of tests, which is no package that could be imported from
-_SPEC = spec_from_file_location("c3d_files", Path(__file__).parents[1] / "recording" / "c3d_files.py")
-_C3D_FILES = module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_C3D_FILES)
 
 NEXUS = b"""Trajectories
 100
@@ -344,7 +340,7 @@ def _c3d():
     }  # fmt: skip
     analog = rng.integers(0, 999, (3, 2, 6)).astype(float)
     made_here = [
-        one("x.c3d", _C3D_FILES.c3d_bytes(markers, groups, processor=processor, real=kind, analog=analog))
+        one("x.c3d", c3d_files.c3d_bytes(markers, groups, processor=processor, real=kind, analog=analog))
         for processor, kind in (("Intel", True), ("Intel", False), ("DEC", True), ("SGI", True), ("SGI", False))
     ]
     folder = "c3d/format_variants"

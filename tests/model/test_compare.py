@@ -26,7 +26,7 @@ from borelli.model import (
 )
 from borelli.model.compare import parity
 from borelli.model.kinematics import coupled_forces, coupled_motion, generalized_forces
-from borelli.model.people import human
+from borelli.model.people.human import human
 from borelli.model.transforms import compose
 
 from .test_kinematics import KINDS, random_model

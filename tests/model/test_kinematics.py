@@ -35,7 +35,7 @@ from borelli.model.kinematics import (
     poses,
     with_default_frames,
 )
-from borelli.model.people import human
+from borelli.model.people.human import human
 from borelli.model.transforms import compose, inverse, orientation_matrix, quaternion_of, vector
 from borelli.model.validate import TURNS
 

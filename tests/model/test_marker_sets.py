@@ -5,7 +5,7 @@ import pytest
 
 from borelli.errors import FileFormatError
 from borelli.model import Body, Frame, Model, Shape, body_of_shapes, extent, marker_sets, with_markers
-from borelli.model.people import human
+from borelli.model.people.human import human
 
 MIRROR = np.array([1.0, -1.0, 1.0])
 COUNTS = {

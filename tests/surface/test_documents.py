@@ -1,6 +1,5 @@
 """What the documents show must run, and what they name must exist."""
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -11,10 +10,9 @@ from borelli.model.formats.native import model_from_text
 from borelli.scenes.gallery import GALLERY
 from borelli.scenes.scene_files import scene_from_text
 
+from ..recording import walker
+
 ROOT = Path(__file__).parents[2]
-_spec = importlib.util.spec_from_file_location("walker", ROOT / "tests" / "recording" / "walker.py")
-walker = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(walker)
 
 
 def blocks(page, language):

@@ -1,6 +1,5 @@
 """Recordings and models on the command line: what is in them, what is wrong with them, cleaned, converted, compared."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -14,13 +13,12 @@ import pytest
 import borelli
 from borelli.cli import main
 
+from ..recording import walker
 from ..shared_data import SHARED_DATA
 
 ROOT = Path(__file__).parents[2]
+UNREAD = {"ThoracoscapularShoulderModel.osim": "ScapulothoracicJoint", "gonzalez_wrist.osim": "before 2.0"}
 WHOLE_FOLDER = 120.0  # [s]: `borelli info --json` on all the data there is
-_spec = importlib.util.spec_from_file_location("walker", ROOT / "tests" / "recording" / "walker.py")
-walker = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(walker)
 
 
 @pytest.fixture
@@ -352,8 +350,9 @@ def test_info_on_all_the_data(call):
     start = perf_counter()
     done = call("info", "--json", *files)
     assert perf_counter() - start < WHOLE_FOLDER
-    refused = [about["error"] for about in json.loads(done.out).values() if "error" in about]
-    assert len(files) > 150 and not refused
+    refused = {Path(file).name: about["error"] for file, about in json.loads(done.out).items() if "error" in about}
+    assert len(files) > 150 and set(refused) <= set(UNREAD)
+    assert all(reason in refused[name] for name, reason in UNREAD.items() if name in refused)
 
 
 def test_defaults_are_those_of_the_functions():

@@ -37,18 +37,18 @@ def _control(about: str, figures: str, module: str) -> Experiment:
 
 
 EXPERIMENTS = {
-    "noise": Experiment("how marker noise spreads to angles and torques", "3, 4", "noise", takes_recording=True),
+    "noise": Experiment("how marker noise spreads to angles and torques", "3, 4", "marker_noise", takes_recording=True),
     "reduced-markers": Experiment(
         "poses from the markers of head, hands and feet alone", "8, 9", "reduced_markers", takes_recording=True
     ),
     "ground": Experiment(
-        "ground forces from the motion alone beside measured ones", "5", "ground", takes_recording=True
+        "ground forces from the motion alone beside measured ones", "5", "ground_forces", takes_recording=True
     ),
     "jump": Experiment("a jump reproduced from the ground and a limited torque", "2", "jump", takes_recording=True),
     "reach": Experiment("what it costs to reach for targets near and far, low and high", "6", "reach"),
     "armswing": Experiment("what walking costs with the arms clamped", "7", "armswing", takes_recording=True),
     "foreign-body": Experiment(
-        "a motion with another body's inertia", "none: told in the text", "foreign_body", takes_recording=True
+        "a motion with another body's inertia", "none: told in the text", "inertia_swap", takes_recording=True
     ),
     "pd-convergence": _control("that impulse-based PD tends to the response asked for", "3", "pd_convergence"),
     "pd-large-step": _control("steps too long for traditional PD", "2, 4", "pd_large_step"),
@@ -59,7 +59,9 @@ EXPERIMENTS = {
     "carry-block": _control("a block carried with effort, or with none", "1", "carry_block"),
     "mace": _control("a skeleton that swings a mace of free joints", "9", "mace"),
     "net": _control("a net of 960 joints that falls on a skeleton", "10", "net"),
-    "loop": _control("a closed loop led by one hinge, and by four in conflict", "none: told in the text", "loop"),
+    "loop": _control(
+        "a closed loop led by one hinge, and by four in conflict", "none: told in the text", "closed_loop"
+    ),
 }
 """Add yours here: a line, and a module with a function `run`."""
 

@@ -256,7 +256,8 @@ def _analyzed(
     start = perf_counter()
     contacts = contacts_beside(energy.torques)
     about = {
-        **source, "settings": plain(asdict(plan)), "seconds": {**seconds}, "version": __version__, "code": result_hash(),
+        **source, "settings": plain(asdict(plan)), "seconds": {**seconds},
+        "version": __version__, "code": result_hash(),
     }  # fmt: skip
     write_tables(energy, folder)
     if bands is not None:

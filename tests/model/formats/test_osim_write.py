@@ -32,7 +32,7 @@ from borelli.model.formats.osim.writer import osim_text, write_osim
 from borelli.model.functions import constant, linear, natural_cubic_spline, piecewise_linear, simm_spline
 from borelli.model.kinematics import generalized_forces, marker_positions, poses
 from borelli.model.model import PathWrap, Span, WrapObject
-from borelli.model.people import human
+from borelli.model.people.human import human
 from borelli.model.validate import TURNS
 
 HERE = Path(__file__).parent / "osim"
