@@ -60,7 +60,7 @@ EXPERIMENTS = {
     "mace": _control("a skeleton that swings a mace of free joints", "9", "mace"),
     "net": _control("a net of 960 joints that falls on a skeleton", "10", "net"),
     "loop": _control(
-        "a closed loop led by one hinge, and by four in conflict", "none: told in the text", "closed_loop"
+        "a closed loop driven by one hinge, and by four in conflict", "none: told in the text", "closed_loop"
     ),
 }
 """Add yours here: a line, and a module with a function `run`."""

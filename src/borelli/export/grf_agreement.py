@@ -53,7 +53,7 @@ def compare_feet(measured: Dataset, computed: Dataset, weight: float, *, ends: b
             where computed forces fill in for plates, `foot_source`.
         computed: The same from the motion alone, at the same times, and `sole_position`: see `ground_forces`.
         weight: Of the body [N].
-        ends: Whether the ends of the motion count, where forces depend on how it is extended (`numerics.series_extension`).
+        ends: Whether the ends of the motion count, where forces depend on its extension.
     """
     told, ahead, found = measured["covered"].values, forward(computed), []
     if not ends:
