@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import borelli as bo
-from borelli.control.controls import Control, controls_of
-from borelli.control.track_targets import follow_targets
+from borelli.control.controls import Control, make_controls
+from borelli.control.track_targets import track_targets
 from borelli.control.example_motions import march
 from borelli.control.targets import functions
 from borelli.model.mechanisms import net, planks
@@ -35,7 +35,7 @@ def measure(model: Model, controls: Sequence[Control], step: float, steps: int) 
         spent = []
         for count in (steps, 3 * steps):
             start = time.process_time()
-            found = follow_targets(model, controls, duration=count * step, step=step, every=count)
+            found = track_targets(model, controls, duration=count * step, step=step, every=count)
             spent.append(time.process_time() - start)
         runs.append((spent[0], spent[1]))
     short, long = (min(run[i] for run in runs) for i in range(2))
@@ -56,11 +56,11 @@ if __name__ == "__main__":
     skeleton = bo.full_skeleton()
     bare = replace(skeleton, bodies=tuple(replace(body, shapes=()) for body in skeleton.bodies))
     for inverse in (60, 240):
-        marching = controls_of(march(bare))
+        marching = make_controls(march(bare))
         tell("skeleton, 74 joints, without contact", 1 / inverse, *measure(bare, marching, 1 / inverse, 240))
     tell("net, 960 joints", 1 / 60, *measure(net(16, 16), (), 1 / 60, 60))
     for links in CHAINS:
         model = planks(links)
         waves = {c.name: (lambda t: 0.1 * np.sin(2.0 * t)) for c in model.coordinates}
-        found = measure(model, controls_of(functions(model, waves)), 1 / 240, max(300, 6000 // links))
+        found = measure(model, make_controls(functions(model, waves)), 1 / 240, max(300, 6000 // links))
         tell(f"chain of {links} hinges ({1e6 * found[0] / links:.2f} us a joint)", 1 / 240, *found)

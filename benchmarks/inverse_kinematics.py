@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median
 
 import borelli as bo
-from borelli.analysis.opensim_setup import read_inverse_kinematics
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.opensim_setup import read_ik_setup
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("BORELLI_DATA", ROOT.parent / "shared" / "data")) / "opensim"
@@ -30,10 +30,10 @@ ROUNDS = 5
 
 def ours() -> tuple[float, int]:
     """Seconds of CPU time, and frames."""
-    model, recording, setup = bo.read_model(MODEL), bo.read_recording(MARKERS), read_inverse_kinematics(SETUP)
+    model, recording, setup = bo.read_model(MODEL), bo.read_recording(MARKERS), read_ik_setup(SETUP)
     stiffness = {name: task.weight for name, task in setup.coordinate_tasks.items()}
     start = time.process_time()
-    motion = follow_markers(
+    motion = inverse_kinematics(
         model, recording, weights=setup.marker_weights, pose_stiffness=stiffness, hard_stops=True
     )  # fmt: skip
     return time.process_time() - start, len(motion.coordinates)

@@ -2,7 +2,7 @@
 
     python benchmarks/real_time.py [recording]         # without one, a walk that is made
 
-CPU time of `follow_markers` and `inverse_dynamics` as `borelli analyze` calls them; the fit is not counted. Once with
+CPU time of `inverse_kinematics` and `inverse_dynamics` as `borelli analyze` calls them; the fit is not counted. Once with
 a model that nothing is known of yet, as for the first of several trials, and once with what follows from the model
 kept, as for the others. The two take turns. The least of the rounds counts, since neighbours only add.
 """
@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.pipeline.choose_ground_forces import find_torques
-from borelli.pipeline.analysis_settings import Plan, generic_model, read_trial
+from borelli.pipeline.analysis_settings import AnalysisSettings, generic_model, read_trial
 from borelli.recording.clean import clean
 from borelli.recording.recording import Recording
 from borelli.synthetic.recordings import synthetic_recording
@@ -25,7 +25,7 @@ from borelli.synthetic.recordings import synthetic_recording
 ROUNDS = 15
 
 
-def measure(trial: Recording, plan: Plan) -> None:
+def measure(trial: Recording, plan: AnalysisSettings) -> None:
     """Print microseconds a frame of both, and how many times faster than real time they are together."""
     known = fit_model(generic_model(plan, trial), [trial]).model
     frames = len(trial.data["time"])
@@ -33,7 +33,7 @@ def measure(trial: Recording, plan: Plan) -> None:
     for _ in range(ROUNDS):
         for name, model in zip(spent, (replace(known), known), strict=True):
             start = time.process_time()
-            motion = follow_markers(model, trial)
+            motion = inverse_kinematics(model, trial)
             posed = time.process_time()
             find_torques(motion, plan)
             spent[name].append((posed - start, time.process_time() - posed))
@@ -47,7 +47,7 @@ def measure(trial: Recording, plan: Plan) -> None:
 
 
 if __name__ == "__main__":
-    settings = Plan()
+    settings = AnalysisSettings()
     given = [read_trial(Path(name), settings) for name in sys.argv[1:]]
     for recording in given or [clean(synthetic_recording("walk").recording, cutoff=None)]:
         measure(recording, settings)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from borelli.analysis.motion import Motion
-from borelli.pipeline.analysis_settings import Plan
+from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.analyze import Analysis, analyze
 from borelli.scenes.gallery import gallery_scene
 from borelli.scenes.scene import Scene, run_scene
@@ -60,7 +60,7 @@ def analyse_task(task: str, folder: Path) -> tuple[list[Finding], Path]:
     made = synthetic_recording(task)
     file = folder / f"{task}.nc"
     made.recording.to_netcdf(file)
-    result = analyze([file], folder / task, Plan(cutoff=CUTOFFS.get(task)))[0]
+    result = analyze([file], folder / task, AnalysisSettings(cutoff=CUTOFFS.get(task)))[0]
     return _analysis_findings(task, made, result), result.folder / "report.html"
 
 

@@ -68,12 +68,12 @@ def _kernels(report: Callable[[str], None]) -> Finding:
 
 def _free_fall() -> Finding:
     """A ball let go for 0.1 s, against the sum that semi-implicit Euler must give."""
-    from borelli.model.inertia import body_of_shapes
+    from borelli.model.inertia import body_from_shapes
     from borelli.model.model import Model, Shape
     from borelli.physics.simulate import simulate
 
     steps, step = 100, 1e-3
-    model = Model("ball", (body_of_shapes("ball", (Shape("sphere", (0.1,)),)),))
+    model = Model("ball", (body_from_shapes("ball", (Shape("sphere", (0.1,)),)),))
     try:
         result = simulate(model, duration=steps * step, step=step)
     except BorelliError as error:

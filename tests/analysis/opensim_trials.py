@@ -8,7 +8,7 @@ import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.motion import Motion, make_motion
-from borelli.analysis.opensim_setup import loads_of, read_external_loads
+from borelli.analysis.opensim_setup import loads_from_setup, read_external_loads
 from borelli.model.io import read_model
 from borelli.recording.io import read_recording
 
@@ -58,7 +58,7 @@ def trial(name):
     motion = motion_of(model, read_recording(where / "reference" / ik))
     plates = read_recording(DATA / PLATES.get(name, "subject01_walk/subject01_walk1_grf.mot"))
     # the run's table has zeros for points of application below some 20 N, and OpenSim pushes there
-    loads = loads_of(read_external_loads(where / "setup" / grf), plates, at_origin=name in PLATES)
+    loads = loads_from_setup(read_external_loads(where / "setup" / grf), plates, at_origin=name in PLATES)
     table = read_recording(where / "reference" / moments)
     columns = {str(c).rsplit("_", 1)[0]: i for i, c in enumerate(table.data["column"].values)}
     reference = {name: table.data["value"].values[:, i].copy() for name, i in columns.items()}

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from borelli.analysis.kinematics.framewise_ik import follow_markers
-from borelli.analysis.live_tracking import follow_live
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.live_tracking import live_inverse_kinematics
 from borelli.bench.metrics import torque_error
 from borelli.errors import SettingsError
 from borelli.recording.live import FileSource
@@ -15,15 +15,17 @@ from .job_motion import job_model, job_recording, job_truth
 
 
 def test_live_poses_are_those_of_the_recording():
-    found = list(follow_live(job_model(), FileSource(job_recording(), speed=np.inf)))
-    whole = follow_markers(job_model(), job_recording())
+    found = list(live_inverse_kinematics(job_model(), FileSource(job_recording(), speed=np.inf)))
+    whole = inverse_kinematics(job_model(), job_recording())
     assert np.array([pose.coordinates for pose in found]) == pytest.approx(whole.coordinates, abs=1e-6)
     assert all(0.0 < pose.latency < 60.0 for pose in found)
     assert np.median([pose.latency for pose in found]) < 1 / 120  # keeps pace
 
 
 def test_live_torques_come_late_by_what_is_said():
-    found = list(follow_live(job_model(), FileSource(job_recording(), speed=np.inf), torques=True, window=4))
+    found = list(
+        live_inverse_kinematics(job_model(), FileSource(job_recording(), speed=np.inf), torques=True, window=4)
+    )
     told = [pose for pose in found if pose.torque is not None]
     assert len(told) == len(found) - 8
     assert told[0].time - told[0].torque_time == pytest.approx(4 / 120)
@@ -40,10 +42,10 @@ def test_a_frame_without_markers_keeps_the_last_pose():
     recording = job_recording()
     data = recording.data.copy(deep=True)
     data["markers"].values[50:53] = np.nan
-    found = list(follow_live(job_model(), FileSource(recording.with_data(data), speed=np.inf)))
+    found = list(live_inverse_kinematics(job_model(), FileSource(recording.with_data(data), speed=np.inf)))
     assert np.array_equal(found[51].coordinates, found[49].coordinates)
     assert np.isnan(found[51].marker_rms)
-    assert found[60].coordinates == pytest.approx(follow_markers(job_model(), recording).coordinates[60], abs=1e-6)
+    assert found[60].coordinates == pytest.approx(inverse_kinematics(job_model(), recording).coordinates[60], abs=1e-6)
 
 
 def test_a_slow_receiver_misses_frames_and_a_fast_one_none():

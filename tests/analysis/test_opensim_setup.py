@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from borelli.analysis.opensim_setup import (
-    loads_of,
+    loads_from_setup,
     read_external_loads,
-    read_inverse_dynamics,
-    read_inverse_kinematics,
+    read_id_setup,
+    read_ik_setup,
 )
 from borelli.errors import FileFormatError, SettingsError
 from borelli.recording.recording import Recording, make_dataset
@@ -41,7 +41,7 @@ def write(tmp_path, text):
 
 
 def test_inverse_kinematics(tmp_path):
-    setup = read_inverse_kinematics(write(tmp_path, IK))
+    setup = read_ik_setup(write(tmp_path, IK))
     assert setup.marker_weights == {"A": 2.5}
     assert (setup.coordinate_tasks["q"].weight, setup.coordinate_tasks["q"].value) == (1000.0, None)
     assert setup.coordinate_tasks["r"].value == 0.5
@@ -56,11 +56,11 @@ def test_external_loads(tmp_path):
         {"plate_force": force, "plate_center_of_pressure": force * np.nan, "plate_free_moment": 0.0 * force},
         {"plate": ["1", "ground_force"]}, analog_rate=10.0,
     )  # fmt: skip
-    loads = loads_of(setup, Recording(data), {"left": "talus_l"}, at_origin=True)
+    loads = loads_from_setup(setup, Recording(data), {"left": "talus_l"}, at_origin=True)
     assert loads.body == ("calcn_r", "talus_l")
     assert np.array_equal(loads.force, force[:, ::-1]) and not loads.point.any()
     with pytest.raises(SettingsError, match="table has plates 1"):
-        loads_of(setup, Recording(data.isel(plate=[0])))
+        loads_from_setup(setup, Recording(data.isel(plate=[0])))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_external_loads(tmp_path):
 )
 def test_what_cannot_be_is_refused(tmp_path, text, words):
     with pytest.raises(FileFormatError, match=words):
-        read_inverse_kinematics(write(tmp_path, text))
+        read_ik_setup(write(tmp_path, text))
 
 
 @pytest.mark.data
@@ -86,15 +86,15 @@ def test_stored_setups_are_read(name):
     assert [force.body for force in read_external_loads(setup / FILES[name][2]).forces] == ["calcn_r", "calcn_l"]
     texts = {path: path.read_text(encoding="utf-8") for path in setup.glob("*.xml")}
     found = [path for path, text in texts.items() if "<InverseDynamicsTool" in text]
-    assert [read_inverse_dynamics(path).cutoff for path in found] == [6.0]
+    assert [read_id_setup(path).cutoff for path in found] == [6.0]
     kinematics = [path for path, text in texts.items() if "<InverseKinematicsTool" in text]
-    assert all(len(read_inverse_kinematics(path).marker_weights) > 20 for path in kinematics) and kinematics
+    assert all(len(read_ik_setup(path).marker_weights) > 20 for path in kinematics) and kinematics
 
 
 @pytest.mark.data
 def test_gait2354_holds_its_feet_stiff():
     folder("gait2354")
-    setup = read_inverse_kinematics(DATA / "gait2354" / "setup" / "subject01_Setup_IK.xml")
+    setup = read_ik_setup(DATA / "gait2354" / "setup" / "subject01_Setup_IK.xml")
     assert {name: task.weight for name, task in setup.coordinate_tasks.items()} == {
         f"{joint}_angle_{side}": 1000.0 for joint in ("subtalar", "mtp") for side in "rl"
     }

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from borelli.analysis.motion import make_motion
-from borelli.control.animate import LEADING, Leading, animate
-from borelli.control.perturbations import Carry, Obstacle, Push, Weaken
+from borelli.control.animate import LEADING, TrackingSettings, animate
+from borelli.control.perturbations import CarriedLoad, Obstacle, Push, WeakenedJoint
 from borelli.control.response import PD, error_after
 from borelli.control.tracking_error import returned_after, root_coordinates
 from borelli.errors import SettingsError
@@ -85,13 +85,13 @@ def test_a_push_gives_way_and_comes_back():
 
 
 def test_a_load_inside_the_controllers_world_is_held_without_effort():
-    assert animate(standing(), [Carry("hand_r", 5.0)]).data["deviation"].max() < 1e-9
+    assert animate(standing(), [CarriedLoad("hand_r", 5.0)]).data["deviation"].max() < 1e-9
 
 
 def test_a_load_outside_pulls_every_joint_until_its_stiffness_holds_it():
     """At rest the response gives back in a step what the load's weight takes: E - E(h) = h^2 a."""
     step, mass = 1 / 240, 0.1
-    data = animate(standing(), [Carry("hand_r", mass, outside=True)], step=step).data
+    data = animate(standing(), [CarriedLoad("hand_r", mass, outside=True)], step=step).data
     one, none = np.ones(1), np.zeros(1)
     left = np.array([1.0 - float(pd.after(one, none, step)[0]) for pd in gains()])
     expected = step**2 * accelerations("hand_r", (0.0, 0.0, -9.81 * mass)) / left
@@ -103,7 +103,7 @@ def test_a_hanging_load_starts_straight_below_where_it_is_held():
     time = np.arange(21) / RATE
     table = np.tile([c.default for c in MODEL.coordinates], (21, 1))
     table[:, [c.name for c in MODEL.coordinates].index("shoulder_flexion_r")] = 1.2
-    data = animate(make_motion(MODEL, table, time, RATE), [Carry("hand_r", 2.0, hanging=True)]).data
+    data = animate(make_motion(MODEL, table, time, RATE), [CarriedLoad("hand_r", 2.0, hanging=True)]).data
     hand = MODEL.body("hand_r")
     held = data["position"].sel(body="hand_r").values + rotate(
         data["quaternion"].sel(body="hand_r").values, hand.center_of_mass
@@ -115,7 +115,7 @@ def test_a_hanging_load_starts_straight_below_where_it_is_held():
 
 
 def test_a_weak_joint_has_the_share_it_says_and_no_more():
-    data, calm = animate(walk(), [Weaken("knee_flexion_r", 0.3, 0.5)]).data, animate(walk()).data
+    data, calm = animate(walk(), [WeakenedJoint("knee_flexion_r", 0.3, 0.5)]).data, animate(walk()).data
     force, needed = (np.abs(d["control_force"].sel(coordinate="knee_flexion_r").values) for d in (data, calm))
     late = data["time"].values > 0.5 + 1e-9
     np.testing.assert_allclose(force[~late], needed[~late], rtol=0.0, atol=1e-6 * needed.max())
@@ -139,7 +139,7 @@ def test_an_obstacle_is_pressed_against_while_it_is_there():
 
 def test_ground_and_root_together_carry_the_weight():
     """Momentum: what they push, less the weight, is what the body gains."""
-    data = animate(standing(), leading=Leading(joints=0.1, force=0.5, torque=0.3, ground=True)).data
+    data = animate(standing(), leading=TrackingSettings(joints=0.1, force=0.5, torque=0.3, ground=True)).data
     step = float(data.attrs["step"])
     pushed = data["ground_force"].values[1:].sum(axis=(0, 1))[2]
     pushed += data["control_force"].sel(coordinate="root_z").values[1:].sum()
@@ -185,7 +185,7 @@ def test_only_what_shifts_on_the_ground_is_led():
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"leading": Leading(joints=0.0)}, "settling time is 0.0 s; it must be positive"),
+        ({"leading": TrackingSettings(joints=0.0)}, "settling time is 0.0 s; it must be positive"),
         ({"step": 5.0}, "the motion is shorter than a step of 5 s"),
         ({"perturbations": [Push("pelvs", (1.0, 0.0, 0.0))]}, "push: unknown body 'pelvs'"),
     ],
@@ -197,7 +197,7 @@ def test_what_cannot_be_is_refused(change, match):
 
 def test_negative_limits_are_refused():
     with pytest.raises(SettingsError, match="limit of the root's force is -1; it must be 0 or larger"):
-        Leading(force=-1.0)
+        TrackingSettings(force=-1.0)
 
 
 def shoved(seed, back_within):

@@ -5,9 +5,9 @@ from math import acos, atan2, cos, hypot, pi, sin
 import numpy as np
 import pytest
 
-from borelli.control.drag_posing import LEAP, drag
+from borelli.control.drag_posing import LEAP, drag_point
 from borelli.errors import SettingsError
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import generalized_forces, point_positions, poses
 from borelli.model.model import Coordinate, Frame, Joint, Model, Shape
 from borelli.model.people.human import human
@@ -20,7 +20,7 @@ def arm(links, **stops):
     """Rods in the plane y = 0, hinged about -y, so that angles count from x towards z."""
     bodies, joints = [], []
     for i, length in enumerate(LENGTHS[:links]):
-        bodies.append(body_of_shapes(f"rod_{i}", (Shape("capsule", (0.02, length / 2), LYING),)))
+        bodies.append(body_from_shapes(f"rod_{i}", (Shape("capsule", (0.02, length / 2), LYING),)))
         at = Frame() if not i else Frame((LENGTHS[i - 1] / 2, 0.0, 0.0))
         angle = Coordinate(f"q{i}", *stops.get(f"q{i}", (0.0,)))
         joints.append(
@@ -50,7 +50,7 @@ def jacobian(model, q, body, point):
 def test_two_links_end_where_the_law_of_cosines_says():
     a, b = LENGTHS[:2]
     goal = (0.35, 0.0, 0.25)
-    found = drag(arm(2), {"q0": 0.2, "q1": 0.9}, "rod_1", tip(2), goal)
+    found = drag_point(arm(2), {"q0": 0.2, "q1": 0.9}, "rod_1", tip(2), goal)
     reach = hypot(goal[0], goal[2])
     elbow = pi - acos((a * a + b * b - reach**2) / (2 * a * b))
     shoulder = atan2(goal[2], goal[0]) - atan2(b * sin(elbow), a + b * cos(elbow))
@@ -62,7 +62,7 @@ def test_a_short_drag_is_the_motion_with_the_least_kinetic_energy():
     model, q = arm(3), np.array([0.3, 0.8, -0.5])
     place = point_positions(model, q, ["rod_2"], [tip(3)])[0, 0]
     way = np.array([3e-6, 0.0, -4e-6])
-    found = drag(model, dict(zip(("q0", "q1", "q2"), q, strict=True)), "rod_2", tip(3), tuple(place + way))
+    found = drag_point(model, dict(zip(("q0", "q1", "q2"), q, strict=True)), "rod_2", tip(3), tuple(place + way))
     moved = np.array(list(found.coordinates.values())) - q
     inverse = np.linalg.inv(mass_matrix(model, q))
     j = jacobian(model, q, "rod_2", tip(3))[[0, 2]]
@@ -78,7 +78,7 @@ def test_a_body_in_the_air_keeps_its_centre_of_mass_but_for_what_drags_it():
     start = {c.name: c.default for c in model.coordinates} | {"elbow_flexion_r": 0.8, "shoulder_flexion_r": 0.5}
     q = np.array([start[name] for name in names])
     place = point_positions(model, q, ["hand_r"], [(0.0, 0.0, -0.1)])[0, 0]
-    found = drag(model, start, "hand_r", (0.0, 0.0, -0.1), tuple(place + np.array([e, 0.0, 0.0])))
+    found = drag_point(model, start, "hand_r", (0.0, 0.0, -0.1), tuple(place + np.array([e, 0.0, 0.0])))
     after = np.array([found.coordinates[name] for name in names])
 
     def centers(values):
@@ -98,7 +98,7 @@ def test_a_body_in_the_air_keeps_its_centre_of_mass_but_for_what_drags_it():
 
 def test_stops_are_respected_to_the_last_digit():
     model = arm(3, q1=(0.5, 0.3, 0.7), q2=(0.0, -0.1, 0.1))
-    found = drag(model, {}, "rod_2", tip(3), (0.0, 0.0, 0.5))
+    found = drag_point(model, {}, "rod_2", tip(3), (0.0, 0.0, 0.5))
     assert 0.3 <= found.coordinates["q1"] <= 0.7 and -0.1 <= found.coordinates["q2"] <= 0.1
     # folded as far as stops allow, the tip is farther than 0.5 m from the shoulder: the nearest is on the line
     assert not found.reached
@@ -109,7 +109,7 @@ def test_stops_are_respected_to_the_last_digit():
 
 @pytest.mark.parametrize("goal", [(1.2, 0.0, 0.5), (-3.0, 0.0, 0.1)])
 def test_a_goal_out_of_reach_ends_at_the_nearest_point_and_says_so(goal):
-    found = drag(arm(2), {"q0": 0.2, "q1": 0.9}, "rod_1", tip(2), goal)
+    found = drag_point(arm(2), {"q0": 0.2, "q1": 0.9}, "rod_1", tip(2), goal)
     reach = LENGTHS[0] + LENGTHS[1]
     assert not found.reached
     assert found.miss == pytest.approx(np.linalg.norm(goal) - reach, abs=1e-8)
@@ -120,7 +120,7 @@ def test_held_bodies_and_coordinates_stay_while_the_rest_reaches():
     model = human()
     hold = ("foot_r", "foot_l", "head_flexion")
     goal = (0.5, -0.2, 0.6)
-    found = drag(model, {"knee_flexion_r": 0.3}, "hand_r", (0.0, 0.0, -0.1), goal, held=hold)
+    found = drag_point(model, {"knee_flexion_r": 0.3}, "hand_r", (0.0, 0.0, -0.1), goal, held=hold)
     assert found.reached and found.coordinates["head_flexion"] == 0.0
     rest = {c.name: c.default for c in model.coordinates} | {"knee_flexion_r": 0.3}
     index = [b.name for b in model.bodies].index
@@ -135,7 +135,7 @@ def test_held_bodies_and_coordinates_stay_while_the_rest_reaches():
 def test_straight_legs_bend_when_the_pelvis_is_dragged_down():
     """At first order nothing can move along them."""
     model = human()
-    found = drag(model, {}, "pelvis", (0.0, 0.0, 0.0), (-0.25, 0.0, 0.75), held=("foot_r", "foot_l"))
+    found = drag_point(model, {}, "pelvis", (0.0, 0.0, 0.0), (-0.25, 0.0, 0.75), held=("foot_r", "foot_l"))
     assert found.reached
     assert found.coordinates["knee_flexion_r"] > 0.5
     # and both alike, since nothing else tells the sides apart
@@ -146,10 +146,10 @@ def test_many_small_drags_lead_where_one_does():
     model, start = arm(3), {"q0": 0.3, "q1": 0.8, "q2": -0.5}
     begin = point_positions(model, list(start.values()), ["rod_2"], [tip(3)])[0, 0]
     end = np.array([0.2, 0.0, 0.1])
-    whole = drag(model, start, "rod_2", tip(3), tuple(end)).coordinates
+    whole = drag_point(model, start, "rod_2", tip(3), tuple(end)).coordinates
     pieces = start
     for s in np.linspace(0.0, 1.0, 38)[1:]:
-        pieces = drag(model, pieces, "rod_2", tip(3), tuple(begin + s * (end - begin))).coordinates
+        pieces = drag_point(model, pieces, "rod_2", tip(3), tuple(begin + s * (end - begin))).coordinates
     there = np.array([whole[name] for name in start])
     # of first order in the stride: over 0.63 m of way and 4 rad, 0.0005 rad at 5 mm and 0.00002 at 1.25 mm
     np.testing.assert_allclose([pieces[name] for name in start], there, atol=1e-3)
@@ -164,7 +164,7 @@ def test_a_loop_stays_shut():
                             [(0.1, 0.0, 0.0)])[0, 0]  # fmt: skip
     turned = np.array([0.2 * cos(1.5), 0.0, 0.5 + 0.2 * sin(1.5)])
     assert np.linalg.norm(place - turned) > 0.05
-    found = drag(model, scene.coordinates, "crank", (0.1, 0.0, 0.0), tuple(turned))
+    found = drag_point(model, scene.coordinates, "crank", (0.1, 0.0, 0.0), tuple(turned))
     ends = point_positions(model, list(found.coordinates.values()), ["coupler", "rocker"],
                            [(0.275, 0.0, 0.0), (0.225, 0.0, 0.0)])[0]  # fmt: skip
     assert found.reached
@@ -183,13 +183,13 @@ def test_a_loop_stays_shut():
 def test_what_cannot_be_is_refused(change, match):
     asked = {"body": "rod_1", "to": (0.3, 0.0, 0.1), "held": ()} | change
     with pytest.raises(SettingsError, match=match):
-        drag(arm(2), {}, asked["body"], tip(2), asked["to"], held=asked["held"])
+        drag_point(arm(2), {}, asked["body"], tip(2), asked["to"], held=asked["held"])
 
 
 def test_a_body_without_joint_is_refused():
-    loose = Model("loose", (body_of_shapes("ball", (Shape("sphere", (0.1,)),)),))
+    loose = Model("loose", (body_from_shapes("ball", (Shape("sphere", (0.1,)),)),))
     with pytest.raises(SettingsError, match="hangs on no joint"):
-        drag(loose, {}, "ball", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
+        drag_point(loose, {}, "ball", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
 
 
 def test_strides_are_short_enough_to_see_stops():

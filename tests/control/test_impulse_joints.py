@@ -6,7 +6,7 @@ import pytest
 from borelli.control.controls import Control
 from borelli.control.response import PD
 from borelli.control.rotation_targets import Turns, turn_keyframes
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model
 from borelli.numerics.quaternions import quaternion_product, rotation_exponential
 
@@ -30,7 +30,7 @@ def test_ball_joints_reach_any_rotation():
     controls = [
         Control(f"joint_{k}", turn_keyframes(model, f"joint_{k}", [0.0], turns[k][None]), PD(25.0)) for k in range(3)
     ]
-    data = follow_targets(model, controls, duration=4.0, step=1 / 60, start={"x0": 0.0})
+    data = track_targets(model, controls, duration=4.0, step=1 / 60, start={"x0": 0.0})
     world = data["quaternion"].values[-1]
     for k in range(3):
         expected = turns[k] if k == 0 else quaternion_product(world[k - 1], turns[k])
@@ -110,7 +110,7 @@ def test_which_body_is_called_parent_does_not_matter(kind):
                 start={"q1": 0.0}, twists=twists,
             )  # fmt: skip
         else:
-            data = follow_targets(
+            data = track_targets(
                 model, turning(model, reverse), duration=1.0, step=1 / 60, start={"x1": 0.0}, twists=twists
             )
         found.append(np.concatenate([data[n].values for n in ("position", "quaternion", "velocity", "spin")], axis=-1))

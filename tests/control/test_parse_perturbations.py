@@ -4,8 +4,8 @@ from math import inf
 
 import pytest
 
-from borelli.control.parse_perturbations import EXAMPLES, perturbation
-from borelli.control.perturbations import Carry, MoveGround, Obstacle, Push, Weaken
+from borelli.control.parse_perturbations import EXAMPLES, parse_perturbation
+from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Push, WeakenedJoint
 from borelli.errors import SettingsError
 from borelli.model.model import Frame, Shape
 from borelli.model.people.human import human
@@ -20,10 +20,10 @@ MODEL = human()
         ("push", "pelvis at 1.2 s back 0.2 kN 150 ms", Push("pelvis", (-200.0, 0.0, 0.0), 1.2, 0.15)),
         ("push", "hand_r 10,-20,5N on 0,0,-0.1", Push("hand_r", (10.0, -20.0, 5.0), 0.0, 0.1, (0.0, 0.0, -0.1))),
         ("push", "head 1e2N down", Push("head", (0.0, 0.0, -100.0))),
-        ("carry", "hand_r 5kg", Carry("hand_r", 5.0)),
-        ("carry", "hand_l 500 g hanging outside", Carry("hand_l", 0.5, None, True, True)),
-        ("weaken", "knee_flexion_r 30% at 1s", Weaken("knee_flexion_r", 0.3, 1.0)),
-        ("weaken", "ankle_l to 0 % at 1 s for 500 ms", Weaken("ankle_l", 0.0, 1.0, 1.5)),
+        ("carry", "hand_r 5kg", CarriedLoad("hand_r", 5.0)),
+        ("carry", "hand_l 500 g hanging outside", CarriedLoad("hand_l", 0.5, None, True, True)),
+        ("weaken", "knee_flexion_r 30% at 1s", WeakenedJoint("knee_flexion_r", 0.3, 1.0)),
+        ("weaken", "ankle_l to 0 % at 1 s for 500 ms", WeakenedJoint("ankle_l", 0.0, 1.0, 1.5)),
         (
             "obstacle", "box 0.4x0.4x0.2m on 1,0,0.1 from 0.5s to 2s",
             Obstacle(Shape("box", (0.2, 0.2, 0.1)), Frame((1.0, 0.0, 0.1)), 0.5, 2.0),
@@ -33,7 +33,7 @@ MODEL = human()
     ],
 )  # fmt: skip
 def test_texts_mean_what_they_say(kind, text, meant):
-    assert perturbation(kind, text, MODEL) == meant
+    assert parse_perturbation(kind, text, MODEL) == meant
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_texts_mean_what_they_say(kind, text, meant):
 )  # fmt: skip
 def test_what_is_not_understood_is_told(kind, text, match):
     with pytest.raises(SettingsError, match=match):
-        perturbation(kind, text, MODEL)
+        parse_perturbation(kind, text, MODEL)
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_examples_in_errors_are_right(kind):
-    perturbation(kind, EXAMPLES[kind], MODEL)
+    parse_perturbation(kind, EXAMPLES[kind], MODEL)

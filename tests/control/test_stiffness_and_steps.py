@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.control.controls import Control, controls_of
+from borelli.control.controls import Control, make_controls
 from borelli.control.example_motions import march
 from borelli.control.response import PD
 from borelli.control.targets import keyframes
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.errors import SettingsError
 from borelli.model.mechanisms import net, planks
 from borelli.model.people.full_skeleton import full_skeleton
@@ -59,7 +59,7 @@ def test_any_gain_and_step_is_stable(build, stiffness):
     controls = [Control(name, targets, response) for name in names]
     begun = np.array([at - target for target, at in wanted.values()])
     for step in (1e-5, 1e-3, 1 / 60, 1.0):
-        data = follow_targets(
+        data = track_targets(
             model, controls, duration=STEPS * step, step=step, start={name: at for name, (_, at) in wanted.items()}
         )
         error = (data["value"] - data["target"]).sel(coordinate=names).values
@@ -81,7 +81,7 @@ def test_a_ratio_that_no_step_is_safe_with_is_refused():
 def test_a_skeleton_that_marches_on_the_ground_stays_whole(step):
     """Toes that carry the body are pushed to their stops while their controls pull: joints stay closed all the same."""
     model = full_skeleton()
-    data = follow_targets(model, controls_of(march(model)), duration=0.3, step=step)
+    data = track_targets(model, make_controls(march(model)), duration=0.3, step=step)
     assert np.isfinite(data["value"].values).all()
     assert float(data["ground_force"].sel(axis="z").sum("body").max()) > 0.5 * 9.81 * model.mass
     assert float(data["joint_error"].max()) < 1e-9
@@ -89,10 +89,10 @@ def test_a_skeleton_that_marches_on_the_ground_stays_whole(step):
 
 def test_joints_that_were_left_open_are_told():
     """A flat net between two corners is too taut for long steps: not all of them close it."""
-    data = follow_targets(net(8, 8, arc=0.0), (), duration=0.3, step=1 / 30)
+    data = track_targets(net(8, 8, arc=0.0), (), duration=0.3, step=1 / 30)
     left = (data["status"] >= 16).values
     assert left.any() and float(data["joint_error"].max()) < 5e-3
     wide = data["joint_error"].values > 1e-9  # what `positions.NEARLY_CLOSED` allows
     assert wide[left].all() and not wide[~left].any()
     assert f"in {left.sum()} of the recorded steps" in data.attrs["notes"]
-    assert "left open" not in follow_targets(net(4, 4), (), duration=0.6, step=1 / 240).attrs["notes"]
+    assert "left open" not in track_targets(net(4, 4), (), duration=0.6, step=1 / 240).attrs["notes"]

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.control.controls import Control, controls_of
+from borelli.control.controls import Control, make_controls
 from borelli.control.response import PD, MinimumJerk
 from borelli.control.rotation_targets import Turns, turn_keyframes
 from borelli.control.targets import functions, keyframes
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.errors import ModelError, SettingsError
 from borelli.model.model import Model
 
@@ -20,7 +20,7 @@ STILL = functions(MODEL, {"q0": lambda t: 0.2, "q1": lambda t: 0.1})
 
 
 def test_nothing_follows_nothing():
-    assert follow_targets(Model("nothing", ()), (), duration=0.1, step=0.01).sizes["body"] == 0
+    assert track_targets(Model("nothing", ()), (), duration=0.1, step=0.01).sizes["body"] == 0
 
 
 def test_result_names_targets_and_forces():
@@ -50,7 +50,7 @@ def test_minimum_jerk_in_the_place_of_pd():
     """Steps of any length end on the path."""
     response = MinimumJerk(error=-0.5, rate=0.0, duration=1.0, correction=PD(100.0))
     targets = functions(MODEL, {"q0": lambda t: 0.5})
-    data = follow_targets(MODEL, [Control("q0", targets, response)], duration=1.5, step=1 / 50, start={"q0": 0.0})
+    data = track_targets(MODEL, [Control("q0", targets, response)], duration=1.5, step=1 / 50, start={"q0": 0.0})
     path = [0.5 + float(response.path(t)) for t in data["time"].values]
     np.testing.assert_allclose(data["value"].sel(coordinate="q0"), path, atol=1e-12)
 
@@ -62,14 +62,14 @@ def test_ball_follows_a_response_of_its_own():
 
     model = planks(1, kind="ball")
     target = turn_keyframes(model, "joint_0", [0.0], [[1.0, 0.0, 0.0, 0.0]])
-    data = follow_targets(model, [Control("joint_0", target, Halving())], duration=0.1, step=0.01, start={"z0": 0.8})
+    data = track_targets(model, [Control("joint_0", target, Halving())], duration=0.1, step=0.01, start={"z0": 0.8})
     np.testing.assert_allclose(data["value"].values[:, 2], 0.8 * 0.5 ** np.arange(11), atol=1e-12)
 
 
 def test_keyframes_of_a_ball_are_turned_through():
     model = planks(1, kind="ball")
     turns = turn_keyframes(model, "joint_0", [0.0, 1.0], [[1.0, 0, 0, 0], [np.cos(0.5), 0.0, np.sin(0.5), 0.0]])
-    data = follow_targets(model, [Control("joint_0", turns)], duration=1.5)
+    data = track_targets(model, [Control("joint_0", turns)], duration=1.5)
     np.testing.assert_allclose(data["value"].sel(time=0.5, coordinate="y0"), 0.5, atol=1e-9)
     np.testing.assert_allclose(data["value"].values[-1], [0.0, 1.0, 0.0], atol=1e-3)
 
@@ -77,13 +77,13 @@ def test_keyframes_of_a_ball_are_turned_through():
 def test_bad_targets_are_refused():
     bad = functions(MODEL, {"q0": lambda t: np.nan if t > 0.5 else 0.0})
     with pytest.raises(SettingsError, match=r"'q0' at 0.50\d* s is nan; every target must be a finite number"):
-        follow_targets(MODEL, controls_of(bad), duration=1.0)
+        track_targets(MODEL, make_controls(bad), duration=1.0)
     stopped = replace(
         MODEL,
         joints=(replace(MODEL.joints[0], coordinates=(replace(MODEL.coordinates[0], upper=0.1),)), MODEL.joints[1]),
     )
     with pytest.raises(SettingsError, match="beyond its stops"):
-        follow_targets(stopped, controls_of(STILL), duration=1.0)
+        track_targets(stopped, make_controls(STILL), duration=1.0)
     with pytest.raises(SettingsError, match="unit quaternion"):
         turn_keyframes(planks(1, kind="ball"), "joint_0", [0.0], [[1.0, 1.0, 0.0, 0.0]])
     with pytest.raises(SettingsError, match="ball joint"):
@@ -94,22 +94,22 @@ def test_bad_targets_are_refused():
 
 def test_bad_controls_are_refused():
     with pytest.raises(SettingsError, match="'q0' is controlled twice, by 'q0' and by 'q0'"):
-        follow_targets(MODEL, [*controls_of(STILL), Control("q0", STILL)], duration=1.0)
+        track_targets(MODEL, [*make_controls(STILL), Control("q0", STILL)], duration=1.0)
     with pytest.raises(SettingsError, match="q7"):
         Control("q7", STILL)
     with pytest.raises(SettingsError, match="coordinate 'q1'"):
-        follow_targets(planks(1), controls_of(STILL), duration=1.0)
+        track_targets(planks(1), make_controls(STILL), duration=1.0)
     with pytest.raises(SettingsError, match="limit is -1"):
         Control("q0", STILL, limit=-1.0)
     with pytest.raises(SettingsError, match="their responses differ"):
         model = planks(1, kind="ball")
         still = functions(model, {name: lambda t: 0.0 for name in ("x0", "y0", "z0")})
         controls = [Control(name, still, PD(gain)) for name, gain in (("x0", 1.0), ("y0", 1.0), ("z0", 2.0))]
-        follow_targets(model, controls, duration=1.0)
+        track_targets(model, controls, duration=1.0)
     with pytest.raises(ModelError, match="stone"):
-        follow_targets(MODEL, controls_of(STILL), duration=1.0, outside=["stone"])
+        track_targets(MODEL, make_controls(STILL), duration=1.0, outside=["stone"])
     with pytest.raises(SettingsError, match="outside the controller's world"):
-        follow_targets(MODEL, controls_of(STILL), duration=1.0, outside=["plank_1"])
+        track_targets(MODEL, make_controls(STILL), duration=1.0, outside=["plank_1"])
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_bad_controls_are_refused():
 )
 def test_bad_settings_are_refused(given):
     with pytest.raises(SettingsError):
-        follow_targets(MODEL, controls_of(STILL), **{"duration": 1.0} | given)
+        track_targets(MODEL, make_controls(STILL), **{"duration": 1.0} | given)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.analysis.energetics.energy import energy as find_energy
+from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.ground.predict_grf import ground_forces
 from borelli.errors import FileFormatError
 from borelli.export.grf_agreement import compare_feet, forward
@@ -14,7 +14,7 @@ from borelli.export.opensim_names import opensim_name, pelvis_pose
 from borelli.export.stage_files import made, plain, read_fit, read_stage, write_fit, write_stage
 from borelli.export.summary import STAGES, summarize
 from borelli.export.tables import coordinate_table, ground_table, moment_table, power_table
-from borelli.files.atomic import sweep, whole
+from borelli.files.atomic import atomic_path, remove_stale_temporaries
 from borelli.recording.io import read_recording
 
 KEYS = {  # names that stay
@@ -34,7 +34,7 @@ def test_energy_comes_back_with_all_it_was_made_from(analysed, tmp_path):
     assert back.summary == pytest.approx(dict(analysed.energy.summary), nan_ok=True)
     assert made(path) == {"key": "k", "seconds": 1.5}
     # and work can go on from it: the same books, from torques that were read
-    again = find_energy(back.torques)
+    again = compute_energy(back.torques)
     assert again.summary == pytest.approx(dict(analysed.energy.summary), rel=1e-9, nan_ok=True)
 
 
@@ -88,7 +88,7 @@ def test_cut_off_file_is_told(analysed, tmp_path):
 def test_nothing_is_left_half_written(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), whole(path) as temporary:
+    with pytest.raises(KeyboardInterrupt), atomic_path(path) as temporary:
         temporary.write_text("half")
         raise KeyboardInterrupt
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
@@ -100,7 +100,7 @@ def test_leftovers_of_dead_processes_are_swept_those_of_living_stay(tmp_path):
     dead, living = tmp_path / ".a.nc.999999999.tmp", tmp_path / f".a.nc.{os.getpid()}.tmp"
     for path in (dead, living):
         path.write_text("half")
-    sweep(tmp_path)
+    remove_stale_temporaries(tmp_path)
     assert not dead.exists() and living.exists()
 
 

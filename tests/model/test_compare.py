@@ -16,15 +16,15 @@ from borelli.model import (
     Joint,
     Marker,
     Model,
-    MotionAxis,
     Muscle,
     PathPoint,
+    TransformAxis,
     constant,
     linear,
     polynomial,
     validate,
 )
-from borelli.model.compare import parity
+from borelli.model.compare import compare_models
 from borelli.model.kinematics import coupled_forces, coupled_motion, generalized_forces
 from borelli.model.people.human import human
 from borelli.model.transforms import compose
@@ -51,7 +51,7 @@ def changed(model, **fields):
 
 
 def test_a_model_agrees_with_itself() -> None:
-    report = parity(human(), human())
+    report = compare_models(human(), human())
     assert all(report.worst(quantity.what) == 0.0 for quantity in report.quantities)
     assert report.only_a == report.only_b == {}
     assert len(report.quantity("inverse dynamics").rows) == len(human().coordinates)
@@ -73,7 +73,7 @@ def test_a_model_agrees_with_itself() -> None:
     ],
 )  # fmt: skip
 def test_a_change_is_found_where_it_was_made(change, touched) -> None:
-    report = parity(arm(), change(arm()), poses=20)
+    report = compare_models(arm(), change(arm()), poses=20)
     for what, size in touched.items():
         assert report.worst(what) == pytest.approx(size, rel=1e-9)
     moves = {"body mass", "body centre of mass", "segment length"} & touched.keys()
@@ -87,11 +87,11 @@ def test_names_are_matched_without_case_and_punctuation_when_that_is_clear() -> 
     other = replace(
         model, markers=(Marker("wri", "fore", (0.0, 0.0, -0.25)), Marker("L_ELB", "upper", (0.0, 0.0, 0.0)))
     )
-    report = parity(model, other)
+    report = compare_models(model, other)
     assert [row.name for row in report.quantity("marker position").rows] == ["WRI"]
     assert (report.only_a, report.only_b) == ({"markers": ("ELB",)}, {"markers": ("L_ELB",)})
     twice = replace(model, markers=(*other.markers[:1], Marker("Wri", "fore", (0.0, 0.0, 0.0))))
-    assert parity(model, twice).quantity("marker position").rows == ()
+    assert compare_models(model, twice).quantity("marker position").rows == ()
 
 
 def test_another_up_axis_is_turned() -> None:
@@ -102,7 +102,7 @@ def test_another_up_axis_is_turned() -> None:
         replace(j, parent_frame=compose(lying, j.parent_frame)) if j.parent == GROUND else j for j in model.joints
     )
     other = replace(model, joints=joints, gravity=(0.0, -9.81, 0.0))
-    report = parity(model, other)
+    report = compare_models(model, other)
     assert any("gravity" in note for note in report.notes)
     for what in ("body position", "body orientation", "marker position", "inverse dynamics", "whole centre of mass"):
         assert report.worst(what) < ROUNDING
@@ -111,20 +111,20 @@ def test_another_up_axis_is_turned() -> None:
 def test_places_may_be_seen_from_a_body() -> None:
     model = arm()
     moved = replace(model, joints=(replace(model.joints[0], parent_frame=Frame((1.0, 2.0, 3.0))), model.joints[1]))
-    assert parity(model, moved).worst("marker position") > 3.0
-    assert parity(model, moved, seen_from="upper").worst("marker position") < ROUNDING
+    assert compare_models(model, moved).worst("marker position") > 3.0
+    assert compare_models(model, moved, seen_from="upper").worst("marker position") < ROUNDING
     with pytest.raises(SettingsError, match="unknown body in both models 'hand'"):
-        parity(model, moved, seen_from="hand")
+        compare_models(model, moved, seen_from="hand")
 
 
 def followed(powers) -> tuple[Model, Model]:
     """A knee whose shift is a function of its angle, and the same with a coordinate of its own, coupled."""
     axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-    still = [MotionAxis(axis, constant(0.0)) for axis in axes]
-    knee = MotionAxis(axes[0], linear(1.0), "knee")
+    still = [TransformAxis(axis, constant(0.0)) for axis in axes]
+    knee = TransformAxis(axes[0], linear(1.0), "knee")
     body = Body("shank", 3.0, (0.0, 0.05, -0.2), ((0.05, 0.0, 0.0), (0.0, 0.05, 0.0), (0.0, 0.0, 0.01)))
-    one = (knee, still[1], still[2], still[0], MotionAxis(axes[1], polynomial(powers), "knee"), still[2])
-    two = (*one[:4], MotionAxis(axes[1], linear(1.0), "slide"), still[2])
+    one = (knee, still[1], still[2], still[0], TransformAxis(axes[1], polynomial(powers), "knee"), still[2])
+    two = (*one[:4], TransformAxis(axes[1], linear(1.0), "slide"), still[2])
     angle, slide = Coordinate("knee", lower=-1.0, upper=1.0), Coordinate("slide", rotational=False)
     a = Model("one", (body,), (Joint("j", "coordinate", GROUND, "shank", coordinates=(angle,), motion=one),))
     b = Model(
@@ -137,7 +137,7 @@ def followed(powers) -> tuple[Model, Model]:
 
 
 def test_a_coupled_coordinate_is_the_same_as_a_function_in_the_joint() -> None:
-    report = parity(*followed([0.01, 0.1, -0.2, 0.05]))
+    report = compare_models(*followed([0.01, 0.1, -0.2, 0.05]))
     for what in ("body position", "inverse dynamics"):
         assert len(report.quantity(what).rows) == 1
         assert report.worst(what) < ROUNDING
@@ -163,34 +163,34 @@ def test_coupled_motion_and_forces_do_the_same_work() -> None:
 
 def test_random_models_agree_through_all_joint_kinds() -> None:
     model = random_model(5, KINDS)
-    report = parity(model, replace(model, bodies=model.bodies[::-1], joints=model.joints[::-1]), poses=10)
+    report = compare_models(model, replace(model, bodies=model.bodies[::-1], joints=model.joints[::-1]), poses=10)
     assert all(report.worst(quantity.what) < ROUNDING for quantity in report.quantities)
 
 
 def test_the_report_can_be_read_and_stored() -> None:
     model = arm()
     other = replace(model, name="arm 2", markers=(replace(model.markers[0], position=(0.0, 0.01, -0.25)),))
-    report = parity(model, other, poses=5)
+    report = compare_models(model, other, poses=5)
     text = report.text()
     assert "marker position" in text and "0.01" in text and "markers only in arm: ELB" in text
     plain = json.loads(json.dumps(report.to_dict()))
     (entry,) = (q for q in plain["quantities"] if q["what"] == "marker position")
     assert entry["worst"] == pytest.approx(0.01)
     assert entry["rows"][0]["name"] == "WRI"
-    assert parity(model, model).a == "arm (1)"
-    assert parity(model, model, labels=("a.osim", "b.xml")).b == "b.xml"
+    assert compare_models(model, model).a == "arm (1)"
+    assert compare_models(model, model, labels=("a.osim", "b.xml")).b == "b.xml"
 
 
 def test_wrong_calls_are_told() -> None:
     with pytest.raises(SettingsError, match="poses is 0"):
-        parity(arm(), arm(), poses=0)
+        compare_models(arm(), arm(), poses=0)
     with pytest.raises(SettingsError, match="unknown quantity 'weight'"):
-        parity(arm(), arm(), poses=1).worst("weight")
+        compare_models(arm(), arm(), poses=1).worst("weight")
 
 
 def test_models_without_anything_in_common() -> None:
     empty = Model("empty", (), ())
-    report = parity(arm(), empty, poses=2)
+    report = compare_models(arm(), empty, poses=2)
     assert report.worst("body position") == 0.0
     assert report.only_a["bodies"] == ("upper", "fore")
     assert "0" in report.text()

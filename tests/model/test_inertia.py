@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import ModelError
-from borelli.model import Body, Frame, Model, Shape, body_of_shapes, mass_of_shapes, scale_mass, shape_mass
+from borelli.model import Body, Frame, Model, Shape, body_from_shapes, mass_of_shapes, scale_mass, shape_mass
 
 size = st.floats(0.01, 2.0)
 offset = st.tuples(*[st.floats(-3.0, 3.0)] * 3)
@@ -119,7 +119,7 @@ def test_stretching_a_box_gives_the_stretched_box(x, y, z, factors) -> None:
 
 def test_given_mass_scales_the_inertia() -> None:
     shapes = [Shape("box", (0.1, 0.2, 0.3)), Shape("sphere", (0.1,), Frame((0.0, 0.0, 0.4)), density=500.0)]
-    free, given_mass = body_of_shapes("a", shapes), body_of_shapes("a", shapes, mass=7.0)
+    free, given_mass = body_from_shapes("a", shapes), body_from_shapes("a", shapes, mass=7.0)
     assert given_mass.mass == 7.0
     assert given_mass.center_of_mass == pytest.approx(free.center_of_mass)
     assert np.array(given_mass.inertia) / 7.0 == pytest.approx(np.array(free.inertia) / free.mass)
@@ -128,7 +128,7 @@ def test_given_mass_scales_the_inertia() -> None:
 def test_scale_mass_leaves_kinematic_bodies_alone() -> None:
     shapes = [Shape("sphere", (0.1,))]
     plate = Body("plate", 50.0, kinematic=True)
-    model = Model("m", (body_of_shapes("a", shapes), body_of_shapes("b", shapes, mass=3.0), plate))
+    model = Model("m", (body_from_shapes("a", shapes), body_from_shapes("b", shapes, mass=3.0), plate))
     scaled = scale_mass(model, 70.0)
     assert scaled.mass == pytest.approx(70.0, abs=1e-12)
     assert scaled.body("plate") == plate
@@ -140,8 +140,8 @@ def test_scale_mass_leaves_kinematic_bodies_alone() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: body_of_shapes("a", []), "'a'.*no shapes"),
-        (lambda: body_of_shapes("a", [Shape("sphere", (1.0,))], mass=0.0), "'a'.*mass is 0.0"),
+        (lambda: body_from_shapes("a", []), "'a'.*no shapes"),
+        (lambda: body_from_shapes("a", [Shape("sphere", (1.0,))], mass=0.0), "'a'.*mass is 0.0"),
         (lambda: shape_mass(Shape("plane")), "plane has no volume"),
         (lambda: shape_mass(Shape("cone", (1.0,))), "unknown kind of shape 'cone'"),
         (lambda: shape_mass(Shape("mesh", vertices=((0, 0, 0), (1, 0, 0), (0, 1, 0)))), "span a volume"),

@@ -10,7 +10,7 @@ import pytest
 
 from borelli.errors import BorelliError, FileFormatError, ModelError, SettingsError
 from borelli.model import GROUND, model_to_text
-from borelli.model.compare import parity
+from borelli.model.compare import compare_models
 from borelli.model.formats.mjcf.writer import mjcf_text
 from borelli.model.formats.osim.writer import osim_text
 from borelli.model.formats.urdf import read_urdf
@@ -109,7 +109,7 @@ def test_models_are_written_as_their_name_asks_and_come_back(tmp_path, ending) -
     man = human(mass=80.0, height=1.9)
     path = tmp_path / f"man{ending}"
     assert write_model(man, path) == () or ending == ".osim"
-    report = parity(man, read_model(path), poses=10)
+    report = compare_models(man, read_model(path), poses=10)
     for what in ("total mass", "body position", "body orientation", "marker position", "body inertia"):
         assert report.worst(what) < 1e-9
     assert report.worst("inverse dynamics") < 1e-6

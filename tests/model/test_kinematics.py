@@ -16,7 +16,7 @@ from borelli.model import (
     Joint,
     Marker,
     Model,
-    MotionAxis,
+    TransformAxis,
     constant,
     linear,
     natural_cubic_spline,
@@ -68,7 +68,7 @@ def random_joint(rng, kind, name, parent, child) -> Joint:
         drivers = [names[0], names[1], names[0], names[1], None, names[0]]
         functions = [*(FUNCTIONS[rng.integers(len(FUNCTIONS))] for _ in range(4)), constant(0.2), FUNCTIONS[3]]
         axes = [*turn.T, *(turn.T + 0.2 * rng.normal(size=(3, 3)))]
-        motion = (MotionAxis(vector(a), f, d) for a, f, d in zip(axes, functions, drivers, strict=True))
+        motion = (TransformAxis(vector(a), f, d) for a, f, d in zip(axes, functions, drivers, strict=True))
         coordinates = tuple(Coordinate(n, default=0.1) for n in names)
         return Joint(name, kind, parent, child, coordinates=coordinates, motion=tuple(motion), **frames)
     turn = 2.0 * orientation_matrix(random_frame(rng).orientation)  # axes need not be unit vectors

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import FileFormatError
-from borelli.model import Body, Frame, Model, Shape, body_of_shapes, extent, marker_sets, with_markers
+from borelli.model import Body, Frame, Model, Shape, body_from_shapes, extent, marker_sets, with_markers
 from borelli.model.people.human import human
 
 MIRROR = np.array([1.0, -1.0, 1.0])
@@ -142,7 +142,7 @@ def test_extent_holds_the_shape_tightly(kind: str) -> None:
     q = np.array([0.5, 0.1, -0.7, 0.3])
     q /= np.linalg.norm(q)
     frame = Frame((1.0, 2.0, 3.0), tuple(q.tolist()))
-    body = body_of_shapes("a", [Shape(kind, size, frame, vertices=vertices)])
+    body = body_from_shapes("a", [Shape(kind, size, frame, vertices=vertices)])
     w, u = q[0], q[1:]
     points = surface + 2 * np.cross(u, np.cross(u, surface) + w * surface) + [1.0, 2.0, 3.0]
     middle, half = extent(body)

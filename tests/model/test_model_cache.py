@@ -3,14 +3,14 @@
 import gc
 from dataclasses import replace
 
-from borelli.model.model_cache import once_per_model
+from borelli.model.model_cache import cached_per_model
 from borelli.model.people.human import human
 
 
 def test_each_model_is_asked_once_and_forgotten_when_it_is_gone():
     asked = []
 
-    @once_per_model
+    @cached_per_model
     def name_of(model, ending):
         asked.append(model.name)
         return [model.name + ending]

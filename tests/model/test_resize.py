@@ -12,7 +12,7 @@ from borelli.model import (
     Muscle,
     PathPoint,
     Shape,
-    body_of_shapes,
+    body_from_shapes,
     extent,
     resize_body,
     validate,
@@ -24,8 +24,8 @@ ALONG_X = (0.5**0.5, 0.0, 0.5**0.5, 0.0)  # z turned to x
 
 
 def two_bodies(shape: Shape) -> Model:
-    a = body_of_shapes("a", [shape])
-    b = body_of_shapes("b", [Shape("sphere", (0.1,))])
+    a = body_from_shapes("a", [shape])
+    b = body_from_shapes("b", [Shape("sphere", (0.1,))])
     return Model(
         "pair",
         (a, b),
@@ -59,7 +59,7 @@ def test_points_on_the_body_move_and_others_stay() -> None:
 def test_mass_and_extent_follow_the_shape(shape: Shape) -> None:
     before = two_bodies(shape).body("a")
     after = resize_body(two_bodies(shape), "a", FACTORS).body("a")
-    rebuilt = body_of_shapes("a", after.shapes)
+    rebuilt = body_from_shapes("a", after.shapes)
     assert after.mass == pytest.approx(rebuilt.mass)
     assert after.center_of_mass == pytest.approx(rebuilt.center_of_mass)
     assert np.array(after.inertia) == pytest.approx(np.array(rebuilt.inertia), abs=1e-12 * np.trace(rebuilt.inertia))
@@ -70,7 +70,7 @@ def test_mass_and_extent_follow_the_shape(shape: Shape) -> None:
 def test_round_shapes_follow_an_even_growth_exactly(kind: str) -> None:
     shape = Shape(kind, (0.1, 0.2)[: 1 if kind == "sphere" else 2], Frame((0.2, 0.0, 0.1), ALONG_X))
     after = resize_body(two_bodies(shape), "a", (1.2, 1.2, 1.2)).body("a")
-    rebuilt = body_of_shapes("a", after.shapes)
+    rebuilt = body_from_shapes("a", after.shapes)
     assert after.mass == pytest.approx(rebuilt.mass)
     assert np.array(after.inertia) == pytest.approx(np.array(rebuilt.inertia), abs=1e-12)
 

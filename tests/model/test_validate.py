@@ -15,17 +15,17 @@ from borelli.model import (
     Joint,
     Marker,
     Model,
-    MotionAxis,
     Muscle,
     PathPoint,
     Shape,
     Softness,
     Surface,
+    TransformAxis,
     constant,
     linear,
     validate,
 )
-from borelli.model.model import PathWrap, Span, WrapObject
+from borelli.model.model import CoordinateRange, PathWrap, WrapObject
 from borelli.model.people.human import human
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -45,8 +45,8 @@ def joint(kind: str, count: int, shifts: int = 0, **changes) -> Joint:
 
 
 def motion(**changes) -> Joint:
-    parts = tuple(MotionAxis(axis, constant(0.0)) for axis in (X, Y, Z, X, Y, Z))
-    parts = (MotionAxis(X, linear(1.0), "q0"), *parts[1:])
+    parts = tuple(TransformAxis(axis, constant(0.0)) for axis in (X, Y, Z, X, Y, Z))
+    parts = (TransformAxis(X, linear(1.0), "q0"), *parts[1:])
     return replace(joint("coordinate", 1, motion=parts), **changes)
 
 
@@ -171,19 +171,19 @@ FAULTS = {
     "motion on a hinge": (model(hinge(motion=motion().motion)), "joint 'elbow': motion belongs to kind 'coordinate'"),
     "motion too short": (model(motion(motion=motion().motion[:5])), "joint 'elbow': motion has 5 parts"),
     "motion unknown": (
-        model(motion(motion=(MotionAxis(X, linear(1.0), "q1"), *motion().motion[1:]))),
+        model(motion(motion=(TransformAxis(X, linear(1.0), "q1"), *motion().motion[1:]))),
         "joint 'elbow': motion 0: unknown coordinate 'q1'",
     ),
     "motion not constant": (
-        model(motion(motion=(*motion().motion[:5], MotionAxis(Z, linear(1.0))))),
+        model(motion(motion=(*motion().motion[:5], TransformAxis(Z, linear(1.0))))),
         "joint 'elbow': motion 5: its function is not constant",
     ),
     "motion flat": (
-        model(motion(motion=(*motion().motion[:5], MotionAxis(X, constant(0.0))))),
+        model(motion(motion=(*motion().motion[:5], TransformAxis(X, constant(0.0))))),
         "joint 'elbow': the three shift axes .* one plane",
     ),
     "motion idle": (
-        model(motion(motion=(MotionAxis(X, constant(0.0)), *motion().motion[1:]))),
+        model(motion(motion=(TransformAxis(X, constant(0.0)), *motion().motion[1:]))),
         "joint 'elbow': coordinate 'q0' moves nothing",
     ),
     "coupling unknown": (coupled(Coupling("c", "q0", "q9", linear(1.0))), "coupling 'c': unknown coordinate 'q9'"),
@@ -208,11 +208,11 @@ FAULTS = {
     "muscle activation": (muscled(activation_time=-0.1), "muscle 'biceps': activation_time is -0.1"),
     "muscle speed": (muscled(max_contraction_velocity=0.0), "muscle 'biceps': max_contraction_velocity is 0.0"),
     "moving point": (
-        muscled(path=(PathPoint("arm", X, "P", motion=(MotionAxis(X, linear(1.0), "q9"),)),) * 2),
+        muscled(path=(PathPoint("arm", X, "P", motion=(TransformAxis(X, linear(1.0), "q9"),)),) * 2),
         "muscle 'biceps': point 'P': unknown coordinate 'q9'",
     ),
     "conditional point": (
-        muscled(path=(PathPoint("arm", X, "P", Span("q9", 0.0, 1.0)),) * 2),
+        muscled(path=(PathPoint("arm", X, "P", CoordinateRange("q9", 0.0, 1.0)),) * 2),
         "muscle 'biceps': point 'P': unknown coordinate 'q9'",
     ),
     "wrap unknown": (muscled(wraps=(PathWrap("knob"),)), "muscle 'biceps': unknown wrap object 'knob'"),

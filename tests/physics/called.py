@@ -19,7 +19,7 @@ def _with_door(part):
     return numba.njit(lambda *arguments: part(*arguments), **COMMON)
 
 
-find_coordinates = _with_door(coordinates.find_coordinates)
+coordinates_from_poses = _with_door(coordinates.coordinates_from_poses)
 aim_drives_at_twists = _with_door(drives.aim_drives_at_twists)
 fill_coupling_rows = _with_door(drives.fill_coupling_rows)
 fill_drive_rows = _with_door(drives.fill_drive_rows)

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.model.functions import Function
-from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, MotionAxis
+from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, TransformAxis
 from borelli.numerics.rotation_kernels import quaternion_product, rotation_exponential
 from borelli.physics.arrays.joints import JointTables, compile_joints, quaternion_matrix
-from borelli.physics.joints.coordinates import place_bodies
+from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
 
-from .called import fill_coupling_rows, fill_given_motion, fill_joint_rows, find_coordinates, pose_joints
+from .called import coordinates_from_poses, fill_coupling_rows, fill_given_motion, fill_joint_rows, pose_joints
 
 Floats = NDArray[np.float64]
 
@@ -27,20 +27,20 @@ SLOPE_TOLERANCE = 1e-7
 """Of central differences against directions: a thousand times their error, a millionth of any wrong sign or arm."""
 
 KNEE = (  # a hinge whose centre rolls: two curved shifts and a side tilt, as in models of the knee
-    MotionAxis((0.0, 0.0, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "flexion"),
-    MotionAxis((1.0, 0.0, 0.0), Function((-2.0, 0.5, 2.0), ((0.3, -0.1, 0.02), (0.175, 0.0, 0.1, 0.05))), "flexion"),
-    MotionAxis((0.0, 1.0, 0.0), Function((0.0, 1.0), ((0.1,),))),
-    MotionAxis((1.0, 0.0, 0.0), Function((-2.0, 2.0), ((0.03, -0.02, 0.01, 0.004),)), "flexion"),
-    MotionAxis((0.0, 1.0, 0.0), Function((-2.0, 2.0), ((-0.4, 0.05, -0.02),)), "flexion"),
-    MotionAxis((0.0, 0.0, 1.0), Function((0.0, 1.0), ((0.0,),))),
+    TransformAxis((0.0, 0.0, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "flexion"),
+    TransformAxis((1.0, 0.0, 0.0), Function((-2.0, 0.5, 2.0), ((0.3, -0.1, 0.02), (0.175, 0.0, 0.1, 0.05))), "flexion"),
+    TransformAxis((0.0, 1.0, 0.0), Function((0.0, 1.0), ((0.1,),))),
+    TransformAxis((1.0, 0.0, 0.0), Function((-2.0, 2.0), ((0.03, -0.02, 0.01, 0.004),)), "flexion"),
+    TransformAxis((0.0, 1.0, 0.0), Function((-2.0, 2.0), ((-0.4, 0.05, -0.02),)), "flexion"),
+    TransformAxis((0.0, 0.0, 1.0), Function((0.0, 1.0), ((0.0,),))),
 )
 SCAPULA = (  # two turns about skew axes and a slide that follows the first
-    MotionAxis((0.2, 0.1, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "lift"),
-    MotionAxis((1.0, 0.3, 0.0), Function((-9.0, 9.0), ((-18.0, 2.0),)), "tilt"),
-    MotionAxis((0.0, 1.0, 0.0), Function((-2.0, 2.0), ((0.2, 0.1, 0.05),)), "lift"),
-    MotionAxis((1.0, 0.0, 0.0), Function((-2.0, 2.0), ((0.03, 0.2, 0.1),)), "lift"),
-    MotionAxis((0.0, 1.0, 0.0), Function((0.0, 1.0), ((0.1,),))),
-    MotionAxis((0.3, 0.0, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "slide"),
+    TransformAxis((0.2, 0.1, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "lift"),
+    TransformAxis((1.0, 0.3, 0.0), Function((-9.0, 9.0), ((-18.0, 2.0),)), "tilt"),
+    TransformAxis((0.0, 1.0, 0.0), Function((-2.0, 2.0), ((0.2, 0.1, 0.05),)), "lift"),
+    TransformAxis((1.0, 0.0, 0.0), Function((-2.0, 2.0), ((0.03, 0.2, 0.1),)), "lift"),
+    TransformAxis((0.0, 1.0, 0.0), Function((0.0, 1.0), ((0.1,),))),
+    TransformAxis((0.3, 0.0, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "slide"),
 )
 
 TURN, TRAVEL = True, False
@@ -80,7 +80,7 @@ def make_joint(scene: str, name: str, parent: str, child: str, rng: np.random.Ge
         turns = {"slide": False}
         own = tuple(Coordinate(f"{name}.{c}", rotational=turns.get(c, True)) for c in names)
         parts = tuple(
-            MotionAxis(part.axis, part.function, part.coordinate and f"{name}.{part.coordinate}") for part in motion
+            TransformAxis(part.axis, part.function, part.coordinate and f"{name}.{part.coordinate}") for part in motion
         )
         return Joint(name, "coordinate", parent, child, *frames, coordinates=own, motion=parts)
     kind, _, odd = scene.partition(" ")
@@ -112,12 +112,12 @@ class Jointed:
         """Put the bodies where the coordinates say."""
         self.coordinate[:] = coordinate
         self.speed[:] = 0.0 if speed is None else speed
-        place_bodies(self.joints, self.coordinate, self.speed, self.position, self.quaternion, self.twist)
+        poses_from_coordinates(self.joints, self.coordinate, self.speed, self.position, self.quaternion, self.twist)
 
     def fill(self) -> None:
         """Bring coordinates and all rows to the present pose."""
         pose_joints(self.joints, self.position, self.rotation, self.coordinate)
-        find_coordinates(self.joints, self.twist, self.coordinate, self.speed)
+        coordinates_from_poses(self.joints, self.twist, self.coordinate, self.speed)
         fill_joint_rows(self.joints, self.rows, STEP)
         for fill in self.fills:
             fill(self)

@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model, Shape
 
 SPACING, BALL, THICKNESS = 0.2, 0.02, 0.01
@@ -23,7 +23,7 @@ def net_model(size: int, *, held: tuple[tuple[int, int], ...] | None = None) -> 
     for i in range(size):
         for j in range(size):
             place = Frame((SPACING * i, SPACING * j, 0.0))
-            ball = body_of_shapes(f"ball {i} {j}", (Shape("sphere", (BALL,)),), frame=place)
+            ball = body_from_shapes(f"ball {i} {j}", (Shape("sphere", (BALL,)),), frame=place)
             bodies[ball.name] = Body(
                 ball.name, ball.mass, ball.center_of_mass, ball.inertia, frame=place, kinematic=(i, j) in held
             )
@@ -36,7 +36,7 @@ def net_model(size: int, *, held: tuple[tuple[int, int], ...] | None = None) -> 
                 middle = (SPACING * (i + di / 2), SPACING * (j + dj / 2), 0.0)
                 frame = Frame(middle, ALONG_Y if way else (1.0, 0.0, 0.0, 0.0))
                 name = f"bar {i} {j} {'xy'[way]}"
-                bar = body_of_shapes(name, (Shape("box", (half, THICKNESS, THICKNESS)),), frame=frame)
+                bar = body_from_shapes(name, (Shape("box", (half, THICKNESS, THICKNESS)),), frame=frame)
                 bodies[name] = Body(name, bar.mass, bar.center_of_mass, bar.inertia, frame=frame)
                 ends += [(name, f"ball {i} {j}", way, -1.0), (name, f"ball {i + di} {j + dj}", way, 1.0)]
     return Model("net", tuple(bodies.values()), tuple(_joints(bodies, ends, half)), gravity=(0.0, 0.0, -9.81))

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import GROUND, Coordinate, Frame, Joint, Model, Shape
 from borelli.physics.diagnostics import rotations_of
 from borelli.physics.post_stabilization import Stabiliser
@@ -31,7 +31,7 @@ def four_bar() -> Model:
         "top": Frame((LENGTH / 2, LENGTH, 0.0)),
         "right": Frame((LENGTH, LENGTH / 2, 0.0), UPRIGHT),
     }
-    bodies = tuple(body_of_shapes(name, (plank,), frame=frame) for name, frame in at.items())
+    bodies = tuple(body_from_shapes(name, (plank,), frame=frame) for name, frame in at.items())
     back = (UPRIGHT[0], 0.0, 0.0, -UPRIGHT[3])
     near, far = (-LENGTH / 2, 0.0, 0.0), (LENGTH / 2, 0.0, 0.0)
     ends = (  # parent, where, child, where

@@ -16,7 +16,7 @@ from borelli.model.model import Coordinate, Model
 from borelli.model.people.human import human
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import joint_error
-from borelli.physics.inputs import Drive, Force
+from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import start_state
 from borelli.physics.soft_step import UNSETTLED
@@ -77,7 +77,9 @@ def put_inputs(simulation: Simulation) -> None:
         for c in driven(compiled.model)
     ]
     bodies = [body.name for body in compiled.model.bodies]
-    shove = Force(bodies[rng.integers(len(bodies))], tuple(rng.normal(0.0, 60.0, 3)), tuple(rng.normal(0.0, 3.0, 3)))
+    shove = AppliedForce(
+        bodies[rng.integers(len(bodies))], tuple(rng.normal(0.0, 60.0, 3)), tuple(rng.normal(0.0, 3.0, 3))
+    )
     simulation.inputs = make_inputs(compiled, drives=drives, forces=(shove,))
 
 

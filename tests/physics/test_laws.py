@@ -18,7 +18,7 @@ from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, S
 from borelli.model.people.human import human
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import momentum, rotations_of
-from borelli.physics.inputs import Drive, Force, Residual
+from borelli.physics.inputs import AppliedForce, Drive, Residual
 from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.simulate import simulate, start_state
 from borelli.physics.state import make_inputs, make_state
@@ -207,7 +207,7 @@ def test_drive_does_nothing_within_its_dead_zone():
     force = result["drive_force"].values[1:, 0]
     np.testing.assert_allclose(force[ahead < zone - 1e-9], 0.0, atol=1e-9)
     assert (force[ahead > zone + 1e-9] < 0.0).all() and (ahead < zone).sum() > 50 < (ahead > zone).sum()
-    pushed = Force("mass", force=(load, 0.0, 0.0))
+    pushed = AppliedForce("mass", force=(load, 0.0, 0.0))
     held = simulate(carriage(), duration=3.0, step=h, drives=(drive,), forces=(pushed,))
     assert held["value"].values[-1, 0] == pytest.approx(zone + load / stiffness, rel=1e-6)
 
@@ -223,7 +223,7 @@ def test_wrench_from_outside_moves_a_body_by_newton_and_euler():
     inertia = np.diag([0.4, 0.9, 1.2])
     body = Body("block", 3.0, (0.05, 0.0, 0.0), tuple(map(tuple, inertia)))
     model = Model("pushed", (body,), gravity=WEIGHTLESS)
-    push = Force("block", tuple(force), tuple(torque), point, start=2 * h, end=3 * h)
+    push = AppliedForce("block", tuple(force), tuple(torque), point, start=2 * h, end=3 * h)
     result = simulate(model, duration=4 * h, step=h, forces=(push,))
     velocity, spin = result["velocity"].values[:, 0], result["spin"].values[:, 0]
     assert not velocity[:3].any() and not spin[:3].any()

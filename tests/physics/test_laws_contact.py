@@ -8,7 +8,7 @@ from math import hypot, sqrt
 import numpy as np
 import pytest
 
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Frame, Model, Shape, Softness, Surface
 from borelli.physics.simulate import simulate
 from borelli.scenes.gallery import stack
@@ -56,7 +56,9 @@ def test_plate_carries_a_box_along_and_up():
     """A kinematic plate moves as it is told, whatever stands on it; what stands on it takes over its velocity."""
     mu, velocity = 0.8, (0.4, -0.3, 0.2)
     surface = Surface(friction=mu)
-    plate = body_of_shapes("plate", (Shape("box", (1.0, 1.0, 0.05), surface=surface),), frame=Frame((0.0, 0.0, -0.05)))
+    plate = body_from_shapes(
+        "plate", (Shape("box", (1.0, 1.0, 0.05), surface=surface),), frame=Frame((0.0, 0.0, -0.05))
+    )
     model = Model("plate", (replace(plate, kinematic=True), crate(surface)), self_collision=True)
     result = simulate(model, duration=1.0, step=1 / 500, twists={"plate": (*velocity, 0.0, 0.0, 0.0)})
     moved = result["position"].values[-1] - result["position"].values[0]
@@ -74,7 +76,9 @@ def test_turntable_carries_a_box_round():
     """A plate that turns at w: the box goes round with it while w^2 r < mu g."""
     spin = 1.5
     surface = Surface(friction=0.8)
-    plate = body_of_shapes("plate", (Shape("box", (1.0, 1.0, 0.05), surface=surface),), frame=Frame((0.0, 0.0, -0.05)))
+    plate = body_from_shapes(
+        "plate", (Shape("box", (1.0, 1.0, 0.05), surface=surface),), frame=Frame((0.0, 0.0, -0.05))
+    )
     start = (0.5, 0.0, HALF)
     model = Model("table", (replace(plate, kinematic=True), crate(surface, start)), self_collision=True)
     twists = {"plate": (0.0, 0.0, 0.0, 0.0, 0.0, spin), "box": (0.0, spin * 0.5, 0.0, 0.0, 0.0, spin)}

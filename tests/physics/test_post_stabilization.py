@@ -12,7 +12,7 @@ import pytest
 import scipy.linalg
 
 from borelli.errors import DivergedError, SettingsError
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Coordinate, Frame, Joint, Model, Shape
 from borelli.physics import diagnostics as measure
 from borelli.physics.arrays import compile_model as tables
@@ -57,7 +57,7 @@ def floating_chain(links=4, kind="ball", swapped=()):
         along = np.array([0.25 * np.cos(0.4), 0.0, -0.25 * np.sin(0.4)]) if i % 2 else np.array([0.25, 0.0, 0.0])
         frame = Frame(tuple(place + along), turn)
         place = place + 2 * along
-        bodies.append(body_of_shapes(f"plank {i}", (Shape("box", (0.25, 0.04, 0.03 + 0.01 * i)),), frame=frame))
+        bodies.append(body_from_shapes(f"plank {i}", (Shape("box", (0.25, 0.04, 0.03 + 0.01 * i)),), frame=frame))
     for i in range(links - 1):
         ends = [(f"plank {i}", Frame((0.25, 0.0, 0.0))), (f"plank {i + 1}", Frame((-0.25, 0.0, 0.0)))]
         if i in swapped:
@@ -309,7 +309,7 @@ def test_refusals():
 
 
 def test_a_body_without_joints_is_left_alone():
-    model = Model("ball", (body_of_shapes("ball", (Shape("sphere", (0.1,)),)),))
+    model = Model("ball", (body_from_shapes("ball", (Shape("sphere", (0.1,)),)),))
     stabiliser = Stabiliser(model)
     state = moving_state(stabiliser)
     np.testing.assert_allclose(stabiliser.solve(state).twist, state.twist, rtol=1e-14)

@@ -12,7 +12,7 @@ import pytest
 
 from borelli.errors import DivergedError
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.inputs import Drive, Force
+from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import start_state
 from borelli.physics.state import State, make_inputs
@@ -38,7 +38,7 @@ def make_simulation(name: str) -> Simulation:
         )
     compiled = compile_model(scene.model, step=scene.step, settings=scene.settings, drives=drives)
     state = start_state(compiled, coordinates=scene.coordinates, speeds=scene.speeds, twists=scene.twists)
-    push = Force(scene.model.bodies[0].name, (5.0, 3.0, 0.0), start=0.3, end=0.6)
+    push = AppliedForce(scene.model.bodies[0].name, (5.0, 3.0, 0.0), start=0.3, end=0.6)
     return Simulation(compiled, state, make_inputs(compiled, drives=drives, forces=(push,)))
 
 
@@ -141,7 +141,7 @@ def test_failed_step_leaves_the_state_as_it_was():
     simulation = make_simulation("human")
     advance(simulation, 10)
     before = simulation.state.copy()
-    push = Force("pelvis", (1e200, 0.0, 0.0))
+    push = AppliedForce("pelvis", (1e200, 0.0, 0.0))
     simulation.inputs = make_inputs(simulation.compiled, forces=(push,))
     with pytest.raises(DivergedError, match="fastest body"):
         advance(simulation, 1)

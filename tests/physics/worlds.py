@@ -10,7 +10,7 @@ from math import cos, radians, sin
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Surface, Vector
 from borelli.model.transforms import compose
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
@@ -27,12 +27,12 @@ HALF = 0.1
 
 def crate(surface: Surface = Surface(), position: Vector = (0.0, 0.0, HALF), name: str = "box") -> Body:
     """A cube of 8 kg that stands on z = 0."""
-    return body_of_shapes(name, (Shape("box", (HALF, HALF, HALF), surface=surface),), frame=Frame(position))
+    return body_from_shapes(name, (Shape("box", (HALF, HALF, HALF), surface=surface),), frame=Frame(position))
 
 
 def ball(surface: Surface = Surface(), position: Vector = (0.0, 0.0, HALF)) -> Body:
     """A ball on z = 0."""
-    return body_of_shapes("ball", (Shape("sphere", (HALF,), surface=surface),), frame=Frame(position))
+    return body_from_shapes("ball", (Shape("sphere", (HALF,), surface=surface),), frame=Frame(position))
 
 
 def on_floor(body: Body, surface: Surface = Surface()) -> Model:

@@ -11,7 +11,7 @@ import pytest
 from borelli.errors import SettingsError
 from borelli.kernels import source_hash
 from borelli.pipeline import analyze as pipeline
-from borelli.pipeline.analysis_settings import Plan, generic_model, size_notes
+from borelli.pipeline.analysis_settings import AnalysisSettings, generic_model, size_notes
 from borelli.pipeline.analyze import analyze, result_hash
 
 from ..shared_data import SHARED_DATA
@@ -39,16 +39,16 @@ def test_files_of_every_stage_are_there(analysed):
 
 
 def test_second_run_loads_everything_and_says_the_same(analysed, folder):
-    again = analyze([folder / "walk.nc"], folder / "out", Plan())[0]
+    again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0]
     assert again.loaded == ("fit", "pose", "torques", "energy")
     same = {k: v for k, v in again.summary.items() if k not in ("seconds", "loaded")}
     assert same == {k: v for k, v in analysed.summary.items() if k not in ("seconds", "loaded")}
 
 
 def test_changed_setting_makes_only_what_follows(folder):
-    again = analyze([folder / "walk.nc"], folder / "out", Plan(cutoff=8.0))[0]
+    again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(cutoff=8.0))[0]
     assert again.loaded == ("fit", "pose")
-    again = analyze([folder / "walk.nc"], folder / "out", Plan(cutoff=8.0, mass=70.0))[0]
+    again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(cutoff=8.0, mass=70.0))[0]
     assert again.loaded == ()
 
 
@@ -56,7 +56,7 @@ def test_damaged_stage_is_made_anew(folder):
     for name in ("torques.nc", "energy.nc"):
         path = folder / "out" / name
         path.write_bytes(path.read_bytes()[:-5000])
-    again = analyze([folder / "walk.nc"], folder / "out", Plan())[0]
+    again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0]
     assert again.loaded == ("fit", "pose")
 
 
@@ -64,10 +64,10 @@ def test_other_recording_is_not_taken_for_the_same(folder):
     from borelli.synthetic.recordings import synthetic_recording
 
     synthetic_recording("walk", seed=1).recording.to_netcdf(folder / "walk.nc")
-    assert analyze([folder / "walk.nc"], folder / "out", Plan())[0].loaded == ()
+    assert analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0].loaded == ()
 
 
-@pytest.mark.parametrize("stage", ["fit_model", "follow_markers", "find_torques", "find_energy", "write_report"])
+@pytest.mark.parametrize("stage", ["fit_model", "inverse_kinematics", "find_torques", "compute_energy", "write_report"])
 def test_interrupt_leaves_nothing_half_written_and_the_rest_is_taken_up(walk, tmp_path, monkeypatch, stage):
     walk.recording.to_netcdf(tmp_path / "walk.nc")
 
@@ -77,14 +77,14 @@ def test_interrupt_leaves_nothing_half_written_and_the_rest_is_taken_up(walk, tm
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, stage, stop)
         with pytest.raises(KeyboardInterrupt):
-            analyze([tmp_path / "walk.nc"], tmp_path / "out", Plan())
+            analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings())
     left = {path.name for path in (tmp_path / "out").iterdir()}
-    order = [("follow_markers", "fit.nc"), ("find_torques", "motion.nc"), ("find_energy", "torques.nc"),
+    order = [("inverse_kinematics", "fit.nc"), ("find_torques", "motion.nc"), ("compute_energy", "torques.nc"),
              ("write_report", "energy.nc")]  # fmt: skip
     done = [file for name, file in order if name in order_until(order, stage)]
     assert {name for name in left if name.endswith(".nc")} == set(done)
     assert not [name for name in left if name.endswith(".tmp") or name in ("report.html", "summary.json")]
-    again = analyze([tmp_path / "walk.nc"], tmp_path / "out", Plan())[0]
+    again = analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings())[0]
     assert len(again.loaded) == len(done)
 
 
@@ -106,7 +106,7 @@ def test_interrupt_while_a_file_is_written_keeps_the_old_one(folder, monkeypatch
 
     monkeypatch.setattr(xarray.Dataset, "to_netcdf", half)
     with pytest.raises(KeyboardInterrupt):
-        analyze([folder / "walk.nc"], folder / "out", Plan(cutoff=9.0))
+        analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(cutoff=9.0))
     assert stamps(folder / "out") == before
 
 
@@ -116,7 +116,7 @@ def test_several_recordings_share_one_fit(walk, tmp_path):
         cut = half.data.isel(time=frames).drop_dims(["analog_time", "plate"], errors="ignore")
         cut = cut.assign_coords(time=cut["time"].values - cut["time"].values[0])
         replace(half, data=cut, name=name).to_netcdf(tmp_path / f"{name}.nc")
-    found = analyze([tmp_path / "a.nc", tmp_path / "b.nc"], tmp_path / "out", Plan())
+    found = analyze([tmp_path / "a.nc", tmp_path / "b.nc"], tmp_path / "out", AnalysisSettings())
     assert [one.folder.name for one in found] == ["a", "b"]
     assert found[0].energy.torques.motion.model == found[1].energy.torques.motion.model
     assert (tmp_path / "out" / "model.toml").exists() and (tmp_path / "out" / "b" / "report.html").exists()
@@ -124,9 +124,9 @@ def test_several_recordings_share_one_fit(walk, tmp_path):
 
 def test_unknown_methods_are_refused_before_anything_is_read():
     with pytest.raises(SettingsError, match=r"unknown method 'smoothd'.*smoothed"):
-        Plan(method="smoothd")
+        AnalysisSettings(method="smoothd")
     with pytest.raises(SettingsError, match=r"unknown torque method 'steped'.*stepped"):
-        Plan(torque_method="steped")
+        AnalysisSettings(torque_method="steped")
 
 
 def test_two_of_one_name_and_none_are_refused(tmp_path):
@@ -137,17 +137,17 @@ def test_two_of_one_name_and_none_are_refused(tmp_path):
 
 
 def test_size_comes_from_the_plan_the_recording_or_a_guess(walk):
-    assert generic_model(Plan(), walk.recording).mass == pytest.approx(68.0)
-    assert generic_model(Plan(mass=80.0), walk.recording).mass == pytest.approx(80.0)
+    assert generic_model(AnalysisSettings(), walk.recording).mass == pytest.approx(68.0)
+    assert generic_model(AnalysisSettings(mass=80.0), walk.recording).mass == pytest.approx(80.0)
     nobody = replace(walk.recording, subject={})
-    assert generic_model(Plan(), nobody).mass == pytest.approx(75.0)
-    assert [note.remedy for note in size_notes(Plan(), nobody)] == ["--mass", "--height"]
-    assert size_notes(Plan(mass=80.0, height=1.8), nobody) == ()
+    assert generic_model(AnalysisSettings(), nobody).mass == pytest.approx(75.0)
+    assert [note.remedy for note in size_notes(AnalysisSettings(), nobody)] == ["--mass", "--height"]
+    assert size_notes(AnalysisSettings(mass=80.0, height=1.8), nobody) == ()
 
 
 def test_progress_goes_from_none_to_all(folder):
     heard = []
-    analyze([folder / "walk.nc"], folder / "out", Plan(), lambda what, share: heard.append(share))
+    analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(), lambda what, share: heard.append(share))
     assert heard == sorted(heard) and heard[0] == 0.0 and heard[-1] == 1.0
 
 
@@ -190,7 +190,7 @@ def test_hdm_walk_with_mass_and_height_alone(tmp_path):
     data = SHARED_DATA / "hdm" / "data.c3d"
     if not data.exists():
         pytest.skip(f"no {data}: set BORELLI_DATA")
-    analyze([data], tmp_path, Plan(mass=80.0, height=1.8))
+    analyze([data], tmp_path, AnalysisSettings(mass=80.0, height=1.8))
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["fit_held_out_rms_mm"] <= 3.0 and summary["marker_rms_mm"] <= 3.0
     assert summary["balance_error_percent"] <= 0.1

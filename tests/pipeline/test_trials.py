@@ -10,7 +10,7 @@ from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import read_fit
 from borelli.model.people.human import human
-from borelli.pipeline.analysis_settings import Plan, read_static, read_trial, unseen_notes
+from borelli.pipeline.analysis_settings import AnalysisSettings, read_static, read_trial, unseen_notes
 from borelli.pipeline.analyze import analyze
 from borelli.recording.cleaning.filtering import CUTOFF, step_cutoff
 from borelli.recording.cleaning.trim_to_visible import keep_in_view
@@ -42,27 +42,27 @@ def test_frames_in_which_the_subject_is_half_in_view_are_cut_off(walk):
 
 def test_start_and_stop_are_the_trials_not_those_of_the_static_one(walk, tmp_path):
     walk.recording.to_netcdf(tmp_path / "static.nc")
-    plan = Plan(static=tmp_path / "static.nc", start=0.5, stop=1.0)
+    plan = AnalysisSettings(static=tmp_path / "static.nc", start=0.5, stop=1.0)
     assert read_static(plan).frames == walk.recording.frames
     assert read_trial(tmp_path / "static.nc", plan).frames < walk.recording.frames
-    assert read_static(Plan()) is None
+    assert read_static(AnalysisSettings()) is None
 
 
 def test_one_file_of_forces_is_not_taken_for_several_recordings(tmp_path):
     with pytest.raises(SettingsError, match=r"plates.mot holds the plates of one recording, but 2 are given"):
-        analyze([Path("a.trc"), Path("b.trc")], tmp_path, Plan(forces=Path("plates.mot")))
+        analyze([Path("a.trc"), Path("b.trc")], tmp_path, AnalysisSettings(forces=Path("plates.mot")))
 
 
 def test_a_mass_that_nobody_gave_is_what_the_plates_weigh(walk, tmp_path):
     replace(walk.recording, subject={}).to_netcdf(tmp_path / "walk.nc")
-    found = analyze([tmp_path / "walk.nc"], tmp_path / "out", Plan())[0]
+    found = analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings())[0]
     assert found.summary["mass_kg"] == pytest.approx(68.0, rel=0.02)  # the synthetic subject's
     assert read_fit(tmp_path / "out" / "fit.nc").model.mass == pytest.approx(found.summary["mass_kg"])
     (note,) = [note for note in found.fit.notes if note.remedy == "--mass"]
     assert "plates weigh" in note.what and not any("subject's mass" in text for text in found.summary["warnings"])
     # models that bands draw weigh as much, of the fit as it was found and of the one that a second run solves again
     assert found.fit.draw(np.random.default_rng(0)).mass == pytest.approx(found.summary["mass_kg"])
-    again = analyze([tmp_path / "walk.nc"], tmp_path / "out", Plan(monte_carlo=2))[0]
+    again = analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings(monte_carlo=2))[0]
     carried = again.bands.groups["torques"]["torque_gravity_high"].sel(coordinate="root_z").values
     assert again.loaded[0] == "fit" and carried == pytest.approx(9.81 * found.summary["mass_kg"], rel=1e-4)
 
@@ -125,14 +125,14 @@ def test_a_trunk_without_markers_is_told():
 )
 def test_files_without_markers_are_refused_with_the_way_out(name, words):
     with pytest.raises(SettingsError, match="holds no markers") as caught:
-        read_trial(recorded(name), Plan())
+        read_trial(recorded(name), AnalysisSettings())
     assert words in str(caught.value)
 
 
 @pytest.mark.data
 def test_a_skeletons_motion_gives_the_angles_of_its_markers(tmp_path):
     """CMU 02_01 as AMC and as C3D is one walk; CMU's own solution is rough (issue 4: knee r >= 0.93 against it)."""
-    plan = Plan(mass=80.0, height=1.8)
+    plan = AnalysisSettings(mass=80.0, height=1.8)
     found = [
         analyze([recorded(name)], tmp_path / str(k), plan)[0]
         for k, name in enumerate(("cmu/asfamc/02_01.amc", "hdm/data.c3d"))
@@ -144,14 +144,15 @@ def test_a_skeletons_motion_gives_the_angles_of_its_markers(tmp_path):
     assert any("no markers" in text for text in found[0].summary["warnings"])
 
 
+Take = AnalysisSettings
 TRIALS = {
     # file, plan, then [% of body weight] vertical force against plates and residual force at most, and warnings
-    "walking2": ("c3d/opensim_walking2/walking2.c3d", Plan(), 10.0, 10.0, ("835 of 1249 frames", "44 % of the frames")),
-    "metres": ("c3d/motionmonitor_metres/Gait_with_EMG.c3d", Plan(), 8.0, 25.0, ("no markers are on", "41 % of the")),
-    "stairs": ("c3d/pycgm_movement/Movement_trial.c3d", Plan(), 8.0, 10.0, ("74 % of the frames", "87.8 kg")),
-    "sprint": ("c3d/sprint_8plates/JA1Gait35.c3d", Plan(mass=68.1), 45.0, 65.0, ("90 % of the frames", "75.7 kg")),
+    "walking2": ("c3d/opensim_walking2/walking2.c3d", Take(), 10.0, 10.0, ("835 of 1249 frames", "44 % of the frames")),
+    "metres": ("c3d/motionmonitor_metres/Gait_with_EMG.c3d", Take(), 8.0, 25.0, ("no markers are on", "41 % of the")),
+    "stairs": ("c3d/pycgm_movement/Movement_trial.c3d", Take(), 8.0, 10.0, ("74 % of the frames", "87.8 kg")),
+    "sprint": ("c3d/sprint_8plates/JA1Gait35.c3d", Take(mass=68.1), 45.0, 65.0, ("90 % of the frames", "75.7 kg")),
     "y up": (
-        "opensim/rajagopal2016/walk/motion_capture_walk.trc", Plan(mass=75.3), 13.0, 14.0, ("84.9 kg", "66 % of the"),
+        "opensim/rajagopal2016/walk/motion_capture_walk.trc", Take(mass=75.3), 13.0, 14.0, ("84.9 kg", "66 % of the"),
     ),
 }  # fmt: skip
 

@@ -9,11 +9,11 @@ import xarray
 
 import borelli as bo
 from borelli.commands.analyze import figures
-from borelli.export.uncertainty_files import Bands, read_bands
+from borelli.export.uncertainty_files import AnalysisUncertainty, read_bands
 from borelli.model.model import Body, Coordinate, Joint, Marker, Model
 from borelli.pipeline import analyze as pipeline
 from borelli.pipeline import uncertainty as banding
-from borelli.pipeline.analysis_settings import Plan
+from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.analyze import analyze, shares
 from borelli.recording.recording import Recording, make_dataset
 
@@ -44,12 +44,12 @@ def block():
     points = np.einsum("fij,mj->fmi", turn, np.array(places)) + np.array([1.0, 2.0, 1.0])
     points[..., 0] += 0.3 * time[:, None]
     recording = Recording(make_dataset({"markers": points}, {"marker": names}, rate=RATE))
-    return bo.energy(bo.inverse_dynamics(bo.follow_markers(bo.validate(model), recording)))
+    return bo.compute_energy(bo.inverse_dynamics(bo.inverse_kinematics(bo.validate(model), recording)))
 
 
 @pytest.fixture(scope="module")
 def shaken(block):
-    return bo.find_bands(block, REPEATS, noise=NOISE)
+    return bo.propagate_uncertainty(block, REPEATS, noise=NOISE)
 
 
 def test_a_free_body_shakes_as_its_markers_do_together(shaken):
@@ -82,7 +82,7 @@ def test_filtered_coordinates_keep_the_part_of_noise_that_the_filter_passes(bloc
 
 
 def test_twice_the_noise_is_twice_the_band(block):
-    once, twice = (bo.find_bands(block, 4, noise=size) for size in (1e-5, 2e-5))
+    once, twice = (bo.propagate_uncertainty(block, 4, noise=size) for size in (1e-5, 2e-5))
     for name in ("coordinates", "speeds", "accelerations", "torque", "residual_force"):
         first, second = (one.groups["torques"][f"{name}_sd"].values for one in (once, twice))
         # what is left goes with the square of noise over arm, 1e-4; near the ends accelerations are none
@@ -90,7 +90,7 @@ def test_twice_the_noise_is_twice_the_band(block):
 
 
 def test_no_noise_and_a_certain_model_leave_no_band(block):
-    found = bo.find_bands(block, 2, noise=0.0)
+    found = bo.propagate_uncertainty(block, 2, noise=0.0)
     for group, data in banding.outputs(block).items():
         for name, values in data.items():
             known = np.isfinite(values.values)
@@ -100,7 +100,7 @@ def test_no_noise_and_a_certain_model_leave_no_band(block):
 
 def test_every_number_has_a_band_with_its_dimensions_and_units(analysed):
     """Of a walk on plates: all of the stages, the scalars, what the report draws, and the tables."""
-    found = bo.find_bands(analysed.energy, 2, fit=analysed.fit)
+    found = bo.propagate_uncertainty(analysed.energy, 2, fit=analysed.fit)
     energy, torques = analysed.energy, analysed.energy.torques
     for group, data in (("torques", torques.data), ("energy", energy.data)):
         for name in data.data_vars:
@@ -122,14 +122,14 @@ def test_every_number_has_a_band_with_its_dimensions_and_units(analysed):
 
 def test_angles_are_as_unsure_as_the_fit_says(analysed):
     """Its own law, the linear one of the zero of each angle, against models drawn and followed."""
-    found = bo.find_bands(analysed.energy, 8, fit=analysed.fit, noise=0.0)
+    found = bo.propagate_uncertainty(analysed.energy, 8, fit=analysed.fit, noise=0.0)
     sd = found.groups["torques"]["coordinates_sd"].mean("time")
     ratio = sd.values / analysed.fit.data["zero_sd"].sel(coordinate=sd["coordinate"]).values
     assert np.median(ratio) == pytest.approx(1.0, abs=0.2)  # 8 draws tell each to 27 %, and there are 54
 
 
 def test_workers_do_not_change_a_bit(analysed):
-    one, two = (bo.find_bands(analysed.energy, 3, fit=analysed.fit, workers=workers) for workers in (1, 2))
+    one, two = (bo.propagate_uncertainty(analysed.energy, 3, fit=analysed.fit, workers=workers) for workers in (1, 2))
     for group, data in one.groups.items():
         assert data.equals(two.groups[group])
 
@@ -140,7 +140,7 @@ def banded(analysed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("banded")
     shutil.copytree(analysed.folder, folder / "out")
     shutil.copy(analysed.folder.parent / "walk.nc", folder / "walk.nc")
-    plan, heard = Plan(monte_carlo=3, noise=2e-3), []
+    plan, heard = AnalysisSettings(monte_carlo=3, noise=2e-3), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "contacts_beside", lambda torques: None)
         with patch.context() as stopped:
@@ -167,8 +167,10 @@ def quick(monkeypatch):
 def test_bands_are_made_from_stages_that_were_there(analysed, banded):
     found, heard, _ = banded
     assert found.loaded == ("fit", "pose", "torques", "energy")
-    assert isinstance(found.bands, Bands) and found.bands.drawn  # the fit was loaded, and solved again to draw from
-    direct = bo.find_bands(analysed.energy, 3, fit=analysed.fit, noise=2e-3)
+    assert (
+        isinstance(found.bands, AnalysisUncertainty) and found.bands.drawn
+    )  # the fit was loaded, and solved again to draw from
+    direct = bo.propagate_uncertainty(analysed.energy, 3, fit=analysed.fit, noise=2e-3)
     assert direct.groups["torques"]["torque_sd"].equals(found.bands.groups["torques"]["torque_sd"])
     moved = [share for what, share in heard if what.startswith("repeating")]
     assert moved == sorted(moved) and len(set(moved)) == 4 and heard[-1][1] == 1.0
@@ -194,7 +196,7 @@ def test_files_hold_bands_and_a_second_run_loads_them(banded, quick):
     columns = head.split(",")
     assert columns[0] == "time_s" and {f"knee_angle_r_moment_{end}" for end in ENDS} <= set(columns)
     assert len(rows) == data.sizes["time"] and all(len(row.split(",")) == len(columns) for row in rows)
-    again = analyze([found.folder.parent / "walk.nc"], found.folder, Plan(monte_carlo=3, noise=2e-3))[0]
+    again = analyze([found.folder.parent / "walk.nc"], found.folder, AnalysisSettings(monte_carlo=3, noise=2e-3))[0]
     assert again.loaded[-1] == "bands"
     for group, one in found.bands.groups.items():
         assert one.equals(again.bands.groups[group])
@@ -216,7 +218,7 @@ def test_interrupt_leaves_the_other_stages_and_no_bands(analysed, banded):
 def test_bands_of_other_results_are_taken_away(banded, tmp_path, quick):
     shutil.copytree(banded[0].folder, tmp_path / "out")
     assert (tmp_path / "out" / "bands.nc").exists()
-    analyze([banded[0].folder.parent / "walk.nc"], tmp_path / "out", Plan(cutoff=8.0))
+    analyze([banded[0].folder.parent / "walk.nc"], tmp_path / "out", AnalysisSettings(cutoff=8.0))
     assert not list((tmp_path / "out").glob("*bands*"))
 
 

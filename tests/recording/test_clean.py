@@ -5,7 +5,7 @@ import pytest
 
 from borelli.recording.clean import changes, clean
 from borelli.recording.cleaning.gaps import find_gaps
-from borelli.recording.cleaning.label_swaps import exchange
+from borelli.recording.cleaning.label_swaps import swap_markers
 from borelli.recording.recording import Recording, make_dataset
 
 from .walker import real, recording, with_markers
@@ -13,7 +13,7 @@ from .walker import real, recording, with_markers
 
 def spoiled():
     """The walk with noise, a gap, a spike, a swap, zeros, rounded times and a plate that was not zeroed."""
-    walk = exchange(recording(noise=0.0005), "LKNE", "RKNE", 60, 90)
+    walk = swap_markers(recording(noise=0.0005), "LKNE", "RKNE", 60, 90)
     points = walk.data["markers"].values.copy()
     names = walk.markers
     points[40:48, names.index("LTOE")] = np.nan
@@ -96,12 +96,12 @@ def test_rate_events_and_crop_come_out_together():
 )
 @pytest.mark.filterwarnings("error")
 def test_recordings_with_little_in_them_are_cleaned_without_a_fuss(data):
-    from borelli.recording.quality_checks import find_faults
+    from borelli.recording.quality_checks import check_recording
 
     one = Recording(data)
     cleaned = clean(one)
     assert isinstance(cleaned, Recording)
-    find_faults(one)
+    check_recording(one)
 
 
 @pytest.mark.data

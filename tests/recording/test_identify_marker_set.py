@@ -3,7 +3,7 @@
 import pytest
 
 from borelli.errors import FileFormatError
-from borelli.recording.identify_marker_set import FOLDER, known_sets, read_name_set, recognise, shared_prefix
+from borelli.recording.identify_marker_set import FOLDER, identify_marker_set, known_sets, read_name_set, shared_prefix
 
 from .walker import real
 
@@ -30,7 +30,7 @@ REAL = {
     "spelling", [str, str.lower, "Bob:{}".format, "Bob_{}".format, lambda name: name.replace(".", "_")]
 )
 def test_every_set_is_recognised_by_its_own_names_in_any_spelling(one, spelling):
-    found = recognise([spelling(name) for name in one.names])
+    found = identify_marker_set([spelling(name) for name in one.names])
     assert found.set.name == one.name
     assert found.missing == ()
     assert found.extra == ()
@@ -47,16 +47,16 @@ def test_sets_of_all_systems_are_there_with_their_sources():
 
 def test_missing_and_extra_markers_are_told():
     cmu = next(one for one in known_sets() if one.name == "CMU 41")
-    found = recognise([*cmu.names[4:], "*12", "WAND"])
+    found = identify_marker_set([*cmu.names[4:], "*12", "WAND"])
     assert found.set.name == "CMU 41"
     assert found.missing == cmu.names[:4]
     assert found.extra == ("WAND",)
 
 
 def test_strange_names_are_not_recognised():
-    assert recognise(["A", "B", "C", "D", "E"]) is None
-    assert recognise([]) is None
-    assert recognise(["LASI", "RASI"]) is None
+    assert identify_marker_set(["A", "B", "C", "D", "E"]) is None
+    assert identify_marker_set([]) is None
+    assert identify_marker_set(["LASI", "RASI"]) is None
 
 
 def test_a_folder_of_your_own_is_read(tmp_path, monkeypatch):
@@ -64,11 +64,11 @@ def test_a_folder_of_your_own_is_read(tmp_path, monkeypatch):
     text += 'names = ["EAR1", "EAR2", "NOSE", "CHIN"]\noptional = ["HAT"]\naliases = { NOSE = ["SNOUT"] }\n'
     (tmp_path / "mine.toml").write_text(text)
     labels = ["ear1", "Ear2", "snout", "CHIN", "hat"]
-    assert recognise(labels) is None
-    found = recognise(labels, tmp_path)
+    assert identify_marker_set(labels) is None
+    found = identify_marker_set(labels, tmp_path)
     assert (found.set.name, found.found["snout"], found.missing) == ("Mine", "NOSE", ())
     monkeypatch.setenv(FOLDER, str(tmp_path))
-    assert recognise(labels).set.name == "Mine"
+    assert identify_marker_set(labels).set.name == "Mine"
     with pytest.raises(FileFormatError, match="no folder"):
         known_sets(tmp_path / "elsewhere")
 
@@ -107,5 +107,5 @@ def test_real_recordings_wear_what_they_wear(name):
 
     path = real(name)
     recorded = (read_trc if path.suffix == ".trc" else read_c3d)(path)
-    found = recognise(recorded.markers)
+    found = identify_marker_set(recorded.markers)
     assert (found and found.set.name) == REAL[name]

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.model.marker_sets import with_markers as wear
+from borelli.model.marker_sets import add_marker_set as wear
 from borelli.model.people.human import human
 from borelli.recording.clean import clean
-from borelli.recording.cleaning.label_swaps import exchange, exchange_sides
-from borelli.recording.forces.assign_to_feet import exchange_plates
-from borelli.recording.quality_checks import SEVERITIES, find_faults
+from borelli.recording.cleaning.label_swaps import swap_markers, swap_sides
+from borelli.recording.forces.assign_to_feet import swap_plates
+from borelli.recording.quality_checks import SEVERITIES, check_recording
 from borelli.recording.recording import Note, Recording, make_dataset
 
 from .walker import real, recording, with_markers
@@ -42,12 +42,12 @@ def read(path):
 
 
 def kinds(one, model=None):
-    return {fault.kind for fault in find_faults(one, model)}
+    return {fault.kind for fault in check_recording(one, model)}
 
 
 def only(one, kind, model=None):
     """The one fault of a kind."""
-    (fault,) = [fault for fault in find_faults(one, model) if fault.kind == kind]
+    (fault,) = [fault for fault in check_recording(one, model) if fault.kind == kind]
     return fault
 
 
@@ -66,15 +66,15 @@ def scaled(one, factor):
 
 
 def test_a_good_walk_has_nothing_wrong():
-    assert find_faults(recording(noise=0.0005)) == ()
+    assert check_recording(recording(noise=0.0005)) == ()
 
 
 def test_swapped_sides():
-    fault = only(exchange_sides(recording()), "sides")
+    fault = only(swap_sides(recording()), "sides")
     assert fault.severity == "error"
     assert "left and right are exchanged" in fault.what
-    assert "exchange_sides" in fault.remedy
-    fault = only(exchange(recording(), "LKNE", "RKNE"), "sides")
+    assert "swap_sides" in fault.remedy
+    fault = only(swap_markers(recording(), "LKNE", "RKNE"), "sides")
     assert fault.remedy == 'exchange(recording, "LKNE", "RKNE")'
 
 
@@ -94,9 +94,9 @@ def test_y_up_called_z_up():
 
 
 def test_two_plates_exchanged():
-    fault = only(exchange_plates(recording(), "plate 1", "plate 2"), "exchange")
+    fault = only(swap_plates(recording(), "plate 1", "plate 2"), "exchange")
     assert fault.severity == "error"
-    assert fault.remedy == 'exchange_plates(recording, "plate 1", "plate 2")'
+    assert fault.remedy == 'swap_plates(recording, "plate 1", "plate 2")'
 
 
 def test_a_gap_of_forty_frames_and_cleaning_mends_it():
@@ -132,7 +132,7 @@ def test_the_remedy_for_a_model_names_the_set_that_is_worn():
 
 def test_swaps_spikes_zeros_and_rounded_times():
     walk = recording()
-    assert "frames 60 to 89" in only(exchange(walk, "LKNE", "RKNE", 60, 90), "swap").where
+    assert "frames 60 to 89" in only(swap_markers(walk, "LKNE", "RKNE", 60, 90), "swap").where
     points = walk.data["markers"].values.copy()
     points[150, 0] += 0.1
     points[200:203, 1] = 0.0
@@ -142,7 +142,7 @@ def test_swaps_spikes_zeros_and_rounded_times():
     uneven.attrs["rate"] = 60.0
     fault = only(walk.with_data(uneven), "times")
     assert "rounded" in fault.what
-    assert "restore_times" in fault.remedy
+    assert "repair_time_stamps" in fault.remedy
 
 
 def test_unlabelled_points_unknown_sets_and_what_readers_saw():
@@ -175,14 +175,14 @@ def test_loads_where_no_foot_is_and_plates_called_by_the_wrong_foot():
     fault = only(walk.with_data(data.drop_vars("plate_corners")), "plates")
     assert "no foot" in fault.what
     called = walk.with_data(walk.data.assign_coords(plate=["force_r", "force_l"]))
-    assert "force_r carries the left foot" in {fault.what for fault in find_faults(called)}
+    assert "force_r carries the left foot" in {fault.what for fault in check_recording(called)}
 
 
 def test_faults_come_with_the_worst_first():
     spoilt = scaled(recording(), 1000.0)
     points = spoilt.data["markers"].values.copy()
     points[10:13, 0] = np.nan
-    faults = find_faults(with_markers(spoilt, points))
+    faults = check_recording(with_markers(spoilt, points))
     order = [SEVERITIES.index(fault.severity) for fault in faults]
     assert order == sorted(order)
     assert all(fault.what and fault.where and fault.evidence and fault.remedy for fault in faults)
@@ -202,7 +202,7 @@ def test_good_real_recordings_raise_no_false_alarm(name):
 )  # fmt: skip
 def test_faults_put_into_real_recordings_are_found(name):
     good = read(real(name))
-    assert "sides" in kinds(exchange_sides(good))
+    assert "sides" in kinds(swap_sides(good))
     assert "units" in kinds(scaled(good, 1000.0))
     assert "units" in kinds(scaled(good, 0.001))
     assert "up" in kinds(turned(good))
@@ -210,11 +210,13 @@ def test_faults_put_into_real_recordings_are_found(name):
     points = good.data["markers"].values.copy()
     points[30:70, index] = np.nan
     assert any(
-        good.markers[index] in fault.where for fault in find_faults(with_markers(good, points)) if fault.kind == "gap"
+        good.markers[index] in fault.where
+        for fault in check_recording(with_markers(good, points))
+        if fault.kind == "gap"
     )
     if good.plates:
-        assert "exchange" in kinds(exchange_plates(good, *good.plates[:2]))
-    assert find_faults(replace(good, notes=()), wear(human(), "helen_hayes"))
+        assert "exchange" in kinds(swap_plates(good, *good.plates[:2]))
+    assert check_recording(replace(good, notes=()), wear(human(), "helen_hayes"))
 
 
 @pytest.mark.data

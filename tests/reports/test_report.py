@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from borelli.analysis.dynamics.torques import inverse_dynamics
-from borelli.analysis.energetics.energy import energy as find_energy
+from borelli.analysis.energetics.energy import compute_energy
 from borelli.reports.gait_curves import PERCENT, gait_of, over_cycles
 from borelli.reports.motion_player import MOST_FRAMES, UNIT, packed
-from borelli.reports.report import report
+from borelli.reports.report import write_report
 from borelli.reports.report_warnings import residuals, warnings_of
-from borelli.reports.svg import Band, Line, bar_plot, line_plot
+from borelli.reports.svg import Line, NormativeBand, bar_plot, line_plot
 
 LARGEST = 5_000_000  # bytes: it must go into a mail
 
@@ -143,25 +143,25 @@ def bare(analysed, **changes):
         recording = recording.select_markers(keep)
     if changes.get("recording") is False:
         recording = None
-    return find_energy(inverse_dynamics(replace(motion, recording=recording), forces=None))
+    return compute_energy(inverse_dynamics(replace(motion, recording=recording), forces=None))
 
 
 def test_report_without_plates(analysed, tmp_path):
     energy = bare(analysed, plates=False)
-    report(energy, tmp_path / "r.html")
+    write_report(energy, tmp_path / "r.html")
     text, _ = parsed(tmp_path / "r.html")
     assert 'id="ground"' not in text and "gait cycle [%]" in text
     assert any("no force of the ground" in one.what for one in warnings_of(energy))
 
 
 def test_report_over_time_where_there_is_no_stride(analysed, tmp_path):
-    report(bare(analysed, plates=False, events=False), tmp_path / "r.html")
+    write_report(bare(analysed, plates=False, events=False), tmp_path / "r.html")
     text, _ = parsed(tmp_path / "r.html")
     assert "gait cycle [%]" not in text and "no whole" in text and "time [s]" in text
 
 
 def test_report_without_a_recording(analysed, tmp_path):
-    report(bare(analysed, recording=False), tmp_path / "r.html")
+    write_report(bare(analysed, recording=False), tmp_path / "r.html")
     parsed(tmp_path / "r.html")
 
 
@@ -172,7 +172,7 @@ def test_text_from_files_cannot_become_markup(analysed, tmp_path):
     energy = replace(
         analysed.energy, torques=replace(analysed.energy.torques, motion=replace(motion, recording=recording))
     )
-    report(energy, tmp_path / "r.html", about={"file": evil})
+    write_report(energy, tmp_path / "r.html", about={"file": evil})
     assert "<script>alert" not in (tmp_path / "r.html").read_text()
 
 
@@ -181,7 +181,7 @@ def test_plots_take_what_is_not_known_or_does_not_move():
     gap = np.where((x > 0.3) & (x < 0.6), np.nan, x)
     text = line_plot("t", "x [s]", "y [m]", [Line("a", x, gap), Line("b", x, 0.0 * x), Line("c", x, np.nan * x)])
     assert text.count("<polyline") == 3 and "nan" not in text
-    assert "nan" not in line_plot("t", "x", "y", [], band=Band(x, x, x))
+    assert "nan" not in line_plot("t", "x", "y", [], band=NormativeBand(x, x, x))
     assert "nan" not in bar_plot("t", "x [mm]", ["a", "b"], np.array([1.0, np.nan]), np.array([2.0, 0.0]), 0.5)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from borelli.control.apply_perturbations import heading_at, perturbed
-from borelli.control.perturbations import Carry, MoveGround, Obstacle, Push, Weaken, heading
+from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Push, WeakenedJoint, heading
 from borelli.errors import SettingsError
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import GROUND, Coordinate, Frame, Joint, Model, Shape, Surface
 from borelli.model.people.human import human
 from borelli.physics.inputs import Drive
@@ -17,7 +17,7 @@ from borelli.scenes.gallery import gallery_scene
 from borelli.scenes.scene import Scene, run_scene
 from borelli.scenes.scene_files import scene_from_text, scene_to_text
 
-BOX = body_of_shapes("box", (Shape("box", (0.1, 0.1, 0.1)),), frame=Frame((0.0, 0.0, 0.1)))
+BOX = body_from_shapes("box", (Shape("box", (0.1, 0.1, 0.1)),), frame=Frame((0.0, 0.0, 0.1)))
 ROOT = Joint(
     "root", "free", GROUND, "box",
     coordinates=(*(Coordinate(f"root_{a}", 0.1 if a == "z" else 0.0, rotational=False) for a in "xyz"),
@@ -58,12 +58,12 @@ def test_forward_left_and_up_are_right_handed_whichever_axis_is_up(up):
 
 def test_a_load_weighs_what_it_says_where_it_is_held():
     """A rod held level by a drive: the drive's moment is the rod's and the load's."""
-    rod = body_of_shapes("rod", (Shape("box", (0.5, 0.05, 0.05)),), mass=2.0)
+    rod = body_from_shapes("rod", (Shape("box", (0.5, 0.05, 0.05)),), mass=2.0)
     hinge = Joint("hinge", "hinge", GROUND, "rod", child_frame=Frame((-0.5, 0.0, 0.0)), axes=((0.0, 1.0, 0.0),),
                   coordinates=(Coordinate("angle"),))  # fmt: skip
     hold = Drive("angle", stiffness=inf)
     for hanging in (False, True):
-        load = Carry("rod", 5.0, (0.4, 0.0, 0.0), hanging=hanging)
+        load = CarriedLoad("rod", 5.0, (0.4, 0.0, 0.0), hanging=hanging)
         scene = Scene("x", Model("rod", (rod,), (hinge,)), duration=0.05, drives=(hold,), loads=(load,))
         result = run_scene(scene)
         moment = float(result["drive_force"].sel(coordinate="angle")[-1])
@@ -75,7 +75,7 @@ def test_a_load_weighs_what_it_says_where_it_is_held():
 def test_a_hanging_load_swings_as_a_pendulum():
     """The ball's centre is two radii below the joint: T = 2 pi sqrt((r_c^2 + I/m) / (g r_c)), small swings."""
     scene = Scene(
-        "x", replace(ON_FLOOR, ground=(), gravity=(0.0, 0.0, -9.81)), loads=(Carry("box", 1.0, hanging=True),)
+        "x", replace(ON_FLOOR, ground=(), gravity=(0.0, 0.0, -9.81)), loads=(CarriedLoad("box", 1.0, hanging=True),)
     )
     model = perturbed(scene.model, scene.perturbations, lambda t: np.eye(3)).model
     held = replace(model, bodies=(replace(model.bodies[0], kinematic=True), model.bodies[1]))
@@ -95,7 +95,11 @@ def test_a_weakened_drive_gives_its_share_and_recovers():
     model = Model("cart", (BOX,), (carriage,), gravity=(0.0, 0.0, 0.0))
     pull = Drive("x", offset=10.0)
     scene = Scene(
-        "x", model, duration=1.0, drives=(pull,), weakened=(Weaken("rail", 0.25, 0.25, 0.5), Weaken("x", 0.5, 0.75))
+        "x",
+        model,
+        duration=1.0,
+        drives=(pull,),
+        weakened=(WeakenedJoint("rail", 0.25, 0.25, 0.5), WeakenedJoint("x", 0.5, 0.75)),
     )
     result = run_scene(scene)
     force = result["drive_force"].values[1:, 0]
@@ -138,9 +142,9 @@ def test_ground_that_moves_slowly_takes_along_what_stands_on_it_and_fast_slips_b
 FULL = replace(
     gallery_scene("human_drop"),
     pushes=(Push("pelvis", (1 / 3, 0.0, -2.0), 0.5, 0.1, (0.0, 0.1, 0.0)),),
-    loads=(Carry("hand_r", 5.0, hanging=True, outside=True),),
+    loads=(CarriedLoad("hand_r", 5.0, hanging=True, outside=True),),
     drives=(Drive("knee_flexion_r", stiffness=10.0),),
-    weakened=(Weaken("knee_r", 0.3, 0.5, 1.0),),
+    weakened=(WeakenedJoint("knee_r", 0.3, 0.5, 1.0),),
     obstacles=(
         Obstacle(Shape("box", (0.1, 0.2, 0.3), surface=Surface(friction=0.1)), Frame((1.0, 0.0, 0.3)), 0.5, 2.0),
     ),
@@ -156,9 +160,9 @@ def test_all_perturbations_come_back_from_a_file():
     ("change", "match"),
     [
         ({"pushes": (Push("pelvs", (1.0, 0.0, 0.0)),)}, r"push: unknown body 'pelvs' \(did you mean 'pelvis'\?\)"),
-        ({"loads": (Carry("ground", 1.0),)}, "carry: unknown body 'ground'"),
-        ({"weakened": (Weaken("knee", 0.3),)}, "weaken: unknown coordinate or joint 'knee'"),
-        ({"weakened": (Weaken("hip_r", 0.3),)}, "weaken: 'hip_r' has no drive that .* driven: knee_flexion_r"),
+        ({"loads": (CarriedLoad("ground", 1.0),)}, "carry: unknown body 'ground'"),
+        ({"weakened": (WeakenedJoint("knee", 0.3),)}, "weaken: unknown coordinate or joint 'knee'"),
+        ({"weakened": (WeakenedJoint("hip_r", 0.3),)}, "weaken: 'hip_r' has no drive that .* driven: knee_flexion_r"),
         ({"model": replace(human(), ground=())}, "moving ground: the model stands on none"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from borelli.errors import BorelliError, FileFormatError, ModelError, SettingsError
 from borelli.model.formats.native import write_model
-from borelli.physics.inputs import Drive, Force
+from borelli.physics.inputs import AppliedForce, Drive
 from borelli.scenes.gallery import GALLERY, gallery_scene
 from borelli.scenes.scene import run_scene, validate_scene
 from borelli.scenes.scene_files import read_scene, scene_from_text, scene_to_text, with_changes, write_scene
@@ -20,7 +20,7 @@ FULL = replace(
     speeds={"pivot": -0.1},
     twists={"rod": (0.1, 0.2, 0.3, 1e-17, 0.5, -0.0)},
     drives=(Drive("pivot", target=0.1, stiffness=3.0, damping=0.2, limit=5.0),),
-    forces=(Force("rod", force=(1.0, 0.0, 0.0), torque=(0.0, 0.0, 1 / 3), start=0.1, end=0.2),),
+    forces=(AppliedForce("rod", force=(1.0, 0.0, 0.0), torque=(0.0, 0.0, 1 / 3), start=0.1, end=0.2),),
 )
 HEADING = 'format = "borelli-scene"\nversion = 1\nname = "x"\n'
 NO_MASS = """

@@ -14,7 +14,7 @@ from borelli.errors import SettingsError
 from borelli.export.stage_files import write_stage
 from borelli.model.formats.native import write_model
 from borelli.model.people.human import human
-from borelli.pipeline.analysis_settings import Plan
+from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.recording.formats.mot_sto import write_table
 from borelli.recording.recording import Recording, make_dataset
 from borelli.synthetic.walk import walk_coordinates
@@ -81,13 +81,13 @@ def test_a_table_of_coordinates_is_the_motion_of_the_model_it_names(folder):
     table = walk_coordinates(model, time).coordinates
     names = [c.name for c in model.coordinates]
     written_table(folder / "walk.mot", names, table, model)
-    found = motion_of(folder / "walk.mot", Plan(model=folder / "model.toml"))
+    found = motion_of(folder / "walk.mot", AnalysisSettings(model=folder / "model.toml"))
     # digits that the file keeps, of degrees
     np.testing.assert_allclose(found.coordinates, table, atol=1e-7)
-    part = motion_of(folder / "walk.mot", Plan(model=folder / "model.toml", start=0.1, stop=0.3))
+    part = motion_of(folder / "walk.mot", AnalysisSettings(model=folder / "model.toml", start=0.1, stop=0.3))
     assert len(part.coordinates) == 21
     written_table(folder / "most.mot", names[:-4], table[:, :-4], model)
-    most = motion_of(folder / "most.mot", Plan(model=folder / "model.toml"))
+    most = motion_of(folder / "most.mot", AnalysisSettings(model=folder / "model.toml"))
     (note,) = most.notes
     assert all(name in note.what for name in names[-4:]) and "stay at their defaults" in note.what
 
@@ -96,6 +96,6 @@ def test_a_table_of_other_names_is_refused(folder):
     model = human()
     written_table(folder / "few.mot", ["knee_flexion_r"], np.zeros((9, 1)), model)
     with pytest.raises(SettingsError, match=r"few.mot holds no markers, which a body is fitted to: it holds joint"):
-        motion_of(folder / "few.mot", Plan(model=folder / "model.toml"))
+        motion_of(folder / "few.mot", AnalysisSettings(model=folder / "model.toml"))
     with pytest.raises(SettingsError, match="holds a model; a motion is in"):
-        motion_of(folder / "model.toml", Plan())
+        motion_of(folder / "model.toml", AnalysisSettings())

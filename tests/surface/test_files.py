@@ -190,7 +190,7 @@ def test_wrong_up_is_found_and_overridden(call, walk):
 def test_exchanged_plates_are_found_and_mended(call, tmp_path):
     path, mended = tmp_path / "plates.c3d", tmp_path / "mended.c3d"
     whole = walker.recording()
-    borelli.write_recording(borelli.exchange_plates(whole, "plate 1", "plate 2"), path)
+    borelli.write_recording(borelli.swap_plates(whole, "plate 1", "plate 2"), path)
     assert "plate 1" in faults(call, path)["exchange"]["remedy"]
     assert call("clean", path, mended, "--exchange", "plate 1,plate 2").code == 0
     assert "exchange" not in faults(call, mended)
@@ -207,7 +207,7 @@ def test_a_gap_is_found_and_filled(call, tmp_path):
 
 def test_a_marker_set_that_does_not_fit_the_model(call, walk, tmp_path):
     cmu, fitting = tmp_path / "cmu.toml", tmp_path / "pig.toml"
-    sets = borelli.marker_sets()
+    sets = borelli.list_marker_sets()
     other = next(name for name in sets if "opensim" in name.lower())
     borelli.write_model(borelli.human(markers=other), cmu)
     borelli.write_model(borelli.human(markers="plugin_gait"), fitting)

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from borelli.errors import SettingsError
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import Body, Frame, Joint, Model, Shape
 from borelli.numerics.quaternions import rotate
@@ -71,7 +71,9 @@ def test_camera_sees_every_point(azimuth):
 
 
 def ball_model(*positions, plane=False):
-    bodies = [body_of_shapes(f"ball_{k}", (Shape("sphere", (0.2,)),), frame=Frame(p)) for k, p in enumerate(positions)]
+    bodies = [
+        body_from_shapes(f"ball_{k}", (Shape("sphere", (0.2,)),), frame=Frame(p)) for k, p in enumerate(positions)
+    ]
     return Model("balls", tuple(bodies), ground=(Shape("plane"),) if plane else ())
 
 
@@ -170,7 +172,7 @@ def test_body_without_shapes_is_a_dot():
 
 def test_what_moves_with_another_axis_up_is_shown_upright():
     """A tilted box that falls along -y and drifts along x: in the picture it falls along -z; its corners go with it."""
-    box = body_of_shapes("box", (Shape("box", (0.1, 0.2, 0.3)),), frame=Frame((0.0, 1.0, 0.0), (0.8, 0.0, 0.0, 0.6)))
+    box = body_from_shapes("box", (Shape("box", (0.1, 0.2, 0.3)),), frame=Frame((0.0, 1.0, 0.0), (0.8, 0.0, 0.0, 0.6)))
     fallen = simulate(
         Model("box", (box,), gravity=(0.0, -9.81, 0.0)), duration=0.1, twists={"box": (0.5, 0.0, 0.2, 1.0, 2.0, 3.0)}
     )
@@ -184,7 +186,7 @@ def test_what_moves_with_another_axis_up_is_shown_upright():
 
 
 def test_a_body_at_no_place_is_not_there():
-    pair = Model("pair", tuple(body_of_shapes(name, (Shape("sphere", (0.1,)),)) for name in "ab"))
+    pair = Model("pair", tuple(body_from_shapes(name, (Shape("sphere", (0.1,)),)) for name in "ab"))
     drawing = drawing_of(pair)
     at, upward = np.array([[0.0, 0.0, 1.0], [np.nan, np.nan, np.nan]]), np.tile([1.0, 0.0, 0.0, 0.0], (2, 1))
     vertices, _ = placed(drawing, at, upward)

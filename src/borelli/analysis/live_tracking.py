@@ -30,7 +30,7 @@ from borelli.analysis.tree_kernels.newton_ik import make_search, settle_frames
 from borelli.errors import SettingsError
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.model import Model
-from borelli.physics.joints.coordinates import place_bodies
+from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.state import make_inputs, make_state
 from borelli.recording.live import LiveSource
 from borelli.recording.recording import Recording, make_dataset
@@ -63,7 +63,7 @@ class LivePose:
     latency: float
 
 
-def follow_live(
+def live_inverse_kinematics(
     model: Model,
     source: LiveSource,
     *,
@@ -73,7 +73,7 @@ def follow_live(
     torques: bool = False,
     window: int = WINDOW,
 ) -> Iterator[LivePose]:
-    """Pose by pose, as frames come; arguments as those of `follow_markers`.
+    """Pose by pose, as frames come; arguments as those of `inverse_kinematics`.
 
     Args:
         model: A model with markers, fitted to the subject.
@@ -152,7 +152,7 @@ class _LiveTorques:
         poses = np.zeros((3, len(self.state.position), 7))
         speed, joints = np.zeros_like(q), self.compiled.tables.joints
         for pose, value in zip(poses, values, strict=True):
-            place_bodies(joints, value, speed, self.state.position, self.state.quaternion, self.state.twist)
+            poses_from_coordinates(joints, value, speed, self.state.position, self.state.quaternion, self.state.twist)
             pose[:, :3], pose[:, 3:] = self.state.position, self.state.quaternion
         self.state.position[:], self.state.quaternion[:] = poses[1, :, :3], poses[1, :, 3:]
         self.state.twist[:] = twists_between(poses[:2], self.compiled.step)[0]

@@ -37,7 +37,7 @@ LEAST_KNOWN = 0.5
 
 
 @dataclass(frozen=True)
-class Band:
+class MonteCarloResult:
     """How sure the outputs of an analysis are.
 
     Attributes:
@@ -87,7 +87,7 @@ def monte_carlo(
     value: Outputs | None = None,
     workers: int = 1,
     progress: Callable[[int], None] = lambda _: None,
-) -> Band:
+) -> MonteCarloResult:
     """The band that marker noise, and doubt about the model, put on every output of an analysis.
 
     Repeat i is drawn from the seed and i alone, and results are gathered in order: the answer is the same, to the bit,
@@ -146,7 +146,7 @@ def monte_carlo(
     if failed > MOST_FAILED * n or len(good) < FEWEST:
         raise BorelliError(f"{failed} of {n} repeats failed: the analysis does not bear noise of {_told(noise)}")
     notes = [Note(f"{failed} of {n} repeats failed and are left out of the band", "fault")] if failed else []
-    return Band(answer, *_statistics(answer, good), len(good), tuple(notes))
+    return MonteCarloResult(answer, *_statistics(answer, good), len(good), tuple(notes))
 
 
 def _call(run: Callable[..., Outputs], recording: Recording, model: Model | None) -> Outputs:

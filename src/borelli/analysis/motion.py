@@ -19,7 +19,7 @@ from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
 from borelli.errors import ModelError, SettingsError
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.model import GROUND, Marker, Model
-from borelli.model.model_cache import once_per_model
+from borelli.model.model_cache import cached_per_model
 from borelli.recording.identify_marker_set import bare, shared_prefix
 from borelli.recording.recording import LAB, Note, Recording
 
@@ -192,7 +192,7 @@ def make_motion(
     return Motion(model, data, recording, dict(settings or {}), notes)
 
 
-@once_per_model
+@cached_per_model
 def _names(model: Model, markers: tuple[str, ...]) -> Coordinates:
     """What the axes of a motion's data are called, but for time."""
     import xarray as xr

@@ -79,7 +79,7 @@ class ExternalLoads:
     data_file: str
 
 
-def read_inverse_kinematics(path: str | os.PathLike[str]) -> InverseKinematicsSetup:
+def read_ik_setup(path: str | os.PathLike[str]) -> InverseKinematicsSetup:
     """What an InverseKinematicsTool file says."""
     tool = _tool(path, "InverseKinematicsTool")
     tasks = [task for task_set in tool.listed("IKTaskSet") for task in (task_set,)]
@@ -109,7 +109,7 @@ def read_inverse_kinematics(path: str | os.PathLike[str]) -> InverseKinematicsSe
     )  # fmt: skip
 
 
-def read_inverse_dynamics(path: str | os.PathLike[str]) -> InverseDynamicsSetup:
+def read_id_setup(path: str | os.PathLike[str]) -> InverseDynamicsSetup:
     """What an InverseDynamicsTool file says."""
     tool = _tool(path, "InverseDynamicsTool")
     cutoff = tool.number("lowpass_cutoff_frequency_for_coordinates", -1.0)
@@ -146,7 +146,7 @@ def read_external_loads(path: str | os.PathLike[str]) -> ExternalLoads:
     return ExternalLoads(tuple(found), _file(loads, "datafile"))
 
 
-def loads_of(
+def loads_from_setup(
     setup: ExternalLoads, table: Recording, bodies: Mapping[str, str] | None = None, *, at_origin: bool = False
 ) -> Loads:
     """The loads that OpenSim would apply.

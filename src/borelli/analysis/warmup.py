@@ -6,7 +6,7 @@ import numpy as np
 
 from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.kernels.compile_cache import CompileTask
 from borelli.model.kinematics import marker_positions
 from borelli.model.people.human import human
@@ -24,7 +24,7 @@ def warm_up() -> None:
     names = [marker.name for marker in body.markers]
     recording = Recording(make_dataset({"markers": seen}, {"marker": names}, rate=100.0), "sample")
     fitted = fit_model(body, recording, frames=4, held_out=2).model
-    inverse_dynamics(follow_markers(fitted, recording, method="smoothed"), forces="contacts")
+    inverse_dynamics(inverse_kinematics(fitted, recording, method="smoothed"), forces="contacts")
 
 
 TASKS = (CompileTask("analysis", warm_up, 4),)

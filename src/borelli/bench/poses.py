@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.framewise_ik import find_start, follow_markers, settle_poses, state_problem
+from borelli.analysis.kinematics.framewise_ik import find_start, inverse_kinematics, settle_poses, state_problem
 from borelli.analysis.kinematics.snap_penalty import group_variables, turn_of
 from borelli.analysis.motion import Motion as Found
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
@@ -97,7 +97,7 @@ def measure_converged(truth: Motion | None = None) -> Measured:
     poses = np.tile(find_start(problem, 0), (truth.frames, 1))
     frames = np.arange(truth.frames)
     samples = np.array([timed(lambda: settle_poses(problem, frames, poses, chained=True)) for _ in range(REPEATS)])
-    found = follow_markers(model, recording, pose_stiffness=0.0)
+    found = inverse_kinematics(model, recording, pose_stiffness=0.0)
     return summary(
         samples / truth.frames, angle_rms_deg=angle_error(found, truth), start_ms=float(np.median(begun)) / 1e3
     )
@@ -107,8 +107,8 @@ def measure_noisy(method: str, truth: Motion | None = None) -> Measured:
     """Time a frame of poses of markers with 1 mm noise, and how far angles and torques are off."""
     truth = truth or motion()
     model, recording = human(), record(truth, NOISE)
-    found = follow_markers(model, recording, method=method)
-    samples = np.array([timed(lambda: follow_markers(model, recording, method=method)) for _ in range(3)])
+    found = inverse_kinematics(model, recording, method=method)
+    samples = np.array([timed(lambda: inverse_kinematics(model, recording, method=method)) for _ in range(3)])
     errors = {"angle_rms_deg": angle_error(found, truth), "torque_rms_nm": torque_error(found, truth)}
     return summary(samples / truth.frames, **errors)
 

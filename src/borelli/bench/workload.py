@@ -13,7 +13,7 @@ from math import sqrt
 
 import numpy as np
 
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import (
     GROUND,
     Body,
@@ -216,7 +216,7 @@ def _body(segment: Segment, surface: Surface) -> Body:
     else:
         size = (segment.radius, segment.length / 2)
         shape = Shape("capsule", size, Frame(orientation=_FROM_Z[segment.along]), surface=surface, collides=False)
-    return body_of_shapes(segment.name, (shape,), mass=segment.mass, frame=Frame(segment.center))
+    return body_from_shapes(segment.name, (shape,), mass=segment.mass, frame=Frame(segment.center))
 
 
 _FROM_Z = {  # the quaternion that lays a shape's own axis, z, along x, y, z

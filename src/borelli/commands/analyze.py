@@ -14,7 +14,7 @@ from borelli.commands.console import bar, out, print_json, print_marked, show_ti
 from borelli.commands.options import Forces, Forward, Json, Skeleton, Units, Up
 
 if TYPE_CHECKING:
-    from borelli.pipeline.analysis_settings import Plan
+    from borelli.pipeline.analysis_settings import AnalysisSettings
     from borelli.pipeline.analyze import Analysis
 
 Mass = Annotated[float | None, typer.Option(help="Of the subject [kg]; else what the recording says.")]
@@ -66,11 +66,11 @@ def analyze(
     Stages that an earlier run has done in the same folder, with the same settings, are not done again.
     """
     from borelli.commands.compile_notice import compile_once
-    from borelli.pipeline.analysis_settings import Plan
+    from borelli.pipeline.analysis_settings import AnalysisSettings
     from borelli.pipeline.uncertainty import check_bands
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
-    plan = Plan(
+    plan = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, forces=forces, plates=plates,
         method=method, torque_method=torques, cutoff=cutoff, start=start, stop=stop, reading=reading,
         monte_carlo=monte_carlo, noise=None if noise is None else 1e-3 * noise,
@@ -86,7 +86,7 @@ def analyze(
         show(result)
 
 
-def run(recordings: list[Path], folder: Path, plan: Plan) -> tuple[Analysis, ...]:
+def run(recordings: list[Path], folder: Path, plan: AnalysisSettings) -> tuple[Analysis, ...]:
     """The analyses, with a progress bar."""
     from borelli.pipeline.analyze import analyze as analyzed
 

@@ -61,21 +61,23 @@ def animate(
     """Turn a motion into a character that follows it, gives way when disturbed, and comes back."""
     from borelli.commands.compile_notice import compile_once
     from borelli.commands.load_motion import motion_of
-    from borelli.control.animate import Leading
+    from borelli.control.animate import TrackingSettings
     from borelli.control.animate import animate as play
-    from borelli.control.parse_perturbations import perturbation
-    from borelli.pipeline.analysis_settings import Plan
+    from borelli.control.parse_perturbations import parse_perturbation
+    from borelli.pipeline.analysis_settings import AnalysisSettings
 
     if folder.exists() and not folder.is_dir():
         raise SettingsError(f"{folder} is a file, but results go into a folder: name another with --out")
-    leading = Leading(settle, root_settle, root_force, root_torque, ground or bool(move_ground))
+    leading = TrackingSettings(settle, root_settle, root_force, root_torque, ground or bool(move_ground))
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
-    plan = Plan(model=model, mass=mass, height=height, sex=sex, start=start, stop=stop, reading=reading)
+    plan = AnalysisSettings(model=model, mass=mass, height=height, sex=sex, start=start, stop=stop, reading=reading)
     compile_once(motion, model, skeleton, control=True)
     with err.status("reading the motion"):
         followed = motion_of(motion, plan)
     said = {"push": push, "carry": carry, "weaken": weaken, "obstacle": obstacle, "move-ground": move_ground}
-    disturbances = [perturbation(kind, text, followed.model) for kind, texts in said.items() for text in texts or ()]
+    disturbances = [
+        parse_perturbation(kind, text, followed.model) for kind, texts in said.items() for text in texts or ()
+    ]
     with bar("animating") as move:
         found = play(followed, disturbances, leading=leading, step=step, cutoff=cutoff, progress=move)
     notes = (*followed.notes, *found.notes)
@@ -94,15 +96,15 @@ def animate(
 def _write(data: Dataset, folder: Path, about: dict[str, Any], movie: bool) -> None:
     import json
 
-    from borelli.files.atomic import whole, write_whole
+    from borelli.files.atomic import atomic_path, write_atomic
     from borelli.view.picture import beside, strobe, upright
     from borelli.view.plots import plot_deviation
     from borelli.view.video import AZIMUTH, video
 
     folder.mkdir(parents=True, exist_ok=True)
-    with whole(folder / "animation.nc") as temporary:
+    with atomic_path(folder / "animation.nc") as temporary:
         data.to_netcdf(temporary, engine="h5netcdf")
-    write_whole(json.dumps(finite(about), indent=1, allow_nan=False) + "\n", folder / "summary.json")
+    write_atomic(json.dumps(finite(about), indent=1, allow_nan=False) + "\n", folder / "summary.json")
     plot_deviation(data, folder / "deviation.png")
     data = upright(data)
     azimuth, way = beside(data)

@@ -22,7 +22,7 @@ def parity(
     json: Json = False,
 ) -> None:
     """Compare two models: masses, lengths, places and inverse dynamics over the same random poses."""
-    from borelli.model.compare import parity as compare
+    from borelli.model.compare import compare_models as compare
     from borelli.model.io import read_model
 
     with err.status("reading and comparing"):

@@ -16,7 +16,7 @@ from borelli.commands.options import Forces, Forward, Json, Skeleton, Units, Up,
 from borelli.errors import SettingsError
 
 if TYPE_CHECKING:
-    from borelli.recording.quality_checks import Fault
+    from borelli.recording.quality_checks import Issue
 
 
 def doctor(
@@ -48,7 +48,7 @@ def _examine_file(file: Path, model_file: Path | None, reading: dict[str, Any], 
     """Whether nothing in the file would make results wrong; what was found is printed."""
     from borelli.commands.detect_file import kind_of, open_file
     from borelli.model.io import read_model
-    from borelli.recording.quality_checks import find_faults
+    from borelli.recording.quality_checks import check_recording
 
     kind = kind_of(file)
     if kind != "recording":
@@ -58,7 +58,7 @@ def _examine_file(file: Path, model_file: Path | None, reading: dict[str, Any], 
         return _examine_model(file, kind, open_file(file).thing, json)
     with err.status("reading and looking"):
         model = None if model_file is None else read_model(model_file)
-        faults = find_faults(read_with(file, **reading), model)
+        faults = check_recording(read_with(file, **reading), model)
     if json:
         print_json({"file": str(file), "kind": kind, "faults": [asdict(fault) for fault in faults]})
     else:
@@ -83,7 +83,7 @@ def _examine_model(file: Path, kind: str, thing: Any, json: bool) -> bool:
     return why is None
 
 
-def _show_faults(file: Path, faults: tuple[Fault, ...]) -> None:
+def _show_faults(file: Path, faults: tuple[Issue, ...]) -> None:
     counts = {word: sum(fault.severity == word for fault in faults) for word in ("error", "warning", "note")}
     said = ", ".join(f"{n} {word}{'s' if n > 1 else ''}" for word, n in counts.items() if n) or "nothing found wrong"
     show_title(file, f": {said}")

@@ -185,7 +185,7 @@ def _decided(recording: Recording, topic: str) -> dict[str, Any] | None:
 
 def _markers(recording: Recording) -> dict[str, Any]:
     from borelli.recording.cleaning.gaps import find_gaps
-    from borelli.recording.identify_marker_set import recognise
+    from borelli.recording.identify_marker_set import identify_marker_set
 
     facts: dict[str, Any] = {"markers": len(recording.markers)}
     if not recording.markers:
@@ -196,7 +196,7 @@ def _markers(recording: Recording) -> dict[str, Any]:
     for gap in find_gaps(recording):
         longest[gap.marker] = max(longest.get(gap.marker, 0), gap.frames)
     facts["longest gaps [frames]"] = longest
-    known = recognise(recording.markers)
+    known = identify_marker_set(recording.markers)
     facts["marker set"] = known and {
         "name": known.set.name,
         "names": len(known.set.names),

@@ -12,14 +12,14 @@ from borelli.errors import SettingsError, listed
 if TYPE_CHECKING:
     from borelli.analysis.motion import Motion
     from borelli.model.model import Model
-    from borelli.pipeline.analysis_settings import Plan
+    from borelli.pipeline.analysis_settings import AnalysisSettings
     from borelli.recording.recording import Recording
 
 ENOUGH = 0.5
 """Share of a model's free coordinates that a file must name to be taken for theirs."""
 
 
-def motion_of(path: Path, plan: Plan) -> Motion:
+def motion_of(path: Path, plan: AnalysisSettings) -> Motion:
     """The motion in a file.
 
     A stage has one. A recording that names the coordinates of the plan's model (an AMC with its ASF, a .mot with its
@@ -100,14 +100,14 @@ def _free(model: Model) -> list[str]:
     return [c.name for c in model.coordinates if not c.locked and c.name not in coupled]
 
 
-def _fitted(path: Path, plan: Plan) -> Motion:
+def _fitted(path: Path, plan: AnalysisSettings) -> Motion:
     from dataclasses import replace
 
     from borelli.analysis.fit.fit_model import fit_model
-    from borelli.analysis.kinematics.framewise_ik import follow_markers
+    from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
     from borelli.pipeline.analysis_settings import generic_model, read_trial, size_notes
 
     trial = read_trial(path, plan)
     fit = fit_model(generic_model(plan, trial), [trial])
-    motion = follow_markers(fit.model, trial)
+    motion = inverse_kinematics(fit.model, trial)
     return replace(motion, notes=(*size_notes(plan, trial), *fit.notes, *motion.notes))

@@ -54,10 +54,10 @@ def fit(
     from borelli.analysis.fit.fit_model import fit_model
     from borelli.commands.compile_notice import compile_once
     from borelli.model.io import write_model
-    from borelli.pipeline.analysis_settings import Plan, generic_model, read_static, read_trial, size_notes
+    from borelli.pipeline.analysis_settings import AnalysisSettings, generic_model, read_static, read_trial, size_notes
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
-    plan = Plan(
+    plan = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, static=static, start=start, stop=stop, reading=reading
     )  # fmt: skip
     compile_once(*recordings, model, static, skeleton)
@@ -97,17 +97,17 @@ def pose(
 ) -> None:
     """Let a model follow a recording's markers; write the motion."""
     _check(target, (model, recording, forces), force)
-    from borelli.analysis.kinematics.framewise_ik import follow_markers
+    from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
     from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import write_stage
     from borelli.model.io import read_model
-    from borelli.pipeline.analysis_settings import Plan, read_trial
+    from borelli.pipeline.analysis_settings import AnalysisSettings, read_trial
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     compile_once(model, recording, forces, skeleton)
     with err.status("following the markers"):
-        trial = read_trial(recording, Plan(forces=forces, start=start, stop=stop, reading=reading))
-        motion = follow_markers(read_model(model), trial, method=method)
+        trial = read_trial(recording, AnalysisSettings(forces=forces, start=start, stop=stop, reading=reading))
+        motion = inverse_kinematics(read_model(model), trial, method=method)
         write_stage(motion, target)
     worst = 1e3 * float(motion.data["marker_error"].max())
     told = {"out": str(target), "frames": motion.data.sizes["time"], "marker_rms_mm": 1e3 * motion.marker_rms}
@@ -128,13 +128,13 @@ def torques(
     from borelli.analysis.motion import Motion
     from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import read_stage, write_stage
-    from borelli.pipeline.analysis_settings import Plan
+    from borelli.pipeline.analysis_settings import AnalysisSettings
     from borelli.pipeline.choose_ground_forces import find_torques
 
     compile_once(motion)
     with err.status("finding torques"):
         read = _of(read_stage(motion), Motion, motion)
-        found = find_torques(read, Plan(torque_method=method, plates=plates, cutoff=cutoff))
+        found = find_torques(read, AnalysisSettings(torque_method=method, plates=plates, cutoff=cutoff))
         write_stage(found, target)
     told = {
         "out": str(target), "ground_forces": found.contact_source,
@@ -152,11 +152,11 @@ def energy(
     """Find power, work and energy; write them."""
     _check(target, (torques,), force)
     from borelli.analysis.dynamics.torques import Torques
-    from borelli.analysis.energetics.energy import energy as find_energy
+    from borelli.analysis.energetics.energy import compute_energy
     from borelli.export.stage_files import read_stage, write_stage
 
     with err.status("finding energy"):
-        found = find_energy(_of(read_stage(torques), Torques, torques))
+        found = compute_energy(_of(read_stage(torques), Torques, torques))
         write_stage(found, target)
     _tell(target, {"out": str(target), **found.summary}, found.notes, json)
 
@@ -174,7 +174,7 @@ def report(
     from borelli.export.stage_files import made, read_fit, read_stage
     from borelli.export.uncertainty_files import FILE, read_bands
     from borelli.pipeline.choose_ground_forces import contacts_beside
-    from borelli.reports.report import report as write_report
+    from borelli.reports.report import write_report
 
     with err.status("drawing"):
         found = _of(read_stage(energy), Energy, energy)

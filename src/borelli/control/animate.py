@@ -24,7 +24,7 @@ from borelli.control.controls import Control
 from borelli.control.perturbations import Perturbation
 from borelli.control.response import PD
 from borelli.control.targets import Targets
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.control.tracking_error import figures_of, measured, root_coordinates
 from borelli.errors import SettingsError, listed
 from borelli.model.kinematics import poses
@@ -42,7 +42,7 @@ ROOM = 1e-6
 
 
 @dataclass(frozen=True)
-class Leading:
+class TrackingSettings:
     """How a character follows."""
 
     joints: float = 0.3
@@ -63,7 +63,7 @@ class Leading:
                 raise SettingsError(f"the limit of the root's {what} is {value:g}; it must be 0 or larger")
 
 
-LEADING = Leading()
+LEADING = TrackingSettings()
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Animation:
     """What a character did."""
 
     data: Dataset
-    """As of `follow_targets`, with `deviation` (time) [m]: root mean square distance of bodies from the motion's."""
+    """As of `track_targets`, with `deviation` (time) [m]: root mean square distance of bodies from the motion's."""
     figures: Mapping[str, float | None]
     """By name, with the unit in it."""
     notes: tuple[Note, ...] = ()
@@ -81,7 +81,7 @@ def animate(
     motion: Motion,
     perturbations: Sequence[Perturbation] = (),
     *,
-    leading: Leading = LEADING,
+    leading: TrackingSettings = LEADING,
     step: float = 1 / 240,
     cutoff: float | None = None,
     every: int = 1,
@@ -124,7 +124,7 @@ def animate(
     return Animation(data, figures_of(data), (*curves.notes, *notes))
 
 
-def _ready(model: Model, table: Array, leading: Leading) -> tuple[Model, tuple[Note, ...]]:
+def _ready(model: Model, table: Array, leading: TrackingSettings) -> tuple[Model, tuple[Note, ...]]:
     """The model with stops that let the motion (frames, coordinates) pass, on ground that is there or only drawn."""
     column = {c.name: i for i, c in enumerate(model.coordinates)}
     least, most = table.min(axis=0), table.max(axis=0)
@@ -155,7 +155,7 @@ def _ready(model: Model, table: Array, leading: Leading) -> tuple[Model, tuple[N
 def _follow(
     disturbed: Perturbed,
     curves: Derivatives,
-    leading: Leading,
+    leading: TrackingSettings,
     steps: int,
     step: float,
     every: int,
@@ -185,7 +185,7 @@ def _follow(
 
     of_joints, of_root = PD.of_settling(leading.joints), PD.of_settling(leading.root)
     controls = [Control(name, targets, of_root if name in root else of_joints, limit(name)) for name in own]
-    return follow_targets(
+    return track_targets(
         model,
         controls,
         duration=steps * step,

@@ -10,22 +10,22 @@ import numpy as np
 
 from borelli.control.perturbations import (
     Array,
-    Carry,
+    CarriedLoad,
     Heading,
     MoveGround,
     Obstacle,
     Perturbation,
     Push,
-    Weaken,
+    WeakenedJoint,
     heading,
     root_of,
 )
 from borelli.errors import ModelError, SettingsError, listed, unknown_name
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import poses, with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
 from borelli.model.transforms import orientation_matrix, vector
-from borelli.physics.inputs import Drive, Force
+from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.prescribed_motion import Path, steering
 from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.state import drive_arrays
@@ -42,9 +42,9 @@ class Perturbed:
     """A model with what was added to it, and what acts on it in time."""
 
     model: Model
-    forces: tuple[Force, ...] = ()
+    forces: tuple[AppliedForce, ...] = ()
     paths: tuple[Path, ...] = ()
-    weakened: tuple[Weaken, ...] = ()
+    weakened: tuple[WeakenedJoint, ...] = ()
     outside: tuple[str, ...] = ()
     """Loads that the controller does not know of."""
 
@@ -111,10 +111,10 @@ def perturbed(
     for p in perturbations:
         if isinstance(p, Push):
             result = replace(result, forces=(*result.forces, _force(model, p, heads)))
-        elif isinstance(p, Carry):
+        elif isinstance(p, CarriedLoad):
             outside = (*result.outside, p.name) if p.outside else result.outside
             result = replace(result, model=_loaded(result.model, p, _rotation(model, pose, p.body)), outside=outside)
-        elif isinstance(p, Weaken):
+        elif isinstance(p, WeakenedJoint):
             p.coordinates(model)
             result = replace(result, weakened=(*result.weakened, p))
         elif isinstance(p, Obstacle):
@@ -141,10 +141,10 @@ def _check_body(model: Model, what: str, body: str) -> None:
         raise SettingsError(f"{what}: {unknown_name('body', body, [b.name for b in model.bodies])}")
 
 
-def _force(model: Model, push: Push, heads: Heading) -> Force:
+def _force(model: Model, push: Push, heads: Heading) -> AppliedForce:
     _check_body(model, "push", push.body)
     force = vector(np.array(push.force) @ heads(push.start))
-    return Force(push.body, force, point=push.point, start=push.start, end=push.start + push.duration)
+    return AppliedForce(push.body, force, point=push.point, start=push.start, end=push.start + push.duration)
 
 
 def _rotation(model: Model, pose: Array, name: str) -> Array:
@@ -155,11 +155,11 @@ def _rotation(model: Model, pose: Array, name: str) -> Array:
     return np.asarray(poses(model, pose)[1][0, [body.name for body in model.bodies].index(name)])
 
 
-def _loaded(model: Model, carry: Carry, rotation: Array) -> Model:
+def _loaded(model: Model, carry: CarriedLoad, rotation: Array) -> Model:
     """The model with a ball for the load, on a body that starts with that rotation."""
     body = model.body(carry.body)
     radius = (3.0 * carry.mass / (4.0 * pi * LOAD_DENSITY)) ** (1.0 / 3.0)
-    ball = body_of_shapes(carry.name, (Shape("sphere", (radius,), collides=False),), mass=carry.mass)
+    ball = body_from_shapes(carry.name, (Shape("sphere", (radius,), collides=False),), mass=carry.mass)
     place = Frame(carry.point or body.center_of_mass)
     joint = Joint(carry.name, "fixed", body.name, ball.name, place)
     if carry.hanging:
@@ -182,7 +182,7 @@ def _obstacle(model: Model, obstacle: Obstacle) -> tuple[Body, Path]:
         way = (time - obstacle.start) * np.array(obstacle.velocity)
         return replace(obstacle.frame, position=vector(np.array(obstacle.frame.position) + way))
 
-    body = replace(body_of_shapes(name, (obstacle.shape,)), frame=obstacle.frame, kinematic=True)
+    body = replace(body_from_shapes(name, (obstacle.shape,)), frame=obstacle.frame, kinematic=True)
     return body, Path(name, frame)
 
 
@@ -192,7 +192,7 @@ def _on_moving_ground(result: Perturbed, moves: Sequence[MoveGround], heads: Hea
     if not model.ground:
         raise SettingsError("moving ground: the model stands on none; give it a ground, or leave the move out")
     shapes = tuple(_slab(shape, middle) if shape.kind == "plane" else shape for shape in model.ground)
-    plate = replace(body_of_shapes(PLATE, shapes), kinematic=True)
+    plate = replace(body_from_shapes(PLATE, shapes), kinematic=True)
     ways = [(move, np.array(move.by) @ heads(move.start)) for move in moves]
 
     def frame(time: float) -> Frame:

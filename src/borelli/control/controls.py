@@ -59,7 +59,7 @@ class Control:
         return values
 
 
-def controls_of(
+def make_controls(
     targets: Targets, response: Response = DEFAULT_RESPONSE, limit: float | Callable[[float], float] = inf
 ) -> tuple[Control, ...]:
     """A control of every coordinate that has a target, all of one response and one limit."""

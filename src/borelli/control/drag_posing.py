@@ -30,7 +30,7 @@ from borelli.model.model import Coordinate, Joint, Marker, Model, Softness, Vect
 from borelli.numerics.quaternions import rotate
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import coordinates_of, joint_error
-from borelli.physics.joints.coordinates import place_bodies
+from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import start_state
 from borelli.physics.state import make_inputs
@@ -62,7 +62,7 @@ TRIES = 2000
 
 
 @dataclass(frozen=True)
-class Posed:
+class DragResult:
     """Where a drag ended."""
 
     coordinates: Mapping[str, float]
@@ -78,7 +78,7 @@ class Posed:
         return self.miss <= REACHED
 
 
-def drag(
+def drag_point(
     model: Model,
     coordinates: Mapping[str, float],
     body: str,
@@ -86,7 +86,7 @@ def drag(
     to: Vector,
     *,
     held: Sequence[str] = (),
-) -> Posed:
+) -> DragResult:
     """The pose after a point of a body was dragged somewhere, along a straight line, by the least motion.
 
     Joints stay shut, stops are respected; ground and bodies do not touch.
@@ -128,7 +128,7 @@ class _Drag:
         self.unit = 1.0 / model.mass
         self.give = LEAST
 
-    def to(self, goal: Array) -> Posed:
+    def to(self, goal: Array) -> DragResult:
         """Along a straight line, then until nothing brings the point nearer."""
         begin = self.wanted[0].copy()
         strides = int(np.ceil(np.linalg.norm(goal - begin) / STRIDE))
@@ -143,7 +143,7 @@ class _Drag:
         x, y, z = self.places()[0].tolist()
         names = [c.name for c in self.compiled.model.coordinates]
         values = dict(zip(names, self.state.coordinate.tolist(), strict=True))
-        return Posed(values, (x, y, z), float(np.linalg.norm(np.array([x, y, z]) - goal)))
+        return DragResult(values, (x, y, z), float(np.linalg.norm(np.array([x, y, z]) - goal)))
 
     def pull(self, goal: Array, tries: int) -> None:
         """Take the point to a goal near by, in so many solves at most."""
@@ -192,7 +192,7 @@ class _Drag:
         state, still = self.state, np.zeros(len(coordinates))
         state.coordinate[:] = coupled(self.compiled.model, coordinates)
         joints = self.compiled.tables.joints
-        place_bodies(joints, state.coordinate, still, state.position, state.quaternion, state.twist)
+        poses_from_coordinates(joints, state.coordinate, still, state.position, state.quaternion, state.twist)
 
     def solve(self) -> bool:
         """One post-stabilisation from rest; whether it neither leapt nor passed a stop."""

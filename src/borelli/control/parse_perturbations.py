@@ -12,7 +12,15 @@ from typing import NoReturn
 
 import numpy as np
 
-from borelli.control.perturbations import DIRECTIONS, Carry, MoveGround, Obstacle, Perturbation, Push, Weaken
+from borelli.control.perturbations import (
+    DIRECTIONS,
+    CarriedLoad,
+    MoveGround,
+    Obstacle,
+    Perturbation,
+    Push,
+    WeakenedJoint,
+)
 from borelli.errors import SettingsError, listed, unknown_name
 from borelli.model.model import Frame, Model, Shape, Vector
 from borelli.model.transforms import vector
@@ -147,7 +155,7 @@ def parse_push(text: str, model: Model) -> Push:
     return Push(body, force, start, duration, point)
 
 
-def parse_carry(text: str, model: Model) -> Carry:
+def parse_carry(text: str, model: Model) -> CarriedLoad:
     """`BODY MASS`, with `hanging` (it swings), `outside` (the controller does not know), `on X,Y,Z m`."""
     phrase = _Phrase("carry", text)
     body = phrase.name("body", {b.name: b for b in model.bodies})
@@ -155,10 +163,10 @@ def parse_carry(text: str, model: Model) -> Carry:
     (mass,) = phrase.needed(MASSES, "a mass")
     hanging, outside = phrase.flag("hanging"), phrase.flag("outside")
     phrase.end()
-    return Carry(body, mass, point, hanging, outside)
+    return CarriedLoad(body, mass, point, hanging, outside)
 
 
-def parse_weaken(text: str, model: Model) -> Weaken:
+def parse_weaken(text: str, model: Model) -> WeakenedJoint:
     """`COORDINATE SHARE at TIME`, or a joint; the share is what is left; `for DURATION`: not for good."""
     phrase = _Phrase("weaken", text)
     coordinates = {c.name: c for c in model.coordinates}
@@ -169,7 +177,7 @@ def parse_weaken(text: str, model: Model) -> Weaken:
     phrase.flag("to")
     (share,) = phrase.needed({"%": 0.01}, "a share left")
     phrase.end()
-    return Weaken(name, share, start, start + lasting)
+    return WeakenedJoint(name, share, start, start + lasting)
 
 
 def parse_obstacle(text: str, model: Model) -> Obstacle:
@@ -207,7 +215,7 @@ PARSERS: dict[str, Callable[[str, Model], Perturbation]] = {
 }
 
 
-def perturbation(kind: str, text: str, model: Model) -> Perturbation:
+def parse_perturbation(kind: str, text: str, model: Model) -> Perturbation:
     """What a text of a kind says; `PARSERS` names the kinds.
 
     Raises:

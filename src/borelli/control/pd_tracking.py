@@ -31,7 +31,7 @@ from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.physics import diagnostics as measure
 from borelli.physics.arrays.compile_model import Compiled, compile_model
-from borelli.physics.inputs import Drive, Force, Settings
+from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import start_state, to_dataset
 from borelli.physics.state import State, make_inputs
@@ -72,8 +72,8 @@ def follow_by_springs(
     speeds: Mapping[str, float] | None = None,
     twists: Mapping[str, Sequence[float]] | None = None,
     limits: Mapping[str, float] | None = None,
-    forces: Sequence[Force] = (),
-    settings: Settings | None = None,
+    forces: Sequence[AppliedForce] = (),
+    settings: SolverSettings | None = None,
     steer: Callable[[State, float], None] | None = None,
     every: int = 1,
     progress: Callable[[float], None] | None = None,

@@ -51,7 +51,7 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
+class CarriedLoad:
     """A load on a body, from the start on."""
 
     body: str
@@ -75,7 +75,7 @@ class Carry:
 
 
 @dataclass(frozen=True, slots=True)
-class Weaken:
+class WeakenedJoint:
     """A coordinate, or all of a joint's, that has a share of its strength left for a while.
 
     Of a drive, all of its force. Of a controlled coordinate, its limit: or where it has none, the largest force that
@@ -148,7 +148,7 @@ class MoveGround:
         return s**3 * (10.0 - s * (15.0 - 6.0 * s))
 
 
-Perturbation = Push | Carry | Weaken | Obstacle | MoveGround
+Perturbation = Push | CarriedLoad | WeakenedJoint | Obstacle | MoveGround
 
 
 def root_of(model: Model) -> str:

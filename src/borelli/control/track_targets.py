@@ -16,7 +16,7 @@ from borelli.physics.arrays.compile_model import Compiled
 from borelli.physics.impulse_step.arrays import compile_impulse
 from borelli.physics.impulse_step.position_correction import LEFT_OPEN
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
-from borelli.physics.inputs import Force, Settings, check_step
+from borelli.physics.inputs import AppliedForce, SolverSettings, check_step
 from borelli.physics.run_soft_steps import Record, make_record
 from borelli.physics.simulate import count_steps, start_state, to_dataset
 from borelli.physics.state import State, make_inputs
@@ -35,7 +35,7 @@ CHUNK_SECONDS = 0.2
 """Simulated time between two reports of progress [s]."""
 
 
-def follow_targets(
+def track_targets(
     model: Model,
     controls: Sequence[Control],
     *,
@@ -46,8 +46,8 @@ def follow_targets(
     speeds: Mapping[str, float] | None = None,
     twists: Mapping[str, Sequence[float]] | None = None,
     outside: Sequence[str] = (),
-    forces: Sequence[Force] = (),
-    settings: Settings | None = None,
+    forces: Sequence[AppliedForce] = (),
+    settings: SolverSettings | None = None,
     steer: Callable[[State, float], None] | None = None,
     every: int = 1,
     progress: Callable[[float], None] | None = None,
@@ -111,8 +111,8 @@ def _follow_by_impulses(
     speeds: Mapping[str, float] | None,
     twists: Mapping[str, Sequence[float]] | None,
     outside: Sequence[str],
-    forces: Sequence[Force],
-    settings: Settings | None,
+    forces: Sequence[AppliedForce],
+    settings: SolverSettings | None,
     steer: Callable[[State, float], None] | None,
     every: int,
     progress: Callable[[float], None] | None,

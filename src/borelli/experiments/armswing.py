@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from borelli.analysis.energetics.cocontraction import cocontraction
-from borelli.analysis.energetics.energy import energy
+from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
@@ -67,7 +67,7 @@ def armswing_experiment(
         {"arms": arms, "cocontraction_nm": 0.0, **_figures(torques)} for arms, torques in found.items()
     ]
     names = [c.name for c in motion.model.coordinates if c.name.startswith(ARMS)]
-    books = energy(found["clamped"])
+    books = compute_energy(found["clamped"])
     base = cocontraction(books, 0.0)["effort"]
     for level in levels[1:]:
         extra = cocontraction(books, dict.fromkeys(names, level))["effort"] / base

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.response import PD
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import METHODS, OURS, TRADITIONAL, held_at, planks
@@ -52,7 +52,7 @@ def ball_model() -> Model:
 def ball_run(method: str, seconds: float) -> Dataset:
     """The chain held level while the ball comes down on it."""
     model = ball_model()
-    return follow_targets(
+    return track_targets(
         model,
         held_at(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
         duration=seconds,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import fsolve
 
 from borelli.control.response import PD
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import GRAVITY, OURS, TRADITIONAL, asked_pull, held_at, mass_matrix, planks, tip_heights
@@ -63,7 +63,7 @@ def block_model(fastened: bool) -> Model:
 def block_run(way: str, step: float, seconds: float) -> Dataset:
     """The chain with its block, let go level."""
     model = block_model(way != LOOSE)
-    return follow_targets(
+    return track_targets(
         model,
         held_at(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
         duration=seconds,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import fsolve
 
 from borelli.control.response import PD
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.pd_convergence import errors_in_time
@@ -45,7 +45,7 @@ CURLED, CURL, CURL_SECONDS = 8, np.radians(40.0), 5.0
 def level_run(method: str, count: int, step: float, seconds: float) -> Dataset:
     """A hanging chain that is to stretch out level."""
     model = planks(count, LENGTH)
-    return follow_targets(
+    return track_targets(
         model,
         held_at(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
         duration=seconds,
@@ -59,7 +59,7 @@ def level_run(method: str, count: int, step: float, seconds: float) -> Dataset:
 def curl_run(method: str, step: float, seconds: float) -> Dataset:
     """A level chain that is to curl up."""
     model = planks(CURLED, LENGTH)
-    return follow_targets(
+    return track_targets(
         model,
         held_at(model, {c.name: CURL for c in model.coordinates}, GAINS),
         duration=seconds,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.response import PD, next_velocity
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.pd_convergence import errors_in_time
@@ -78,7 +78,7 @@ def _bar(name: str, middle: Vector, along: int) -> Body:
 def loop_run(method: str, targets: Mapping[str, float], seconds: float) -> Dataset:
     """The linkage let go upright, some of its hinges with targets [rad]."""
     model = linkage()
-    return follow_targets(model, held_at(model, targets, GAINS), duration=seconds, step=STEP, method=method, start={})
+    return track_targets(model, held_at(model, targets, GAINS), duration=seconds, step=STEP, method=method, start={})
 
 
 def conflict_run(targets: Mapping[str, float], seconds: float) -> Dataset:

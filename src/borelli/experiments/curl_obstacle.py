@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.response import PD
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import METHODS, OURS, STABLE, asked_pull, held_at, mass_matrix, planks
 from borelli.experiments.stepped_common import BLUE, GREEN, tidy
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Frame, Model, Shape, Surface
 from borelli.physics.state import State
 
@@ -50,7 +50,7 @@ def obstacle_model() -> Model:
     """Level planks below a block that nothing moves."""
     chain = planks(COUNT, LENGTH, friction=FRICTION)
     shape = Shape("box", HALF, surface=Surface(friction=FRICTION))
-    block = replace(body_of_shapes("block", (shape,), kinematic=True), frame=Frame(BLOCK))
+    block = replace(body_from_shapes("block", (shape,), kinematic=True), frame=Frame(BLOCK))
     return replace(chain, name="planks and an obstacle", bodies=(*chain.bodies, block), self_collision=True)
 
 
@@ -61,7 +61,7 @@ def obstacle_run(method: str, seconds: float, goes: float) -> Dataset:
     def steer(state: State, time: float) -> None:
         state.twist[COUNT, 1] = AWAY if goes <= time < goes + LEAVING else 0.0
 
-    return follow_targets(
+    return track_targets(
         model,
         held_at(model, {c.name: CURL for c in model.coordinates}, GAINS),
         duration=seconds,

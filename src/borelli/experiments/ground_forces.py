@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import Torques, inverse_dynamics
 from borelli.analysis.ground.predict_grf import ground_forces
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
@@ -108,7 +108,7 @@ def synthetic_motion(noise: float) -> Motion:
     from borelli.synthetic.recordings import synthetic_recording
 
     made = synthetic_recording("walk", noise=noise, gaps=0.0)
-    return follow_markers(made.model, clean(made.recording, cutoff=None))
+    return inverse_kinematics(made.model, clean(made.recording, cutoff=None))
 
 
 def _label(noise: float) -> str:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from borelli.control.controls import Control, controls_of
+from borelli.control.controls import Control, make_controls
 from borelli.control.example_motions import FIST
 from borelli.control.response import PD
 from borelli.control.targets import Targets, functions
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.planks import METHODS, OURS, STABLE
@@ -79,7 +79,7 @@ def _always(value: float) -> Callable[[float], float]:
 
 def swing_controls(model: Model) -> tuple[Control, ...]:
     """The mace's joints are left alone."""
-    return controls_of(swing(model), GAINS)
+    return make_controls(swing(model), GAINS)
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
@@ -90,11 +90,11 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
     runs = {}
     for name, method in ((OURS, "impulse"), (STABLE, "stable")):
         say(f"with the mace, {name}")
-        runs[name] = follow_targets(
+        runs[name] = track_targets(
             armed, swing_controls(armed), duration=seconds, step=STEP, method=METHODS.get(name, method)
         )
     say("without the mace")
-    alone = follow_targets(bare, swing_controls(bare), duration=seconds, step=STEP)
+    alone = track_targets(bare, swing_controls(bare), duration=seconds, step=STEP)
     rows = [{"method": name, "mace": "in the hand", **_figures(data, alone)} for name, data in runs.items()]
     rows.append({"method": OURS, "mace": "none", **_figures(alone, alone)})
     out.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.differentiation import derivatives
-from borelli.analysis.kinematics.framewise_ik import finish, follow_markers, state_problem
+from borelli.analysis.kinematics.framewise_ik import finish, inverse_kinematics, state_problem
 from borelli.analysis.kinematics.trajectory_smoother import smooth_markers
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
@@ -124,7 +124,7 @@ def _recorded(path: Path) -> Walk:
 
     recording = resample(clean(read_recording(path)), 60.0)
     fitted = fit_model(human(75.0, 1.75), [recording]).model
-    motion = follow_markers(fitted, recording, method="smoothed")
+    motion = inverse_kinematics(fitted, recording, method="smoothed")
     curves = derivatives(motion)
     kept = {str(name) for name in motion.data["marker"].values}
     model = replace(fitted, markers=tuple(m for m in fitted.markers if m.name in kept))
@@ -158,7 +158,7 @@ def _trial(truth: Truth, shaken: Recording, method: str) -> tuple[dict[str, floa
 
 def _follow(model: Model, shaken: Recording, method: str) -> Motion:
     if method != "smoothed":
-        return follow_markers(model, shaken, method=method)
+        return inverse_kinematics(model, shaken, method=method)
     problem = state_problem(model, shaken)
     return finish(problem, smooth_markers(problem, shaken)[0], shaken, method, ())
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from borelli.control.controls import Control, controls_of
+from borelli.control.controls import Control, make_controls
 from borelli.control.response import PD
 from borelli.control.targets import b_spline
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.mace import standing_skeleton
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
@@ -28,7 +28,7 @@ from borelli.experiments.stepped_common import BLUE, INK, ORANGE, tidy
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
 from borelli.physics.diagnostics import rotations_of
-from borelli.physics.inputs import Settings
+from borelli.physics.inputs import SolverSettings
 from borelli.view.panels import View
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def struggling(model: Model) -> tuple[Control, ...]:
         for c in standing_skeleton().coordinates
         if not c.locked
     }
-    return controls_of(b_spline(model, np.linspace(0.0, WHOLE, pieces + 1), values), GAINS)
+    return make_controls(b_spline(model, np.linspace(0.0, WHOLE, pieces + 1), values), GAINS)
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
@@ -100,8 +100,8 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
     def tell(share: float) -> None:
         say(f"the net falls: {100.0 * share:.0f} %")
 
-    data = follow_targets(
-        model, struggling(model), duration=seconds, step=STEP, settings=Settings(friction_solves=1), every=4,
+    data = track_targets(
+        model, struggling(model), duration=seconds, step=STEP, settings=SolverSettings(friction_solves=1), every=4,
         progress=tell,
     )  # fmt: skip
     row = _figures(data, model)

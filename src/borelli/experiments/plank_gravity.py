@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.response import PD, error_after
-from borelli.control.track_targets import follow_targets
+from borelli.control.track_targets import track_targets
 from borelli.experiments.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.pd_convergence import errors_in_time
@@ -44,7 +44,7 @@ def plank_run(method: str, stiffness: float, gravity: float, step: float, second
     """A plank let go hanging that is to turn level."""
     model = planks(1, LENGTH, gravity=gravity)
     controls = held_at(model, {"joint_1": 0.0}, PD(stiffness))
-    return follow_targets(model, controls, duration=seconds, step=step, method=method, start={"joint_1": QUARTER})
+    return track_targets(model, controls, duration=seconds, step=step, method=method, start={"joint_1": QUARTER})
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.control.controls import Control, controls_of
+from borelli.control.controls import Control, make_controls
 from borelli.control.response import PD, Response, coefficients
 from borelli.control.targets import keyframes
 from borelli.model.mechanisms import chain
@@ -49,7 +49,7 @@ def planks(count: int, length: float, *, gravity: float = GRAVITY, friction: flo
 
 def held_at(model: Model, angles: Mapping[str, float], response: Response) -> tuple[Control, ...]:
     """Controls that bring coordinates to these values [rad or m] and hold them there."""
-    return controls_of(keyframes(model, [0.0], {name: [value] for name, value in angles.items()}), response)
+    return make_controls(keyframes(model, [0.0], {name: [value] for name, value in angles.items()}), response)
 
 
 def tip_heights(data: Dataset, count: int, length: float) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import inverse_dynamics
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.stepped_common import BLUE, GREEN, HEIGHT, MASS, ORANGE, RATE, effort, tidy
@@ -119,7 +119,7 @@ def reach_motion(model: Model, target: Array) -> tuple[Motion, float]:
         dict.fromkeys(HELD["hand"], HAND) | dict.fromkeys(HELD["pelvis"], PELVIS) | dict.fromkeys(FOOT_MARKERS, FEET)
     )
     data = make_dataset({"markers": points}, {"marker": names}, rate=RATE)
-    motion = follow_markers(
+    motion = inverse_kinematics(
         model, Recording(data, "synthetic reach"), weights=weights, pose_stiffness=_stiffness(model), rest=STANDING
     )
     there = motion.data["marker_error"].sel(marker=HELD["hand"][0]).values[int(1.15 * RATE)]

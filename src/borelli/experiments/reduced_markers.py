@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, follow_markers, root_coordinates
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, inverse_kinematics, root_coordinates
 from borelli.analysis.motion import Motion, match_markers, to_model_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.kinematics import coupled, marker_positions
@@ -47,14 +47,14 @@ def reduced_markers_experiment(
         stride: Only every so many frames are looked at.
     """
     model, trial, about = _subject(recording, mass, height, stride)
-    full = follow_markers(model, trial)
+    full = inverse_kinematics(model, trial)
     kept = kept_markers(model, trial)
     bent = {f"{name}_{side}": float(np.radians(angle)) for name, angle in UNLOCKED.items() for side in "rl"}
     poses = {"zero": None, "neutral": bent, "task": task_pose(full)}
     rows: list[dict[str, Any]] = []
     found = {}
     for name, rest in poses.items():
-        motion = follow_markers(model, trial, weights=dict.fromkeys(kept, MARKER_STIFFNESS), rest=rest)
+        motion = inverse_kinematics(model, trial, weights=dict.fromkeys(kept, MARKER_STIFFNESS), rest=rest)
         found[name] = motion
         hidden = np.linalg.norm(_all_markers(motion, trial) - full.data["measured"].values, axis=-1)
         row = {"rest_pose": name, "markers": len(kept), "of": full.data.sizes["marker"]}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import Torques
-from borelli.analysis.kinematics.framewise_ik import follow_markers, root_coordinates
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics, root_coordinates
 from borelli.analysis.motion import Motion, make_motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques
 from borelli.errors import SettingsError
@@ -36,7 +36,7 @@ def recorded_motion(path: Path, mass: float = MASS, height: float = HEIGHT) -> M
     fitted = fit_model(
         human(float(told.get("mass", mass) or mass), float(told.get("height", height) or height)), recording
     )
-    return follow_markers(fitted.model, recording)
+    return inverse_kinematics(fitted.model, recording)
 
 
 def synthetic_walk(seconds: float = 3.0) -> Motion:

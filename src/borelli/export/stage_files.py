@@ -24,7 +24,7 @@ from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.kinematics.differentiation import derivatives
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError, FileFormatError
-from borelli.files.atomic import whole
+from borelli.files.atomic import atomic_path
 from borelli.model.formats.native import model_from_text, model_to_text
 from borelli.recording.formats.netcdf import DAMAGED
 from borelli.recording.recording import Note, Recording
@@ -85,7 +85,7 @@ def write_stage(
         copied = ("recording", "motion")
     elif upon is not None and upon[0] is torques:
         copied = ("recording", "motion", "torques", "loads")
-    with whole(Path(path)) as temporary:
+    with atomic_path(Path(path)) as temporary:
         if upon is not None and copied:
             shutil.copyfile(upon[1], temporary)
         xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf", mode="a")
@@ -133,7 +133,7 @@ def write_fit(fit: Fit, path: Path, about: Mapping[str, Any] | None = None) -> N
         "notes": [asdict(note) for note in fit.notes], "made": plain(about or {}),
     }  # fmt: skip
     attrs = {"borelli_stage": "fit", "borelli_version": __version__, "model": model_to_text(fit.model)}
-    with whole(path) as temporary:
+    with atomic_path(path) as temporary:
         fit.data.assign_attrs(attrs, borelli_about=json.dumps(told)).to_netcdf(temporary, engine="h5netcdf")
 
 

@@ -12,7 +12,7 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.export.grf_agreement import Agreement, compare_feet
 from borelli.export.stage_files import plain
-from borelli.export.uncertainty_files import Bands
+from borelli.export.uncertainty_files import AnalysisUncertainty
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -25,7 +25,7 @@ def summarize(
     *,
     fit: Fit | None = None,
     contacts: Dataset | None = None,
-    bands: Bands | None = None,
+    bands: AnalysisUncertainty | None = None,
     seconds: Mapping[str, float] | None = None,
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:

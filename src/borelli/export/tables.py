@@ -17,7 +17,7 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion
 from borelli.export.opensim_names import PELVIS, TO_Y_UP, is_ours, opensim_name, pelvis_forces, pelvis_pose
-from borelli.files.atomic import write_whole
+from borelli.files.atomic import write_atomic
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -137,7 +137,7 @@ def write_table(
     ]  # fmt: skip
     for stamp, row in zip(time.tolist(), values.tolist(), strict=True):
         lines.append("\t".join([repr(stamp), *(f"{value:.10g}" for value in row)]))
-    write_whole("\n".join(lines) + "\n", path)
+    write_atomic("\n".join(lines) + "\n", path)
 
 
 def _write_errors(path: Path, motion: Motion) -> None:
@@ -146,4 +146,4 @@ def _write_errors(path: Path, motion: Motion) -> None:
     lines = [",".join(["time_s", *(f"{name}_mm" for name in map(str, motion.data["marker"].values))])]
     for stamp, row in zip(motion.data["time"].values.tolist(), errors.tolist(), strict=True):
         lines.append(",".join([repr(stamp), *("" if value != value else f"{value:.4f}" for value in row)]))
-    write_whole("\n".join(lines) + "\n", path)
+    write_atomic("\n".join(lines) + "\n", path)

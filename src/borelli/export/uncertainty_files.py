@@ -21,7 +21,7 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.errors import BorelliError
 from borelli.export.stage_files import plain, read_group
 from borelli.export.tables import TABLES
-from borelli.files.atomic import whole, write_whole
+from borelli.files.atomic import atomic_path, write_atomic
 from borelli.recording.formats.netcdf import DAMAGED
 from borelli.recording.recording import Note
 
@@ -35,7 +35,7 @@ ENDINGS = ("sd", "low", "high")
 
 
 @dataclass(frozen=True)
-class Bands:
+class AnalysisUncertainty:
     """How sure each output of an analysis is.
 
     Attributes:
@@ -91,20 +91,20 @@ def figures_of(energy: Energy) -> dict[str, float]:
     }  # fmt: skip
 
 
-def write_bands(bands: Bands, path: Path, about: Mapping[str, Any] | None = None) -> None:
+def write_bands(bands: AnalysisUncertainty, path: Path, about: Mapping[str, Any] | None = None) -> None:
     """Writes bands: whole or not at all."""
     import xarray
 
     told = {name: plain(getattr(bands, name)) for name in ("repeats", "noise", "stated", "drawn", "seed")}
     told |= {"notes": [asdict(note) for note in bands.notes], "made": plain(about or {})}
     attrs = {"borelli_stage": "bands", "borelli_version": __version__, "borelli_about": json.dumps(told)}
-    with whole(path) as temporary:
+    with atomic_path(path) as temporary:
         xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf")
         for group, data in bands.groups.items():
             data.to_netcdf(temporary, engine="h5netcdf", group=group, mode="a")
 
 
-def read_bands(path: Path) -> Bands | None:
+def read_bands(path: Path) -> AnalysisUncertainty | None:
     """The bands that `write_bands` wrote; None if the file is not there or is damaged."""
     import h5py
 
@@ -115,12 +115,12 @@ def read_bands(path: Path) -> Bands | None:
         groups = {name: read_group(path, name) for name in names}
         notes = tuple(Note(**note) for note in told["notes"])
         kept = {name: told[name] for name in ("repeats", "noise", "stated", "drawn", "seed")}
-        return Bands(groups, notes=notes, **kept)
+        return AnalysisUncertainty(groups, notes=notes, **kept)
     except (*DAMAGED, BorelliError):  # made anew, as a fit is
         return None
 
 
-def write_band_tables(bands: Bands, folder: Path) -> None:
+def write_band_tables(bands: AnalysisUncertainty, folder: Path) -> None:
     """Writes a CSV beside each table, `coordinates_bands.csv` and so on, with its names and units."""
     data = bands.groups["tables"]
     for table in TABLES:
@@ -132,7 +132,7 @@ def write_band_tables(bands: Bands, folder: Path) -> None:
         lines = [",".join(head)]
         for stamp, row in zip(data[f"{table}_time"].values.tolist(), values.reshape(len(values), -1), strict=True):
             lines.append(",".join([repr(stamp), *("" if x != x else f"{x:.6g}" for x in row.tolist())]))
-        write_whole("\n".join(lines) + "\n", _table_path(folder, table))
+        write_atomic("\n".join(lines) + "\n", _table_path(folder, table))
 
 
 def remove_bands(folder: Path) -> None:

@@ -11,7 +11,7 @@ from borelli.errors import FileFormatError
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """A name to write to, beside `path`, that takes its place when all went well and goes away otherwise.
 
     Raises:
@@ -27,13 +27,13 @@ def whole(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_whole(text: str, path: Path) -> None:
+def write_atomic(text: str, path: Path) -> None:
     """Writes a text file: all of it, or nothing."""
-    with whole(path) as temporary:
+    with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def sweep(folder: Path) -> None:
+def remove_stale_temporaries(folder: Path) -> None:
     """Takes away what a run that was killed has left half written."""
     for left in folder.glob(".*.tmp"):
         process = left.name.split(".")[-2]

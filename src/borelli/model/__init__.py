@@ -1,6 +1,6 @@
 """The body: what it is made of, whether it holds together, where it comes from."""
 
-from borelli.model.compare import Parity, parity
+from borelli.model.compare import ModelComparison, compare_models
 from borelli.model.formats.asf import read_asf
 from borelli.model.formats.mjcf.reader import read_mjcf
 from borelli.model.formats.mjcf.writer import write_mjcf
@@ -24,7 +24,7 @@ from borelli.model.functions import (
     polynomial,
     simm_spline,
 )
-from borelli.model.inertia import MassProperties, body_of_shapes, mass_of_body, mass_of_shapes, shape_mass
+from borelli.model.inertia import MassProperties, body_from_shapes, mass_of_body, mass_of_shapes, shape_mass
 from borelli.model.io import read_model, write_model
 from borelli.model.kinematics import (
     center_of_mass,
@@ -38,26 +38,26 @@ from borelli.model.kinematics import (
     point_positions,
     poses,
 )
-from borelli.model.marker_sets import extent, marker_sets, with_markers
+from borelli.model.marker_sets import add_marker_set, extent, list_marker_sets
 from borelli.model.model import (
     GROUND,
     JOINT_KINDS,
     SHAPE_KINDS,
     Body,
     Coordinate,
+    CoordinateRange,
     Coupling,
     Frame,
     Joint,
     Marker,
     Model,
-    MotionAxis,
     Muscle,
     PathPoint,
     Quaternion,
     Shape,
     Softness,
-    Span,
     Surface,
+    TransformAxis,
     Vector,
     WrapObject,
 )
@@ -72,6 +72,7 @@ __all__ = [
     "SHAPE_KINDS",
     "Body",
     "Coordinate",
+    "CoordinateRange",
     "Coupling",
     "Frame",
     "Function",
@@ -79,19 +80,20 @@ __all__ = [
     "Marker",
     "MassProperties",
     "Model",
-    "MotionAxis",
+    "ModelComparison",
     "Muscle",
-    "Parity",
     "PathPoint",
     "Quaternion",
     "Shape",
     "Softness",
-    "Span",
     "Surface",
+    "TransformAxis",
     "Vector",
     "WrapObject",
-    "body_of_shapes",
+    "add_marker_set",
+    "body_from_shapes",
     "center_of_mass",
+    "compare_models",
     "constant",
     "coupled",
     "coupled_forces",
@@ -102,9 +104,9 @@ __all__ = [
     "generalized_forces",
     "human",
     "linear",
+    "list_marker_sets",
     "marker_jacobians",
     "marker_positions",
-    "marker_sets",
     "mass_of_body",
     "mass_of_shapes",
     "model_from_table",
@@ -112,7 +114,6 @@ __all__ = [
     "model_to_table",
     "model_to_text",
     "natural_cubic_spline",
-    "parity",
     "piecewise_linear",
     "point_positions",
     "polynomial",
@@ -129,7 +130,6 @@ __all__ = [
     "shape_mass",
     "simm_spline",
     "validate",
-    "with_markers",
     "write_mjcf",
     "write_model",
     "write_osim",

@@ -63,7 +63,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Parity:
+class ModelComparison:
     """How far two models agree."""
 
     a: str
@@ -143,7 +143,7 @@ class Parity:
         return captured.get()
 
 
-def parity(
+def compare_models(
     a: Model,
     b: Model,
     *,
@@ -151,7 +151,7 @@ def parity(
     seed: int = 0,
     seen_from: str | None = None,
     labels: tuple[str, str] | None = None,
-) -> Parity:
+) -> ModelComparison:
     """Two models side by side, over random poses in which the coordinates they share have the same values.
 
     Bodies, coordinates, markers and muscles are matched by name, failing that by name without case and punctuation.
@@ -185,7 +185,7 @@ def parity(
         _scalars("muscle tendon length", "m", pair.muscles, lambda m, name: m.muscle(name).tendon_slack_length, pair),
     )
     first, second = labels or ((a.name, b.name) if a.name != b.name else (f"{a.name} (1)", f"{b.name} (2)"))
-    return Parity(first, second, poses, quantities, pair.only(0), pair.only(1), tuple(pair.notes))
+    return ModelComparison(first, second, poses, quantities, pair.only(0), pair.only(1), tuple(pair.notes))
 
 
 Names = Sequence[tuple[str, str]]

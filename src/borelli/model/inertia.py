@@ -91,7 +91,7 @@ def mass_of_shapes(shapes: Iterable[Shape]) -> MassProperties:
     return reduce(MassProperties.__add__, map(shape_mass, shapes))
 
 
-def body_of_shapes(
+def body_from_shapes(
     name: str,
     shapes: Iterable[Shape],
     *,

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Frame, Joint, Model, Vector
-from borelli.model.model_cache import once_per_model
+from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix, quaternion_of, vector
 
 Array = NDArray[np.float64]
@@ -315,7 +315,7 @@ def _carried(links: Sequence[Link], count: int) -> NDArray[np.bool_]:
     return carried
 
 
-@once_per_model
+@cached_per_model
 def tree_links(model: Model) -> tuple[Link, ...]:
     """The joints that do not close loops, each after the one that carries its parent."""
     index = {body.name: i for i, body in enumerate(model.bodies)} | {GROUND: -1}

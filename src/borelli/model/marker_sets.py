@@ -50,17 +50,17 @@ class _MarkerSet:
     source: str = ""
 
 
-def marker_sets() -> tuple[str, ...]:
+def list_marker_sets() -> tuple[str, ...]:
     """Names of the marker sets that come with borelli."""
     return tuple(sorted(file.name.removesuffix(".toml") for file in _stock().iterdir() if file.name.endswith(".toml")))
 
 
-def with_markers(model: Model, marker_set: str | os.PathLike[str]) -> Model:
+def add_marker_set(model: Model, marker_set: str | os.PathLike[str]) -> Model:
     """The model wearing a marker set instead of the markers it had.
 
     Args:
         model: Its bodies must have the names the set uses, and shapes to measure.
-        marker_set: One of `marker_sets()`, or the path of a file of your own (ending in .toml).
+        marker_set: One of `list_marker_sets()`, or the path of a file of your own (ending in .toml).
     """
     try:
         return validate(replace(model, markers=place_markers(model, marker_set)), sound_masses=False)
@@ -69,7 +69,7 @@ def with_markers(model: Model, marker_set: str | os.PathLike[str]) -> Model:
 
 
 def place_markers(model: Model, marker_set: str | os.PathLike[str]) -> tuple[Marker, ...]:
-    """The markers that `with_markers` gives the model, which is not looked at further."""
+    """The markers that `add_marker_set` gives the model, which is not looked at further."""
     path, text = _read(marker_set)
     table = parse_toml(text, path)
     check_format(table, FORMAT, VERSION, path)
@@ -123,10 +123,10 @@ def _reach(shape: Shape) -> tuple[Array, Array]:
 def _read(marker_set: str | os.PathLike[str]) -> tuple[object, str]:
     """A set's text, and what to call it in errors."""
     name = os.fspath(marker_set)
-    if name in marker_sets():
+    if name in list_marker_sets():
         return f"marker set {name}", (_stock() / f"{name}.toml").read_text(encoding="utf-8")
     if not name.endswith(".toml"):
-        raise SettingsError(f"{unknown_name('marker set', name, marker_sets())}, or the path of a .toml file")
+        raise SettingsError(f"{unknown_name('marker set', name, list_marker_sets())}, or the path of a .toml file")
     return Path(name), read_text(name)
 
 

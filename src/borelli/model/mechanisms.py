@@ -13,7 +13,7 @@ from math import atan2, cos, hypot, pi, sin
 import numpy as np
 
 from borelli.errors import ModelError, SettingsError, unknown_name
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Quaternion, Shape, Vector
 from borelli.model.transforms import compose, orientation_matrix, quaternion_of, vector
 from borelli.model.validate import validate
@@ -53,7 +53,7 @@ def chain(links: int, link: Shape, length: float, *, kind: str = "ball", height:
     if kind not in CHAIN_KINDS:
         raise SettingsError(unknown_name("kind of joint in a chain", kind, CHAIN_KINDS))
     joint_of = hinge if kind == "hinge" else point_joint
-    body, bodies, joints = body_of_shapes("link", (link,)), [], []
+    body, bodies, joints = body_from_shapes("link", (link,)), [], []
     up = links * length if height is None else height
     for k in range(links):
         name, parent = f"link_{k + 1}", f"link_{k}" if k else GROUND
@@ -101,7 +101,7 @@ def four_bar(
     end_x, end_z = x + coupler * cos(coupler_angle), z + coupler * sin(coupler_angle)
     rocker_angle = atan2(end_z, end_x - base)
     bodies = tuple(
-        body_of_shapes(name, (Shape("capsule", (0.015, length / 2), Frame(orientation=LYING)),))
+        body_from_shapes(name, (Shape("capsule", (0.015, length / 2), Frame(orientation=LYING)),))
         for name, length in (("crank", crank), ("coupler", coupler), ("rocker", rocker))
     )
     ends = (coupler / 2, 0.0, 0.0), (rocker / 2, 0.0, 0.0)
@@ -146,9 +146,9 @@ def net(
     """
     if min(rows, columns) < 2:
         raise SettingsError(f"a net has at least 2 by 2 knots; got {rows} by {columns}")
-    knot = body_of_shapes("knot", (Shape("sphere", (0.07 * spacing,)),), mass=node_mass)
+    knot = body_from_shapes("knot", (Shape("sphere", (0.07 * spacing,)),), mass=node_mass)
     rod = Shape("capsule", (0.03 * spacing, 0.47 * spacing), Frame(orientation=LYING))
-    bar = body_of_shapes("bar", (rod,), mass=bar_mass)
+    bar = body_from_shapes("bar", (rod,), mass=bar_mass)
     places, slopes = _hammock(rows, columns, spacing, arc)
     bodies, joints = [], []
     for row in range(rows):
@@ -201,7 +201,7 @@ def with_mace(
     steel = Shape("capsule", (0.006, pitch / 2 - 0.006))
     ball = Shape("sphere", (radius,), density=7800.0)
     end = np.array(compose(grip, Frame((handle, 0.0, 0.0))).position)
-    bodies = [body_of_shapes("mace_handle", (wood,), frame=grip)]
+    bodies = [body_from_shapes("mace_handle", (wood,), frame=grip)]
     joints = [Joint("mace_grip", "fixed", hand, "mace_handle", parent_frame=at)]
     # the chain hangs in the world's axes, so its first joint is turned against the handle
     upright = quaternion_of(orientation_matrix(grip.orientation).T)
@@ -209,12 +209,12 @@ def with_mace(
     for k in range(links):
         name = f"mace_link_{k + 1}"
         middle = Frame(vector(end - [0.0, 0.0, (k + 0.5) * pitch]))
-        bodies.append(body_of_shapes(name, (steel,), mass=0.04, frame=middle))
+        bodies.append(body_from_shapes(name, (steel,), mass=0.04, frame=middle))
         link = point_joint(name, parent, name, (0.0, 0.0, 0.0), (0.0, 0.0, pitch / 2))
         joints.append(replace(link, parent_frame=anchor))
         parent, anchor = name, Frame((0.0, 0.0, -pitch / 2))
     center = Frame(vector(end - [0.0, 0.0, links * pitch + radius]))
-    bodies.append(body_of_shapes("mace_head", (ball,), mass=head_mass, frame=center))
+    bodies.append(body_from_shapes("mace_head", (ball,), mass=head_mass, frame=center))
     last = point_joint("mace_head", parent, "mace_head", (0.0, 0.0, 0.0), (0.0, 0.0, radius))
     joints.append(replace(last, parent_frame=anchor))
     return _extended(model, bodies, joints)
@@ -234,13 +234,13 @@ def with_block(
         name: Of the cube and of the joint that holds it.
     """
     cube = Shape("box", (size / 2, size / 2, size / 2))
-    load = body_of_shapes(name, (cube,), mass=mass, frame=compose(model.body(body).frame, at))
+    load = body_from_shapes(name, (cube,), mass=mass, frame=compose(model.body(body).frame, at))
     return _extended(model, [load], [Joint(name, "fixed", body, name, parent_frame=at)])
 
 
 def with_ball(model: Model, at: Vector, *, mass: float = 10.0, radius: float = 0.15, name: str = "ball") -> Model:
     """The model and a ball that flies free, and may hit it: from now on its bodies touch each other."""
-    ball = body_of_shapes(name, (Shape("sphere", (radius,)),), mass=mass, frame=Frame(at))
+    ball = body_from_shapes(name, (Shape("sphere", (radius,)),), mass=mass, frame=Frame(at))
     return replace(_extended(model, [ball], []), self_collision=True)
 
 

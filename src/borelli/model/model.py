@@ -153,7 +153,7 @@ class Coordinate:
 
 
 @dataclass(frozen=True, slots=True)
-class MotionAxis:
+class TransformAxis:
     """One of the six parts of a coordinate joint: a rotation about, or shift along, `axis` by function(coordinate)."""
 
     axis: Vector
@@ -184,7 +184,7 @@ class Joint:
     child_frame: Frame = Frame()
     axes: tuple[Vector, ...] = ()
     coordinates: tuple[Coordinate, ...] = ()
-    motion: tuple[MotionAxis, ...] = ()
+    motion: tuple[TransformAxis, ...] = ()
     softness: Softness = Softness(erp=0.2)
     closes_loop: bool = False
     """The joint that closes a loop; all others must form a tree."""
@@ -213,7 +213,7 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CoordinateRange:
     """From `lower` to `upper` of a coordinate [rad or m]."""
 
     coordinate: str
@@ -229,9 +229,9 @@ class PathPoint:
     position: Vector
     """For a moving point, its place when all coordinates are at their defaults."""
     name: str = ""
-    only_within: Span | None = None
+    only_within: CoordinateRange | None = None
     """The muscle passes here only while the coordinate lies in this span; None: always."""
-    motion: tuple[MotionAxis, ...] = ()
+    motion: tuple[TransformAxis, ...] = ()
     """A moving point is at the sum of these shifts, each along its axis by function(coordinate); empty: it is fixed."""
 
 

@@ -12,7 +12,7 @@ from borelli.model.model import Model
 T = TypeVar("T")
 
 
-def once_per_model(find: Callable[..., T]) -> Callable[..., T]:
+def cached_per_model(find: Callable[..., T]) -> Callable[..., T]:
     """The function, asked once for each model and further arguments; nobody may change what it returns.
 
     A model never changes, so what it leads to does not. It is told by what it is, not by what it holds: comparing two

@@ -22,17 +22,17 @@ from borelli.model.model import (
     WRAP_SIDES,
     Body,
     Coordinate,
+    CoordinateRange,
     Coupling,
     Frame,
     Joint,
     Model,
-    MotionAxis,
     Muscle,
     PathPoint,
     PathWrap,
     Shape,
     Softness,
-    Span,
+    TransformAxis,
     WrapObject,
 )
 
@@ -62,8 +62,8 @@ MAY_BE_INFINITE = {
     (Coordinate, "lower"),
     (Coordinate, "upper"),
     (Coordinate, "usual_range"),
-    (Span, "lower"),
-    (Span, "upper"),
+    (CoordinateRange, "lower"),
+    (CoordinateRange, "upper"),
 }
 
 
@@ -292,7 +292,7 @@ def _check_motion(joint: Joint, where: str) -> None:
             raise ModelError(f"{where}: coordinate {name!r} moves nothing; use it in the motion or remove it")
 
 
-def _check_part(part: MotionAxis, known: Iterable[str], where: str) -> None:
+def _check_part(part: TransformAxis, known: Iterable[str], where: str) -> None:
     _check_function(part.function, where)
     if part.coordinate is None:
         if not part.function.is_constant:

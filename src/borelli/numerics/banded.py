@@ -14,7 +14,7 @@ class NotPositive(BorelliError):
     """A matrix that should be positive definite is not."""
 
 
-class Band:
+class BandedMatrix:
     """A symmetric matrix of (frames, frames) blocks of n by n, zero beyond `reach` frames from the diagonal.
 
     Kept by columns: `entry[t, b, d]` is the entry d below the diagonal in the column of frame t and variable b, as
@@ -52,7 +52,7 @@ class Band:
             entry[np.arange(first, column), column - np.arange(first, column)] = 0.0
         entry[flat, 0] = 1.0
 
-    def factor(self) -> Factor:
+    def factor(self) -> BandedCholesky:
         """Cholesky's factor; the band is used up."""
         from scipy.linalg.lapack import dpbtrf
 
@@ -63,10 +63,10 @@ class Band:
             raise NotPositive(
                 f"variable {variable} of frame {frame} is held by nothing: no marker, spring or neighbour"
             )
-        return Factor(lower, frames, n)
+        return BandedCholesky(lower, frames, n)
 
 
-class Factor:
+class BandedCholesky:
     """A banded matrix, factored."""
 
     def __init__(self, lower: Array, frames: int, variables: int) -> None:

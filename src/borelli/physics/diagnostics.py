@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from borelli.kernels.jit import kernel
 from borelli.physics.arrays.compile_model import Compiled
-from borelli.physics.joints.coordinates import find_coordinates
+from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import turn_bodies
 from borelli.physics.rows.joint_rows import pose_joints
 
@@ -101,6 +101,6 @@ def _find_all(joints, position, quaternion, twist, rotation, last, values_out, s
     for frame in range(len(position)):
         turn_bodies(quaternion[frame], rotation)
         pose_joints(joints, position[frame], rotation, last)
-        find_coordinates(joints, twist[frame], last, speeds_out[frame])
+        coordinates_from_poses(joints, twist[frame], last, speeds_out[frame])
         for i in range(len(last)):
             values_out[frame, i] = last[i]

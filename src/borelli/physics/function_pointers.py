@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.kernels.jit import find_far, register_far
 from borelli.kernels.shared_tuples import Shared
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Coordinate, Joint, Marker, Model, Shape, Softness
 from borelli.physics.arrays.compile_model import Compiled, compile_model
 from borelli.physics.collision.detect import find_contacts
@@ -46,7 +46,7 @@ class Sample(NamedTuple):
 
 def make_sample() -> Sample:
     """A swinging box above the ground: small, and with every kind of table."""
-    body = body_of_shapes("box", (Shape("box", (0.1, 0.1, 0.1)),))
+    body = body_from_shapes("box", (Shape("box", (0.1, 0.1, 0.1)),))
     joint = Joint("hinge", "hinge", "ground", "box", coordinates=(Coordinate("angle"),))
     model = Model("sample", (body,), (joint,), (Marker("m", "box", (0.0, 0.0, 0.0)),), ground=(Shape("plane"),))
     compiled = compile_model(model, step=0.001, anchors=Softness(100.0, 1.0))

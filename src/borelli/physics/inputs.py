@@ -31,7 +31,7 @@ class Drive:
 
 
 @dataclass(frozen=True, slots=True)
-class Force:
+class AppliedForce:
     """A push on a body for a while."""
 
     body: str
@@ -59,7 +59,7 @@ class Residual:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SolverSettings:
     """How steps are solved; the defaults suit simulation."""
 
     contact_margin: float = 0.005

@@ -16,8 +16,8 @@ from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
 from borelli.physics import diagnostics as measure
 from borelli.physics.arrays.compile_model import Compiled, compile_model
-from borelli.physics.inputs import Drive, Force, Settings, check_step
-from borelli.physics.joints.coordinates import place_bodies
+from borelli.physics.inputs import AppliedForce, Drive, SolverSettings, check_step
+from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
 from borelli.physics.state import State, make_inputs, make_state
 
@@ -48,7 +48,7 @@ def start_state(
                 if name not in compiled.coordinate_index:
                     raise ModelError(unknown_name("coordinate", name, compiled.coordinate_index))
                 array[compiled.coordinate_index[name]] = number
-        place_bodies(joints, value, speed, state.position, state.quaternion, state.twist)
+        poses_from_coordinates(joints, value, speed, state.position, state.quaternion, state.twist)
         state.coordinate[:] = value
     elif coordinates or speeds:
         name = next(iter(coordinates or speeds or {}))
@@ -69,8 +69,8 @@ def simulate(
     speeds: Mapping[str, float] | None = None,
     twists: Mapping[str, Sequence[float]] | None = None,
     drives: Sequence[Drive] = (),
-    forces: Sequence[Force] = (),
-    settings: Settings | None = None,
+    forces: Sequence[AppliedForce] = (),
+    settings: SolverSettings | None = None,
     every: int = 1,
     progress: Callable[[float], None] | None = None,
     before_step: Callable[[Simulation], None] | None = None,

@@ -10,7 +10,7 @@ from math import isnan
 from borelli.kernels.jit import far, leaf, part, stage
 from borelli.kernels.shared_tuples import read
 from borelli.physics.collision.detect import far_find_contacts
-from borelli.physics.joints.coordinates import find_coordinates
+from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import (
     aim_at_poses,
     apply_pushes,
@@ -113,7 +113,7 @@ def fill_standing_rows(
         if len(inputs.drive_target) > 0:
             for i in range(len(joints.joint)):
                 inputs.drives.target[i] = inputs.drive_target[index, i]
-        find_coordinates(joints, state.twist, state.coordinate, scratch.speed)
+        coordinates_from_poses(joints, state.twist, state.coordinate, scratch.speed)
         fill_coupling_rows(joints, state.twist, state.coordinate, rows, h)
         fill_stop_rows(joints, state.coordinate, scratch.speed, rows, h)
         fill_drive_rows(joints, inputs.drives, state.coordinate, rows, h)

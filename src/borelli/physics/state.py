@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from borelli.errors import ModelError, unknown_name
 from borelli.model.transforms import orientation_matrix
 from borelli.physics.arrays.compile_model import FLOOR, Compiled
-from borelli.physics.inputs import Drive, Force
+from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.rows.coordinate_rows import Drives, make_drives
 
 Floats = NDArray[np.float64]
@@ -106,7 +106,7 @@ def make_inputs(
     compiled: Compiled,
     *,
     drives: Sequence[Drive] = (),
-    forces: Sequence[Force] = (),
+    forces: Sequence[AppliedForce] = (),
     drive_target: Floats | None = None,
     marker: Floats | None = None,
     pose: Floats | None = None,
@@ -150,7 +150,7 @@ def drive_arrays(compiled: Compiled, drives: Sequence[Drive]) -> Drives:
     return arrays
 
 
-def _push_arrays(compiled: Compiled, forces: Sequence[Force]) -> Pushes:
+def _push_arrays(compiled: Compiled, forces: Sequence[AppliedForce]) -> Pushes:
     for force in forces:
         if force.body not in compiled.body_index:
             raise ModelError(unknown_name("body", force.body, compiled.body_index) + " (asked for by a force)")

@@ -31,7 +31,7 @@ UNSEEN = 0.3
 
 
 @dataclass(frozen=True)
-class Plan:
+class AnalysisSettings:
     """What to analyse, and how.
 
     Attributes:
@@ -79,7 +79,7 @@ class Plan:
                 raise SettingsError(unknown_name(what, given, known))
 
 
-def read_trial(path: Path, plan: Plan) -> Recording:
+def read_trial(path: Path, plan: AnalysisSettings) -> Recording:
     """A recording read and cleaned: gaps filled, swaps and spikes undone, plates zeroed and given to feet."""
     given = {key: value for key, value in plan.reading.items() if value is not None}
     recording = joints_as_markers(read_recording(path, **given))
@@ -92,7 +92,7 @@ def read_trial(path: Path, plan: Plan) -> Recording:
     return keep_in_view(cleaned, start=not np.isfinite(plan.start), stop=not np.isfinite(plan.stop))
 
 
-def read_static(plan: Plan) -> Recording | None:
+def read_static(plan: AnalysisSettings) -> Recording | None:
     """The static trial, whole: start, stop and a second file of forces are those of the trials; None: there is none."""
     if plan.static is None:
         return None
@@ -108,7 +108,7 @@ def _instead(recording: Recording, path: Path) -> str:
     return "see what it holds with `borelli info`, and name a .c3d or .trc file with markers"
 
 
-def generic_model(plan: Plan, recording: Recording) -> Model:
+def generic_model(plan: AnalysisSettings, recording: Recording) -> Model:
     """The model before it is fitted: that of the plan, or a human of the subject's size."""
     about = recording.subject
     mass = plan.mass if plan.mass is not None else _number(about.get("mass"))
@@ -121,7 +121,7 @@ def generic_model(plan: Plan, recording: Recording) -> Model:
     return human(mass or MASS, height or HEIGHT, sex)
 
 
-def size_notes(plan: Plan, recording: Recording) -> tuple[Note, ...]:
+def size_notes(plan: AnalysisSettings, recording: Recording) -> tuple[Note, ...]:
     """What had to be guessed of the subject's size."""
     if plan.model is not None:
         return ()

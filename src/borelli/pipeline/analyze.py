@@ -16,27 +16,33 @@ from typing import TYPE_CHECKING, Any
 
 from borelli import __version__
 from borelli.analysis.dynamics.torques import Torques
-from borelli.analysis.energetics.energy import Energy
-from borelli.analysis.energetics.energy import energy as find_energy
+from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.fit.fit_model import Fit, fit_model
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import made, plain, read_fit, write_fit
 from borelli.export.summary import summarize
 from borelli.export.tables import write_tables
-from borelli.export.uncertainty_files import FILE, Bands, remove_bands, write_band_tables
-from borelli.files.atomic import sweep, write_whole
+from borelli.export.uncertainty_files import FILE, AnalysisUncertainty, remove_bands, write_band_tables
+from borelli.files.atomic import remove_stale_temporaries, write_atomic
 from borelli.kernels.source_hash import source_hash
 from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
 from borelli.model.resize import scale_mass
-from borelli.pipeline.analysis_settings import Plan, generic_model, read_static, read_trial, size_notes, unseen_notes
+from borelli.pipeline.analysis_settings import (
+    AnalysisSettings,
+    generic_model,
+    read_static,
+    read_trial,
+    size_notes,
+    unseen_notes,
+)
 from borelli.pipeline.choose_ground_forces import contacts_beside, find_torques, weigh
 from borelli.pipeline.resume import Progress, Stages, file_hash, key_of
 from borelli.pipeline.uncertainty import bands_in, check_bands
 from borelli.recording.recording import Note, Recording
-from borelli.reports.report import report as write_report
+from borelli.reports.report import write_report
 from borelli.reports.report_warnings import warnings_of
 
 if TYPE_CHECKING:
@@ -70,11 +76,14 @@ class Analysis:
     summary: Mapping[str, Any]
     folder: Path
     loaded: tuple[str, ...] = ()
-    bands: Bands | None = None
+    bands: AnalysisUncertainty | None = None
 
 
 def analyze(
-    recordings: Sequence[Path], folder: Path, plan: Plan | None = None, progress: Progress = lambda what, share: None
+    recordings: Sequence[Path],
+    folder: Path,
+    plan: AnalysisSettings | None = None,
+    progress: Progress = lambda what, share: None,
 ) -> tuple[Analysis, ...]:
     """Analyses recordings of one subject; each one's files go into the folder, of several into folders of their own.
 
@@ -87,7 +96,7 @@ def analyze(
     Raises:
         SettingsError: no recording, two of one name, one file of forces for several, or a setting that does not fit.
     """
-    plan = plan or Plan()
+    plan = plan or AnalysisSettings()
     if not recordings:
         raise SettingsError("no recording given: name at least one file")
     names = [path.stem for path in recordings]
@@ -103,7 +112,7 @@ def analyze(
         )
     check_bands(plan.monte_carlo, plan.noise)
     folder.mkdir(parents=True, exist_ok=True)
-    sweep(folder)
+    remove_stale_temporaries(folder)
     seconds: dict[str, float] = {}
     start = perf_counter()
     progress("loading libraries", 0.0)
@@ -132,7 +141,7 @@ def analyze(
     for i, (path, trial) in enumerate(zip(recordings, trials, strict=True)):
         own = folder if len(recordings) == 1 else folder / path.stem
         own.mkdir(exist_ok=True)
-        sweep(own)
+        remove_stale_temporaries(own)
 
         def tell(what: str, share: float, i: int = i) -> None:
             first = ends["fit"]
@@ -146,7 +155,7 @@ def analyze(
 
 def result_hash() -> str:
     """Return the hash of all code and data that decide results."""
-    return source_hash(*sorted({make.__module__ for make in (read_trial, fit_model, follow_markers, find_torques)}))
+    return source_hash(*sorted({make.__module__ for make in (read_trial, fit_model, inverse_kinematics, find_torques)}))
 
 
 def _load_libraries() -> None:
@@ -163,7 +172,11 @@ def shares(repeats: int) -> dict[str, float]:
 
 
 def _fitted(
-    trials: Sequence[Recording], static: Recording | None, folder: Path, plan: Plan, inputs: Mapping[str, Any]
+    trials: Sequence[Recording],
+    static: Recording | None,
+    folder: Path,
+    plan: AnalysisSettings,
+    inputs: Mapping[str, Any],
 ) -> tuple[Model, Fit | None, dict[str, Any]]:
     """The model, how it was fitted, and the stage's key and seconds."""
     start = perf_counter()
@@ -191,7 +204,7 @@ def _fitted(
     fit = replace(fit, notes=(*notes, *fit.notes))
     about = {"key": key, "seconds": perf_counter() - start}
     write_fit(fit, path, about)
-    write_whole(model_to_text(fit.model), folder / "model.toml")
+    write_atomic(model_to_text(fit.model), folder / "model.toml")
     return fit.model, fit, about
 
 
@@ -200,7 +213,7 @@ def _analyzed(
     model: Model,
     fit: Fit | None,
     folder: Path,
-    plan: Plan,
+    plan: AnalysisSettings,
     fitted: Mapping[str, Any],
     seconds: dict[str, float],
     source: Mapping[str, str],
@@ -219,7 +232,7 @@ def _analyzed(
 
     def make_motion() -> Motion:
         notes = tuple(fitted.get("notes", ())) if fit is None else fit.notes
-        follow = partial(follow_markers, model, trial, method=plan.method)
+        follow = partial(inverse_kinematics, model, trial, method=plan.method)
         motion: Motion = stages.timed("pose", "following the markers", ends["fit"], follow)
         return replace(motion, notes=(*notes, *motion.notes, *unseen_notes(motion)))
 
@@ -230,7 +243,7 @@ def _analyzed(
 
     def make_energy() -> Energy:
         torques = stages.stage("torques", "torques.nc", make_torques)
-        found: Energy = stages.timed("energy", "finding energy", ends["torques"], partial(find_energy, torques))
+        found: Energy = stages.timed("energy", "finding energy", ends["torques"], partial(compute_energy, torques))
         return found
 
     energy: Energy = stages.stage("energy", "energy.nc", make_energy)
@@ -268,5 +281,5 @@ def _analyzed(
     warned += [note.what for note in bands.notes if note.kind == "fault"] if bands is not None else []
     summary = summarize(energy, fit=fit, contacts=contacts, bands=bands, seconds=seconds, warnings=warned)
     summary |= {**source, "loaded": stages.loaded}
-    write_whole(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")
+    write_atomic(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")
     return Analysis(energy, fit, contacts, summary, folder, tuple(stages.loaded), bands)

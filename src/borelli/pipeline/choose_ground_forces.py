@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from borelli.analysis.dynamics.torques import Torques, inverse_dynamics
 from borelli.analysis.ground.predict_grf import ground_forces
 from borelli.analysis.kinematics.differentiation import derivatives
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
 from borelli.model.model import Model
-from borelli.pipeline.analysis_settings import Plan
+from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.recording.cleaning.filtering import step_cutoff
 from borelli.recording.recording import Note, Recording
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
-def find_torques(motion: Motion, plan: Plan) -> Torques:
+def find_torques(motion: Motion, plan: AnalysisSettings) -> Torques:
     """Torques with the plates' forces, where there are any and they are wanted, else, or beside them, computed ones."""
     has_plates = motion.recording is not None and "foot_force" in motion.recording.data
     measured = plan.plates and has_plates
@@ -59,7 +59,7 @@ def weigh(model: Model, trials: Sequence[Recording]) -> tuple[float, float] | No
     best: tuple[float, float] | None = None
     for trial in trials:
         if "foot_force" in trial.data:
-            attrs = inverse_dynamics(follow_markers(model, trial), forces="plates").data.attrs
+            attrs = inverse_dynamics(inverse_kinematics(model, trial), forces="plates").data.attrs
             if attrs["plate_mass_kg"] > 0.0 and (best is None or attrs["weighed_s"] > best[1]):
                 best = (float(attrs["plate_mass_kg"]), float(attrs["weighed_s"]))
     return best

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from borelli.analysis.dynamics.torques import inverse_dynamics
-from borelli.analysis.energetics.energy import Energy
-from borelli.analysis.energetics.energy import energy as find_energy
+from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.fit.fit_model import Fit
-from borelli.analysis.kinematics.framewise_ik import follow_markers
-from borelli.analysis.monte_carlo import MOST_NOISE, Array, Band, check_repeats, monte_carlo
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.monte_carlo import MOST_NOISE, Array, MonteCarloResult, check_repeats, monte_carlo
 from borelli.analysis.strides import with_strikes
 from borelli.errors import SettingsError
 from borelli.export.stage_files import made
 from borelli.export.tables import table_dataset
-from borelli.export.uncertainty_files import FILE, Bands, figures_of, read_bands, write_bands
+from borelli.export.uncertainty_files import FILE, AnalysisUncertainty, figures_of, read_bands, write_bands
 from borelli.model.model import Model
 from borelli.recording.cleaning.marker_noise import marker_noise
 from borelli.recording.recording import Note, Recording
@@ -57,17 +56,17 @@ def bands_in(
     repeats: int,
     noise: float | None,
     progress: Callable[[int], None],
-) -> tuple[Bands, float, bool]:
+) -> tuple[AnalysisUncertainty, float, bool]:
     """The bands, from their file if its key is that of `about`, or made; their seconds; and whether they were there.
 
     Args:
         folder: Where the file is, or is to be.
         about: What to keep in the file: the `key` of the bands, and that of the `energy` they belong to.
-        energy: As for `find_bands`.
+        energy: As for `propagate_uncertainty`.
         solved: Gives the fit with its solution.
-        repeats: As for `find_bands`.
-        noise: As for `find_bands`.
-        progress: As for `find_bands`.
+        repeats: As for `propagate_uncertainty`.
+        noise: As for `propagate_uncertainty`.
+        progress: As for `propagate_uncertainty`.
     """
     path = folder / FILE
     known = made(path)
@@ -78,13 +77,13 @@ def bands_in(
     start = perf_counter()
     progress(0)
     workers = min(MOST_WORKERS, os.cpu_count() or 1)
-    found = find_bands(energy, repeats, fit=solved(), noise=noise, workers=workers, progress=progress)
+    found = propagate_uncertainty(energy, repeats, fit=solved(), noise=noise, workers=workers, progress=progress)
     seconds = perf_counter() - start
     write_bands(found, path, {**about, "seconds": seconds})
     return found, seconds, False
 
 
-def find_bands(
+def propagate_uncertainty(
     energy: Energy,
     repeats: int,
     *,
@@ -92,7 +91,7 @@ def find_bands(
     noise: float | None = None,
     workers: int = 1,
     progress: Callable[[int], None] = lambda done: None,
-) -> Bands:
+) -> AnalysisUncertainty:
     """How sure each output of an analysis is: it is done again with the same settings.
 
     Feet strike when they do in the recording, and plates push as they do there.
@@ -116,12 +115,12 @@ def find_bands(
     source = torques.contact_source
 
     def run(shaken: Recording, model: Model = motion.model) -> Mapping[str, Array]:
-        moved = follow_markers(model, shaken, method=motion.settings["method"])
+        moved = inverse_kinematics(model, shaken, method=motion.settings["method"])
         pushed = inverse_dynamics(
             moved, method=torques.settings["method"], forces=None if source == "none" else source,
             cutoff=torques.settings.get("cutoff_hz"),
         )  # fmt: skip
-        return _flat(outputs(find_energy(pushed)))
+        return _flat(outputs(compute_energy(pushed)))
 
     like = outputs(energy)
     sizes = marker_noise(recording) if noise is None else dict.fromkeys(recording.markers, float(noise))
@@ -131,11 +130,11 @@ def find_bands(
     groups = {}
     for group, data in like.items():
         value, sd, low, high = (_of_group(values, group) for values in (band.value, band.sd, band.low, band.high))
-        groups[group] = Band(value, sd, low, high, band.repeats).to_dataset(data)
+        groups[group] = MonteCarloResult(value, sd, low, high, band.repeats).to_dataset(data)
     notes = [_noise_note(sizes, noise is not None), _model_note(fit is not None), *band.notes]
     if torques.on_plates:
         notes.append(Note("bands: the plates' forces are taken as they were measured, without noise", "stated"))
-    return Bands(groups, band.repeats, sizes, noise is not None, fit is not None, SEED, tuple(notes))
+    return AnalysisUncertainty(groups, band.repeats, sizes, noise is not None, fit is not None, SEED, tuple(notes))
 
 
 def outputs(energy: Energy) -> dict[str, Dataset]:

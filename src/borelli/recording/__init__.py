@@ -1,24 +1,24 @@
 """What was measured: recordings of markers, forces, channels and joint angles, read, cleaned and written."""
 
 from borelli.recording.clean import changes, clean
-from borelli.recording.cleaning.filtering import crop, lowpass, resample, restore_times, smooth
+from borelli.recording.cleaning.filtering import crop, lowpass, lowpass_filter, repair_time_stamps, resample
 from borelli.recording.cleaning.gaps import Gap, fill_gaps, find_gaps, zeros_as_missing
-from borelli.recording.cleaning.label_swaps import exchange, exchange_sides, find_sides, find_swaps, undo_swaps
+from borelli.recording.cleaning.label_swaps import find_sides, find_swaps, repair_label_swaps, swap_markers, swap_sides
 from borelli.recording.cleaning.spikes import find_spikes, remove_spikes
 from borelli.recording.forces.assign_to_feet import (
     Contact,
     add_plates,
     assign_plates,
     contacts,
-    exchange_plates,
     find_exchanges,
+    swap_plates,
     threshold_plates,
     zero_plates,
 )
 from borelli.recording.forces.gait_events import add_events, gait_events
-from borelli.recording.identify_marker_set import NameSet, Recognition, known_sets, recognise, recognitions
+from borelli.recording.identify_marker_set import NameSet, Recognition, identify_marker_set, known_sets, recognitions
 from borelli.recording.io import read_recording, renamed, write_recording
-from borelli.recording.quality_checks import Fault, find_faults
+from borelli.recording.quality_checks import Issue, check_recording
 from borelli.recording.recording import LAYOUT, Event, Note, Recording, make_dataset
 from borelli.recording.units_and_axes import Conversion, conversion
 
@@ -27,8 +27,8 @@ __all__ = [
     "Contact",
     "Conversion",
     "Event",
-    "Fault",
     "Gap",
+    "Issue",
     "NameSet",
     "Note",
     "Recognition",
@@ -37,34 +37,34 @@ __all__ = [
     "add_plates",
     "assign_plates",
     "changes",
+    "check_recording",
     "clean",
     "contacts",
     "conversion",
     "crop",
-    "exchange",
-    "exchange_plates",
-    "exchange_sides",
     "fill_gaps",
     "find_exchanges",
-    "find_faults",
     "find_gaps",
     "find_sides",
     "find_spikes",
     "find_swaps",
     "gait_events",
+    "identify_marker_set",
     "known_sets",
     "lowpass",
+    "lowpass_filter",
     "make_dataset",
     "read_recording",
-    "recognise",
     "recognitions",
     "remove_spikes",
     "renamed",
+    "repair_label_swaps",
+    "repair_time_stamps",
     "resample",
-    "restore_times",
-    "smooth",
+    "swap_markers",
+    "swap_plates",
+    "swap_sides",
     "threshold_plates",
-    "undo_swaps",
     "write_recording",
     "zero_plates",
     "zeros_as_missing",

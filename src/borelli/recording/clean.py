@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from borelli.recording.cleaning.filtering import CUTOFF, crop, resample, restore_times, smooth
+from borelli.recording.cleaning.filtering import CUTOFF, crop, lowpass_filter, repair_time_stamps, resample
 from borelli.recording.cleaning.gaps import RIGID_LIMIT, SPLINE_LIMIT, fill_gaps, zeros_as_missing
-from borelli.recording.cleaning.label_swaps import exchange_sides, undo_swaps
+from borelli.recording.cleaning.label_swaps import repair_label_swaps, swap_sides
 from borelli.recording.cleaning.spikes import remove_spikes
 from borelli.recording.forces.assign_to_feet import assign_plates, threshold_plates, zero_plates
 from borelli.recording.forces.gait_events import add_events
@@ -54,14 +54,14 @@ def clean(
         start: Time [s] to begin with; everything before is cut off.
         stop: Time [s] to end with.
     """
-    result = restore_times(recording) if times else recording
+    result = repair_time_stamps(recording) if times else recording
     result = zeros_as_missing(result) if zeros else result
-    result = exchange_sides(result) if sides else result
-    result = undo_swaps(result) if swaps else result
+    result = swap_sides(result) if sides else result
+    result = repair_label_swaps(result) if swaps else result
     result = remove_spikes(result) if spikes else result
     result = fill_gaps(result, spline_limit=spline_limit, rigid_limit=rigid_limit)
     result = zero_plates(result) if zero else result
-    result = smooth(result, cutoff=cutoff, plate_cutoff=plate_cutoff)
+    result = lowpass_filter(result, cutoff=cutoff, plate_cutoff=plate_cutoff)
     result = resample(result, rate) if rate is not None else result
     result = threshold_plates(result, threshold)
     result = assign_plates(result) if feet else result

@@ -69,7 +69,7 @@ class Recognition:
     share: float
 
 
-def recognise(labels: Sequence[str], folder: str | os.PathLike[str] | None = None) -> Recognition | None:
+def identify_marker_set(labels: Sequence[str], folder: str | os.PathLike[str] | None = None) -> Recognition | None:
     """The set that fits the labels best, or None if none has enough of its names among them."""
     fitting = [
         one

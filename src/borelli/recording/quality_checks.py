@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import listed
-from borelli.model.marker_sets import marker_sets
+from borelli.model.marker_sets import list_marker_sets
 from borelli.model.model import Model
-from borelli.recording.cleaning.filtering import restore_times
+from borelli.recording.cleaning.filtering import repair_time_stamps
 from borelli.recording.cleaning.gaps import RIGID_LIMIT, SPLINE_LIMIT, Gap, find_gaps, spans
 from borelli.recording.cleaning.label_swaps import find_sides, find_swaps
 from borelli.recording.cleaning.spikes import find_spikes
 from borelli.recording.forces.assign_to_feet import UNDERFOOT, contacts, find_exchanges
-from borelli.recording.identify_marker_set import bare, recognise, recognitions
+from borelli.recording.identify_marker_set import bare, identify_marker_set, recognitions
 from borelli.recording.recording import Recording
 from borelli.recording.units_and_axes import UNITS, Conversion, body_size, file_axis, infer_units, infer_up
 
@@ -33,7 +33,7 @@ LEVELS = 32
 
 
 @dataclass(frozen=True)
-class Fault:
+class Issue:
     """Something wrong, or worth knowing, in a recording.
 
     Attributes:
@@ -53,10 +53,10 @@ class Fault:
     severity: str = "warning"
 
 
-def find_faults(recording: Recording, model: Model | None = None) -> tuple[Fault, ...]:
+def check_recording(recording: Recording, model: Model | None = None) -> tuple[Issue, ...]:
     """Everything found wrong with a recording, errors first; with a model, also whether its markers are there."""
     points = _sample(recording)
-    found: list[Fault] = []
+    found: list[Issue] = []
     for check in _CHECKS:
         found += check(recording, points)
     if model is not None:
@@ -66,7 +66,7 @@ def find_faults(recording: Recording, model: Model | None = None) -> tuple[Fault
     return tuple(sorted(found, key=lambda fault: SEVERITIES.index(fault.severity)))
 
 
-def _unit_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _unit_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     if not points.size:
         return
     size, (low, high), what = body_size(points, recording.markers)
@@ -74,7 +74,7 @@ def _unit_faults(recording: Recording, points: Array) -> Iterator[Fault]:
         return
     back = Conversion.of_file(recording.data.attrs, "m")
     unit = infer_units(points / back.scale, recording.markers)
-    yield Fault(
+    yield Issue(
         kind="units",
         what=f"lengths are not in {back.units}, as they were taken",
         where="all markers",
@@ -84,7 +84,7 @@ def _unit_faults(recording: Recording, points: Array) -> Iterator[Fault]:
     )
 
 
-def _up_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _up_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     if not points.size:
         return
     corners = recording.data["plate_corners"].values if "plate_corners" in recording.data else None
@@ -94,7 +94,7 @@ def _up_faults(recording: Recording, points: Array) -> Iterator[Fault]:
         return
     back = Conversion.of_file(recording.data.attrs, "m")
     lying = "force plates" in plates.evidence and plates.answer == "+Z"
-    yield Fault(
+    yield Issue(
         kind="up",
         what="the body lies on the floor, or another axis is up" if lying else f"{back.up} of the file is not up",
         where="all markers",
@@ -104,7 +104,7 @@ def _up_faults(recording: Recording, points: Array) -> Iterator[Fault]:
     )
 
 
-def _side_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _side_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     sides = find_sides(recording)
     if sides is None or not sides.wrong:
         return
@@ -113,35 +113,33 @@ def _side_faults(recording: Recording, points: Array) -> Iterator[Fault]:
     evidence = f"facing forward, {shown} lie {millimetres:.0f} mm on the other side"
     if sides.whole:
         what = "left and right are exchanged in all names, or the axes are mirrored"
-        yield Fault(
-            "sides", what, "all markers", evidence, "borelli clean --sides, or exchange_sides(recording)", "error"
-        )
+        yield Issue("sides", what, "all markers", evidence, "borelli clean --sides, or swap_sides(recording)", "error")
     elif len(sides.wrong) < len(sides.right):
         for left, right in sides.wrong:
             what = f"{left} and {right} are exchanged throughout"
             remedy = f'exchange(recording, "{left}", "{right}")'
-            yield Fault("sides", what, f"{left}, {right}", evidence, remedy, "error")
+            yield Issue("sides", what, f"{left}, {right}", evidence, remedy, "error")
 
 
-def _swap_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _swap_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     for swap in find_swaps(recording):
-        yield Fault(
+        yield Issue(
             kind="swap",
             what=f"{swap.first} and {swap.second} trade places",
             where=f"frames {swap.start} to {swap.stop - 1}",
             evidence=f"both leap by at least {1000.0 * swap.leap:.0f} mm there, each onto the other's path",
-            remedy="borelli clean, or undo_swaps(recording)",
+            remedy="borelli clean, or repair_label_swaps(recording)",
             severity="error",
         )
 
 
-def _gap_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _gap_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     gaps = [gap for gap in find_gaps(recording) if not gap.marker.startswith("*")]
     rate, frames = recording.rate, recording.frames
     never = [gap.marker for gap in gaps if gap.frames == frames]
     if never:
         evidence = f"{len(never)} of {len(recording.markers)} markers have no position in any frame"
-        yield Fault("gap", "markers that are never seen", listed(never), evidence, "select_markers leaves them out")
+        yield Issue("gap", "markers that are never seen", listed(never), evidence, "select_markers leaves them out")
     long: dict[str, list[Gap]] = {}
     for gap in gaps:
         if gap.inside and gap.frames > SPLINE_LIMIT * rate + 0.5:
@@ -150,7 +148,7 @@ def _gap_faults(recording: Recording, points: Array) -> Iterator[Fault]:
         worst = max(own, key=lambda gap: gap.frames)
         more = f" and {len(own) - 1} more" if len(own) > 1 else ""
         open_ = worst.frames > RIGID_LIMIT * rate + 0.5
-        yield Fault(
+        yield Issue(
             kind="gap",
             what=f"{marker} is not seen for {worst.frames / rate:.2f} s",
             where=f"{marker}, frames {worst.start} to {worst.stop - 1}{more}",
@@ -161,20 +159,20 @@ def _gap_faults(recording: Recording, points: Array) -> Iterator[Fault]:
     if short:
         evidence = f"{len(short)} gaps, {sum(gap.frames for gap in short)} frames in all"
         names = listed(list(dict.fromkeys(gap.marker for gap in short)))
-        yield Fault("gap", f"gaps of up to {SPLINE_LIMIT:g} s", names, evidence, "borelli clean bridges them", "note")
+        yield Issue("gap", f"gaps of up to {SPLINE_LIMIT:g} s", names, evidence, "borelli clean bridges them", "note")
     ends = [gap for gap in gaps if not gap.inside and gap.frames < frames]
     if ends:
         names = listed(list(dict.fromkeys(gap.marker for gap in ends)))
         evidence = f"{len(ends)} gaps at the start or the end, the longest {max(gap.frames for gap in ends)} frames"
         what = "markers not seen from the first frame to the last"
-        yield Fault("ends", what, names, evidence, "borelli clean --start --stop crops", "note")
+        yield Issue("ends", what, names, evidence, "borelli clean --start --stop crops", "note")
 
 
-def _spike_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _spike_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     spikes = find_spikes(recording)
     for name in dict.fromkeys(spike.marker for spike in spikes):
         own = [spike for spike in spikes if spike.marker == name]
-        yield Fault(
+        yield Issue(
             kind="spike",
             what=f"{name} leaps off its path and back",
             where=f"{name}, frame" + ("s " if len(own) > 1 else " ") + listed([str(spike.start) for spike in own]),
@@ -183,22 +181,22 @@ def _spike_faults(recording: Recording, points: Array) -> Iterator[Fault]:
         )
 
 
-def _zero_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _zero_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     if "markers" not in recording.data:
         return
     zero = (recording.data["markers"].values == 0.0).all(axis=2)
     if zero.any():
         names = [recording.markers[i] for i in np.flatnonzero(zero.any(axis=0))]
         evidence = f"{int(zero.sum())} positions are exactly (0, 0, 0)"
-        yield Fault(
+        yield Issue(
             "zeros", "markers not seen are written as the origin", listed(names), evidence, "borelli clean", "error"
         )
 
 
-def _time_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _time_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     for note in recording.notes:
         if note.kind == "change" and "time stamps" in note.what:
-            yield Fault(
+            yield Issue(
                 "times", "the file's time stamps are rounded", "all frames", note.what, "done while reading", "note"
             )
             return
@@ -208,36 +206,36 @@ def _time_faults(recording: Recording, points: Array) -> Iterator[Fault]:
     if np.ptp(steps) <= 1e-6 * np.median(steps):
         return
     evidence = f"steps from {1000.0 * steps.min():.4g} to {1000.0 * steps.max():.4g} ms"
-    if restore_times(recording) is not recording:
-        remedy = "borelli clean, or restore_times(recording)"
-        yield Fault("times", "time stamps are rounded", "all frames", evidence, remedy, "error")
+    if repair_time_stamps(recording) is not recording:
+        remedy = "borelli clean, or repair_time_stamps(recording)"
+        yield Issue("times", "time stamps are rounded", "all frames", evidence, remedy, "error")
     else:
-        yield Fault("times", "time steps differ", "all frames", evidence, "resample(recording, rate)")
+        yield Issue("times", "time steps differ", "all frames", evidence, "resample(recording, rate)")
 
 
-def _label_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _label_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     nameless = [name for name in recording.markers if name.startswith("*") or re.fullmatch(r"[Uu]\d+", name)]
     if nameless:
         evidence = f"{len(nameless)} of {len(recording.markers)} points"
-        yield Fault("unlabelled", "points without a label", listed(nameless), evidence, "select_markers", "note")
+        yield Issue("unlabelled", "points without a label", listed(nameless), evidence, "select_markers", "note")
     named = [name for name in recording.markers if name not in nameless]
-    if len(named) >= 4 and recognise(named) is None:
+    if len(named) >= 4 and identify_marker_set(named) is None:
         near = recognitions(named)[0]
         count = len(near.set.names)
         evidence = f"nearest is {near.set.name}: {count - len(near.missing)} of its {count} names are there"
         remedy = "put a list of the names into a folder and its path into BORELLI_MARKER_SETS"
-        yield Fault("set", "the marker set is not one that is known", listed(named), evidence, remedy, "note")
+        yield Issue("set", "the marker set is not one that is known", listed(named), evidence, remedy, "note")
 
 
-def _plate_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _plate_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     exchanged = find_exchanges(recording)
     for pair in exchanged:
-        yield Fault(
+        yield Issue(
             kind="exchange",
             what=f"{pair.first} and {pair.second} are exchanged",
             where=f"{pair.first}, {pair.second}",
             evidence=f"loads lie {pair.distance:.2f} m from the feet, {pair.exchanged:.2f} m if exchanged",
-            remedy=f'exchange_plates(recording, "{pair.first}", "{pair.second}")',
+            remedy=f'swap_plates(recording, "{pair.first}", "{pair.second}")',
             severity="error",
         )
     known = {name for pair in exchanged for name in (pair.first, pair.second)}
@@ -246,18 +244,18 @@ def _plate_faults(recording: Recording, points: Array) -> Iterator[Fault]:
         if called and step.side and called[1][0] != step.side[0]:
             what = f"{step.plate} carries the {step.side} foot"
             evidence = f"from {step.start:.2f} to {step.stop:.2f} s the {step.side} foot is {step.distance:.2f} m away"
-            yield Fault("plates", what, step.plate, evidence, "rename the plates, or exchange their columns", "error")
+            yield Issue("plates", what, step.plate, evidence, "rename the plates, or exchange their columns", "error")
         elif np.isfinite(step.distance) and step.distance > UNDERFOOT and step.plate not in known:
             what = f"{step.plate} is loaded where no foot is"
             evidence = (
                 f"{step.start:.2f} to {step.stop:.2f} s: {step.peak:.0f} N, {step.distance:.2f} m from the nearer foot"
             )
             remedy = "check the corners and channels of the plate, and that another person or a hand was not on it"
-            yield Fault("plates", what, step.plate, evidence, remedy)
+            yield Issue("plates", what, step.plate, evidence, remedy)
     yield from _pulling(recording)
 
 
-def _pulling(recording: Recording) -> Iterator[Fault]:
+def _pulling(recording: Recording) -> Iterator[Issue]:
     if "plate_force" not in recording.data:
         return
     for index, name in enumerate(recording.plates):
@@ -265,10 +263,10 @@ def _pulling(recording: Recording) -> Iterator[Fault]:
         normal = normal[np.isfinite(normal)]
         if len(normal) and normal.min() < -100.0 and abs(normal.min()) > normal.max():
             evidence = f"its normal force goes down to {normal.min():.0f} N, and up to {normal.max():.0f} N"
-            yield Fault("plates", f"{name} pulls", name, evidence, "its forces have the wrong sign or axis", "error")
+            yield Issue("plates", f"{name} pulls", name, evidence, "its forces have the wrong sign or axis", "error")
 
 
-def _channel_faults(recording: Recording, points: Array) -> Iterator[Fault]:
+def _channel_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     if "analog" not in recording.data:
         return
     values = recording.data["analog"].values
@@ -281,7 +279,7 @@ def _channel_faults(recording: Recording, points: Array) -> Iterator[Fault]:
         if low == high:
             if low != 0.0:
                 what, evidence = f"channel {name} never changes", f"every sample is {low:.4g}"
-                yield Fault("constant", what, name, evidence, "nothing was connected, or it saturated", "note")
+                yield Issue("constant", what, name, evidence, "nothing was connected, or it saturated", "note")
             continue
         # the noise of an idle channel takes a few values only, and often its extreme ones
         if len(np.unique(channel)) < LEVELS:
@@ -295,7 +293,7 @@ def _channel_faults(recording: Recording, points: Array) -> Iterator[Fault]:
             if max(runs) >= CLIPPED and _cut_off(channel, flats):
                 evidence = f"{sum(runs)} samples at {end:.4g}, {max(runs)} of them on end"
                 remedy = "the amplifier's range was too small: leave out those times"
-                yield Fault("clipped", f"channel {name} is clipped", name, evidence, remedy)
+                yield Issue("clipped", f"channel {name} is clipped", name, evidence, remedy)
                 break
 
 
@@ -306,7 +304,7 @@ def _cut_off(channel: Array, flats: list[tuple[int, int]]) -> bool:
     return not steps or float(np.median(steps)) > 3.0 * digit
 
 
-def _model_faults(recording: Recording, model: Model) -> Iterator[Fault]:
+def _model_faults(recording: Recording, model: Model) -> Iterator[Issue]:
     if not model.markers:
         return
     have = {bare(name) for name in recording.markers}
@@ -316,28 +314,28 @@ def _model_faults(recording: Recording, model: Model) -> Iterator[Fault]:
     count = len(model.markers)
     evidence = f"{count - len(missing)} of the {count} markers of {model.name} are in the recording"
     fits = len(missing) <= (1.0 - FITS) * count
-    known = recognise(recording.markers)
+    known = identify_marker_set(recording.markers)
     remedy = "rename markers, or give the model the recording's marker set"
     if known is not None:
-        stock = {bare(name): name for name in marker_sets()}
+        stock = {bare(name): name for name in list_marker_sets()}
         name = stock.get(bare(known.set.name))
         worn = f': with_markers(model, "{name}")' if name else ""
         remedy = f"the recording wears {known.set.name}{worn or '; give the model markers of those names'}"
     what = "some markers of the model are missing" if fits else "the marker set does not fit the model"
-    yield Fault("model", what, listed(missing), evidence, remedy, "warning" if fits else "error")
+    yield Issue("model", what, listed(missing), evidence, remedy, "warning" if fits else "error")
 
 
-def _reader_faults(recording: Recording) -> Iterator[Fault]:
+def _reader_faults(recording: Recording) -> Iterator[Issue]:
     for note in recording.notes:
         if note.kind == "fault":
             kind = next((kind for kind, words in _READERS.items() if words in f"{note.what} {note.remedy}"), "file")
-            yield Fault(kind, note.what, recording.name, "seen while reading", note.remedy)
+            yield Issue(kind, note.what, recording.name, "seen while reading", note.remedy)
 
 
 _READERS = {"units": "--units", "up": "--up", "zeros": "exactly (0, 0, 0)", "unlabelled": "no label"}
 """What readers say of faults that are looked for here as well."""
 
-_CHECKS: tuple[Callable[[Recording, Array], Iterator[Fault]], ...] = (
+_CHECKS: tuple[Callable[[Recording, Array], Iterator[Issue]], ...] = (
     _unit_faults,
     _up_faults,
     _side_faults,

@@ -44,7 +44,7 @@ def rate_of_period(period: float, decimals: int) -> float:
     return rate
 
 
-def restore_times(stamps: Array, decimals: int, stated_rate: float | None = None) -> Times:
+def repair_time_stamps(stamps: Array, decimals: int, stated_rate: float | None = None) -> Times:
     """Times that a constant rate explains, to the last bit; or the stamps themselves where none does.
 
     Args:

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from borelli.analysis.energetics.energy import Energy
-from borelli.export.uncertainty_files import Bands
+from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.reports.gait_curves import SIDES
 from borelli.reports.html_parts import edges, legend, pairs_of, sure
 from borelli.reports.report_warnings import residuals
@@ -21,7 +21,7 @@ WORKS = ("work_positive", "work_negative")
 JOINTS_SHOWN = 12
 
 
-def residual_section(energy: Energy, bands: Bands | None) -> str:
+def residual_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
     """Residuals in time, against thresholds."""
     data = energy.torques.data
     limits = residuals(energy)
@@ -70,7 +70,7 @@ def residual_section(energy: Energy, bands: Bands | None) -> str:
     )
 
 
-def energy_section(energy: Energy, bands: Bands | None) -> str:
+def energy_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
     """Powers and energy in time, work by joint, and the books."""
     data, summary = energy.data, energy.summary
     time, mass = data["time"].values, energy.torques.motion.model.mass
@@ -140,7 +140,7 @@ def _work_table(energy: Energy) -> str:
     )
 
 
-def other_section(energy: Energy, bands: Bands | None) -> str:
+def other_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
     """Every coordinate that moves, and its torque, in time; folded away."""
     plots = coordinate_plots(energy, bands)
     if not plots:
@@ -152,7 +152,7 @@ def other_section(energy: Energy, bands: Bands | None) -> str:
     )
 
 
-def coordinate_plots(energy: Energy, bands: Bands | None = None) -> list[str]:
+def coordinate_plots(energy: Energy, bands: AnalysisUncertainty | None = None) -> list[str]:
     """A plot of the angle and one of the torque of each pair of coordinates that moves."""
     torques, model = energy.torques, energy.torques.motion.model
     data, time = torques.data, torques.data["time"].values

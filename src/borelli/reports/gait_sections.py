@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from borelli.analysis.energetics.energy import Energy
 from borelli.export.summary import agreement
-from borelli.export.uncertainty_files import Bands
+from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.numerics.series_extension import UNSURE
 from borelli.reports.gait_curves import PERCENT, SIDES, Curve, Gait, heading, over_cycles
 from borelli.reports.html_parts import edges, legend, sure
-from borelli.reports.svg import Band, Line, line_plot
+from borelli.reports.svg import Line, NormativeBand, line_plot
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -25,7 +25,7 @@ STRIDES_SHOWN = 12
 """Strides of a side that are drawn each; the mean is over all."""
 
 
-def gait_section(gait: Gait, bands: Bands | None) -> str:
+def gait_section(gait: Gait, bands: AnalysisUncertainty | None) -> str:
     """Angles, moments and powers over the gait cycle; over time where there is none."""
     if not gait.strides:
         return _over_time(gait, bands)
@@ -56,7 +56,7 @@ def gait_section(gait: Gait, bands: Bands | None) -> str:
     return "".join(parts) + "</section>"
 
 
-def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: Bands | None) -> str:
+def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: AnalysisUncertainty | None) -> str:
     """Ground forces over the cycle and in time, against plates, with figures."""
     data = energy.torques.data
     if "foot_force" not in data:
@@ -97,7 +97,7 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: 
     return "".join(parts) + "</section>"
 
 
-def _over_time(gait: Gait, bands: Bands | None) -> str:
+def _over_time(gait: Gait, bands: AnalysisUncertainty | None) -> str:
     parts = [
         '<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">Over time: the recording shows no whole '
         "stride.</p>",
@@ -118,7 +118,7 @@ def _over_time(gait: Gait, bands: Bands | None) -> str:
     return "".join(parts) + "</section>"
 
 
-def _cycle_plot(gait: Gait, curve: Curve, bands: Bands | None) -> str:
+def _cycle_plot(gait: Gait, curve: Curve, bands: AnalysisUncertainty | None) -> str:
     usual, second = gait.norm(curve), gait.norm(curve, "pinzone2014")
     lines = []
     for side, values in (("right", curve.right), ("left", curve.left)):
@@ -131,12 +131,12 @@ def _cycle_plot(gait: Gait, curve: Curve, bands: Bands | None) -> str:
             lines.append(Line(side, PERCENT, rows.mean(axis=0), side, **_around(bands, "over_cycle", curve.name, side)))
     return line_plot(
         curve.title, "gait cycle [%]", f"{_quantity(curve)} [{curve.unit}]", lines, kind="cycle",
-        band=None if usual is None else Band(PERCENT, usual.mean, usual.sd),
+        band=None if usual is None else NormativeBand(PERCENT, usual.mean, usual.sd),
         second=None if second is None or usual is None else second.mean,
     )  # fmt: skip
 
 
-def _around(bands: Bands | None, variable: str, curve: str, side: str) -> dict[str, Any]:
+def _around(bands: AnalysisUncertainty | None, variable: str, curve: str, side: str) -> dict[str, Any]:
     """Between what a curve lies."""
     if bands is None:
         return {}

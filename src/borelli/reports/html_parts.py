@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
-from borelli.export.uncertainty_files import Bands
+from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.model.model import Model
 
 
@@ -18,7 +18,7 @@ def legend(**entries: str) -> str:
 
 
 def edges(
-    bands: Bands | None, group: str, name: str, at: Any = (), factor: float = 1.0, zero: float = 0.0
+    bands: AnalysisUncertainty | None, group: str, name: str, at: Any = (), factor: float = 1.0, zero: float = 0.0
 ) -> dict[str, Any]:
     """Between what a line lies: `low` and `high` of a variable, at an index, from a zero; {} without bands."""
     if bands is None or f"{name}_low" not in bands.groups[group]:
@@ -27,7 +27,7 @@ def edges(
     return dict(zip(("low", "high"), ends if factor > 0.0 else ends[::-1], strict=True))
 
 
-def sure(bands: Bands | None) -> dict[str, str]:
+def sure(bands: AnalysisUncertainty | None) -> dict[str, str]:
     """What the legend says of bands, where there are any."""
     return {} if bands is None else {"sure": f"95 % of {bands.repeats} repeats"}
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
-from borelli.export.uncertainty_files import Bands
-from borelli.files.atomic import write_whole
+from borelli.export.uncertainty_files import AnalysisUncertainty
+from borelli.files.atomic import write_atomic
 from borelli.reports.energy_sections import energy_section, other_section, residual_section
 from borelli.reports.gait_curves import gait_of
 from borelli.reports.gait_sections import gait_section, ground_section
@@ -41,13 +41,13 @@ nearer</div></div>
 </section>"""
 
 
-def report(
+def write_report(
     energy: Energy,
     path: str | PathLike[str],
     *,
     fit: Fit | None = None,
     contacts: Dataset | None = None,
-    bands: Bands | None = None,
+    bands: AnalysisUncertainty | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes the report of an analysis as one HTML file that needs no network.
@@ -93,7 +93,7 @@ def report(
         + f'<script type="application/json" id="motion">{_json(packed(energy))}</script>'
         + f"<script>{_part('page.js')}</script></body></html>\n"
     )
-    write_whole(page, Path(path))
+    write_atomic(page, Path(path))
 
 
 def _sources() -> str:

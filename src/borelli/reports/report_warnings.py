@@ -19,7 +19,7 @@ BALANCE = 0.1
 """Difference of work and energy [% of positive work] that only a fault explains."""
 
 
-class Warning(NamedTuple):
+class ReportWarning(NamedTuple):
     """One sentence, how bad ("bad", "warn"), and what to do about it."""
 
     what: str
@@ -68,13 +68,13 @@ def all_notes(energy: Energy) -> tuple[Note, ...]:
     return tuple(dict.fromkeys((*recorded, *motion.notes, *torques.notes, *energy.notes)))
 
 
-def warnings_of(energy: Energy) -> tuple[Warning, ...]:
+def warnings_of(energy: Energy) -> tuple[ReportWarning, ...]:
     """What is to be told first, the worst first."""
     found = [*_of_markers(energy), *_of_residuals(energy)]
     if energy.balance_error > BALANCE:
         what = f"work and energy differ by {energy.balance_error:.2f} % of the positive work, more than {BALANCE:g} %"
-        found.append(Warning(what, "bad"))
-    found += [Warning(n.what, "warn", n.remedy) for n in all_notes(energy) if n.kind == "fault"]
+        found.append(ReportWarning(what, "bad"))
+    found += [ReportWarning(n.what, "warn", n.remedy) for n in all_notes(energy) if n.kind == "fault"]
     return tuple(sorted(found, key=lambda w: w.grade != "bad"))
 
 
@@ -83,7 +83,7 @@ def doubts_of(energy: Energy) -> tuple[Note, ...]:
     return tuple(note for note in all_notes(energy) if note.kind == "guess")
 
 
-def _of_markers(energy: Energy) -> list[Warning]:
+def _of_markers(energy: Energy) -> list[ReportWarning]:
     data = energy.torques.motion.data
     if "marker_error" not in data:
         return []
@@ -93,18 +93,18 @@ def _of_markers(energy: Energy) -> list[Warning]:
     found = []
     if rms > MARKER_RMS:
         said = f"markers are {1e3 * rms:.0f} mm off on average; below {1e3 * MARKER_RMS:.0f} mm is good"
-        found.append(Warning(said, "bad", "check names and the fit"))
+        found.append(ReportWarning(said, "bad", "check names and the fit"))
     far = [str(name) for name, value in zip(data["marker"].values, worst, strict=True) if value > MARKER_MAX]
     if far:
         said = f"{len(far)} markers come {1e3 * MARKER_MAX:.0f} mm or more off, at worst {1e3 * worst.max():.0f} mm: "
-        found.append(Warning(said + ", ".join(far[:8]), "warn", "look for swaps with borelli doctor"))
+        found.append(ReportWarning(said + ", ".join(far[:8]), "warn", "look for swaps with borelli doctor"))
     return found
 
 
-def _of_residuals(energy: Energy) -> list[Warning]:
+def _of_residuals(energy: Energy) -> list[ReportWarning]:
     if energy.torques.contact_source == "none":
         what = "no force of the ground is known: residuals hold all of it, and torques of the legs mean little"
-        return [Warning(what, "bad", "give a recording with plates")]
+        return [ReportWarning(what, "bad", "give a recording with plates")]
     r = residuals(energy)
     found = []
     if r.force > r.force_limit:
@@ -112,11 +112,11 @@ def _of_residuals(energy: Energy) -> list[Warning]:
             f"the residual force reaches {r.force:.0f} N, at {r.force_time:.2f} s; the limit is {r.force_limit:.0f} N, "
             "5 % of the net external force"
         )
-        found.append(Warning(what, "warn", "see Residuals below"))
+        found.append(ReportWarning(what, "warn", "see Residuals below"))
     if r.moment > r.moment_limit:
         what = (
             f"the residual moment reaches {r.moment:.0f} N m, at {r.moment_time:.2f} s; the limit is "
             f"{r.moment_limit:.0f} N m, 1 % of that force times the height of the centre of mass"
         )
-        found.append(Warning(what, "warn", "see Residuals below"))
+        found.append(ReportWarning(what, "warn", "see Residuals below"))
     return found

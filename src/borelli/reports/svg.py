@@ -33,7 +33,7 @@ class Line(NamedTuple):
     high: Array | None = None
 
 
-class Band(NamedTuple):
+class NormativeBand(NamedTuple):
     """What is usual: mean and standard deviation along x."""
 
     x: Array
@@ -78,7 +78,7 @@ def line_plot(
     lines: Sequence[Line],
     *,
     kind: str = "time",
-    band: Band | None = None,
+    band: NormativeBand | None = None,
     second: Array | None = None,
     limits: Sequence[float] = (),
     wide: bool = False,

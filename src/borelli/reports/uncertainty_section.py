@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from borelli.analysis.energetics.energy import Energy
-from borelli.export.uncertainty_files import Bands, figures_of
+from borelli.export.uncertainty_files import AnalysisUncertainty, figures_of
 from borelli.reports.html_parts import remedy, sentence
 
 FIGURES = (
@@ -22,7 +22,7 @@ FIGURES = (
 )
 
 
-def band_section(energy: Energy, bands: Bands) -> str:
+def band_section(energy: Energy, bands: AnalysisUncertainty) -> str:
     """Repeats, noise, what drew the models; and the figures with their spread."""
     values = figures_of(energy)
     rows = "".join(
@@ -42,5 +42,5 @@ def band_section(energy: Energy, bands: Bands) -> str:
     )
 
 
-def _models(bands: Bands) -> str:
+def _models(bands: AnalysisUncertainty) -> str:
     return "and with another of the models that the fit allows" if bands.drawn else "and with the model as it is"

@@ -8,7 +8,7 @@ from math import cos, pi, radians, sin
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.model import mechanisms
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.mechanisms import DOWNWARD, LYING, hinge, point_joint
 from borelli.model.model import (
     GROUND,
@@ -22,7 +22,7 @@ from borelli.model.model import (
 )
 from borelli.model.people.human import human
 from borelli.model.transforms import compose
-from borelli.physics.inputs import Drive, Settings
+from borelli.physics.inputs import Drive, SolverSettings
 from borelli.scenes.scene import Scene
 
 FLOOR = Shape("plane")
@@ -31,7 +31,7 @@ FLOOR = Shape("plane")
 def pendulum(angle: float = 0.6) -> Scene:
     """A rod with a bob on a hinge, let go at an angle [rad] from straight down."""
     shapes = (Shape("capsule", (0.012, 0.25)), Shape("sphere", (0.06,), Frame((0.0, 0.0, -0.3))))
-    rod = body_of_shapes("rod", shapes, frame=Frame((0.0, 0.0, 0.7)))
+    rod = body_from_shapes("rod", shapes, frame=Frame((0.0, 0.0, 0.7)))
     pivot = hinge("pivot", GROUND, "rod", (0.0, 0.0, 1.0), (0.0, 0.0, 0.3), axis=DOWNWARD)
     model = Model("pendulum", (rod,), (pivot,))
     return Scene("pendulum", model, "a rod and a bob on a hinge", 1 / 1000, 5.0, coordinates={"pivot": angle})
@@ -41,7 +41,7 @@ def double_pendulum(upper: float = 2.0, lower: float = 0.6) -> Scene:
     """Two rods, hinge to hinge, let go high: the motion is chaotic."""
     bar = (Shape("capsule", (0.02, 0.2)),)
     heights = {"upper": 0.9, "lower": 0.45}
-    bodies = tuple(body_of_shapes(name, bar, frame=Frame((0.0, 0.0, z))) for name, z in heights.items())
+    bodies = tuple(body_from_shapes(name, bar, frame=Frame((0.0, 0.0, z))) for name, z in heights.items())
     joints = (
         hinge("shoulder", GROUND, "upper", (0.0, 0.0, 1.1), (0.0, 0.0, 0.2), axis=DOWNWARD),
         hinge("elbow", "upper", "lower", (0.0, 0.0, -0.22), (0.0, 0.0, 0.23), axis=DOWNWARD),
@@ -64,7 +64,9 @@ def stack(boxes: int = 10) -> Scene:
     half = 0.1
     shape = Shape("box", (half, half, half), density=500.0, surface=Surface(friction=0.6))
     heights = [half * (2 * k + 1) for k in range(boxes)]
-    bodies = tuple(body_of_shapes(f"box_{k + 1}", (shape,), frame=Frame((0.0, 0.0, z))) for k, z in enumerate(heights))
+    bodies = tuple(
+        body_from_shapes(f"box_{k + 1}", (shape,), frame=Frame((0.0, 0.0, z))) for k, z in enumerate(heights)
+    )
     model = Model(f"stack of {boxes}", bodies, ground=(FLOOR,), self_collision=True)
     return Scene("stack", model, f"{boxes} boxes at rest on each other", 1 / 240, 2.0)
 
@@ -96,7 +98,7 @@ def humans(count: int = 4) -> Scene:
         ground=one.ground,
     )
     # a heap of friction: its bounds from the step before, which is many times quicker and looks the same
-    quick = Settings(friction_solves=1)
+    quick = SolverSettings(friction_solves=1)
     what = f"{count} limp humans dropped onto each other"
     return Scene("humans", model, what, 1 / 240, 2.5, start, settings=quick)
 
@@ -121,7 +123,7 @@ def spinning_top(spin: float = 180.0, tilt: float = 0.35) -> Scene:
         Shape("ellipsoid", (0.03, 0.03, 0.035), Frame((0.0, 0.0, -0.01)), collides=False),
     )
     tip = (0.0, 0.0, -0.061)
-    top = body_of_shapes("top", shapes, frame=Frame((0.0, 0.0, 0.061)))
+    top = body_from_shapes("top", shapes, frame=Frame((0.0, 0.0, 0.061)))
     model = Model("spinning top", (top,), (point_joint("tip", GROUND, "top", (0.0, 0.0, 0.0), tip),), ground=(FLOOR,))
     arm = top.center_of_mass[2] - tip[2]
     across, along = top.inertia[0][0] + top.mass * arm**2, top.inertia[2][2]
@@ -146,7 +148,7 @@ def ramp(slope: float = 25.0, friction: float = 0.3) -> Scene:
     surface = Surface(friction=friction)
     ground = Shape("plane", frame=Frame((0.0, 0.0, 1.0), turn), surface=surface)
     resting = compose(ground.frame, Frame((-1.0, 0.0, half)))
-    box = replace(body_of_shapes("box", (Shape("box", (0.2, half, half), surface=surface),)), frame=resting)
+    box = replace(body_from_shapes("box", (Shape("box", (0.2, half, half), surface=surface),)), frame=resting)
     model = Model("ramp", (box,), ground=(ground,))
     return Scene("ramp", model, f"a box on a slope of {slope:g} degrees, friction {friction:g}", 1 / 240, 1.2)
 
@@ -156,7 +158,7 @@ def conveyor(speed: float = 0.8) -> Scene:
     belt = Shape(
         "box", (1.2, 0.3, 0.2), Frame((0.0, 0.0, 0.2)), surface=Surface(friction=0.6, velocity=(speed, 0.0, 0.0))
     )
-    box = body_of_shapes("box", (Shape("box", (0.1, 0.1, 0.1), density=300.0),))
+    box = body_from_shapes("box", (Shape("box", (0.1, 0.1, 0.1), density=300.0),))
     bodies = tuple(
         replace(box, name=f"box_{k + 1}", frame=Frame((-0.9 + 0.45 * k, 0.05 * (-1) ** k, 0.55 + 0.05 * k)))
         for k in range(4)
@@ -169,7 +171,7 @@ def dominoes(count: int = 16) -> Scene:
     """A row of dominoes; the first is pushed."""
     size = (0.012, 0.05, 0.1)
     shape = Shape("box", size, density=700.0, surface=Surface(friction=0.5))
-    domino = body_of_shapes("domino", (shape,))
+    domino = body_from_shapes("domino", (shape,))
     bodies = []
     for k in range(count):
         a = pi * k / (count - 1) if count > 1 else 0.0
@@ -185,7 +187,7 @@ def bouncing_balls(count: int = 6) -> Scene:
     bodies = []
     for k in range(count):
         surface = Surface(restitution=k / (count - 1) if count > 1 else 0.5)
-        ball = body_of_shapes(f"ball_{k + 1}", (Shape("sphere", (0.1,), surface=surface),))
+        ball = body_from_shapes(f"ball_{k + 1}", (Shape("sphere", (0.1,), surface=surface),))
         bodies.append(replace(ball, frame=Frame((0.3 * k, 0.0, 1.0))))
     model = Model("bouncing balls", tuple(bodies), ground=(FLOOR,))
     return Scene("bouncing_balls", model, "balls of rising restitution, 0 to 1", 1 / 480, 3.0)

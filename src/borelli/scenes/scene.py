@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from borelli.control.apply_perturbations import Perturbed, heading_at, perturbed
-from borelli.control.perturbations import Carry, MoveGround, Obstacle, Perturbation, Push, Weaken
+from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Perturbation, Push, WeakenedJoint
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
-from borelli.physics.inputs import Drive, Force, Settings
+from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -44,13 +44,13 @@ class Scene:
     twists: Mapping[str, Twist] = field(default_factory=dict)
     """How fast bodies start: velocity of the centre of mass [m/s], then spin [rad/s], in the world."""
     drives: tuple[Drive, ...] = ()
-    forces: tuple[Force, ...] = ()
+    forces: tuple[AppliedForce, ...] = ()
     pushes: tuple[Push, ...] = ()
-    loads: tuple[Carry, ...] = ()
-    weakened: tuple[Weaken, ...] = ()
+    loads: tuple[CarriedLoad, ...] = ()
+    weakened: tuple[WeakenedJoint, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
     ground_moves: tuple[MoveGround, ...] = ()
-    settings: Settings = field(default_factory=Settings)
+    settings: SolverSettings = field(default_factory=SolverSettings)
     stepping: str = "soft"
     """One of `STEPPINGS`."""
 
@@ -78,7 +78,7 @@ def validate_scene(scene: Scene) -> Scene:
     if scene.stepping == "impulse" and scene.drives:
         raise SettingsError(
             f"{where}: drive of {scene.drives[0].coordinate!r}: impulse steps have no springs; take the stepping "
-            "'soft', or controls (`follow_targets`)"
+            "'soft', or controls (`track_targets`)"
         )
     coordinates = [coordinate.name for coordinate in scene.model.coordinates]
     bodies = [body.name for body in scene.model.bodies]
@@ -122,9 +122,9 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
     disturbed = _perturbed(scene)
     forces = (*scene.forces, *disturbed.forces)
     if scene.stepping == "impulse":
-        from borelli.control.track_targets import follow_targets
+        from borelli.control.track_targets import track_targets
 
-        dataset = follow_targets(
+        dataset = track_targets(
             disturbed.model,
             (),
             duration=scene.duration,

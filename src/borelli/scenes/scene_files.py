@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from borelli.control.perturbations import Carry, MoveGround, Obstacle, Push, Weaken
+from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Push, WeakenedJoint
 from borelli.errors import BorelliError, FileFormatError, SettingsError, unknown_name
 from borelli.files.text import (
     check_format,
@@ -29,7 +29,7 @@ from borelli.files.text import (
 from borelli.model.formats.native import model_from_table, model_to_table, read_model
 from borelli.model.model import Model
 from borelli.model.people.human import human
-from borelli.physics.inputs import Drive, Force, Settings
+from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
 from borelli.scenes.gallery import GALLERY, gallery_scene
 from borelli.scenes.scene import Scene, validate_scene
 
@@ -53,13 +53,13 @@ class _Plain:
     duration: float = Scene.duration
     stepping: str = Scene.stepping
     drives: tuple[Drive, ...] = ()
-    forces: tuple[Force, ...] = ()
+    forces: tuple[AppliedForce, ...] = ()
     pushes: tuple[Push, ...] = ()
-    loads: tuple[Carry, ...] = ()
-    weakened: tuple[Weaken, ...] = ()
+    loads: tuple[CarriedLoad, ...] = ()
+    weakened: tuple[WeakenedJoint, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
     ground_moves: tuple[MoveGround, ...] = ()
-    settings: Settings = Settings()
+    settings: SolverSettings = SolverSettings()
 
 
 def read_scene(path_or_name: str | os.PathLike[str]) -> Scene:

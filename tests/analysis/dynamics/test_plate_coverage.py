@@ -10,7 +10,7 @@ from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.kinematics.differentiation import derivatives
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.analysis.residual_reduction.masses import reduce_residuals
 from borelli.errors import SettingsError
@@ -128,7 +128,7 @@ def test_plates_of_rajagopal2016_weigh_85_kg():
         read_recording(where / "walk" / "motion_capture_walk.trc"), read_recording(where / "walk" / "grf_walk.mot")
     )
     recording = clean(recording, cutoff=None)
-    motion = follow_markers(read_model(where / "Rajagopal2016.osim"), recording)
+    motion = inverse_kinematics(read_model(where / "Rajagopal2016.osim"), recording)
     found = inverse_dynamics(motion, forces="plates")
     assert found.data.attrs["plate_mass_kg"] == pytest.approx(85.0, abs=1.0)
     assert any("but the model 75.3 kg" in note.what for note in found.notes)
@@ -145,7 +145,7 @@ def subject01():
     )
     recording = clean(recording, cutoff=None)
     fit = fit_model(human(72.6, 1.8), recording, static=read_recording(where / "subject01_static.trc"))
-    return follow_markers(fit.model, recording)
+    return inverse_kinematics(fit.model, recording)
 
 
 @pytest.mark.data

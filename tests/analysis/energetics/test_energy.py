@@ -8,7 +8,7 @@ import pytest
 
 from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.energetics.cocontraction import cocontraction
-from borelli.analysis.energetics.energy import energy
+from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 
@@ -21,7 +21,7 @@ BALANCED = 0.1  # % of positive work: what is asked of every trial
 def test_the_books_balance():
     motion = swinging()
     for forces in (None, supporting(motion)):
-        found = energy(inverse_dynamics(motion, forces=forces))
+        found = compute_energy(inverse_dynamics(motion, forces=forces))
         assert found.balance_error < BALANCED
         summary = found.summary
         gained = summary["work_net_j"] + summary["residual_work_net_j"] + summary["ground_work_j"]
@@ -33,17 +33,17 @@ def test_coarse_frames_are_filled_from_the_splines():
     motion = swinging()
     every = motion.data.isel(time=slice(None, None, 8))
     slow = make_motion(MODEL, every["coordinates"].values, every["time"].values, motion.rate / 8)
-    found = energy(inverse_dynamics(slow, filter="none"))
+    found = compute_energy(inverse_dynamics(slow, filter="none"))
     assert found.balance_error < BALANCED
     torques = found.torques
-    assert energy(replace(torques, derivatives=None)).balance_error > found.balance_error
+    assert compute_energy(replace(torques, derivatives=None)).balance_error > found.balance_error
 
 
 def test_the_engines_own_books_are_taken_over_and_checked():
     """Torques by steps bring powers of their own, mean over each step: a watt that no energy shows is found."""
     motion = swinging()
     smooth = inverse_dynamics(motion, forces=supporting(motion))
-    by_frames = energy(smooth).data
+    by_frames = compute_energy(smooth).data
     root = [c.name for c in MODEL.coordinates[:6]]
     rows = by_frames["power"].where(~by_frames["coordinate"].isin(root), 0.0)
     scheme = 0.0 * by_frames["joint_power"] + 0.25
@@ -54,18 +54,18 @@ def test_the_engines_own_books_are_taken_over_and_checked():
         constraint_power=scheme, gyroscopic_power=scheme, mechanical_energy=("time", gained),
     )  # fmt: skip
     stepped = replace(smooth, data=data.assign_attrs(method="stepped", rate_hz=motion.rate))
-    found = energy(stepped)
+    found = compute_energy(stepped)
     frames = len(motion.data["time"])
     assert found.balance_error < 1e-9
     assert found.summary["numerical_work_net_j"] == pytest.approx(0.5 * (frames - 1) / motion.rate)
     assert found.summary["energy_change_j"] == pytest.approx(gained[-1])
     known = np.ones(frames, bool)
     known[20:30] = known[-1] = False
-    part = energy(replace(stepped, data=stepped.data.assign(covered=("time", known)))).summary
+    part = compute_energy(replace(stepped, data=stepped.data.assign(covered=("time", known)))).summary
     done = sum(part[f"{name}_j"] for name in ("work_net", "ground_work", "residual_work_net", "numerical_work_net"))
     assert done == pytest.approx(part["energy_change_j"])
     assert part["summed_s"] == pytest.approx((frames - 13) / motion.rate)  # 12 spans end or begin at a frame left out
-    wrong = energy(replace(stepped, data=stepped.data.assign(ground_power=by_frames["ground_power"] + 1.0)))
+    wrong = compute_energy(replace(stepped, data=stepped.data.assign(ground_power=by_frames["ground_power"] + 1.0)))
     assert wrong.balance_error == pytest.approx(100.0 * (frames - 1) / motion.rate / found.summary["work_j"])
 
 
@@ -73,7 +73,7 @@ def test_where_no_forces_are_known_no_sum_is_told():
     motion = swinging()
     torques = inverse_dynamics(motion, forces=supporting(motion))
     unknown = ("time", np.zeros(len(motion.data["time"]), bool))
-    found = energy(replace(torques, data=torques.data.assign(covered=unknown)))
+    found = compute_energy(replace(torques, data=torques.data.assign(covered=unknown)))
     assert found.summary["summed_s"] == 0.0 and np.isnan(found.balance_error)
     assert all(np.isnan(value) for name, value in found.summary.items() if name != "summed_s")
     assert any("summed over 0.00 of" in note.what for note in found.notes)
@@ -87,7 +87,7 @@ def test_lifting_an_arm_costs_its_weight():
     share = np.clip((time - 1.0) / 2.0, 0.0, 1.0)
     # starts and ends at rest; fifth degree: no jerk at the ends
     q[:, names.index("shoulder_flexion_r")] = 1.5 * share**3 * (10.0 - 15.0 * share + 6.0 * share**2)
-    found = energy(inverse_dynamics(make_motion(MODEL, q, time, 100.0), filter="none"))
+    found = compute_energy(inverse_dynamics(make_motion(MODEL, q, time, 100.0), filter="none"))
     gained = np.ptp(found.data["potential_energy"].values)
     assert found.summary["work_j"] == pytest.approx(gained, rel=0.02)
     assert float(found.data["work_positive"].sel(coordinate="shoulder_flexion_r")) == pytest.approx(gained, rel=0.02)
@@ -96,7 +96,7 @@ def test_lifting_an_arm_costs_its_weight():
 
 def test_cocontraction_costs_more_the_more_there_is():
     motion = swinging()
-    found = energy(inverse_dynamics(motion, forces=supporting(motion)))
+    found = compute_energy(inverse_dynamics(motion, forces=supporting(motion)))
     costs = [cocontraction(found, c) for c in (0.0, 1.0, 2.0, 5.0, 20.0)]
     assert costs[0]["work_j"] == pytest.approx(found.summary["work_j"])
     for key in ("work_j", "effort"):
@@ -121,7 +121,7 @@ def test_cocontraction_costs_more_the_more_there_is():
 def test_work_and_energy_balance_on_measured_motions(name):
     """Limit: 0.1 %. Measured 0.002 %, residual work 4, 6 and 30 % of the positive work (spec mocap, 5)."""
     motion, loads, _ = trial(name)
-    found = energy(inverse_dynamics(motion, forces=loads))
+    found = compute_energy(inverse_dynamics(motion, forces=loads))
     assert found.balance_error < BALANCED
     walks = "subject01" in motion.model.name
     if walks:
@@ -139,7 +139,7 @@ def test_work_of_steps_and_energy_balance_on_a_measured_walk():
     shares = []
     for substeps in (1, 4):
         torques = inverse_dynamics(motion, method="stepped", forces=loads, substeps=substeps)
-        found = energy(torques)
+        found = compute_energy(torques)
         assert found.balance_error < 1e-6
         summary = found.summary
         gained = summary["work_net_j"] + summary["ground_work_j"] + summary["residual_work_net_j"]

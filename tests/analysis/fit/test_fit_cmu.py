@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.model.people.human import human
 from borelli.recording.io import read_recording
 from borelli.recording.recording import make_dataset
@@ -37,7 +37,7 @@ def fitted():
 
 @cache
 def motion():
-    return follow_markers(fitted().model, walk())
+    return inverse_kinematics(fitted().model, walk())
 
 
 def part(recording, frames):
@@ -54,12 +54,12 @@ def test_held_out_frames_within_3_mm():
 def test_fitted_on_the_first_half_and_tested_on_the_second_within_3_5_mm():
     half = walk().frames // 2
     fit = fit_model(human(80.0, 1.8), part(walk(), slice(0, half)))
-    assert follow_markers(fit.model, part(walk(), slice(half, None))).marker_rms <= 3.5e-3
+    assert inverse_kinematics(fit.model, part(walk(), slice(half, None))).marker_rms <= 3.5e-3
 
 
 def test_another_trial_within_7_mm():
     punch = read_recording(DATA / "cmu" / "c3d" / "02_05.c3d")
-    assert follow_markers(fitted().model, punch).marker_rms <= 7e-3
+    assert inverse_kinematics(fitted().model, punch).marker_rms <= 7e-3
 
 
 def angle(a, b):

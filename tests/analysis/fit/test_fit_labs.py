@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.errors import SettingsError
 from borelli.model.io import read_model
 from borelli.model.people.human import human
@@ -97,7 +97,7 @@ def test_models_of_opensim_are_fitted_too(model, walk, before, after):
     """With coupled knees whose centre travels; errors [mm] of the published models and of the fitted ones."""
     given, recording = read_model(DATA / "opensim" / model), read_recording(DATA / "opensim" / walk)
     fit = fit_model(given, recording)
-    assert 1e3 * follow_markers(given, recording).marker_rms > before
+    assert 1e3 * inverse_kinematics(given, recording).marker_rms > before
     assert 1e3 * fit.held_out_rms < after
     assert fit.model.mass == pytest.approx(given.mass)
     femur = next(length for name, length in fit.lengths.items() if name.startswith("femur_r"))
@@ -108,7 +108,7 @@ def test_angles_agree_with_opensim_on_another_model():
     """The fitted human and OpenSim's own kinematics of its scaled model: knee 0.997, hip 0.995 in a prototype."""
     recording = read_recording(DATA / "opensim" / "subject01_walk" / "subject01_walk1.trc")
     fit = fit_model(human(72.6, 1.80), recording)
-    ours = follow_markers(fit.model, recording).data["coordinates"]
+    ours = inverse_kinematics(fit.model, recording).data["coordinates"]
     theirs = read_recording(DATA / "opensim" / "gait2354" / "reference" / "subject01_walk1_ik.mot").data["coordinates"]
     time = theirs["time"].values
     for side in "rl":

@@ -12,7 +12,7 @@ from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.fit.frame_selection import choose_frames, dress, spread_frames
 from borelli.analysis.fit.least_squares import _settle, solve
 from borelli.analysis.fit.parameters import make_unknowns
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.errors import SettingsError
 from borelli.model.kinematics import marker_positions, with_default_frames
 from borelli.model.people.human import human
@@ -107,14 +107,14 @@ def test_long_bones_are_found_again_within_10_mm(scale):
 def test_markers_are_met_to_the_noise_in_frames_that_were_not_fitted():
     fit = fitted()
     assert fit.held_out_rms < 1.1 * np.sqrt(3.0) * NOISE
-    motion = follow_markers(fit.model, walk())
+    motion = inverse_kinematics(fit.model, walk())
     assert motion.marker_rms < 1.1 * np.sqrt(3.0) * NOISE
 
 
 def test_knee_and_hip_angles_change_as_they_did():
     """Standard deviation of the error within 1 degree: the zero is another matter."""
     truth = gait(subject())
-    motion = follow_markers(fitted().model, walk())
+    motion = inverse_kinematics(fitted().model, walk())
     names = [c.name for c in subject().coordinates]
     for name in ("knee_flexion_r", "knee_flexion_l", "hip_flexion_r", "hip_flexion_l"):
         error = motion.data["coordinates"].sel(coordinate=name).values - truth[:, names.index(name)]
@@ -232,7 +232,7 @@ def test_what_cannot_be_kept_is_refused(keep, said):
 def zero_error(fit, name):
     """Mean error [rad] of an angle over the walk."""
     names = [c.name for c in subject().coordinates]
-    found = follow_markers(fit.model, walk()).data["coordinates"].sel(coordinate=name).values
+    found = inverse_kinematics(fit.model, walk()).data["coordinates"].sel(coordinate=name).values
     return float(np.mean(found - gait(subject())[:, names.index(name)]))
 
 

@@ -8,17 +8,17 @@ import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import inverse_dynamics
-from borelli.analysis.energetics.energy import energy
+from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.ground.off_plate_steps import SOURCE, _beside, _together
 from borelli.analysis.ground.predict_grf import ground_forces
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError, SettingsError
 from borelli.export.grf_agreement import compare_feet
 from borelli.export.stage_files import read_stage, write_stage
 from borelli.model.people.human import human
-from borelli.pipeline.analysis_settings import Plan
+from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.choose_ground_forces import find_torques
 from borelli.recording.clean import clean
 from borelli.recording.cleaning.gaps import spans
@@ -119,7 +119,7 @@ def test_steps_that_cannot_be_filled_in_are_told(monkeypatch):
 
     motion, _ = hidden(walk(), "left", 0)
     monkeypatch.setattr("borelli.analysis.ground.off_plate_steps.find_ground", no_soles)
-    found = find_torques(motion, Plan())
+    found = find_torques(motion, AnalysisSettings())
     assert found.contact_source == "plates" and not found.known.all()
     (note,) = [note for note in found.notes if "no soles" in note.what]
     assert note.kind == "fault" and "not filled in" in note.what
@@ -137,7 +137,7 @@ def test_filled_torques_are_kept_whole_in_a_file(tmp_path):
     again = read_stage(tmp_path / "torques.nc")
     assert again.contact_source == SOURCE and np.array_equal(again.known, found.known)
     assert np.array_equal(again.loads.computed, found.loads.computed) and again.loads.belt == found.loads.belt
-    assert energy(again).summary == pytest.approx(energy(found).summary)
+    assert compute_energy(again).summary == pytest.approx(compute_energy(found).summary)
 
 
 def test_two_loads_make_one_wrench():
@@ -167,7 +167,7 @@ def test_a_foot_that_leaves_its_plate_half_way_is_beside_it_from_there():
 def test_work_is_summed_where_forces_are_known():
     motion = swinging(401)
     loads = supporting(motion)
-    whole, part = (energy(inverse_dynamics(motion, forces=one)) for one in (loads, without(loads, 1.0, 1.6)))
+    whole, part = (compute_energy(inverse_dynamics(motion, forces=one)) for one in (loads, without(loads, 1.0, 1.6)))
     known = part.torques.known
     assert part.summary["summed_s"] == pytest.approx(0.01 * (known[1:] & known[:-1]).sum())
     assert whole.summary["summed_s"] == pytest.approx(4.0)
@@ -195,7 +195,7 @@ def test_hidden_steps_of_a_measured_walk_are_found_again():
         read_recording(place / "subject01_walk1.trc"), read_recording(place / "subject01_walk1_grf.mot")
     )
     recording = clean(recording, cutoff=None)
-    motion = follow_markers(fit_model(human(72.6, 1.8), [recording]).model, recording)
+    motion = inverse_kinematics(fit_model(human(72.6, 1.8), [recording]).model, recording)
     whole = inverse_dynamics(motion, forces="plates").data
     time = whole["time"].values
     for foot, number in (("left", 0), ("left", 1), ("right", 0)):

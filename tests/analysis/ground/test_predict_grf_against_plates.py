@@ -15,7 +15,7 @@ from borelli.analysis.dynamics.plate_coverage import find_support
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.ground.predict_grf import ground_forces
 from borelli.analysis.kinematics.differentiation import derivatives
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.model.io import read_model
 from borelli.model.people.human import human
@@ -83,7 +83,7 @@ def read_plates(markers, plates):
 def fitted(markers, plates, static, mass, height):
     recording = read_plates(markers, plates)
     still = None if static is None else read_recording(DATA / static)
-    return follow_markers(fit_model(human(mass, height), recording, static=still).model, recording)
+    return inverse_kinematics(fit_model(human(mass, height), recording, static=still).model, recording)
 
 
 def compare(motion, recording, cutoff=6.0):

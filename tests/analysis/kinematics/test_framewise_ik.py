@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import borelli as bo
-from borelli.analysis.kinematics.framewise_ik import follow_markers, root_coordinates
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics, root_coordinates
 from borelli.analysis.motion import make_motion, match_markers, to_model_axes
 from borelli.model.kinematics import marker_positions
 from borelli.model.model import Marker
@@ -49,7 +49,7 @@ def human():
 
 def test_a_known_motion_is_found_again(human):
     q = swing(human)
-    motion = follow_markers(human, record(human, q), pose_stiffness=0.0)
+    motion = inverse_kinematics(human, record(human, q), pose_stiffness=0.0)
     found = motion.coordinates
     seen = marker_positions(human, found)
     assert motion.marker_rms < 1e-9
@@ -59,7 +59,7 @@ def test_a_known_motion_is_found_again(human):
 
 
 def test_axes_units_and_names_of_what_is_found(human):
-    motion = follow_markers(human, record(human, swing(human, 3)))
+    motion = inverse_kinematics(human, record(human, swing(human, 3)))
     data = motion.data
     assert data["coordinates"].dims == ("time", "coordinate")
     assert data["marker_error"].attrs["units"] == "m"
@@ -72,11 +72,11 @@ def test_turned_and_shifted_recordings_give_the_same_motion_turned_and_shifted(h
     q = swing(human)
     recording = record(human, q)
     noisy = recording.data["markers"].values + np.random.default_rng(0).normal(0.0, 0.002, (FRAMES, 41, 3))
-    plain = follow_markers(human, changed(recording, noisy))
+    plain = inverse_kinematics(human, changed(recording, noisy))
     angle = 2.1
     turn = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
     there = noisy @ turn.T + [3.0, -5.0, 0.2]
-    turned = follow_markers(human, changed(recording, there))
+    turned = inverse_kinematics(human, changed(recording, there))
     inner = [i for i, c in enumerate(human.coordinates) if not c.name.startswith("root_")]
     assert np.abs(turned.coordinates[:, inner] - plain.coordinates[:, inner]).max() < 1e-6
     expected = plain.data["body_position"].values @ turn.T + [3.0, -5.0, 0.2]
@@ -85,7 +85,7 @@ def test_turned_and_shifted_recordings_give_the_same_motion_turned_and_shifted(h
 
 def test_labels_with_prefix_and_in_other_case_are_the_same_markers(human):
     names = [f"Bob:{marker.name.lower()}" for marker in human.markers]
-    motion = follow_markers(human, record(human, swing(human, 3), names))
+    motion = inverse_kinematics(human, record(human, swing(human, 3), names))
     assert motion.marker_rms < 0.01
     assert len(motion.data["marker"]) == 41
 
@@ -102,7 +102,7 @@ def test_missing_samples_do_not_pull(human):
     markers = recording.data["markers"].values.copy()
     rng = np.random.default_rng(3)
     markers[rng.random(markers.shape[:2]) < 0.15] = np.nan
-    motion = follow_markers(human, changed(recording, markers))
+    motion = inverse_kinematics(human, changed(recording, markers))
     assert motion.marker_rms < 0.002
     assert np.isnan(motion.data["marker_error"].values).any()
 
@@ -111,7 +111,7 @@ def test_frames_without_markers_have_no_pose_and_it_is_said(human):
     recording = record(human, swing(human))
     markers = recording.data["markers"].values.copy()
     markers[10:13] = np.nan
-    motion = follow_markers(human, changed(recording, markers))
+    motion = inverse_kinematics(human, changed(recording, markers))
     assert np.isnan(motion.coordinates[10:13]).all()
     assert np.isfinite(np.delete(motion.coordinates, [10, 11, 12], axis=0)).all()
     assert any("3 of 40 frames" in note.what for note in motion.notes)
@@ -121,13 +121,13 @@ def test_hard_stops_are_not_passed(human):
     q = swing(human)
     knee = [c.name for c in human.coordinates].index("knee_flexion_r")
     q[:, knee] = -0.4  # bent the wrong way
-    motion = follow_markers(human, record(human, q), hard_stops=True)
+    motion = inverse_kinematics(human, record(human, q), hard_stops=True)
     assert (motion.coordinates[:, knee] >= human.coordinates[knee].lower).all()
 
 
 def test_a_fixed_coordinate_keeps_its_rest(human):
     knee = [c.name for c in human.coordinates].index("knee_flexion_r")
-    motion = follow_markers(
+    motion = inverse_kinematics(
         human, record(human, swing(human, 4)), fixed=("knee_flexion_r",), rest={"knee_flexion_r": 0.3}
     )
     assert (motion.coordinates[:, knee] == 0.3).all()
@@ -135,7 +135,7 @@ def test_a_fixed_coordinate_keeps_its_rest(human):
 
 def test_same_input_same_bits(human):
     recording = record(human, swing(human))
-    first, second = follow_markers(human, recording), follow_markers(human, recording)
+    first, second = inverse_kinematics(human, recording), inverse_kinematics(human, recording)
     assert (first.coordinates == second.coordinates).all()
 
 
@@ -162,8 +162,8 @@ def test_a_marker_at_the_very_origin_was_not_seen(human):
     lost[:, 3] = 0.0
     gone = lost.copy()
     gone[:, 3] = np.nan
-    found = follow_markers(human, changed(recording, lost))
-    assert (found.coordinates == follow_markers(human, changed(recording, gone)).coordinates).all()
+    found = inverse_kinematics(human, changed(recording, lost))
+    assert (found.coordinates == inverse_kinematics(human, changed(recording, gone)).coordinates).all()
     assert np.isnan(found.data["marker_error"].values[:, 3]).all()
 
 
@@ -183,10 +183,10 @@ def test_root_is_what_carries_the_most(human):
 )
 def test_wrong_settings_are_named(human, settings, said):
     with pytest.raises(bo.BorelliError, match=said):
-        follow_markers(human, record(human, swing(human, 2)), **settings)
+        inverse_kinematics(human, record(human, swing(human, 2)), **settings)
 
 
 def test_no_marker_in_common_is_said(human):
     recording = record(human, swing(human, 2), [f"thing{i}" for i in range(41)])
     with pytest.raises(bo.SettingsError, match=r"no marker of model .* the recording has thing0"):
-        follow_markers(human, recording)
+        inverse_kinematics(human, recording)

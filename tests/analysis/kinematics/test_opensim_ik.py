@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import borelli as bo
-from borelli.analysis.kinematics.framewise_ik import follow_markers, state_problem
-from borelli.analysis.opensim_setup import read_inverse_kinematics
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics, state_problem
+from borelli.analysis.opensim_setup import read_ik_setup
 from borelli.analysis.tree_kernels.newton_ik import find_derivatives
 
 from ...shared_data import SHARED_DATA
@@ -38,7 +38,7 @@ class Trial:
     def __post_init__(self):
         self.body = bo.read_model(DATA / self.model)
         self.recording = bo.read_recording(DATA / self.markers)
-        said = read_inverse_kinematics(DATA / self.setup)
+        said = read_ik_setup(DATA / self.setup)
         worn = {marker.name for marker in self.body.markers}
         tasks = said.coordinate_tasks
         self.settings = {
@@ -49,7 +49,7 @@ class Trial:
         }
 
     def follow(self):
-        self.motion = follow_markers(self.body, self.recording, **self.settings)
+        self.motion = inverse_kinematics(self.body, self.recording, **self.settings)
         return self.motion
 
     def read(self, path):

@@ -10,13 +10,13 @@ import pytest
 
 import borelli as bo
 from borelli.analysis.kinematics import trajectory_smoother as smoother
-from borelli.analysis.kinematics.framewise_ik import converge, follow_markers, state_problem
+from borelli.analysis.kinematics.framewise_ik import converge, inverse_kinematics, state_problem
 from borelli.analysis.kinematics.snap_penalty import REACH, find_snap, group_variables
 from borelli.bench import poses
 from borelli.bench.ground_truth import motion
 from borelli.errors import BorelliError
 from borelli.experiments.analytic_walk import make_walk
-from borelli.numerics.banded import Band
+from borelli.numerics.banded import BandedMatrix
 from borelli.recording.cleaning.filtering import lowpass
 from borelli.recording.recording import Recording, make_dataset
 
@@ -38,8 +38,8 @@ def shortened(recording, frames):
 def test_the_common_job_with_noise(job, seed):
     model, truth = job
     recording = poses.record(truth, 1e-3, seed)
-    single = follow_markers(model, recording, pose_stiffness=0.0)
-    smooth = follow_markers(model, recording, method="smoothed")
+    single = inverse_kinematics(model, recording, pose_stiffness=0.0)
+    smooth = inverse_kinematics(model, recording, method="smoothed")
     # least squares of every frame: 2.37 to 2.39 deg in the spec, 2.21 to 2.39 with these ten seeds; 35 to 36 N m by
     # central differences, more by splines at the ends
     assert 2.2 < poses.angle_error(single, truth) < 2.4
@@ -52,16 +52,16 @@ def test_the_common_job_with_noise(job, seed):
 def test_exact_markers_give_exact_angles_and_are_left_alone(job):
     model, truth = job
     recording = poses.record(truth)
-    single = follow_markers(model, recording, pose_stiffness=0.0)
+    single = inverse_kinematics(model, recording, pose_stiffness=0.0)
     assert poses.angle_error(single, truth) < 1e-4  # 0.01 deg is asked; half the digits of a quaternion are left
-    smooth = follow_markers(model, recording, pose_stiffness=0.0, method="smoothed")
+    smooth = inverse_kinematics(model, recording, pose_stiffness=0.0, method="smoothed")
     assert np.abs(smooth.coordinates - single.coordinates).max() < 1e-8  # the same minimum, from another start
     assert any("no noise" in note.what for note in smooth.notes)
 
 
 def test_torques_of_exact_angles_are_the_truth(job):
     model, truth = job
-    single = follow_markers(model, poses.record(truth), pose_stiffness=0.0)
+    single = inverse_kinematics(model, poses.record(truth), pose_stiffness=0.0)
     assert poses.torque_error(single, truth) < 1e-5  # of quintic splines at 120 Hz
 
 
@@ -69,8 +69,8 @@ def test_smoothing_beats_the_filter(job):
     model, truth = job
     recording = poses.record(truth, 1e-3, 4)
     filtered = with_points(recording, lowpass(recording.data["markers"].values, recording.rate, 6.0))
-    by_filter = follow_markers(model, filtered, pose_stiffness=0.0)
-    smooth = follow_markers(model, recording, method="smoothed")
+    by_filter = inverse_kinematics(model, filtered, pose_stiffness=0.0)
+    smooth = inverse_kinematics(model, recording, method="smoothed")
     assert poses.angle_error(smooth, truth) < 0.8 * poses.angle_error(by_filter, truth)
 
 
@@ -78,7 +78,7 @@ def test_smoothing_beats_the_filter(job):
 def noisy(job):
     model, truth = job
     recording = shortened(poses.record(truth, 1e-3, 5), 100)
-    return recording, follow_markers(model, recording, method="smoothed")
+    return recording, inverse_kinematics(model, recording, method="smoothed")
 
 
 @pytest.mark.parametrize(("angle", "axis"), [(1.0, 2), (-3.0, 2), (0.4, 0)])
@@ -89,7 +89,7 @@ def test_a_turned_lab_turns_the_motion(job, noisy, angle, axis):
     turn = np.roll(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), axis + 1, axis=(0, 1))
     shift = np.array([3.0, -2.0, 0.1])
     there = with_points(recording, recording.data["markers"].values @ turn.T + shift)
-    turned = follow_markers(model, there, method="smoothed")
+    turned = inverse_kinematics(model, there, method="smoothed")
     expected = plain.data["body_position"].values @ turn.T + shift
     assert np.abs(turned.data["body_position"].values - expected).max() < 1e-6
     assert np.abs(turned.coordinates[:, 6:] - plain.coordinates[:, 6:]).max() < 1e-6
@@ -104,7 +104,7 @@ def test_a_mirrored_recording_gives_the_mirrored_motion():
     other = [side[n[0]] + n[1:] if n[0] in side and side[n[0]] + n[1:] in kept else n for n in kept]
     points = recording.data["markers"].values * [1.0, -1.0, 1.0]
     there = Recording(make_dataset({"markers": points}, {"marker": other}, rate=recording.rate))
-    plain, mirrored = (follow_markers(human, r, method="smoothed").coordinates for r in (recording, there))
+    plain, mirrored = (inverse_kinematics(human, r, method="smoothed").coordinates for r in (recording, there))
     names = [c.name for c in human.coordinates]
     right = [i for i, name in enumerate(names) if name.endswith("_r")]
     left = [names.index(names[i][:-2] + "_l") for i in right]
@@ -122,7 +122,7 @@ def test_noise_that_single_frames_do_not_bear_is_smoothed():
 def test_the_same_input_gives_the_same_bits(job, noisy):
     model, _ = job
     recording, plain = noisy
-    again = follow_markers(model, recording, method="smoothed")
+    again = inverse_kinematics(model, recording, method="smoothed")
     assert np.array_equal(again.coordinates, plain.coordinates)
 
 
@@ -134,7 +134,7 @@ def test_gaps_are_bridged_and_long_ones_told(job):
     points[60:70] = np.nan
     points[150:185] = np.nan  # 0.29 s
     points[100:140, ::7] = np.nan
-    found = follow_markers(model, with_points(recording, points), method="smoothed")
+    found = inverse_kinematics(model, with_points(recording, points), method="smoothed")
     posed = np.isfinite(found.coordinates).all(axis=1)
     assert posed[5:].all() and not posed[:5].any()
     said = [note.what for note in found.notes if "smoothness gives" in note.what]
@@ -147,19 +147,19 @@ def test_gaps_are_bridged_and_long_ones_told(job):
 def test_few_frames_are_left_as_they_are(job):
     model, truth = job
     recording = shortened(poses.record(truth, 1e-3), 8)
-    found = follow_markers(model, recording, method="smoothed")
+    found = inverse_kinematics(model, recording, method="smoothed")
     # what a last Newton step of 1e-6 leaves where only weak springs hold
-    assert np.abs(found.coordinates - follow_markers(model, recording).coordinates).max() < 1e-7
+    assert np.abs(found.coordinates - inverse_kinematics(model, recording).coordinates).max() < 1e-7
     assert any("too few" in note.what for note in found.notes)
 
 
 def test_many_frames_are_smoothed_in_stretches(job, monkeypatch):
     model, truth = job
     recording = poses.record(truth, 1e-3, 7)
-    whole = follow_markers(model, recording, method="smoothed").coordinates
+    whole = inverse_kinematics(model, recording, method="smoothed").coordinates
     monkeypatch.setattr(smoother, "STRETCH", 160)
     monkeypatch.setattr(smoother, "OVERLAP", 120)
-    pieces = follow_markers(model, recording, method="smoothed").coordinates
+    pieces = inverse_kinematics(model, recording, method="smoothed").coordinates
     assert np.abs(pieces - whole).max() < 5e-3  # against an error of 9e-3
     # and without a jerk where they meet
     assert np.abs(np.diff(pieces - whole, n=2, axis=0)).max() < 2.0 * np.abs(np.diff(whole, n=2, axis=0)).max()
@@ -173,7 +173,7 @@ def test_hard_stops_are_not_passed(job):
     )  # fmt: skip
     model = replace(model, joints=bounded)
     recording = shortened(poses.record(truth, 1e-3, 8), 100)
-    found = follow_markers(model, recording, method="smoothed", hard_stops=True)
+    found = inverse_kinematics(model, recording, method="smoothed", hard_stops=True)
     columns = [i for i, c in enumerate(model.coordinates) if c.name.startswith("left_forearm")]
     assert found.coordinates[:, columns].min() == -0.4
     assert found.coordinates[:, columns].max() <= 0.1
@@ -236,7 +236,7 @@ def test_a_steady_turn_has_no_snap(job):
 
 def test_what_nothing_holds_is_told():
     with pytest.raises(BorelliError, match="variable 1 of frame 0 is held by nothing"):
-        band = Band(3, 2, 1)
+        band = BandedMatrix(3, 2, 1)
         band.entry[:, 0, 0] = 1.0
         band.factor()
 
@@ -245,6 +245,7 @@ def test_a_quarter_of_a_second_is_smoothed_however_stiff_that_may_be():
     """Cross-validation asks for ever more there, until rounding takes the markers for nothing: it stops before."""
     truth = motion(seconds=0.25)
     found, alone = (
-        follow_markers(poses.human(), poses.record(truth, 1e-3), method=method) for method in ("smoothed", "converged")
+        inverse_kinematics(poses.human(), poses.record(truth, 1e-3), method=method)
+        for method in ("smoothed", "converged")
     )
     assert poses.angle_error(found, truth) < poses.angle_error(alone, truth)

@@ -5,8 +5,8 @@ import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads, plate_loads
 from borelli.analysis.dynamics.torques import inverse_dynamics
-from borelli.analysis.energetics.energy import energy
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.energetics.energy import compute_energy
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.residual_reduction.kinematics import trade_residual
 from borelli.analysis.residual_reduction.loads import soft_loads
 from borelli.analysis.stepped.stepped_torques import stepped_torques
@@ -20,7 +20,7 @@ SHIFT, TURN = 0.01, 0.03  # [m, rad]
 @pytest.fixture(scope="module")
 def walk():
     made = synthetic_recording("walk")
-    return follow_markers(made.model, made.recording), plate_loads(made.model, made.recording)
+    return inverse_kinematics(made.model, made.recording), plate_loads(made.model, made.recording)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_within_its_slack_the_root_needs_no_residual(walk):
     assert deviation[3:6].max() < 1.03 * turn
     assert np.all(deviation[6:] < turn**2)  # joints go as they should, to second order in the turn
     assert any("needs no residual for 0.2" in note.what for note in torques.notes)
-    assert energy(torques).balance_error < 1e-6
+    assert compute_energy(torques).balance_error < 1e-6
     tight = stepped_torques(motion, forces=loads, slack=(0.0, 0.0))
     plain = stepped_torques(motion, forces=loads)
     for name in ("residual_force", "residual_torque", "torque"):

@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.scaling.opensim_scale_setup import read_scale_setup, with_opensim_markers
-from borelli.analysis.scaling.scale_model import Measure, place_markers, scale_model
+from borelli.analysis.scaling.scale_model import Measurement, place_markers, scale_model
 from borelli.errors import FileFormatError, ModelError, SettingsError
 from borelli.model.io import read_model
 from borelli.model.kinematics import marker_positions, with_default_frames
@@ -22,7 +22,7 @@ from ...shared_data import SHARED_DATA as DATA
 
 GAIT = DATA / "opensim" / "gait2354"
 
-THIGHS = Measure((("RTHI", "RKNE"), ("LTHI", "LKNE")), {"thigh_r": "xyz", "thigh_l": "xyz"}, "thighs")
+THIGHS = Measurement((("RTHI", "RKNE"), ("LTHI", "LKNE")), {"thigh_r": "xyz", "thigh_l": "xyz"}, "thighs")
 
 
 @cache
@@ -47,7 +47,7 @@ def test_a_known_stretch_is_found_again():
     truth = grown(thigh_r=(1.1, 1.1, 1.1), thigh_l=(1.06, 1.06, 1.06))
     scaled = scale_model(generic(), stand(truth), [THIGHS])
     assert scaled.factors["thigh_r"] == pytest.approx((1.08,) * 3, abs=1e-12)  # the mean of both sides
-    right = Measure((("RTHI", "RKNE"),), {"thigh_r": "xyz"}, "right")
+    right = Measurement((("RTHI", "RKNE"),), {"thigh_r": "xyz"}, "right")
     scaled = scale_model(generic(), stand(truth), [right])
     assert scaled.factors == {"thigh_r": pytest.approx((1.1,) * 3, abs=1e-12)}
     place, wanted = (model.joint("knee_r").parent_frame.position for model in (scaled.model, truth))
@@ -62,12 +62,12 @@ def test_by_default_every_body_is_sized_by_its_own_markers():
     assert scaled.factors["head"] == pytest.approx((1.03,) * 3)
     assert scaled.factors["pelvis"] == pytest.approx((1.0,) * 3)
     assert any("keep their size" in note.what and "hand_r" in note.what for note in scaled.notes)
-    motion = follow_markers(scaled.model, stand(truth), pose_stiffness=0.0)
+    motion = inverse_kinematics(scaled.model, stand(truth), pose_stiffness=0.0)
     assert motion.marker_rms < 1e-7
 
 
 def test_only_the_axes_that_are_named_are_stretched_and_stated_factors_win():
-    along = Measure((("RTHI", "RKNE"),), {"thigh_r": "Z"}, "along")
+    along = Measurement((("RTHI", "RKNE"),), {"thigh_r": "Z"}, "along")
     recording = stand(grown(thigh_r=(1.1,) * 3))
     assert scale_model(generic(), recording, [along]).factors["thigh_r"] == pytest.approx((1.0, 1.0, 1.1))
     stated = scale_model(generic(), recording, [along], factors={"thigh_r": (1.0, 1.2, 1.3)})
@@ -76,7 +76,7 @@ def test_only_the_axes_that_are_named_are_stretched_and_stated_factors_win():
 
 def test_masses_keep_their_shares_or_go_with_the_volumes():
     recording = stand(grown(thigh_r=(1.1,) * 3))
-    right = Measure((("RTHI", "RKNE"),), {"thigh_r": "xyz"}, "right")
+    right = Measurement((("RTHI", "RKNE"),), {"thigh_r": "xyz"}, "right")
     kept = scale_model(generic(), recording, [right], mass=70.0).model
     for body in kept.bodies:
         assert body.mass == pytest.approx(generic().body(body.name).mass * 70.0 / 80.0)
@@ -96,7 +96,7 @@ def test_placed_markers_are_where_they_were_seen():
     static = stand(replace(model, markers=moved))
     placed = place_markers(model, static, fixed=("RKNE",))
     assert placed.marker("RKNE") == model.marker("RKNE")
-    still = follow_markers(placed, static)
+    still = inverse_kinematics(placed, static)
     errors = still.data["marker_error"].sel(marker=[m.name for m in placed.markers if m.name != "RKNE"])
     assert float(np.sqrt((errors**2).mean())) < 1e-3
 
@@ -104,8 +104,8 @@ def test_placed_markers_are_where_they_were_seen():
 @pytest.mark.parametrize(
     ("measure", "said"),
     [
-        (Measure((("RTHI", "NOSUCH"),), {"thigh_r": "xyz"}, "bad"), "NOSUCH"),
-        (Measure((("RTHI", "RKNE"),), {"thigh_r": "q"}, "bad"), "axes"),
+        (Measurement((("RTHI", "NOSUCH"),), {"thigh_r": "xyz"}, "bad"), "NOSUCH"),
+        (Measurement((("RTHI", "RKNE"),), {"thigh_r": "q"}, "bad"), "axes"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(measure, said):
@@ -120,7 +120,7 @@ def test_refusals_and_what_is_passed_over():
         scale_model(generic(), stand(generic()), [THIGHS], time=(5.0, 6.0))
     with pytest.raises(ModelError, match="NOSUCH"):
         place_markers(generic(), stand(generic()), fixed=("NOSUCH",))
-    patella = Measure(THIGHS.pairs, {"thigh_r": "xyz", "patella_r": "xyz"}, "thigh")
+    patella = Measurement(THIGHS.pairs, {"thigh_r": "xyz", "patella_r": "xyz"}, "thigh")
     assert any("patella_r" in n.what for n in scale_model(generic(), stand(generic()), [patella]).notes)
     unseen = stand(generic()).select_markers([m for m in stand(generic()).markers if m != "LTHI"])
     assert any("LTHI" in n.what for n in scale_model(generic(), unseen, [THIGHS]).notes)

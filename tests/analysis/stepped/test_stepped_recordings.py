@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.signal import butter, sosfiltfilt
 
-from borelli.analysis.energetics.energy import energy
+from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.framewise_ik import follow_markers
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.analysis.stepped.marker_driven_ik import find_lag, stepped_torques
 from borelli.experiments.jump import jump_experiment
@@ -26,12 +26,12 @@ pytestmark = [
 def walk():
     recording = read_recording(DATA / "hdm" / "data.c3d")
     model = fit_model(human(80.0, 1.8), recording).model
-    return model, recording, follow_markers(model, recording)
+    return model, recording, inverse_kinematics(model, recording)
 
 
 def test_dragged_at_one_step_a_frame_the_walk_is_nearly_the_converged_one(walk):
     model, recording, converged = walk
-    dragged = follow_markers(model, recording, method="dynamic")
+    dragged = inverse_kinematics(model, recording, method="dynamic")
     assert dragged.marker_rms < converged.marker_rms + 0.1e-3  # [m]: 2.55 and 2.48 mm
     assert abs(find_lag(dragged, converged)) < 1e-3  # [s]: 0.4 ms
 
@@ -47,7 +47,7 @@ def test_the_walk_is_reproduced_by_contacts_and_a_limited_torque(walk):
     vertical = torques.data["foot_force"].values[..., 2].sum(axis=1)
     assert vertical.mean() == pytest.approx(80.0 * 9.81, rel=0.03)
     assert torques.data.attrs["numerical_percent"] < 0.1  # of positive work
-    assert energy(torques).balance_error < 1e-6  # [%]
+    assert compute_energy(torques).balance_error < 1e-6  # [%]
     # torques do not chatter as the foot rolls from corner to corner: 12.6, 8.5, 2.6 N m above 15 Hz (on soles of
     # 6e4 N/m that sink under load 22, 14.5, 8.5)
     named = ["hip_flexion_r", "knee_flexion_r", "ankle_flexion_r"]
@@ -58,20 +58,20 @@ def test_the_walk_is_reproduced_by_contacts_and_a_limited_torque(walk):
 
 def test_a_walk_of_another_laboratory_stays_up_on_contacts():
     folder = DATA / "opensim" / "opencap_subject4"
-    motion = follow_markers(
+    motion = inverse_kinematics(
         read_model(folder / "optimized_scale_and_markers.osim"), read_recording(folder / "walking1.trc")
     )
     torques = stepped_torques(motion, forces="contacts")
     assert np.degrees(torques.deviation_rms) < 0.7  # 0.48
     height = [str(n) for n in torques.data["coordinate"].values].index("pelvis_ty")
     assert np.abs(torques.data["deviation"].values[:, height]).max() < 0.05  # [m]
-    assert energy(torques).balance_error < 1e-4  # [%]; couplings' rows are soft
+    assert compute_energy(torques).balance_error < 1e-4  # [%]; couplings' rows are soft
 
 
 def test_a_drop_jump_is_reproduced_from_landing_on(tmp_path):
     folder = DATA / "opensim" / "opencap_subject4"
     model = read_model(folder / "optimized_scale_and_markers.osim")
-    whole = follow_markers(model, read_recording(folder / "DJ1.trc"))
+    whole = inverse_kinematics(model, read_recording(folder / "DJ1.trc"))
     start = 134  # the subject stands on a box until then; plates are touched at frame 142
     time = whole.data["time"].values[start:]
     outcome = jump_experiment(

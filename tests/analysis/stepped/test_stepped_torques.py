@@ -5,7 +5,7 @@ import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.rnea import carried_wrenches, coordinate_forces, move, weight_wrenches
-from borelli.analysis.energetics.energy import energy
+from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.stepped.dataset import about_origin, inertia_of, outside_wrenches
 from borelli.analysis.stepped.replay import replay
 from borelli.analysis.stepped.stepped_torques import stepped_torques
@@ -57,7 +57,7 @@ def test_work_of_all_rows_is_the_change_of_energy(free, standing):
     """Every term by its own formula, none by what the others leave: they add up to rounding."""
     for torques in (free, standing):
         assert torques.data.attrs["numerical_percent"] < 0.01  # [%] of positive work; 0.1 is asked for
-        found = energy(torques)
+        found = compute_energy(torques)
         assert found.balance_error < 1e-8  # [%]: rounding
         summary = found.summary
         assert abs(summary["numerical_work_net_j"]) <= summary["numerical_work_absolute_j"] < 0.1 * summary["work_j"]
@@ -65,7 +65,7 @@ def test_work_of_all_rows_is_the_change_of_energy(free, standing):
 
 def test_work_of_the_scheme_falls_with_the_step(free):
     """Rows of joints miss as much one way before a step as the other way after it: second order is left midway."""
-    coarse, fine = energy(free), energy(stepped_torques(job(2.0), filter="none", substeps=4))
+    coarse, fine = compute_energy(free), compute_energy(stepped_torques(job(2.0), filter="none", substeps=4))
     assert fine.balance_error < 1e-8
     shares = [found.summary["numerical_work_absolute_j"] / found.summary["work_j"] for found in (coarse, fine)]
     assert shares[1] == pytest.approx(shares[0] / 4**2, rel=0.05)

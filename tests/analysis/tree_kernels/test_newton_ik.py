@@ -14,7 +14,7 @@ from borelli.analysis.tree_kernels.newton_ik import find_bodies, find_derivative
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.functions import Function
 from borelli.model.kinematics import coupled, marker_jacobians, marker_positions, poses
-from borelli.model.model import Body, Coordinate, Coupling, Joint, Marker, Model, MotionAxis
+from borelli.model.model import Body, Coordinate, Coupling, Joint, Marker, Model, TransformAxis
 
 STRAIGHT = Function((-9.0, 9.0), ((-9.0, 1.0),))
 ROLLING = Function((-2.0, 0.5, 2.0), ((0.3, -0.1, 0.02), (0.175, 0.0, 0.1, 0.05)))
@@ -24,7 +24,7 @@ CURVED = Function((-1.0, 1.0), ((0.1, 0.6, -0.3, 0.2),))
 def coupled_leg():
     """A free trunk, a knee that rolls, and a kneecap on it coupled to the knee through two functions."""
     knee = tuple(
-        MotionAxis(axis, function, "knee" if function is not None else None)
+        TransformAxis(axis, function, "knee" if function is not None else None)
         for axis, function in (
             ((0.0, 0.0, 1.0), STRAIGHT),
             ((1.0, 0.2, 0.0), CURVED),

@@ -18,10 +18,10 @@ from borelli.model import (
     Joint,
     Marker,
     Model,
-    MotionAxis,
     Muscle,
     PathPoint,
     Shape,
+    TransformAxis,
     constant,
     linear,
     natural_cubic_spline,
@@ -87,17 +87,17 @@ def coordinate_model() -> Model:
     turned = Frame((0.1, 0.2, 0.3), (0.5, 0.5, -0.5, 0.5))
     spline = natural_cubic_spline([-1.0, 0.0, 0.5, 1.0], [0.0, 0.1, -0.1, 0.2])
     knee = (
-        MotionAxis((0.0, 0.0, 1.0), linear(-1.0, 0.2), "knee"),
-        MotionAxis((0.0, 1.0, 0.0), constant(0.3)),
-        MotionAxis((1.0, 0.0, 0.0), polynomial([0.1, 0.2, 0.3]), "knee"),
-        MotionAxis((1.0, 0.0, 0.0), spline, "knee"),
-        MotionAxis((0.0, 1.0, 0.0), linear(1.0), "slip"),
-        MotionAxis((0.0, 0.0, 1.0), constant(-0.4)),
+        TransformAxis((0.0, 0.0, 1.0), linear(-1.0, 0.2), "knee"),
+        TransformAxis((0.0, 1.0, 0.0), constant(0.3)),
+        TransformAxis((1.0, 0.0, 0.0), polynomial([0.1, 0.2, 0.3]), "knee"),
+        TransformAxis((1.0, 0.0, 0.0), spline, "knee"),
+        TransformAxis((0.0, 1.0, 0.0), linear(1.0), "slip"),
+        TransformAxis((0.0, 0.0, 1.0), constant(-0.4)),
     )
     only = (
-        MotionAxis((1.0, 0.0, 0.0), linear(0.5), "odd"),
-        *(MotionAxis(axis, constant(0.0)) for axis in ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))),
-        *(MotionAxis(axis, constant(0.0)) for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))),
+        TransformAxis((1.0, 0.0, 0.0), linear(0.5), "odd"),
+        *(TransformAxis(axis, constant(0.0)) for axis in ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))),
+        *(TransformAxis(axis, constant(0.0)) for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))),
     )
     joints = [
         Joint("root", "planar", GROUND, "a", turned, Frame((0.0, 0.1, 0.0)), ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0)),

@@ -20,14 +20,14 @@ from borelli.model import (
     Joint,
     Marker,
     Model,
-    MotionAxis,
     Muscle,
     PathPoint,
     Shape,
     Softness,
     Surface,
-    body_of_shapes,
-    marker_sets,
+    TransformAxis,
+    body_from_shapes,
+    list_marker_sets,
     model_from_table,
     model_from_text,
     model_to_table,
@@ -35,7 +35,7 @@ from borelli.model import (
     read_model,
     write_model,
 )
-from borelli.model.model import PathWrap, Span, WrapObject
+from borelli.model.model import CoordinateRange, PathWrap, WrapObject
 from borelli.model.people.human import human
 
 number = st.floats(-1e6, 1e6)
@@ -101,7 +101,7 @@ def joints(draw: st.DrawFn, name: str, parent: str, child: str) -> Joint:
     softness = draw(softnesses)
     if kind == "coordinate":
         own = draw(coordinates(f"{name}.q", True))
-        parts = tuple(MotionAxis(axis, draw(functions), own.name) for axis in AXES * 2)
+        parts = tuple(TransformAxis(axis, draw(functions), own.name) for axis in AXES * 2)
         return Joint(name, kind, parent, child, *shared, (), (own,), parts, softness)
     named = tuple(draw(coordinates(f"{name}.{i}", turn == "t")) for i, turn in enumerate(TURNS[kind]))
     axes = AXES[: COUNTS[kind]] if draw(st.booleans()) else ()
@@ -117,8 +117,12 @@ def models(draw: st.DrawFn) -> Model:
     known = [c.name for joint in linked for c in joint.coordinates]
     couplings = (Coupling("c", known[0], known[1], draw(functions), draw(softnesses)),) if len(known) > 1 else ()
     carrier = st.sampled_from([*names, "ground"])
-    spans = st.one_of(st.none(), st.builds(Span, st.sampled_from(known), number, st.one_of(number, st.just(inf))))
-    moving = st.lists(st.builds(MotionAxis, st.just(AXES[0]), functions, st.sampled_from(known)), max_size=3).map(tuple)
+    spans = st.one_of(
+        st.none(), st.builds(CoordinateRange, st.sampled_from(known), number, st.one_of(number, st.just(inf)))
+    )
+    moving = st.lists(st.builds(TransformAxis, st.just(AXES[0]), functions, st.sampled_from(known)), max_size=3).map(
+        tuple
+    )
     points = (
         st.builds(PathPoint, carrier, vectors, text, spans, moving) if known else st.builds(PathPoint, carrier, vectors)
     )
@@ -166,7 +170,7 @@ def test_round_trip_is_exact(model: Model) -> None:
     assert model_to_text(back) == model_to_text(model)
 
 
-@pytest.mark.parametrize("markers", marker_sets())
+@pytest.mark.parametrize("markers", list_marker_sets())
 def test_human_round_trips_through_a_file(tmp_path, markers: str) -> None:
     model = human(mass=61.3, height=1.63, sex="female", markers=markers)
     write_model(model, tmp_path / "human.toml")
@@ -218,8 +222,8 @@ SHAPES = '[[bodies]]\nname = "a"\nshapes = [{ kind = "box", size = [0.1, 0.2, 0.
 
 def test_mass_left_out_comes_from_the_shapes() -> None:
     shape = Shape("box", (0.1, 0.2, 0.3), density=500.0)
-    assert model_from_text(HEAD + SHAPES).bodies == (body_of_shapes("a", [shape]),)
-    assert model_from_text(HEAD + SHAPES + "mass = 3").bodies == (body_of_shapes("a", [shape], mass=3.0),)
+    assert model_from_text(HEAD + SHAPES).bodies == (body_from_shapes("a", [shape]),)
+    assert model_from_text(HEAD + SHAPES + "mass = 3").bodies == (body_from_shapes("a", [shape], mass=3.0),)
 
 
 BODY = SHAPES + "mass = 3\n"

@@ -17,7 +17,7 @@ from borelli.model.formats.osim.reader import read_osim
 from borelli.model.formats.osim.spanning_tree import reversed_joint
 from borelli.model.functions import constant, natural_cubic_spline, simm_spline
 from borelli.model.kinematics import generalized_forces, poses
-from borelli.model.model import Frame, Model, Span, WrapObject
+from borelli.model.model import CoordinateRange, Frame, Model, WrapObject
 
 HERE = Path(__file__).parent / "osim"
 EVERY = (HERE / "every_joint.osim").read_text()
@@ -108,7 +108,7 @@ def test_muscles_keep_what_the_file_says() -> None:
         ("egg", 1, 2, "axial"),
         ("tube", 0, -1, "hybrid"),
     ]
-    assert long.path[1].only_within == Span("bend", -0.5, 0.5)
+    assert long.path[1].only_within == CoordinateRange("bend", -0.5, 0.5)
     moving = long.path[2]
     assert [part.coordinate for part in moving.motion] == ["bend"] * 3
     assert moving.position == pytest.approx((0.05, 0.1, -0.1 * 1.7))  # the functions at bend = 0
@@ -149,7 +149,7 @@ def test_older_files_give_the_same_kind_of_model() -> None:
     assert muscle.parameter("appliesForce") == 0.0  # isDisabled
     assert muscle.parameter("KshapePassive") == 3.5  # from <defaults>
     assert muscle.default_activation == 0.02
-    assert muscle.path[1].only_within == Span("bend", -1.0, 0.3)
+    assert muscle.path[1].only_within == CoordinateRange("bend", -1.0, 0.3)
 
 
 def test_files_between_3_and_4_name_their_frames_by_connectors(read) -> None:

@@ -19,10 +19,10 @@ from borelli.model import (
     Joint,
     Marker,
     Model,
-    MotionAxis,
     Muscle,
     PathPoint,
     Shape,
+    TransformAxis,
     model_from_text,
     model_to_text,
     polynomial,
@@ -31,7 +31,7 @@ from borelli.model.formats.osim.reader import read_osim
 from borelli.model.formats.osim.writer import osim_text, write_osim
 from borelli.model.functions import constant, linear, natural_cubic_spline, piecewise_linear, simm_spline
 from borelli.model.kinematics import generalized_forces, marker_positions, poses
-from borelli.model.model import PathWrap, Span, WrapObject
+from borelli.model.model import CoordinateRange, PathWrap, WrapObject
 from borelli.model.people.human import human
 from borelli.model.validate import TURNS
 
@@ -77,7 +77,7 @@ def joints(draw: st.DrawFn, name: str, parent: str, child: str) -> Joint:
     ends = (draw(frames), draw(frames))
     if kind == "coordinate":
         own = (draw(coordinates(f"{name}.q", True)),)
-        parts = tuple(MotionAxis(axis, draw(functions()), own[0].name) for axis in (*draw(axes(3)), *draw(axes(3))))
+        parts = tuple(TransformAxis(axis, draw(functions()), own[0].name) for axis in (*draw(axes(3)), *draw(axes(3))))
         if all(part.function.is_constant for part in parts[:3]):
             own = (replace(own[0], rotational=False),)
         return Joint(name, kind, parent, child, *ends, coordinates=own, motion=parts)
@@ -97,7 +97,9 @@ def models(draw: st.DrawFn) -> Model:
     )
     known = [c.name for joint in linked for c in joint.coordinates]
     carrier = st.sampled_from([*labels, "ground"])
-    span = st.one_of(st.none(), st.builds(Span, st.sampled_from(known), number, number)) if known else st.none()
+    span = (
+        st.one_of(st.none(), st.builds(CoordinateRange, st.sampled_from(known), number, number)) if known else st.none()
+    )
     path = [PathPoint(draw(carrier), draw(vectors), f"P{i}", draw(span)) for i in range(3)]
     wraps = tuple(
         WrapObject(n, kind, draw(carrier), size, draw(frames), draw(st.sampled_from(["all", "+x", "-z"])))
@@ -213,7 +215,7 @@ def arm(**rest) -> Model:
 
 
 def test_what_opensim_cannot_be_told_is_said() -> None:
-    bend = MotionAxis((0.6, 0.8, 0.0), linear(1.0), "q")
+    bend = TransformAxis((0.6, 0.8, 0.0), linear(1.0), "q")
     points = (PathPoint("a", (0.0, 0.0, 0.0), motion=(bend,)), PathPoint("ground", (1.0, 0.0, 0.0)))
     wrap = PathWrap("w", side_point=points[1])
     muscle = Muscle("m", points, 1.0, 0.1, 0.1, kind="mujoco", wraps=(wrap,), parameters=(("x", 1.0),))

@@ -15,10 +15,10 @@ from borelli.model.formats.mjcf.reader import read_mjcf
 from borelli.model.formats.mjcf.writer import write_mjcf
 from borelli.model.inertia import MassProperties
 from borelli.model.kinematics import poses
-from borelli.model.people.full_skeleton import full_skeleton
-from borelli.model.people.human import human
 from borelli.model.people.anthropometry import Proportions, table
+from borelli.model.people.full_skeleton import full_skeleton
 from borelli.model.people.full_skeleton_spine import NAMES, spine_of
+from borelli.model.people.human import human
 from borelli.model.transforms import compose
 from borelli.model.validate import inertia_fault
 

@@ -15,7 +15,7 @@ from borelli.model.model import Surface
 from borelli.model.people.human import human
 from borelli.physics.arrays.compile_model import Compiled, compile_model
 from borelli.physics.diagnostics import rotations_of
-from borelli.physics.inputs import Drive, Settings
+from borelli.physics.inputs import Drive, SolverSettings
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import simulate, start_state
 from borelli.physics.soft_step import UNSETTLED
@@ -83,7 +83,7 @@ def test_box_slides_just_above_the_angle_of_friction(azimuth):
     down = heading(azimuth) * cos(slope) - np.array([0.0, 0.0, sin(slope)])
     acceleration = result["velocity"].values[-1, 0] @ down / duration
     theory = GRAVITY * (sin(slope) - MU * cos(slope))
-    assert acceleration == pytest.approx(theory, abs=Settings().friction_tolerance * MU * GRAVITY * cos(slope))
+    assert acceleration == pytest.approx(theory, abs=SolverSettings().friction_tolerance * MU * GRAVITY * cos(slope))
     side = result["velocity"].values[-1, 0] - acceleration * duration * down
     assert np.linalg.norm(side) < 0.1 * theory * duration
 
@@ -143,7 +143,7 @@ def settling(compiled: Compiled, state: State, steps: int) -> Settling:
     solves, contacts, status = (np.array(told)[:, i] for i in (1, 2, 3))
     law = np.array([max(miss.tangent, miss.normal) for miss in found])
     assert np.isin(status, (0, UNSETTLED)).all()
-    tolerance = 1.001 * Settings().friction_tolerance  # the two ways of adding up differ by rounding
+    tolerance = 1.001 * SolverSettings().friction_tolerance  # the two ways of adding up differ by rounding
     return Settling(
         steps,
         int((status == UNSETTLED).sum()),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.filtering import crop, decimals, lowpass, resample, restore_times, smooth
+from borelli.recording.cleaning.filtering import crop, decimals, lowpass, lowpass_filter, repair_time_stamps, resample
 from borelli.recording.recording import Recording, make_dataset
 
 from ..walker import RATE, recording
@@ -68,11 +68,11 @@ def test_impossible_cutoffs_are_refused(cutoff):
 
 def test_smoothing_takes_noise_off_and_says_with_what():
     truth, noisy = recording(), recording(noise=0.002)
-    smoothed = smooth(noisy)
+    smoothed = lowpass_filter(noisy)
     off = [np.std(one.data["markers"].values - truth.data["markers"].values) for one in (noisy, smoothed)]
     assert off[1] < 0.6 * off[0]
     assert "6 Hz" in smoothed.notes[-1].what
-    assert smooth(noisy, cutoff=None).notes == ()
+    assert lowpass_filter(noisy, cutoff=None).notes == ()
     assert np.array_equal(smoothed.data["plate_force"].values, noisy.data["plate_force"].values)
 
 
@@ -107,14 +107,14 @@ def test_plates_are_resampled_only_when_asked():
 def test_times_rounded_to_milliseconds_are_restored_to_the_last_bit(rate, frames):
     exact = np.arange(frames) / rate
     data = make_dataset({"markers": np.ones((frames, 1, 3))}, {"marker": ["M"], "time": np.round(exact, 3)}, rate=rate)
-    restored = restore_times(Recording(data))
+    restored = repair_time_stamps(Recording(data))
     assert np.array_equal(restored.data["time"].values, exact)
 
 
 def test_times_that_no_rate_explains_are_kept():
     stamps = np.cumsum(np.random.default_rng(0).uniform(0.005, 0.015, 100))
     data = make_dataset({"markers": np.ones((100, 1, 3))}, {"marker": ["M"], "time": stamps})
-    assert np.array_equal(restore_times(Recording(data)).data["time"].values, stamps)
+    assert np.array_equal(repair_time_stamps(Recording(data)).data["time"].values, stamps)
 
 
 def test_decimals_are_counted():

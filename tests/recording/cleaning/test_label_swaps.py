@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.label_swaps import exchange, exchange_sides, find_sides, find_swaps, undo_swaps
+from borelli.recording.cleaning.label_swaps import find_sides, find_swaps, repair_label_swaps, swap_markers, swap_sides
 
 from ..walker import real, recording, with_markers
 
@@ -19,24 +19,24 @@ REAL = (
 @pytest.mark.parametrize("pair", [("LASI", "RASI"), ("LKNE", "RKNE"), ("LHEE", "LTOE"), ("CLAV", "STRN")])
 def test_two_markers_that_trade_places_are_found_to_the_frame_and_put_back(pair):
     walk = recording(noise=0.0005)
-    (swap,) = find_swaps(exchange(walk, *pair, 73, 111))
+    (swap,) = find_swaps(swap_markers(walk, *pair, 73, 111))
     assert {swap.first, swap.second} == set(pair)
     assert (swap.start, swap.stop) == (73, 111)
-    mended = undo_swaps(exchange(walk, *pair, 73, 111))
+    mended = repair_label_swaps(swap_markers(walk, *pair, 73, 111))
     assert np.array_equal(mended.data["markers"].values, walk.data["markers"].values)
     assert mended.notes[-1].kind == "change"
 
 
 def test_a_pair_that_trades_once_keeps_its_names_in_the_longer_part():
     walk = recording()
-    (swap,) = find_swaps(exchange(walk, "LASI", "RASI", 220))
+    (swap,) = find_swaps(swap_markers(walk, "LASI", "RASI", 220))
     assert (swap.start, swap.stop) == (220, walk.frames)
-    (swap,) = find_swaps(exchange(walk, "LASI", "RASI", 0, 40))
+    (swap,) = find_swaps(swap_markers(walk, "LASI", "RASI", 0, 40))
     assert (swap.start, swap.stop) == (0, 40)
 
 
 def test_a_trade_behind_a_short_gap_is_found():
-    walk = exchange(recording(), "LKNE", "RKNE", 120, 200)
+    walk = swap_markers(recording(), "LKNE", "RKNE", 120, 200)
     points = walk.data["markers"].values.copy()
     points[115:120, walk.markers.index("LKNE")] = np.nan
     (swap,) = find_swaps(with_markers(walk, points))
@@ -49,15 +49,15 @@ def test_a_good_walk_has_no_trades_and_its_sides_are_right():
     sides = find_sides(walk)
     assert sides.wrong == ()
     assert len(sides.right) >= 6
-    assert undo_swaps(walk) is walk
+    assert repair_label_swaps(walk) is walk
 
 
 def test_exchanged_sides_are_found_and_exchanging_twice_changes_nothing():
     walk = recording()
-    other = exchange_sides(walk)
+    other = swap_sides(walk)
     assert find_sides(other).whole
     assert other.markers != walk.markers
-    assert exchange_sides(other).markers == walk.markers
+    assert swap_sides(other).markers == walk.markers
 
 
 def test_a_mirrored_body_shows_as_exchanged_sides():
@@ -66,7 +66,7 @@ def test_a_mirrored_body_shows_as_exchanged_sides():
 
 
 def test_one_pair_exchanged_throughout_is_told_from_all():
-    sides = find_sides(exchange(recording(), "LKNE", "RKNE"))
+    sides = find_sides(swap_markers(recording(), "LKNE", "RKNE"))
     assert sides.wrong == (("LKNE", "RKNE"),)
     assert not sides.whole
 
@@ -82,9 +82,9 @@ def test_a_walker_who_turns_round_keeps_his_sides():
 
 def test_names_that_are_not_there_are_refused_with_those_that_are():
     with pytest.raises(SettingsError, match="unknown marker 'LKNEE'"):
-        exchange(recording(), "LKNEE", "RKNE")
+        swap_markers(recording(), "LKNEE", "RKNE")
     with pytest.raises(SettingsError, match="no sides to exchange"):
-        exchange_sides(recording().select_markers(["C7", "LKNE"]))
+        swap_sides(recording().select_markers(["C7", "LKNE"]))
 
 
 @pytest.mark.data
@@ -95,4 +95,4 @@ def test_real_recordings_have_their_sides_right_and_show_it_when_exchanged(name)
     good = read_c3d(real(name))
     assert find_swaps(good) == ()
     assert find_sides(good).wrong == ()
-    assert find_sides(exchange_sides(good)).whole
+    assert find_sides(swap_sides(good)).whole

@@ -8,8 +8,8 @@ from borelli.recording.forces.assign_to_feet import (
     add_plates,
     assign_plates,
     contacts,
-    exchange_plates,
     find_exchanges,
+    swap_plates,
     threshold_plates,
     zero_plates,
 )
@@ -140,15 +140,15 @@ def test_below_the_threshold_a_plate_carries_nothing():
 def test_exchanged_plates_are_found_and_exchanging_twice_changes_nothing():
     walk = recording()
     assert find_exchanges(walk) == ()
-    wrong = exchange_plates(walk, "plate 1", "plate 2")
+    wrong = swap_plates(walk, "plate 1", "plate 2")
     (pair,) = find_exchanges(wrong)
     assert (pair.first, pair.second) == ("plate 1", "plate 2")
     assert pair.exchanged < 0.06 < 0.3 < pair.distance
-    again = exchange_plates(wrong, "plate 1", "plate 2")
+    again = swap_plates(wrong, "plate 1", "plate 2")
     for name in ("plate_force", "plate_center_of_pressure"):
         assert np.allclose(again.data[name].values, walk.data[name].values, equal_nan=True)
     with pytest.raises(SettingsError, match="unknown plate"):
-        exchange_plates(walk, "plate 1", "plate 9")
+        swap_plates(walk, "plate 1", "plate 9")
 
 
 def test_events_from_plates_are_where_the_load_begins_and_ends():
@@ -256,7 +256,7 @@ def test_real_plates_carry_a_foot_each_and_show_when_they_are_exchanged(name, si
     recorded = read_c3d(real(name))
     assert {step.plate: step.side for step in contacts(recorded)} == sides
     assert find_exchanges(recorded) == ()
-    (pair,) = find_exchanges(exchange_plates(recorded, "plate 1", "plate 2"))
+    (pair,) = find_exchanges(swap_plates(recorded, "plate 1", "plate 2"))
     assert {pair.first, pair.second} == {"plate 1", "plate 2"}
 
 

@@ -31,7 +31,7 @@ from borelli.analysis.motion import AXES, Motion, to_model_axes, turned
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_forces, tree_links
 from borelli.model.model import Model
-from borelli.model.model_cache import once_per_model
+from borelli.model.model_cache import cached_per_model
 from borelli.recording.recording import LAB, Note, Recording
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def _in_model(model: Model, loads: Loads) -> tuple[list[int], Array, Array, Arra
     return [names.index(name) for name in loads.body], force, point, moment
 
 
-@once_per_model
+@cached_per_model
 def root_body(model: Model) -> int:
     """The body whose joint carries the whole through the world; -1 where the model stands on the ground for good."""
     first = next(iter(root_coordinates(model)), None)
@@ -314,7 +314,7 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
     return xr.Dataset(variables, coords | _names(model, () if loads is None else loads.name), attrs)
 
 
-@once_per_model
+@cached_per_model
 def _names(model: Model, feet: tuple[str, ...]) -> Coordinates:
     """What the axes of the torques' data are called, but for time."""
     import xarray as xr

@@ -61,7 +61,7 @@ class Energy:
         return float(self.data.attrs["balance_error"])
 
 
-def energy(torques: Torques, *, belt: tuple[float, float, float] | None = None) -> Energy:
+def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None = None) -> Energy:
     """Power, work and energy of a motion whose torques are known.
 
     Args:

@@ -19,7 +19,7 @@ from borelli.analysis.kinematics.framewise_ik import (
 )
 from borelli.analysis.motion import match_markers, points_of, to_model_axes
 from borelli.errors import BorelliError, SettingsError, listed
-from borelli.model.marker_sets import marker_sets, place_markers, with_markers
+from borelli.model.marker_sets import add_marker_set, list_marker_sets, place_markers
 from borelli.model.model import Joint, Marker, Model
 from borelli.recording.identify_marker_set import ENOUGH, FEWEST
 from borelli.recording.recording import Note, Recording
@@ -88,7 +88,7 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
 def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str]]:
     """The model wearing the set that fits, the set's name, and labels that are worn as other sets have them."""
     tried: list[tuple[float, tuple[Marker, ...], str, list[int]]] = []
-    for name in marker_sets():
+    for name in list_marker_sets():
         try:
             markers = place_markers(model, name)
         except BorelliError:
@@ -99,7 +99,7 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
         tried.append((count / (len(markers) + len(labels) - count), markers, name, found))
     if not tried:
         raise SettingsError(
-            f"model {model.name!r} wears no markers and has not the bodies that the sets {listed(marker_sets())} name: "
+            f"model {model.name!r} wears no markers and has not the bodies that the sets {listed(list_marker_sets())} name: "
             "give it markers with with_markers and a set of your own"
         )
     tried.sort(key=lambda one: -one[0])
@@ -109,7 +109,7 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
         wanted = [marker.name for marker in markers]
         raise SettingsError(
             f"the labels {listed(labels, 20)} are of no marker set that the model can wear "
-            f"({listed(marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
+            f"({listed(list_marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
             f"{listed(wanted, 12)}: rename the markers, or write a set of your own, save with_markers(model, set) with "
             "write_model, and give that model (--model)"
         )
@@ -118,7 +118,7 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
         for marker, k in zip(other, at, strict=True):
             if k >= 0 and k not in taken and k not in more:
                 more[k] = Marker(labels[k], marker.body, marker.position)
-    dressed = with_markers(model, name)
+    dressed = add_marker_set(model, name)
     return replace(dressed, markers=(*dressed.markers, *more.values())), name, [labels[k] for k in more]
 
 

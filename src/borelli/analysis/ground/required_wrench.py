@@ -28,7 +28,7 @@ from borelli.errors import ModelError
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
-from borelli.model.model_cache import once_per_model
+from borelli.model.model_cache import cached_per_model
 
 Array = NDArray[np.float64]
 
@@ -140,7 +140,7 @@ def find_rows(moved: Moved, soles: Soles, given: Array | float = 0.0) -> Rows:
     return Rows(place, velocity, rows.reshape(*rows.shape[:2], own, 3), need, center)
 
 
-@once_per_model
+@cached_per_model
 def _variables(model: Model, at: tuple[int, ...]) -> tuple[int, list[int], list[int]]:
     """The body that carries all, the variables that move it, and the others on the ways to these bodies."""
     tree = make_tree(model)

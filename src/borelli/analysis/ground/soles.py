@@ -23,7 +23,7 @@ from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
 from borelli.errors import ModelError
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.model import Body, Model, Shape
-from borelli.model.model_cache import once_per_model
+from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix
 from borelli.recording.landmarks import landmark
 
@@ -113,7 +113,7 @@ def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
     return Soles(tuple(bodies), np.array(places), np.repeat(np.arange(len(FEET)), count), names)
 
 
-@once_per_model
+@cached_per_model
 def _as_it_stands(model: Model, side: str) -> tuple[dict[str, tuple[Array, Array]], _Outline]:
     """Rotation and place of the bodies of a foot in lab axes, as the model stands by default; and its outline."""
     turn, (position, rotation) = to_model_axes(model), _standing(model)
@@ -127,7 +127,7 @@ def _as_it_stands(model: Model, side: str) -> tuple[dict[str, tuple[Array, Array
     return stands, _outline(model, foot, toes, stands)
 
 
-@once_per_model
+@cached_per_model
 def _standing(model: Model) -> tuple[Array, Array]:
     """Places (bodies, 3) and rotations (bodies, 3, 3) as the model stands by default."""
     q, count = np.array([[c.default for c in model.coordinates]]), len(model.bodies)
@@ -137,7 +137,7 @@ def _standing(model: Model) -> tuple[Array, Array]:
     return position[0], rotation[0]
 
 
-@once_per_model
+@cached_per_model
 def standing_soles(model: Model) -> Soles:
     """The points under the feet as the model stands by default."""
     return find_soles(model)
@@ -173,7 +173,7 @@ def _inward(ahead: Array, side: str) -> Array:
     return np.array([-ahead[1], ahead[0]]) * (1.0 if side == "right" else -1.0)
 
 
-@once_per_model
+@cached_per_model
 def _foot_bodies(model: Model, side: str) -> tuple[Body, Body | None]:
     """The body of a foot and that of its toes, if they are a body of their own."""
     of_side = [body for body in model.bodies if re.search(_SIDES[side], body.name.lower())]
@@ -257,7 +257,7 @@ def _moved_to_markers(
     return replace(outline, heel=heel + FLESH * ahead, ahead=ahead)
 
 
-@once_per_model
+@cached_per_model
 def _foot_markers(model: Model, bodies: tuple[str, ...]) -> dict[str, list[tuple[str, str, Array]]]:
     """The markers of heel and forefoot on these bodies: name in lower case, body and place on it."""
     found: dict[str, list[tuple[str, str, Array]]] = {"heel": [], "toe": []}

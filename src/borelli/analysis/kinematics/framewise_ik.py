@@ -25,7 +25,7 @@ from borelli.errors import BorelliError, SettingsError, unknown_name
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.kinematics import tree_links
 from borelli.model.model import Marker, Model
-from borelli.model.model_cache import once_per_model
+from borelli.model.model_cache import cached_per_model
 from borelli.recording.recording import Note, Recording
 
 Array = NDArray[np.float64]
@@ -68,7 +68,7 @@ class Problem:
         return Shared(make_search(self.tree, self.points, self.holds))
 
 
-def follow_markers(
+def inverse_kinematics(
     model: Model,
     recording: Recording,
     *,
@@ -141,7 +141,7 @@ def state_problem(
     hard_stops: bool = False,
     fixed: tuple[str, ...] = (),
 ) -> Problem:
-    """The springs of a model and a recording; arguments as those of `follow_markers`."""
+    """The springs of a model and a recording; arguments as those of `inverse_kinematics`."""
     names = [marker.name for marker in model.markers]
     stiffness = dict.fromkeys(names, weights) if isinstance(weights, (int, float)) else dict(weights)
     for name, value in stiffness.items():
@@ -194,7 +194,7 @@ def _holds(
     return resting, holds
 
 
-@once_per_model
+@cached_per_model
 def root_coordinates(model: Model) -> tuple[str, ...]:
     """Coordinates of the joint that carries the body through the world: that on the ground which moves most bodies."""
     links = tree_links(model)

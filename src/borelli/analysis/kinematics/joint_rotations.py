@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamics.rnea import cross
 from borelli.model.kinematics import evaluate, tree_links
 from borelli.model.model import Model
-from borelli.model.model_cache import once_per_model
+from borelli.model.model_cache import cached_per_model
 
 Array = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def find_turns(model: Model, coordinates: Array) -> tuple[Turn, ...]:
     )
 
 
-@once_per_model
+@cached_per_model
 def free_turns(model: Model) -> tuple[Turn, ...]:
     """The joints of a model that turn about three axes by three coordinates of their own."""
     held = {coupling.coordinate for coupling in model.couplings}

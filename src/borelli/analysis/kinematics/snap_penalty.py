@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.model.kinematics import Link, tree_links
 from borelli.model.model import Model
-from borelli.numerics.banded import Band
+from borelli.numerics.banded import BandedMatrix
 
 Array = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def pull_of_snap(grouping: Grouping, changes: list[Array], force: Array) -> Arra
     return gradient
 
 
-def add_snap(grouping: Grouping, changes: list[Array], weight: Array, band: Band) -> None:
+def add_snap(grouping: Grouping, changes: list[Array], weight: Array, band: BandedMatrix) -> None:
     """Adds Gauss and Newton's second derivative of sum weight snap^2 / 2 to a band of reach 4."""
     frames, n = band.entry.shape[:2]
     windows = frames - REACH

@@ -26,7 +26,7 @@ from borelli.analysis.tree_kernels.frame_derivatives import find_curvatures
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.model import Model
-from borelli.numerics.banded import Band, Factor, NotPositive
+from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositive
 from borelli.recording.cleaning.filtering import lowpass
 from borelli.recording.cleaning.gaps import spans
 from borelli.recording.recording import Note, Recording
@@ -284,14 +284,14 @@ class System:
         return self.pull + self.held_pull + scale * self.snap_pull
 
     @cached_property
-    def _rough(self) -> Band:
-        band = Band(len(self.q), self.pull.shape[1], REACH)
+    def _rough(self) -> BandedMatrix:
+        band = BandedMatrix(len(self.q), self.pull.shape[1], REACH)
         add_snap(self.task.grouping, self._changes, self.task.weight, band)
         return band
 
-    def band(self, scale: float, share: float = 1.0, exact: bool = False) -> Band:
+    def band(self, scale: float, share: float = 1.0, exact: bool = False) -> BandedMatrix:
         """The second derivative, the markers' part times a share; exact, or after Gauss and Newton."""
-        band = Band(len(self.q), self.pull.shape[1], REACH)
+        band = BandedMatrix(len(self.q), self.pull.shape[1], REACH)
         np.multiply(self._rough.entry, scale, out=band.entry)
         band.add_blocks(self.stiffness + self._lacking if exact else self.stiffness, share)
         band.entry[:, :, 0] += self.held_stiffness
@@ -402,7 +402,7 @@ def _newton_step(system: System, scale: float, exact: bool) -> Array:
     stopped = system.stopped(scale)
     pull = np.where(stopped, 0.0, system.gradient(scale))
 
-    def factor(exact: bool) -> Factor:
+    def factor(exact: bool) -> BandedCholesky:
         band = system.band(scale, exact=exact)
         if stopped.any():
             band.free_only(stopped)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
-from borelli.analysis.scaling.scale_model import Measure
+from borelli.analysis.scaling.scale_model import Measurement
 from borelli.errors import FileFormatError
 from borelli.files.xml import read_xml
 from borelli.model.formats.osim.properties import Item
@@ -38,7 +38,7 @@ class ScaleSetup:
         model_file: Name of the unscaled model.
     """
 
-    measures: tuple[Measure, ...]
+    measures: tuple[Measurement, ...]
     factors: Mapping[str, Vector]
     manual_last: bool
     mass: float | None
@@ -108,7 +108,7 @@ def with_opensim_markers(model: Model, path: str | os.PathLike[str]) -> tuple[Mo
     return validate(replace(model, markers=tuple(markers)), sound_masses=False), tuple(fixed)
 
 
-def _measure(item: Item) -> Measure:
+def _measure(item: Item) -> Measurement:
     pairs = []
     for pair in item.listed("MarkerPairSet"):
         names = pair.text("markers").split()
@@ -116,7 +116,7 @@ def _measure(item: Item) -> Measure:
             raise pair.refusal(f"<markers> must name two markers, got {' '.join(names)[:60]!r}")
         pairs.append((names[0], names[1]))
     bodies = {body.name: "".join(body.text("axes").lower().split()) for body in item.listed("BodyScaleSet")}
-    return Measure(tuple(pairs), bodies, item.name)
+    return Measurement(tuple(pairs), bodies, item.name)
 
 
 def _find(path: str | os.PathLike[str], kind: str) -> Item:

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measurement:
     """Pairs of markers whose distance sizes bodies.
 
     Attributes:
@@ -45,7 +45,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScaleResult:
     """A scaled model.
 
     Attributes:
@@ -62,13 +62,13 @@ class Scaled:
 def scale_model(
     model: Model,
     recording: Recording,
-    measures: Sequence[Measure] | None = None,
+    measures: Sequence[Measurement] | None = None,
     *,
     factors: Mapping[str, Sequence[float]] | None = None,
     mass: float | None = None,
     keep_mass_shares: bool = True,
     time: tuple[float, float] = (-inf, inf),
-) -> Scaled:
+) -> ScaleResult:
     """The model stretched to the distances between markers.
 
     Args:
@@ -125,7 +125,7 @@ def scale_model(
     total = model.mass if mass is None else mass
     if result.mass > 0.0:
         result = scale_mass(result, total)
-    return Scaled(validate(with_default_frames(result), sound_masses=False), found, tuple(notes))
+    return ScaleResult(validate(with_default_frames(result), sound_masses=False), found, tuple(notes))
 
 
 def place_markers(
@@ -143,7 +143,7 @@ def place_markers(
     Args:
         model: A model that wears markers, scaled to the subject.
         static: A trial in which the subject stands still; the mean over time counts.
-        weights: Stiffness of the markers while posing [N/m], as in `follow_markers`.
+        weights: Stiffness of the markers while posing [N/m], as in `inverse_kinematics`.
         pose_stiffness: Of the springs to the rest pose [N m/rad or N/m].
         rest: The pose in which the subject stands, by coordinate [rad or m]; the model's defaults by default.
         fixed: Markers that stay where the model has them.
@@ -171,7 +171,7 @@ def place_markers(
     return replace(model, markers=tuple(markers))
 
 
-def own_pairs(model: Model, recording: Recording) -> tuple[Measure, ...]:
+def own_pairs(model: Model, recording: Recording) -> tuple[Measurement, ...]:
     """One measure per body that wears at least two markers of the recording: all pairs of them, all axes."""
     found = match_markers(model.markers, recording.markers)
     worn: dict[str, list[str]] = {}
@@ -179,7 +179,7 @@ def own_pairs(model: Model, recording: Recording) -> tuple[Measure, ...]:
         if k >= 0:
             worn.setdefault(marker.body, []).append(marker.name)
     return tuple(
-        Measure(tuple(combinations(names, 2)), {body: "xyz"}, body)
+        Measurement(tuple(combinations(names, 2)), {body: "xyz"}, body)
         for body, names in worn.items()
         if len(names) > 1 and body in {b.name for b in model.bodies}
     )
@@ -195,7 +195,7 @@ class _Distances:
         self.seen = _within(recording, time)
         self.on_model = marker_positions(model, [[c.default for c in model.coordinates]])[0]
 
-    def ratio(self, measure: Measure) -> tuple[float | None, list[str]]:
+    def ratio(self, measure: Measurement) -> tuple[float | None, list[str]]:
         """Measured distance by the model's, the mean over pairs; and pairs that were not seen."""
         ratios, skipped = [], []
         for first, second in measure.pairs:
@@ -223,7 +223,7 @@ def _within(recording: Recording, time: tuple[float, float]) -> Array:
     return np.asarray(recording.data["markers"].values[frames])
 
 
-def _check_axes(measure: Measure, axes: str) -> None:
+def _check_axes(measure: Measurement, axes: str) -> None:
     if not axes or any(axis not in "xyz" for axis in axes.lower()):
         raise SettingsError(f"measure {measure.name!r}: axes are {axes!r}, but must be some of x, y, z")
 

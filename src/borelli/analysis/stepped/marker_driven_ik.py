@@ -32,8 +32,8 @@ from borelli.errors import SettingsError
 from borelli.model.model import Model, Softness
 from borelli.physics.arrays.compile_model import Compiled, compile_model
 from borelli.physics.diagnostics import coordinates_of
-from borelli.physics.inputs import Drive, Settings
-from borelli.physics.joints.coordinates import place_bodies
+from borelli.physics.inputs import Drive, SolverSettings
+from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.state import State, make_inputs, make_state
 from borelli.recording.recording import Note, Recording
 
@@ -46,7 +46,7 @@ MARKER_SOFTNESS = Softness(erp=0.2, cfm=1e-4)
 REST_TORQUE = 10.0
 """[N m or N] with which a drive draws to the rest pose at most."""
 DRAG_SETTINGS = ("substeps", "ground", "softness", "rest_torque")
-"""What `follow_markers` hands on."""
+"""What `inverse_kinematics` hands on."""
 LONGEST_LAG = 0.1
 """[s] that is looked for."""
 
@@ -138,7 +138,7 @@ def prepare_drag(problem: Problem, step: float, ground: bool | float, softness: 
             drives.append(
                 Drive(names[i], float(problem.rest[0, v]), stiffness=stiffness, damping=damping, limit=rest_torque)
             )
-    compiled = compile_model(model, step=step, drives=drives, anchors=softness, settings=Settings())
+    compiled = compile_model(model, step=step, drives=drives, anchors=softness, settings=SolverSettings())
     return Drag(compiled, tuple(drives), np.full(len(model.markers), beta * MARKER_STIFFNESS))
 
 
@@ -155,7 +155,7 @@ def start_dragged(problem: Problem, ready: Drag, q0: Array, frame: int, rate: fl
         )  # fmt: skip
         speed = (q1[0] - q0) * rate
     state = make_state(ready.compiled)
-    place_bodies(ready.compiled.tables.joints, q0, speed, state.position, state.quaternion, state.twist)
+    poses_from_coordinates(ready.compiled.tables.joints, q0, speed, state.position, state.quaternion, state.twist)
     state.coordinate[:] = q0
     return state
 

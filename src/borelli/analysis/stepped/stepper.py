@@ -25,7 +25,7 @@ from borelli.model.model import Model, Softness
 from borelli.numerics.quaternions import conjugate, quaternion_from_matrix, quaternion_product, rotation_logarithm
 from borelli.physics.arrays.compile_model import Compiled, compile_model
 from borelli.physics.diagnostics import coordinates_of, rotations_of
-from borelli.physics.inputs import Drive, Force, Residual, Settings
+from borelli.physics.inputs import AppliedForce, Drive, Residual, SolverSettings
 from borelli.physics.state import Inputs, State, make_inputs, make_state
 
 Array = NDArray[np.float64]
@@ -83,7 +83,7 @@ class Stepper:
 
     def inputs(self, drives: Sequence[Drive] | None = None) -> Inputs:
         """Inputs with room for all steps."""
-        forces = [Force(body) for body in self.pushed]
+        forces = [AppliedForce(body) for body in self.pushed]
         drives = self.drives if drives is None else drives
         return make_inputs(self.compiled, drives=drives, forces=forces, pose=np.zeros_like(self.poses[1:]))
 
@@ -146,7 +146,7 @@ def compile_stepped(
         residual = [Residual(root, axis, float(residual), soft) for axis in axes] if root and residual > 0.0 else []
     whole = len(named) == 6
     residuals = tuple(_to_model(model, r) for r in residual if whole or r.body != root or _may_move(model, root, r))
-    settings = Settings(push_out_speed=PUSH_OUT, tangent_softness=TANGENT)
+    settings = SolverSettings(push_out_speed=PUSH_OUT, tangent_softness=TANGENT)
     return (
         compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals),
         drives,

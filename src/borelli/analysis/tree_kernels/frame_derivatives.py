@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from borelli.analysis.tree_kernels.marker_energy import find_curvature, find_energy, find_gradient
+from borelli.analysis.tree_kernels.marker_energy import compute_energy, find_curvature, find_gradient
 from borelli.analysis.tree_kernels.newton_ik import unpack
 from borelli.kernels.jit import kernel
 
@@ -16,7 +16,7 @@ def find_curvatures(search_at, rest, target, weight, q_inout, energy_out, gradie
     for t in range(len(q_inout)):
         for v in range(n):
             resting[v] = rest[min(t, len(rest) - 1), v]
-        energy_out[t] = find_energy(springs_at, target[t], weight[t], q_inout[t])
+        energy_out[t] = compute_energy(springs_at, target[t], weight[t], q_inout[t])
         find_gradient(springs_at, target[t], weight[t], q_inout[t])
         for i in range(n):
             gradient_out[t, i] = gradient[i]

@@ -16,7 +16,7 @@ from borelli.errors import ModelError
 from borelli.model.functions import Function
 from borelli.model.kinematics import coupling_order, tree_links
 from borelli.model.model import Model
-from borelli.model.model_cache import once_per_model
+from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix
 
 Floats = NDArray[np.float64]
@@ -88,7 +88,7 @@ def make_tree(model: Model, *, fixed: tuple[str, ...] = ()) -> Tree:
     return _tree(model, fixed)
 
 
-@once_per_model
+@cached_per_model
 def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
     links = tree_links(model)
     functions: list[Function] = []

@@ -117,7 +117,7 @@ def _held_energy(free, holds, q):
 
 
 @part
-def find_energy(springs_at, target, weight, q_inout):
+def compute_energy(springs_at, target, weight, q_inout):
     """The energy of a pose [J]; the pose is placed."""
     place(springs_at.tree, q_inout, springs_at.placed)
     find_points(springs_at)
@@ -132,7 +132,7 @@ def find_energy(springs_at, target, weight, q_inout):
 
 @part
 def find_gradient(springs_at, target, weight, q):
-    """First derivatives of the energy at the pose that `find_energy` placed."""
+    """First derivatives of the energy at the pose that `compute_energy` placed."""
     tree_at = springs_at.tree
     free, moves, carries, holds = tree_at.free, tree_at.moves, tree_at.carries, read(springs_at.holds)
     carried, direction, gradient = springs_at.carried, springs_at.placed.direction, springs_at.gradient

@@ -19,8 +19,8 @@ from borelli.analysis.tree_kernels.marker_energy import (
     Holds,
     Points,
     Springs,
+    compute_energy,
     find_curvature,
-    find_energy,
     find_gradient,
     find_points,
     make_springs,
@@ -202,7 +202,7 @@ def _settle(search_at, target, weight, q_inout, most):
         if not holds.stop[v] < 1e300:
             c = free[v]
             q_inout[c] = min(max(q_inout[c], holds.lower[v]), holds.upper[v])
-    energy = find_energy(springs_at, target, weight, q_inout)
+    energy = compute_energy(springs_at, target, weight, q_inout)
     damping = 0.0
     for iteration in range(1, most + 1):
         find_gradient(springs_at, target, weight, q_inout)
@@ -220,18 +220,18 @@ def _settle(search_at, target, weight, q_inout, most):
                     exact = False
                     continue
             longest = _aim(search_at, q_inout, share)
-            tried = find_energy(springs_at, target, weight, trial)
+            tried = compute_energy(springs_at, target, weight, trial)
             newton = exact and damping == 0.0 and share == 1.0
             # what a short step gains may be less than the energy's last digit
             if not (tried < energy or longest <= (SHORT if newton else LITTLE)):
                 if not fresh:
-                    find_energy(springs_at, target, weight, q_inout)
+                    compute_energy(springs_at, target, weight, q_inout)
                     break
                 if share > LEAST_SHARE:
                     share *= 0.3
                 else:
                     if exact:
-                        find_energy(springs_at, target, weight, q_inout)
+                        compute_energy(springs_at, target, weight, q_inout)
                         find_curvature(springs_at, q_inout, 1.0, 0.0)
                     exact, share, damping = False, 1.0, max(10.0 * damping, FIRST_DAMPING)
                 continue
@@ -300,7 +300,7 @@ def find_derivatives(search_at, rest, target, weight, q_inout, energy_out, gradi
     for t in range(len(q_inout)):
         for v in range(len(gradient)):
             resting[v] = rest[min(t, len(rest) - 1), v]
-        energy_out[t] = find_energy(springs_at, target[t], weight[t], q_inout[t])
+        energy_out[t] = compute_energy(springs_at, target[t], weight[t], q_inout[t])
         find_gradient(springs_at, target[t], weight[t], q_inout[t])
         find_curvature(springs_at, q_inout[t], 1.0, 0.0)
         for i in range(len(gradient)):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
-from borelli.analysis.tree_kernels.marker_energy import Holds, Points, find_curvature, find_energy, find_gradient
+from borelli.analysis.tree_kernels.marker_energy import Holds, Points, compute_energy, find_curvature, find_gradient
 from borelli.analysis.tree_kernels.newton_ik import Search, factor_in_place, make_search, solve_in_place
 from borelli.kernels.jit import kernel, stage
 from borelli.kernels.shared_tuples import read
@@ -193,7 +193,7 @@ def eliminate_poses(
     for t in range(len(q_inout)):
         for v in range(n):
             resting[v] = rest[min(t, len(rest) - 1), v]
-        find_energy(springs_at, target[t], weight[t], q_inout[t])
+        compute_energy(springs_at, target[t], weight[t], q_inout[t])
         find_gradient(springs_at, target[t], weight[t], q_inout[t])
         find_curvature(springs_at, q_inout[t], 1.0, 1.0 if exact else 0.0)
         _gather(room_at, target[t], weight[t], exact)

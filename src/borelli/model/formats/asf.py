@@ -15,7 +15,7 @@ import numpy as np
 
 from borelli.errors import FileFormatError, ModelError, SettingsError
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_axis, read_asf_text
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Vector
 from borelli.model.transforms import Array, quaternion_of, vector
@@ -189,7 +189,7 @@ def _body(name: str, end: Array, mass: float) -> Body:
         shape = Shape("sphere", (max(radius, 0.5 * length),), Frame(vector(0.5 * end)), collides=False)
     else:
         shape = Shape("capsule", (radius, half), Frame(vector(0.5 * end), _along(end)), collides=False)
-    return body_of_shapes(name, [shape], mass=mass)
+    return body_from_shapes(name, [shape], mass=mass)
 
 
 def _along(direction: Array) -> tuple[float, float, float, float]:

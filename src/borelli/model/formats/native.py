@@ -23,7 +23,7 @@ from borelli.files.text import (
     typed,
     write_text,
 )
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Model, Shape
 from borelli.model.validate import check_shape, validate
 
@@ -109,7 +109,7 @@ def _completed(table: Any, path: object, where: str) -> Any:
     try:
         for index, shape in enumerate(shapes):
             check_shape(shape, f"body {name[:60]!r}: shape {index}")
-        body = body_of_shapes(name, shapes, mass=mass)
+        body = body_from_shapes(name, shapes, mass=mass)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     return {**table, "mass": body.mass, "center_of_mass": body.center_of_mass, "inertia": body.inertia}

@@ -19,7 +19,7 @@ import numpy as np
 
 from borelli.errors import FileFormatError, ModelError, unknown_name
 from borelli.files.text import MAX_NUMBER, read_text
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, Shape, Vector
 from borelli.model.transforms import Array, vector
 from borelli.model.validate import validate
@@ -100,7 +100,7 @@ class _Reader:
         if not min(*shape.size, density) > SMALLEST:
             raise FileFormatError(self.path, f"body {name!r}: sizes and density must be positive", line=number)
         self.halves[name] = half
-        self.bodies[name] = body_of_shapes(name, [replace(shape, density=density)], frame=Frame(position))
+        self.bodies[name] = body_from_shapes(name, [replace(shape, density=density)], frame=Frame(position))
 
     def add_joint(self, line: str, number: int) -> None:
         match = _JOINT.fullmatch(line)

@@ -18,7 +18,7 @@ import numpy as np
 
 from borelli.errors import FileFormatError, ModelError
 from borelli.files.text import MAX_NUMBER, read_text
-from borelli.model.inertia import body_of_shapes
+from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, Shape
 from borelli.model.transforms import Array, compose, inverse, quaternion_of, vector
 from borelli.model.validate import validate
@@ -143,7 +143,7 @@ def _bodies(path: Path) -> tuple[list[Body], list[Array]]:
                 if half[2] <= half[0]:
                     raise FileFormatError(path, f"the capsule {name} is shorter than it is wide", line=line)
                 shape = Shape("capsule", (float(half[0]), float(half[2] - half[0])))
-        bodies.append(body_of_shapes(name, [shape]))
+        bodies.append(body_from_shapes(name, [shape]))
         halves.append(half)
     return bodies, halves
 

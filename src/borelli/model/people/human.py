@@ -18,7 +18,7 @@ from math import radians
 
 import numpy as np
 
-from borelli.model.marker_sets import with_markers
+from borelli.model.marker_sets import add_marker_set
 from borelli.model.model import Coordinate, Frame, Model, Shape
 from borelli.model.people.anthropometry import Proportions, check_person, table
 from borelli.model.people.segment_builder import (
@@ -89,7 +89,7 @@ def human(
         joints=(root_joint(origins["pelvis"]), *joints_of(map(JointRow._make, JOINTS), origins, _angle)),
         ground=(Shape("plane"),),
     )
-    return validate(with_markers(model, markers) if markers is not None else model)
+    return validate(add_marker_set(model, markers) if markers is not None else model)
 
 
 def _segments(p: Proportions) -> list[Segment]:

@@ -16,7 +16,7 @@ from borelli.model.model import Model, Softness
 from borelli.model.validate import validate
 from borelli.physics.arrays.joints import JointTables, compile_joints
 from borelli.physics.arrays.shapes import ShapeTables, compile_shapes
-from borelli.physics.inputs import Drive, Residual, Settings, check_step
+from borelli.physics.inputs import Drive, Residual, SolverSettings, check_step
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -106,7 +106,7 @@ class Compiled(NamedTuple):
 
     model: Model
     step: float
-    settings: Settings
+    settings: SolverSettings
     tables: Tables
     rows: RowNames
     body_index: dict[str, int]
@@ -121,7 +121,7 @@ def compile_model(
     model: Model,
     *,
     step: float,
-    settings: Settings | None = None,
+    settings: SolverSettings | None = None,
     drives: Sequence[Drive] = (),
     anchors: Softness | None = None,
     residuals: Sequence[Residual] = (),
@@ -129,7 +129,7 @@ def compile_model(
     """Tables of a valid model for a step [s]; `anchors` gives every marker rows of that softness."""
     check_step(step)
     validate(model)
-    settings = settings or Settings()
+    settings = settings or SolverSettings()
     body_index = {body.name: i for i, body in enumerate(model.bodies)}
     com = np.array([body.center_of_mass for body in model.bodies]).reshape(-1, 3)
     kinematic = np.array([body.kinematic for body in model.bodies], np.uint8)
@@ -305,7 +305,7 @@ def _residual_tables(
 
 
 def _contact_tables(
-    shapes: ShapeTables, bodies: BodyTables, settings: Settings, step: float, first_row: int
+    shapes: ShapeTables, bodies: BodyTables, settings: SolverSettings, step: float, first_row: int
 ) -> ContactTables:
     """Compliances of the two sides add up; the share of the error corrected is weighted by them."""
     soft = [Softness(k, d, erp, None if np.isnan(cfm) else cfm).at_step(step) for k, d, erp, cfm in shapes.soft]

@@ -142,7 +142,7 @@ class JointTables(NamedTuple):
     axes_child: Floats
     """(j, 3, 3) axis, component."""
     axes_parent: Floats
-    # scratch of `find_coordinates`
+    # scratch of `coordinates_from_poses`
     direction: Floats
     """(q, 6) a coordinate's speed per relative velocity at the child's anchor, and per relative spin; world axes."""
     motion: MotionTables

@@ -18,7 +18,7 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import GROUND, Joint, Model, Shape, Softness
 from borelli.model.validate import validate
 from borelli.physics.arrays.compile_model import FLOOR, NET_LOOPS, Compiled, Tables, compile_model
-from borelli.physics.inputs import Drive, Settings, check_step
+from borelli.physics.inputs import Drive, SolverSettings, check_step
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
 
@@ -160,7 +160,7 @@ def compile_impulse(
     step: float,
     controlled: Mapping[str, Response],
     outside: Collection[str] = (),
-    settings: Settings | None = None,
+    settings: SolverSettings | None = None,
 ) -> tuple[Compiled, Controls]:
     """Tables for impulse steps [s]; `controlled` by coordinate, a ball's three with one response turn it as one."""
     check_step(step)

@@ -161,7 +161,7 @@ def find_speeds(arm_child, arm_parent, gap, direction, j, c, p, first, end, twis
 
 
 @part
-def find_coordinates(joints, twist, coordinate_inout, speed_out):
+def coordinates_from_poses(joints, twist, coordinate_inout, speed_out):
     """Coordinates, speeds and (in the tables' scratch) directions at the poses `pose_joints` was given.
 
     Args:
@@ -276,7 +276,7 @@ def joint_motion(joints, j, coordinate, speed):
 
 
 @kernel
-def place_bodies(joints, coordinate, speed, position_out, quaternion_out, twist_out):
+def poses_from_coordinates(joints, coordinate, speed, position_out, quaternion_out, twist_out):
     """Poses and twists of all bodies that hang on tree joints; others must be in the arrays and stay as they are."""
     for number in range(joints.tree_order.shape[0]):
         j = joints.tree_order[number]

@@ -1,7 +1,7 @@
 """Rows on coordinates: stops keep them in range, drives pull them to targets, couplings tie them together.
 
 A coordinate's row has the direction that makes its velocity the coordinate's speed, so its impulse is the coordinate's
-force (or torque) times the step. `pose_joints` and `find_coordinates` come first, `fill_given_motion` after.
+force (or torque) times the step. `pose_joints` and `coordinates_from_poses` come first, `fill_given_motion` after.
 """
 
 from __future__ import annotations

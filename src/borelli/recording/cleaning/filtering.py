@@ -16,7 +16,7 @@ import numpy.typing as npt
 from borelli.errors import SettingsError
 from borelli.recording.cleaning.gaps import spans
 from borelli.recording.recording import LOADED, Note, Recording, times
-from borelli.recording.time_stamps import restore_times as restored
+from borelli.recording.time_stamps import repair_time_stamps as restored
 
 Array = npt.NDArray[np.float64]
 
@@ -82,7 +82,9 @@ def _sections(rate: float, cutoff: float, order: int) -> Array:
     return np.asarray(butter(single, rate / np.pi * np.arctan(corrected), fs=rate, output="sos"))
 
 
-def smooth(recording: Recording, *, cutoff: float | None = CUTOFF, plate_cutoff: float | None = None) -> Recording:
+def lowpass_filter(
+    recording: Recording, *, cutoff: float | None = CUTOFF, plate_cutoff: float | None = None
+) -> Recording:
     """The recording with its markers low-passed (4th order, zero lag), and its plates too if a cutoff is given.
 
     Args:
@@ -144,7 +146,7 @@ def resample(recording: Recording, rate: float | None = None, *, analog_rate: fl
     return recording.with_data(data, *notes)
 
 
-def restore_times(recording: Recording) -> Recording:
+def repair_time_stamps(recording: Recording) -> Recording:
     """The recording with times that a constant rate explains, to the last bit, where its own were rounded."""
     if recording.frames < 3:
         return recording

@@ -83,7 +83,7 @@ def find_swaps(recording: Recording) -> tuple[Swap, ...]:
     return tuple(sorted(found, key=lambda swap: swap.start))
 
 
-def undo_swaps(recording: Recording) -> Recording:
+def repair_label_swaps(recording: Recording) -> Recording:
     """The recording with the markers that trade places put back, and a note for each."""
     swaps = find_swaps(recording)
     if not swaps:
@@ -127,7 +127,7 @@ def find_sides(recording: Recording) -> Sides | None:
     return Sides(tuple(right_pairs), tuple(wrong_pairs), float(np.median(across)) if across else 0.0)
 
 
-def exchange_sides(recording: Recording) -> Recording:
+def swap_sides(recording: Recording) -> Recording:
     """The recording with every left label called right and every right label left."""
     names = list(recording.markers)
     pairs = twins(names)
@@ -135,13 +135,11 @@ def exchange_sides(recording: Recording) -> Recording:
         raise SettingsError("no marker has a twin on the other side, so there are no sides to exchange")
     for one, other in pairs:
         names[one], names[other] = names[other], names[one]
-    note = Note(
-        f"left and right exchanged in the names of {len(pairs)} pairs of markers", "change", "exchange_sides again"
-    )
+    note = Note(f"left and right exchanged in the names of {len(pairs)} pairs of markers", "change", "swap_sides again")
     return recording.with_data(recording.data.assign_coords(marker=np.array(names, dtype=str)), note)
 
 
-def exchange(recording: Recording, first: str, second: str, start: int = 0, stop: int | None = None) -> Recording:
+def swap_markers(recording: Recording, first: str, second: str, start: int = 0, stop: int | None = None) -> Recording:
     """The recording with two markers exchanged from frame start to stop (exclusive; to the end by default)."""
     names = recording.markers
     for name in (first, second):

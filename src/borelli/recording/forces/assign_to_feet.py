@@ -209,7 +209,7 @@ def find_exchanges(recording: Recording) -> tuple[Exchange, ...]:
     return tuple(best)
 
 
-def exchange_plates(recording: Recording, first: str, second: str) -> Recording:
+def swap_plates(recording: Recording, first: str, second: str) -> Recording:
     """The recording with the loads of two plates carried to each other's places."""
     names = recording.plates
     for name in (first, second):
@@ -227,7 +227,7 @@ def exchange_plates(recording: Recording, first: str, second: str) -> Recording:
                 moved = data[name].values[:, a] @ turn.T
                 values[:, b] = moved + shift if name == "plate_center_of_pressure" else moved
             changed[name] = data[name].copy(data=values)
-    note = Note(f"the loads of {first} and {second} are exchanged", "change", "exchange_plates again")
+    note = Note(f"the loads of {first} and {second} are exchanged", "change", "swap_plates again")
     return recording.with_data(data.assign(changed), note)
 
 

@@ -37,7 +37,7 @@ from borelli.model.transforms import Array
 from borelli.recording.formats.grf_columns import find_plates, plates_of, with_threshold
 from borelli.recording.formats.vendor_csv import EXPORTS
 from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names
-from borelli.recording.time_stamps import Times, restore_times, usable_rate
+from borelli.recording.time_stamps import Times, repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import UNITS, conversion, unit_name
 
 FIRST_LINE = "# borelli recording 1"
@@ -361,7 +361,7 @@ def _plain_times(stamps: Array, head: Column, decimals: int, counts: bool, rate:
         raise SettingsError(f"rate is {rate} Hz, but must be positive")
     if not counts:
         scale = 1e-3 if head.units.lower() in ("ms", "millisecond", "milliseconds") else 1.0
-        return restore_times(stamps * scale, decimals + (3 if scale < 1.0 else 0), rate)
+        return repair_time_stamps(stamps * scale, decimals + (3 if scale < 1.0 else 0), rate)
     if rate:
         return Times(np.arange(len(stamps)) / rate, rate, (Note(f"the rate is {rate:g} Hz, as asked", "stated"),))
     what = f"there is no time, only {head.name!r}, and no rate; times count frames as seconds"

@@ -33,7 +33,7 @@ from borelli.files.number_rows import (
 from borelli.files.text import write_text
 from borelli.recording.formats.grf_columns import find_plates, plate_table, plates_of, with_threshold
 from borelli.recording.recording import Note, Recording, make_dataset, unique_names
-from borelli.recording.time_stamps import MAX_TIME, Times, restore_times, usable_rate
+from borelli.recording.time_stamps import MAX_TIME, Times, repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import Conversion, conversion, opensim_axes
 
 Array = NDArray[np.float64]
@@ -400,7 +400,7 @@ def _times(header: _Header, names: Sequence[str], values: Array, rows: Rows) -> 
     if header.time >= 0:
         if header.time > 0:
             raise FileFormatError(rows.path, f"time is column {header.time + 1}, but must be the first")
-        return restore_times(values[:, 0], rows.decimals, header.number("datarate")), 1
+        return repair_time_stamps(values[:, 0], rows.decimals, header.number("datarate")), 1
     limits = [number_of(word.encode()) for word in header.settings.get("range", "").split()]
     start, end = (limits[0] or 0.0, limits[1] or 0.0) if len(limits) == 2 and None not in limits else (0.0, 0.0)
     if -MAX_TIME < start < end < MAX_TIME and len(values) > 1:

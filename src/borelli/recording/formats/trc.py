@@ -32,7 +32,7 @@ from borelli.files.number_rows import (
 )
 from borelli.files.text import write_text
 from borelli.recording.recording import Note, Recording, make_dataset, unique_names, without_prefix
-from borelli.recording.time_stamps import restore_times, usable_rate
+from borelli.recording.time_stamps import repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import conversion, opensim_axes
 
 Array = NDArray[np.float64]
@@ -82,7 +82,7 @@ def read_trc(
     notes += _counted(header, len(labels), len(values))
     timed = header.time is not None and header.time < values.shape[1]
     stamps = values[:, header.time] if timed else np.full(len(values), np.nan)
-    times = restore_times(stamps, rows.decimals, header.number("datarate"))
+    times = repair_time_stamps(stamps, rows.decimals, header.number("datarate"))
     found, axis_notes = conversion(
         header.settings.get("units"), None, positions, labels, units=units, up=up, forward=forward, usual_up="+Y"
     )

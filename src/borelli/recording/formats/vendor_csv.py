@@ -13,7 +13,7 @@ from borelli.files.delimited import sniff_delimiter, split_cells, without_empty_
 from borelli.files.number_rows import Rows, decode, number_of, numbered_lines, one_line, without_absurd
 from borelli.model.transforms import Array
 from borelli.recording.recording import Note, Recording, make_dataset, unique_names, without_prefix
-from borelli.recording.time_stamps import event_origin, restore_times, usable_rate
+from borelli.recording.time_stamps import event_origin, repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import conversion
 
 SECTIONS = ("trajectories", "model outputs", "devices", "events", "joints", "segments")
@@ -331,7 +331,7 @@ def read_motive(path: Path, data: bytes, *, units: str | None, up: str | None, f
     points = values[:, columns].reshape(len(values), len(labels), 3)
     made.add_markers(labels, points, header.get("Length Units"), units, up, forward, usual_up="+Y")
     stated = header.get("Export Frame Rate") or header.get("Capture Frame Rate") or "x"
-    times = restore_times(values[:, 1], rows.decimals, number_of(stated.encode()))
+    times = repair_time_stamps(values[:, 1], rows.decimals, number_of(stated.encode()))
     made.rate = times.rate
     made.labels["time"] = times.times
     made.notes += times.notes

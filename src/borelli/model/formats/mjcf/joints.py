@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.model.functions import constant, linear
-from borelli.model.model import Body, Coordinate, Frame, Joint, MotionAxis, Vector
+from borelli.model.model import Body, Coordinate, Frame, Joint, TransformAxis, Vector
 from borelli.model.transforms import compose, orientation_matrix, quaternion_of, vector
 
 MEETING = 1e-9
@@ -198,14 +198,14 @@ def _same(first: Sequence[Vector | Array], second: Sequence[Vector | Array]) -> 
     return bool(np.abs(np.array(first) - np.array(second)).max() < MEETING)
 
 
-def _motion(moves: Sequence[Move]) -> Iterator[MotionAxis]:
+def _motion(moves: Sequence[Move]) -> Iterator[TransformAxis]:
     """Three parts of a coordinate joint's motion: these moves, then still ones."""
     axes = _completed([move.axis for move in moves])
     for i, axis in enumerate(axes):
         if i < len(moves):
-            yield MotionAxis(axis, linear(1.0, -moves[i].offset), moves[i].coordinate.name)
+            yield TransformAxis(axis, linear(1.0, -moves[i].offset), moves[i].coordinate.name)
         else:
-            yield MotionAxis(axis, constant(0.0))
+            yield TransformAxis(axis, constant(0.0))
 
 
 def limited(name: str, offset: float, span: tuple[float, float] | None, turns: bool) -> Coordinate:

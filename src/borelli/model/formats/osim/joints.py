@@ -13,7 +13,7 @@ from borelli.model.formats.osim.frames import Frames, turned
 from borelli.model.formats.osim.functions import function_in
 from borelli.model.formats.osim.properties import Item, Namer
 from borelli.model.functions import constant, linear
-from borelli.model.model import GROUND, Coordinate, Frame, Joint, MotionAxis, Vector
+from borelli.model.model import GROUND, Coordinate, Frame, Joint, TransformAxis, Vector
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -174,12 +174,12 @@ class JointReader:
         return self._joints.unused(name)
 
 
-def _is_free(motion: Sequence[MotionAxis], coordinates: Sequence[Coordinate]) -> bool:
+def _is_free(motion: Sequence[TransformAxis], coordinates: Sequence[Coordinate]) -> bool:
     """Whether six coordinates in order turn about three axes at right angles and shift along them: a free joint."""
     if len(coordinates) != 6:
         return False
     axes = [part.axis for part in motion[:3]] * 2
-    free = [MotionAxis(axis, linear(1.0), c.name) for axis, c in zip(axes, coordinates, strict=True)]
+    free = [TransformAxis(axis, linear(1.0), c.name) for axis, c in zip(axes, coordinates, strict=True)]
     return free == list(motion) and bool(np.allclose(np.array(axes[:3]) @ np.transpose(axes[:3]), np.eye(3), atol=1e-9))
 
 
@@ -187,13 +187,13 @@ def _bound(number: float) -> float:
     return number if abs(number) < UNLIMITED else copysign(inf, number)
 
 
-def _transform_axis(item: Item | None, own: dict[str, Item], axis: Vector) -> MotionAxis:
+def _transform_axis(item: Item | None, own: dict[str, Item], axis: Vector) -> TransformAxis:
     """One of the six parts of a custom joint."""
     if item is None:
-        return MotionAxis(axis, constant(0.0))
+        return TransformAxis(axis, constant(0.0))
     names = item.text("coordinates").split()
     if len(names) > 1:
         raise item.refusal(f"it is a function of {len(names)} coordinates, but only functions of one are read")
     if names and names[0] not in own:
         raise item.refusal(unknown_name("coordinate", names[0], own))
-    return MotionAxis(item.vector("axis", axis), function_in(item) or constant(0.0), names[0] if names else None)
+    return TransformAxis(item.vector("axis", axis), function_in(item) or constant(0.0), names[0] if names else None)

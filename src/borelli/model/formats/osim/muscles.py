@@ -16,12 +16,12 @@ from borelli.model.functions import constant
 from borelli.model.model import (
     WRAP_METHODS,
     WRAP_SIDES,
+    CoordinateRange,
     Frame,
-    MotionAxis,
     Muscle,
     PathPoint,
     PathWrap,
-    Span,
+    TransformAxis,
     WrapObject,
 )
 from borelli.model.transforms import compose, orientation_matrix, vector
@@ -135,10 +135,10 @@ class MuscleReader:
         if item.kind == "ConditionalPathPoint":
             low, high = item.pair("range", (0.0, 0.0))
             stated = item.socket("coordinate", "coordinate")
-            span = Span(self.joints.coordinate(item, stated), low, high)
+            span = CoordinateRange(self.joints.coordinate(item, stated), low, high)
         return PathPoint(body, place(frame, item.vector("location")), item.name, span)
 
-    def _motion(self, item: Item, frame: Frame) -> tuple[MotionAxis, ...]:
+    def _motion(self, item: Item, frame: Frame) -> tuple[TransformAxis, ...]:
         """Shifts of a moving point along the axes of its frame, and where that stands off the body's, its place."""
         turn = orientation_matrix(frame.orientation)
         parts = []
@@ -147,10 +147,10 @@ class MuscleReader:
             function = (None if holder is None else function_in(holder)) or constant(0.0)
             stated = item.socket(f"{letter}_coordinate", f"{letter}_coordinate")
             name = self.joints.coordinate(item, stated) if stated else None
-            parts.append(MotionAxis(vector(turn[:, k]), function, name))
+            parts.append(TransformAxis(vector(turn[:, k]), function, name))
         for k, offset in enumerate(frame.position):
             if offset != 0.0:
-                parts.append(MotionAxis(vector(np.eye(3)[k]), constant(offset)))
+                parts.append(TransformAxis(vector(np.eye(3)[k]), constant(offset)))
         return tuple(parts)
 
     def _wrap(self, item: Item, muscle: Item, points: int) -> PathWrap | None:

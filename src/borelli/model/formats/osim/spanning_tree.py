@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from borelli.errors import ModelError
-from borelli.model.model import GROUND, Joint, MotionAxis, Vector
+from borelli.model.model import GROUND, Joint, TransformAxis, Vector
 
 
 def as_tree(joints: Sequence[Joint], bodies: Iterable[str], notes: list[str]) -> tuple[list[Joint], list[str]]:
@@ -96,9 +96,9 @@ def _opposite(axis: Vector) -> Vector:
     return -x, -y, -z
 
 
-def _turned_round(part: MotionAxis) -> MotionAxis:
+def _turned_round(part: TransformAxis) -> TransformAxis:
     return replace(part, axis=_opposite(part.axis))
 
 
-def _is_zero(part: MotionAxis) -> bool:
+def _is_zero(part: TransformAxis) -> bool:
     return part.function.is_constant and part.function(0.0) == 0.0

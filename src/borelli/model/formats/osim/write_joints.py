@@ -12,7 +12,7 @@ from borelli.model.formats.osim.functions import function_element
 from borelli.model.formats.osim.joints import ROTATIONS, TRANSLATIONS, UNLIMITED
 from borelli.model.formats.osim.write_common import Names, flag, offset_frame, value, words
 from borelli.model.functions import constant, linear
-from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, MotionAxis, Vector
+from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, TransformAxis, Vector
 from borelli.model.transforms import compose, quaternion_of
 
 AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -152,16 +152,16 @@ def _with_axis(axis: np.ndarray, place: int) -> np.ndarray:
     return columns
 
 
-def _motion(joint: Joint, axes: Sequence[Vector]) -> tuple[MotionAxis, ...]:
+def _motion(joint: Joint, axes: Sequence[Vector]) -> tuple[TransformAxis, ...]:
     """The six parts of a custom joint that moves as a ball or free joint does."""
     *shifts, first, second, third = (c.name for c in joint.coordinates)
-    turns = [MotionAxis(axis, linear(1.0), c) for axis, c in zip(axes, (first, second, third), strict=True)]
+    turns = [TransformAxis(axis, linear(1.0), c) for axis, c in zip(axes, (first, second, third), strict=True)]
     if not shifts:
-        return (*turns, *(MotionAxis(axis, constant(0.0)) for axis in AXES))
-    return (*turns, *(MotionAxis(axis, linear(1.0), c) for axis, c in zip(axes, shifts, strict=True)))
+        return (*turns, *(TransformAxis(axis, constant(0.0)) for axis in AXES))
+    return (*turns, *(TransformAxis(axis, linear(1.0), c) for axis, c in zip(axes, shifts, strict=True)))
 
 
-def _transform(joint: Joint, motion: tuple[MotionAxis, ...], names: Names) -> Element:
+def _transform(joint: Joint, motion: tuple[TransformAxis, ...], names: Names) -> Element:
     axes = []
     for tag, part in zip(ROTATIONS + TRANSLATIONS, motion, strict=True):
         function = function_element(part.function, f"joint {joint.name!r}")

@@ -9,7 +9,7 @@ from borelli.model.formats.osim.joints import UNLIMITED
 from borelli.model.formats.osim.muscles import FIELDS
 from borelli.model.formats.osim.write_common import Names, Notes, flag, objects, value, words
 from borelli.model.functions import Function, constant
-from borelli.model.model import MotionAxis, Muscle, PathPoint, PathWrap, WrapObject
+from borelli.model.model import Muscle, PathPoint, PathWrap, TransformAxis, WrapObject
 
 FULL = ("Thelen2003Muscle", "Millard2012EquilibriumMuscle", "DeGrooteFregly2016Muscle")
 """Classes that have every property of `FIELDS`."""
@@ -110,7 +110,7 @@ def _point(point: PathPoint, default: str, muscle: Muscle, names: Names, notes: 
     )
 
 
-def _components(motion: tuple[MotionAxis, ...]) -> list[tuple[Function, str]] | None:
+def _components(motion: tuple[TransformAxis, ...]) -> list[tuple[Function, str]] | None:
     """Functions of the x, y and z places of a moving point.
 
     None if its shifts are not along x, y and z, or with more than one coordinate: OpenSim wants the same for all.
