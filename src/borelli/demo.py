@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     """One line of the demonstration's table."""
 
     scene: str
-    what: str
+    text: str
     got: str
     expected: str
 

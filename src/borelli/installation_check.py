@@ -19,7 +19,7 @@ FALL_TOLERANCE = 1e-9  # [m]: semi-implicit Euler falls by g h^2 n(n+1)/2 exactl
 class Finding(NamedTuple):
     """One thing looked at."""
 
-    what: str
+    text: str
     ok: bool
     found: str
     needed: bool = True

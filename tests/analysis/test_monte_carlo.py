@@ -109,7 +109,7 @@ def test_failures_are_counted(recording):
         return {"x": np.zeros(1)}
 
     band = monte_carlo(run, recording, 20, 1e-3)
-    assert band.repeats == 16 and "4 of 20" in band.notes[0].what
+    assert band.repeats == 16 and "4 of 20" in band.notes[0].text
     with pytest.raises(BorelliError, match="does not bear noise of 1 mm"):
         monte_carlo(
             lambda r: run(r) if r is recording else (_ for _ in ()).throw(BorelliError("no")), recording, 4, 1e-3

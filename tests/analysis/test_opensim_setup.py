@@ -70,7 +70,7 @@ def test_external_loads(tmp_path):
         ('<!DOCTYPE x [<!ENTITY a "b">]><OpenSimDocument/>', "entities"),
         (IK.replace("2.5", "-1"), "must not be negative"),
         (IK.replace("2.5", "nan"), "finite"),
-        (IK.replace("manual_value", "guess"), "value_type"),
+        (IK.replace("manual_value", "inferred"), "value_type"),
         (IK.replace("true", "perhaps"), "true or false"),
     ],
 )

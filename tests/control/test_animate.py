@@ -163,7 +163,7 @@ def test_stops_that_the_motion_passes_are_moved_and_told():
     knee = [c.name for c in MODEL.coordinates].index("knee_flexion_r")
     table[:, knee] = -0.5
     found = animate(make_motion(MODEL, table, time, RATE))
-    assert any("passes the stops of knee_flexion_r" in note.what for note in found.notes)
+    assert any("passes the stops of knee_flexion_r" in note.text for note in found.notes)
     assert found.data["deviation"].max() < 1e-6
 
 
@@ -183,7 +183,7 @@ def test_only_what_shifts_on_the_ground_is_led():
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    ("changed", "match"),
     [
         ({"leading": TrackingSettings(joints=0.0)}, "settling time is 0.0 s; it must be positive"),
         ({"step": 5.0}, "the motion is shorter than a step of 5 s"),

@@ -172,7 +172,7 @@ def test_a_loop_stays_shut():
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    ("changed", "match"),
     [
         ({"body": "rod_9"}, r"drag: unknown body 'rod_9' \(did you mean 'rod_\d'\?\); known: rod_0, rod_1"),
         ({"held": ("q7",)}, "drag: held: unknown body or coordinate 'q7'"),

@@ -59,7 +59,7 @@ def test_noise(tmp_path):
     assert by["smoothed", 1.0]["torque_nm"] < 0.4  # 0.18; the paper: 3
     assert by["smoothed", 8.0]["torque_nm"] < 1.0  # 0.60; the paper: more than 5 at 5 mm
     assert all(abs(row["lag_ms"]) < 1.7 for row in outcome.rows)  # a tenth of a frame
-    assert all(claim.holds for claim in outcome.claims if "real time" not in claim.what)  # times depend on the machine
+    assert all(claim.holds for claim in outcome.claims if "real time" not in claim.text)  # times depend on the machine
     with (tmp_path / "noise.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 4
     assert json.loads((tmp_path / "noise.json").read_text())["name"] == "noise"

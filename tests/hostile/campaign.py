@@ -146,7 +146,7 @@ def check_sound(found):
         if name in found.data.coords:
             times = found.data[name].values
             assert np.isfinite(times).all(), f"{name} is not finite"
-            told = any("advance" in note.what for note in found.notes if note.kind == "fault")
+            told = any("advance" in note.text for note in found.notes if note.kind == "problem")
             assert told or (np.diff(times) > 0).all(), f"{name} does not grow, and no note says so"
     assert len(set(found.markers)) == len(found.markers), "two markers have one name"
 

@@ -52,13 +52,13 @@ def changed(model, **fields):
 
 def test_a_model_agrees_with_itself() -> None:
     report = compare_models(human(), human())
-    assert all(report.worst(quantity.what) == 0.0 for quantity in report.quantities)
+    assert all(report.worst(quantity.text) == 0.0 for quantity in report.quantities)
     assert report.only_a == report.only_b == {}
     assert len(report.quantity("inverse dynamics").rows) == len(human().coordinates)
 
 
 @pytest.mark.parametrize(
-    ("change", "touched"),
+    ("changed", "touched"),
     [
         (lambda m: changed(m, bodies=(replace(m.bodies[0], mass=2.5), m.bodies[1])),
          {"total mass": 0.5, "body mass": 0.5}),
@@ -164,7 +164,7 @@ def test_coupled_motion_and_forces_do_the_same_work() -> None:
 def test_random_models_agree_through_all_joint_kinds() -> None:
     model = random_model(5, KINDS)
     report = compare_models(model, replace(model, bodies=model.bodies[::-1], joints=model.joints[::-1]), poses=10)
-    assert all(report.worst(quantity.what) < ROUNDING for quantity in report.quantities)
+    assert all(report.worst(quantity.text) < ROUNDING for quantity in report.quantities)
 
 
 def test_the_report_can_be_read_and_stored() -> None:

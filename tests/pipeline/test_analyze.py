@@ -141,7 +141,7 @@ def test_size_comes_from_the_plan_the_recording_or_a_guess(walk):
     assert generic_model(AnalysisSettings(mass=80.0), walk.recording).mass == pytest.approx(80.0)
     nobody = replace(walk.recording, subject={})
     assert generic_model(AnalysisSettings(), nobody).mass == pytest.approx(75.0)
-    assert [note.remedy for note in size_notes(AnalysisSettings(), nobody)] == ["--mass", "--height"]
+    assert [note.action for note in size_notes(AnalysisSettings(), nobody)] == ["--mass", "--height"]
     assert size_notes(AnalysisSettings(mass=80.0, height=1.8), nobody) == ()
 
 

@@ -34,8 +34,8 @@ def test_frames_in_which_the_subject_is_half_in_view_are_cut_off(walk):
     points[100:110, 5:] = np.nan  # a gap inside is none of its business
     half = walk.recording.with_data(data.assign(markers=data["markers"].copy(data=points)))
     kept = keep_in_view(half)
-    assert kept.frames == half.frames - 50 and kept.notes[-1].kind == "fault"
-    assert "50 of" in kept.notes[-1].what and "before 0.30 s" in kept.notes[-1].what
+    assert kept.frames == half.frames - 50 and kept.notes[-1].kind == "problem"
+    assert "50 of" in kept.notes[-1].text and "before 0.30 s" in kept.notes[-1].text
     assert keep_in_view(half, start=False).frames == half.frames - 20
     assert keep_in_view(half, start=False, stop=False) is half and keep_in_view(walk.recording) is walk.recording
 
@@ -58,8 +58,8 @@ def test_a_mass_that_nobody_gave_is_what_the_plates_weigh(walk, tmp_path):
     found = analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings())[0]
     assert found.summary["mass_kg"] == pytest.approx(68.0, rel=0.02)  # the synthetic subject's
     assert read_fit(tmp_path / "out" / "fit.nc").model.mass == pytest.approx(found.summary["mass_kg"])
-    (note,) = [note for note in found.fit.notes if note.remedy == "--mass"]
-    assert "plates weigh" in note.what and not any("subject's mass" in text for text in found.summary["warnings"])
+    (note,) = [note for note in found.fit.notes if note.action == "--mass"]
+    assert "plates weigh" in note.text and not any("subject's mass" in text for text in found.summary["warnings"])
     # models that bands draw weigh as much, of the fit as it was found and of the one that a second run solves again
     assert found.fit.draw(np.random.default_rng(0)).mass == pytest.approx(found.summary["mass_kg"])
     again = analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings(monte_carlo=2))[0]
@@ -85,12 +85,12 @@ def test_cutoff_suits_the_shortest_steps():
         return Recording(data)
 
     cutoff, note = step_cutoff(steps(0.1))
-    assert cutoff == pytest.approx(15.0, abs=0.2) and "0.10 s" in note.what and note.remedy == "--cutoff"
+    assert cutoff == pytest.approx(15.0, abs=0.2) and "0.10 s" in note.text and note.action == "--cutoff"
     assert step_cutoff(steps(0.4)) == (CUTOFF, None)
     assert step_cutoff(steps(0.4, count=0)) == (CUTOFF, None)
     assert step_cutoff(steps(0.01)) == (CUTOFF, None)  # a plate that chatters
     cutoff, note = step_cutoff(steps(0.06, rate=40.0))
-    assert cutoff == CUTOFF and "too much for 40 Hz" in note.what and note.kind == "fault"
+    assert cutoff == CUTOFF and "too much for 40 Hz" in note.text and note.kind == "problem"
 
 
 def test_joint_centers_are_followed_where_there_are_no_markers():
@@ -98,7 +98,7 @@ def test_joint_centers_are_followed_where_there_are_no_markers():
     data = make_dataset({"joint_center": centers, "coordinates": np.zeros((20, 1))},
                         {"joint": ["Hips", "Neck", "Head"], "coordinate": ["q"]}, rate=30.0)  # fmt: skip
     made = joints_as_markers(Recording(data))
-    assert made.markers == ("Hips", "Neck", "Head") and made.frames == 20 and made.notes[-1].kind == "fault"
+    assert made.markers == ("Hips", "Neck", "Head") and made.frames == 20 and made.notes[-1].kind == "problem"
     centers[0] -= 1.0
     leaps = data.assign(joint_center=data["joint_center"].copy(data=centers))
     assert joints_as_markers(Recording(leaps)).frames == 19
@@ -109,7 +109,7 @@ def test_a_trunk_without_markers_is_told():
     model = human(70.0, 1.75, markers="motion_monitor")  # pelvis and legs
     worn = make_motion(model, np.zeros((9, len(model.coordinates))), np.arange(9) / 100.0, 100.0, markers=model.markers)
     (note,) = unseen_notes(worn)
-    assert "upper_torso" in note.what and note.kind == "fault"
+    assert "upper_torso" in note.text and note.kind == "problem"
     whole = human(70.0, 1.75, markers="cmu41")
     zero = np.zeros((9, len(whole.coordinates)))
     assert unseen_notes(make_motion(whole, zero, np.arange(9) / 100.0, 100.0, markers=whole.markers)) == ()

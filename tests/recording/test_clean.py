@@ -41,7 +41,7 @@ def test_cleaning_brings_the_walk_back():
 def test_every_change_is_in_the_history_and_the_input_is_untouched():
     before = spoiled()
     copy = before.data.copy(deep=True)
-    said = " ".join(note.what for note in changes(clean(before)))
+    said = " ".join(note.text for note in changes(clean(before)))
     for words in (
         "origin",
         "exchanged back",
@@ -71,7 +71,7 @@ def test_cleaning_a_clean_recording_twice_changes_little():
     off = np.abs(twice.data["markers"].values - once.data["markers"].values)[inner]
     assert np.median(off) < 1e-4
     # only the filter works again
-    assert {note.what.split()[0] for note in changes(twice)[len(changes(once)) :]} <= {"markers", "plates"}
+    assert {note.text.split()[0] for note in changes(twice)[len(changes(once)) :]} <= {"markers", "plates"}
 
 
 def test_rate_events_and_crop_come_out_together():

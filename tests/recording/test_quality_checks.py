@@ -72,22 +72,22 @@ def test_a_good_walk_has_nothing_wrong():
 def test_swapped_sides():
     fault = only(swap_sides(recording()), "sides")
     assert fault.severity == "error"
-    assert "left and right are exchanged" in fault.what
-    assert "swap_sides" in fault.remedy
+    assert "left and right are exchanged" in fault.text
+    assert "swap_sides" in fault.action
     fault = only(swap_markers(recording(), "LKNE", "RKNE"), "sides")
-    assert fault.remedy == 'exchange(recording, "LKNE", "RKNE")'
+    assert fault.action == 'exchange(recording, "LKNE", "RKNE")'
 
 
 def test_millimetres_called_metres():
     fault = only(scaled(recording(), 1000.0), "units")
-    assert (fault.severity, fault.remedy) == ("error", "--units mm")
+    assert (fault.severity, fault.action) == ("error", "--units mm")
     called_mm = scaled(recording(file_units="mm"), 0.001)
-    assert only(called_mm, "units").remedy == "--units m"
+    assert only(called_mm, "units").action == "--units m"
 
 
 def test_y_up_called_z_up():
     fault = only(turned(recording()), "up")
-    assert (fault.severity, fault.remedy) == ("error", "--up +Y")
+    assert (fault.severity, fault.action) == ("error", "--up +Y")
     walk = recording()
     lying = walk.with_data(walk.data.assign(markers=turned(walk).data["markers"] + [0.0, 0.0, 0.5]))
     assert only(lying, "up").severity == "warning"  # the plates are level, so somebody may lie on them
@@ -96,7 +96,7 @@ def test_y_up_called_z_up():
 def test_two_plates_exchanged():
     fault = only(swap_plates(recording(), "plate 1", "plate 2"), "exchange")
     assert fault.severity == "error"
-    assert fault.remedy == 'swap_plates(recording, "plate 1", "plate 2")'
+    assert fault.action == 'swap_plates(recording, "plate 1", "plate 2")'
 
 
 def test_a_gap_of_forty_frames_and_cleaning_mends_it():
@@ -106,8 +106,8 @@ def test_a_gap_of_forty_frames_and_cleaning_mends_it():
     gapped = with_markers(walk, points)
     fault = only(gapped, "gap")
     assert "LASI, frames 100 to 139" in fault.where
-    assert "0.40 s" in fault.what
-    assert "clean" in fault.remedy
+    assert "0.40 s" in fault.text
+    assert "clean" in fault.action
     assert "gap" not in kinds(clean(gapped))
 
 
@@ -115,7 +115,7 @@ def test_a_marker_set_that_does_not_fit_the_model():
     walk, model = recording(), wear(human(), "opensim_gait")
     fault = only(walk, "model", model)
     assert fault.severity == "error"
-    assert "does not fit" in fault.what
+    assert "does not fit" in fault.text
     fitting = only(walk, "model", wear(human(), "plugin_gait"))
     assert fitting.severity == "warning"
     assert "RELB" in fitting.where
@@ -127,7 +127,7 @@ def test_the_remedy_for_a_model_names_the_set_that_is_worn():
         {"markers": np.random.default_rng(0).normal(size=(5, len(names), 3))}, {"marker": names}, rate=100.0
     )
     fault = only(Recording(data), "model", wear(human(), "opensim_gait"))
-    assert 'with_markers(model, "cmu41")' in fault.remedy
+    assert 'with_markers(model, "cmu41")' in fault.action
 
 
 def test_swaps_spikes_zeros_and_rounded_times():
@@ -141,8 +141,8 @@ def test_swaps_spikes_zeros_and_rounded_times():
     uneven = walk.data.assign_coords(time=("time", np.round(np.arange(walk.frames) / 60.0, 3)))
     uneven.attrs["rate"] = 60.0
     fault = only(walk.with_data(uneven), "times")
-    assert "rounded" in fault.what
-    assert "repair_time_stamps" in fault.remedy
+    assert "rounded" in fault.text
+    assert "repair_time_stamps" in fault.action
 
 
 def test_unlabelled_points_unknown_sets_and_what_readers_saw():
@@ -150,8 +150,8 @@ def test_unlabelled_points_unknown_sets_and_what_readers_saw():
     points = np.random.default_rng(0).normal(scale=0.3, size=(50, len(names), 3))
     one = Recording(make_dataset({"markers": points}, {"marker": names}, rate=100.0))
     assert {"unlabelled", "set"} <= kinds(one)
-    noted = one.with_notes(Note("the file ends in the middle of a frame", "fault", "record again"))
-    assert only(noted, "file").remedy == "record again"
+    noted = one.with_notes(Note("the file ends in the middle of a frame", "problem", "record again"))
+    assert only(noted, "file").action == "record again"
 
 
 def test_clipped_channels_are_told_from_quiet_and_gentle_ones():
@@ -173,9 +173,9 @@ def test_loads_where_no_foot_is_and_plates_called_by_the_wrong_foot():
     place[:, 0] += (2.0, 1.0, 0.0)
     data = walk.data.assign(plate_center_of_pressure=walk.data["plate_center_of_pressure"].copy(data=place))
     fault = only(walk.with_data(data.drop_vars("plate_corners")), "plates")
-    assert "no foot" in fault.what
+    assert "no foot" in fault.text
     called = walk.with_data(walk.data.assign_coords(plate=["force_r", "force_l"]))
-    assert "force_r carries the left foot" in {fault.what for fault in check_recording(called)}
+    assert "force_r carries the left foot" in {fault.text for fault in check_recording(called)}
 
 
 def test_faults_come_with_the_worst_first():
@@ -185,7 +185,7 @@ def test_faults_come_with_the_worst_first():
     faults = check_recording(with_markers(spoilt, points))
     order = [SEVERITIES.index(fault.severity) for fault in faults]
     assert order == sorted(order)
-    assert all(fault.what and fault.where and fault.evidence and fault.remedy for fault in faults)
+    assert all(fault.text and fault.where and fault.evidence and fault.action for fault in faults)
 
 
 @pytest.mark.data
@@ -224,5 +224,5 @@ def test_the_same_file_called_otherwise_is_found_by_its_readers_and_here():
     path = real("opensim/subject01_walk/subject01_walk1.trc")
     from borelli.recording.formats.trc import read_trc
 
-    assert only(read_trc(path, units="m"), "units").remedy == "--units mm"
-    assert only(read_trc(path, up="+Z"), "up").remedy == "--up +Y"
+    assert only(read_trc(path, units="m"), "units").action == "--units mm"
+    assert only(read_trc(path, up="+Z"), "up").action == "--up +Y"

@@ -36,7 +36,7 @@ def small():
         analog_rate=240.0,
         file_units="mm",
     )
-    notes = (Note("lengths are taken as mm: the file says so", "stated"), Note("odd", "fault", "mend it"))
+    notes = (Note("lengths are taken as mm: the file says so", "stated"), Note("odd", "problem", "mend it"))
     return Recording(data, "walk", "walk.c3d", "C3D", {"name": "A", "mass": 70.0}, {"POINT": {"RATE": 120.0}}, notes)
 
 
@@ -81,10 +81,10 @@ def test_markers_are_selected_in_the_order_asked_and_unknown_ones_are_refused_wi
 
 def test_notes_add_up_and_have_known_kinds():
     one = small()
-    changed = one.with_data(one.data * 2.0, Note("doubled", "change"))
-    assert [note.kind for note in changed.notes] == ["stated", "fault", "change"]
+    changed = one.with_data(one.data * 2.0, Note("doubled", "changed"))
+    assert [note.kind for note in changed.notes] == ["stated", "problem", "changed"]
     assert len(one.notes) == 2
-    assert one.with_notes(Note("seen", "guess")).notes[-1].what == "seen"
+    assert one.with_notes(Note("seen", "inferred")).notes[-1].text == "seen"
     with pytest.raises(SettingsError, match=r"unknown kind of note 'gues'.*guess"):
         Note("what", "gues")
 

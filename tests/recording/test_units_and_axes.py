@@ -52,35 +52,35 @@ def test_unstated_units_and_axes_are_found_and_said_to_be_guessed(units, up):
     found, notes = conversion(None, None, as_file(units, up), NAMES)
     assert (found.units, found.up) == (units, up)
     assert np.allclose(found.apply(as_file(units, up)), POINTS)
-    guesses = [note for note in notes if note.kind == "guess"]
-    assert any("stature" in note.what and note.remedy.startswith("--units") for note in guesses)
-    assert any(f"{up} is up" in note.what and note.remedy.startswith("--up") for note in guesses)
+    guesses = [note for note in notes if note.kind == "inferred"]
+    assert any("stature" in note.text and note.action.startswith("--units") for note in guesses)
+    assert any(f"{up} is up" in note.text and note.action.startswith("--up") for note in guesses)
 
 
 def test_what_the_file_states_is_followed_without_complaint_when_the_data_agree():
     found, notes = conversion("mm", "+Y", as_file("mm", "+Y"), NAMES)
     assert (found.units, found.up, found.scale) == ("mm", "+Y", 1e-3)
-    assert not [note for note in notes if note.kind == "fault"]
+    assert not [note for note in notes if note.kind == "problem"]
 
 
 def test_millimetres_called_metres_are_a_fault_that_names_the_remedy():
     found, notes = conversion("m", "+Z", as_file("mm", "+Z"), NAMES)
     assert found.units == "m"
-    (fault,) = [note for note in notes if note.kind == "fault"]
-    assert fault.remedy == "--units mm"
+    (fault,) = [note for note in notes if note.kind == "problem"]
+    assert fault.action == "--units mm"
 
 
 def test_y_up_called_z_up_is_a_fault_that_names_the_remedy():
     found, notes = conversion("mm", "+Z", as_file("mm", "+Y"), NAMES)
     assert found.up == "+Z"
-    (fault,) = [note for note in notes if note.kind == "fault"]
-    assert fault.remedy == "--up +Y"
+    (fault,) = [note for note in notes if note.kind == "problem"]
+    assert fault.action == "--up +Y"
 
 
 def test_a_screen_axis_seen_from_behind_does_not_stand_the_subject_on_its_head():
     found, notes = conversion("mm", "-Z", as_file("mm", "+Z"), NAMES)
     assert found.up == "+Z"
-    assert any("although the file says -Z" in note.what for note in notes)
+    assert any("although the file says -Z" in note.text for note in notes)
 
 
 def test_the_users_word_wins():
@@ -101,7 +101,7 @@ def test_the_walking_direction_is_told_and_turned_only_when_asked(ahead):
     file = as_file("mm", "+Z", ahead)
     found, notes = conversion("mm", "+Z", file, NAMES)
     assert found.forward == "+X"
-    assert any(f"forward is {ahead}" in note.what for note in notes)
+    assert any(f"forward is {ahead}" in note.text for note in notes)
     turned, _ = conversion("mm", "+Z", file, NAMES, forward="auto")
     assert np.allclose(turned.apply(file), POINTS)
 
@@ -120,7 +120,7 @@ def test_without_labels_plates_and_the_floor_show_what_is_up():
 )
 def test_nothing_to_go_by_is_said(positions, labels):
     _, notes = conversion(None, None, positions, labels)
-    assert all("without evidence" in note.what for note in notes)
+    assert all("without evidence" in note.text for note in notes)
     assert len(notes) == 2
 
 
@@ -167,7 +167,7 @@ def test_only_named_parts_of_a_body_overrule_the_sign_a_file_states():
     nameless = [f"*{i}" for i in range(low.shape[1])]
     found, notes = conversion("m", "+Z", low, nameless, plate_corners=corners)
     assert found.up == "+Z"
-    assert any(note.kind == "fault" and note.remedy == "--up -Z" for note in notes)
+    assert any(note.kind == "problem" and note.action == "--up -Z" for note in notes)
     found, notes = conversion("m", "+Z", low, NAMES, plate_corners=corners)
     assert found.up == "-Z"
-    assert any("although the file says +Z" in note.what for note in notes)
+    assert any("although the file says +Z" in note.text for note in notes)

@@ -64,4 +64,4 @@ def refuse_special_files(read, folder, suffix):
 
 def notes_of(recording, kind):
     """The sentences of a recording's notes of one kind, as one text."""
-    return "; ".join(note.what for note in recording.notes if note.kind == kind)
+    return "; ".join(note.text for note in recording.notes if note.kind == kind)

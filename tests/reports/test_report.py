@@ -151,7 +151,7 @@ def test_report_without_plates(analysed, tmp_path):
     write_report(energy, tmp_path / "r.html")
     text, _ = parsed(tmp_path / "r.html")
     assert 'id="ground"' not in text and "gait cycle [%]" in text
-    assert any("no force of the ground" in one.what for one in warnings_of(energy))
+    assert any("no force of the ground" in one.text for one in warnings_of(energy))
 
 
 def test_report_over_time_where_there_is_no_stride(analysed, tmp_path):

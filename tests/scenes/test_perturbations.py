@@ -157,7 +157,7 @@ def test_all_perturbations_come_back_from_a_file():
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    ("changed", "match"),
     [
         ({"pushes": (Push("pelvs", (1.0, 0.0, 0.0)),)}, r"push: unknown body 'pelvs' \(did you mean 'pelvis'\?\)"),
         ({"loads": (CarriedLoad("ground", 1.0),)}, "carry: unknown body 'ground'"),

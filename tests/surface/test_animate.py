@@ -89,7 +89,7 @@ def test_a_table_of_coordinates_is_the_motion_of_the_model_it_names(folder):
     written_table(folder / "most.mot", names[:-4], table[:, :-4], model)
     most = motion_of(folder / "most.mot", AnalysisSettings(model=folder / "model.toml"))
     (note,) = most.notes
-    assert all(name in note.what for name in names[-4:]) and "stay at their defaults" in note.what
+    assert all(name in note.text for name in names[-4:]) and "stay at their defaults" in note.text
 
 
 def test_a_table_of_other_names_is_refused(folder):

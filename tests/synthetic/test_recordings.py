@@ -94,7 +94,7 @@ def test_walk_refuses_another_model(model):
 def test_recording_says_that_it_is_made_and_has_noise_and_gaps(walk):
     recording = walk.recording
     assert recording.metadata["synthetic"] is True
-    assert recording.notes[0].what.startswith("synthetic")
+    assert recording.notes[0].text.startswith("synthetic")
     seen = recording.data["markers"].values
     assert 0.02 <= np.isnan(seen).any(axis=-1).mean() < 0.03
     off = seen - marker_positions(walk.model, walk.coordinates)

@@ -145,7 +145,7 @@ def monte_carlo(
     failed = n - len(good)
     if failed > MOST_FAILED * n or len(good) < FEWEST:
         raise BorelliError(f"{failed} of {n} repeats failed: the analysis does not bear noise of {_told(noise)}")
-    notes = [Note(f"{failed} of {n} repeats failed and are left out of the band", "fault")] if failed else []
+    notes = [Note(f"{failed} of {n} repeats failed and are left out of the band", "problem")] if failed else []
     return MonteCarloResult(answer, *_statistics(answer, good), len(good), tuple(notes))
 
 

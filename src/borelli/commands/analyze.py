@@ -101,7 +101,7 @@ def show(result: Analysis) -> None:
     out.print(figures(summary))
     print_marked([("warning", text) for text in summary["warnings"]])
     if result.bands is not None:
-        print_marked([("note" if note.kind == "stated" else note.kind, note.what) for note in result.bands.notes])
+        print_marked([("note" if note.kind == "stated" else note.kind, note.text) for note in result.bands.notes])
     if result.loaded:
         print_marked([("note", f"taken from an earlier run: {', '.join(result.loaded)}")])
     out.print(f"\nLook at [bold]{escape(str(result.folder / 'report.html'))}[/]", soft_wrap=True)

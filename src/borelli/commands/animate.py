@@ -82,14 +82,14 @@ def animate(
         found = play(followed, disturbances, leading=leading, step=step, cutoff=cutoff, progress=move)
     notes = (*followed.notes, *found.notes)
     texts = {kind: list(text) for kind, text in said.items() if text}
-    about: dict[str, Any] = {"motion": str(motion), **texts, **found.figures, "notes": [note.what for note in notes]}
+    about: dict[str, Any] = {"motion": str(motion), **texts, **found.figures, "notes": [note.text for note in notes]}
     _write(found.data, folder, about, movie)
     if json:
         print_json(about)
         return
     shown = {name: "no" if value is None else value for name, value in found.figures.items()}
     print_figures(motion.name, shown)
-    print_marked([(note.kind if note.kind != "stated" else "note", note.what) for note in notes])
+    print_marked([(note.kind if note.kind != "stated" else "note", note.text) for note in notes])
     say(f"results are in {folder}")
 
 

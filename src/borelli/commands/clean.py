@@ -60,11 +60,11 @@ def clean(
         write_recording(result, target)
         missing = lost(result, target)
     if json:
-        done = [note.what for note in changes(result)]
+        done = [note.text for note in changes(result)]
         print_json({"in": str(source), "out": str(target), "changes": done, "lost": missing})
         return
     show_title(target)
-    print_marked([("change", note.what) for note in changes(result)] or [("", "nothing was changed")])
+    print_marked([("changed", note.text) for note in changes(result)] or [("", "nothing was changed")])
     print_marked([("lost", what) for what in missing])
 
 

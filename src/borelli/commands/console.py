@@ -20,9 +20,9 @@ COLORS = {
     "error": "red",
     "warning": "yellow",
     "note": "cyan",
-    "fault": "red",
-    "guess": "yellow",
-    "change": "cyan",
+    "problem": "red",
+    "inferred": "yellow",
+    "changed": "cyan",
     "lost": "yellow",
 }
 """Of the words that say how much a line matters."""

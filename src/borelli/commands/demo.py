@@ -27,7 +27,7 @@ def demo(
     for finding in findings:
         if last not in (None, finding.scene):
             table.add_section()
-        table.add_row(finding.scene if finding.scene != last else "", finding.what, finding.got, finding.expected)
+        table.add_row(finding.scene if finding.scene != last else "", finding.text, finding.got, finding.expected)
         last = finding.scene
     out.print(table)
     for path in files:

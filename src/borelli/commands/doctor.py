@@ -89,8 +89,8 @@ def _show_faults(file: Path, faults: tuple[Issue, ...]) -> None:
     show_title(file, f": {said}")
     for fault in faults:
         color = COLORS[fault.severity]
-        out.print(f"\n[bold {color}]{fault.severity}[/]  [bold]{escape(fault.what)}[/]", highlight=False)
-        lines = {"where": fault.where, "evidence": fault.evidence, "remedy": fault.remedy}
+        out.print(f"\n[bold {color}]{fault.severity}[/]  [bold]{escape(fault.text)}[/]", highlight=False)
+        lines = {"where": fault.where, "evidence": fault.evidence, "remedy": fault.action}
         print_pairs({name: text for name, text in lines.items() if text}, indent=2)
 
 
@@ -100,11 +100,11 @@ def _examine_installation(json: bool) -> bool:
     with err.status("looking") as status:
         findings = examine(status.update)
     if json:
-        print_json({finding.what: {"ok": finding.ok, "found": finding.found} for finding in findings})
+        print_json({finding.text: {"ok": finding.ok, "found": finding.found} for finding in findings})
     else:
         table = Table("", "", "found", title=f"borelli {__version__}", title_justify="left")
         for finding in findings:
             mark = "[green]ok[/]" if finding.ok else "[red]no[/]" if finding.needed else "[yellow]--[/]"
-            table.add_row(mark, finding.what, escape(finding.found))
+            table.add_row(mark, finding.text, escape(finding.found))
         out.print(table)
     return all(finding.ok or not finding.needed for finding in findings)

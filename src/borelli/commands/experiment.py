@@ -52,7 +52,7 @@ def experiment(
     say(outcome.about)
     table = Table("", "ours", "published or asked", "holds")
     for claim in outcome.claims:
-        table.add_row(escape(claim.what), f"{claim.ours:.4g}", escape(claim.published), "yes" if claim.holds else "no")
+        table.add_row(escape(claim.text), f"{claim.ours:.4g}", escape(claim.published), "yes" if claim.holds else "no")
     out.print(table)
     for file in outcome.files:
         say(str(file))
@@ -62,7 +62,7 @@ def experiment(
 def _check(name: str, outcome: Outcome) -> None:
     """Raises BorelliError if a figure is not what it must be."""
     broken = [
-        f"{claim.what}: {claim.ours:.4g}, asked: {claim.published}" for claim in outcome.claims if not claim.holds
+        f"{claim.text}: {claim.ours:.4g}, asked: {claim.published}" for claim in outcome.claims if not claim.holds
     ]
     if broken:
         raise BorelliError(

@@ -68,7 +68,7 @@ def fit_facts(fit: Fit) -> dict[str, Any]:
         "rms [mm]": 1e3 * fit.train_rms,
         "held out rms [mm]": 1e3 * fit.held_out_rms,
         "lengths [m]": fit.lengths,
-        "notes": [note.what for note in fit.notes],
+        "notes": [note.text for note in fit.notes],
     }
 
 
@@ -151,35 +151,35 @@ def recording_facts(recording: Recording) -> dict[str, Any]:
     for part in (_markers, _quantities, _plates, _channels, _coordinates):
         facts |= part(recording)
     facts["events"] = [event._asdict() for event in recording.events]
-    facts["notes"] = [{"kind": note.kind, "what": note.what, "remedy": note.remedy} for note in recording.notes]
+    facts["notes"] = [{"kind": note.kind, "what": note.text, "remedy": note.action} for note in recording.notes]
     return {key: value for key, value in facts.items() if value is not None}
 
 
 def topic_of(note: Note) -> str:
     """Whether a note says what units, up or forward was taken; "" for other notes."""
-    if note.kind not in ("stated", "guess"):
+    if note.kind not in ("stated", "inferred"):
         return ""
-    if "lengths are taken" in note.what or "--units" in note.remedy:
+    if "lengths are taken" in note.text or "--units" in note.action:
         return "units"
-    if " is up" in note.what or "--up" in note.remedy:
+    if " is up" in note.text or "--up" in note.action:
         return "up"
-    return "forward" if note.what.startswith("forward") or " is made x" in note.what else ""
+    return "forward" if note.text.startswith("forward") or " is made x" in note.text else ""
 
 
 def _decided(recording: Recording, topic: str) -> dict[str, Any] | None:
     """What was taken, whether the file states it or it is a guess, why, and what overrides it."""
     note = next((note for note in recording.notes if topic_of(note) == topic), None)
     taken = recording.data.attrs.get(f"file_{topic}")
-    if topic == "forward" and note is not None and note.what.startswith("forward is "):
-        taken = note.what.split()[2]  # the way the subject goes, whether or not it was turned into x
+    if topic == "forward" and note is not None and note.text.startswith("forward is "):
+        taken = note.text.split()[2]  # the way the subject goes, whether or not it was turned into x
     if taken is None or (topic == "forward" and note is None):
         return None
-    basis = "default" if note is None else "asked" if "as asked" in note.what else note.kind
+    basis = "default" if note is None else "asked" if "as asked" in note.text else note.kind
     return {
         "taken": str(taken),
         "basis": basis,
-        "evidence": "" if note is None else note.what,
-        "override": f"--{topic}" if note is None else note.remedy,
+        "evidence": "" if note is None else note.text,
+        "override": f"--{topic}" if note is None else note.action,
     }
 
 

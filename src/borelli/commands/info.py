@@ -115,7 +115,7 @@ def _show_model(file: Path, facts: Mapping[str, Any]) -> None:
     pairs |= {name: str(facts[name]) for name in more if facts[name]}
     print_pairs(pairs)
     why = facts["why not simulated"]
-    refused = [("fault", f"simulation refuses it: {why}")] if why else []
+    refused = [("problem", f"simulation refuses it: {why}")] if why else []
     print_marked(refused + [("note", note) for note in facts["notes"]])
 
 

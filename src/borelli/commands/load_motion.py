@@ -91,7 +91,7 @@ def stated_motion(recording: Recording, model: Model, start: float = -np.inf, st
         if name in known:
             table[:, i] = recording.data["coordinates"].values[kept, known.index(name)]
     lacking = [name for name in _free(model) if name not in known]
-    notes = [Note(f"the file has no {listed(lacking)}: they stay at their defaults", "fault")] if lacking else []
+    notes = [Note(f"the file has no {listed(lacking)}: they stay at their defaults", "problem")] if lacking else []
     return make_motion(model, table, time[kept], recording.rate, recording=recording, notes=tuple(notes))
 
 

@@ -68,7 +68,7 @@ def fit(
     figures = {
         "out": str(target), "rms_mm": 1e3 * found.train_rms, "held_out_rms_mm": 1e3 * found.held_out_rms,
         "lengths_m": found.lengths, "lost": list(lost),
-        "notes": [note.what for note in (*size_notes(plan, trials[0]), *found.notes)],
+        "notes": [note.text for note in (*size_notes(plan, trials[0]), *found.notes)],
     }  # fmt: skip
     if json:
         print_json(figures)
@@ -208,7 +208,7 @@ def _of(stage: Any, wanted: type, path: Path) -> Any:
 
 def _tell(target: Path, figures: dict[str, Any], notes: tuple[Note, ...], json: bool) -> None:
     if json:
-        print_json({**figures, "notes": [note.what for note in notes]})
+        print_json({**figures, "notes": [note.text for note in notes]})
         return
     show_title(target)
     shown = {name: value for name, value in figures.items() if name != "out"}
@@ -217,4 +217,4 @@ def _tell(target: Path, figures: dict[str, Any], notes: tuple[Note, ...], json: 
 
 
 def _print_notes(notes: tuple[Note, ...]) -> None:
-    print_marked([(note.kind if note.kind != "stated" else "note", note.what) for note in notes])
+    print_marked([(note.kind if note.kind != "stated" else "note", note.text) for note in notes])

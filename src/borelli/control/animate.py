@@ -140,13 +140,15 @@ def _ready(model: Model, table: Array, leading: TrackingSettings) -> tuple[Model
     joints = tuple(replace(j, coordinates=tuple(map(passing, j.coordinates))) for j in model.joints)
     notes = []
     if widened:
-        notes.append(Note(f"the motion passes the stops of {listed(widened)}: they are moved out of its way", "change"))
+        notes.append(
+            Note(f"the motion passes the stops of {listed(widened)}: they are moved out of its way", "changed")
+        )
     ground = model.ground
     if leading.ground and not any(shape.collides for shape in ground):
         if tuple(np.sign(model.gravity)) != (0.0, 0.0, -1.0):
             raise SettingsError(f"model {model.name!r} has no ground, and z is not up in it; give it a ground")
         ground = (*ground, Shape("plane"))
-        notes.append(Note("the model has no ground: it is put at z = 0", "guess", "a ground in the model"))
+        notes.append(Note("the model has no ground: it is put at z = 0", "inferred", "a ground in the model"))
     if not leading.ground:
         ground = tuple(replace(shape, collides=False) for shape in ground)
     return replace(model, joints=joints, ground=ground, muscles=(), markers=()), tuple(notes)

@@ -88,7 +88,7 @@ def ground_experiment(
     ]
     data = trials[0].measured.data
     told = f"; plates cover {100.0 * float(data['covered'].values.mean()):.0f} % of the frames"
-    told += "".join(f"; {note.what}" for note in trials[0].measured.notes if "weigh" in note.what)
+    told += "".join(f"; {note.text}" for note in trials[0].measured.notes if "weigh" in note.text)
     return write_outcome(Outcome("ground", about + told, rows, claims, (picture,)), out)
 
 

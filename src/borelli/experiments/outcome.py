@@ -15,7 +15,7 @@ from typing import Any
 class Claim:
     """One figure beside what was published or asked for."""
 
-    what: str
+    text: str
     ours: float
     published: str
     holds: bool

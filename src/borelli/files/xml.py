@@ -60,7 +60,7 @@ def parse_xml(content: bytes, path: object) -> Element:
     try:
         return _parsed(content, path)
     except _NotWellFormedError as error:
-        raise FileFormatError(path, f"not valid XML: {error.what}", line=error.line) from None
+        raise FileFormatError(path, f"not valid XML: {error.text}", line=error.line) from None
 
 
 def read_lenient_xml(path: str | os.PathLike[str]) -> tuple[Element, str]:
@@ -73,15 +73,15 @@ def read_lenient_xml(path: str | os.PathLike[str]) -> tuple[Element, str]:
         return _parsed(content, path), ""
     except _NotWellFormedError as error:
         try:
-            return _parsed(_mended(content), path), f"line {error.line}: {error.what}"
+            return _parsed(_mended(content), path), f"line {error.line}: {error.text}"
         except _NotWellFormedError:
-            raise FileFormatError(path, f"not valid XML: {error.what}", line=error.line) from None
+            raise FileFormatError(path, f"not valid XML: {error.text}", line=error.line) from None
 
 
 class _NotWellFormedError(Exception):
     def __init__(self, what: str, line: int) -> None:
         super().__init__(what)
-        self.what, self.line = what, line
+        self.text, self.line = what, line
 
 
 def root_tag(content: bytes) -> str | None:

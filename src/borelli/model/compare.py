@@ -52,7 +52,7 @@ class Compared:
 class Quantity:
     """All things of one sort."""
 
-    what: str
+    text: str
     unit: str
     rows: tuple[Compared, ...]
 
@@ -78,9 +78,9 @@ class ModelComparison:
     def quantity(self, what: str) -> Quantity:
         """The quantity of that name."""
         for quantity in self.quantities:
-            if quantity.what == what:
+            if quantity.text == what:
                 return quantity
-        raise SettingsError(unknown_name("quantity", what, (q.what for q in self.quantities)))
+        raise SettingsError(unknown_name("quantity", what, (q.text for q in self.quantities)))
 
     def worst(self, what: str) -> float:
         """The largest difference of a quantity; zero if nothing of it is in both models."""
@@ -98,7 +98,7 @@ class ModelComparison:
             "only_b": {key: list(names) for key, names in self.only_b.items()},
             "quantities": [
                 {
-                    "what": quantity.what,
+                    "what": quantity.text,
                     "unit": quantity.unit,
                     "worst": None if quantity.worst is None else quantity.worst.difference,
                     "rows": [
@@ -118,10 +118,10 @@ class ModelComparison:
         details = []
         for quantity in self.quantities:
             if quantity.worst is None:
-                summary.add_row(quantity.what, "0", "", "")
+                summary.add_row(quantity.text, "0", "", "")
                 continue
             largest = f"{quantity.worst.difference:.3g} {quantity.unit}"
-            summary.add_row(quantity.what, str(len(quantity.rows)), largest, quantity.worst.name)
+            summary.add_row(quantity.text, str(len(quantity.rows)), largest, quantity.worst.name)
             if quantity.worst.difference > ROUNDING:
                 details.append(_detail(quantity, self.a, self.b, rows))
         return [summary, *details]
@@ -420,7 +420,7 @@ def _detail(quantity: Quantity, a: str, b: str, count: int) -> Table:
     """The rows of a quantity that differ most."""
     from rich.table import Table
 
-    table = Table("name", a, b, "difference", title=f"{quantity.what} [{quantity.unit}]".replace("[", r"\["))
+    table = Table("name", a, b, "difference", title=f"{quantity.text} [{quantity.unit}]".replace("[", r"\["))
     for row in sorted(quantity.rows, key=lambda row: -row.difference)[:count]:
         values = (" ".join(f"{v:.4g}" for v in side) for side in (row.a, row.b))
         table.add_row(row.name.replace("[", r"\["), *values, f"{row.difference:.3g}")

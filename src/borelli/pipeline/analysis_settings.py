@@ -130,7 +130,7 @@ def size_notes(plan: AnalysisSettings, recording: Recording) -> tuple[Note, ...]
         if getattr(plan, name) is None and not _number(recording.subject.get(name)):
             said = f"the subject's {name} is not known: {taken:g} {unit} is taken, and results scale with it"
             # of a body that is fitted, the height is soon forgotten
-            notes.append(Note(said, "guess" if name == "height" and plan.fit else "fault", f"--{name}"))
+            notes.append(Note(said, "inferred" if name == "height" and plan.fit else "problem", f"--{name}"))
     return tuple(notes)
 
 
@@ -150,7 +150,7 @@ def unseen_notes(motion: Motion) -> tuple[Note, ...]:
         f"no markers are on {listed([body.name for body in unseen], 6)}, {100.0 * share:.0f} % of the mass: they keep "
         "their rest pose, and forces of the ground from the motion, residuals and moments of the hips err by it"
     )
-    return (Note(said, "fault", "put markers on the trunk"),)
+    return (Note(said, "problem", "put markers on the trunk"),)
 
 
 def _number(value: Any) -> float | None:

@@ -192,14 +192,14 @@ def _fitted(
     if not plan.fit:
         return model, None, {"key": key, "seconds": perf_counter() - start, "notes": notes}
     fit = fit_model(model, list(trials), static=static)
-    guessed = next((note for note in notes if note.remedy == "--mass"), None)
+    guessed = next((note for note in notes if note.action == "--mass"), None)
     on_plates = [*trials, static] if static is not None else trials
     weighed = weigh(fit.model, on_plates) if guessed is not None and plan.plates else None
     if weighed is not None:
         said = (
             f"the subject's mass is not given: plates weigh {weighed[0]:.1f} kg over {weighed[1]:.2f} s, which is taken"
         )
-        notes = (*(note for note in notes if note is not guessed), Note(said, "guess", "--mass"))
+        notes = (*(note for note in notes if note is not guessed), Note(said, "inferred", "--mass"))
         fit = replace(fit, model=scale_mass(fit.model, weighed[0]))
     fit = replace(fit, notes=(*notes, *fit.notes))
     about = {"key": key, "seconds": perf_counter() - start}
@@ -277,8 +277,8 @@ def _analyzed(
         write_band_tables(bands, folder)
     write_report(energy, folder / "report.html", fit=fit, contacts=contacts, bands=bands, about=about)
     seconds["report"] = perf_counter() - start
-    warned = [warning.what for warning in warnings_of(energy)]
-    warned += [note.what for note in bands.notes if note.kind == "fault"] if bands is not None else []
+    warned = [warning.text for warning in warnings_of(energy)]
+    warned += [note.text for note in bands.notes if note.kind == "problem"] if bands is not None else []
     summary = summarize(energy, fit=fit, contacts=contacts, bands=bands, seconds=seconds, warnings=warned)
     summary |= {**source, "loaded": stages.loaded}
     write_atomic(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")

@@ -37,10 +37,10 @@ def find_torques(motion: Motion, plan: AnalysisSettings) -> Torques:
         if measured:  # such as a model without soles, which has contacts nowhere
             found = inverse_dynamics(motion, method=plan.torque_method, forces="plates", cutoff=plan.cutoff)
             said = f"steps beside the plates are not filled in: {error}"
-            return replace(found, notes=(*found.notes, Note(said, "fault", "look at frames that are covered")))
+            return replace(found, notes=(*found.notes, Note(said, "problem", "look at frames that are covered")))
         found = inverse_dynamics(motion, method=plan.torque_method, forces=None, cutoff=plan.cutoff)
         said = f"no forces of the ground are known, so all of its part is residual: {error}"
-        return replace(found, notes=(*found.notes, Note(said, "fault", "record plates")))
+        return replace(found, notes=(*found.notes, Note(said, "problem", "record plates")))
 
 
 def contacts_beside(torques: Torques) -> Dataset | None:

@@ -173,7 +173,7 @@ def _noise_note(sizes: Mapping[str, float], stated: bool) -> Note:
         f"{np.median(millimetres):.2g} mm ({millimetres.min():.2g} to {millimetres.max():.2g}); what filters have "
         "taken away before, and skin that slides over bone, is not in it"
     )
-    return Note(said, "guess", "--noise")
+    return Note(said, "inferred", "--noise")
 
 
 def _model_note(drawn: bool) -> Note:

@@ -33,7 +33,7 @@ def clean(
     start: float = -np.inf,
     stop: float = np.inf,
 ) -> Recording:
-    """The recording after every step below, in this order; what was changed is in its notes, of kind "change".
+    """The recording after every step below, in this order; what was changed is in its notes, of kind "changed".
 
     Args:
         recording: What to clean; it is not changed itself.
@@ -73,4 +73,4 @@ def clean(
 
 def changes(recording: Recording) -> tuple[Note, ...]:
     """What was changed since the file was written, in order."""
-    return tuple(note for note in recording.notes if note.kind == "change")
+    return tuple(note for note in recording.notes if note.kind == "changed")

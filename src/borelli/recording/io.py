@@ -126,7 +126,7 @@ def renamed(recording: Recording, names: Mapping[str, str]) -> Recording:
     if twice is not None:
         raise SettingsError(f"two markers would be called {twice!r}")
     what = f"{len(names)} markers are given other names, as asked"
-    return recording.with_data(recording.data.assign_coords(marker=new), Note(what, "change"))
+    return recording.with_data(recording.data.assign_coords(marker=new), Note(what, "changed"))
 
 
 def _head(path: Path) -> bytes:

@@ -23,7 +23,7 @@ def joints_as_markers(recording: Recording) -> Recording:
     centers = data["joint_center"].values
     steps = np.linalg.norm(np.diff(centers, axis=0), axis=-1).max(axis=1)
     said = "the file holds no markers: the joint centres of its skeleton are followed in their place"
-    notes = [Note(said, "fault", "twist of straight limbs is not seen; markers tell more")]
+    notes = [Note(said, "problem", "twist of straight limbs is not seen; markers tell more")]
     layout = LAYOUT["markers"]
     names = [str(name) for name in data["joint"].values]
     made = data.assign_coords(marker=names).assign(
@@ -31,5 +31,5 @@ def joints_as_markers(recording: Recording) -> Recording:
     )
     if len(steps) > 2 and steps[0] > max(LEAP, 5.0 * float(steps[1:].max())):
         made = made.isel(time=slice(1, None))
-        notes.append(Note(f"the first frame, {steps[0]:.2f} m from the second, is a rest pose and left out", "change"))
+        notes.append(Note(f"the first frame, {steps[0]:.2f} m from the second, is a rest pose and left out", "changed"))
     return recording.with_data(made, *notes)

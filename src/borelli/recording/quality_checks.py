@@ -38,18 +38,18 @@ class Issue:
 
     Attributes:
         kind: One word for it: "gap", "spike", "swap", "sides", "units", "up", "plates", "set", "model", "times"...
-        what: One sentence.
+        text: One sentence.
         where: Marker, plate, channel, frames or times it concerns.
         evidence: The figures behind it.
-        remedy: The command or function that mends it; empty where nothing need be done.
+        action: The command or function that mends it; empty where nothing need be done.
         severity: "error" (results will be wrong), "warning" (they may be), "note" (good to know).
     """
 
     kind: str
-    what: str
+    text: str
     where: str
     evidence: str
-    remedy: str
+    action: str
     severity: str = "warning"
 
 
@@ -76,10 +76,10 @@ def _unit_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     unit = infer_units(points / back.scale, recording.markers)
     yield Issue(
         kind="units",
-        what=f"lengths are not in {back.units}, as they were taken",
+        text=f"lengths are not in {back.units}, as they were taken",
         where="all markers",
         evidence=f"{what} would be {size:.4g} m" + (f"; {unit.evidence}" if unit.answer else ""),
-        remedy=f"--units {unit.answer}" if unit.answer else f"--units ({', '.join(UNITS)}, or metres per unit)",
+        action=f"--units {unit.answer}" if unit.answer else f"--units ({', '.join(UNITS)}, or metres per unit)",
         severity="error",
     )
 
@@ -96,10 +96,10 @@ def _up_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     lying = "force plates" in plates.evidence and plates.answer == "+Z"
     yield Issue(
         kind="up",
-        what="the body lies on the floor, or another axis is up" if lying else f"{back.up} of the file is not up",
+        text="the body lies on the floor, or another axis is up" if lying else f"{back.up} of the file is not up",
         where="all markers",
         evidence=seen.evidence.replace(seen.answer, file_axis(seen.answer, back)) + " of the file",
-        remedy=f"--up {file_axis(seen.answer, back)}",
+        action=f"--up {file_axis(seen.answer, back)}",
         severity="warning" if lying else "error",
     )
 
@@ -125,10 +125,10 @@ def _swap_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     for swap in find_swaps(recording):
         yield Issue(
             kind="swap",
-            what=f"{swap.first} and {swap.second} trade places",
+            text=f"{swap.first} and {swap.second} trade places",
             where=f"frames {swap.start} to {swap.stop - 1}",
             evidence=f"both leap by at least {1000.0 * swap.leap:.0f} mm there, each onto the other's path",
-            remedy="borelli clean, or repair_label_swaps(recording)",
+            action="borelli clean, or repair_label_swaps(recording)",
             severity="error",
         )
 
@@ -150,10 +150,10 @@ def _gap_faults(recording: Recording, points: Array) -> Iterator[Issue]:
         open_ = worst.frames > RIGID_LIMIT * rate + 0.5
         yield Issue(
             kind="gap",
-            what=f"{marker} is not seen for {worst.frames / rate:.2f} s",
+            text=f"{marker} is not seen for {worst.frames / rate:.2f} s",
             where=f"{marker}, frames {worst.start} to {worst.stop - 1}{more}",
             evidence=f"{sum(gap.frames for gap in own)} frames in gaps over {SPLINE_LIMIT:g} s",
-            remedy="clean(rigid_limit=...)" if open_ else "borelli clean fills it from its segment's other markers",
+            action="clean(rigid_limit=...)" if open_ else "borelli clean fills it from its segment's other markers",
         )
     short = [gap for gap in gaps if gap.inside and gap.frames <= SPLINE_LIMIT * rate + 0.5]
     if short:
@@ -174,10 +174,10 @@ def _spike_faults(recording: Recording, points: Array) -> Iterator[Issue]:
         own = [spike for spike in spikes if spike.marker == name]
         yield Issue(
             kind="spike",
-            what=f"{name} leaps off its path and back",
+            text=f"{name} leaps off its path and back",
             where=f"{name}, frame" + ("s " if len(own) > 1 else " ") + listed([str(spike.start) for spike in own]),
             evidence=f"up to {1000.0 * max(spike.height for spike in own):.0f} mm, for at most 3 frames",
-            remedy="borelli clean, or remove_spikes(recording)",
+            action="borelli clean, or remove_spikes(recording)",
         )
 
 
@@ -195,9 +195,9 @@ def _zero_faults(recording: Recording, points: Array) -> Iterator[Issue]:
 
 def _time_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     for note in recording.notes:
-        if note.kind == "change" and "time stamps" in note.what:
+        if note.kind == "changed" and "time stamps" in note.text:
             yield Issue(
-                "times", "the file's time stamps are rounded", "all frames", note.what, "done while reading", "note"
+                "times", "the file's time stamps are rounded", "all frames", note.text, "done while reading", "note"
             )
             return
     if recording.frames < 3 or "time" not in recording.data:
@@ -232,10 +232,10 @@ def _plate_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     for pair in exchanged:
         yield Issue(
             kind="exchange",
-            what=f"{pair.first} and {pair.second} are exchanged",
+            text=f"{pair.first} and {pair.second} are exchanged",
             where=f"{pair.first}, {pair.second}",
             evidence=f"loads lie {pair.distance:.2f} m from the feet, {pair.exchanged:.2f} m if exchanged",
-            remedy=f'swap_plates(recording, "{pair.first}", "{pair.second}")',
+            action=f'swap_plates(recording, "{pair.first}", "{pair.second}")',
             severity="error",
         )
     known = {name for pair in exchanged for name in (pair.first, pair.second)}
@@ -327,9 +327,9 @@ def _model_faults(recording: Recording, model: Model) -> Iterator[Issue]:
 
 def _reader_faults(recording: Recording) -> Iterator[Issue]:
     for note in recording.notes:
-        if note.kind == "fault":
-            kind = next((kind for kind, words in _READERS.items() if words in f"{note.what} {note.remedy}"), "file")
-            yield Issue(kind, note.what, recording.name, "seen while reading", note.remedy)
+        if note.kind == "problem":
+            kind = next((kind for kind, words in _READERS.items() if words in f"{note.text} {note.action}"), "file")
+            yield Issue(kind, note.text, recording.name, "seen while reading", note.action)
 
 
 _READERS = {"units": "--units", "up": "--up", "zeros": "exactly (0, 0, 0)", "unlabelled": "no label"}

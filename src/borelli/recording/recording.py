@@ -21,7 +21,7 @@ from borelli.errors import FileFormatError, SettingsError, unknown_name
 if TYPE_CHECKING:
     from xarray import Dataset
 
-NOTE_KINDS = ("stated", "guess", "fault", "change")
+NOTE_KINDS = ("stated", "inferred", "problem", "changed")
 
 LAB = "lab: right-handed, z up"
 
@@ -58,17 +58,19 @@ LAYOUT: Mapping[str, Layout] = {
 
 @dataclass(frozen=True)
 class Note:
-    """Something a reader decided or noticed, for the user.
+    """A decision or observation of a program stage, for the user.
 
     Attributes:
-        what: One sentence, with its evidence.
-        kind: "stated" (the file says so), "guess" (inferred), "fault" (wrong in the file), "change" (cleaning did it).
-        remedy: The option or function that overrides or mends it; empty where nothing need be done.
+        text: One sentence, with its evidence.
+        kind: "stated" (by the file or the user), "inferred" (from the data), "problem" (in the data), "changed" (by us).
+        action: The option or function that overrides or fixes it; empty where nothing need be done.
+        code: What the note is about, such as "up_axis": programs decide by it, never by the text.
     """
 
-    what: str
+    text: str
     kind: str
-    remedy: str = ""
+    action: str = ""
+    code: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in NOTE_KINDS:

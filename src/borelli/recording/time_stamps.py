@@ -73,7 +73,7 @@ def repair_time_stamps(stamps: Array, decimals: int, stated_rate: float | None =
                 notes.append(_contradiction(stated_rate, rate))
             if off > 1e-7 or not seen.all():
                 what = f"time stamps, written with {decimals} decimals and up to {1e3 * off:.2g} ms off, "
-                notes.append(Note(f"{what}are restored from the rate of {rate:.6g} Hz", "change"))
+                notes.append(Note(f"{what}are restored from the rate of {rate:.6g} Hz", "changed"))
             return Times(times, rate, tuple(notes))
     return _odd_stamps(stamps, seen, mean_rate, quantum, stated_rate)
 
@@ -95,7 +95,7 @@ def event_origin(seconds: Array, first: int, frames: int, rate: float | None) ->
     inside = [((seconds - shift > -slack) & (seconds - shift < end + slack)).sum() for shift in (since, 0.0)]
     if inside[1] <= inside[0]:
         return since, []
-    return 0.0, [Note("event times are taken to count from the file's first frame, so that they lie in it", "guess")]
+    return 0.0, [Note("event times are taken to count from the file's first frame, so that they lie in it", "inferred")]
 
 
 def _candidates(rate: float) -> list[float]:
@@ -111,7 +111,7 @@ def _start(first: float, rate: float, quantum: float) -> float:
 
 def _contradiction(stated: float, found: float) -> Note:
     what = f"the header says {stated:.6g} Hz, but the time column advances at {found:.6g} Hz, which is believed"
-    return Note(what, "fault")
+    return Note(what, "problem")
 
 
 def _without_stamps(stamps: Array, seen: NDArray[np.bool_], stated_rate: float | None) -> Times:
@@ -122,9 +122,9 @@ def _without_stamps(stamps: Array, seen: NDArray[np.bool_], stated_rate: float |
     if len(stamps) > 1 or not stated_rate:
         what = "the time stamps do not advance" if len(stamps) > 1 else "one frame has no rate"
         if stated_rate:
-            notes.append(Note(f"{what}; times are counted from the rate of {rate:.6g} Hz", "fault"))
+            notes.append(Note(f"{what}; times are counted from the rate of {rate:.6g} Hz", "problem"))
         elif len(stamps) > 1:
-            notes.append(Note(f"{what} and no rate is stated; times count frames as seconds", "fault"))
+            notes.append(Note(f"{what} and no rate is stated; times count frames as seconds", "problem"))
     return Times(start + np.arange(len(stamps)) / rate, stated_rate, tuple(notes))
 
 
@@ -144,7 +144,7 @@ def _odd_stamps(
         what = f"time steps differ ({1e3 * steps.min():.4g} to {1e3 * steps.max():.4g} ms) and are kept as they are"
         if backward:
             what += f"; {backward} of them do not advance"
-        notes.append(Note(what, "fault" if backward else "stated", "resample"))
+        notes.append(Note(what, "problem" if backward else "stated", "resample"))
     if not seen.all():
-        notes.append(Note(f"{np.count_nonzero(~seen)} missing time stamps are interpolated", "change"))
+        notes.append(Note(f"{np.count_nonzero(~seen)} missing time stamps are interpolated", "changed"))
     return Times(times, mean_rate if even else None, tuple(notes))

@@ -154,13 +154,13 @@ def conversion(
     if forward == "auto":
         found = Conversion.of(unit, upward, ahead)
         said = f"{found.forward} is made x: {way.evidence}" if ahead else f"nothing is turned: {way.evidence}"
-        notes.append(Note(f"forward: {said}", "guess", "--forward +X (or another axis)"))
+        notes.append(Note(f"forward: {said}", "inferred", "--forward +X (or another axis)"))
     elif forward:
         found = Conversion.of(unit, upward, forward)
         notes.append(Note(f"{found.forward} is made x, as asked", "stated"))
     elif ahead:
         turn = "" if ahead == found.forward else f"--forward {ahead} makes it x"
-        notes.append(Note(f"forward is {ahead} of the file: {way.evidence}", "guess", turn))
+        notes.append(Note(f"forward is {ahead} of the file: {way.evidence}", "inferred", turn))
     return found, tuple(notes)
 
 
@@ -277,15 +277,15 @@ def _choose_units(
         odd = f"the file's unit {stated.strip()!r} is not known; " if stated and stated.strip() else ""
         if seen.answer:
             said = f"{odd}lengths are taken as {seen.answer}: {seen.evidence}"
-            return seen.answer, [Note(said, "guess", "--units mm (or m, cm, in)")]
+            return seen.answer, [Note(said, "inferred", "--units mm (or m, cm, in)")]
         said = f"{odd}lengths are taken as {usual}, which is usual, without evidence: {seen.evidence}"
-        return usual, [Note(said, "guess", "--units mm (or m, cm, in)")]
+        return usual, [Note(said, "inferred", "--units mm (or m, cm, in)")]
     notes = [Note(f"lengths are taken as {named}: the file says so", "stated")]
     size, (low, high), what = body_size(points, labels)
     if size > 0.0 and not low <= size * UNITS[named] <= high:
         remedy = f"--units {seen.answer}" if seen.answer else "--units mm (or m, cm, in)"
         said = f"the file says lengths are in {named}, but {what} would be {size * UNITS[named]:.4g} m"
-        notes.append(Note(said, "fault", remedy))
+        notes.append(Note(said, "problem", remedy))
     return named, notes
 
 
@@ -299,18 +299,18 @@ def _choose_up(stated: str | None, asked: str | None, seen: Inference, usual: st
         said = None
     if said is None:
         if seen.answer:
-            return seen.answer, [Note(f"{seen.answer} is up: {seen.evidence}", "guess", "--up +Y (or another axis)")]
+            return seen.answer, [Note(f"{seen.answer} is up: {seen.evidence}", "inferred", "--up +Y (or another axis)")]
         answer = axis_name(usual)
         why = f"{answer} is up, which is usual, without evidence: {seen.evidence}"
-        return answer, [Note(why, "guess", "--up +Y (or another axis)")]
+        return answer, [Note(why, "inferred", "--up +Y (or another axis)")]
     if not seen.answer or seen.answer == said:
         return said, [Note(f"{said} is up: the file says so", "stated")]
     if seen.answer[1] == said[1] and seen.by_labels:
         # screens are described from in front and from behind: only the letter is to be trusted
         both = f"{seen.answer} is up: {seen.evidence}, although the file says {said}"
-        return seen.answer, [Note(both, "guess", f"--up {said}")]
+        return seen.answer, [Note(both, "inferred", f"--up {said}")]
     notes = [Note(f"{said} is up: the file says so", "stated")]
-    notes.append(Note(f"the file says {said} is up, but {seen.evidence}", "fault", f"--up {seen.answer}"))
+    notes.append(Note(f"the file says {said} is up, but {seen.evidence}", "problem", f"--up {seen.answer}"))
     return said, notes
 
 

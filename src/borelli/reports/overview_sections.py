@@ -29,15 +29,15 @@ UNSURE = np.radians(3.0)
 def warning_section(energy: Energy) -> str:
     """What is to be known first, and all notes in a fold."""
     warned = warnings_of(energy)
-    rows = "".join(f'<li class="{one.grade}">{escape(sentence(one.what))}{remedy(one.remedy)}</li>' for one in warned)
+    rows = "".join(f'<li class="{one.grade}">{escape(sentence(one.text))}{remedy(one.action)}</li>' for one in warned)
     rows = rows or '<li class="fine">No warnings.</li>'
     doubts = "".join(
-        f"<li>{escape(sentence(note.what))}{remedy(note.remedy)}</li>" for note in doubts_of(energy)
+        f"<li>{escape(sentence(note.text))}{remedy(note.action)}</li>" for note in doubts_of(energy)
     )  # fmt: skip
     if doubts:
         doubts = f'<h3>Guessed, or not told by the data</h3><ul class="doubts">{doubts}</ul>'
-    notes = [note for note in all_notes(energy) if note.kind in ("stated", "change")]
-    items = "".join(f"<li>{escape(sentence(note.what))}</li>" for note in notes[:CHANGES_SHOWN])
+    notes = [note for note in all_notes(energy) if note.kind in ("stated", "changed")]
+    items = "".join(f"<li>{escape(sentence(note.text))}</li>" for note in notes[:CHANGES_SHOWN])
     more = f"<li>and {len(notes) - CHANGES_SHOWN} more</li>" if len(notes) > CHANGES_SHOWN else ""
     fold = f"<details><summary>{len(notes)} things that were read or changed</summary><ul>{items}{more}</ul></details>"
     rest = f"{doubts}{fold if notes else ''}"

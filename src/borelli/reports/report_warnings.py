@@ -22,9 +22,9 @@ BALANCE = 0.1
 class ReportWarning(NamedTuple):
     """One sentence, how bad ("bad", "warn"), and what to do about it."""
 
-    what: str
+    text: str
     grade: str
-    remedy: str = ""
+    action: str = ""
 
 
 class Residuals(NamedTuple):
@@ -74,13 +74,13 @@ def warnings_of(energy: Energy) -> tuple[ReportWarning, ...]:
     if energy.balance_error > BALANCE:
         what = f"work and energy differ by {energy.balance_error:.2f} % of the positive work, more than {BALANCE:g} %"
         found.append(ReportWarning(what, "bad"))
-    found += [ReportWarning(n.what, "warn", n.remedy) for n in all_notes(energy) if n.kind == "fault"]
+    found += [ReportWarning(n.text, "warn", n.action) for n in all_notes(energy) if n.kind == "problem"]
     return tuple(sorted(found, key=lambda w: w.grade != "bad"))
 
 
 def doubts_of(energy: Energy) -> tuple[Note, ...]:
     """What was guessed, or cannot be told from the data."""
-    return tuple(note for note in all_notes(energy) if note.kind == "guess")
+    return tuple(note for note in all_notes(energy) if note.kind == "inferred")
 
 
 def _of_markers(energy: Energy) -> list[ReportWarning]:

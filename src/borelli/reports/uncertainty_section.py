@@ -31,7 +31,7 @@ def band_section(energy: Energy, bands: AnalysisUncertainty) -> str:
         for key, title, unit in FIGURES
         if (doubt := bands.figures.get(key)) is not None and doubt["sd"] == doubt["sd"]
     )
-    notes = "".join(f"<li>{escape(sentence(note.what))}{remedy(note.remedy)}</li>" for note in bands.notes)
+    notes = "".join(f"<li>{escape(sentence(note.text))}{remedy(note.action)}</li>" for note in bands.notes)
     return (
         f'<section id="bands"><h2>How sure</h2><p class="lead">The analysis was done {bands.repeats} times more, each '
         f"time with other noise on the markers, of {bands.noise_mm:.2g} mm"

@@ -38,7 +38,7 @@ def test_frames_that_plates_miss_are_found():
     covered, time = found.data["covered"].values, found.data["time"].values
     assert not covered[(time > 1.0) & (time < 1.6)].any()
     assert covered[(time < 0.8) | (time > 1.8)].all()
-    assert any("% of the frames" in note.what for note in found.notes)
+    assert any("% of the frames" in note.text for note in found.notes)
     late = replace(loads, time=loads.time + 1.0)
     assert not inverse_dynamics(motion, forces=late).data["covered"].values[time < 0.9].any()
 
@@ -48,12 +48,12 @@ def test_plates_weigh_the_body():
     loads = supporting(motion)
     found = inverse_dynamics(motion, forces=loads)
     assert found.data.attrs["plate_mass_kg"] == pytest.approx(70.0, rel=2e-3)
-    assert not any("weigh" in note.what for note in found.notes)
+    assert not any("weigh" in note.text for note in found.notes)
     heavier = inverse_dynamics(motion, forces=replace(loads, force=1.1 * loads.force))
     assert heavier.data.attrs["plate_mass_kg"] == pytest.approx(77.0, rel=2e-3)
     assert heavier.data["covered"].all()
-    (note,) = [note for note in heavier.notes if "weigh" in note.what]
-    assert "77.0 kg" in note.what and "70.0 kg" in note.what and note.remedy == "give the mass: --mass 77.0"
+    (note,) = [note for note in heavier.notes if "weigh" in note.text]
+    assert "77.0 kg" in note.text and "70.0 kg" in note.text and note.action == "give the mass: --mass 77.0"
 
 
 def test_a_wrong_mass_does_not_hide_what_is_covered():
@@ -131,7 +131,7 @@ def test_plates_of_rajagopal2016_weigh_85_kg():
     motion = inverse_kinematics(read_model(where / "Rajagopal2016.osim"), recording)
     found = inverse_dynamics(motion, forces="plates")
     assert found.data.attrs["plate_mass_kg"] == pytest.approx(85.0, abs=1.0)
-    assert any("but the model 75.3 kg" in note.what for note in found.notes)
+    assert any("but the model 75.3 kg" in note.text for note in found.notes)
     covered, time = found.data["covered"].values, found.data["time"].values
     assert covered[(time > 0.5) & (time < 1.75)].all()  # the window by hand (spec mocap, 2)
     assert covered.mean() < 0.75
@@ -160,7 +160,7 @@ def test_rounded_times_are_repaired_before_they_shake_the_body():
         return 100.0 * float(np.sqrt(np.mean(found.data["residual_force"].values[:, 2] ** 2))) / (72.6 * 9.81)
 
     motion = subject01()
-    assert any("restored from the rate" in note.what for note in motion.recording.notes)
+    assert any("restored from the rate" in note.text for note in motion.recording.notes)
     assert vertical(motion) <= 2.5
     # a spline through frames at the times the file has, to the millisecond, as OpenSim 3 would take it
     time = motion.data["time"].values

@@ -157,7 +157,7 @@ def test_samples_that_are_no_numbers_carry_nothing():
     force[:, 0, 2] = (100.0, np.nan, 100.0)
     loads = measured_loads(("right",), ("foot_r",), np.arange(3.0), force, 0.0 * force, 0.0 * np.ones((3, 1, 3)))
     assert loads.force[:, 0, 2].tolist() == [100.0, 0.0, 100.0]
-    assert "1 of 3 samples" in loads.notes[0].what
+    assert "1 of 3 samples" in loads.notes[0].text
     with pytest.raises(SettingsError, match="1 samples"):
         measured_loads(("right",), ("foot_r",), np.zeros(1), force[:1], force[:1], force[:1])
 

@@ -76,7 +76,7 @@ def test_where_no_forces_are_known_no_sum_is_told():
     found = compute_energy(replace(torques, data=torques.data.assign(covered=unknown)))
     assert found.summary["summed_s"] == 0.0 and np.isnan(found.balance_error)
     assert all(np.isnan(value) for name, value in found.summary.items() if name != "summed_s")
-    assert any("summed over 0.00 of" in note.what for note in found.notes)
+    assert any("summed over 0.00 of" in note.text for note in found.notes)
 
 
 def test_lifting_an_arm_costs_its_weight():
@@ -145,7 +145,7 @@ def test_work_of_steps_and_energy_balance_on_a_measured_walk():
         gained = summary["work_net_j"] + summary["ground_work_j"] + summary["residual_work_net_j"]
         assert gained + summary["numerical_work_net_j"] == pytest.approx(summary["energy_change_j"], abs=1e-6)
         shares.append(100.0 * abs(summary["numerical_work_net_j"]) / summary["work_j"])
-        told = any("steps themselves" in note.what for note in torques.notes)
+        told = any("steps themselves" in note.text for note in torques.notes)
         assert told == (shares[-1] > BALANCED)
     assert 0.2 < shares[0] < 0.5
     assert shares[1] < 0.5 * BALANCED

@@ -44,7 +44,7 @@ def test_every_laboratory_is_fitted(file, mass, height, most, thigh):
     assert 1e3 * fit.held_out_rms < most
     for side in "rl":
         assert thigh[0] < fit.lengths[f"thigh_{side}"] < thigh[1]
-    assert any("marker set" in note.what for note in fit.notes)
+    assert any("marker set" in note.text for note in fit.notes)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_static_trials_tell_the_zero_of_ankles_and_knees(walk, static, mass, hei
     assert fit.held_out_rms < 5e-3
     for name in ("ankle_flexion_r", "ankle_flexion_l", "knee_flexion_r", "knee_flexion_l"):
         assert float(fit.data["zero_sd"].sel(coordinate=name)) < 0.07
-    note = next(note.what for note in fit.notes if "static" in note.what)
+    note = next(note.text for note in fit.notes if "static" in note.text)
     assert "clavicle" in note
     assert "ankle" not in note
 

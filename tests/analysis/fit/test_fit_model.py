@@ -212,7 +212,7 @@ def test_a_kept_length_and_a_kept_place_stay():
     fit = fit_model(human(80.0, 1.8), walk(), keep={"thigh_r": 0.43, "RKNE": place})
     assert fit.lengths["thigh_r"] == pytest.approx(0.43, abs=1e-5)
     assert fit.model.marker("RKNE").position == pytest.approx(place, abs=1e-5)
-    assert any("kept" in note.what and "thigh_r" in note.what for note in fit.notes)
+    assert any("kept" in note.text and "thigh_r" in note.text for note in fit.notes)
 
 
 @pytest.mark.parametrize(
@@ -247,10 +247,10 @@ def test_a_static_trial_tells_the_zero_of_the_ankle():
         assert sure < 0.07 < unsure
         assert abs(np.degrees(zero_error(with_static, name))) < 2.0
         assert abs(zero_error(fitted(), name)) < 3.0 * unsure  # what it says of itself is true
-    said = " ".join(note.what for note in fitted().notes)
+    said = " ".join(note.text for note in fitted().notes)
     assert "ankle_flexion" in said
     assert "lumbar_rotation" in said  # no marker between pelvis and chest
-    assert not any("zero" in n.what and "ankle_flexion" in n.what for n in with_static.notes)
+    assert not any("zero" in n.text and "ankle_flexion" in n.text for n in with_static.notes)
 
 
 def test_labels_of_no_set_are_refused_with_what_would_be_needed():
@@ -266,7 +266,7 @@ def test_a_model_with_its_own_markers_keeps_them_and_strangers_are_left_out():
     seen = walk().data["markers"].values
     more = np.concatenate([seen, seen[:, :1] + 0.5], axis=1)
     fit = fit_model(model, record(more, [*walk().markers, "STRANGER"], noise=0.0))
-    assert any("STRANGER" in note.what for note in fit.notes)
+    assert any("STRANGER" in note.text for note in fit.notes)
     assert fit.held_out_rms == pytest.approx(fitted().held_out_rms, rel=1e-6)
 
 

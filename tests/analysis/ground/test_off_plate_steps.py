@@ -80,8 +80,8 @@ def test_a_hidden_step_is_filled_in_and_the_rest_stays_as_measured():
     # nothing leaps where measured and computed forces meet
     jump = np.abs(np.diff(found.data["foot_force"].sel(foot="left", axis="z").values[step])).max()
     assert jump < 1.5 * np.abs(np.diff(whole["foot_force"].sel(foot="left", axis="z").values)).max()
-    (note,) = [note for note in found.notes if "% of the frames" in note.what]
-    assert "1 left step " in note.what and note.kind == "fault"
+    (note,) = [note for note in found.notes if "% of the frames" in note.text]
+    assert "1 left step " in note.text and note.kind == "problem"
 
 
 def test_plates_that_see_every_step_are_left_alone():
@@ -121,8 +121,8 @@ def test_steps_that_cannot_be_filled_in_are_told(monkeypatch):
     monkeypatch.setattr("borelli.analysis.ground.off_plate_steps.find_ground", no_soles)
     found = find_torques(motion, AnalysisSettings())
     assert found.contact_source == "plates" and not found.known.all()
-    (note,) = [note for note in found.notes if "no soles" in note.what]
-    assert note.kind == "fault" and "not filled in" in note.what
+    (note,) = [note for note in found.notes if "no soles" in note.text]
+    assert note.kind == "problem" and "not filled in" in note.text
 
 
 def test_a_low_pass_of_plates_is_not_passed_over():
@@ -178,7 +178,7 @@ def test_work_is_summed_where_forces_are_known():
     assert part.summary["work_j"] == pytest.approx(expected, rel=1e-3)
     gained = part.summary["work_net_j"] + part.summary["residual_work_net_j"] + part.summary["ground_work_j"]
     assert gained == pytest.approx(part.summary["energy_change_j"], abs=1e-3 * part.summary["work_j"])
-    assert any("are summed over" in note.what for note in part.notes) and not whole.notes
+    assert any("are summed over" in note.text for note in part.notes) and not whole.notes
     assert part.torques.residual_force_rms < 0.05 * 70.0 * 9.81  # it is 0.4 of the weight with the frames that lack
 
 

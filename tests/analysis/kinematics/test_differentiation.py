@@ -101,7 +101,7 @@ def test_frames_without_a_pose():
     holed = make_motion(MODEL, q, motion.data["time"].values, RATE)
     found = derivatives(holed)
     assert (found.first, len(found.time)) == (5, 293)
-    assert any("bridged" in note.what for note in found.notes) and any("left out" in note.what for note in found.notes)
+    assert any("bridged" in note.text for note in found.notes) and any("left out" in note.text for note in found.notes)
     assert np.abs(found.coordinates - derivatives(motion).coordinates[5:-3])[20:-20].max() < 1e-4
     q[150:180] = np.nan
     with pytest.raises(SettingsError, match="frames 150 to 179"):

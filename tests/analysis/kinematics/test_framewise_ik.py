@@ -114,7 +114,7 @@ def test_frames_without_markers_have_no_pose_and_it_is_said(human):
     motion = inverse_kinematics(human, changed(recording, markers))
     assert np.isnan(motion.coordinates[10:13]).all()
     assert np.isfinite(np.delete(motion.coordinates, [10, 11, 12], axis=0)).all()
-    assert any("3 of 40 frames" in note.what for note in motion.notes)
+    assert any("3 of 40 frames" in note.text for note in motion.notes)
 
 
 def test_hard_stops_are_not_passed(human):

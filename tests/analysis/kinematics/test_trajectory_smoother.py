@@ -56,7 +56,7 @@ def test_exact_markers_give_exact_angles_and_are_left_alone(job):
     assert poses.angle_error(single, truth) < 1e-4  # 0.01 deg is asked; half the digits of a quaternion are left
     smooth = inverse_kinematics(model, recording, pose_stiffness=0.0, method="smoothed")
     assert np.abs(smooth.coordinates - single.coordinates).max() < 1e-8  # the same minimum, from another start
-    assert any("no noise" in note.what for note in smooth.notes)
+    assert any("no noise" in note.text for note in smooth.notes)
 
 
 def test_torques_of_exact_angles_are_the_truth(job):
@@ -137,7 +137,7 @@ def test_gaps_are_bridged_and_long_ones_told(job):
     found = inverse_kinematics(model, with_points(recording, points), method="smoothed")
     posed = np.isfinite(found.coordinates).all(axis=1)
     assert posed[5:].all() and not posed[:5].any()
-    said = [note.what for note in found.notes if "smoothness gives" in note.what]
+    said = [note.text for note in found.notes if "smoothness gives" in note.text]
     assert len(said) == 1 and said[0].startswith("frames 150 to 184")
     cut = replace(truth, poses=truth.poses[5:], markers=truth.markers[5:], angles=truth.angles[5:])
     kept = replace(found, data=found.data.isel(time=slice(5, None)))
@@ -150,7 +150,7 @@ def test_few_frames_are_left_as_they_are(job):
     found = inverse_kinematics(model, recording, method="smoothed")
     # what a last Newton step of 1e-6 leaves where only weak springs hold
     assert np.abs(found.coordinates - inverse_kinematics(model, recording).coordinates).max() < 1e-7
-    assert any("too few" in note.what for note in found.notes)
+    assert any("too few" in note.text for note in found.notes)
 
 
 def test_many_frames_are_smoothed_in_stretches(job, monkeypatch):

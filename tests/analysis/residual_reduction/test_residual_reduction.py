@@ -50,7 +50,7 @@ def test_stepped_torques_take_the_trade(walk):
     inner = slice(5, -5)
     before, after = (np.abs(t.data["residual_torque"].values[inner]).mean() for t in (plain, less))
     assert after < before
-    assert any("residual lowered" in note.what for note in less.notes)
+    assert any("residual lowered" in note.text for note in less.notes)
 
 
 def test_forces_that_agree_leave_nothing_to_trade(walk):
@@ -82,7 +82,7 @@ def test_within_its_slack_the_root_needs_no_residual(walk):
     assert deviation[:3].max() < 1.02 * shift  # a step's rows are linear
     assert deviation[3:6].max() < 1.03 * turn
     assert np.all(deviation[6:] < turn**2)  # joints go as they should, to second order in the turn
-    assert any("needs no residual for 0.2" in note.what for note in torques.notes)
+    assert any("needs no residual for 0.2" in note.text for note in torques.notes)
     assert compute_energy(torques).balance_error < 1e-6
     tight = stepped_torques(motion, forces=loads, slack=(0.0, 0.0))
     plain = stepped_torques(motion, forces=loads)
@@ -119,7 +119,7 @@ def test_measured_forces_give_way_within_their_doubt(walk):
     assert 0.0 < np.sqrt(np.mean(change**2)) < 20.0  # [N]: the doubt
     known = np.isfinite(loads.point).all(axis=-1) & (loads.force[..., 2] > 50.0)
     assert np.sqrt(np.mean((doubted.point - loads.point)[known] ** 2)) < 0.005  # [m]
-    assert any("their doubt being 20 N" in note.what for note in doubted.notes)
+    assert any("their doubt being 20 N" in note.text for note in doubted.notes)
 
 
 def test_refusals(walk):

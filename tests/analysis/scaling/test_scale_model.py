@@ -61,7 +61,7 @@ def test_by_default_every_body_is_sized_by_its_own_markers():
     assert scaled.factors["shank_l"] == pytest.approx((0.9,) * 3)
     assert scaled.factors["head"] == pytest.approx((1.03,) * 3)
     assert scaled.factors["pelvis"] == pytest.approx((1.0,) * 3)
-    assert any("keep their size" in note.what and "hand_r" in note.what for note in scaled.notes)
+    assert any("keep their size" in note.text and "hand_r" in note.text for note in scaled.notes)
     motion = inverse_kinematics(scaled.model, stand(truth), pose_stiffness=0.0)
     assert motion.marker_rms < 1e-7
 
@@ -121,9 +121,9 @@ def test_refusals_and_what_is_passed_over():
     with pytest.raises(ModelError, match="NOSUCH"):
         place_markers(generic(), stand(generic()), fixed=("NOSUCH",))
     patella = Measurement(THIGHS.pairs, {"thigh_r": "xyz", "patella_r": "xyz"}, "thigh")
-    assert any("patella_r" in n.what for n in scale_model(generic(), stand(generic()), [patella]).notes)
+    assert any("patella_r" in n.text for n in scale_model(generic(), stand(generic()), [patella]).notes)
     unseen = stand(generic()).select_markers([m for m in stand(generic()).markers if m != "LTHI"])
-    assert any("LTHI" in n.what for n in scale_model(generic(), unseen, [THIGHS]).notes)
+    assert any("LTHI" in n.text for n in scale_model(generic(), unseen, [THIGHS]).notes)
 
 
 def test_other_files_are_refused(tmp_path):

@@ -71,7 +71,7 @@ def test_smoothing_takes_noise_off_and_says_with_what():
     smoothed = lowpass_filter(noisy)
     off = [np.std(one.data["markers"].values - truth.data["markers"].values) for one in (noisy, smoothed)]
     assert off[1] < 0.6 * off[0]
-    assert "6 Hz" in smoothed.notes[-1].what
+    assert "6 Hz" in smoothed.notes[-1].text
     assert lowpass_filter(noisy, cutoff=None).notes == ()
     assert np.array_equal(smoothed.data["plate_force"].values, noisy.data["plate_force"].values)
 

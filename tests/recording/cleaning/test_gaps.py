@@ -70,8 +70,8 @@ def test_a_long_gap_in_a_rigid_body_is_filled_exactly_from_its_other_markers():
     filled = fill_gaps(of_points(points))
     assert np.allclose(filled.data["markers"].values, truth, atol=1e-9)
     (note,) = filled.notes
-    assert note.kind == "change"
-    assert "80 frames from" in note.what
+    assert note.kind == "changed"
+    assert "80 frames from" in note.text
 
 
 @pytest.mark.parametrize("gap", [slice(0, 30), slice(170, 200)])
@@ -117,7 +117,7 @@ def test_markers_at_the_origin_were_not_seen():
     points[5:8, 1] = 0.0
     cleaned = zeros_as_missing(of_points(points))
     assert find_gaps(cleaned) == (Gap("M1", 5, 8, True),)
-    assert "3 positions" in cleaned.notes[-1].what
+    assert "3 positions" in cleaned.notes[-1].text
     assert zeros_as_missing(of_points(np.ones((5, 1, 3)))).notes == ()
 
 

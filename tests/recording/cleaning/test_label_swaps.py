@@ -24,7 +24,7 @@ def test_two_markers_that_trade_places_are_found_to_the_frame_and_put_back(pair)
     assert (swap.start, swap.stop) == (73, 111)
     mended = repair_label_swaps(swap_markers(walk, *pair, 73, 111))
     assert np.array_equal(mended.data["markers"].values, walk.data["markers"].values)
-    assert mended.notes[-1].kind == "change"
+    assert mended.notes[-1].kind == "changed"
 
 
 def test_a_pair_that_trades_once_keeps_its_names_in_the_longer_part():

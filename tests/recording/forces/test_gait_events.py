@@ -93,8 +93,8 @@ def test_an_empty_plate_is_zeroed_and_a_loaded_one_is_not():
     walk = recording()
     zeroed = zero_plates(push(walk, (3.0, -2.0, 9.0)))
     assert np.allclose(zeroed.data["plate_force"].values, walk.data["plate_force"].values, atol=1e-9)
-    assert "plate 1 zeroed" in zeroed.notes[-2].what
-    assert "centres of pressure are left as they were" in zeroed.notes[-1].what
+    assert "plate 1 zeroed" in zeroed.notes[-2].text
+    assert "centres of pressure are left as they were" in zeroed.notes[-1].text
     assert zero_plates(walk) is walk
     assert zero_plates(push(walk, (0.0, 0.0, 600.0))).notes == ()
 
@@ -117,7 +117,7 @@ def test_zeroing_a_c3d_recording_puts_its_centres_of_pressure_right(tmp_path):
     assert [np.abs((zeroed.data[n] - true.data[n]).values[loaded]).max() for n in names] == pytest.approx(
         [0.0, 0.0, 0.0], abs=1e-6
     )
-    assert "zeroed" in zeroed.notes[-1].what
+    assert "zeroed" in zeroed.notes[-1].text
     for name in names:
         assert np.array_equal(zeroed.data[name].values[:, 1], drifted.data[name].values[:, 1], equal_nan=True)
 
@@ -188,7 +188,7 @@ def test_auto_takes_plates_where_there_are_and_markers_elsewhere():
     assert len(events) >= len(events_from_markers(walk))
     added = add_events(walk)
     assert added.events == events
-    assert added.notes[-1].kind == "change"
+    assert added.notes[-1].kind == "changed"
     with pytest.raises(SettingsError, match="no plates"):
         gait_events(recording(plates=False), "plates")
     with pytest.raises(SettingsError, match="source must be"):

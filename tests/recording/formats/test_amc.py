@@ -133,7 +133,7 @@ def test_the_skeleton_is_found_beside_the_motion(arm, tmp_path):
 
 def test_frames_that_skip_or_lack_bones_are_told(arm):
     arm.write_text(AMC.replace("\n2\n", "\n7\n").replace("upper 0 0 0\n", ""))
-    faults = notes_of(read_amc(arm), "fault")
+    faults = notes_of(read_amc(arm), "problem")
     assert "such as 7" in faults
     assert "1 frames do not set every bone" in faults
 

@@ -141,12 +141,12 @@ def test_spellings_mean_the_same(text, tmp_path):
 
 def test_names_that_repeat_rates_and_cut_rows_are_told(tmp_path):
     recording = read(ARM.replace("elbow", "base").replace("Frames: 2", "Frames: 9") + "1 2 3", tmp_path)
-    faults = notes_of(recording, "fault")
+    faults = notes_of(recording, "problem")
     assert "base" in faults
     assert "Frames says 9" in faults
     assert "3 of 7 numbers" in faults
     assert list(recording.data["joint"].values) == ["base", "base_2", "base_2_end"]
-    assert "rounded" in notes_of(recording, "guess")
+    assert "rounded" in notes_of(recording, "inferred")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def steps(seed=0, frames=6, points=4):
 
 
 def faults(one):
-    return [note.what for note in one.notes if note.kind == "fault"]
+    return [note.text for note in one.notes if note.kind == "problem"]
 
 
 @pytest.mark.parametrize(("processor", "kind"), ENCODINGS)
@@ -180,7 +180,7 @@ def iter_examples():
 def test_plates_that_were_changed_are_written_as_changed(tmp_path):
     write_c3d(next(iter_examples()), tmp_path / "first.c3d")
     one = read_c3d(tmp_path / "first.c3d")
-    doubled = one.with_data(one.data.assign(plate_force=2.0 * one.data["plate_force"]), Note("doubled", "change"))
+    doubled = one.with_data(one.data.assign(plate_force=2.0 * one.data["plate_force"]), Note("doubled", "changed"))
     write_c3d(doubled, tmp_path / "second.c3d")
     again = read_c3d(tmp_path / "second.c3d")
     assert np.allclose(again.data["plate_force"], 2.0 * one.data["plate_force"], rtol=1e-5)
@@ -254,7 +254,7 @@ def test_more_than_65535_frames(tmp_path):
     assert read_bytes(raw, tmp_path).frames == 70_000
     guessed = read_bytes(raw.replace(b"LONG_F", b"GONE_F"), tmp_path)
     assert 70_000 <= guessed.frames < 70_000 + 512 // 16  # what fills the last block cannot be told from frames
-    assert any("from the file's size" in note.what for note in guessed.notes)
+    assert any("from the file's size" in note.text for note in guessed.notes)
 
 
 def test_more_than_255_labels_and_events(tmp_path):
@@ -309,7 +309,7 @@ def test_computed_quantities_are_no_markers(tmp_path):
     assert one.data["quantity_kind"].values.tolist() == ["angle", "moment", "power"]
     assert one.data["quantity_units"].values.tolist() == ["deg", "N mm", "W"]
     assert np.array_equal(one.data["quantities"].values, markers[:, 1:], equal_nan=True)
-    assert any("LAnklePower" in note.what and note.kind == "guess" for note in one.notes)
+    assert any("LAnklePower" in note.text and note.kind == "inferred" for note in one.notes)
 
 
 def test_channels_are_sorted_into_muscles_and_others(tmp_path):
@@ -328,7 +328,7 @@ def test_events_count_from_the_trial_or_from_the_file(tmp_path, since):
     one = read_bytes(c3d_bytes(steps(frames=9), groups, first=200), tmp_path)
     assert [event.time for event in one.events] == pytest.approx([0.02, 0.05], abs=1e-5)
     assert [event.context for event in one.events] == ["Right", "Left"]
-    assert any("count from the file" in note.what for note in one.notes) == (since == 0)
+    assert any("count from the file" in note.text for note in one.notes) == (since == 0)
 
 
 def test_user_words_win_over_the_file(tmp_path):
@@ -340,7 +340,7 @@ def test_user_words_win_over_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "header", "expected"),
+    ("changed", "header", "expected"),
     [
         ({"POINT": {"USED": 7}}, {}, "disagree on the number of points"),
         ({"POINT": {"FRAMES": 9}}, {}, "disagree on the number of frames"),
@@ -396,7 +396,7 @@ def test_a_file_cut_anywhere_is_refused_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("header", "change", "words"),
+    ("header", "changed", "words"),
     [
         ({"points": 65535}, {"POINT": {"USED": 65535}}, "65535 points"),
         ({"last": 65535}, {"POINT": {"FRAMES": 65535}}, "65535 frames"),

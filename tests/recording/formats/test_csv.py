@@ -136,7 +136,7 @@ def test_all_parts_of_a_nexus_export(tmp_path):
     assert list(data["channel_kind"].values) == ["plate", "plate", "emg"]
     np.testing.assert_array_equal(data["analog_time"], np.arange(4) / 200)
     assert recording.events[0][:3] == (0.01, "Foot Strike", "Left")
-    assert "count from the file's first frame" in notes_of(recording, "guess")
+    assert "count from the file's first frame" in notes_of(recording, "inferred")
     # Nexus counts from frame 1 of the trial, and this file begins with frame 7
     trial = read(NEXUS.replace("Strike,0.01", "Strike,0.07"), tmp_path)
     assert trial.events[0].time == pytest.approx(0.01)
@@ -187,8 +187,8 @@ def test_plain_tables(text, tmp_path):
 def test_a_table_that_only_counts_frames_takes_a_rate(tmp_path):
     text = "Timestep,a\nAll RMSE,3\n0,1\n1,2\n"
     recording = read(text, tmp_path)
-    assert "no rate" in notes_of(recording, "fault")
-    assert "'All RMSE'" in notes_of(recording, "fault")
+    assert "no rate" in notes_of(recording, "problem")
+    assert "'All RMSE'" in notes_of(recording, "problem")
     np.testing.assert_array_equal(read(text, tmp_path, rate=50.0).data["time"], [0.0, 0.02])
 
 

@@ -80,7 +80,7 @@ def test_the_load_put_on_comes_out(seed, kind, turn, depth, reverse, on_plate, m
         plate = Plate(plate.name, kind, plate.corners, plate.channels, offset, matrix)
     found, notes = measure([plate], channels, units)
     check(found, force, center, moment)
-    assert any(("reversed" if on_plate else "kept") in note.what for note in notes)
+    assert any(("reversed" if on_plate else "kept") in note.text for note in notes)
 
 
 @settings(max_examples=30, deadline=None)
@@ -138,7 +138,7 @@ def test_sensors_without_distances_give_force_only():
     found, notes = measure([plate], np.full((20, 8), -100.0), ["N"] * 8)
     assert np.isnan(found["plate_center_of_pressure"]).all()
     assert np.allclose(found["plate_force"][:, 0, 2], 400.0)
-    assert any(note.kind == "fault" and "distances" in note.what for note in notes)
+    assert any(note.kind == "problem" and "distances" in note.text for note in notes)
 
 
 def test_channels_made_from_a_load_give_it_back():
@@ -166,10 +166,10 @@ def test_the_baseline_is_taken_off_unless_somebody_stands_on_the_plate():
     found, notes = measure([plate], channels + drift, UNITS, empty=slice(0, 10))
     assert np.allclose(found["plate_force"][:, 0], force)
     assert np.allclose(found["plate_center_of_pressure"][10:, 0], center[10:])
-    assert any("12.0 N" in note.what for note in notes)
+    assert any("12.0 N" in note.text for note in notes)
     found, notes = measure([plate], channels + drift, UNITS, empty=slice(20, 30))
     assert not np.allclose(found["plate_force"][:, 0], force)
-    assert any(note.kind == "fault" and "carries" in note.what for note in notes)
+    assert any(note.kind == "problem" and "carries" in note.text for note in notes)
 
 
 @pytest.mark.parametrize(("said", "true"), [("", 1e-3), ("", 1.0), ("Nmm", 1.0), ("Nm", 1e-3), ("V", 1e-3)])
@@ -180,7 +180,7 @@ def test_moments_in_the_wrong_unit_are_found_by_where_the_load_would_lie(said, t
     channels[:, 3:] /= true
     found, notes = measure([plate], channels, [*UNITS[:3], said, said, said])
     check(found, force, center, moment)
-    assert any("moments are taken as" in note.what for note in notes)
+    assert any("moments are taken as" in note.text for note in notes)
 
 
 def test_an_unloaded_plate_follows_the_others():
@@ -217,7 +217,7 @@ def test_plates_are_read_in_lab_metres():
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("changed", "why"),
     [
         ({"TYPE": [5]}, "its type is 5"),
         ({"TYPE": [4]}, "CAL_MATRIX holds no matrix"),
@@ -232,7 +232,7 @@ def test_plates_are_read_in_lab_metres():
 def test_plates_that_cannot_be_used_are_left_out_with_the_reason(change, why):
     plates, notes = read_plates(described(**change), Conversion.of("mm", "+Z"), 6)
     assert len(plates) == (1 if "USED" in change else 0)
-    assert [note.kind for note in notes] == ["fault"] and why in notes[0].what
+    assert [note.kind for note in notes] == ["problem"] and why in notes[0].text
 
 
 @pytest.mark.data
@@ -272,7 +272,7 @@ def test_type_three_is_reversed_to_act_on_the_subject():
     raw = one.data["analog"].values[:, 6:10].sum(axis=1)
     assert raw.max() > 250.0  # downward, in the plate's own frame
     assert np.allclose(one.data["plate_force"].values[:, 0, 2], raw)
-    assert any("reversed" in note.what for note in one.notes)
+    assert any("reversed" in note.text for note in one.notes)
 
 
 @pytest.mark.data

@@ -102,7 +102,7 @@ def test_headers_of_every_age(header, tmp_path):
     np.testing.assert_allclose(recording.data["coordinates"], [[0.5, np.pi / 2], [0.6, np.pi]])
     assert list(recording.data["coordinate_units"].values) == ["m", "rad"]
     np.testing.assert_array_equal(recording.data["time"], [0.0, 0.1])
-    assert not notes_of(recording, "fault")
+    assert not notes_of(recording, "problem")
 
 
 def test_radians_degrees_and_a_header_that_lies(tmp_path):
@@ -112,8 +112,8 @@ def test_radians_degrees_and_a_header_that_lies(tmp_path):
     np.testing.assert_array_equal(recording.data["coordinates"][:, 1], [1.5, -1.0])
     wrong = read(radians + ROWS, tmp_path)
     np.testing.assert_allclose(wrong.data["coordinates"][:, 1], [np.pi / 2, np.pi])
-    assert "inDegrees=no" in notes_of(wrong, "fault")
-    assert wrong.notes[0].remedy == "degrees=False"
+    assert "inDegrees=no" in notes_of(wrong, "problem")
+    assert wrong.notes[0].action == "degrees=False"
     asked = read(radians + ROWS, tmp_path, degrees=False)
     np.testing.assert_array_equal(asked.data["coordinates"][:, 1], [90.0, 180.0])
 
@@ -122,7 +122,7 @@ def test_coupled_coordinates_that_opensim_leaves_in_radians(tmp_path):
     rows = "time\tknee_angle_r\tknee_angle_r_beta\n0\t90\t1.5707963\n0.1\t45\t0.78539816\n"
     recording = read(HEADERS["OpenSim 1 to 3"] + rows, tmp_path)
     np.testing.assert_allclose(recording.data["coordinates"][:, 0], recording.data["coordinates"][:, 1], rtol=1e-6)
-    assert "beta is in radians" in notes_of(recording, "guess")
+    assert "beta is in radians" in notes_of(recording, "inferred")
 
 
 def test_states_and_results_are_not_coordinates(tmp_path):
@@ -205,7 +205,7 @@ def test_counts_in_the_header_allocate_nothing_and_are_told(tmp_path):
     )
     recording = read(text, tmp_path)
     assert recording.data["coordinates"].shape == (2, 2)
-    assert "announces 1e+12 rows" in notes_of(recording, "fault")
+    assert "announces 1e+12 rows" in notes_of(recording, "problem")
 
 
 def test_what_is_no_file_is_refused(tmp_path):
@@ -220,7 +220,7 @@ def test_what_one_table_cannot_hold_is_refused(tmp_path):
     with pytest.raises(SettingsError, match="different times"):
         write_table(Recording(both), tmp_path / "x.mot")
     with pytest.raises(SettingsError, match="beside other columns"):
-        write_table(Recording(both), tmp_path / "x.mot", what=["coordinates", "value"])
+        write_table(Recording(both), tmp_path / "x.mot", text=["coordinates", "value"])
     with pytest.raises(SettingsError, match="neither"):
         write_table(Recording(both[["event"]] if "event" in both else both[[]]), tmp_path / "x.mot")
     assert not list(tmp_path.iterdir())

@@ -31,7 +31,7 @@ def describe(file, **changes):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("changed", "said"),
     [
         (lambda f: f["marker"].write_direct(np.array(["A", "A"], dtype=object)), "2 markers have 1 names"),
         (lambda f: f["time"].write_direct(np.array([0.0, np.nan, 0.1, 0.2])), "time holds numbers that are not finite"),
@@ -75,4 +75,4 @@ def test_infinite_numbers_and_times_that_stand_still_are_noted(path):
         file["time"][:] = [0.0, 0.01, 0.01, 0.02]
     found = Recording.from_netcdf(path)
     assert np.isnan(found.data["markers"].values[1, 0, 2]) and np.isfinite(found.data["markers"].values).sum() == 23
-    assert [note.what.split(" ", 1)[0] for note in found.notes if note.kind == "fault"] == ["1", "1"]
+    assert [note.text.split(" ", 1)[0] for note in found.notes if note.kind == "problem"] == ["1", "1"]

@@ -89,7 +89,7 @@ def test_what_is_written_is_read_back(recording, tmp_path):
     assert {key: back.data.attrs[key] for key in ("file_units", "file_up")} == {
         key: attrs[key] for key in ("file_units", "file_up")
     }
-    assert not notes_of(back, "change")
+    assert not notes_of(back, "changed")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -101,12 +101,12 @@ def test_variants_mean_the_same(variant, tmp_path):
     assert recording.rate == 100.0
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("problem", FAULTS)
 def test_faults_are_mended_and_told(fault, tmp_path):
     recording = read(FAULTS[fault], tmp_path)
     np.testing.assert_allclose(recording.data["markers"], EXPECTED, rtol=1e-14)
     np.testing.assert_array_equal(recording.data["time"], [0.0, 0.01, 0.02])
-    assert fault in notes_of(recording, "fault")
+    assert fault in notes_of(recording, "problem")
 
 
 def test_columns_without_names_are_kept_with_numbers(tmp_path):
@@ -130,7 +130,7 @@ def test_prefix_repeats_and_zeros_are_told(tmp_path):
     recording = read(text, tmp_path)
     assert recording.markers == ("A", "A_2")
     assert recording.subject["prefix"] == "Bob"
-    faults = notes_of(recording, "fault")
+    faults = notes_of(recording, "problem")
     assert "repeated names" in faults
     assert "(0, 0, 0)" in faults
 
@@ -154,7 +154,7 @@ def test_rounded_times_come_back_to_the_last_bit(rate, first, tmp_path):
     exact = np.arange(first, first + 300) / rate
     recording = timed([f"{t:.3f}" for t in exact], rate, tmp_path)
     np.testing.assert_allclose(recording.data["time"], exact, rtol=0, atol=1e-15)
-    assert "restored from the rate" in notes_of(recording, "change")
+    assert "restored from the rate" in notes_of(recording, "changed")
     # what the remedy is for: the second difference of a quadratic in the frame number
     path = recording.data["time"].values ** 2
     assert np.ptp(np.diff(path, 2)) < 1e-12
@@ -164,13 +164,13 @@ def test_a_dropped_frame_is_not_smoothed_over(tmp_path):
     stamps = [k / 100 for k in range(40) if k != 20]
     recording = timed([f"{t:.2f}" for t in stamps], 100, tmp_path)
     np.testing.assert_array_equal(recording.data["time"], np.round(stamps, 2))
-    assert "time steps differ" in "; ".join(note.what for note in recording.notes)
+    assert "time steps differ" in "; ".join(note.text for note in recording.notes)
 
 
 def test_the_time_column_wins_over_a_wrong_rate(tmp_path):
     recording = timed([f"{k / 25:.3f}" for k in range(50)], 250, tmp_path)
     assert recording.rate == 25.0
-    assert "250 Hz" in notes_of(recording, "fault")
+    assert "250 Hz" in notes_of(recording, "problem")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Loads:
         """The loads with forces and moments low-passed at the cutoff [Hz], points of application as they are."""
         rate = (len(self.time) - 1) / (self.time[-1] - self.time[0])
         force, moment = (lowpass(values, rate, cutoff) for values in (self.force, self.moment))
-        said = Note(f"ground forces low-passed at {cutoff:g} Hz", "change")
+        said = Note(f"ground forces low-passed at {cutoff:g} Hz", "changed")
         return replace(self, force=force, point=_filled(self.point), moment=moment, notes=(*self.notes, said))
 
 
@@ -160,7 +160,7 @@ def measured_loads(
     lost = np.asarray(~(np.isfinite(force) & np.isfinite(moment)).all(axis=-1))
     if lost.any():
         said = f"{int(lost.any(axis=1).sum())} of {len(time)} samples of the plates are no numbers: taken as no load"
-        notes = (*notes, Note(said, "fault", "borelli doctor"))
+        notes = (*notes, Note(said, "problem", "borelli doctor"))
     force, moment = (np.where(lost[..., None], 0.0, values) for values in (force, moment))
     return Loads(name, body, time, force, point, moment, "plates", notes)
 

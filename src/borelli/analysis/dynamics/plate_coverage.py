@@ -65,14 +65,14 @@ class Support:
             share = 100.0 * float(self.covered.mean())
             said = f"plates carry the whole body in {share:.0f} % of the frames; elsewhere "
             if filled is None:
-                found.append(Note(said + "torques of the legs are wrong", "fault", "look at frames that are covered"))
+                found.append(Note(said + "torques of the legs are wrong", "problem", "look at frames that are covered"))
             else:
                 said += f"forces of {filled} are computed from the motion, and torques are as good as those"
-                found.append(Note(said, "fault", "foot_source tells which are which"))
+                found.append(Note(said, "problem", "foot_source tells which are which"))
         if abs(self.plate_mass / mass - 1.0) > DIFFERENT:
             what = "whole strides" if self.whole_strides else f"{self.duration:.2f} s"
             said = f"plates weigh {self.plate_mass:.1f} kg over {what}, but the model {mass:.1f} kg"
-            found.append(Note(said, "fault", f"give the mass: --mass {self.plate_mass:.1f}"))
+            found.append(Note(said, "problem", f"give the mass: --mass {self.plate_mass:.1f}"))
         return tuple(found)
 
 

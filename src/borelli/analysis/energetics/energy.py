@@ -84,11 +84,11 @@ def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None 
     if belt is None and np.any(ground):
         speed = float(np.linalg.norm(ground))
         said = f"the ground moves at {speed:.2f} m/s under the feet that carry load: taken as a treadmill's belt"
-        notes.append(Note(said, "guess", "energy(belt=...)"))
+        notes.append(Note(said, "inferred", "energy(belt=...)"))
     if not frames.counted.all():
         told, whole = (float((np.diff(frames.time) * part).sum()) for part in (frames.counted, 1.0))
         said = f"work and cost are summed over {told:.2f} of {whole:.2f} s: where the forces under the feet are known"
-        notes.append(Note(said, "fault", "compare trials by work_j / summed_s"))
+        notes.append(Note(said, "problem", "compare trials by work_j / summed_s"))
     return Energy(torques, data, summary | {"balance_error_percent": balance}, tuple(notes))
 
 

@@ -59,7 +59,7 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
         said = f"the model wears the marker set {name}, which the labels fit"
         if borrowed:
             said += f", and as other sets have them {listed(borrowed)}"
-        notes.append(Note(said, "guess", "with_markers"))
+        notes.append(Note(said, "inferred", "with_markers"))
     taken: set[str] = set()
     worn: set[str] = set()
     for recording in recordings:
@@ -78,7 +78,7 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
         )
     extra = [label for label in labels if label not in taken]
     if extra:
-        notes.append(Note(f"markers that the model does not wear are left out: {listed(extra)}", "guess"))
+        notes.append(Note(f"markers that the model does not wear are left out: {listed(extra)}", "inferred"))
     absent = [marker.name for marker in model.markers if marker.name not in worn]
     if absent:
         notes.append(Note(f"markers of the model that were not recorded: {listed(absent)}", "stated"))
@@ -229,7 +229,7 @@ def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
         Note(
             f"the static trial {static.name!r} is taken as the model's neutral pose within "
             f"{np.degrees(STANDING_SD):.0f} degrees" + (f", but for {listed(far)}" if far else ""),
-            "guess",
+            "inferred",
         )
     ]
     return Group(problem, q), notes

@@ -94,7 +94,7 @@ def doubts(unknowns: Unknowns, solution: Solution, data: Dataset, static: bool) 
         *_unsure_angles(unknowns, data, static), *_unsure_lengths(data), *_size(data), *_far_markers(data),
         *_kept(unknowns, data),
         *(
-            [Note("the fit was ended early, because frames held out grew worse", "change", "held_out=0")]
+            [Note("the fit was ended early, because frames held out grew worse", "changed", "held_out=0")]
             if solution.stopped_early
             else []
         ),
@@ -114,12 +114,12 @@ def _unsure_angles(unknowns: Unknowns, data: Dataset, static: bool) -> list[Note
     notes = []
     if unseen:
         notes.append(
-            Note(f"the markers hardly tell these angles, which keep near the rest pose: {_degrees(unseen)}", "guess",
+            Note(f"the markers hardly tell these angles, which keep near the rest pose: {_degrees(unseen)}", "inferred",
                  "set markers on the bodies between")
         )  # fmt: skip
     if unsure:
         notes.append(
-            Note(f"the recordings do not tell the zero of these angles, only their change: {_degrees(unsure)}", "guess",
+            Note(f"the recordings do not tell the zero of these angles, only their change: {_degrees(unsure)}", "inferred",
                  "" if static else "give a static trial (static=)")
         )  # fmt: skip
     return notes
@@ -143,7 +143,7 @@ def _unsure_lengths(data: Dataset) -> list[Note]:
     ]
     if not unsure:
         return []
-    return [Note(f"lengths that the recordings tell poorly: {', '.join(unsure)} (standard deviation, mm)", "guess")]
+    return [Note(f"lengths that the recordings tell poorly: {', '.join(unsure)} (standard deviation, mm)", "inferred")]
 
 
 def _size(data: Dataset) -> list[Note]:
@@ -157,7 +157,7 @@ def _size(data: Dataset) -> list[Note]:
         return []
     return [
         Note(f"the subject's limbs are {ratio:.2f} times as long as the model's: lengths that markers tell poorly are "
-             "still those of the model", "guess", "give the subject's height")
+             "still those of the model", "inferred", "give the subject's height")
     ]  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def _far_markers(data: Dataset) -> list[Note]:
     if not far:
         return []
     return [
-        Note(f"markers that no fit brings near: {', '.join(far)} (root mean square, mm)", "fault",
+        Note(f"markers that no fit brings near: {', '.join(far)} (root mean square, mm)", "problem",
              "check their labels, or leave them out")
     ]  # fmt: skip
 

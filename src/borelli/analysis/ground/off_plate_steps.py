@@ -79,7 +79,7 @@ def filled_torques(
         said = f"in {share:.0f} % of the frames neither plates nor feet on the ground carry the body"
         notes = (
             *notes,
-            Note(f"{said}: torques of the legs mean little there", "fault", "look at frames that are known"),
+            Note(f"{said}: torques of the legs mean little there", "problem", "look at frames that are known"),
         )
     return replace(found, notes=notes)
 

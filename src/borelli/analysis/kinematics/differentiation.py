@@ -118,7 +118,7 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
         rate = (len(time) - 1) / (time[-1] - time[0])
         even = time[0] + np.arange(len(time)) / rate
         resampled = quintic(time, q)(even)
-        notes.append(Note("frames with uneven time steps were put on an even grid before the low-pass", "change"))
+        notes.append(Note("frames with uneven time steps were put on an even grid before the low-pass", "changed"))
     if filter != "none" and not 0.0 < cutoff < 0.5 * rate:
         raise SettingsError(f"the cutoff must lie between 0 and half the rate ({0.5 * rate:g} Hz), got {cutoff:g} Hz")
     turns = () if filter == "opensim" else find_turns(motion.model, q)
@@ -206,7 +206,7 @@ def _whole(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, in
     q, notes = np.array(coordinates), []
     lost = int(first + len(posed) - 1 - last)
     if lost:
-        notes.append(Note(f"{lost} frames without a pose at the ends are left out of speeds and torques", "change"))
+        notes.append(Note(f"{lost} frames without a pose at the ends are left out of speeds and torques", "changed"))
     holes = [(a, b) for a, b in spans(~posed) if first < a and b <= last]
     for a, b in holes:
         if b - a > BRIDGE * rate:
@@ -221,5 +221,5 @@ def _whole(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, in
         inside = ~posed
         inside[:first], inside[last + 1 :] = False, False
         q[inside] = CubicSpline(time[posed], coordinates[posed])(time[inside])
-        notes.append(Note(f"{int(inside.sum())} frames without a pose are bridged by cubics", "change"))
+        notes.append(Note(f"{int(inside.sum())} frames without a pose are bridged by cubics", "changed"))
     return q, int(first), int(last) + 1, notes

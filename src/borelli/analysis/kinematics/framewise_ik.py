@@ -236,7 +236,7 @@ def converge(problem: Problem) -> tuple[Array, tuple[Note, ...]]:
     if len(enough) < len(count):
         notes.append(
             Note(f"{len(count) - len(enough)} of {len(count)} frames show fewer than {FEWEST_MARKERS} markers: "
-                 "they have no pose", "fault", "crop them away")
+                 "they have no pose", "problem", "crop them away")
         )  # fmt: skip
     return result, tuple(notes)
 
@@ -275,12 +275,12 @@ def _repair(
             "with `borelli doctor`, and that the model wears the recording's marker set"
         )
     q[stuck] = np.nan
-    notes = [Note(f"{mended} frames were posed anew from a neighbour", "change")] if mended else []
+    notes = [Note(f"{mended} frames were posed anew from a neighbour", "changed")] if mended else []
     if stuck.any():
         first = int(frames[np.flatnonzero(stuck)[0]])
         notes.append(
             Note(f"{int(stuck.sum())} of {len(q)} frames found no pose of least energy and have none, the first is "
-                 f"frame {first}", "fault", "check the markers there with `borelli doctor`, or use method=\"smoothed\"")
+                 f"frame {first}", "problem", "check the markers there with `borelli doctor`, or use method=\"smoothed\"")
         )  # fmt: skip
     return notes
 

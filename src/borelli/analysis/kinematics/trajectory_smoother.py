@@ -91,12 +91,12 @@ def smooth_poses(problem: Problem, q: Array, recording: Recording) -> tuple[Arra
     first, last = int(np.argmax(posed)), len(posed) - int(np.argmax(posed[::-1]))
     span = slice(first, last)
     if last - first < FEWEST_FRAMES:
-        return q, (Note(f"not smoothed: {last - first} frames are too few, {FEWEST_FRAMES} are needed", "fault"),)
+        return q, (Note(f"not smoothed: {last - first} frames are too few, {FEWEST_FRAMES} are needed", "problem"),)
     whole = _cut(problem, span)
     notes = _bridges(posed[span], first, recording.rate)
     noise = _noise(whole, q[span])
     if noise <= _per_metre(whole) * NO_NOISE**2 and posed[span].all():
-        return q, (*notes, Note("not smoothed: markers have no noise", "guess"))
+        return q, (*notes, Note("not smoothed: markers have no noise", "inferred"))
     start, more = _low_passed(whole, q[span], recording.rate)
     grouping = group_variables(problem.model, problem.tree)
     task = Task(_soften(whole, noise), grouping, noise, noise / _mean_squares(grouping, whole, start))
@@ -104,7 +104,7 @@ def smooth_poses(problem: Problem, q: Array, recording: Recording) -> tuple[Arra
     result = np.full_like(q, np.nan)
     result[span] = minimise_in_turn(task, scale, start)
     said = f"smoothed: markers are taken to err by {1e3 * (noise / _per_metre(whole)) ** 0.5:.2g} mm along each axis; "
-    return result, (*notes, *more, Note(f"{said}scale of the penalty {scale:.3g} by cross-validation", "guess"))
+    return result, (*notes, *more, Note(f"{said}scale of the penalty {scale:.3g} by cross-validation", "inferred"))
 
 
 def smooth_markers(problem: Problem, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
@@ -153,7 +153,7 @@ def _bridges(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, .
     return tuple(
         Note(
             f"frames {first + start} to {first + stop - 1} ({(stop - start) / rate:.2f} s) show too few markers: their "
-            "pose is what smoothness gives, not what was seen", "fault", "crop them away",
+            "pose is what smoothness gives, not what was seen", "problem", "crop them away",
         )
         for start, stop in spans(~posed)
         if stop - start > LONGEST_BRIDGE * rate
@@ -197,7 +197,7 @@ def _low_passed(problem: Problem, q: Array, rate: float) -> tuple[Array, tuple[N
     if rate > 2.0 * CUTOFF:
         target = lowpass(target, rate, CUTOFF)
     else:
-        notes = (Note(f"at {rate:g} Hz the smoother starts from unfiltered markers", "guess"),)
+        notes = (Note(f"at {rate:g} Hz the smoother starts from unfiltered markers", "inferred"),)
     weight = np.broadcast_to(problem.weight.max(axis=0), seen.shape)
     filled = replace(problem, target=np.ascontiguousarray(target), weight=np.ascontiguousarray(weight))
     return converge(filled)[0], notes

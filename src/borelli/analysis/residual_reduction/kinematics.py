@@ -110,7 +110,7 @@ def trade_residual(
         f"residual lowered from {before[0]:.1f} N and {before[1]:.1f} N m to {after[0]:.1f} N and {after[1]:.1f} N m "
         f"by deviations of up to {1e3 * shift:g} mm and {np.degrees(turn):.2g} deg of {named}"
     )
-    return Traded(new, q - curves.coordinates, before, after, (Note(said, "change", "trade=None"),))
+    return Traded(new, q - curves.coordinates, before, after, (Note(said, "changed", "trade=None"),))
 
 
 def _deviated(curves: Derivatives, coordinates: Array) -> Derivatives:

@@ -72,7 +72,7 @@ def soft_loads(
     said = Note(
         f"measured forces were changed by {_rms(change[..., :3]):.1f} N RMS, their doubt being {force:g} N and "
         f"{point:g} m: residual {before[0]:.1f} to {after[0]:.1f} N, {before[1]:.1f} to {after[1]:.1f} N m",
-        "change", "doubt=None",
+        "changed", "doubt=None",
     )  # fmt: skip
     return _changed(loads, time, change, (*loads.notes, said))
 

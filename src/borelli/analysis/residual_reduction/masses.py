@@ -127,7 +127,7 @@ def reduce_residuals(
         f"mass of {names[chosen]} by {1e3 * float(np.linalg.norm(shift)):.0f} mm: residual force {before[0]:.0f} to "
         f"{after[0]:.0f} N, torque {before[1]:.0f} to {after[1]:.0f} N m (root mean square)"
     )
-    told_all = replace(second, notes=(*second.notes, Note(said, "change", "residual=None")))
+    told_all = replace(second, notes=(*second.notes, Note(said, "changed", "residual=None")))
     return Reduction(told_all, shares, shift, names[chosen], before, after)
 
 

@@ -92,7 +92,7 @@ def scale_model(
     for measure in measures:
         ratio, skipped = lengths.ratio(measure)
         if skipped:
-            notes.append(Note(f"pairs of measure {measure.name!r} that were not seen: {listed(skipped)}", "fault"))
+            notes.append(Note(f"pairs of measure {measure.name!r} that were not seen: {listed(skipped)}", "problem"))
         if ratio is None:
             continue
         for body, axes in measure.bodies.items():
@@ -111,7 +111,7 @@ def scale_model(
             raise SettingsError(f"factors of body {body!r} are {tuple(stated)}, but must be three positive numbers")
         found[body] = vector(stated)
     if strangers:
-        notes.append(Note(f"bodies that the model has not are passed over: {listed(strangers)}", "fault"))
+        notes.append(Note(f"bodies that the model has not are passed over: {listed(strangers)}", "problem"))
     unsized = [body.name for body in model.bodies if body.name not in found]
     if unsized:
         notes.append(Note(f"bodies that nothing sizes keep their size: {listed(unsized)}", "stated"))

@@ -113,10 +113,10 @@ def drag(
     trace = Marcher(compiled).march(start, inputs, make_course(compiled, soft=varying), steps)
     q = np.full((frames, len(compiled.model.coordinates)), np.nan)
     q[first:] = ready.read(trace.pose[::substeps], trace.twist[::substeps], q0)
-    notes = [Note(f"the body was dragged by its markers, {substeps} steps a frame: it lags behind them", "change",
+    notes = [Note(f"the body was dragged by its markers, {substeps} steps a frame: it lags behind them", "changed",
                   'method="converged"')]  # fmt: skip
     if first:
-        notes.append(Note(f"the first {first} frames show too few markers: they have no pose", "fault", "crop"))
+        notes.append(Note(f"the first {first} frames show too few markers: they have no pose", "problem", "crop"))
     return finish(problem, q, recording, "dynamic", tuple(notes))
 
 

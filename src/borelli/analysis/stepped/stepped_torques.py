@@ -128,7 +128,9 @@ def stepped_torques(
         model = curves.model
         if ground is not None:
             model = stand_on_soles(model, curves.coordinates, curves.rate, ground, feet, sole)
-            notes.append(Note("soles were laid flat on the ground where the feet stand still", "guess", "ground=None"))
+            notes.append(
+                Note("soles were laid flat on the ground where the feet stand still", "inferred", "ground=None")
+            )
         curves = replace(curves, model=model)
     fine = finer(curves, substeps)
     stepper = prepare(fine, loads, contacts, residual, limit, tolerance, substeps, slack)
@@ -146,7 +148,7 @@ def stepped_torques(
         notes.append(_told_slack(data, slack))
     if data.attrs["numerical_percent"] > NOTICED:
         said = f"the steps themselves added {data.attrs['numerical_percent']:.2f} % of the positive work"
-        notes.append(Note(said, "fault", "more substeps"))
+        notes.append(Note(said, "problem", "more substeps"))
     if loads is not None and loads.source == "plates":
         support = find_support(asked, curves.time, _needed(curves), loads, curves.settings["cutoff_hz"])
         tell_support(data, support)
@@ -168,7 +170,7 @@ def _told_slack(data: Dataset, slack: tuple[float, float]) -> Note:
     time = data["time"].values
     held = time[acting[0]] - time[0] if len(acting) else time[-1] - time[0]
     said = f"within {slack[0]:g} m and {slack[1]:g} rad the root needs no residual for {held:.2f} s, and in "
-    return Note(f"{said}{100.0 * free.mean():.0f} % of all frames", "change", "slack=None")
+    return Note(f"{said}{100.0 * free.mean():.0f} % of all frames", "changed", "slack=None")
 
 
 def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping[str, str] | None) -> Loads | None:

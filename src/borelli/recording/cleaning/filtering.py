@@ -102,15 +102,15 @@ def lowpass_filter(
         variable = recording.data[name]
         if not at < rate / 2.0:
             said = f"{name} is not low-passed: {at:g} Hz is not below half the rate of {rate:g} Hz"
-            notes.append(Note(said, "guess", "clean(cutoff=...)"))
+            notes.append(Note(said, "inferred", "clean(cutoff=...)"))
         else:
             changed[name] = variable.copy(data=lowpass(variable.values, rate, at))
             said = f"{name} low-passed at {at:g} Hz (Butterworth, order {ORDER} over both passes, no lag)"
-            notes.append(Note(said, "change", "clean(cutoff=...)"))
+            notes.append(Note(said, "changed", "clean(cutoff=...)"))
             steps = np.diff(recording.data[str(variable.dims[0])].values)
             if len(steps) and np.ptp(steps) > 0.01 * np.median(steps):
                 said = f"{name} was low-passed as if its time steps were alike, which they are not"
-                notes.append(Note(said, "fault", "resample first"))
+                notes.append(Note(said, "problem", "resample first"))
     return recording.with_data(recording.data.assign(changed), *notes) if notes else recording
 
 
@@ -142,7 +142,7 @@ def resample(recording: Recording, rate: float | None = None, *, analog_rate: fl
             data.drop_dims(dimension).assign(moved).assign_coords({dimension: (dimension, new, data[dimension].attrs)})
         )
         data.attrs["rate" if dimension == "time" else "analog_rate"] = float(wanted)
-        notes.append(Note(f"{dimension}: {len(old)} samples at {had:g} Hz made {len(new)} at {wanted:g} Hz", "change"))
+        notes.append(Note(f"{dimension}: {len(old)} samples at {had:g} Hz made {len(new)} at {wanted:g} Hz", "changed"))
     return recording.with_data(data, *notes)
 
 
@@ -157,7 +157,7 @@ def repair_time_stamps(recording: Recording) -> Recording:
     data = recording.data.assign_coords(time=("time", found.times, recording.data["time"].attrs))
     data.attrs["rate"] = found.rate
     off = 1000.0 * float(np.max(np.abs(found.times - stamps)))
-    note = Note(f"time stamps, up to {off:.2g} ms off, restored from the rate of {found.rate:.6g} Hz", "change")
+    note = Note(f"time stamps, up to {off:.2g} ms off, restored from the rate of {found.rate:.6g} Hz", "changed")
     return recording.with_data(data, note)
 
 
@@ -187,8 +187,8 @@ def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
     said = f"steps last {lasts:.2f} s: coordinates are low-passed at {cutoff:g} Hz in place of {CUTOFF:g} Hz"
     if not cutoff < 0.5 * recording.rate:
         said = f"steps last {lasts:.2f} s, which ask for a cutoff of {cutoff:g} Hz: too much for {recording.rate:g} Hz"
-        return CUTOFF, Note(f"{said}, so {CUTOFF:g} Hz flatten them", "fault", "record faster")
-    return cutoff, Note(said, "guess", "--cutoff")
+        return CUTOFF, Note(f"{said}, so {CUTOFF:g} Hz flatten them", "problem", "record faster")
+    return cutoff, Note(said, "inferred", "--cutoff")
 
 
 def crop(recording: Recording, start: float = -np.inf, stop: float = np.inf) -> Recording:
@@ -206,7 +206,7 @@ def crop(recording: Recording, start: float = -np.inf, stop: float = np.inf) -> 
     if not data.sizes.get("time", 1) or not data.sizes.get("analog_time", 1):
         span = recording.data["time" if "time" in recording.data else "analog_time"].values
         raise SettingsError(f"nothing lies between {start:g} and {stop:g} s; there is {span[0]:g} to {span[-1]:g} s")
-    note = Note(f"cropped to {max(start, 0.0):g} ... {min(stop, recording.duration):g} s", "change")
+    note = Note(f"cropped to {max(start, 0.0):g} ... {min(stop, recording.duration):g} s", "changed")
     return recording.with_data(data, note)
 
 

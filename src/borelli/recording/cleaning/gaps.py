@@ -135,7 +135,7 @@ def zeros_as_missing(recording: Recording) -> Recording:
     names = [recording.markers[i] for i in np.flatnonzero(zero.any(axis=0))]
     said = f"{int(zero.sum())} positions at exactly the origin are taken as not seen ({listed(names)})"
     gone = recording.data["markers"].copy(data=np.where(zero[..., None], np.nan, points))
-    return recording.with_data(recording.data.assign(markers=gone), Note(said, "change", "clean(zeros=False)"))
+    return recording.with_data(recording.data.assign(markers=gone), Note(said, "changed", "clean(zeros=False)"))
 
 
 def neighbours(points: Array, index: int) -> list[int]:
@@ -249,5 +249,5 @@ def _note(name: str, done: dict[str, int], used: str) -> Note:
         ways.append(f"{done['rigid']} frames from {used}, which keep their distances to it")
     rest = f"; {done['left']} frames are left open" if done["left"] else ""
     return Note(
-        f"gaps of {name} filled: {', '.join(ways)}{rest}", "change", "fill_gaps(spline_limit=..., rigid_limit=...)"
+        f"gaps of {name} filled: {', '.join(ways)}{rest}", "changed", "fill_gaps(spline_limit=..., rigid_limit=...)"
     )

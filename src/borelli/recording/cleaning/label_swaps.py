@@ -95,7 +95,7 @@ def repair_label_swaps(recording: Recording) -> Recording:
         points[swap.start : swap.stop, pair] = points[swap.start : swap.stop, pair[::-1]]
         said = f"{swap.first} and {swap.second} exchanged back in frames {swap.start} to {swap.stop - 1}"
         notes.append(
-            Note(f"{said}: both leapt by at least {1000.0 * swap.leap:.0f} mm there", "change", "clean(swaps=False)")
+            Note(f"{said}: both leapt by at least {1000.0 * swap.leap:.0f} mm there", "changed", "clean(swaps=False)")
         )
     return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)), *notes)
 
@@ -135,7 +135,9 @@ def swap_sides(recording: Recording) -> Recording:
         raise SettingsError("no marker has a twin on the other side, so there are no sides to exchange")
     for one, other in pairs:
         names[one], names[other] = names[other], names[one]
-    note = Note(f"left and right exchanged in the names of {len(pairs)} pairs of markers", "change", "swap_sides again")
+    note = Note(
+        f"left and right exchanged in the names of {len(pairs)} pairs of markers", "changed", "swap_sides again"
+    )
     return recording.with_data(recording.data.assign_coords(marker=np.array(names, dtype=str)), note)
 
 
@@ -149,7 +151,7 @@ def swap_markers(recording: Recording, first: str, second: str, start: int = 0, 
     pair = [names.index(first), names.index(second)]
     points[start:stop, pair] = points[start:stop, pair[::-1]]
     last = recording.frames if stop is None else stop
-    note = Note(f"{first} and {second} exchanged in frames {start} to {last - 1}", "change")
+    note = Note(f"{first} and {second} exchanged in frames {start} to {last - 1}", "changed")
     return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)), note)
 
 

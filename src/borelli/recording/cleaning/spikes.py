@@ -54,7 +54,7 @@ def remove_spikes(recording: Recording) -> Recording:
             points[spike.start : spike.stop, names.index(name)] = np.nan
         frames, highest = sum(spike.stop - spike.start for spike in own), max(spike.height for spike in own)
         said = f"spikes of {name} taken out: {len(own)} ({frames} frames, the first at {own[0].start})"
-        notes.append(Note(f"{said}, up to {1000.0 * highest:.0f} mm off its path", "change", "clean(spikes=False)"))
+        notes.append(Note(f"{said}, up to {1000.0 * highest:.0f} mm off its path", "changed", "clean(spikes=False)"))
     return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)), *notes)
 
 

@@ -45,4 +45,4 @@ def keep_in_view(recording: Recording, start: bool = True, stop: bool = True) ->
         f"{len(time) - (last - first + 1)} of {len(time)} frames are cut off"
     )
     cut = crop(recording, float(time[first]), float(time[last]))
-    return cut.with_notes(Note(said, "fault", "--start and --stop keep what they name"))
+    return cut.with_notes(Note(said, "problem", "--start and --stop keep what they name"))

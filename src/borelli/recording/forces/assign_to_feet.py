@@ -80,7 +80,7 @@ def zero_plates(recording: Recording) -> Recording:
         shown[:, index] = empty
         x, y, z = offset
         said = f"{name} zeroed: ({x:.1f}, {y:.1f}, {z:.1f}) N shown while empty are taken off"
-        notes.append(Note(said, "change", "clean(zero=False)"))
+        notes.append(Note(said, "changed", "clean(zero=False)"))
     if not notes:
         return recording
     changed = {"plate_force": force}
@@ -92,7 +92,7 @@ def zero_plates(recording: Recording) -> Recording:
         }
     else:
         notes.append(
-            Note("centres of pressure are left as they were: the moments of the empty plates are not known", "guess")
+            Note("centres of pressure are left as they were: the moments of the empty plates are not known", "inferred")
         )
     data = {name: recording.data[name].copy(data=values) for name, values in changed.items()}
     return recording.with_data(recording.data.assign(data), *notes)
@@ -110,7 +110,7 @@ def threshold_plates(recording: Recording, threshold: float = LOADED) -> Recordi
     for name, value in (("plate_force", 0.0), ("plate_free_moment", 0.0), ("plate_center_of_pressure", np.nan)):
         if name in data:
             changed[name] = data[name].copy(data=np.where(bare[..., None], value, data[name].values))
-    note = Note(f"plates that carry less than {threshold:g} N are taken as empty", "change", "clean(threshold=...)")
+    note = Note(f"plates that carry less than {threshold:g} N are taken as empty", "changed", "clean(threshold=...)")
     return recording.with_data(data.assign(changed), note)
 
 
@@ -175,11 +175,11 @@ def assign_plates(recording: Recording) -> Recording:
         if (layout := LAYOUT[name])
     }
     said = "; ".join(f"{step.plate}: {step.side} foot at {step.start:.2f} to {step.stop:.2f} s" for step in known[:12])
-    notes = [Note(f"plates given to feet by where the feet are: {said}", "change", "clean(feet=False)")]
+    notes = [Note(f"plates given to feet by where the feet are: {said}", "changed", "clean(feet=False)")]
     lost = [step for step in steps if not step.side]
     if lost:
         where_lost = ", ".join(f"{step.plate} at {step.start:.2f} s" for step in lost[:6])
-        notes.append(Note(f"loads under no foot are given to none: {where_lost}", "guess", "borelli doctor"))
+        notes.append(Note(f"loads under no foot are given to none: {where_lost}", "inferred", "borelli doctor"))
     return recording.with_data(data.assign(added).assign_coords(foot=list(SIDES)), *notes)
 
 
@@ -227,7 +227,7 @@ def swap_plates(recording: Recording, first: str, second: str) -> Recording:
                 moved = data[name].values[:, a] @ turn.T
                 values[:, b] = moved + shift if name == "plate_center_of_pressure" else moved
             changed[name] = data[name].copy(data=values)
-    note = Note(f"the loads of {first} and {second} are exchanged", "change", "swap_plates again")
+    note = Note(f"the loads of {first} and {second} are exchanged", "changed", "swap_plates again")
     return recording.with_data(data.assign(changed), note)
 
 
@@ -245,7 +245,7 @@ def add_plates(recording: Recording, forces: Recording) -> Recording:
     data = recording.data.merge(forces.data[names])
     if "analog_rate" in forces.data.attrs:
         data.attrs["analog_rate"] = forces.data.attrs["analog_rate"]
-    return recording.with_data(data, Note(f"plates taken from {forces.name or 'another recording'}", "change"))
+    return recording.with_data(data, Note(f"plates taken from {forces.name or 'another recording'}", "changed"))
 
 
 def _distances(recording: Recording, places: Array, clock: Array) -> Array:

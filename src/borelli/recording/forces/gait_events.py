@@ -65,7 +65,7 @@ def add_events(recording: Recording, source: str = "auto") -> Recording:
         event_label=("event", [event.label for event in events]),
         event_context=("event", [event.context for event in events]),
     )
-    return recording.with_data(data, Note(f"{len(events)} gait events found from {source}", "change"))
+    return recording.with_data(data, Note(f"{len(events)} gait events found from {source}", "changed"))
 
 
 def events_from_plates(recording: Recording) -> tuple[Event, ...]:

@@ -65,7 +65,9 @@ def read_amc(
         links, names, places, units=units or f"{metres:.17g}", up=up, forward=forward
     )
     if not units:
-        unit_note = Note(f"lengths are taken as {metres:.5g} m: {why}", "guess", "--units cm (or m, mm, in, a number)")
+        unit_note = Note(
+            f"lengths are taken as {metres:.5g} m: {why}", "inferred", "--units cm (or m, mm, in, a number)"
+        )
     rate_note = Note(f"the rate is {rate:g} Hz, as asked", "stated") if rate else _RATE_NOTE
     dataset = make_dataset(
         {"coordinates": np.where(turns, values, found.scale * values), "joint_center": found.apply(places)},
@@ -87,7 +89,9 @@ def read_amc(
     )
 
 
-_RATE_NOTE = Note(f"the rate is taken as {RATE:g} Hz, as in the CMU collection; the file states none", "guess", "rate=")
+_RATE_NOTE = Note(
+    f"the rate is taken as {RATE:g} Hz, as in the CMU collection; the file states none", "inferred", "rate="
+)
 
 
 def _values(
@@ -217,12 +221,12 @@ class _Motion:
         notes = []
         missing = int(np.isnan(values).any(axis=1).sum())
         if missing:
-            notes.append(Note(f"{missing} frames do not set every bone; what they lack is not a number", "fault"))
+            notes.append(Note(f"{missing} frames do not set every bone; what they lack is not a number", "problem"))
         if infinite:
-            notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "fault"))
+            notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "problem"))
         if self.numbers:
             what = f"the numbers of {len(self.numbers)} frames do not follow on (such as {self.numbers[0]})"
-            notes.append(Note(f"{what}; frames are counted as they stand", "fault"))
+            notes.append(Note(f"{what}; frames are counted as they stand", "problem"))
         return values, notes
 
 

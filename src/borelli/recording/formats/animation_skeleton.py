@@ -184,11 +184,11 @@ def _unit(links: Sequence[Link]) -> tuple[str, Note]:
         if STATURE[0] <= size * length <= STATURE[1]:
             shown = name if length != CMU else f"{length:.5g} m (0.45 to the inch, as in CMU's files)"
             what = f"lengths are taken as {shown}: the skeleton is {size:.4g} tall in the file, {size * length:.2f} m"
-            return name, Note(what, "guess", REMEDY)
+            return name, Note(what, "inferred", REMEDY)
     why = (
         "its joints are not those of a body" if size != size else f"it is {size:.4g} tall, a person's in no usual unit"
     )
-    return "m", Note(f"lengths are taken as m, without evidence: {why}", "guess", REMEDY)
+    return "m", Note(f"lengths are taken as m, without evidence: {why}", "inferred", REMEDY)
 
 
 def _up(names: Sequence[str], places: Array) -> tuple[str, Note]:
@@ -203,8 +203,8 @@ def _up(names: Sequence[str], places: Array) -> tuple[str, Note]:
         axis = int(np.argmax(np.abs(mean)))
         if abs(mean[axis]) > 0.5:
             answer = ("+" if mean[axis] > 0.0 else "-") + "XYZ"[axis]
-            return answer, Note(f"{answer} is up: the head is above the feet along it", "guess", remedy)
-    return "+Y", Note("+Y is up, as is the custom of animation files, without other evidence", "guess", remedy)
+            return answer, Note(f"{answer} is up: the head is above the feet along it", "inferred", remedy)
+    return "+Y", Note("+Y is up, as is the custom of animation files, without other evidence", "inferred", remedy)
 
 
 def _pose(links: Sequence[Link], values: Array) -> tuple[list[Array], list[Array]]:

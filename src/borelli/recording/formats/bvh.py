@@ -282,20 +282,20 @@ class _Reader:
         notes = []
         _, repeated = unique_names([joint.name for joint in self.joints])
         if repeated:
-            notes.append(Note(f"repeated joint names are numbered: {', '.join(repeated[:10])}", "fault"))
+            notes.append(Note(f"repeated joint names are numbered: {', '.join(repeated[:10])}", "problem"))
         if self.frames is not None and self.frames != frames:
-            notes.append(Note(f"Frames says {self.frames:g}, the file has {frames}, which are read", "fault"))
+            notes.append(Note(f"Frames says {self.frames:g}, the file has {frames}, which are read", "problem"))
         if self.cut is not None:
-            notes.append(Note(f"the last row, with {self.cut} of {self.width} numbers, is left out", "fault"))
+            notes.append(Note(f"the last row, with {self.cut} of {self.width} numbers, is left out", "problem"))
         if self.period is None:
-            notes.append(Note("no Frame Time; times count frames as seconds", "fault", "rate="))
+            notes.append(Note("no Frame Time; times count frames as seconds", "problem", "rate="))
         else:
             rate = rate_of_period(*self.period)
             if abs(rate * self.period[0] - 1.0) > 1e-9:
                 what = f"the rate is {rate:.6g} Hz: the file's Frame Time of {self.period[0]:g} s is that, rounded"
-                notes.append(Note(what, "guess"))
+                notes.append(Note(what, "inferred"))
         if infinite:
-            notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "fault"))
+            notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "problem"))
         return notes
 
     def _error(self, what: str, number: int) -> FileFormatError:
@@ -312,7 +312,7 @@ def _apart(angles: Array) -> list[Note]:
     if not steps[0] > max(5.0, 10.0 * usual):
         return []
     what = f"the first frame is {steps[0]:.0f} degrees from the second, where later ones differ by {usual:.2g}"
-    return [Note(f"{what}: probably a rest pose put before the motion", "guess", "crop the first frame")]
+    return [Note(f"{what}: probably a rest pose put before the motion", "inferred", "crop the first frame")]
 
 
 def _without_axes(links: Sequence[Link], values: Array) -> tuple[list[Link], Array]:

@@ -246,12 +246,12 @@ def _take_table(table: _Table, variables: dict[str, Any], labels: dict[str, Any]
     if table.series is not None:
         values, absurd = without_absurd(table.series.matrix(len(table.names)))
         if absurd:
-            notes.append(Note(f"{absurd} infinite or absurdly large numbers are taken as not measured", "fault"))
+            notes.append(Note(f"{absurd} infinite or absurdly large numbers are taken as not measured", "problem"))
         if not np.isfinite(values[:, 0]).all():
             raise FileFormatError(table.path, "a row of the table that begins here has no time", line=table.line)
         backward = int(np.count_nonzero(np.diff(values[:, 0]) <= 0.0))
         if backward:
-            notes.append(Note(f"{backward} steps of time do not advance", "fault", "resample"))
+            notes.append(Note(f"{backward} steps of time do not advance", "problem", "resample"))
         _take_series(table, values, variables, labels)
     elif table.names[0] == "event time [s]" and len(table.names) == 3:
         variables["event_time"] = table.numbers([0])[:, 0]
@@ -336,11 +336,13 @@ def _read_plain(
         raise FileFormatError(path, "no row of numbers under the names")
     notes = []
     if left_out:
-        notes.append(Note(f"rows that begin {', '.join(map(repr, left_out))} are left out: they have no time", "fault"))
+        notes.append(
+            Note(f"rows that begin {', '.join(map(repr, left_out))} are left out: they have no time", "problem")
+        )
     heads = [column_of(decode(name)) for name in names]
     values, infinite = without_absurd(rows.matrix(len(names)))
     if infinite:
-        notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "fault"))
+        notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "problem"))
     times = _plain_times(values[:, clock[0]], heads[clock[0]], rows.decimals, clock[1], rate)
     return _plain_recording(path, heads, values, clock[0], times, notes, units=units, up=up, forward=forward)
 
@@ -365,7 +367,7 @@ def _plain_times(stamps: Array, head: Column, decimals: int, counts: bool, rate:
     if rate:
         return Times(np.arange(len(stamps)) / rate, rate, (Note(f"the rate is {rate:g} Hz, as asked", "stated"),))
     what = f"there is no time, only {head.name!r}, and no rate; times count frames as seconds"
-    return Times(np.arange(len(stamps), dtype=float), None, (Note(what, "fault", "rate="),))
+    return Times(np.arange(len(stamps), dtype=float), None, (Note(what, "problem", "rate="),))
 
 
 def _plain_recording(
@@ -382,7 +384,7 @@ def _plain_recording(
 ) -> Recording:
     names, repeated = unique_names([one_line(head.name) or "column" for head in heads])
     if repeated:
-        notes.append(Note(f"repeated column names are numbered: {', '.join(repeated[:10])}", "fault"))
+        notes.append(Note(f"repeated column names are numbered: {', '.join(repeated[:10])}", "problem"))
     empty = [bool(np.isnan(column).all()) for column in values.T]
     free = [
         i != clock and not FRAME.fullmatch(name) and not (empty[i] and not heads[i].name)

@@ -151,12 +151,12 @@ def _up(force: Array, loaded: NDArray[np.bool_], asked: str | None) -> tuple[str
         return axis_name(asked, "up"), Note(f"{axis_name(asked)} is up in the ground forces, as asked", "stated")
     remedy = "--up +Y (or another axis)"
     if not loaded.any():
-        return "+Y", Note("+Y is up, as in OpenSim, without evidence: no plate carries a load", "guess", remedy)
+        return "+Y", Note("+Y is up, as in OpenSim, without evidence: no plate carries a load", "inferred", remedy)
     mean = np.nan_to_num(force)[loaded].mean(axis=0)
     axis = int(np.argmax(np.abs(mean)))
     answer = ("+" if mean[axis] > 0.0 else "-") + "XYZ"[axis]
     what = f"{answer} is up in the ground forces: loaded plates push that way with {abs(mean[axis]):.0f} N on average"
-    return answer, Note(what, "guess", remedy)
+    return answer, Note(what, "inferred", remedy)
 
 
 def _unit(point: Array, loaded: NDArray[np.bool_], asked: str | None) -> tuple[str, Note]:
@@ -168,7 +168,7 @@ def _unit(point: Array, loaded: NDArray[np.bool_], asked: str | None) -> tuple[s
     far = float(np.median(places.max(axis=1))) if len(places) else 0.0
     unit = "mm" if far > 30.0 else "m"
     what = f"points of ground forces are taken as {unit}: those of loaded plates lie {far:.3g} from the origin"
-    return unit, Note(what, "guess", "--units m (or mm)")
+    return unit, Note(what, "inferred", "--units m (or mm)")
 
 
 def _to_center_of_pressure(force: Array, point: Array, moment: Array) -> tuple[Array, Array]:

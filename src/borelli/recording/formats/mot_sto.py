@@ -90,7 +90,7 @@ def read_table(
     notes = list(_faults(header, rows, infinite))
     names, repeated = unique_names([name or "column" for name in header.names])
     if repeated:
-        notes.append(Note(f"repeated column names are numbered: {', '.join(repeated[:10])}", "fault"))
+        notes.append(Note(f"repeated column names are numbered: {', '.join(repeated[:10])}", "problem"))
     times, first = _times(header, names, values, rows)
     sheet = _Sheet(path, header, names[first:], values[:, first:])
     sheet.add_plates(units, up, forward)
@@ -123,7 +123,7 @@ def write_table(
     Args:
         recording: Holds them.
         path: Of the file, which ends in .mot or .sto.
-        what: Which variables: "coordinates", "plate_force", "value"; by default all there are.
+        text: Which variables: "coordinates", "plate_force", "value"; by default all there are.
         up: Vertical axis of the ground forces; by default "+Y", or that of the MOT, STO or TRC file they came from.
 
     Raises:
@@ -305,7 +305,7 @@ class _Sheet:
         for name in self._unconverted(names, values) if in_degrees else ():
             scale[names.index(name)] = 1.0
             what = f"{name} is in radians in a file of degrees: it equals {name.removesuffix('_beta')} in radians"
-            self.notes.append(Note(what, "guess"))
+            self.notes.append(Note(what, "inferred"))
         self._take(chosen)
         self.variables["coordinates"] = values * scale
         self.labels |= {"coordinate": names, "coordinate_units": ["rad" if turn else "m" for turn in turns]}
@@ -344,11 +344,13 @@ class _Sheet:
         )
         if stated in ("no", "false", "0"):
             what = f"the header says inDegrees=no, but {shown}, so they are taken as degrees"
-            return True, Note(what, "fault", "degrees=False")
+            return True, Note(what, "problem", "degrees=False")
         if self.header.simm or big >= 0.25:
             why = "SIMM's tables are" if big < 0.25 else shown
-            return True, Note(f"angles are taken as degrees, which the header does not say: {why}", "guess", "degrees=")
-        return False, Note("angles are taken as radians, which the header does not say", "guess", "degrees=")
+            return True, Note(
+                f"angles are taken as degrees, which the header does not say: {why}", "inferred", "degrees="
+            )
+        return False, Note("angles are taken as radians, which the header does not say", "inferred", "degrees=")
 
     def _unconverted(self, names: Sequence[str], values: Array) -> list[str]:
         """Coupled coordinates such as knee_angle_r_beta, which OpenSim leaves in radians."""
@@ -405,7 +407,7 @@ def _times(header: _Header, names: Sequence[str], values: Array, rows: Rows) -> 
     start, end = (limits[0] or 0.0, limits[1] or 0.0) if len(limits) == 2 and None not in limits else (0.0, 0.0)
     if -MAX_TIME < start < end < MAX_TIME and len(values) > 1:
         times = np.linspace(start, end, len(values))
-        note = Note("there is no time column; the rows are spread evenly over the header's range", "guess")
+        note = Note("there is no time column; the rows are spread evenly over the header's range", "inferred")
         return Times(times, usable_rate((len(values) - 1) / (end - start)), (note,)), 0
     raise FileFormatError(rows.path, f"no column is called time; the first is {names[0]!r}")
 
@@ -418,11 +420,11 @@ def _faults(header: _Header, rows: Rows, infinite: int) -> list[Note]:
     ):
         said = next((header.number(key) for key in keys if key in header.settings), None)
         if said is not None and said != found and header.elements == 1:
-            notes.append(Note(f"the header announces {said:g} {what}, the file has {found}, which are read", "fault"))
+            notes.append(Note(f"the header announces {said:g} {what}, the file has {found}, which are read", "problem"))
     if header.short:
-        notes.append(Note(f"{header.short} rows end early; what they lack is taken as not measured", "fault"))
+        notes.append(Note(f"{header.short} rows end early; what they lack is taken as not measured", "problem"))
     if infinite:
-        notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "fault"))
+        notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "problem"))
     return notes
 
 

@@ -259,13 +259,13 @@ def _without_absurd(dataset: Dataset) -> tuple[Dataset, list[Note]]:
     if not total:
         return dataset, []
     what = f"{total} infinite or absurdly large numbers are taken as not measured"
-    return dataset.assign(changed), [Note(what, "fault")]
+    return dataset.assign(changed), [Note(what, "problem")]
 
 
 def _standing_still(dataset: Dataset, notes: Iterable[Note]) -> list[Note]:
     """The fault of times that do not grow, unless a note has it already."""
-    if any("advance" in note.what for note in notes if note.kind == "fault"):
+    if any("advance" in note.text for note in notes if note.kind == "problem"):
         return []
     names = [name for name in ("time", "analog_time") if name in dataset.coords]
     backward = sum(int(np.count_nonzero(np.diff(dataset[name].values) <= 0)) for name in names)
-    return [Note(f"{backward} steps of time do not advance", "fault", "resample")] if backward else []
+    return [Note(f"{backward} steps of time do not advance", "problem", "resample")] if backward else []

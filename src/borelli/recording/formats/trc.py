@@ -78,7 +78,7 @@ def read_trc(
     labels, notes = _labels(header, _used(values[:, lead:]))
     positions = _positions(values[:, lead:], len(labels))
     if infinite:
-        notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not seen", "fault"))
+        notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not seen", "problem"))
     notes += _counted(header, len(labels), len(values))
     timed = header.time is not None and header.time < values.shape[1]
     stamps = values[:, header.time] if timed else np.full(len(values), np.nan)
@@ -249,10 +249,10 @@ def _labels(header: _Header, width: int) -> tuple[list[str], list[Note]]:
     if nameless:
         first, last = names[nameless[0]], names[nameless[-1]]
         called = first if first == last else f"{first} to {last}"
-        notes.append(Note(f"columns without a name in the header are called {called} ({len(nameless)})", "fault"))
+        notes.append(Note(f"columns without a name in the header are called {called} ({len(nameless)})", "problem"))
     unique, repeated = unique_names(names)
     if repeated:
-        notes.append(Note(f"repeated names are numbered: {', '.join(repeated[:10])}", "fault"))
+        notes.append(Note(f"repeated names are numbered: {', '.join(repeated[:10])}", "problem"))
     return unique, notes
 
 
@@ -272,9 +272,9 @@ def _counted(header: _Header, markers: int, frames: int) -> list[Note]:
     for key, found, what in (("nummarkers", markers, "markers"), ("numframes", frames, "frames")):
         said = header.number(key)
         if said is not None and said != found:
-            notes.append(Note(f"the header announces {said:g} {what}, the file has {found}, which are read", "fault"))
+            notes.append(Note(f"the header announces {said:g} {what}, the file has {found}, which are read", "problem"))
     if header.repeated:
-        notes.append(Note(f"{header.repeated} header lines that stand among the data are passed over", "fault"))
+        notes.append(Note(f"{header.repeated} header lines that stand among the data are passed over", "problem"))
     return notes
 
 
@@ -285,4 +285,4 @@ def _zeros(positions: Array, names: list[str]) -> list[Note]:
         return []
     those = [name for name, some in zip(names, zero.any(axis=0), strict=True) if some]
     what = f"{int(zero.sum())} points are exactly (0, 0, 0) and were probably not seen: {listed(those)}"
-    return [Note(what, "fault", "clean takes zeros as missing")]
+    return [Note(what, "problem", "clean takes zeros as missing")]

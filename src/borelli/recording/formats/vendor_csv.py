@@ -54,7 +54,7 @@ def read_nexus(path: Path, data: bytes, *, units: str | None, up: str | None, fo
         table, infinite = _nexus_table(path, section, len(data))
         if infinite:
             said = f"{section.name}: {infinite} infinite or absurdly large numbers are taken as not measured"
-            made.notes.append(Note(said, "fault"))
+            made.notes.append(Note(said, "problem"))
         if section.name == "devices":
             _nexus_devices(table, made)
         elif section.name == "trajectories":
@@ -92,11 +92,11 @@ class _Made:
         points, infinite = without_absurd(points)
         points[~np.isfinite(points).all(axis=2)] = np.nan
         if infinite:
-            self.notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not seen", "fault"))
+            self.notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not seen", "problem"))
         names, prefix = without_prefix([one_line(label) or f"*{i + 1}" for i, label in enumerate(labels)])
         names, repeated = unique_names(names)
         if repeated:
-            self.notes.append(Note(f"repeated names are numbered: {', '.join(repeated[:10])}", "fault"))
+            self.notes.append(Note(f"repeated names are numbered: {', '.join(repeated[:10])}", "problem"))
         if prefix:
             self.subject["prefix"] = prefix
         found, notes = conversion(stated, None, points, names, units=units, up=up, forward=forward, usual_up=usual_up)
@@ -231,7 +231,7 @@ def _nexus_devices(table: _Nexus, made: _Made) -> None:
     made.analog_rate = table.rate
     if "plate" in kinds:
         said = "force plates are kept as channels: the export tells neither their places nor what their signs mean"
-        made.notes.append(Note(said, "guess", "read the trial's C3D file"))
+        made.notes.append(Note(said, "inferred", "read the trial's C3D file"))
 
 
 def _nexus_events(section: _Section, made: _Made) -> None:
@@ -282,7 +282,7 @@ def read_qualisys(path: Path, data: bytes, *, units: str | None, up: str | None,
     lead = values.shape[1] % 3 if lead is None else lead
     count = (values.shape[1] - lead) // 3
     if len(labels) != count:
-        made.notes.append(Note(f"the header names {len(labels)} markers, the rows have {count}", "fault"))
+        made.notes.append(Note(f"the header names {len(labels)} markers, the rows have {count}", "problem"))
         labels = (labels + [""] * count)[:count]
     made.add_markers(
         labels, values[:, lead : lead + 3 * count].reshape(len(values), count, 3), "mm", units, up, forward

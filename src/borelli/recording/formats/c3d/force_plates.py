@@ -118,7 +118,7 @@ def read_plates(parameters: Parameters, conversion: Conversion, channels: int) -
         elif kind == 4 and _calibration(parameters, i) is None:
             problem = "it is of type 4, but FORCE_PLATFORM:CAL_MATRIX holds no matrix for it"
         if problem:
-            notes.append(Note(f"plate {i + 1} is left out: {problem}", "fault"))
+            notes.append(Note(f"plate {i + 1} is left out: {problem}", "problem"))
             continue
         origin = parameters.numbers("FORCE_PLATFORM", "ORIGIN")[3 * i : 3 * i + 3]
         plates.append(
@@ -223,7 +223,7 @@ def _load(
     load = _about_center(plate, force, moment)
     if plate.kind == 3 and not plate.offset[:2].all():
         said = f"{plate.name}: FORCE_PLATFORM:ORIGIN gives no distances between its sensors (type 3)"
-        notes.append(Note(f"{said}; centre of pressure and free moment are not known", "fault"))
+        notes.append(Note(f"{said}; centre of pressure and free moment are not known", "problem"))
         unknown = np.full_like(load.center, np.nan)
         return Load(load.force, unknown, unknown[:, 0])
     return load
@@ -265,7 +265,7 @@ def _zeroed(plate: Plate, values: Array, empty: slice | None, newtons: float, no
     span = f"samples {empty.start + 1} to {empty.stop} (FORCE_PLATFORM:ZERO)"
     if not carried <= STANDING:
         said = f"{plate.name}: no baseline is taken off, because it carries {carried:.0f} N in {span}"
-        notes.append(Note(said, "fault", "zero the plates with borelli clean"))
+        notes.append(Note(said, "problem", "zero the plates with borelli clean"))
         return values
     notes.append(Note(f"{plate.name}: the mean of {span} is taken off, {carried:.1f} N normal force", "stated"))
     return values - mean
@@ -277,7 +277,7 @@ def _newtons(plate: Plate, unit: str, notes: list[Note]) -> float:
     known = FORCE_UNITS.get(_plain(unit))
     if known is None:
         said = f"{plate.name}: its force channels have the unit {unit!r}" if unit else f"{plate.name}: no unit of force"
-        notes.append(Note(f"{said}; forces are taken as N", "guess"))
+        notes.append(Note(f"{said}; forces are taken as N", "inferred"))
     return known or 1.0
 
 
@@ -304,17 +304,19 @@ def _moment_scale(
     elif inside < 0.5 and smaller[0] >= 0.9 and smaller[1] > 0.02:
         other = 1e-3 * taken
     if other:
-        kind = "fault" if stated else "guess"
+        kind = "problem" if stated else "inferred"
         said = (
             f"{plate.name}: moments are taken as {other:g} N m: with {taken:g} N m the load would not lie on the plate"
         )
         notes.append(Note(said, kind))
         return other
     if not stated:
-        notes.append(Note(f"{plate.name}: moments are taken as {taken:g} N m: so the load lies on the plate", "guess"))
+        notes.append(
+            Note(f"{plate.name}: moments are taken as {taken:g} N m: so the load lies on the plate", "inferred")
+        )
     if inside < 0.5:
         said = f"{plate.name}: the centre of pressure is beside the plate in {1 - inside:.0%} of the samples under load"
-        notes.append(Note(said, "fault", "check FORCE_PLATFORM:CORNERS, ORIGIN and CHANNEL"))
+        notes.append(Note(said, "problem", "check FORCE_PLATFORM:CORNERS, ORIGIN and CHANNEL"))
     return taken
 
 
@@ -334,7 +336,7 @@ def _signs(plates: Sequence[Plate], loads: Sequence[Load], exerted_on: str, note
         those = ", ".join(plate.name for plate, each in zip(plates, signs, strict=True) if each == sign)
         if those:
             then = "they are kept" if sign > 0.0 else "they are reversed to give that on the subject"
-            notes.append(Note(f"{those}: under load the channels {said}; {then}", "guess"))
+            notes.append(Note(f"{those}: under load the channels {said}; {then}", "inferred"))
     return [sign or usual for sign in signs]
 
 

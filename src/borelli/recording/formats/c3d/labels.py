@@ -58,7 +58,7 @@ def name_points(parameters: Parameters, count: int) -> tuple[Points, list[Note]]
     guessed = [name for name, (kind, stated) in zip(labels, kinds, strict=True) if kind and not stated]
     if guessed:
         said = f"{listed(guessed)} are taken for computed angles, forces, moments or powers by their names"
-        notes.append(Note(f"{said}, not for positions", "guess"))
+        notes.append(Note(f"{said}, not for positions", "inferred"))
     unlabelled = [i for i, name in enumerate(labels) if not name or _UNLABELLED.fullmatch(name)]
     for i in unlabelled:
         match = _UNLABELLED.fullmatch(labels[i])
@@ -66,13 +66,13 @@ def name_points(parameters: Parameters, count: int) -> tuple[Points, list[Note]]
     if unlabelled:
         called = listed([labels[i] for i in unlabelled])
         said = f"{len(unlabelled)} of {count} points have no label and are called {called}"
-        notes.append(Note(said, "fault", "label them, or leave them out with select_markers"))
+        notes.append(Note(said, "problem", "label them, or leave them out with select_markers"))
     names, repeated = unique_names(labels)
     if repeated:
         said = (
             f"the labels {listed(repeated)} occur more than once; the later ones are called {repeated[0]}_2 and so on"
         )
-        notes.append(Note(said, "fault"))
+        notes.append(Note(said, "problem"))
     chosen = np.array([bool(kind) for kind, _ in kinds], bool)
     units = {kind: _kind_units(parameters, group, kind) for group, kind in GROUPS.items()}
     quantities = np.flatnonzero(chosen)
@@ -175,7 +175,7 @@ def per_kilogram(points: Points, peaks: npt.NDArray[np.float64], mass: float | N
             units[i] += "/kg"
     weight = f", and the subject weighs {mass * 9.81:.0f} N" if mass else ""
     said = "computed forces, moments and powers are taken as divided by body mass"
-    return units, [Note(f"{said}: the ground force peaks at {largest:.1f} where the file says N{weight}", "guess")]
+    return units, [Note(f"{said}: the ground force peaks at {largest:.1f} where the file says N{weight}", "inferred")]
 
 
 def channel_kinds(

@@ -106,7 +106,7 @@ def settle_layout(
     )
     if best.frames not in spans:
         said = f"the number of frames, {best.frames}, is taken from the file's size: it only says {spans}, in 16 bits"
-        notes.append(Note(said, "guess"))
+        notes.append(Note(said, "inferred"))
     notes.extend(_contradictions(header, parameters, best, spans))
     return layout, notes
 
@@ -134,7 +134,7 @@ def _start(header: Header, parameters: Parameters, size: int, path: object, note
         )
     if len(set(blocks)) > 1:
         notes.append(
-            Note(f"samples are read from block {usable[0]}; header and POINT:DATA_START say {blocks}", "fault")
+            Note(f"samples are read from block {usable[0]}; header and POINT:DATA_START say {blocks}", "problem")
         )
     return (usable[0] - 1) * BLOCK
 
@@ -205,7 +205,7 @@ def _refuse_or_note(best: _Guess, whole: int, size: int, path: object, partial: 
     if not partial or not whole:
         way = "; read_c3d(path, partial=True) reads those" if whole else ""
         raise FileFormatError(path, f"{said}: it was cut off, or its header is damaged{way}")
-    notes.append(Note(f"{said}: it was cut off, and only those are read", "fault", "copy the file again"))
+    notes.append(Note(f"{said}: it was cut off, and only those are read", "problem", "copy the file again"))
 
 
 def _contradictions(header: Header, parameters: Parameters, best: _Guess, spans: list[int]) -> Iterator[Note]:
@@ -216,7 +216,7 @@ def _contradictions(header: Header, parameters: Parameters, best: _Guess, spans:
         wrong = sorted({n for n in others if n != taken and not (taken >= WORD - 1 and n <= WORD - 1)})
         if wrong:
             said = f"header and parameters disagree on the number of {what}: {taken} was taken, {wrong} is also stated"
-            yield Note(said, "fault")
+            yield Note(said, "problem")
 
 
 def _distinct(*values: Iterable[object]) -> list[int]:

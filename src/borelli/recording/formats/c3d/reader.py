@@ -79,7 +79,7 @@ def _read(
     size = os.fstat(file.fileno()).st_size
     header, parameters = _header(file.read(min(size, HEAD)), path)
     layout, notes = settle_layout(header, parameters, size, path, partial=partial)
-    notes = [Note(fault, "fault") for fault in parameters.faults] + notes
+    notes = [Note(fault, "problem") for fault in parameters.faults] + notes
     points, naming = name_points(parameters, layout.points)
     analog = _analog(parameters, layout)
     source = Samples(file, layout, parameters.processor, analog, path)

@@ -137,12 +137,12 @@ class Samples:
     def _note_absurd(self, points: int, analog: Array) -> None:
         if points:
             said = f"{points} positions that the file calls valid are no finite numbers; they are taken as missing"
-            self.notes.append(Note(said, "fault"))
+            self.notes.append(Note(said, "problem"))
         broken = ~np.isfinite(analog)
         if broken.any():
             analog[broken] = np.nan
             said = f"{np.count_nonzero(broken)} analog samples are no finite numbers; they are taken as not measured"
-            self.notes.append(Note(said, "fault"))
+            self.notes.append(Note(said, "problem"))
 
 
 def _place(points: npt.NDArray[Any], matrix: Doubles, out: Array) -> None:
