@@ -63,8 +63,8 @@ def _description(file, name, rng):
         new = mutate_text(said.encode(), rng, [said.encode()])[:60_000].replace(b"\0", b"")
         file.attrs["borelli_recording"] = np.bytes_(new) if rng.random() < 0.1 else new.decode("utf-8", "replace")
         return
-    note = {"what": "x", "kind": rng.choice(("problem", "other", 3)), "remedy": ""}
-    odd = (None, 1, "x", [], {}, [1], {"a": {}}, float("nan"), float("inf"), True, [note], [{}], ["what"], "\x1b[2J\n")
+    note = {"text": "x", "kind": rng.choice(("problem", "other", 3)), "action": ""}
+    odd = (None, 1, "x", [], {}, [1], {"a": {}}, float("nan"), float("inf"), True, [note], [{}], ["text"], "\x1b[2J\n")
     about[rng.choice((*about, "other", "data"))] = rng.choice(odd)
     if rng.random() < 0.2:
         del about[rng.choice(sorted(about))]

@@ -174,7 +174,7 @@ def test_the_report_can_be_read_and_stored() -> None:
     text = report.text()
     assert "marker position" in text and "0.01" in text and "markers only in arm: ELB" in text
     plain = json.loads(json.dumps(report.to_dict()))
-    (entry,) = (q for q in plain["quantities"] if q["what"] == "marker position")
+    (entry,) = (q for q in plain["quantities"] if q["text"] == "marker position")
     assert entry["worst"] == pytest.approx(0.01)
     assert entry["rows"][0]["name"] == "WRI"
     assert compare_models(model, model).a == "arm (1)"

@@ -85,8 +85,8 @@ def test_notes_add_up_and_have_known_kinds():
     assert [note.kind for note in changed.notes] == ["stated", "problem", "changed"]
     assert len(one.notes) == 2
     assert one.with_notes(Note("seen", "inferred")).notes[-1].text == "seen"
-    with pytest.raises(SettingsError, match=r"unknown kind of note 'gues'.*guess"):
-        Note("what", "gues")
+    with pytest.raises(SettingsError, match=r"unknown kind of note 'gues'.*inferred"):
+        Note("text", "gues")
 
 
 def test_netcdf_gives_the_recording_back(tmp_path):

@@ -169,7 +169,7 @@ def test_a_sound_recording_has_no_errors(call, walk):
 def test_swapped_sides_are_found_and_mended(call, tmp_path):
     path, mended = tmp_path / "swapped.c3d", tmp_path / "mended.c3d"
     borelli.write_recording(swapped_sides(walker.recording()), path)
-    assert "--sides" in faults(call, path)["sides"]["remedy"]
+    assert "--sides" in faults(call, path)["sides"]["action"]
     assert call("doctor", path).code == 1
     assert call("clean", path, mended, "--sides").code == 0
     assert "sides" not in faults(call, mended)
@@ -177,13 +177,13 @@ def test_swapped_sides_are_found_and_mended(call, tmp_path):
 
 def test_wrong_units_are_found_and_overridden(call, walk):
     found = faults(call, walk, "--units", "mm")["units"]
-    assert "--units m" in found["remedy"] and found["severity"] == "error"
+    assert "--units m" in found["action"] and found["severity"] == "error"
     assert "units" not in faults(call, walk, "--units", "m")
 
 
 def test_wrong_up_is_found_and_overridden(call, walk):
     found = faults(call, walk, "--up", "+Y")["up"]
-    assert "--up +Z" in found["remedy"] and found["severity"] in ("error", "warning")
+    assert "--up +Z" in found["action"] and found["severity"] in ("error", "warning")
     assert "up" not in faults(call, walk, "--up", "+Z")
 
 
@@ -191,8 +191,8 @@ def test_exchanged_plates_are_found_and_mended(call, tmp_path):
     path, mended = tmp_path / "plates.c3d", tmp_path / "mended.c3d"
     whole = walker.recording()
     borelli.write_recording(borelli.swap_plates(whole, "plate 1", "plate 2"), path)
-    assert "plate 1" in faults(call, path)["exchange"]["remedy"]
-    assert call("clean", path, mended, "--exchange", "plate 1,plate 2").code == 0
+    assert "plate 1" in faults(call, path)["exchange"]["action"]
+    assert call("clean", path, mended, "--swap", "plate 1,plate 2").code == 0
     assert "exchange" not in faults(call, mended)
 
 
@@ -200,7 +200,7 @@ def test_a_gap_is_found_and_filled(call, tmp_path):
     path, mended = tmp_path / "gap.c3d", tmp_path / "mended.c3d"
     borelli.write_recording(with_gap(walker.recording()), path)
     found = faults(call, path)["gap"]
-    assert "LBHD" in found["where"] and "100 to 139" in found["where"] and "borelli clean" in found["remedy"]
+    assert "LBHD" in found["where"] and "100 to 139" in found["where"] and "borelli clean" in found["action"]
     assert call("clean", path, mended).code == 0
     assert "gap" not in faults(call, mended)
 
@@ -211,7 +211,7 @@ def test_a_marker_set_that_does_not_fit_the_model(call, walk, tmp_path):
     other = next(name for name in sets if "opensim" in name.lower())
     borelli.write_model(borelli.human(markers=other), cmu)
     borelli.write_model(borelli.human(markers="plugin_gait"), fitting)
-    assert "Plug-in Gait" in faults(call, walk, "--model", cmu)["model"]["remedy"]
+    assert "Plug-in Gait" in faults(call, walk, "--model", cmu)["model"]["action"]
     assert faults(call, walk, "--model", fitting).get("model", {}).get("severity") != "error"
 
 
@@ -283,7 +283,7 @@ def test_models_convert_and_agree(call, arm, tmp_path):
         done = call("convert", arm, tmp_path / name)
         assert done.code == 0, done.err
         report = json.loads(call("parity", arm, tmp_path / name, "--poses", 5, "--json").out)
-        worst = {quantity["what"]: quantity["worst"] for quantity in report["quantities"]}
+        worst = {quantity["text"]: quantity["worst"] for quantity in report["quantities"]}
         assert worst["total mass"] == pytest.approx(0.0, abs=1e-9)
         assert worst["body position"] < 1e-9 and worst["marker position"] < 1e-9
     assert_one_sentence(call("convert", arm, tmp_path / "x.c3d"), ".toml", ".osim")

@@ -26,7 +26,7 @@ def clean(
     threshold: Annotated[float, typer.Option(help="Force below which a plate counts as empty [N].")] = 20.0,
     plate_cutoff: Annotated[float, typer.Option("--plate-cutoff", help="Low-pass of plates [Hz]; 0: none.")] = 0.0,
     sides: Annotated[bool, typer.Option("--sides", help="Exchange left and right in all names.")] = False,
-    swap_markers: Annotated[list[str] | None, typer.Option(help="Two markers or plates to exchange: A,B.")] = None,
+    swap: Annotated[list[str] | None, typer.Option(help="Two markers or plates to swap: A,B. May be repeated.")] = None,
     events: Annotated[str | None, typer.Option(help="Find gait events: plates, markers or auto.")] = None,
     start: Annotated[float, typer.Option(help="Cut off what is before \\[s].")] = -inf,
     stop: Annotated[float, typer.Option(help="Cut off what is after \\[s].")] = inf,
@@ -52,7 +52,7 @@ def clean(
     with err.status("reading and cleaning"):
         recording = read_with(source, units=units, up=up, forward=forward, skeleton=skeleton, forces=forces)
         result = cleaned(
-            _exchanged(recording, swap_markers or []),
+            _exchanged(recording, swap or []),
             sides=sides, swaps=swaps, spikes=spikes, spline_limit=gap, rigid_limit=rigid, cutoff=cutoff or None,
             rate=rate, zero=zero, threshold=threshold, plate_cutoff=plate_cutoff or None, feet=feet, events=events,
             start=start, stop=stop,
@@ -75,11 +75,11 @@ def _exchanged(recording: Recording, pairs: list[str]) -> Recording:
     for pair in pairs:
         names = [name.strip() for name in pair.split(",")]
         if len(names) != 2:
-            raise SettingsError(f"--exchange takes two names with a comma between, such as LKNE,RKNE, not {pair!r}")
+            raise SettingsError(f"--swap takes two names with a comma between, such as LKNE,RKNE, not {pair!r}")
         known = (*recording.markers, *recording.plates)
         for name in names:
             if name not in known:
-                raise SettingsError(f"--exchange: {unknown_name('marker or plate', name, known)}")
+                raise SettingsError(f"--swap: {unknown_name('marker or plate', name, known)}")
         swap = swap_plates if names[0] in recording.plates else swap_markers
         recording = swap(recording, *names)
     return recording

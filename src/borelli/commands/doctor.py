@@ -90,7 +90,7 @@ def _show_faults(file: Path, faults: tuple[Issue, ...]) -> None:
     for fault in faults:
         color = COLORS[fault.severity]
         out.print(f"\n[bold {color}]{fault.severity}[/]  [bold]{escape(fault.text)}[/]", highlight=False)
-        lines = {"where": fault.where, "evidence": fault.evidence, "remedy": fault.action}
+        lines = {"where": fault.where, "evidence": fault.evidence, "action": fault.action}
         print_pairs({name: text for name, text in lines.items() if text}, indent=2)
 
 

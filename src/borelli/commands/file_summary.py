@@ -151,7 +151,7 @@ def recording_facts(recording: Recording) -> dict[str, Any]:
     for part in (_markers, _quantities, _plates, _channels, _coordinates):
         facts |= part(recording)
     facts["events"] = [event._asdict() for event in recording.events]
-    facts["notes"] = [{"kind": note.kind, "what": note.text, "remedy": note.action} for note in recording.notes]
+    facts["notes"] = [{"kind": note.kind, "text": note.text, "action": note.action} for note in recording.notes]
     return {key: value for key, value in facts.items() if value is not None}
 
 

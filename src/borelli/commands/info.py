@@ -140,8 +140,8 @@ def _show_recording(file: Path, facts: Mapping[str, Any]) -> None:
         pairs["joint centres"] = f"{len(facts['joint centers'])}: {', '.join(facts['joint centers'])}"
     print_pairs(pairs | _channel_lines(facts))
     shown = {facts[topic]["evidence"] for topic in ("units", "up", "forward") if topic in facts}
-    notes = [note for note in facts["notes"] if note["what"] not in shown]
-    print_marked([(note["kind"], note["what"] + _remedy(note["remedy"])) for note in notes])
+    notes = [note for note in facts["notes"] if note["text"] not in shown]
+    print_marked([(note["kind"], note["text"] + _action(note["action"])) for note in notes])
 
 
 def _decision(about: Mapping[str, Any]) -> str:
@@ -152,7 +152,7 @@ def _decision(about: Mapping[str, Any]) -> str:
     if taken[0].isdigit():
         taken = f"{float(taken):.6g} m"
     why = about["evidence"].partition(": ")[2] or about["evidence"]
-    return f"{taken}, {about['basis']}" + (f": {why}" if why else "") + _remedy(about["override"])
+    return f"{taken}, {about['basis']}" + (f": {why}" if why else "") + _action(about["override"])
 
 
 def _plate_lines(facts: Mapping[str, Any]) -> dict[str, str]:
@@ -212,5 +212,5 @@ def _subject(key: str, value: Any) -> str:
     return f"{value:g}{units}" if isinstance(value, float) else str(value)
 
 
-def _remedy(text: str) -> str:
+def _action(text: str) -> str:
     return f" [{text}]" if text else ""

@@ -98,7 +98,7 @@ class ModelComparison:
             "only_b": {key: list(names) for key, names in self.only_b.items()},
             "quantities": [
                 {
-                    "what": quantity.text,
+                    "text": quantity.text,
                     "unit": quantity.unit,
                     "worst": None if quantity.worst is None else quantity.worst.difference,
                     "rows": [

@@ -52,6 +52,8 @@ FILES = ("static", "forces", "model")
 """Of a plan, beside the recordings."""
 SHARES = {"read": 0.1, "fit": 0.35, "pose": 0.5, "torques": 0.8, "energy": 0.9, "report": 1.0}
 """Of the work without bands, when each stage has ended."""
+RESULT_MODULES = tuple(make.__module__ for make in (read_trial, fit_model, inverse_kinematics, find_torques))
+"""Modules whose code, with all that they import, decides results."""
 REPEAT = 0.05
 """What a repeat takes of all that work."""
 
@@ -155,7 +157,7 @@ def analyze(
 
 def result_hash() -> str:
     """Return the hash of all code and data that decide results."""
-    return source_hash(*sorted({make.__module__ for make in (read_trial, fit_model, inverse_kinematics, find_torques)}))
+    return source_hash(*RESULT_MODULES)
 
 
 def _load_libraries() -> None:

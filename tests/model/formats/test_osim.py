@@ -267,7 +267,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("text", FUNCTIONS)
+@pytest.mark.parametrize("what", FUNCTIONS)
 def test_functions(read, text: str) -> None:
     joint = read(document(joints=custom(text))).joints[0]
     assert joint.motion[0].function == FUNCTIONS[text]

@@ -220,7 +220,7 @@ def test_what_one_table_cannot_hold_is_refused(tmp_path):
     with pytest.raises(SettingsError, match="different times"):
         write_table(Recording(both), tmp_path / "x.mot")
     with pytest.raises(SettingsError, match="beside other columns"):
-        write_table(Recording(both), tmp_path / "x.mot", text=["coordinates", "value"])
+        write_table(Recording(both), tmp_path / "x.mot", what=["coordinates", "value"])
     with pytest.raises(SettingsError, match="neither"):
         write_table(Recording(both[["event"]] if "event" in both else both[[]]), tmp_path / "x.mot")
     assert not list(tmp_path.iterdir())

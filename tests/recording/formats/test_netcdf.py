@@ -42,7 +42,7 @@ def describe(file, **changes):
         (lambda f: f.attrs.modify("borelli_recording", "{"), "borelli_recording is no JSON"),
         (lambda f: describe(f, name=3), "name is 3, but must be a text"),
         (lambda f: describe(f, subject={"mass": 10**400}), "the subject's 'mass' is 1000"),
-        (lambda f: describe(f, notes=[{"what": "x"}]), "a note is .* but must have what, kind and remedy"),
+        (lambda f: describe(f, notes=[{"text": "x"}]), "a note is .* but must have text, kind, action and code"),
         (lambda f: describe(f, other=1), "must hold name, path, format, subject, metadata, notes"),
         (lambda f: f.create_group("more"), "'more' is a group without numbers"),
         (lambda f: f.create_dataset("z", (10**6, 10**4), dtype="f8", chunks=(9, 9)), "would take 80000"),

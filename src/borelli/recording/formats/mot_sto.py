@@ -123,7 +123,7 @@ def write_table(
     Args:
         recording: Holds them.
         path: Of the file, which ends in .mot or .sto.
-        text: Which variables: "coordinates", "plate_force", "value"; by default all there are.
+        what: Which variables: "coordinates", "plate_force", "value"; by default all there are.
         up: Vertical axis of the ground forces; by default "+Y", or that of the MOT, STO or TRC file they came from.
 
     Raises:

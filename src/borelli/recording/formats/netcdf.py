@@ -180,9 +180,11 @@ def _description(said: Any, path: Path) -> dict[str, Any]:
 
 def _note(said: Any, path: Path) -> Note:
     texts = isinstance(said, dict) and all(isinstance(value, str) for value in said.values())
-    if not texts or set(said) != {"what", "kind", "remedy"} or said["kind"] not in NOTE_KINDS:
+    if not texts or set(said) != {"text", "kind", "action", "code"} or said["kind"] not in NOTE_KINDS:
         got = json.dumps(said)[:60]
-        raise FileFormatError(path, f"{ATTRIBUTE}: a note is {got}, but must have what, kind and remedy, all texts")
+        raise FileFormatError(
+            path, f"{ATTRIBUTE}: a note is {got}, but must have text, kind, action and code, all strings"
+        )
     return Note(**said)
 
 
