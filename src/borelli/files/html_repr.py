@@ -1,0 +1,98 @@
+"""HTML summaries for notebooks: a table and a small line plot, in plain Python and with all text escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+
+MAX_LINES = 20
+"""Lines in one plot; further series are left out."""
+MAX_POINTS = 700
+"""Points in one plot, over all lines: about 6 kB."""
+MAX_TEXT = 200
+"""Characters of one cell or title."""
+COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
+"""Tol's bright scheme, which color-blind readers can tell apart."""
+
+
+def html_table(title: str, rows: Iterable[tuple[str, object]]) -> str:
+    """Return an HTML table with a caption and one row for each (name, value)."""
+    lines = "".join(
+        f'<tr><th style="text-align:left">{_escape(name)}</th><td style="text-align:left">{_escape(value)}</td></tr>'
+        for name, value in rows
+    )
+    caption = f'<caption style="text-align:left;font-weight:bold">{_escape(title)}</caption>'
+    return f"<table>{caption}<tbody>{lines}</tbody></table>"
+
+
+def sparkline_svg(
+    time: Sequence[float],
+    series: Mapping[str, Sequence[float]],
+    *,
+    label: str = "",
+    width: int = 420,
+    height: int = 110,
+) -> str:
+    """Return a line plot as an inline SVG of at most about 10 kB.
+
+    Args:
+        time: Time of each sample [s].
+        series: Values by name, as many as `time`; NaN interrupts a line.
+        label: Title of the plot, including the unit, such as "Marker height [m]".
+        width: Width of the image [px].
+        height: Height of the image [px].
+
+    Returns:
+        The SVG element, or "" where no sample is finite.
+    """
+    names = list(series)[:MAX_LINES]
+    size = min(len(time), *(len(series[name]) for name in names)) if names else 0
+    if not size:
+        return ""
+    step = max(1, math.ceil(size * len(names) / MAX_POINTS))
+    lines = {name: [(float(time[i]), float(series[name][i])) for i in range(0, size, step)] for name in names}
+    finite = [(t, v) for points in lines.values() for t, v in points if math.isfinite(t) and math.isfinite(v)]
+    if not finite:
+        return ""
+    (left, right), (low, high) = ((min(axis), max(axis)) for axis in zip(*finite, strict=True))
+    top, bottom, side = 14, height - 12, 4
+
+    def pixel(t: float, v: float) -> str:
+        x = side + (width - 2 * side) * (t - left) / ((right - left) or 1.0)
+        y = bottom - (bottom - top) * ((v - low) / (high - low) if high > low else 0.5)
+        return f"{x:.0f},{y:.0f}"
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+        ' font-family="sans-serif" font-size="9" fill="none" stroke-width="1">'
+    ]
+    for number, (name, points) in enumerate(lines.items()):
+        path = _path(points, pixel)
+        if path:
+            color = COLORS[number % len(COLORS)]
+            parts.append(f'<path stroke="{color}" d="{path}"><title>{_escape(name, 30)}</title></path>')
+    texts = [
+        (side, 9, "start", f"{label} {low:.3g} to {high:.3g}".strip()),
+        (side, height - 2, "start", f"{left:.3g} s"),
+        (width - side, height - 2, "end", f"{right:.3g} s"),
+    ]
+    for x, y, anchor, text in texts:
+        parts.append(f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="#666">{_escape(text)}</text>')
+    return "".join((*parts, "</svg>"))
+
+
+def _path(points: Iterable[tuple[float, float]], pixel: Callable[[float, float], str]) -> str:
+    """Return the `d` attribute of a line that is interrupted where a value is not finite."""
+    commands, command = [], "M"
+    for t, v in points:
+        finite = math.isfinite(t) and math.isfinite(v)
+        if finite:
+            commands.append(f"{command}{pixel(t, v)}")
+        command = "L" if finite else "M"
+    return "".join(commands)
+
+
+def _escape(value: object, most: int = MAX_TEXT) -> str:
+    text = str(value)
+    return escape(text if len(text) <= most else f"{text[:most]}...")
