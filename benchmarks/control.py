@@ -39,8 +39,8 @@ def measure(model: Model, controls: Sequence[Control], step: float, steps: int) 
             spent.append(time.process_time() - start)
         runs.append((spent[0], spent[1]))
     short, long = (min(run[i] for run in runs) for i in range(2))
-    error: NDArray[np.float64] = np.abs(found["value"] - found["target"]).values
-    widest = float(found["joint_error"].max())
+    error: NDArray[np.float64] = np.abs(found["coordinate_value"] - found["coordinate_target"]).values
+    widest = float(found["joint_gap"].max())
     return (long - short) / (2 * steps), float(np.nanmax(error, initial=0.0)), widest
 
 

@@ -41,7 +41,7 @@ def test_live_torques_come_late_by_what_is_said():
 def test_a_frame_without_markers_keeps_the_last_pose():
     recording = job_recording()
     data = recording.data.copy(deep=True)
-    data["markers"].values[50:53] = np.nan
+    data["marker_position"].values[50:53] = np.nan
     found = list(live_inverse_kinematics(job_model(), FileSource(recording.with_data(data), speed=np.inf)))
     assert np.array_equal(found[51].coordinates, found[49].coordinates)
     assert np.isnan(found[51].marker_rms)

@@ -39,7 +39,7 @@ def standing(duration=1.5):
 def test_undisturbed_it_does_what_the_motion_does():
     found = animate(walk(0.5))
     # the motion's frames are filtered at 6 Hz before they are followed, and followed to rounding
-    assert found.data["deviation"].max() < 1e-6
+    assert found.data["body_tracking_error"].max() < 1e-6
     assert found.figures["back within 5 mm after [s]"] == 0.0
 
 
@@ -64,7 +64,7 @@ def test_a_push_moves_every_joint_by_its_acceleration_and_each_comes_back_as_its
     """E'' + k_v E' + k_p E = a while it is pushed with what gives it the acceleration a, joints free; then 0."""
     data = animate(standing(), [Push("pelvis", (0.5, 0.0, 0.0), 0.2, 0.1)], step=1 / 960).data
     time = data["time"].values
-    got = (data["value"] - data["target"]).values
+    got = (data["coordinate_value"] - data["coordinate_target"]).values
     expected = np.empty_like(got)
     for i, (a, pd) in enumerate(zip(accelerations("pelvis", (0.5, 0.0, 0.0)), gains(), strict=True)):
         rest = a / pd.stiffness
@@ -80,12 +80,14 @@ def test_a_push_gives_way_and_comes_back():
     assert found.figures["largest deviation [m]"] > 0.01
     # 2 % of an error are left after the root's settling time of 0.6 s
     assert back is not None and back < 0.6
-    left = found.data["value"].sel(coordinate="root_y") - found.data["target"].sel(coordinate="root_y")
+    left = found.data["coordinate_value"].sel(coordinate="root_y") - found.data["coordinate_target"].sel(
+        coordinate="root_y"
+    )
     assert left.max() > 10.0 * abs(left.min())
 
 
 def test_a_load_inside_the_controllers_world_is_held_without_effort():
-    assert animate(standing(), [CarriedLoad("hand_r", 5.0)]).data["deviation"].max() < 1e-9
+    assert animate(standing(), [CarriedLoad("hand_r", 5.0)]).data["body_tracking_error"].max() < 1e-9
 
 
 def test_a_load_outside_pulls_every_joint_until_its_stiffness_holds_it():
@@ -95,7 +97,7 @@ def test_a_load_outside_pulls_every_joint_until_its_stiffness_holds_it():
     one, none = np.ones(1), np.zeros(1)
     left = np.array([1.0 - float(pd.after(one, none, step)[0]) for pd in gains()])
     expected = step**2 * accelerations("hand_r", (0.0, 0.0, -9.81 * mass)) / left
-    got = (data["value"] - data["target"]).values[-1]
+    got = (data["coordinate_value"] - data["coordinate_target"]).values[-1]
     np.testing.assert_allclose(got, expected, rtol=0.0, atol=0.01 * np.abs(expected).max())
 
 
@@ -105,23 +107,23 @@ def test_a_hanging_load_starts_straight_below_where_it_is_held():
     table[:, [c.name for c in MODEL.coordinates].index("shoulder_flexion_r")] = 1.2
     data = animate(make_motion(MODEL, table, time, RATE), [CarriedLoad("hand_r", 2.0, hanging=True)]).data
     hand = MODEL.body("hand_r")
-    held = data["position"].sel(body="hand_r").values + rotate(
-        data["quaternion"].sel(body="hand_r").values, hand.center_of_mass
+    held = data["body_position"].sel(body="hand_r").values + rotate(
+        data["body_orientation"].sel(body="hand_r").values, hand.center_of_mass
     )
     # two radii of a ball of 4000 kg/m^3
     below = 2.0 * (3.0 * 2.0 / (4.0 * np.pi * 4000.0)) ** (1 / 3)
     expected = held - [0.0, 0.0, below]
-    np.testing.assert_allclose(data["position"].sel(body="load on hand_r").values, expected, atol=1e-9)
+    np.testing.assert_allclose(data["body_position"].sel(body="load on hand_r").values, expected, atol=1e-9)
 
 
 def test_a_weak_joint_has_the_share_it_says_and_no_more():
     data, calm = animate(walk(), [WeakenedJoint("knee_flexion_r", 0.3, 0.5)]).data, animate(walk()).data
-    force, needed = (np.abs(d["control_force"].sel(coordinate="knee_flexion_r").values) for d in (data, calm))
+    force, needed = (np.abs(d["torque"].sel(coordinate="knee_flexion_r").values) for d in (data, calm))
     late = data["time"].values > 0.5 + 1e-9
     np.testing.assert_allclose(force[~late], needed[~late], rtol=0.0, atol=1e-6 * needed.max())
     assert needed[late].max() > 0.3 * needed.max()
     assert force[late].max() <= 0.3 * needed.max() * (1.0 + 1e-9)
-    assert data["deviation"].values[late].max() > 1e-3
+    assert data["body_tracking_error"].values[late].max() > 1e-3
 
 
 def test_an_obstacle_is_pressed_against_while_it_is_there():
@@ -129,8 +131,8 @@ def test_an_obstacle_is_pressed_against_while_it_is_there():
     hand = MODEL.body("hand_r").frame.position
     wall = Obstacle(Shape("box", (0.05, 0.2, 0.3)), Frame((hand[0] + 0.06, hand[1], hand[2] - 0.1)), 0.0, 0.6)
     found = animate(standing(), [wall])
-    touched = np.abs(found.data["ground_force"].sel(body="hand_r").values).sum(axis=1)
-    time, off = found.data["time"].values, found.data["deviation"].values
+    touched = np.abs(found.data["ground_reaction_force"].sel(body="hand_r").values).sum(axis=1)
+    time, off = found.data["time"].values, found.data["body_tracking_error"].values
     assert touched[time < 0.6].max() > 0.0 and not touched[time > 0.61].any()
     assert off.max() > 0.01
     # 0.9 s are one and a half times the root's settling time, in which (1 + w t) exp(-w t), w = 9.72/s, falls to 0.0015
@@ -140,17 +142,17 @@ def test_an_obstacle_is_pressed_against_while_it_is_there():
 def test_ground_and_root_together_carry_the_weight():
     """Momentum: what they push, less the weight, is what the body gains."""
     data = animate(standing(), leading=TrackingSettings(joints=0.1, force=0.5, torque=0.3, ground=True)).data
-    step = float(data.attrs["step"])
-    pushed = data["ground_force"].values[1:].sum(axis=(0, 1))[2]
-    pushed += data["control_force"].sel(coordinate="root_z").values[1:].sum()
-    gained = np.diff(data["momentum"].values[[0, -1], 2])[0]
+    step = float(data.attrs["step_s"])
+    pushed = data["ground_reaction_force"].values[1:].sum(axis=(0, 1))[2]
+    pushed += data["torque"].sel(coordinate="root_z").values[1:].sum()
+    gained = np.diff(data["linear_momentum"].values[[0, -1], 2])[0]
     assert pushed * step == pytest.approx(WEIGHT * float(data["time"][-1]) + gained, rel=1e-6)
-    assert data["ground_force"].values.any()
+    assert data["ground_reaction_force"].values.any()
 
 
 def test_the_roots_force_keeps_to_its_limits_and_is_told():
     found = animate(walk(), [Push("upper_torso", (800.0, 0.0, 0.0), 0.5, 0.1)], leading=replace(LEADING, force=1.5))
-    force = np.abs(found.data["control_force"].sel(coordinate=["root_x", "root_y", "root_z"]).values)
+    force = np.abs(found.data["torque"].sel(coordinate=["root_x", "root_y", "root_z"]).values)
     assert force.max() <= 1.5 * WEIGHT * (1.0 + 1e-9)
     told = found.figures["root's force, largest [N]"]
     assert told == pytest.approx(float(np.linalg.norm(force, axis=1).max()), rel=1e-9)
@@ -164,7 +166,7 @@ def test_stops_that_the_motion_passes_are_moved_and_told():
     table[:, knee] = -0.5
     found = animate(make_motion(MODEL, table, time, RATE))
     assert any("passes the stops of knee_flexion_r" in note.text for note in found.notes)
-    assert found.data["deviation"].max() < 1e-6
+    assert found.data["body_tracking_error"].max() < 1e-6
 
 
 def test_times_of_return_are_those_after_which_nothing_strays():

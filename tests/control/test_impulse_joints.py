@@ -31,7 +31,7 @@ def test_ball_joints_reach_any_rotation():
         Control(f"joint_{k}", turn_keyframes(model, f"joint_{k}", [0.0], turns[k][None]), PD(25.0)) for k in range(3)
     ]
     data = track_targets(model, controls, duration=4.0, step=1 / 60, start={"x0": 0.0})
-    world = data["quaternion"].values[-1]
+    world = data["body_orientation"].values[-1]
     for k in range(3):
         expected = turns[k] if k == 0 else quaternion_product(world[k - 1], turns[k])
         # row 18: 2.2e-7 rad
@@ -44,14 +44,14 @@ def test_moving_targets_of_several_axes_are_met(kind, rate):
     model = planks(3, kind=kind)
     data = follow(model, swaying(model, 1), duration=1.0, step=1 / rate)
     # row 19 leaves 0.013 rad; composed turns (`rotations`) leave rounding
-    assert np.abs(data["value"] - data["target"]).max() < 1e-12
-    assert data["joint_error"].max() < 1e-13
+    assert np.abs(data["coordinate_value"] - data["coordinate_target"]).max() < 1e-12
+    assert data["joint_gap"].max() < 1e-13
 
 
 def test_moving_ball_is_caught_up_with():
     model = planks(3, kind="ball")
     data = follow(model, swaying(model, 2), duration=3.0, step=1 / 60, start={"x0": 0.3, "y1": -0.4, "z2": 0.5})
-    left = np.abs(data["value"] - data["target"]).max("coordinate").values
+    left = np.abs(data["coordinate_value"] - data["coordinate_target"]).max("coordinate").values
     assert left[0] > 0.3
     assert left[-1] < 1e-4  # the slow root is -2.93/s: exp(-2.93 * 3) of 0.5 rad is 8e-5
 
@@ -62,8 +62,8 @@ def test_free_joints_between_controlled_ones():
     data = follow(model, aims, duration=2.0, step=step, start={"q0": -1.0})
     for k in range(0, 8, 2):
         expected = 0.3 + recursion(25.0, step, (-1.0 if k == 0 else 0.0) - 0.3, 120)
-        np.testing.assert_allclose(data["value"].values[:, k], expected, atol=3.9e-14)  # row 20
-    assert np.abs(data["value"].values[-1, 1::2]).max() > 0.1
+        np.testing.assert_allclose(data["coordinate_value"].values[:, k], expected, atol=3.9e-14)  # row 20
+    assert np.abs(data["coordinate_value"].values[-1, 1::2]).max() > 0.1
 
 
 def floating(kind, reverse):

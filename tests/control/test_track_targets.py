@@ -25,25 +25,25 @@ def test_nothing_follows_nothing():
 
 def test_result_names_targets_and_forces():
     data = follow(MODEL, {"q0": 0.2}, duration=0.1, step=0.01, start={}, every=2)
-    assert data["target"].dims == data["control_force"].dims == ("time", "coordinate")
+    assert data["coordinate_target"].dims == data["torque"].dims == ("time", "coordinate")
     assert data.sizes["time"] == 6
-    np.testing.assert_array_equal(data["target"].sel(coordinate="q0"), 0.2)
-    assert np.isnan(data["target"].sel(coordinate="q1")).all()
-    assert (data["control_force"].sel(coordinate="q1") == 0.0).all()
-    assert data["control_force"].attrs["units"] == "N m"
+    np.testing.assert_array_equal(data["coordinate_target"].sel(coordinate="q0"), 0.2)
+    assert np.isnan(data["coordinate_target"].sel(coordinate="q1")).all()
+    assert (data["torque"].sel(coordinate="q1") == 0.0).all()
+    assert data["torque"].attrs["units"] == "N m"
 
 
 def test_starts_on_its_targets_unless_told_otherwise():
     moving = {"q0": lambda t: 0.3 + 0.5 * t, "q1": lambda t: -0.2 * t}
     data = follow(MODEL, moving, duration=0.5)
-    assert np.abs(data["value"] - data["target"]).max() < 1e-12
-    np.testing.assert_allclose(data["speed"].values[0], [0.5, -0.2], atol=1e-9)
+    assert np.abs(data["coordinate_value"] - data["coordinate_target"]).max() < 1e-12
+    np.testing.assert_allclose(data["coordinate_velocity"].values[0], [0.5, -0.2], atol=1e-9)
 
 
 def test_recorded_every_few_steps_is_the_same_run():
     fine = follow(MODEL, {"q0": 0.2}, duration=0.4, start={})
     coarse = follow(MODEL, {"q0": 0.2}, duration=0.4, start={}, every=4)
-    np.testing.assert_array_equal(fine["value"].values[::4], coarse["value"].values)
+    np.testing.assert_array_equal(fine["coordinate_value"].values[::4], coarse["coordinate_value"].values)
 
 
 def test_minimum_jerk_in_the_place_of_pd():
@@ -52,7 +52,7 @@ def test_minimum_jerk_in_the_place_of_pd():
     targets = functions(MODEL, {"q0": lambda t: 0.5})
     data = track_targets(MODEL, [Control("q0", targets, response)], duration=1.5, step=1 / 50, start={"q0": 0.0})
     path = [0.5 + float(response.path(t)) for t in data["time"].values]
-    np.testing.assert_allclose(data["value"].sel(coordinate="q0"), path, atol=1e-12)
+    np.testing.assert_allclose(data["coordinate_value"].sel(coordinate="q0"), path, atol=1e-12)
 
 
 def test_ball_follows_a_response_of_its_own():
@@ -63,15 +63,15 @@ def test_ball_follows_a_response_of_its_own():
     model = planks(1, kind="ball")
     target = turn_keyframes(model, "joint_0", [0.0], [[1.0, 0.0, 0.0, 0.0]])
     data = track_targets(model, [Control("joint_0", target, Halving())], duration=0.1, step=0.01, start={"z0": 0.8})
-    np.testing.assert_allclose(data["value"].values[:, 2], 0.8 * 0.5 ** np.arange(11), atol=1e-12)
+    np.testing.assert_allclose(data["coordinate_value"].values[:, 2], 0.8 * 0.5 ** np.arange(11), atol=1e-12)
 
 
 def test_keyframes_of_a_ball_are_turned_through():
     model = planks(1, kind="ball")
     turns = turn_keyframes(model, "joint_0", [0.0, 1.0], [[1.0, 0, 0, 0], [np.cos(0.5), 0.0, np.sin(0.5), 0.0]])
     data = track_targets(model, [Control("joint_0", turns)], duration=1.5)
-    np.testing.assert_allclose(data["value"].sel(time=0.5, coordinate="y0"), 0.5, atol=1e-9)
-    np.testing.assert_allclose(data["value"].values[-1], [0.0, 1.0, 0.0], atol=1e-3)
+    np.testing.assert_allclose(data["coordinate_value"].sel(time=0.5, coordinate="y0"), 0.5, atol=1e-9)
+    np.testing.assert_allclose(data["coordinate_value"].values[-1], [0.0, 1.0, 0.0], atol=1e-3)
 
 
 def test_bad_targets_are_refused():

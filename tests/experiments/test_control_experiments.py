@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from borelli.experiments import chain
-from borelli.experiments import closed_loop as loop
 from borelli.experiments.catalog import EXPERIMENTS, run_experiment
+from borelli.experiments.control import chain
+from borelli.experiments.control import closed_loop as loop
 
 CONTROL = [name for name, experiment in EXPERIMENTS.items() if experiment.paper.startswith("Weinstein")]
 

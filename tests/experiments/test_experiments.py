@@ -9,11 +9,11 @@ import pytest
 import borelli as bo
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
-from borelli.experiments.analytic_walk import SPEED, STRIDE, make_walk
 from borelli.experiments.catalog import EXPERIMENTS, run_experiment
-from borelli.experiments.ground_forces import ground_experiment
-from borelli.experiments.marker_noise import lag, noise_experiment, paper_torque
-from borelli.experiments.reduced_markers import kept_markers, reduced_markers_experiment
+from borelli.experiments.movement.analytic_walk import SPEED, STRIDE, make_walk
+from borelli.experiments.movement.ground_forces import ground_experiment
+from borelli.experiments.movement.marker_noise import lag, noise_experiment, paper_torque
+from borelli.experiments.movement.reduced_markers import kept_markers, reduced_markers_experiment
 from tests.recording.walker import real
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from borelli.experiments import armswing, jump, reach
-from borelli.experiments import inertia_swap as foreign_body
+from borelli.experiments.movement import inertia_swap as foreign_body
 
 SEEN = []
 
 
 def run(module, folder):
-    outcome = module.run(folder, recording=None, quick=True, say=SEEN.append)
+    outcome = module.run(folder, recording=None, quick=True, log=SEEN.append)
     assert outcome.files and all(path.is_file() for path in outcome.files)
     assert "synthetic" in outcome.about
     return outcome

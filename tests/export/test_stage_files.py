@@ -56,7 +56,7 @@ def test_a_file_written_upon_that_of_the_stage_before_holds_the_same(analysed, t
     assert back.torques.motion.data.equals(motion.data) and back.torques.motion.model == motion.model
     assert made(files["energy"]) == {"key": "e"} and made(files["torques"]) == {"key": "t"}
     # of a motion that is not the one in the file, nothing is taken from there
-    moved = replace(motion, data=motion.data.assign(coordinates=motion.data["coordinates"] + 1.0))
+    moved = replace(motion, data=motion.data.assign(coordinate_value=motion.data["coordinate_value"] + 1.0))
     write_stage(moved, files["other"], upon=(motion, files["motion"]))
     assert read_stage(files["other"]).data.equals(moved.data)
 
@@ -119,11 +119,11 @@ def test_tables_are_opensims(analysed):
     names = [str(name) for name in motion.data["coordinate"].values]
     assert {"pelvis_tilt", "pelvis_ty", "hip_flexion_r", "knee_angle_l", "ankle_angle_r", "elbow_flex_l"} <= set(names)
     own = analysed.energy.torques.motion
-    knee = own.data["coordinates"].sel(coordinate="knee_flexion_l").values
-    assert motion.data["coordinates"].sel(coordinate="knee_angle_l").values == pytest.approx(knee, abs=1e-8)
+    knee = own.data["coordinate_value"].sel(coordinate="knee_flexion_l").values
+    assert motion.data["coordinate_value"].sel(coordinate="knee_angle_l").values == pytest.approx(knee, abs=1e-8)
     forces = read_recording(analysed.folder / "ground_forces.mot")
     total = forces.data["plate_force"].sel(axis="z").sum("plate").values
-    feet = analysed.energy.torques.data["foot_force"].sel(axis="z").sum("foot").values
+    feet = analysed.energy.torques.data["ground_reaction_force"].sel(axis="z").sum("foot").values
     assert total == pytest.approx(feet, abs=1e-5)
     _, names, values = moment_table(analysed.energy.torques)
     assert names[:6] == ["pelvis_tilt_moment", "pelvis_list_moment", "pelvis_rotation_moment",
@@ -175,15 +175,15 @@ def beside(analysed):
 
 def test_comparison_keeps_to_frames_that_plates_cover(beside):
     measured, computed, weight = beside
-    same = computed.assign(foot_force=measured["foot_force"])
+    same = computed.assign(ground_reaction_force=measured["ground_reaction_force"])
     alike = compare_feet(measured, same, weight)
     assert [one.foot for one in alike] == ["right", "left"]
     assert all(one.vertical_rms == 0.0 and one.vertical_r == pytest.approx(1.0) for one in alike)
     late = measured["time"].values > 1.7
     wrong = same.copy(deep=True)
-    wrong["foot_force"].values[late] *= 1.1
+    wrong["ground_reaction_force"].values[late] *= 1.1
     assert compare_feet(measured, wrong, weight)[0].vertical_rms > 3.0
-    blind = measured.assign(covered=measured["covered"] & ~late)
+    blind = measured.assign(grf_complete=measured["grf_complete"] & ~late)
     assert all(one.vertical_rms == 0.0 for one in compare_feet(blind, wrong, weight))
 
 
@@ -212,6 +212,6 @@ def test_plain_values_are_what_json_can_say():
 
 def test_ground_table_is_y_up(analysed):
     _, names, values = ground_table(analysed.energy.torques)
-    force = analysed.energy.torques.data["foot_force"].sel(foot="right").values
+    force = analysed.energy.torques.data["ground_reaction_force"].sel(foot="right").values
     assert values[:, names.index("ground_force_r_vy")] == pytest.approx(force[:, 2])
     assert values[:, names.index("ground_force_r_vz")] == pytest.approx(-force[:, 1])

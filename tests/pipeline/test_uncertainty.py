@@ -14,7 +14,7 @@ from borelli.model.model import Body, Coordinate, Joint, Marker, Model
 from borelli.pipeline import analyze as pipeline
 from borelli.pipeline import uncertainty as banding
 from borelli.pipeline.analysis_settings import AnalysisSettings
-from borelli.pipeline.analyze import analyze, shares
+from borelli.pipeline.analyze import analyze, stage_ends
 from borelli.recording.recording import Recording, make_dataset
 
 NOISE = 1e-3
@@ -43,7 +43,7 @@ def block():
     turn[:, 1, 0], turn[:, 0, 1], turn[:, 2, 2] = np.sin(angle), -np.sin(angle), 1.0
     points = np.einsum("fij,mj->fmi", turn, np.array(places)) + np.array([1.0, 2.0, 1.0])
     points[..., 0] += 0.3 * time[:, None]
-    recording = Recording(make_dataset({"markers": points}, {"marker": names}, rate=RATE))
+    recording = Recording(make_dataset({"marker_position": points}, {"marker": names}, rate=RATE))
     return bo.compute_energy(bo.inverse_dynamics(bo.inverse_kinematics(bo.validate(model), recording)))
 
 
@@ -235,7 +235,7 @@ def test_damaged_bands_are_none(banded, tmp_path):
 )  # fmt: skip
 def test_settings_that_mean_nothing_are_refused(repeats, noise, words):
     with pytest.raises(bo.SettingsError, match=words):
-        banding.check_bands(repeats, noise)
+        banding.check_uncertainty_settings(repeats, noise)
 
 
 def test_a_figure_whose_band_is_not_known_is_printed_alone():
@@ -252,5 +252,5 @@ def test_a_figure_whose_band_is_not_known_is_printed_alone():
 
 @pytest.mark.parametrize("repeats", [0, 20, 1000])
 def test_shares_of_the_work_rise_to_all(repeats):
-    ends = list(shares(repeats).values())
+    ends = list(stage_ends(repeats).values())
     assert ends == sorted(ends) and ends[-1] == 1.0

@@ -3,7 +3,7 @@
 import pytest
 
 from borelli.errors import FileFormatError
-from borelli.recording.identify_marker_set import FOLDER, identify_marker_set, known_sets, read_name_set, shared_prefix
+from borelli.recording.identify_marker_set import FOLDER, identify_marker_set, known_sets, read_name_set, common_prefix
 
 from .walker import real
 
@@ -94,9 +94,9 @@ def test_broken_sets_are_refused_in_one_sentence(tmp_path, text, complaint):
 
 
 def test_a_shared_prefix_is_no_side():
-    assert shared_prefix(["Bob_LKNE", "Bob_RKNE", "Bob_C7", "Bob_T10"]) == "Bob_"
-    assert shared_prefix(["L_KNE", "L_ANK", "L_HEE", "L_TOE"]) == ""
-    assert shared_prefix(["LKNE", "RKNE", "C7", "T10"]) == ""
+    assert common_prefix(["Bob_LKNE", "Bob_RKNE", "Bob_C7", "Bob_T10"]) == "Bob_"
+    assert common_prefix(["L_KNE", "L_ANK", "L_HEE", "L_TOE"]) == ""
+    assert common_prefix(["LKNE", "RKNE", "C7", "T10"]) == ""
 
 
 @pytest.mark.data

@@ -106,8 +106,10 @@ def test_playback_gives_back_where_bodies_were(analysed):
     place = np.array(data["origin"]) + UNIT * pose[..., :3]
     assert place == pytest.approx(motion["body_position"].values, abs=UNIT)
     assert pose[..., 3:] / 32767 == pytest.approx(motion["body_orientation"].values, abs=1e-4)
-    seen = np.frombuffer(b64decode(data["measured"]), np.int16).reshape(data["frames"], data["markers"], 3)
-    assert ((seen == -32768).all(axis=-1) == np.isnan(motion["measured"].values).any(axis=-1)).all()
+    seen = np.frombuffer(b64decode(data["marker_position"]), np.int16).reshape(
+        data["frames"], data["marker_position"], 3
+    )
+    assert ((seen == -32768).all(axis=-1) == np.isnan(motion["marker_position"].values).any(axis=-1)).all()
     assert data["frames"] <= MOST_FRAMES and data["plates"] and data["feet"] == 2 and data["cycles"]
 
 
@@ -126,7 +128,7 @@ def test_curves_are_over_the_cycle_with_the_signs_of_the_norms(analysed):
 
 def test_residuals_are_held_against_hicks(analysed):
     found = residuals(analysed.energy)
-    force = analysed.energy.torques.data["foot_force"].sum("foot").values
+    force = analysed.energy.torques.data["ground_reaction_force"].sum("foot").values
     assert found.force_limit == pytest.approx(0.05 * np.linalg.norm(force, axis=1).max())
     assert 0.005 < found.moment_limit / (0.01 * 9.81 * 68.0) < 2.0
 
@@ -188,7 +190,7 @@ def test_plots_take_what_is_not_known_or_does_not_move():
 def test_strides_beside_the_plates_are_left_out_of_kinetics(analysed):
     torques = analysed.energy.torques
     blind = torques.data.copy(deep=True)
-    blind["foot_force"].values[blind["time"].values > 1.9] = 0.0  # as if the later plates were not there
+    blind["ground_reaction_force"].values[blind["time"].values > 1.9] = 0.0  # as if the later plates were not there
     gait = gait_of(replace(analysed.energy, torques=replace(torques, data=blind)))
     curves = {curve.name: curve for curve in gait.curves}
     assert any(gait.seen) and not all(gait.seen)

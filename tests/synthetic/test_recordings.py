@@ -95,7 +95,7 @@ def test_recording_says_that_it_is_made_and_has_noise_and_gaps(walk):
     recording = walk.recording
     assert recording.metadata["synthetic"] is True
     assert recording.notes[0].text.startswith("synthetic")
-    seen = recording.data["markers"].values
+    seen = recording.data["marker_position"].values
     assert 0.02 <= np.isnan(seen).any(axis=-1).mean() < 0.03
     off = seen - marker_positions(walk.model, walk.coordinates)
     assert np.nanstd(off) == pytest.approx(1e-3, rel=0.05)

@@ -88,7 +88,7 @@ def live_inverse_kinematics(
         raise SettingsError(f"window is {window}; a cubic wants at least 2 frames on either side")
     # anywhere but at the origin, which stands for a marker that was not seen
     blank = np.ones((1, len(source.markers), 3))
-    data = make_dataset({"markers": blank}, {"marker": list(source.markers)}, rate=source.rate)
+    data = make_dataset({"marker_position": blank}, {"marker": list(source.markers)}, rate=source.rate)
     problem = state_problem(model, Recording(data), weights, pose_stiffness, rest)
     full = problem.weight[0].copy()
     labels = match_markers(problem.markers, source.markers)

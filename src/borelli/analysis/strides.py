@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion
-from borelli.recording.forces.gait_events import STRIKE, add_events, gait_events, named_event
+from borelli.recording.forces.gait_events import STRIKE, add_events, gait_events, standardize_event
 from borelli.recording.recording import Event, Recording
 
 SLOWEST = 2.5
@@ -42,11 +42,11 @@ def strides(motion: Motion, time: NDArray[np.float64]) -> tuple[Stride, ...]:
 
 def with_strikes(recording: Recording) -> Recording:
     """The recording with its gait events stated: strides then stay where they are when its markers are changed."""
-    stated = any(named_event(event) for event in recording.events)
+    stated = any(standardize_event(event) for event in recording.events)
     return recording if stated else add_events(recording)
 
 
 def _events(recording: Recording) -> list[Event]:
     """The recording's own gait events, or those its plates and markers show."""
-    own = [named for event in recording.events if (named := named_event(event))]
+    own = [named for event in recording.events if (named := standardize_event(event))]
     return own or list(gait_events(recording))

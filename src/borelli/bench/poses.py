@@ -46,7 +46,9 @@ def record(truth: Motion, noise: float = 0.0, seed: int = 0) -> Recording:
     """The job's markers as they would be recorded, with Gaussian noise [m] on every axis."""
     shake = noise * np.random.default_rng(seed).normal(size=truth.markers.shape)
     names = [marker.name for marker in job.human().markers]
-    return Recording(make_dataset({"markers": truth.markers + shake}, {"marker": names}, rate=truth.fps), "common job")
+    return Recording(
+        make_dataset({"marker_position": truth.markers + shake}, {"marker": names}, rate=truth.fps), "common job"
+    )
 
 
 def angle_error(found: Found, truth: Motion) -> float:

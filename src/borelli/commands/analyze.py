@@ -67,7 +67,7 @@ def analyze(
     """
     from borelli.commands.compile_notice import compile_once
     from borelli.pipeline.analysis_settings import AnalysisSettings
-    from borelli.pipeline.uncertainty import check_bands
+    from borelli.pipeline.uncertainty import check_uncertainty_settings
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     plan = AnalysisSettings(
@@ -75,7 +75,7 @@ def analyze(
         method=method, torque_method=torques, cutoff=cutoff, start=start, stop=stop, reading=reading,
         monte_carlo=monte_carlo, noise=None if noise is None else 1e-3 * noise,
     )  # fmt: skip
-    check_bands(plan.monte_carlo, plan.noise)
+    check_uncertainty_settings(plan.monte_carlo, plan.noise)
     compile_once(*recordings, model, static, forces, skeleton)
     results = run(recordings, folder, plan)
     if json:

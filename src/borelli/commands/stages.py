@@ -129,12 +129,12 @@ def torques(
     from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import read_stage, write_stage
     from borelli.pipeline.analysis_settings import AnalysisSettings
-    from borelli.pipeline.choose_ground_forces import find_torques
+    from borelli.pipeline.stages import compute_torques
 
     compile_once(motion)
     with err.status("finding torques"):
         read = _of(read_stage(motion), Motion, motion)
-        found = find_torques(read, AnalysisSettings(torque_method=method, plates=plates, cutoff=cutoff))
+        found = compute_torques(read, AnalysisSettings(torque_method=method, plates=plates, cutoff=cutoff))
         write_stage(found, target)
     told = {
         "out": str(target), "ground_forces": found.contact_source,
@@ -173,7 +173,7 @@ def report(
     from borelli.analysis.energetics.energy import Energy
     from borelli.export.stage_files import made, read_fit, read_stage
     from borelli.export.uncertainty_files import FILE, read_bands
-    from borelli.pipeline.choose_ground_forces import contacts_beside
+    from borelli.pipeline.stages import predict_grf_for_comparison
     from borelli.reports.report import write_report
 
     with err.status("drawing"):
@@ -183,7 +183,7 @@ def report(
         # bands that are beside it, if they are its own
         key, beside = made(energy).get("key"), energy.with_name(FILE)
         bands = read_bands(beside) if key and made(beside).get("energy") == key else None
-        contacts = contacts_beside(found.torques)
+        contacts = predict_grf_for_comparison(found.torques)
         write_report(found, target, fit=fitted, contacts=contacts, bands=bands, about=about)
     show_title(target)
 

@@ -26,7 +26,7 @@ from borelli.control.response import PD
 from borelli.control.targets import Targets
 from borelli.control.track_targets import track_targets
 from borelli.control.tracking_error import figures_of, measured, root_coordinates
-from borelli.errors import SettingsError, listed
+from borelli.errors import SettingsError, list_names
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model, Shape
 from borelli.physics.prescribed_motion import steering, without_absent
@@ -117,7 +117,7 @@ def animate(
     if disturbed.weakened:
         # what following takes while nothing disturbs it is what there is to lose
         calm = _follow(Perturbed(model), curves, leading, steps, step, 1, None, strength)
-        strength = dict(zip(calm["coordinate"].values, np.abs(calm["control_force"].values).max(axis=0), strict=True))
+        strength = dict(zip(calm["coordinate"].values, np.abs(calm["torque"].values).max(axis=0), strict=True))
     data = _follow(disturbed, curves, leading, steps, step, every, progress, strength)
     data = measured(without_absent(data, disturbed.paths), model, table[::every], perturbations)
     data.attrs |= {"leading": json.dumps(asdict(leading)), "perturbations": json.dumps([str(p) for p in perturbations])}
@@ -141,7 +141,7 @@ def _ready(model: Model, table: Array, leading: TrackingSettings) -> tuple[Model
     notes = []
     if widened:
         notes.append(
-            Note(f"the motion passes the stops of {listed(widened)}: they are moved out of its way", "changed")
+            Note(f"the motion passes the stops of {list_names(widened)}: they are moved out of its way", "changed")
         )
     ground = model.ground
     if leading.ground and not any(shape.collides for shape in ground):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.model.kinematics import coupled
+from borelli.model.kinematics import coupled_coordinates
 from borelli.model.model import Coordinate, Joint, Marker, Model, Softness, Vector
 from borelli.numerics.quaternions import rotate
 from borelli.physics.arrays.compile_model import compile_model
@@ -190,7 +190,7 @@ class _Drag:
     def put(self, coordinates: Array) -> None:
         """Place all bodies by their coordinates, couplings met."""
         state, still = self.state, np.zeros(len(coordinates))
-        state.coordinate[:] = coupled(self.compiled.model, coordinates)
+        state.coordinate[:] = coupled_coordinates(self.compiled.model, coordinates)
         joints = self.compiled.tables.joints
         poses_from_coordinates(joints, state.coordinate, still, state.position, state.quaternion, state.twist)
 

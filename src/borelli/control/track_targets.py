@@ -145,9 +145,9 @@ def _follow_by_impulses(
 
 def _telling_gaps(data: xarray.Dataset) -> xarray.Dataset:
     """The dataset with a note if joints were left open."""
-    left = int((data["status"] >= LEFT_OPEN).sum())
+    left = int((data["solver_status"] >= LEFT_OPEN).sum())
     if left:
-        widest = 1e3 * float(data["joint_error"].max())
+        widest = 1e3 * float(data["joint_gap"].max())
         said = f"joints were left open, by {widest:.2g} mm at most, in {left} of the recorded steps: shorten the step"
         data.attrs["notes"] = "; ".join(filter(None, (data.attrs["notes"], said)))
     return data
@@ -156,9 +156,10 @@ def _telling_gaps(data: xarray.Dataset) -> xarray.Dataset:
 def _with_controls(data: xarray.Dataset, target: Array, acting: Mapping[str, Control]) -> xarray.Dataset:
     """The dataset with targets and what controls pushed with."""
     controlled = np.array([name in acting for name in data["coordinate"].values], bool)
-    force = data["drive_force"]
-    dims = ("time", "coordinate")
+    value, torque, dims = data["coordinate_value"], data["torque"], ("time", "coordinate")
+    frame = {"frame": "joint; NaN where nothing is controlled"}
     return data.assign(
-        target=(dims, target, data["value"].attrs | {"frame": "joint; NaN where nothing is controlled"}),
-        control_force=(dims, np.where(controlled, force.values, 0.0), force.attrs),
+        coordinate_target=(dims, target, value.attrs | frame),
+        coordinate_error=(dims, value.values - target, value.attrs | frame),
+        torque=(dims, np.where(controlled, torque.values, 0.0), torque.attrs),
     )

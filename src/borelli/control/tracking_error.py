@@ -36,7 +36,7 @@ def root_coordinates(model: Model) -> tuple[str, ...]:
 def deviation(data: Dataset, model: Model, table: Array) -> Array:
     """Root mean square distance (time,) [m] of the model's bodies from those of its motion (time, coordinates)."""
     wanted = poses(model, table)[0]
-    there = data["position"].sel(body=[body.name for body in model.bodies]).values
+    there = data["body_position"].sel(body=[body.name for body in model.bodies]).values
     return np.asarray(np.sqrt(((there - wanted) ** 2).sum(axis=-1).mean(axis=-1)))
 
 
@@ -59,46 +59,46 @@ def span_of(perturbation: Perturbation) -> tuple[float, float]:
 def measured(data: Dataset, model: Model, table: Array, perturbations: Sequence[Perturbation]) -> Dataset:
     """The result of a run with its deviation from the motion (time, coordinates) and what led the root.
 
-    Adds `deviation` [m], `root_force` [body weights] and `root_torque` [body weights times m], by time; and the
-    attributes `weight` [N], `disturbed` (spans [s] of what is not for good), `over` (when the last of them ends [s])
-    and `returned` (when it was back for good [s], or not a number).
+    Adds `body_tracking_error` [m], `root_residual_force` [N] and `root_residual_moment` [N m], by time; and the
+    attributes `body_weight_n` [N], `disturbed` (spans [s] of temporary perturbations), `perturbation_end_s` (end of
+    the last of them) and `recovered_at_s` (NaN if it did not recover).
     """
     weight = sum(body.mass for body in model.bodies) * float(np.linalg.norm(model.gravity) or 9.81)
     root, used = root_coordinates(model), {}
-    for name, turning, units in (("root_force", False, "body weights"), ("root_torque", True, "body weights m")):
+    for name, turning, units in (("root_residual_force", False, "N"), ("root_residual_moment", True, "N m")):
         names = [c.name for c in model.coordinates if c.name in root and c.rotational == turning]
-        size = np.linalg.norm(data["control_force"].sel(coordinate=names).values, axis=1) / weight
+        size = np.linalg.norm(data["torque"].sel(coordinate=names).values, axis=1)
         used[name] = ("time", size, {"units": units})
     off = deviation(data, model, table)
     spans = [span_of(p) for p in perturbations]
     # what is for good counts from when it begins
     over = max((end if end < inf else start for start, end in spans), default=0.0)
     back = returned_after(data["time"].values, off, over)
-    return data.assign({"deviation": ("time", off, {"units": "m"}), **used}).assign_attrs(
-        weight=weight,
+    return data.assign({"body_tracking_error": ("time", off, {"units": "m"}), **used}).assign_attrs(
+        body_weight_n=weight,
         disturbed=json.dumps([span for span in spans if span[1] < inf]),
-        over=over,
-        returned=float("nan") if back is None else over + back,
+        perturbation_end_s=over,
+        recovered_at_s=float("nan") if back is None else over + back,
     )
 
 
 def figures_of(data: Dataset) -> dict[str, float | None]:
     """What is worth knowing of a performance, by name with unit."""
-    time, off, weight = data["time"].values, data["deviation"].values, data.attrs["weight"]
-    worst, back = int(np.argmax(off)), data.attrs["returned"] - data.attrs["over"]
-    force, torque = data["root_force"].values[1:], data["root_torque"].values[1:]
-    ground = data["ground_force"].values[1:].sum(axis=1).mean(axis=0)
+    time, off, weight = data["time"].values, data["body_tracking_error"].values, data.attrs["body_weight_n"]
+    worst, back = int(np.argmax(off)), data.attrs["recovered_at_s"] - data.attrs["perturbation_end_s"]
+    force, torque = data["root_residual_force"].values[1:], data["root_residual_moment"].values[1:]
+    ground = data["ground_reaction_force"].values[1:].sum(axis=1).mean(axis=0)
     return {
         "duration [s]": float(time[-1]),
-        "disturbed until [s]": float(data.attrs["over"]),
+        "disturbed until [s]": float(data.attrs["perturbation_end_s"]),
         "largest deviation [m]": float(off[worst]),
         "largest deviation at [s]": float(time[worst]),
         "deviation at the end [m]": float(off[-1]),
         f"back within {1e3 * RETURNED:g} mm after [s]": float(back) if np.isfinite(back) else None,
         "body weight [N]": float(weight),
-        "root's force, largest [N]": float(weight * force.max()),
-        "root's force, rms [N]": float(weight * np.sqrt((force**2).mean())),
-        "root's torque, largest [N m]": float(weight * torque.max()),
-        "root's torque, rms [N m]": float(weight * np.sqrt((torque**2).mean())),
+        "root's force, largest [N]": float(force.max()),
+        "root's force, rms [N]": float(np.sqrt((force**2).mean())),
+        "root's torque, largest [N m]": float(torque.max()),
+        "root's torque, rms [N m]": float(np.sqrt((torque**2).mean())),
         "ground force, mean [N]": float(np.linalg.norm(ground)),
     }

@@ -1,1 +1,1 @@
-"""Experiments: what the method can do, measured on motions whose truth is known, beside published figures."""
+"""Published experiments reproduced on motions with known ground truth, with pass criteria."""

@@ -1,11 +1,11 @@
-"""What an experiment leaves behind: a table with its conditions, what was claimed and whether it held, and pictures."""
+"""Outcome of an experiment: its table, its criteria against published values, and the files written."""
 
 from __future__ import annotations
 
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -13,24 +13,24 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Claim:
-    """One figure beside what was published or asked for."""
+    """One value next to the published or required one."""
 
     text: str
-    ours: float
+    value: float
     published: str
-    holds: bool
+    passed: bool
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """An experiment's result.
+    """Result of an experiment.
 
     Attributes:
-        name: Of the experiment.
-        about: What was done, in a sentence or two, with what is synthetic called so.
-        rows: One line for every trial or condition: conditions first, then what was measured; units in the names.
-        claims: Figures beside published ones.
-        files: What was written.
+        name: Name of the experiment.
+        about: Description of what was done, in a sentence or two; synthetic data are called synthetic.
+        rows: One row for each trial or condition: conditions first, then measured values; units in the names.
+        claims: Values next to published ones.
+        files: Files written.
     """
 
     name: str
@@ -40,26 +40,25 @@ class Outcome:
     files: tuple[Path, ...] = field(default=())
 
     @property
-    def holds(self) -> bool:
-        """Whether every claim does."""
-        return all(claim.holds for claim in self.claims)
+    def passed(self) -> bool:
+        """True if every claim passed."""
+        return all(claim.passed for claim in self.claims)
 
 
 def write_outcome(outcome: Outcome, out: Path) -> Outcome:
-    """The outcome with its table as CSV and all of it as JSON in a folder, which is made if need be."""
+    """Write the table as CSV and the complete outcome as JSON into a folder; return the outcome with these files."""
     out.mkdir(parents=True, exist_ok=True)
-    table, whole = out / f"{outcome.name}.csv", out / f"{outcome.name}.json"
+    table, document = out / f"{outcome.name}.csv", out / f"{outcome.name}.json"
     with table.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(outcome.rows[0]))
         writer.writeheader()
         writer.writerows(outcome.rows)
-    claims = [asdict(claim) | {"holds": bool(claim.holds)} for claim in outcome.claims]  # numpy has truths of its own
-    said = {"name": outcome.name, "about": outcome.about, "claims": claims}
-    said["rows"] = [{key: _plain(value) for key, value in row.items()} for row in outcome.rows]
-    whole.write_text(json.dumps(said, indent=1) + "\n")
-    files = (table, whole, *outcome.files)
-    return Outcome(outcome.name, outcome.about, outcome.rows, outcome.claims, files)
+    claims = [asdict(claim) | {"passed": bool(claim.passed)} for claim in outcome.claims]  # JSON takes no numpy bool
+    rows = [{key: _finite_or_none(value) for key, value in row.items()} for row in outcome.rows]
+    content = {"name": outcome.name, "about": outcome.about, "claims": claims, "rows": rows}
+    document.write_text(json.dumps(content, indent=1) + "\n")
+    return replace(outcome, files=(table, document, *outcome.files))
 
 
-def _plain(value: Any) -> Any:
+def _finite_or_none(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -55,19 +55,19 @@ def compare_feet(measured: Dataset, computed: Dataset, weight: float, *, ends: b
         weight: Of the body [N].
         ends: Whether the ends of the motion count, where forces depend on its extension.
     """
-    told, ahead, found = measured["covered"].values, forward(computed), []
+    told, ahead, found = measured["grf_complete"].values, forward(computed), []
     if not ends:
         told = told & away_from_ends(measured["time"].values)
     axes = np.stack([ahead, (-ahead[1], ahead[0], 0.0), (0.0, 0.0, 1.0)], axis=1)
     for foot in map(str, measured["foot"].values):
-        ours, theirs = (data["foot_force"].sel(foot=foot).values for data in (computed, measured))
+        ours, theirs = (data["ground_reaction_force"].sel(foot=foot).values for data in (computed, measured))
         stance = told & (theirs[:, 2] >= LOADED)
-        if "foot_source" in measured:  # what was computed would be held against itself
-            stance &= measured["foot_source"].sel(foot=foot).values == "plate"
+        if "grf_source" in measured:  # what was computed would be held against itself
+            stance &= measured["grf_source"].sel(foot=foot).values == "plate"
         if stance.sum() < 3:
             continue
         error = 100.0 * (ours - theirs)[stance] @ axes / weight
-        place = [data["foot_center_of_pressure"].sel(foot=foot).values for data in (computed, measured)]
+        place = [data["center_of_pressure"].sel(foot=foot).values for data in (computed, measured)]
         firm = stance & (theirs[:, 2] >= FIRM * weight) & (ours[:, 2] >= FIRM * weight)
         off = 1e3 * (place[0] - place[1])[firm]
         off = off[np.isfinite(off).all(axis=1)] @ axes

@@ -153,7 +153,7 @@ def read_fit(path: Path) -> Fit | None:
         return None
 
 
-def made(path: Path) -> dict[str, Any]:
+def read_provenance(path: Path) -> dict[str, Any]:
     """What `write_stage` was told to keep besides; {} where the file is not there, is none of ours or is damaged."""
     try:
         return dict(_head(path, (*STAGES, "fit", "bands"))[2].get("made", {}))

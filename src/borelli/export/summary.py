@@ -60,7 +60,9 @@ def summarize(
         "pose_method": motion.settings.get("method"),
         "torque_method": torques.settings.get("method"),
         "contact_source": torques.contact_source,
-        "covered_percent": 100.0 * float(torques.data["covered"].mean()) if "covered" in torques.data else None,
+        "covered_percent": 100.0 * float(torques.data["grf_complete"].mean())
+        if "grf_complete" in torques.data
+        else None,
         "known_percent": 100.0 * float(torques.known.mean()) if torques.contact_source != "none" else None,
         "residual_force_rms_n": torques.residual_force_rms,
         "residual_torque_rms_nm": torques.residual_torque_rms,

@@ -12,13 +12,13 @@ import numpy as np
 from borelli.analysis.dynamics.torques import METHODS as TORQUE_METHODS
 from borelli.analysis.kinematics.framewise_ik import METHODS as POSE_METHODS
 from borelli.analysis.motion import Motion
-from borelli.errors import SettingsError, listed, unknown_name
+from borelli.errors import SettingsError, list_names, unknown_name
 from borelli.model.io import read_model
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.model.resize import scale_mass
 from borelli.recording.clean import clean
-from borelli.recording.cleaning.trim_to_visible import keep_in_view
+from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.forces.assign_to_feet import add_plates
 from borelli.recording.io import read_recording
 from borelli.recording.joint_center_markers import joints_as_markers
@@ -89,7 +89,7 @@ def read_trial(path: Path, plan: AnalysisSettings) -> Recording:
         recording = add_plates(recording, read_recording(plan.forces))
     # no low-pass: poses follow what was seen, and coordinates are filtered before they are differentiated
     cleaned = clean(recording, cutoff=None, start=plan.start, stop=plan.stop)
-    return keep_in_view(cleaned, start=not np.isfinite(plan.start), stop=not np.isfinite(plan.stop))
+    return trim_to_visible(cleaned, start=not np.isfinite(plan.start), stop=not np.isfinite(plan.stop))
 
 
 def read_static(plan: AnalysisSettings) -> Recording | None:
@@ -103,7 +103,7 @@ def _instead(recording: Recording, path: Path) -> str:
     """What a recording without markers holds, and what to do with it."""
     if "plate_force" in recording.data:
         return f"it holds force plates. Name the file with the markers, and this one with --forces {path.name}"
-    if "coordinates" in recording.data:
+    if "coordinate_value" in recording.data:
         return "it holds joint angles. Name the file with the markers they were made from, such as a .trc or .c3d"
     return "see what it holds with `borelli info`, and name a .c3d or .trc file with markers"
 
@@ -134,7 +134,7 @@ def size_notes(plan: AnalysisSettings, recording: Recording) -> tuple[Note, ...]
     return tuple(notes)
 
 
-def unseen_notes(motion: Motion) -> tuple[Note, ...]:
+def missing_marker_notes(motion: Motion) -> tuple[Note, ...]:
     """Says so where much of the body has no markers, on itself or beyond, and so keeps its rest pose."""
     model = motion.model
     seen = {marker.body for marker in model.markers if marker.name in motion.data["marker"].values}
@@ -147,7 +147,7 @@ def unseen_notes(motion: Motion) -> tuple[Note, ...]:
     if share < UNSEEN:
         return ()
     said = (
-        f"no markers are on {listed([body.name for body in unseen], 6)}, {100.0 * share:.0f} % of the mass: they keep "
+        f"no markers are on {list_names([body.name for body in unseen], 6)}, {100.0 * share:.0f} % of the mass: they keep "
         "their rest pose, and forces of the ground from the motion, residuals and moments of the hips err by it"
     )
     return (Note(said, "problem", "put markers on the trunk"),)

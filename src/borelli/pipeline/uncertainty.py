@@ -17,7 +17,7 @@ from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.monte_carlo import MOST_NOISE, Array, MonteCarloResult, check_repeats, monte_carlo
 from borelli.analysis.strides import with_strikes
 from borelli.errors import SettingsError
-from borelli.export.stage_files import made
+from borelli.export.stage_files import read_provenance
 from borelli.export.tables import table_dataset
 from borelli.export.uncertainty_files import FILE, AnalysisUncertainty, figures_of, read_bands, write_bands
 from borelli.model.model import Model
@@ -33,7 +33,7 @@ MOST_WORKERS = 4
 """Repeats that run side by side; more would wait for the interpreter."""
 
 
-def check_bands(repeats: int, noise: float | None) -> None:
+def check_uncertainty_settings(repeats: int, noise: float | None) -> None:
     """Refuses settings of bands that mean nothing, before anything is done.
 
     Raises:
@@ -47,7 +47,7 @@ def check_bands(repeats: int, noise: float | None) -> None:
         raise SettingsError(f"noise is {1e3 * noise:g} mm, but must lie between 0 and {1e3 * MOST_NOISE:g} mm")
 
 
-def bands_in(
+def load_or_compute_uncertainty(
     folder: Path,
     about: Mapping[str, str],
     energy: Energy,
@@ -69,7 +69,7 @@ def bands_in(
         progress: As for `propagate_uncertainty`.
     """
     path = folder / FILE
-    known = made(path)
+    known = read_provenance(path)
     if known.get("key") == about["key"]:
         found = read_bands(path)
         if found is not None:

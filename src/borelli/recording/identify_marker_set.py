@@ -31,9 +31,9 @@ FOLDER = "BORELLI_MARKER_SETS"
 """Environment variable that names a folder of further sets."""
 FORMAT, WORN = "borelli-marker-names", "borelli-markers"
 VERSION = 1
-ENOUGH = 0.6
+MIN_MATCHED_FRACTION = 0.6
 """Part of a set's names that must be there to recognise it."""
-FEWEST = 4
+MIN_NAMES = 4
 """A set is recognised by no fewer names."""
 SAME = {"rbak": "rbac", "lbak": "lbac", "ster": "strn", "sacrum": "sacr"}
 """Spellings that laboratories use for one another."""
@@ -74,7 +74,7 @@ def identify_marker_set(labels: Sequence[str], folder: str | os.PathLike[str] | 
     fitting = [
         one
         for one in recognitions(labels, folder)
-        if len(one.found) >= FEWEST and _required(one) >= ENOUGH * len(one.set.names)
+        if len(one.found) >= MIN_NAMES and _required(one) >= MIN_MATCHED_FRACTION * len(one.set.names)
     ]
     return fitting[0] if fitting else None
 
@@ -82,8 +82,8 @@ def identify_marker_set(labels: Sequence[str], folder: str | os.PathLike[str] | 
 def recognitions(labels: Sequence[str], folder: str | os.PathLike[str] | None = None) -> list[Recognition]:
     """All known sets, the best fitting first."""
     plain = [label for label in labels if label and not label.startswith("*")]
-    prefix = shared_prefix(plain)
-    keys = {bare(label[len(prefix) :] if label.startswith(prefix) else label): label for label in reversed(plain)}
+    prefix = common_prefix(plain)
+    keys = {normalize_label(label[len(prefix) :] if label.startswith(prefix) else label): label for label in reversed(plain)}
     fits = [_fit(one, keys) for one in known_sets(folder)]
     return sorted(fits, key=lambda fit: -fit.share)
 
@@ -104,15 +104,15 @@ def read_name_set(path: str | os.PathLike[str]) -> NameSet:
     return _name_set(read_text(path), Path(path))
 
 
-def bare(label: str) -> str:
+def normalize_label(label: str) -> str:
     """A label without prefix, case and punctuation, as it is compared."""
     text = re.sub(r"[^a-z0-9]", "", label.rpartition(":")[2].lower())
     return SAME.get(text, text)
 
 
-def shared_prefix(labels: Sequence[str]) -> str:
+def common_prefix(labels: Sequence[str]) -> str:
     """A subject's prefix such as `Bob_` or `Q_` that all labels share, with its separator; "" if there is none."""
-    if len(labels) < FEWEST:
+    if len(labels) < MIN_NAMES:
         return ""
     match = re.match(r"^[^_:.\- ]+[_:.\- ]", labels[0])
     if match is None or match[0].lower()[:-1] in ("l", "r", "left", "right"):
@@ -121,8 +121,8 @@ def shared_prefix(labels: Sequence[str]) -> str:
 
 
 def _fit(one: NameSet, keys: Mapping[str, str]) -> Recognition:
-    exact = {bare(name): name for name in (*one.optional, *one.names)}
-    other = {bare(spelling): name for spelling, name in (one.aliases or {}).items()}
+    exact = {normalize_label(name): name for name in (*one.optional, *one.names)}
+    other = {normalize_label(spelling): name for spelling, name in (one.aliases or {}).items()}
     found = {label: exact[key] for key, label in keys.items() if key in exact}
     taken = set(found.values())
     by_alias = {label: other[key] for key, label in keys.items() if key in other and other[key] not in taken}

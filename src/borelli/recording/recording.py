@@ -38,19 +38,19 @@ class Layout(NamedTuple):
 
 
 LAYOUT: Mapping[str, Layout] = {
-    "markers": Layout(("time", "marker", "axis"), "m", LAB),
-    "residual": Layout(("time", "marker"), "m", ""),
-    "quantities": Layout(("time", "quantity", "axis"), "", "as the file's own model defines it"),
+    "marker_position": Layout(("time", "marker", "axis"), "m", LAB),
+    "marker_residual": Layout(("time", "marker"), "m", ""),
+    "model_output": Layout(("time", "quantity", "axis"), "", "as the file's own model defines it"),
     "plate_force": Layout(("analog_time", "plate", "axis"), "N", LAB),
     "plate_center_of_pressure": Layout(("analog_time", "plate", "axis"), "m", LAB),
     "plate_free_moment": Layout(("analog_time", "plate", "axis"), "N m", LAB),
     "plate_corners": Layout(("plate", "corner", "axis"), "m", LAB),
-    "foot_force": Layout(("analog_time", "foot", "axis"), "N", LAB),
-    "foot_center_of_pressure": Layout(("analog_time", "foot", "axis"), "m", LAB),
-    "foot_free_moment": Layout(("analog_time", "foot", "axis"), "N m", LAB),
+    "ground_reaction_force": Layout(("analog_time", "foot", "axis"), "N", LAB),
+    "center_of_pressure": Layout(("analog_time", "foot", "axis"), "m", LAB),
+    "free_moment": Layout(("analog_time", "foot", "axis"), "N m", LAB),
     "analog": Layout(("analog_time", "channel"), "", ""),
-    "coordinates": Layout(("time", "coordinate"), "", ""),
-    "value": Layout(("time", "column"), "", ""),
+    "coordinate_value": Layout(("time", "coordinate"), "", ""),
+    "column_value": Layout(("time", "column"), "", ""),
     "joint_center": Layout(("time", "joint", "axis"), "m", LAB),
     "event_time": Layout(("event",), "s", ""),
 }

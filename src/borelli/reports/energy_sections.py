@@ -17,7 +17,7 @@ from borelli.reports.svg import Line, line_plot
 STILL = {"rad": np.radians(2.0), "m": 0.01}
 """Coordinates that move less [rad, m] are not drawn."""
 STYLES = ("right", "left", "third")
-WORKS = ("work_positive", "work_negative")
+WORKS = ("positive_work", "negative_work")
 JOINTS_SHOWN = 12
 
 
@@ -31,7 +31,7 @@ def residual_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
             Line(axis, time, data[name].values[:, k], style, **edges(bands, "torques", name, np.s_[:, k]))
             for k, (axis, style) in enumerate(zip("xyz", STYLES, strict=True))
         ]
-        for name in ("residual_force", "residual_torque")
+        for name in ("residual_force", "residual_moment")
     ]
     force = line_plot(
         "Residual force", "time [s]", "force [N]", lines[0], limits=(-limits.force_limit, limits.force_limit), wide=True
@@ -159,12 +159,18 @@ def coordinate_plots(energy: Energy, bands: AnalysisUncertainty | None = None) -
     plots = []
     for title, columns in pairs_of(model).items():
         rotational = model.coordinates[columns[0][1]].rotational
-        values = data["coordinates"].values
+        values = data["coordinate_value"].values
         if all(np.ptp(values[:, k]) < STILL["rad" if rotational else "m"] for _, k in columns):
             continue
         factor, unit = (180.0 / np.pi, "deg") if rotational else (1.0, "m")
         lines = [
-            Line(side, time, factor * values[:, k], side, **edges(bands, "torques", "coordinates", np.s_[:, k], factor))
+            Line(
+                side,
+                time,
+                factor * values[:, k],
+                side,
+                **edges(bands, "torques", "coordinate_value", np.s_[:, k], factor),
+            )
             for side, k in columns
         ]
         plots.append(line_plot(title, "time [s]", f"{'angle' if rotational else 'place'} [{unit}]", lines))

@@ -102,7 +102,7 @@ def gait_of(energy: Energy) -> Gait:
         return next((names.index(name) for name in found if name in names), None)
 
     for group, table, values, factor in (
-        ("angle", _COORDINATES, data["coordinates"].values, 180.0 / np.pi),
+        ("angle", _COORDINATES, data["coordinate_value"].values, 180.0 / np.pi),
         ("moment", _MOMENTS, data["torque"].values, -1.0 / mass),
     ):
         unit = "deg" if group == "angle" else "N m/kg"
@@ -112,7 +112,7 @@ def gait_of(energy: Energy) -> Gait:
                 k = column(candidates, side)
                 both.append(None if k is None else factor * _sign(model.coordinates[k]) * values[:, k])
             curves.append(Curve(name, title, unit, group, both[0], both[1]))
-    power = energy.data["power"].values
+    power = energy.data["joint_power"].values
     for name, title, stems in _POWERS:
         both = []
         for side in "rl":
@@ -169,9 +169,9 @@ def heading(energy: Energy) -> float:
 
 def _seen(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
     data = energy.torques.data
-    if "covered" not in data:
+    if "grf_complete" not in data:
         return (True,) * len(cycles)
-    if "known" in data:  # computed forces fill in for plates
+    if "grf_known" in data:  # computed forces fill in for plates
         return tuple(
             bool(energy.torques.known[(data["time"].values >= c.start) & (data["time"].values < c.stop)].all())
             for c in cycles
@@ -179,7 +179,7 @@ def _seen(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
     found = []
     for stride in cycles:
         inside = (data["time"].values >= stride.start) & (data["time"].values < stride.stop)
-        loaded = data["foot_force"].sel(foot=stride.side, axis="z").values[inside] >= LOADED
+        loaded = data["ground_reaction_force"].sel(foot=stride.side, axis="z").values[inside] >= LOADED
         found.append(bool(loaded.mean() >= STANDS))
     return tuple(found)
 
@@ -204,12 +204,14 @@ def _pelvis(energy: Energy) -> list[Curve]:
 
 def _ground(energy: Energy) -> list[Curve]:
     torques = energy.torques
-    if "foot_force" not in torques.data:
+    if "ground_reaction_force" not in torques.data:
         return []
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
     way = heading(energy)
     ahead = np.array([np.cos(way), np.sin(way), 0.0])
-    force = {str(foot): torques.data["foot_force"].sel(foot=foot).values / weight for foot in ("right", "left")}
+    force = {
+        str(foot): torques.data["ground_reaction_force"].sel(foot=foot).values / weight for foot in ("right", "left")
+    }
     aside = {"right": np.array([ahead[1], -ahead[0], 0.0]), "left": np.array([-ahead[1], ahead[0], 0.0])}
     return [
         Curve(
@@ -231,7 +233,7 @@ def _root_turn(energy: Energy) -> Array:
     """(frames, 3, 3) of the root body in the lab; none where it stands as the model's default, in lab axes."""
     model = energy.torques.motion.model
     turn = to_model_axes(model)
-    rotation = poses(model, energy.torques.data["coordinates"].values)[1][:, max(root_body(model), 0)]
+    rotation = poses(model, energy.torques.data["coordinate_value"].values)[1][:, max(root_body(model), 0)]
     return np.asarray(turn.T @ rotation @ turn)
 
 

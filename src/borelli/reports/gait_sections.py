@@ -59,7 +59,7 @@ def gait_section(gait: Gait, bands: AnalysisUncertainty | None) -> str:
 def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: AnalysisUncertainty | None) -> str:
     """Ground forces over the cycle and in time, against plates, with figures."""
     data = energy.torques.data
-    if "foot_force" not in data:
+    if "ground_reaction_force" not in data:
         return ""
     source = energy.torques.contact_source
     lead = {
@@ -149,7 +149,7 @@ def _quantity(curve: Curve) -> str:
 
 
 def _push_line(data: Dataset, name: str, side: str, direction: Array, weight: float, style: str) -> Line:
-    values = 100.0 * data["foot_force"].sel(foot=side).values @ direction / weight
+    values = 100.0 * data["ground_reaction_force"].sel(foot=side).values @ direction / weight
     return Line(name, data["time"].values, values, style)
 
 
@@ -157,7 +157,7 @@ def _agreement_table(energy: Energy, contacts: Dataset | None) -> str:
     feet = agreement(energy, contacts)
     if not feet:
         return ""
-    told = energy.torques.data["covered"].values
+    told = energy.torques.data["grf_complete"].values
     rows = "".join(
         f'<tr><td>{one.foot}</td><td class="n">{one.vertical_rms:.1f} % BW</td><td class="n">{one.vertical_r:.3f}</td>'
         f'<td class="n">{one.forward_rms:.1f} % BW</td><td class="n">{one.sideways_rms:.1f} % BW</td>'

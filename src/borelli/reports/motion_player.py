@@ -43,9 +43,9 @@ def packed(energy: Energy) -> dict[str, Any]:
     middle = _middle(energy, frames, place)
     low, high = (np.nan_to_num(edge(place.reshape(-1, 3), axis=0)) for edge in (np.nanmin, np.nanmax))
     origin = (low + high) / 2.0
-    markers = int(data.sizes.get("marker", 0)) if "measured" in data else 0
-    measured = data["measured"].values[frames] if markers else np.zeros((len(frames), 0, 3))
-    modelled = data["marker_position"].values[frames] if markers else np.zeros((len(frames), 0, 3))
+    markers = int(data.sizes.get("marker", 0)) if "marker_position" in data else 0
+    measured = data["marker_position"].values[frames] if markers else np.zeros((len(frames), 0, 3))
+    modelled = data["model_marker_position"].values[frames] if markers else np.zeros((len(frames), 0, 3))
     pose = np.concatenate(
         [
             _small(place, origin),
@@ -135,13 +135,13 @@ def _rods(body: Body, ends: list[tuple[float, float, float]]) -> list[Shape]:
 def _pushes(energy: Energy, time: Array, origin: Array) -> tuple[int, NDArray[np.int16]]:
     """Centres of pressure and arrows (frames, feet, 6)."""
     data = energy.torques.data
-    if "foot_force" not in data:
+    if "ground_reaction_force" not in data:
         return 0, np.zeros((len(time), 0, 6), np.int16)
     clock = data["time"].values
     at = np.clip(np.searchsorted(clock, time - 1e-9), 0, len(clock) - 1)
     inside = (time >= clock[0] - 1e-9) & (time <= clock[-1] + 1e-9)
-    force = np.where(inside[:, None, None], data["foot_force"].values[at], 0.0)
-    center = data["foot_center_of_pressure"].values[at]
+    force = np.where(inside[:, None, None], data["ground_reaction_force"].values[at], 0.0)
+    center = data["center_of_pressure"].values[at]
     arrows = np.clip(np.rint(np.nan_to_num(force) * FORCE_SCALE / FORCE_UNIT), -32000, 32000).astype(np.int16)
     return int(force.shape[1]), np.concatenate([_small(center, origin), arrows], axis=2)
 

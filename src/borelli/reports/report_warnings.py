@@ -48,11 +48,11 @@ def residuals(energy: Energy) -> Residuals:
     judged = energy.torques.judged
     force, moment = (
         np.where(judged, np.linalg.norm(data[name].values, axis=-1), np.nan)
-        for name in ("residual_force", "residual_torque")
+        for name in ("residual_force", "residual_moment")
     )
     push = weight
-    if "foot_force" in data:
-        push = float(np.nanmax(np.linalg.norm(data["foot_force"].sum("foot").values, axis=-1)))
+    if "ground_reaction_force" in data:
+        push = float(np.nanmax(np.linalg.norm(data["ground_reaction_force"].sum("foot").values, axis=-1)))
     height = float(np.nanmean(energy.data["center_of_mass"].sel(axis="z").values))
     time = data["time"].values
     return Residuals(

@@ -67,7 +67,7 @@ def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, 
     points = marker_positions(model, q)
     points = points + chance.normal(0.0, noise, points.shape)
     points[_gaps(points.shape[:2], gaps, chance)] = np.nan
-    variables = {"markers": points, **_plates(loads)}
+    variables = {"marker_position": points, **_plates(loads)}
     labels = {
         "marker": [marker.name for marker in markers],
         "plate": [f"plate {i + 1}" for i in range(variables["plate_force"].shape[1])],

@@ -205,7 +205,7 @@ def _springs(model: Model, feet: list[Array], wanted: Array) -> Problem:
         ]
     names = [c.name for c in model.coordinates]
     stiff = {name: 1e4 if name.startswith(("root", "toe")) else 1.0 for name in names}
-    data = make_dataset({"markers": np.hstack(feet)}, {"marker": [m.name for m in markers]}, rate=COUNT / CYCLE)
+    data = make_dataset({"marker_position": np.hstack(feet)}, {"marker": [m.name for m in markers]}, rate=COUNT / CYCLE)
     return state_problem(replace(model, markers=tuple(markers)), Recording(data), 1e4, stiff)
 
 

@@ -36,9 +36,9 @@ def supporting(motion, **settings):
     bare = inverse_dynamics(motion, **settings)
     root = motion.data["body_position"].values[:, root_body(MODEL)]
     force = np.repeat(0.5 * bare.data["residual_force"].values[:, None], 2, axis=1)
-    moment = np.repeat(0.5 * bare.data["residual_torque"].values[:, None], 2, axis=1)
+    moment = np.repeat(0.5 * bare.data["residual_moment"].values[:, None], 2, axis=1)
     # the filtered root is where the torques were computed
-    found = make_motion(MODEL, bare.data["coordinates"].values, motion.data["time"].values, RATE)
+    found = make_motion(MODEL, bare.data["coordinate_value"].values, motion.data["time"].values, RATE)
     root = found.data["body_position"].values[:, root_body(MODEL)]
     return Loads(("right", "left"), ("foot_r", "foot_l"), found.data["time"].values, force,
                  np.repeat(root[:, None], 2, axis=1), moment)  # fmt: skip
@@ -59,7 +59,7 @@ def test_parts_add_up_and_the_residual_moves_the_whole():
     inner = slice(20, -20)  # beyond the ends the splines go on as reflected
     expected = 70.0 * (acceleration - np.array(MODEL.gravity))
     assert np.abs(data["residual_force"].values - expected)[inner].max() < 1e-3 * WEIGHT
-    assert data.attrs["contact_source"] == "none" and data.attrs["root"] == "pelvis"
+    assert data.attrs["grf_source"] == "none" and data.attrs["root_body"] == "pelvis"
 
 
 def test_loads_that_support_the_body_leave_no_residual():
@@ -83,7 +83,7 @@ def test_a_body_in_free_fall_needs_no_torques():
     found = inverse_dynamics(make_motion(MODEL, q, time, RATE), filter="none")
     inner = slice(20, -20)  # the reflected ends break the parabola
     assert np.abs(found.data["torque"].values[inner]).max() < 1e-3
-    assert np.abs(found.data["reaction_force"].values[inner]).max() < 1e-3
+    assert np.abs(found.data["joint_reaction_force"].values[inner]).max() < 1e-3
 
 
 def test_turning_the_lab_turns_the_results():
@@ -100,9 +100,9 @@ def test_turning_the_lab_turns_the_results():
     first, second = (inverse_dynamics(one).data for one in (motion, turned))
     joints = slice(6, None)
     assert np.abs(first["torque"].values - second["torque"].values)[:, joints].max() < SAME * WEIGHT
-    for name in ("residual_force", "residual_torque"):
+    for name in ("residual_force", "residual_moment"):
         assert np.abs(first[name].values @ turn.T - second[name].values).max() < SAME * WEIGHT
-    forces = "reaction_force"
+    forces = "joint_reaction_force"
     assert np.abs(first[forces].values @ turn.T - second[forces].values).max() < SAME * WEIGHT
 
 

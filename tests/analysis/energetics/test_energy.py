@@ -32,7 +32,7 @@ def test_the_books_balance():
 def test_coarse_frames_are_filled_from_the_splines():
     motion = swinging()
     every = motion.data.isel(time=slice(None, None, 8))
-    slow = make_motion(MODEL, every["coordinates"].values, every["time"].values, motion.rate / 8)
+    slow = make_motion(MODEL, every["coordinate_value"].values, every["time"].values, motion.rate / 8)
     found = compute_energy(inverse_dynamics(slow, filter="none"))
     assert found.balance_error < BALANCED
     torques = found.torques
@@ -45,8 +45,8 @@ def test_the_engines_own_books_are_taken_over_and_checked():
     smooth = inverse_dynamics(motion, forces=supporting(motion))
     by_frames = compute_energy(smooth).data
     root = [c.name for c in MODEL.coordinates[:6]]
-    rows = by_frames["power"].where(~by_frames["coordinate"].isin(root), 0.0)
-    scheme = 0.0 * by_frames["joint_power"] + 0.25
+    rows = by_frames["joint_power"].where(~by_frames["coordinate"].isin(root), 0.0)
+    scheme = 0.0 * by_frames["total_joint_power"] + 0.25
     power = rows.sum("coordinate") + by_frames["residual_power"] + by_frames["ground_power"] + 2.0 * scheme
     gained = np.concatenate([[0.0], np.cumsum(power.values)[:-1]]) / motion.rate
     data = smooth.data.assign(
@@ -90,7 +90,7 @@ def test_lifting_an_arm_costs_its_weight():
     found = compute_energy(inverse_dynamics(make_motion(MODEL, q, time, 100.0), filter="none"))
     gained = np.ptp(found.data["potential_energy"].values)
     assert found.summary["work_j"] == pytest.approx(gained, rel=0.02)
-    assert float(found.data["work_positive"].sel(coordinate="shoulder_flexion_r")) == pytest.approx(gained, rel=0.02)
+    assert float(found.data["positive_work"].sel(coordinate="shoulder_flexion_r")) == pytest.approx(gained, rel=0.02)
     assert np.isnan(found.summary["cost_j_per_kg_m"])  # it goes nowhere
 
 
@@ -99,12 +99,12 @@ def test_cocontraction_costs_more_the_more_there_is():
     found = compute_energy(inverse_dynamics(motion, forces=supporting(motion)))
     costs = [cocontraction(found, c) for c in (0.0, 1.0, 2.0, 5.0, 20.0)]
     assert costs[0]["work_j"] == pytest.approx(found.summary["work_j"])
-    for key in ("work_j", "effort"):
+    for key in ("work_j", "torque_time_integral"):
         assert all(a[key] < b[key] for a, b in pairwise(costs))
     assert all(a["work_negative_j"] > b["work_negative_j"] for a, b in pairwise(costs))
     # one joint: effort grows by twice the torque times the duration
     one = cocontraction(found, {"knee_flexion_r": 3.0})
-    assert one["effort"] - found.summary["effort"] == pytest.approx(2.0 * 3.0 * 2.0)
+    assert one["torque_time_integral"] - found.summary["torque_time_integral"] == pytest.approx(2.0 * 3.0 * 2.0)
     stiff = [
         cocontraction(found, stiffness={"knee_flexion_r": k}, stiffness_per_torque=4.0)["work_j"]
         for k in (0.0, 400.0, 800.0)

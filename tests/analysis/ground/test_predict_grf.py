@@ -64,11 +64,11 @@ def march(period=1.6):
 def test_who_stands_still_is_carried_by_both_feet_alike():
     motion, curves = motion_of({})
     found = ground_forces(motion, curves)
-    force = found["foot_force"].values
+    force = found["ground_reaction_force"].values
     assert force[..., 2] == pytest.approx(np.full((len(curves.time), 2), WEIGHT / 2), abs=0.001 * WEIGHT)
     assert force.sum(axis=1)[:, :2] == pytest.approx(0.0, abs=0.001 * WEIGHT)
     center = center_of_mass(MODEL, curves.coordinates)
-    pressure = found["foot_center_of_pressure"].values
+    pressure = found["center_of_pressure"].values
     assert pressure.mean(axis=1)[:, :2] == pytest.approx(center[:, :2], abs=0.001)
     assert pressure[..., 2] == pytest.approx(0.0, abs=1e-9)
     assert (found["belt_velocity"].values == 0.0).all()
@@ -77,7 +77,7 @@ def test_who_stands_still_is_carried_by_both_feet_alike():
 def test_what_is_given_and_what_is_missing_make_what_newton_asks():
     motion, curves = motion_of(march())
     found = ground_forces(motion, curves)
-    given = found["foot_force"].values.sum(axis=1) + found["missing_force"].values
+    given = found["ground_reaction_force"].values.sum(axis=1) + found["unexplained_force"].values
     center = center_of_mass(MODEL, curves.coordinates)
     acceleration = np.gradient(np.gradient(center, 1.0 / RATE, axis=0), 1.0 / RATE, axis=0)
     inner = slice(5, -5)
@@ -88,15 +88,15 @@ def test_what_is_given_and_what_is_missing_make_what_newton_asks():
 def test_the_foot_that_is_up_carries_nothing_and_the_other_everything():
     motion, curves = motion_of(march(), seconds=1.6)
     found = ground_forces(motion, curves)
-    right, left = np.moveaxis(found["foot_force"].values[..., 2], 1, 0)
+    right, left = np.moveaxis(found["ground_reaction_force"].values[..., 2], 1, 0)
     place = found["sole_position"].values
     up = place[:, :5, 2].min(axis=1) > 0.05
     assert up.sum() > 10
     assert (right[up] == 0.0).all()
-    needed = (found["foot_force"].sum("foot") + found["missing_force"]).values[:, 2]
+    needed = (found["ground_reaction_force"].sum("foot") + found["unexplained_force"]).values[:, 2]
     assert left[up] == pytest.approx(needed[up], abs=0.01 * WEIGHT)
     # the pressure is under the foot that stands
-    pressure = found["foot_center_of_pressure"].values[up, 1, :2]
+    pressure = found["center_of_pressure"].values[up, 1, :2]
     assert (pressure >= place[up, 5:, :2].min(axis=1) - 1e-3).all()
     assert (pressure <= place[up, 5:, :2].max(axis=1) + 1e-3).all()
 
@@ -116,8 +116,8 @@ def test_a_body_in_flight_gets_nothing():
     motion, curves = motion_of({"root_z": fall})
     found = ground_forces(motion, curves)
     flight = (curves.time > 0.56) & (curves.time < 1.04)
-    assert (found["foot_force"].values[flight] == 0.0).all()
-    assert np.isnan(found["foot_center_of_pressure"].values[flight]).all()
+    assert (found["ground_reaction_force"].values[flight] == 0.0).all()
+    assert np.isnan(found["center_of_pressure"].values[flight]).all()
 
 
 def turned(vectors, angle):
@@ -128,7 +128,7 @@ def turned(vectors, angle):
 def differences(first, second):
     return max(
         np.abs(np.nan_to_num(first[name].values - second[name].values)).max() / (1.0 if "center" in name else WEIGHT)
-        for name in ("foot_force", "foot_center_of_pressure", "foot_free_moment", "sole_force", "missing_moment")
+        for name in ("ground_reaction_force", "center_of_pressure", "free_moment", "sole_force", "unexplained_moment")
     )
 
 
@@ -150,9 +150,9 @@ def test_turning_and_shifting_the_lab_turns_and_shifts_the_forces():
     other |= {f"root_{name}": place(axis) for axis, name in enumerate("xyz")}
     again = ground_forces(*motion_of(other))
     expected = found.copy(deep=True)
-    for name in ("foot_force", "foot_free_moment", "sole_force", "missing_moment"):
+    for name in ("ground_reaction_force", "free_moment", "sole_force", "unexplained_moment"):
         expected[name].values = turned(found[name].values, angle)
-    expected["foot_center_of_pressure"].values = turned(found["foot_center_of_pressure"].values, angle) + shift
+    expected["center_of_pressure"].values = turned(found["center_of_pressure"].values, angle) + shift
     assert differences(again, expected) <= SAME
 
 
@@ -175,9 +175,9 @@ def test_mirroring_the_body_mirrors_the_forces():
     found, again = ground_forces(*motion_of(change)), ground_forces(*motion_of(other))
     expected = found.isel(foot=[1, 0], sole=[5, 6, 7, 8, 9, 0, 1, 2, 3, 4]).copy(deep=True)
     across = np.array([1.0, -1.0, 1.0])
-    for name in ("foot_force", "sole_force", "foot_center_of_pressure"):
+    for name in ("ground_reaction_force", "sole_force", "center_of_pressure"):
         expected[name].values = expected[name].values * across
-    for name in ("foot_free_moment", "missing_moment"):  # moments are mirrored the other way
+    for name in ("free_moment", "unexplained_moment"):  # moments are mirrored the other way
         expected[name].values = -expected[name].values * across
     assert differences(again, expected) <= SAME
 
@@ -191,8 +191,12 @@ def test_a_treadmill_is_found_and_changes_nothing():
     again = ground_forces(motion, curves)
     assert again["belt_velocity"].values == pytest.approx([-1.2, 0.3, 0.0], abs=0.05)
     told = ground_forces(motion, curves, belt=(-1.2, 0.3))
-    assert told["foot_force"].values == pytest.approx(found["foot_force"].values, abs=SAME * WEIGHT)
-    assert again["foot_force"].values == pytest.approx(found["foot_force"].values, abs=0.05 * WEIGHT)
+    assert told["ground_reaction_force"].values == pytest.approx(
+        found["ground_reaction_force"].values, abs=SAME * WEIGHT
+    )
+    assert again["ground_reaction_force"].values == pytest.approx(
+        found["ground_reaction_force"].values, abs=0.05 * WEIGHT
+    )
 
 
 def test_a_slow_belt_is_none():
@@ -211,9 +215,9 @@ def test_who_stands_on_a_box_is_carried_by_it():
     motion, curves = motion_of({"root_z": down}, seconds=3.0)
     found = ground_forces(motion, curves)
     on_box = curves.time < 0.9
-    assert found["foot_force"].values.sum(axis=1)[on_box, 2] == pytest.approx(WEIGHT, rel=0.01)
-    assert found["foot_center_of_pressure"].values[on_box, :, 2] == pytest.approx(0.3, abs=0.01)
-    assert found["foot_force"].values.sum(axis=1)[curves.time > 1.6, 2] == pytest.approx(WEIGHT, rel=0.01)
+    assert found["ground_reaction_force"].values.sum(axis=1)[on_box, 2] == pytest.approx(WEIGHT, rel=0.01)
+    assert found["center_of_pressure"].values[on_box, :, 2] == pytest.approx(0.3, abs=0.01)
+    assert found["ground_reaction_force"].values.sum(axis=1)[curves.time > 1.6, 2] == pytest.approx(WEIGHT, rel=0.01)
 
 
 def test_soles_lie_before_the_markers_of_the_heel():

@@ -54,7 +54,7 @@ class Trial:
 
     def read(self, path):
         """Coordinates (frames, coordinates) of a motion file and which of the recording's frames they are."""
-        table = bo.read_recording(path).data["coordinates"]
+        table = bo.read_recording(path).data["coordinate_value"]
         times = self.recording.data["time"].values
         frames = np.array([np.abs(times - t).argmin() for t in table["time"].values])
         kept = np.abs(times[frames] - table["time"].values) < 0.002  # the files' times are rounded to milliseconds

@@ -15,7 +15,7 @@ from borelli.analysis.kinematics.snap_penalty import REACH, find_snap, group_var
 from borelli.bench import poses
 from borelli.bench.ground_truth import motion
 from borelli.errors import BorelliError
-from borelli.experiments.analytic_walk import make_walk
+from borelli.experiments.movement.analytic_walk import make_walk
 from borelli.numerics.banded import BandedMatrix
 from borelli.recording.cleaning.filtering import lowpass
 from borelli.recording.recording import Recording, make_dataset
@@ -27,11 +27,11 @@ def job():
 
 
 def with_points(recording, points):
-    return Recording(make_dataset({"markers": points}, {"marker": recording.markers}, rate=recording.rate))
+    return Recording(make_dataset({"marker_position": points}, {"marker": recording.markers}, rate=recording.rate))
 
 
 def shortened(recording, frames):
-    return with_points(recording, recording.data["markers"].values[:frames])
+    return with_points(recording, recording.data["marker_position"].values[:frames])
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
@@ -68,7 +68,7 @@ def test_torques_of_exact_angles_are_the_truth(job):
 def test_smoothing_beats_the_filter(job):
     model, truth = job
     recording = poses.record(truth, 1e-3, 4)
-    filtered = with_points(recording, lowpass(recording.data["markers"].values, recording.rate, 6.0))
+    filtered = with_points(recording, lowpass(recording.data["marker_position"].values, recording.rate, 6.0))
     by_filter = inverse_kinematics(model, filtered, pose_stiffness=0.0)
     smooth = inverse_kinematics(model, recording, method="smoothed")
     assert poses.angle_error(smooth, truth) < 0.8 * poses.angle_error(by_filter, truth)
@@ -88,7 +88,7 @@ def test_a_turned_lab_turns_the_motion(job, noisy, angle, axis):
     c, s = np.cos(angle), np.sin(angle)
     turn = np.roll(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), axis + 1, axis=(0, 1))
     shift = np.array([3.0, -2.0, 0.1])
-    there = with_points(recording, recording.data["markers"].values @ turn.T + shift)
+    there = with_points(recording, recording.data["marker_position"].values @ turn.T + shift)
     turned = inverse_kinematics(model, there, method="smoothed")
     expected = plain.data["body_position"].values @ turn.T + shift
     assert np.abs(turned.data["body_position"].values - expected).max() < 1e-6
@@ -102,8 +102,8 @@ def test_a_mirrored_recording_gives_the_mirrored_motion():
     recording = recording.select_markers(kept)
     side = {"L": "R", "R": "L"}
     other = [side[n[0]] + n[1:] if n[0] in side and side[n[0]] + n[1:] in kept else n for n in kept]
-    points = recording.data["markers"].values * [1.0, -1.0, 1.0]
-    there = Recording(make_dataset({"markers": points}, {"marker": other}, rate=recording.rate))
+    points = recording.data["marker_position"].values * [1.0, -1.0, 1.0]
+    there = Recording(make_dataset({"marker_position": points}, {"marker": other}, rate=recording.rate))
     plain, mirrored = (inverse_kinematics(human, r, method="smoothed").coordinates for r in (recording, there))
     names = [c.name for c in human.coordinates]
     right = [i for i, name in enumerate(names) if name.endswith("_r")]
@@ -129,7 +129,7 @@ def test_the_same_input_gives_the_same_bits(job, noisy):
 def test_gaps_are_bridged_and_long_ones_told(job):
     model, truth = job
     recording = poses.record(truth, 1e-3, 6)
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     points[:5] = np.nan  # before the first pose nothing is known
     points[60:70] = np.nan
     points[150:185] = np.nan  # 0.29 s

@@ -48,7 +48,7 @@ def test_stepped_torques_take_the_trade(walk):
     plain = stepped_torques(motion, forces=loads)
     less = stepped_torques(motion, forces=loads, trade=(SHIFT, TURN))
     inner = slice(5, -5)
-    before, after = (np.abs(t.data["residual_torque"].values[inner]).mean() for t in (plain, less))
+    before, after = (np.abs(t.data["residual_moment"].values[inner]).mean() for t in (plain, less))
     assert after < before
     assert any("residual lowered" in note.text for note in less.notes)
 
@@ -61,7 +61,7 @@ def test_forces_that_agree_leave_nothing_to_trade(walk):
     root = motion.data["body_position"].sel(body="pelvis").values
     loads = Loads(
         ("root",), ("pelvis",), data["time"].values, data["residual_force"].values[:, None],
-        root[: len(data["time"])][:, None], data["residual_torque"].values[:, None],
+        root[: len(data["time"])][:, None], data["residual_moment"].values[:, None],
     )  # fmt: skip
     found = trade_residual(motion, loads)
     assert found.before[0] < 20.0  # [N]: steps and splines differ a little
@@ -73,12 +73,12 @@ def test_within_its_slack_the_root_needs_no_residual(walk):
     shift, turn = 0.02, 0.05
     torques = stepped_torques(motion, forces=loads, slack=(shift, turn))
     data = torques.data
-    wrench = np.concatenate([data["residual_force"].values, data["residual_torque"].values], axis=1)
+    wrench = np.concatenate([data["residual_force"].values, data["residual_moment"].values], axis=1)
     acting = np.abs(wrench).max(axis=1) > 1e-6
     first = int(np.argmax(acting))
     assert data["time"].values[first] - data["time"].values[0] > 0.2  # [s]: then it leans on the edge of its slack
     assert np.abs(wrench[:first]).max() < 1e-9
-    deviation = np.abs(data["deviation"].values).max(axis=0)
+    deviation = np.abs(data["coordinate_error"].values).max(axis=0)
     assert deviation[:3].max() < 1.02 * shift  # a step's rows are linear
     assert deviation[3:6].max() < 1.03 * turn
     assert np.all(deviation[6:] < turn**2)  # joints go as they should, to second order in the turn
@@ -86,7 +86,7 @@ def test_within_its_slack_the_root_needs_no_residual(walk):
     assert compute_energy(torques).balance_error < 1e-6
     tight = stepped_torques(motion, forces=loads, slack=(0.0, 0.0))
     plain = stepped_torques(motion, forces=loads)
-    for name in ("residual_force", "residual_torque", "torque"):
+    for name in ("residual_force", "residual_moment", "torque"):
         assert tight.data[name].values == pytest.approx(plain.data[name].values, abs=0.05)
 
 
@@ -97,7 +97,7 @@ def test_without_a_residual_the_root_leaves_its_path(walk):
     for settings in ({}, {"trade": (0.02, 0.05), "doubt": (20.0, 0.005)}):
         torques = stepped_torques(motion, forces=loads, residual=0.0, **settings)
         assert np.abs(torques.data["residual_force"].values).max() == 0.0
-        away = np.linalg.norm(torques.data["deviation"].values[:, :3], axis=1)
+        away = np.linalg.norm(torques.data["coordinate_error"].values[:, :3], axis=1)
         times.append(float(torques.data["time"].values[np.argmax(away > 0.02)] - torques.data["time"].values[0]))
     assert 0.2 < times[0] < 0.5  # [s]: 0.32; it does not last a stride
     assert times[1] > 2.0 * times[0]  # 0.74

@@ -44,8 +44,8 @@ def test_lag_is_found_and_that_of_moving_anchors_is_small(dragged):
 def test_a_marker_not_seen_or_too_fast_does_not_pull():
     recording = job_recording()
     data = recording.data.copy(deep=True)
-    data["markers"].values[40:60, 5] = np.nan
-    data["markers"].values[80, 9] += 1.0  # one frame 1 m away: 120 m/s
+    data["marker_position"].values[40:60, 5] = np.nan
+    data["marker_position"].values[80, 9] += 1.0  # one frame 1 m away: 120 m/s
     dragged = inverse_kinematics(job_model(), recording.with_data(data), method="dynamic")
     errors = (dragged.coordinates - job_truth()[0])[SETTLED:, 6:]
     assert np.degrees(np.abs(errors).max()) < 3.0
@@ -54,7 +54,7 @@ def test_a_marker_not_seen_or_too_fast_does_not_pull():
 def test_frames_that_show_nothing_at_the_start_have_no_pose():
     recording = job_recording()
     data = recording.data.copy(deep=True)
-    data["markers"].values[:10] = np.nan
+    data["marker_position"].values[:10] = np.nan
     dragged = inverse_kinematics(job_model(), recording.with_data(data), method="dynamic")
     assert np.isnan(dragged.coordinates[:10]).all()
     assert np.isfinite(dragged.coordinates[10:]).all()
@@ -71,7 +71,7 @@ def test_feet_whose_markers_are_lost_stay_on_the_ground():
     recording = job_recording()
     data = recording.data.copy(deep=True)
     lost = [m.name for m in job_model().markers if m.body.endswith(("_shin", "_foot", "_toes"))]
-    data["markers"].values[30:, [recording.markers.index(name) for name in lost]] = np.nan
+    data["marker_position"].values[30:, [recording.markers.index(name) for name in lost]] = np.nan
     blind = recording.with_data(data)
     true = _height(job(), "left_foot")
     sunk, held = (

@@ -80,7 +80,7 @@ def test_several_steps_a_frame_give_the_same_torques(free):
     # both are means over the frames around with the same weight
     assert np.sqrt(np.mean((torque - other) ** 2)) < 2e-3 * np.sqrt(np.mean(torque**2))
     opened = replay(fine, loop="open")
-    made = opened.data["deviation"].values - fine.data["deviation"].values
+    made = opened.data["coordinate_error"].values - fine.data["coordinate_error"].values
     assert np.abs(made[:30]).max() < 1e-9  # 0.25 s: only rounding, growing
     with pytest.raises(SettingsError, match="substeps"):
         stepped_torques(job(), substeps=0)
@@ -89,21 +89,21 @@ def test_several_steps_a_frame_give_the_same_torques(free):
 def test_contacts_alone_carry_the_body(standing):
     data = standing.data
     assert np.abs(data["residual_force"].values).max() == 0.0
-    assert np.abs(data["residual_torque"].values).max() == 0.0
+    assert np.abs(data["residual_moment"].values).max() == 0.0
     acceleration = np.gradient(np.gradient(_center(), 1 / 120.0, axis=0), 1 / 120.0, axis=0)
-    vertical = data["foot_force"].values[..., 2].sum(axis=1)
+    vertical = data["ground_reaction_force"].values[..., 2].sum(axis=1)
     wanted = WEIGHT + 71.0 * acceleration[:, 2]
     assert vertical[6:-6] == pytest.approx(wanted[6:-6], abs=0.05 * WEIGHT)
-    assert np.abs(data["deviation"].values[:, :3]).max() < 0.01  # [m]: the feet stay, so the body does
-    assert np.nanmin(data["foot_center_of_pressure"].values[..., 0]) > -0.07  # under the feet: heel at -0.06 m
-    assert np.nanmax(data["foot_center_of_pressure"].values[..., 0]) < 0.22
+    assert np.abs(data["coordinate_error"].values[:, :3]).max() < 0.01  # [m]: the feet stay, so the body does
+    assert np.nanmin(data["center_of_pressure"].values[..., 0]) > -0.07  # under the feet: heel at -0.06 m
+    assert np.nanmax(data["center_of_pressure"].values[..., 0]) < 0.22
 
 
 def test_a_limited_residual_is_kept_within_its_limit():
     torques = stepped_torques(
         job(), filter="none", forces="contacts", ground=None, residual=[Residual("pelvis", 4, 5.0)]
     )
-    residual = torques.data["residual_torque"].values
+    residual = torques.data["residual_moment"].values
     assert np.abs(residual[:, 1]).max() == pytest.approx(5.0)
     assert np.abs(residual[:, [0, 2]]).max() == 0.0
 
@@ -111,22 +111,22 @@ def test_a_limited_residual_is_kept_within_its_limit():
 def test_measured_forces_take_the_place_of_the_residual(standing):
     """What contacts gave, fed back as if plates had measured it, leaves little residual."""
     data = standing.data
-    point = np.nan_to_num(data["foot_center_of_pressure"].values)
+    point = np.nan_to_num(data["center_of_pressure"].values)
     loads = Loads(
-        ("right", "left"), ("right_foot", "left_foot"), data["time"].values, data["foot_force"].values, point,
-        data["foot_free_moment"].values,
+        ("right", "left"), ("right_foot", "left_foot"), data["time"].values, data["ground_reaction_force"].values, point,
+        data["free_moment"].values,
     )  # fmt: skip
     torques = stepped_torques(job(), filter="none", forces=loads)
     inside = slice(10, -10)  # at the ends the contacts settle
     assert np.abs(torques.data["residual_force"].values[inside]).max() < 0.1 * WEIGHT
     assert np.abs(torques.data["residual_force"].values[inside]).mean() < 0.01 * WEIGHT
-    assert torques.data["covered"].values[inside].all()
+    assert torques.data["grf_complete"].values[inside].all()
     assert torques.data.attrs["plate_mass_kg"] == pytest.approx(WEIGHT / 9.81, rel=0.03)
 
 
 def test_torques_replayed_make_the_same_motion_then_drift(free):
     opened = replay(free, loop="open")
-    made = opened.data["deviation"].values - free.data["deviation"].values
+    made = opened.data["coordinate_error"].values - free.data["coordinate_error"].values
     assert np.abs(made[:60]).max() < 1e-9  # 0.5 s: only rounding, growing
     assert opened.time_within(1e-3) < 1.9  # nothing holds the body: it drifts, and the replay says so
     closed = replay(free, loop="closed")
@@ -147,9 +147,9 @@ def test_drives_with_limits_and_tolerances_deviate_as_stated():
     limited = stepped_torques(job(), filter="none", limit={"left_hand_y": 0.0, "left_hand_x": 0.0})
     hand = [str(n) for n in limited.data["coordinate"].values].index("left_hand_y")
     assert np.abs(limited.data["torque"].values[:, hand]).max() == 0.0
-    assert np.abs(limited.data["deviation"].values[:, hand]).max() > 0.1  # [rad]: it hangs
+    assert np.abs(limited.data["coordinate_error"].values[:, hand]).max() > 0.1  # [rad]: it hangs
     loose = stepped_torques(job(), filter="none", tolerance={"left_hand_y": 0.05})
-    assert np.abs(loose.data["deviation"].values[:, hand]).max() == pytest.approx(0.05, abs=0.01)
+    assert np.abs(loose.data["coordinate_error"].values[:, hand]).max() == pytest.approx(0.05, abs=0.01)
 
 
 def test_unknown_settings_are_refused(free):

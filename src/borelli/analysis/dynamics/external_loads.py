@@ -122,11 +122,11 @@ def plate_loads(model: Model, recording: Recording, feet: Mapping[str, str] | No
         SettingsError: the recording has no plates, or no foot stood on them.
     """
     given = recording
-    if "foot_force" not in given.data:
+    if "ground_reaction_force" not in given.data:
         if "plate_force" not in given.data:
             raise SettingsError(f"{recording.name or 'the recording'} has no plates; use forces=None or contacts")
         given = assign_plates(recording)
-    if "foot_force" not in given.data:
+    if "ground_reaction_force" not in given.data:
         raise SettingsError(
             f"{recording.name or 'the recording'}: no foot stood on a plate, as far as heel and toe markers show; "
             f"see `borelli doctor`, or say which body each plate pushes"

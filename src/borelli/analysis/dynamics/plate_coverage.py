@@ -109,7 +109,7 @@ def find_support(motion: Motion, time: Array, needed: Array, loads: Loads, cutof
 
 def tell_support(data: Dataset, support: Support) -> None:
     """Write `covered`, and the mass that plates weigh, into the torques' dataset."""
-    data["covered"] = (("time",), support.covered, {"units": "1"})
+    data["grf_complete"] = (("time",), support.covered, {"units": "1"})
     data.attrs["plate_mass_kg"] = support.plate_mass
     data.attrs["weighed_s"] = support.duration
     data.attrs["weighed_strides"] = int(support.whole_strides)

@@ -207,7 +207,7 @@ def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
     span, p = [], 0
     for k, link in enumerate(links):
         x, base = (position[link.parent], rotation[link.parent]) if link.parent >= 0 else still
-        o, turn = _along(base, link.parent_place), _turned_by(base, link.parent_turn)
+        o, turn = _along(base, link.parent_position), _turned_by(base, link.parent_rotation)
         o += x
         first, middle = p, p + len(link.shifts)
         for part in (*link.shifts, *link.turns):
@@ -225,8 +225,8 @@ def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
                 turn = _turn(turn, part.axis, np.sin(value), 2.0 * np.sin(0.5 * value) ** 2)
             p += 1
         span.append((first, middle, p))
-        rotation[link.child] = _turned_by(turn, link.child_turn.T)
-        np.subtract(o, _along(rotation[link.child], link.child_place), out=position[link.child])
+        rotation[link.child] = _turned_by(turn, link.child_rotation.T)
+        np.subtract(o, _along(rotation[link.child], link.child_position), out=position[link.child])
         origin[k] = o
     column = np.array([part.column for part, _ in parts], dtype=np.int64)
     owner = np.array([k for _, k in parts], dtype=np.int64)

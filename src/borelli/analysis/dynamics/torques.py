@@ -71,7 +71,7 @@ class Torques:
     @property
     def contact_source(self) -> str:
         """Where the ground's forces come from: "plates", "contacts", "plates and contacts" or "none"."""
-        return str(self.data.attrs.get("contact_source", "none"))
+        return str(self.data.attrs.get("grf_source", "none"))
 
     @property
     def on_plates(self) -> bool:
@@ -81,13 +81,15 @@ class Torques:
     @property
     def judged(self) -> NDArray[np.bool_]:
         """(frames,) in which residuals are judged: those that plates cover, if there are any, else all."""
-        covered = np.asarray(self.data["covered"].values, bool) if "covered" in self.data else np.zeros(1, bool)
+        covered = (
+            np.asarray(self.data["grf_complete"].values, bool) if "grf_complete" in self.data else np.zeros(1, bool)
+        )
         return covered if covered.any() else np.ones(self.data.sizes["time"], bool)
 
     @property
     def known(self) -> NDArray[np.bool_]:
         """(frames,) whether the forces that carry the body are known, measured or computed."""
-        told = next((name for name in ("known", "covered") if name in self.data), None)
+        told = next((name for name in ("grf_known", "grf_complete") if name in self.data), None)
         return np.ones(self.data.sizes["time"], bool) if told is None else np.asarray(self.data[told].values, bool)
 
     @property
@@ -98,7 +100,7 @@ class Torques:
     @property
     def residual_torque_rms(self) -> float:
         """[N m], of its length, over the frames that are judged."""
-        return float(np.sqrt(np.mean((self.data["residual_torque"].values[self.judged] ** 2).sum(axis=-1))))
+        return float(np.sqrt(np.mean((self.data["residual_moment"].values[self.judged] ** 2).sum(axis=-1))))
 
 
 def inverse_dynamics(
@@ -190,7 +192,7 @@ def smooth_torques(
     data = _dataset(motion, curves, balance, now)
     notes = (*curves.notes, *(() if loads is None else loads.notes))
     if loads is not None and loads.source == "plates":
-        needed = data["residual_force"].values[:, 2] + data["foot_force"].values[..., 2].sum(axis=1)
+        needed = data["residual_force"].values[:, 2] + data["ground_reaction_force"].values[..., 2].sum(axis=1)
         support = find_support(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
         notes += support.notes(motion.model.mass)
     if support is not None:
@@ -288,27 +290,27 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
     per_second = "rad or m, per second"
     inertial, gravity, ground = balance.torque
     variables: dict[str, Any] = {
-        "coordinates": (by_coordinate, curves.coordinates, {"units": "rad or m: see coordinate_units"}),
-        "speeds": (by_coordinate, curves.speeds, {"units": per_second}),
-        "accelerations": (by_coordinate, curves.accelerations, {"units": f"{per_second} squared"}),
+        "coordinate_value": (by_coordinate, curves.coordinates, {"units": "rad or m: see coordinate_units"}),
+        "coordinate_velocity": (by_coordinate, curves.speeds, {"units": per_second}),
+        "coordinate_acceleration": (by_coordinate, curves.accelerations, {"units": f"{per_second} squared"}),
         "torque": (by_coordinate, inertial + gravity + ground, {"units": "N m or N"}),
         "torque_inertial": (by_coordinate, inertial, {"units": "N m or N"}),
         "torque_gravity": (by_coordinate, gravity, {"units": "N m or N"}),
         "torque_ground": (by_coordinate, ground, {"units": "N m or N"}),
         "residual_force": (by_axis, turned(residual[0], turn), {"units": "N"} | lab),
-        "residual_torque": (by_axis, turned(residual[1], turn), {"units": "N m"} | lab),
-        "reaction_force": (("time", "joint", "axis"), force, {"units": "N"} | lab),
-        "reaction_moment": (("time", "joint", "axis"), moment, {"units": "N m"} | lab),
+        "residual_moment": (by_axis, turned(residual[1], turn), {"units": "N m"} | lab),
+        "joint_reaction_force": (("time", "joint", "axis"), force, {"units": "N"} | lab),
+        "joint_reaction_moment": (("time", "joint", "axis"), moment, {"units": "N m"} | lab),
     }
     if loads is not None:
         at = ("time", "foot", "axis")
-        variables["foot_force"] = (at, loads.force, {"units": "N"} | lab)
-        variables["foot_center_of_pressure"] = (at, loads.point, {"units": "m"} | lab)
-        variables["foot_free_moment"] = (at, loads.moment, {"units": "N m"} | lab)
+        variables["ground_reaction_force"] = (at, loads.force, {"units": "N"} | lab)
+        variables["center_of_pressure"] = (at, loads.point, {"units": "m"} | lab)
+        variables["free_moment"] = (at, loads.moment, {"units": "N m"} | lab)
     source = "none" if loads is None else loads.source
     attrs = {
-        "rate_hz": float(motion.rate), "method": "smooth", "contact_source": source,
-        "root": model.bodies[root].name if root >= 0 else "", "mass_kg": float(model.mass),
+        "rate_hz": float(motion.rate), "method": "smooth", "grf_source": source,
+        "root_body": model.bodies[root].name if root >= 0 else "", "mass_kg": float(model.mass),
     }  # fmt: skip
     coords = xr.Coordinates({"time": ("time", curves.time, {"units": "s"})})
     return xr.Dataset(variables, coords | _names(model, () if loads is None else loads.name), attrs)

@@ -52,13 +52,13 @@ def cocontraction(
     time = data["time"].values
     weight = np.gradient(time)
     weight[[0, -1]] *= 0.5
-    work = float(weight @ (extra * np.abs(data["speeds"].values)).sum(axis=1))
+    work = float(weight @ (extra * np.abs(data["coordinate_velocity"].values)).sum(axis=1))
     summary = result.summary
     positive = summary["work_j"] + work
     return {
         "work_j": positive,
         "work_negative_j": summary["work_negative_j"] - work,
-        "effort": summary["effort"] + 2.0 * float(weight @ extra.sum(axis=1)),
+        "torque_time_integral": summary["torque_time_integral"] + 2.0 * float(weight @ extra.sum(axis=1)),
         "cost_j_per_kg_m": summary["cost_j_per_kg_m"] * positive / summary["work_j"],
     }
 

@@ -24,7 +24,7 @@ from borelli.recording.recording import LOADED
 
 Array = NDArray[np.float64]
 
-POWERS = ("row_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
+POWERS = ("joint_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
 """What steps tell of, whose sum is the change of energy."""
 STANDING = 0.2
 """Ground under loaded feet that moves slower than this [m/s] stands; a belt is faster."""
@@ -92,11 +92,14 @@ class Books:
 def books_at_frames(torques: Torques) -> Books:
     """The books at the frames of the torques."""
     data, model = torques.data, torques.motion.model
-    q, u, a = (np.asarray(data[name].values, dtype=float) for name in ("coordinates", "speeds", "accelerations"))
+    q, u, a = (
+        np.asarray(data[name].values, dtype=float)
+        for name in ("coordinate_value", "coordinate_velocity", "coordinate_acceleration")
+    )
     moved = move(model, q, u, a)
     time, torque = np.asarray(data["time"].values, dtype=float), np.asarray(data["torque"].values, dtype=float)
-    loads = _loads(torques, time) if "foot_force" in data else None
-    if "row_power" in data:
+    loads = _loads(torques, time) if "ground_reaction_force" in data else None
+    if "joint_power" in data:
         return _stepped(torques, time, moved, torque, loads)
     ground = np.zeros(len(time)) if loads is None else _ground_power(moved, loads)
     return _smooth(torques, time, moved, torque, u, ground, loads)

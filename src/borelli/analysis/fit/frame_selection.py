@@ -18,10 +18,10 @@ from borelli.analysis.kinematics.framewise_ik import (
     state_problem,
 )
 from borelli.analysis.motion import match_markers, points_of, to_model_axes
-from borelli.errors import BorelliError, SettingsError, listed
-from borelli.model.marker_sets import add_marker_set, list_marker_sets, place_markers
+from borelli.errors import BorelliError, SettingsError, list_names
+from borelli.model.marker_sets import add_marker_set, list_marker_sets, markers_from_set
 from borelli.model.model import Joint, Marker, Model
-from borelli.recording.identify_marker_set import ENOUGH, FEWEST
+from borelli.recording.identify_marker_set import MIN_MATCHED_FRACTION, MIN_NAMES
 from borelli.recording.recording import Note, Recording
 
 Array = NDArray[np.float64]
@@ -58,7 +58,7 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
         model, name, borrowed = _best_set(model, labels)
         said = f"the model wears the marker set {name}, which the labels fit"
         if borrowed:
-            said += f", and as other sets have them {listed(borrowed)}"
+            said += f", and as other sets have them {list_names(borrowed)}"
         notes.append(Note(said, "inferred", "with_markers"))
     taken: set[str] = set()
     worn: set[str] = set()
@@ -66,10 +66,10 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
         found = match_markers(model.markers, recording.markers)
         taken |= {recording.markers[k] for k in found if k >= 0}
         worn |= {marker.name for marker, k in zip(model.markers, found, strict=True) if k >= 0}
-    if len(worn) < FEWEST:
+    if len(worn) < MIN_NAMES:
         raise SettingsError(
-            f"a fit needs {FEWEST} markers, but of those of model {model.name!r} "
-            f"({listed([m.name for m in model.markers])}) the recording has {len(worn)}: it has {listed(labels)}. "
+            f"a fit needs {MIN_NAMES} markers, but of those of model {model.name!r} "
+            f"({list_names([m.name for m in model.markers])}) the recording has {len(worn)}: it has {list_names(labels)}. "
             + (
                 "Take the model as it is (fit=False, --no-fit), or a recording with more of them"
                 if worn
@@ -78,10 +78,10 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
         )
     extra = [label for label in labels if label not in taken]
     if extra:
-        notes.append(Note(f"markers that the model does not wear are left out: {listed(extra)}", "inferred"))
+        notes.append(Note(f"markers that the model does not wear are left out: {list_names(extra)}", "inferred"))
     absent = [marker.name for marker in model.markers if marker.name not in worn]
     if absent:
-        notes.append(Note(f"markers of the model that were not recorded: {listed(absent)}", "stated"))
+        notes.append(Note(f"markers of the model that were not recorded: {list_names(absent)}", "stated"))
     return replace(model, markers=tuple(m for m in model.markers if m.name in worn)), tuple(notes)
 
 
@@ -90,7 +90,7 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
     tried: list[tuple[float, tuple[Marker, ...], str, list[int]]] = []
     for name in list_marker_sets():
         try:
-            markers = place_markers(model, name)
+            markers = markers_from_set(model, name)
         except BorelliError:
             continue  # the set names bodies that this model has not
         found = match_markers(markers, labels)
@@ -99,18 +99,18 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
         tried.append((count / (len(markers) + len(labels) - count), markers, name, found))
     if not tried:
         raise SettingsError(
-            f"model {model.name!r} wears no markers and has not the bodies that the sets {listed(list_marker_sets())} name: "
+            f"model {model.name!r} wears no markers and has not the bodies that the sets {list_names(list_marker_sets())} name: "
             "give it markers with with_markers and a set of your own"
         )
     tried.sort(key=lambda one: -one[0])
     _, markers, name, found = tried[0]
     taken = {k for k in found if k >= 0}
-    if len(taken) < FEWEST or len(taken) < ENOUGH * min(len(markers), len(labels)):
+    if len(taken) < MIN_NAMES or len(taken) < MIN_MATCHED_FRACTION * min(len(markers), len(labels)):
         wanted = [marker.name for marker in markers]
         raise SettingsError(
-            f"the labels {listed(labels, 20)} are of no marker set that the model can wear "
-            f"({listed(list_marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
-            f"{listed(wanted, 12)}: rename the markers, or write a set of your own, save with_markers(model, set) with "
+            f"the labels {list_names(labels, 20)} are of no marker set that the model can wear "
+            f"({list_names(list_marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
+            f"{list_names(wanted, 12)}: rename the markers, or write a set of your own, save with_markers(model, set) with "
             "write_model, and give that model (--model)"
         )
     more: dict[int, Marker] = {}
@@ -194,7 +194,7 @@ def part_of(problem: Problem, frames: NDArray[np.int64]) -> Problem:
 
 def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
     """The static trial as one frame, in which coordinates near neutral are held there."""
-    seen = static.data["markers"].values
+    seen = static.data["marker_position"].values
     found = match_markers(model.markers, static.markers)
     columns = [k for k in found if k >= 0]
     with np.errstate(all="ignore"):
@@ -203,7 +203,7 @@ def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
     moving = [static.markers[k] for k, s in zip(columns, stray, strict=True) if s > STILL]
     if len(moving) > len(columns) // 2:
         raise SettingsError(
-            f"the static trial {static.name!r} moves: {listed(moving)} stray more than {1000 * STILL:g} mm; "
+            f"the static trial {static.name!r} moves: {list_names(moving)} stray more than {1000 * STILL:g} mm; "
             "crop it to where the subject stands still"
         )
     at = np.array([middle[k] if k >= 0 else [np.nan] * 3 for k in found]) @ to_model_axes(model).T
@@ -228,7 +228,7 @@ def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
     notes = [
         Note(
             f"the static trial {static.name!r} is taken as the model's neutral pose within "
-            f"{np.degrees(STANDING_SD):.0f} degrees" + (f", but for {listed(far)}" if far else ""),
+            f"{np.degrees(STANDING_SD):.0f} degrees" + (f", but for {list_names(far)}" if far else ""),
             "inferred",
         )
     ]

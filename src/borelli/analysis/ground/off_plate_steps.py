@@ -51,12 +51,12 @@ def filled_torques(
     """Torques with what plates measured, and computed forces under feet that stood beside them.
 
     `covered` stays what the plates alone carried. `foot_source` tells of each foot and frame where its force is from:
-    "plate", or "contact" where any of it is computed; `known` is true where those two together carry the body.
+    "plate", or "sole_contact" where any of it is computed; `known` is true where those two together carry the body.
     """
     alone = smooth_torques(motion, curves, plates, settings, moved)
     attrs = alone.data.attrs
     support = Support(
-        alone.data["covered"].values, attrs["plate_mass_kg"], attrs["weighed_s"], bool(attrs["weighed_strides"])
+        alone.data["grf_complete"].values, attrs["plate_mass_kg"], attrs["weighed_s"], bool(attrs["weighed_strides"])
     )
     if support.covered.all():
         return alone
@@ -71,8 +71,8 @@ def filled_torques(
     found = smooth_torques(motion, curves, loads, settings, moved, support)
     lack = found.data["residual_force"].values[:, 2] / weight
     known = support.covered | ~lasting(lack, curves.time)
-    found.data["known"] = (("time",), known, {"units": "1"})
-    found.data["foot_source"] = (("time", "foot"), np.where(free > 0.0, "contact", "plate"))
+    found.data["grf_known"] = (("time",), known, {"units": "1"})
+    found.data["grf_source"] = (("time", "foot"), np.where(free > 0.0, "predicted", "plate"))
     notes = (*found.notes, *support.notes(motion.model.mass, _steps(plates.name, beside)))
     if not known.all():
         share = 100.0 * float(1.0 - known.mean())
@@ -91,7 +91,7 @@ def stepped_beside(motion: Motion, feet: Mapping[str, str] | None = None, **sett
 
     smooth = inverse_dynamics(motion, forces=SOURCE, filter=settings["filter"], cutoff=settings["cutoff"], feet=feet)
     found = stepped_torques(motion, forces=smooth.loads, feet=feet, **settings)
-    told = [name for name in ("covered", "known", "foot_source") if name in smooth.data]
+    told = [name for name in ("grf_complete", "grf_known", "grf_source") if name in smooth.data]
     at = smooth.data[told].sel(time=found.data["time"].values, method="nearest").assign_coords(time=found.data["time"])
     data = found.data.assign({name: at[name] for name in told})
     data.attrs["plate_mass_kg"] = smooth.data.attrs["plate_mass_kg"]

@@ -125,14 +125,14 @@ class Ground:
         foot, sole = ("time", "foot", "axis"), ("time", "sole", "axis")
         newtons, metres = {"units": "N", "frame": LAB}, {"units": "m", "frame": LAB}
         variables = {
-            "foot_force": (foot, total, newtons),
-            "foot_center_of_pressure": (foot, center, metres | {"threshold": f"not a number below {LOADED:g} N"}),
-            "foot_free_moment": (foot, free, {"units": "N m", "frame": LAB}),
+            "ground_reaction_force": (foot, total, newtons),
+            "center_of_pressure": (foot, center, metres | {"threshold": f"not a number below {LOADED:g} N"}),
+            "free_moment": (foot, free, {"units": "N m", "frame": LAB}),
             "sole_force": (sole, self.force, newtons),
             "sole_position": (sole, self.rows.place, metres),
-            "contact": (("time", "sole"), self.contact, {"units": "1"}),
-            "missing_force": (("time", "axis"), self.missing[:, :3], newtons),
-            "missing_moment": (
+            "sole_contact": (("time", "sole"), self.contact, {"units": "1"}),
+            "unexplained_force": (("time", "axis"), self.missing[:, :3], newtons),
+            "unexplained_moment": (
                 ("time", "axis"), self.missing[:, 3:], {"units": "N m", "frame": LAB, "about": "the centre of mass"},
             ),
             "belt_velocity": (("axis",), self.belt, {"units": "m/s", "frame": LAB}),
@@ -145,7 +145,7 @@ class Ground:
                 "sole": list(self.soles.names),
                 "axis": list(AXES),
             },
-            {"contact_source": "contacts"},
+            {"grf_source": "contacts"},
         )
 
 

@@ -157,7 +157,7 @@ def state_problem(
             f"the recording has {', '.join(recording.markers[:8]) or 'none'}. Give the model the recording's marker set"
         )
     markers = tuple(model.markers[i] for i in used)
-    seen = turned(recording.data["markers"].values[:, [found[i] for i in used]], to_model_axes(model).T)
+    seen = turned(recording.data["marker_position"].values[:, [found[i] for i in used]], to_model_axes(model).T)
     x, y, z = np.moveaxis(seen, -1, 0)
     # what lies exactly at the origin was not seen: many systems write that for a marker they lost
     visible = np.isfinite(x + y + z) & ((x != 0.0) | (y != 0.0) | (z != 0.0))

@@ -61,7 +61,7 @@ def soft_loads(
         raise ModelError(f"model {motion.model.name!r} stands on the ground for good: it has no residual to share")
     data = inverse_dynamics(motion, forces=loads, filter=filter, cutoff=cutoff).data
     time = np.asarray(data["time"].values, dtype=float)
-    residual = np.concatenate([data["residual_force"].values, data["residual_torque"].values], axis=1)
+    residual = np.concatenate([data["residual_force"].values, data["residual_moment"].values], axis=1)
     first = int(np.argmin(np.abs(motion.data["time"].values - time[0])))
     origin = motion.data["body_position"].values[first : first + len(time), root]
     now = loads.at(time)

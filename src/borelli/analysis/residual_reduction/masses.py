@@ -97,7 +97,7 @@ def reduce_residuals(
     columns = _root_columns(model)
     chosen = _trunk(model, trunk)
     first = smooth_torques(motion, curves, loads, settings)
-    used = first.data["covered"].values if "covered" in first.data else np.ones(len(curves.time), bool)
+    used = first.data["grf_complete"].values if "grf_complete" in first.data else np.ones(len(curves.time), bool)
     if not used.any():
         raise SettingsError(
             "plates carry the whole body in no frame, so they say nothing of its masses: take a trial with whole steps "
@@ -240,6 +240,6 @@ def _scaled(body: Body, share: float) -> Body:
 def _rms(torques: Torques, used: NDArray[np.bool_]) -> tuple[float, float]:
     force, torque = (
         float(np.sqrt((torques.data[name].values[used] ** 2).sum(axis=-1).mean()))
-        for name in ("residual_force", "residual_torque")
+        for name in ("residual_force", "residual_moment")
     )
     return force, torque

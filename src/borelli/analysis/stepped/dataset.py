@@ -25,7 +25,7 @@ from borelli.analysis.stepped.rollout import Trace
 from borelli.analysis.stepped.soles_and_ground import carried_by
 from borelli.analysis.stepped.step_work import row_work
 from borelli.analysis.stepped.stepper import Stepper, drive_forces, residual_wrench
-from borelli.model.kinematics import coupled, coupled_forces
+from borelli.model.kinematics import coupled_coordinates, coupled_forces
 from borelli.physics.arrays.compile_model import Compiled
 from borelli.physics.diagnostics import coordinates_of, rotations_of
 from borelli.recording.recording import LAB
@@ -46,7 +46,7 @@ def to_dataset(
     turn = to_model_axes(model)
     asked = stepper.coordinates[1:-1]
     # coupled coordinates are where those they follow put them
-    made = coupled(model, coordinates_of(compiled, trace.pose[:-1], trace.twist[:-1])[0])
+    made = coupled_coordinates(model, coordinates_of(compiled, trace.pose[:-1], trace.twist[:-1])[0])
     turning = np.array([c.rotational for c in model.coordinates])
     deviation = made - asked
     deviation[:, turning] = (deviation[:, turning] + np.pi) % (2.0 * np.pi) - np.pi
@@ -73,19 +73,19 @@ def to_dataset(
     by_coordinate, by_axis, by_time, lab = ("time", "coordinate"), ("time", "axis"), ("time",), {"frame": LAB}
     rate = "rad or m, per second"
     variables: dict[str, Any] = {
-        "coordinates": (by_coordinate, asked + deviation, {"units": "rad or m: see coordinate_units"}),
-        "deviation": (by_coordinate, deviation, {"units": "rad or m: see coordinate_units"}),
-        "speeds": (by_coordinate, curves.speeds, {"units": rate}),
-        "accelerations": (by_coordinate, curves.accelerations, {"units": f"{rate} squared"}),
+        "coordinate_value": (by_coordinate, asked + deviation, {"units": "rad or m: see coordinate_units"}),
+        "coordinate_error": (by_coordinate, deviation, {"units": "rad or m: see coordinate_units"}),
+        "coordinate_velocity": (by_coordinate, curves.speeds, {"units": rate}),
+        "coordinate_acceleration": (by_coordinate, curves.accelerations, {"units": f"{rate} squared"}),
         "torque": (by_coordinate, torque, {"units": "N m or N"}),
         "torque_inertial": (by_coordinate, torque - by_gravity - by_ground, {"units": "N m or N"}),
         "torque_gravity": (by_coordinate, by_gravity, {"units": "N m or N"}),
         "torque_ground": (by_coordinate, by_ground, {"units": "N m or N"}),
         "residual_force": (by_axis, residual[:, :3] @ turn, {"units": "N"} | lab),
-        "residual_torque": (by_axis, residual[:, 3:] @ turn, {"units": "N m"} | lab),
-        "reaction_force": (("time", "joint", "axis"), force.transpose(2, 0, 1) @ turn, {"units": "N"} | lab),
-        "reaction_moment": (("time", "joint", "axis"), moment.transpose(2, 0, 1) @ turn, {"units": "N m"} | lab),
-        "row_power": (by_coordinate, work.drive, {"units": "W", "of": "a ball's along the child's axes"}),
+        "residual_moment": (by_axis, residual[:, 3:] @ turn, {"units": "N m"} | lab),
+        "joint_reaction_force": (("time", "joint", "axis"), force.transpose(2, 0, 1) @ turn, {"units": "N"} | lab),
+        "joint_reaction_moment": (("time", "joint", "axis"), moment.transpose(2, 0, 1) @ turn, {"units": "N m"} | lab),
+        "joint_power": (by_coordinate, work.drive, {"units": "W", "of": "a ball's along the child's axes"}),
         "ground_power": (by_time, work.ground, {"units": "W"}),
         "residual_power": (by_time, work.residual, {"units": "W"}),
         "constraint_power": (by_time, work.constraint, {"units": "W", "of": "the scheme: rows of joints, couplings"}),
@@ -103,11 +103,11 @@ def to_dataset(
         coords["foot"] = list(FEET)
         found = foot_loads(stepper, trace, outside, feet, turn)
         for name, (values, units) in zip(
-            ("foot_force", "foot_center_of_pressure", "foot_free_moment"), found, strict=True
+            ("ground_reaction_force", "center_of_pressure", "free_moment"), found, strict=True
         ):
             variables[name] = (("time", "foot", "axis"), values, {"units": units} | lab)
     attrs = {
-        "method": "stepped", "contact_source": source, "root": stepper.root, "mass_kg": float(model.mass),
+        "method": "stepped", "grf_source": source, "root_body": stepper.root, "mass_kg": float(model.mass),
         "numerical_percent": work.numerical_percent,
     }  # fmt: skip
     return xr.Dataset(variables, coords, attrs)

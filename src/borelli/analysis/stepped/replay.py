@@ -20,7 +20,7 @@ from borelli.analysis.stepped.rollout import AS_GIVEN, EACH_BODY, WITH_ROOT, Mar
 from borelli.analysis.stepped.stepped_torques import SteppedTorques
 from borelli.analysis.stepped.stepper import Stepper, drive_forces, spin_forces
 from borelli.errors import DivergedError, SettingsError, unknown_name
-from borelli.model.kinematics import coupled
+from borelli.model.kinematics import coupled_coordinates
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import coordinates_of, rotations_of
 from borelli.physics.inputs import Drive
@@ -57,17 +57,17 @@ class Replay:
     def deviation_rms(self) -> float:
         """Of turning coordinates [rad], root mean square over all frames."""
         turning = self.data["coordinate_units"].values == "rad"
-        return float(np.sqrt(np.nanmean(self.data["deviation"].values[:, turning] ** 2)))
+        return float(np.sqrt(np.nanmean(self.data["coordinate_error"].values[:, turning] ** 2)))
 
     @property
     def root_deviation(self) -> float:
         """Largest distance of the root from its path [m]."""
-        return float(np.nanmax(self.data["root_deviation"].values))
+        return float(np.nanmax(self.data["root_tracking_error"].values))
 
     def time_within(self, angle: float) -> float:
         """How long [s] from the start all turning coordinates stay within an angle [rad] of the motion."""
         turning = self.data["coordinate_units"].values == "rad"
-        worst = np.abs(self.data["deviation"].values[:, turning]).max(axis=1)
+        worst = np.abs(self.data["coordinate_error"].values[:, turning]).max(axis=1)
         astray = np.flatnonzero(~(worst <= angle))
         time = self.data["time"].values
         return float(time[astray[0]] - time[0]) if len(astray) else float(time[-1] - time[0])
@@ -155,7 +155,7 @@ def _told(torques: SteppedTorques, stepper: Stepper, poses: Array, feedback: Arr
 
     model, each = stepper.compiled.model, slice(None, None, stepper.substeps)
     poses, feedback = poses[each], feedback[each]
-    made = coupled(model, coordinates_of(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
+    made = coupled_coordinates(model, coordinates_of(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
     asked = stepper.coordinates[1:-1][each]
     turning = np.array([c.rotational for c in model.coordinates])
     deviation = made - asked
@@ -168,9 +168,9 @@ def _told(torques: SteppedTorques, stepper: Stepper, poses: Array, feedback: Arr
     by_coordinate = ("time", "coordinate")
     data = xr.Dataset(
         {
-            "deviation": (by_coordinate, deviation, {"units": "rad or m: see coordinate_units"}),
+            "coordinate_error": (by_coordinate, deviation, {"units": "rad or m: see coordinate_units"}),
             "feedback": (by_coordinate, feedback, {"units": "N m or N"}),
-            "root_deviation": ("time", np.linalg.norm(away, axis=1), {"units": "m"}),
+            "root_tracking_error": ("time", np.linalg.norm(away, axis=1), {"units": "m"}),
             "root_drop": ("time", -away[:, 2], {"units": "m"}),
         },
         {

@@ -56,7 +56,7 @@ class SteppedTorques(Torques):
     def deviation_rms(self) -> float:
         """Root mean square deviation of turning coordinates from the motion asked for [rad]."""
         turning = self.data["coordinate_units"].values == "rad"
-        return float(np.sqrt(np.mean(self.data["deviation"].values[:, turning] ** 2)))
+        return float(np.sqrt(np.mean(self.data["coordinate_error"].values[:, turning] ** 2)))
 
 
 def stepped_torques(
@@ -164,7 +164,7 @@ def stepped_torques(
 
 def _told_slack(data: Dataset, slack: tuple[float, float]) -> Note:
     """How often the residual was zero."""
-    wrench = np.concatenate([data["residual_force"].values, data["residual_torque"].values], axis=1)
+    wrench = np.concatenate([data["residual_force"].values, data["residual_moment"].values], axis=1)
     free = np.abs(wrench).max(axis=1) < ZERO
     acting = np.flatnonzero(~free)
     time = data["time"].values

@@ -300,6 +300,6 @@ def _may_move(model: Model, root: str, residual: Residual) -> bool:
     index = [body.name for body in model.bodies].index(root)
     link = next(link for link in tree_links(model) if link.child == index)
     parts = link.shifts if residual.axis < 3 else link.turns
-    directions = [link.parent_turn @ part.axis for part in parts if part.column >= 0]
+    directions = [link.parent_rotation @ part.axis for part in parts if part.column >= 0]
     axis = _to_model(model, residual).axis % 3
     return any(abs(direction[axis]) > 1e-9 for direction in directions)

@@ -102,7 +102,7 @@ def place(tree_at, q_inout, placed_at):
     direction, bend = placed.direction, placed.bend
     for link in range(len(tree.child)):
         b, a = tree.child[link], tree.parent[link]
-        place_, turn = tree.parent_place[link], tree.parent_turn[link]
+        place_, turn = tree.parent_position[link], tree.parent_rotation[link]
         if a >= 0:
             R, x = placed.rotation[a], placed.position[a]
             ox = x[0] + R[0, 0] * place_[0] + R[0, 1] * place_[1] + R[0, 2] * place_[2]
@@ -145,12 +145,12 @@ def place(tree_at, q_inout, placed_at):
                 t00, t10, t20 = _turned(ax, ay, az, s, c, t00, t10, t20)
                 t01, t11, t21 = _turned(ax, ay, az, s, c, t01, t11, t21)
                 t02, t12, t22 = _turned(ax, ay, az, s, c, t02, t12, t22)
-        own, R, x = tree.child_turn[link], placed.rotation[b], placed.position[b]
+        own, R, x = tree.child_rotation[link], placed.rotation[b], placed.position[b]
         for i in range(3):  # T times the transpose of the child's own turn
             R[0, i] = t00 * own[i, 0] + t01 * own[i, 1] + t02 * own[i, 2]
             R[1, i] = t10 * own[i, 0] + t11 * own[i, 1] + t12 * own[i, 2]
             R[2, i] = t20 * own[i, 0] + t21 * own[i, 1] + t22 * own[i, 2]
-        place_ = tree.child_place[link]
+        place_ = tree.child_position[link]
         x[0] = ox - R[0, 0] * place_[0] - R[0, 1] * place_[1] - R[0, 2] * place_[2]
         x[1] = oy - R[1, 0] * place_[0] - R[1, 1] * place_[1] - R[1, 2] * place_[2]
         x[2] = oz - R[2, 0] * place_[0] - R[2, 1] * place_[1] - R[2, 2] * place_[2]

@@ -29,12 +29,12 @@ class Tree(NamedTuple):
     child: Integers
     parent: Integers
     """-1: the ground."""
-    parent_place: Floats
+    parent_position: Floats
     """(links, 3) of the joint's frame in the parent [m]."""
-    parent_turn: Floats
+    parent_rotation: Floats
     """(links, 3, 3)"""
-    child_place: Floats
-    child_turn: Floats
+    child_position: Floats
+    child_rotation: Floats
     first: Integers
     """(links + 1,) where the parts of each link begin."""
     turns: Integers
@@ -120,10 +120,10 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
     return Tree(
         child=_integers([link.child for link in links]),
         parent=_integers([link.parent for link in links]),
-        parent_place=_table([link.parent_place for link in links], 3),
-        parent_turn=_table([link.parent_turn for link in links], 3, 3),
-        child_place=_table([link.child_place for link in links], 3),
-        child_turn=_table([link.child_turn for link in links], 3, 3),
+        parent_position=_table([link.parent_position for link in links], 3),
+        parent_rotation=_table([link.parent_rotation for link in links], 3, 3),
+        child_position=_table([link.child_position for link in links], 3),
+        child_rotation=_table([link.child_rotation for link in links], 3, 3),
         first=_integers(first),
         turns=_integers(turns),
         axis=_table(axis, 3),

@@ -182,7 +182,7 @@ def harden(model: Model, step: float) -> Model:
         return replace(shape, surface=replace(shape.surface, softness=Softness(erp=CONTACT_SHARE)))
 
     def hard_joint(joint: Joint) -> Joint:
-        stops = tuple(replace(coordinate, stop=stop) for coordinate in joint.coordinates)
+        stops = tuple(replace(coordinate, limit_softness=stop) for coordinate in joint.coordinates)
         return replace(joint, softness=hard, coordinates=stops)
 
     return replace(

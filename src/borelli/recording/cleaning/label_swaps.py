@@ -65,9 +65,9 @@ def find_swaps(recording: Recording) -> tuple[Swap, ...]:
 
     A pair that trades once and never back keeps its names in the longer part of the recording.
     """
-    if "markers" not in recording.data or recording.frames < 4:
+    if "marker_position" not in recording.data or recording.frames < 4:
         return ()
-    points = recording.data["markers"].values
+    points = recording.data["marker_position"].values
     reach = max(1, round(BLINK * recording.rate)) if recording.rate > 0.0 else 1
     named = [i for i, name in enumerate(recording.markers) if not name.startswith("*")]
     trades: dict[tuple[int, int], list[tuple[int, float]]] = {}
@@ -88,7 +88,7 @@ def repair_label_swaps(recording: Recording) -> Recording:
     swaps = find_swaps(recording)
     if not swaps:
         return recording
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     notes = []
     for swap in swaps:
         pair = [recording.markers.index(swap.first), recording.markers.index(swap.second)]
@@ -97,15 +97,17 @@ def repair_label_swaps(recording: Recording) -> Recording:
         notes.append(
             Note(f"{said}: both leapt by at least {1000.0 * swap.leap:.0f} mm there", "changed", "clean(swaps=False)")
         )
-    return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)), *notes)
+    return recording.with_data(
+        recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), *notes
+    )
 
 
 def find_sides(recording: Recording) -> Sides | None:
     """Which left markers lie on the body's left; None where the labels do not show the body's front or no pairs."""
-    if "markers" not in recording.data:
+    if "marker_position" not in recording.data:
         return None
     step = max(1, recording.frames // 1000)
-    points = recording.data["markers"].values[::step]
+    points = recording.data["marker_position"].values[::step]
     names = recording.markers
     ahead = facing(points, names)
     left = np.stack([-ahead[:, 1], ahead[:, 0], np.zeros(len(ahead))], axis=1)
@@ -147,12 +149,14 @@ def swap_markers(recording: Recording, first: str, second: str, start: int = 0, 
     for name in (first, second):
         if name not in names:
             raise SettingsError(unknown_name("marker", name, names))
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     pair = [names.index(first), names.index(second)]
     points[start:stop, pair] = points[start:stop, pair[::-1]]
     last = recording.frames if stop is None else stop
     note = Note(f"{first} and {second} exchanged in frames {start} to {last - 1}", "changed")
-    return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)), note)
+    return recording.with_data(
+        recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), note
+    )
 
 
 def _trades(points: Array, named: Sequence[int], reach: int) -> list[tuple[int, int, int, float]]:

@@ -46,7 +46,7 @@ class Contact(NamedTuple):
     distance: float
 
 
-class Exchange(NamedTuple):
+class PlateSwap(NamedTuple):
     """Two plates that carry each other's loads: distances [m] of loads from feet as recorded and when exchanged."""
 
     first: str
@@ -114,7 +114,7 @@ def threshold_plates(recording: Recording, threshold: float = LOADED) -> Recordi
     return recording.with_data(data.assign(changed), note)
 
 
-def contacts(recording: Recording) -> tuple[Contact, ...]:
+def plate_contacts(recording: Recording) -> tuple[Contact, ...]:
     """Every step on a plate, with the foot it was, in order of time."""
     if "plate_force" not in recording.data or "plate_center_of_pressure" not in recording.data:
         return ()
@@ -148,7 +148,7 @@ def assign_plates(recording: Recording) -> Recording:
     A foot's force is the sum over the plates it stands on; its centre of pressure and free moment are those of the sum.
     Loads that no foot explains are left out, with a note.
     """
-    steps = contacts(recording)
+    steps = plate_contacts(recording)
     known = [step for step in steps if step.side]
     if not known:
         return recording
@@ -168,7 +168,7 @@ def assign_plates(recording: Recording) -> Recording:
         if "plate_free_moment" in data:
             spin[inside, foot] += data["plate_free_moment"].values[inside, plate]
     center, moment = _center(force, turning + spin, height)
-    values = {"foot_force": force, "foot_center_of_pressure": center, "foot_free_moment": moment}
+    values = {"ground_reaction_force": force, "center_of_pressure": center, "free_moment": moment}
     added = {
         name: (layout.dims, array, {"units": layout.units, "frame": layout.frame})
         for name, array in values.items()
@@ -183,14 +183,14 @@ def assign_plates(recording: Recording) -> Recording:
     return recording.with_data(data.assign(added).assign_coords(foot=list(SIDES)), *notes)
 
 
-def find_exchanges(recording: Recording) -> tuple[Exchange, ...]:
+def find_plate_swaps(recording: Recording) -> tuple[PlateSwap, ...]:
     """Pairs of plates whose loads lie under feet only if the two have each other's places."""
     data = recording.data
-    if "plate_corners" not in data or "plate_center_of_pressure" not in data or "markers" not in data:
+    if "plate_corners" not in data or "plate_center_of_pressure" not in data or "marker_position" not in data:
         return ()
     names = recording.plates
     own = [_underfoot(recording, i, i) for i in range(len(names))]
-    found: list[Exchange] = []
+    found: list[PlateSwap] = []
     for i, j in combinations(range(len(names)), 2):
         if not (np.isfinite(own[i]) or np.isfinite(own[j])):
             continue
@@ -199,10 +199,10 @@ def find_exchanges(recording: Recording) -> tuple[Exchange, ...]:
         as_is = np.nanmax([own[i], own[j]])
         swapped = np.nanmax(there)
         if as_is > ASTRAY and swapped < min(UNDERFOOT, EXCHANGED * as_is):
-            found.append(Exchange(names[i], names[j], float(as_is), float(swapped)))
+            found.append(PlateSwap(names[i], names[j], float(as_is), float(swapped)))
     found.sort(key=lambda pair: pair.exchanged)
     # neighbours on stairs explain each other a little: a plate is exchanged with the one that explains it best
-    best: list[Exchange] = []
+    best: list[PlateSwap] = []
     for pair in found:
         if not any({pair.first, pair.second} & {other.first, other.second} for other in best):
             best.append(pair)
@@ -251,10 +251,10 @@ def add_plates(recording: Recording, forces: Recording) -> Recording:
 def _distances(recording: Recording, places: Array, clock: Array) -> Array:
     """Distances [m] of points from each foot, shape (2, samples, plates), left foot first."""
     out = np.full((2, *places.shape[:2]), np.inf)
-    if "markers" not in recording.data or not recording.frames:
+    if "marker_position" not in recording.data or not recording.frames:
         return out
     frames = np.clip(np.searchsorted(recording.data["time"].values, clock - 1e-9), 0, recording.frames - 1)
-    points, labels = recording.data["markers"].values, recording.markers
+    points, labels = recording.data["marker_position"].values, recording.markers
     for foot, side in enumerate(SIDES):
         heels = where(labels, ("heel",), side) or where(labels, ("ankle",), side)
         toes = where(labels, ("toe",), side) or where(labels, ("foot",), side)

@@ -71,12 +71,12 @@ def add_events(recording: Recording, source: str = "auto") -> Recording:
 def events_from_plates(recording: Recording) -> tuple[Event, ...]:
     """Strikes and offs of feet on plates, at the threshold of 20 N; loads that last to an end have no event there."""
     given = assign_plates(recording)
-    if "foot_force" not in given.data:
+    if "ground_reaction_force" not in given.data:
         return ()
     clock = given.data["analog_time"].values
     found = []
     for foot, side in enumerate(SIDES):
-        for start, stop in loaded(given.data["foot_force"].values[:, foot, 2], given.analog_rate):
+        for start, stop in loaded(given.data["ground_reaction_force"].values[:, foot, 2], given.analog_rate):
             if start > 0:
                 found.append(Event(float(clock[start]), STRIKE, side.capitalize()))
             if stop < len(clock):
@@ -86,9 +86,9 @@ def events_from_plates(recording: Recording) -> tuple[Event, ...]:
 
 def events_from_markers(recording: Recording) -> tuple[Event, ...]:
     """Strikes and offs by Zeni's coordinates; empty where heel, toe or pelvis markers are missing."""
-    if "markers" not in recording.data or not recording.rate > 2.0 * CUTOFF:
+    if "marker_position" not in recording.data or not recording.rate > 2.0 * CUTOFF:
         return ()
-    points, labels = recording.data["markers"].values, recording.markers
+    points, labels = recording.data["marker_position"].values, recording.markers
     hips = where(labels, ("pelvis",)) or where(labels, ("hip",))
     ahead = direction(points, labels, hips)
     if not hips or ahead is None:
@@ -118,7 +118,7 @@ def direction(points: Array, labels: Sequence[str], hips: Sequence[int]) -> Arra
     return faced if visible(faced).any() else None
 
 
-def named_event(event: Event) -> Event | None:
+def standardize_event(event: Event) -> Event | None:
     """An event as a file spells it ("LHS", "Foot Strike" of the "Right"...), in our words; None for other events."""
     text = f"{event.label} {event.context}".strip()
     match = re.search(r"\b([LR])(HS|TO|FS|FO|IC|HC)\b", text, re.IGNORECASE)

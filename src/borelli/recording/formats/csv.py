@@ -45,18 +45,18 @@ MAX_ROWS = 100_000
 """Of events and of corners of plates."""
 
 KINDS = {  # what stands before the colon: the variable, and the coordinates with its unit and kind
-    "marker": ("markers", "", ""),
-    "residual": ("residual", "", ""),
-    "quantity": ("quantities", "quantity_units", "quantity_kind"),
-    "coordinate": ("coordinates", "coordinate_units", ""),
-    "value": ("value", "column_units", ""),
+    "marker": ("marker_position", "", ""),
+    "residual": ("marker_residual", "", ""),
+    "quantity": ("model_output", "quantity_units", "quantity_kind"),
+    "coordinate": ("coordinate_value", "coordinate_units", ""),
+    "value": ("column_value", "column_units", ""),
     "joint": ("joint_center", "", ""),
     "force": ("plate_force", "", ""),
     "cop": ("plate_center_of_pressure", "", ""),
     "free_moment": ("plate_free_moment", "", ""),
-    "foot_force": ("foot_force", "", ""),
-    "foot_cop": ("foot_center_of_pressure", "", ""),
-    "foot_free_moment": ("foot_free_moment", "", ""),
+    "foot_force": ("ground_reaction_force", "", ""),
+    "foot_cop": ("center_of_pressure", "", ""),
+    "foot_free_moment": ("free_moment", "", ""),
     "analog": ("analog", "channel_units", "channel_kind"),
 }
 TIME = re.compile(r"time|t|timestamp|seconds|time[ _]?stamp", re.IGNORECASE)
@@ -412,14 +412,14 @@ def _plain_recording(
         turned, axis_notes = conversion(
             stated, None, points, list(markers), units=units, up=up, forward=forward, usual_up=usual_up
         )
-        variables["markers"] = turned.apply(points)
+        variables["marker_position"] = turned.apply(points)
         labels["marker"] = list(markers)
         notes += axis_notes
         attributes = turned.attributes
         for i in columns:
             free[i] = False
     rest = [i for i, is_free in enumerate(free) if is_free]
-    variables["value"] = values[:, rest]
+    variables["column_value"] = values[:, rest]
     labels |= {"column": [names[i] for i in rest], "column_units": [heads[i].units for i in rest]}
     dataset = make_dataset(variables, labels, rate=times.rate, analog_rate=times.rate if plates else None, **attributes)
     return Recording(with_threshold(dataset), path.stem, str(path), "CSV", notes=(*notes, *times.notes))

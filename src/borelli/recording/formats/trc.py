@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import FileFormatError, SettingsError, listed
+from borelli.errors import FileFormatError, SettingsError, list_names
 from borelli.files.number_rows import (
     Rows,
     cells_of,
@@ -88,7 +88,7 @@ def read_trc(
     )
     names, prefix = without_prefix(labels)
     dataset = make_dataset(
-        {"markers": found.apply(positions)},
+        {"marker_position": found.apply(positions)},
         {"marker": names, "time": times.times},
         rate=times.rate,
         **found.attributes,
@@ -112,10 +112,10 @@ def write_trc(
     Only recordings of OpenSim's own formats keep other axes: the format does not state them.
     """
     path = Path(path)
-    if "markers" not in recording.data:
+    if "marker_position" not in recording.data:
         raise SettingsError(f"{recording.name or 'the recording'} has no markers, and a TRC file holds nothing else")
     back = opensim_axes(recording, units, up)
-    positions = back.undo(recording.data["markers"].values)
+    positions = back.undo(recording.data["marker_position"].values)
     times = recording.data["time"].values
     rate = recording.rate if usable_rate(recording.rate) else 0.0
     frames, count = positions.shape[:2]
@@ -284,5 +284,5 @@ def _zeros(positions: Array, names: list[str]) -> list[Note]:
     if len(names) < 2 or not zero.any():
         return []
     those = [name for name, some in zip(names, zero.any(axis=0), strict=True) if some]
-    what = f"{int(zero.sum())} points are exactly (0, 0, 0) and were probably not seen: {listed(those)}"
+    what = f"{int(zero.sum())} points are exactly (0, 0, 0) and were probably not seen: {list_names(those)}"
     return [Note(what, "problem", "clean takes zeros as missing")]

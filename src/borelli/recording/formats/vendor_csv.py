@@ -106,7 +106,7 @@ class _Made:
         self.notes += notes
 
     def recording(self, path: Path) -> Recording:
-        frames = {len(v) for k, v in self.variables.items() if k in ("markers", "quantities", "value")}
+        frames = {len(v) for k, v in self.variables.items() if k in ("marker_position", "model_output", "column_value")}
         if len(frames) > 1:
             raise FileFormatError(path, f"its parts have different numbers of frames: {sorted(frames)}")
         if not self.variables:
@@ -207,14 +207,14 @@ def _nexus_outputs(table: _Nexus, made: _Made) -> None:
         names, prefix = without_prefix([name for name, _ in vectors])
         names, _ = unique_names(names)
         units = [table.units[columns[0]] for _, columns in vectors]
-        made.variables["quantities"] = np.stack([table.values[:, columns] for _, columns in vectors], axis=1)
+        made.variables["model_output"] = np.stack([table.values[:, columns] for _, columns in vectors], axis=1)
         kinds = [KINDS.get(unit.lower().removesuffix("/kg"), "scalar") for unit in units]
         made.labels |= {"quantity": names, "quantity_units": units, "quantity_kind": kinds}
         if prefix:
             made.subject.setdefault("prefix", prefix)
     rest = [i for i in range(2, len(table.names)) if i not in taken]
     if rest:
-        made.variables["value"] = table.values[:, rest]
+        made.variables["column_value"] = table.values[:, rest]
         labels, _ = unique_names([f"{table.names[i].rpartition(':')[2]}.{table.axes[i]}" for i in rest])
         made.labels |= {"column": labels, "column_units": [table.units[i] for i in rest]}
     made.rate = made.rate or table.rate

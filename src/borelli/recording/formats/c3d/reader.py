@@ -96,7 +96,7 @@ def _read(
     arrays = source.read(points, turned, single=size > LARGE and not layout.real)
     plates, measured, measuring = _plates(parameters, layout, turned, analog, arrays["analog"])
     subject = read_subject(parameters, points.prefix)
-    quantity_units, normalising = _quantity_units(points, arrays["quantities"], subject.get("mass"))
+    quantity_units, normalising = _quantity_units(points, arrays["model_output"], subject.get("mass"))
     events, event_notes = _events(header, parameters, layout)
     data = make_dataset(
         {**arrays, **measured, "event_time": [event.time for event in events]},

@@ -21,7 +21,7 @@ from borelli.analysis.kinematics.framewise_ik import finish, inverse_kinematics,
 from borelli.analysis.kinematics.trajectory_smoother import smooth_markers
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
-from borelli.experiments.analytic_walk import Walk, make_walk
+from borelli.experiments.movement.analytic_walk import Walk, make_walk
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.kinematics import generalized_forces
 from borelli.model.model import Model
@@ -64,7 +64,7 @@ def noise_experiment(
     *,
     methods: Sequence[str] = METHODS,
     recording: Path | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Angles and torques from markers with noise, beside the truth.
 
@@ -74,7 +74,7 @@ def noise_experiment(
         repeats: How often at each level.
         methods: Ways of finding poses.
         recording: A walk to take the truth from; without it, a synthetic one.
-        say: Told what is being done.
+        log: Called with a description of each step.
     """
     truth = _truth(recording)
     usable = [method for method in methods if method != "dynamic" or _has_dynamic()]
@@ -82,7 +82,7 @@ def noise_experiment(
     examples: dict[tuple[str, float], tuple[Array, Array]] = {}
     for k, level in enumerate(levels):
         for repeat in range(repeats):
-            say(f"noise of {1e3 * level:g} mm, {repeat + 1} of {repeats}")
+            log(f"noise of {1e3 * level:g} mm, {repeat + 1} of {repeats}")
             shaken = truth.walk.record(level, seed=(k, repeat))
             for method in usable:
                 row, found = _trial(truth, shaken, method)
@@ -103,11 +103,11 @@ def noise_experiment(
     return write_outcome(outcome, out)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     if quick:
-        return noise_experiment(out, (1e-3, 8e-3), 1, recording=recording, say=say)
-    return noise_experiment(out, recording=recording, say=say)
+        return noise_experiment(out, (1e-3, 8e-3), 1, recording=recording, log=log)
+    return noise_experiment(out, recording=recording, log=log)
 
 
 def _truth(recording: Path | None) -> Truth:

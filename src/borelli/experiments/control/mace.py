@@ -19,10 +19,10 @@ from borelli.control.example_motions import FIST
 from borelli.control.response import PD
 from borelli.control.targets import Targets, functions
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
+from borelli.experiments.control.planks import METHODS, IMPULSE, STABLE
+from borelli.view.plot_style import BLUE, GREEN, INK, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import METHODS, OURS, STABLE
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, tidy
 from borelli.model.mechanisms import with_mace
 from borelli.model.model import Frame, Model
 from borelli.model.people.full_skeleton import full_skeleton
@@ -82,25 +82,25 @@ def swing_controls(model: Model) -> tuple[Control, ...]:
     return make_controls(swing(model), GAINS)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     seconds = 0.2 if quick else SECONDS
     bare = standing_skeleton()
     armed = with_mace(bare, "hand_r", at=GRIP)
     runs = {}
-    for name, method in ((OURS, "impulse"), (STABLE, "stable")):
-        say(f"with the mace, {name}")
+    for name, method in ((IMPULSE, "impulse"), (STABLE, "stable")):
+        log(f"with the mace, {name}")
         runs[name] = track_targets(
             armed, swing_controls(armed), duration=seconds, step=STEP, method=METHODS.get(name, method)
         )
-    say("without the mace")
+    log("without the mace")
     alone = track_targets(bare, swing_controls(bare), duration=seconds, step=STEP)
     rows = [{"method": name, "mace": "in the hand", **_figures(data, alone)} for name, data in runs.items()]
-    rows.append({"method": OURS, "mace": "none", **_figures(alone, alone)})
+    rows.append({"method": IMPULSE, "mace": "none", **_figures(alone, alone)})
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "mace.png"
     _draw(runs, alone, plot)
-    say("drawing")
+    log("drawing")
     times = np.linspace(0.0, SECONDS, 9)[1:]
     files = draw_runs(
         runs, out, "mace", tuple(times), quick=quick, view=View(width=280, height=380, azimuth=-35.0, elevation=6.0)
@@ -114,21 +114,21 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 
 def _controlled(data: Dataset) -> Any:
-    return np.isfinite(data["target"].values[0])
+    return np.isfinite(data["coordinate_target"].values[0])
 
 
 def _figures(data: Dataset, alone: Dataset) -> dict[str, float]:
     names = alone["coordinate"].values[_controlled(alone)]
     value, target = (data[what].sel(coordinate=names).values for what in ("value", "target"))
-    head = data["position"].sel(body="mace_head").values if "mace_head" in data["body"].values else None
+    head = data["body_position"].sel(body="mace_head").values if "mace_head" in data["body"].values else None
     free = [n for n in data["coordinate"].values if str(n).startswith("mace")]
     return {
         "largest_error_rad": float(np.abs(value - target).max()),
-        "from_without_mace_rad": float(np.abs(value - alone["value"].sel(coordinate=names).values).max()),
-        "effort_of_arm_nms": float(np.abs(data["control_force"].sel(coordinate=list(ARM)).values).sum() * STEP),
-        "force_on_free_joints": float(np.abs(data["control_force"].sel(coordinate=free).values).max(initial=0.0)),
+        "from_without_mace_rad": float(np.abs(value - alone["coordinate_value"].sel(coordinate=names).values).max()),
+        "effort_of_arm_nms": float(np.abs(data["torque"].sel(coordinate=list(ARM)).values).sum() * STEP),
+        "force_on_free_joints": float(np.abs(data["torque"].sel(coordinate=free).values).max(initial=0.0)),
         "head_fastest_m_s": 0.0 if head is None else float(np.linalg.norm(np.diff(head, axis=0), axis=1).max() / STEP),
-        "joint_gap_m": float(data["joint_error"].values.max()),
+        "joint_gap_m": float(data["joint_gap"].values.max()),
     }
 
 
@@ -162,18 +162,18 @@ def _draw(runs: Mapping[str, Dataset], alone: Dataset, path: Path) -> None:
     angle, torque, head = figure.subplots(1, 3)
     shoulder = {"coordinate": ARM[0]}
     for name, data in runs.items():
-        color, time = {OURS: BLUE, STABLE: GREEN}[name], data["time"].values
-        angle.plot(time, np.degrees(data["value"].sel(shoulder).values), color=color, label=name)
-        torque.plot(time[1:], data["control_force"].sel(shoulder).values[1:], color=color, label=name)
-        place = data["position"].sel(body="mace_head").values
+        color, time = {IMPULSE: BLUE, STABLE: GREEN}[name], data["time"].values
+        angle.plot(time, np.degrees(data["coordinate_value"].sel(shoulder).values), color=color, label=name)
+        torque.plot(time[1:], data["torque"].sel(shoulder).values[1:], color=color, label=name)
+        place = data["body_position"].sel(body="mace_head").values
         head.plot(place[:, 1], place[:, 2], color=color, lw=0.8, label=name)
     time = alone["time"].values
-    angle.plot(time, np.degrees(alone["target"].sel(shoulder).values), ":", color=INK, label="target")
-    torque.plot(time[1:], alone["control_force"].sel(shoulder).values[1:], ":", color=INK, label=f"{OURS}, no mace")
+    angle.plot(time, np.degrees(alone["coordinate_target"].sel(shoulder).values), ":", color=INK, label="target")
+    torque.plot(time[1:], alone["torque"].sel(shoulder).values[1:], ":", color=INK, label=f"{IMPULSE}, no mace")
     angle.set(xlabel="time [s]", ylabel="flexion of the right shoulder [deg]")
     torque.set(xlabel="time [s]", ylabel="its torque [N m]")
     head.set(xlabel="left [m]", ylabel="height of the mace's head, seen from the front [m]", aspect="equal")
     for ax in (angle, torque, head):
         ax.legend(frameon=False, fontsize=8)
-    tidy([angle, torque, head])
+    style_axes([angle, torque, head])
     figure.savefig(path, dpi=130)

@@ -16,8 +16,9 @@ import numpy as np
 from borelli.analysis.dynamics.external_loads import foot_bodies
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
+from borelli.experiments.movement.stepped_common import HEIGHT, MASS, recorded_motion, root_deviation
+from borelli.view.plot_style import BLUE, INK, ORANGE, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import BLUE, HEIGHT, INK, MASS, ORANGE, recorded_motion, root_deviation, tidy
 from borelli.model.kinematics import center_of_mass
 from borelli.model.model import Softness
 from borelli.model.people.human import human
@@ -40,7 +41,7 @@ def jump_experiment(
     motion: Motion | None = None,
     *,
     limits: Sequence[float] = LIMITS,
-    say: Callable[[str], None] = lambda _: None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """A jump stepped on contacts with limited residuals.
 
@@ -48,13 +49,13 @@ def jump_experiment(
         out: Folder for the table and the picture.
         motion: A recorded jump that begins and ends on level ground or above it; a synthetic one by default.
         limits: Of the residual torque about each axis [N m].
-        say: Told what is being done.
+        log: Called with a description of each step.
     """
     where = "a synthetic jump" if motion is None else "a recorded jump"
     motion = motion or synthetic_jump()
     rows, found = [], {}
     for limit in limits:
-        say(f"residual torque up to {limit:g} N m")
+        log(f"residual torque up to {limit:g} N m")
         found[limit] = stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole=FIRM)
         rows.append({"residual_limit_nm": limit, **_figures(found[limit])})
     out.mkdir(parents=True, exist_ok=True)
@@ -76,10 +77,10 @@ def jump_experiment(
     return write_outcome(Outcome("jump", about, rows, claims, (picture,)), out)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     motion = None if recording is None else from_above_ground(recorded_motion(recording))
-    return jump_experiment(out, motion, limits=LIMITS[:1] if quick else LIMITS, say=say)
+    return jump_experiment(out, motion, limits=LIMITS[:1] if quick else LIMITS, log=log)
 
 
 def from_above_ground(motion: Motion) -> Motion:
@@ -107,18 +108,18 @@ def synthetic_jump() -> Motion:
 def _heights(torques: SteppedTorques) -> tuple[Any, Any]:
     """Of the centre of mass [m]: as made, and as asked for."""
     data, model = torques.data, torques.motion.model
-    made = data["coordinates"].values
+    made = data["coordinate_value"].values
     up = to_model_axes(model)
-    return tuple((center_of_mass(model, q) @ up)[:, 2] for q in (made, made - data["deviation"].values))  # type: ignore[return-value]
+    return tuple((center_of_mass(model, q) @ up)[:, 2] for q in (made, made - data["coordinate_error"].values))  # type: ignore[return-value]
 
 
 def _figures(torques: SteppedTorques) -> dict[str, float]:
     data = torques.data
     weight = torques.motion.model.mass * 9.81
-    vertical = data["foot_force"].values[..., 2].sum(axis=1) / weight
+    vertical = data["ground_reaction_force"].values[..., 2].sum(axis=1) / weight
     made, asked = _heights(torques)
     return {
-        "residual_torque_max_nm": float(np.abs(data["residual_torque"].values).max()),
+        "residual_torque_max_nm": float(np.abs(data["residual_moment"].values).max()),
         "residual_torque_rms_nm": torques.residual_torque_rms,
         "residual_force_max_n": float(np.abs(data["residual_force"].values).max()),
         "angle_rms_deg": float(np.degrees(torques.deviation_rms)),
@@ -143,12 +144,12 @@ def _draw(found: dict[float, SteppedTorques], path: Path) -> None:
         if color == BLUE:
             axes[0].plot(time, asked, color=INK, label="asked for")
         axes[0].plot(time, made, color=color, lw=0.9, label=f"made, residual up to {limit:g} N m")
-        axes[1].plot(time, data["foot_force"].values[..., 2].sum(axis=1) / weight, color=color, lw=0.9)
-        axes[2].plot(time, np.abs(data["residual_torque"].values).max(axis=1), color=color, lw=0.9)
+        axes[1].plot(time, data["ground_reaction_force"].values[..., 2].sum(axis=1) / weight, color=color, lw=0.9)
+        axes[2].plot(time, np.abs(data["residual_moment"].values).max(axis=1), color=color, lw=0.9)
     for ax, label in zip(
         axes, ("height of the centre of mass [m]", "vertical force [body weight]", "residual torque [N m]"), strict=True
     ):
         ax.set(xlabel="time [s]", ylabel=label)
     axes[0].legend(frameon=False, fontsize=8)
-    tidy(axes)
+    style_axes(axes)
     figure.savefig(path, dpi=130)

@@ -17,11 +17,11 @@ from scipy.optimize import fsolve
 
 from borelli.control.response import PD
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
+from borelli.experiments.control.pd_convergence import errors_in_time
+from borelli.experiments.control.planks import GRAVITY, METHODS, IMPULSE, STABLE, TRADITIONAL, held_at, planks, tip_heights
+from borelli.view.plot_style import BLUE, GREEN, RED, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.pd_convergence import errors_in_time
-from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at, planks, tip_heights
-from borelli.experiments.stepped_common import BLUE, GREEN, RED, tidy
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -34,7 +34,7 @@ LENGTH = 0.5
 COUNT, LONG = 5, 20
 """Planks of the chain that all ways move, and of the long one."""
 SECONDS = 6.0
-STEPS = {OURS: 1 / 60, TRADITIONAL: 1 / 2040, STABLE: 1 / 240}
+STEPS = {IMPULSE: 1 / 60, TRADITIONAL: 1 / 2040, STABLE: 1 / 240}
 """[s]: torques of the step's start chatter at 1/1500 s, and eight planks at 1/6000 s."""
 SHORTER = 4.0
 """By how much the steps of traditional PD must be shorter for the planks that curl."""
@@ -87,26 +87,26 @@ def sagging(count: int, stiffness: float = GAINS.stiffness) -> Array:
     return -found
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     seconds = {"level": 2.0 if quick else SECONDS, "curl": 2.0 if quick else CURL_SECONDS}
     level, curled, rows = {}, {}, []
     for name, method in METHODS.items():
-        say(f"{COUNT} planks to level, {name}")
+        log(f"{COUNT} planks to level, {name}")
         level[name] = level_run(method, COUNT, STEPS[name], seconds["level"])
         rows.append(_row("level", name, level[name], COUNT, np.zeros(COUNT)))
         if name != TRADITIONAL or not quick:
-            say(f"{CURLED} planks curl, {name}")
+            log(f"{CURLED} planks curl, {name}")
             shorter = SHORTER if name == TRADITIONAL else 1.0
             curled[name] = curl_run(method, STEPS[name] / shorter, seconds["curl"])
             rows.append(_row("curl", name, curled[name], CURLED, np.full(CURLED, CURL)))
-    say(f"{LONG} planks to level, {OURS}")
-    long = level_run("impulse", LONG, STEPS[OURS], seconds["level"])
-    rows.append(_row("level", OURS, long, LONG, np.zeros(LONG)))
+    log(f"{LONG} planks to level, {IMPULSE}")
+    long = level_run("impulse", LONG, STEPS[IMPULSE], seconds["level"])
+    rows.append(_row("level", IMPULSE, long, LONG, np.zeros(LONG)))
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "chain.png"
     _draw(level, curled, plot)
-    say("drawing")
+    log("drawing")
     files = [
         *draw_runs(level, out, "chain", (0.0, 0.3, 0.6, 1.2, 6.0), quick=quick),
         *draw_runs(curled, out, "chain-curl", (0.0, 0.3, 0.6, 1.2, 5.0), quick=quick),
@@ -119,12 +119,12 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 
 def _row(what: str, name: str, data: Dataset, count: int, target: Array) -> dict[str, Any]:
-    angle = data["value"].values
+    angle = data["coordinate_value"].values
     start = angle[0] - target
-    errors = errors_in_time(GAINS, STEPS[OURS], float(data["time"].values[-1]))[1]
-    alone = target + np.outer(errors, start) if name == OURS else np.full_like(angle, np.nan)
+    errors = errors_in_time(GAINS, STEPS[IMPULSE], float(data["time"].values[-1]))[1]
+    alone = target + np.outer(errors, start) if name == IMPULSE else np.full_like(angle, np.nan)
     return {
-        "task": what, "method": name, "planks": count, "step_s": float(data.attrs["step"]),
+        "task": what, "method": name, "planks": count, "step_s": float(data.attrs["step_s"]),
         "largest_error_deg": float(np.degrees(np.abs(angle[-1] - target).max())),
         "from_alone_rad": float(np.abs(angle - alone).max()),
         "tip_height_m": float(tip_heights(data, count, LENGTH)[-1]),
@@ -134,8 +134,8 @@ def _row(what: str, name: str, data: Dataset, count: int, target: Array) -> dict
 
 def _claims(rows: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]) -> list[Claim]:
     found = {(row["task"], row["method"], row["planks"]): row for row in rows}
-    short, long = found["level", OURS, COUNT], found["level", OURS, LONG]
-    curl = found["curl", OURS, CURLED]
+    short, long = found["level", IMPULSE, COUNT], found["level", IMPULSE, LONG]
+    curl = found["curl", IMPULSE, CURLED]
     claims = [
         Claim("ours, 5 planks: each joint from its response alone [rad]", short["from_alone_rad"], "1.8e-14",
               short["from_alone_rad"] < 1e-11),
@@ -165,19 +165,19 @@ def _draw(level: Mapping[str, Dataset], curled: Mapping[str, Dataset], path: Pat
 
     figure = Figure(figsize=(12.0, 4.0), layout="constrained")
     axes = figure.subplots(1, 3)
-    colors = {OURS: BLUE, TRADITIONAL: RED, STABLE: GREEN}
+    colors = {IMPULSE: BLUE, TRADITIONAL: RED, STABLE: GREEN}
     for name, data in level.items():
         time = data["time"].values
         axes[0].plot(time, tip_heights(data, COUNT, LENGTH), color=colors[name], label=name)
-        for k, angle in enumerate(np.degrees(data["value"].values.T)):
+        for k, angle in enumerate(np.degrees(data["coordinate_value"].values.T)):
             axes[1].plot(time, angle, color=colors[name], lw=0.9, label=name if k == 0 else None)
     for name, data in curled.items():
-        error = np.abs(data["value"].values - CURL).max(axis=1)
+        error = np.abs(data["coordinate_value"].values - CURL).max(axis=1)
         axes[2].semilogy(data["time"].values, np.degrees(error), color=colors[name], label=name)
     axes[0].set(xlabel="time [s]", ylabel=f"height of the tip, {COUNT} planks to level [m]")
     axes[1].set(xlabel="time [s]", ylabel="angles of the hinges [deg]")
     axes[2].set(xlabel="time [s]", ylabel=f"largest error, {CURLED} planks curl [deg]")
     for ax in axes:
         ax.legend(frameon=False, fontsize=8)
-    tidy(axes)
+    style_axes(axes)
     figure.savefig(path, dpi=130)

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from borelli.control.response import PD, next_velocity
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
+from borelli.experiments.control.pd_convergence import errors_in_time
+from borelli.experiments.control.planks import GRAVITY, METHODS, IMPULSE, STABLE, TRADITIONAL, held_at
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.pd_convergence import errors_in_time
-from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, ORANGE, RED, tidy
 from borelli.model.mechanisms import hinge
 from borelli.model.model import GROUND, Body, Frame, Model, Shape, Vector
 from borelli.physics.arrays.compile_model import compile_model
@@ -105,22 +105,22 @@ def conflict_run(targets: Mapping[str, float], seconds: float) -> Dataset:
     return to_dataset(compiled, record, STEP * np.arange(steps + 1, dtype=np.float64))
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     seconds = 1.0 if quick else SECONDS
     runs, rows = {}, []
     for name, method in METHODS.items():
-        say(f"one hinge leads, {name}")
+        log(f"one hinge leads, {name}")
         runs[name] = loop_run(method, {"hinge_1": TARGET}, seconds)
         rows.append({"targets": "one", "method": name, **_figures(runs[name])})
-    say("four hinges in conflict")
+    log("four hinges in conflict")
     conflict = "post-stabilised, four targets"
     runs[conflict] = conflict_run(CONFLICTING, seconds)
     rows.append({"targets": "four", "method": "post-stabilisation", **_figures(runs[conflict])})
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "loop.png"
     _draw(runs, plot)
-    say("drawing")
+    log("drawing")
     files = draw_runs(runs, out, "loop", (0.0, 0.2, 0.5, SECONDS), quick=quick, columns=2)
     about = (
         f"a parallelogram of three bars of {LENGTH:g} m and the ground, its first hinge to go to {TARGET:g} rad, or "
@@ -131,13 +131,13 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 
 def _figures(data: Dataset) -> dict[str, float]:
-    angle = data["value"].values
+    angle = data["coordinate_value"].values
     alone = TARGET * (1.0 - errors_in_time(GAINS, STEP, float(data["time"].values[-1]))[1])
     return {
         **{f"hinge_{k + 1}_rad": float(a) for k, a in enumerate(angle[-1])},
         "from_alone_rad": float(np.abs(angle[:, 0] - alone).max()),
         "not_a_parallelogram_rad": float(np.ptp(SIGNS * angle, axis=1).max()),
-        "joint_gap_m": float(data["joint_error"].values.max()),
+        "joint_gap_m": float(data["joint_gap"].values.max()),
     }
 
 
@@ -169,9 +169,9 @@ def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
 
     figure = Figure(figsize=(11.0, 4.0), layout="constrained")
     one, four = figure.subplots(1, 2)
-    colors = {OURS: BLUE, TRADITIONAL: RED, STABLE: GREEN}
+    colors = {IMPULSE: BLUE, TRADITIONAL: RED, STABLE: GREEN}
     for name, data in runs.items():
-        time, angle = data["time"].values, data["value"].values
+        time, angle = data["time"].values, data["coordinate_value"].values
         if name in colors:
             one.plot(time, angle[:, 0], "--" if name == STABLE else "-", color=colors[name], label=name)
         else:
@@ -183,5 +183,5 @@ def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
     four.set(xlabel="time [s]", ylabel="hinges, four targets (dotted) [rad]")
     for ax in (one, four):
         ax.legend(frameon=False, fontsize=8)
-    tidy([one, four])
+    style_axes([one, four])
     figure.savefig(path, dpi=130)

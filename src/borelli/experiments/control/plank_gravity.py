@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from borelli.control.response import PD, error_after
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
+from borelli.experiments.control.pd_convergence import errors_in_time
+from borelli.experiments.control.planks import GRAVITY, METHODS, IMPULSE, STABLE, TRADITIONAL, held_at, planks
+from borelli.view.plot_style import BLUE, GREEN, INK, RED, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.pd_convergence import errors_in_time
-from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at, planks
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, RED, tidy
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -47,29 +47,29 @@ def plank_run(method: str, stiffness: float, gravity: float, step: float, second
     return track_targets(model, controls, duration=seconds, step=step, method=method, start={"joint_1": QUARTER})
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     runs: dict[tuple[str, float, float], Dataset] = {}
     rows: list[dict[str, Any]] = []
     for name, method in METHODS.items():
         for stiffness in (SHOWN,) if quick else STIFFNESS:
             for gravity in (0.0, GRAVITY):
-                say(f"{name}, stiffness {stiffness:g}, gravity {gravity:g}")
+                log(f"{name}, stiffness {stiffness:g}, gravity {gravity:g}")
                 data = plank_run(method, stiffness, gravity, STEP, SECONDS)
                 runs[name, stiffness, gravity] = data
                 rows.append({
                     "method": name, "stiffness_per_s2": stiffness, "gravity_m_s2": gravity, **_figures(data, stiffness)
                 })  # fmt: skip
-    long_steps = plank_run("impulse", SHOWN, GRAVITY, 1.0, float(len(LONG_STEPS)))["value"].values[1:, 0]
+    long_steps = plank_run("impulse", SHOWN, GRAVITY, 1.0, float(len(LONG_STEPS)))["coordinate_value"].values[1:, 0]
     claims = [*_claims(rows), *_long_claims(long_steps)]
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "plank-gravity.png"
     _draw({(name, gravity): data for (name, k, gravity), data in runs.items() if k == SHOWN}, plot)
-    say("drawing")
+    log("drawing")
     shown = {
         f"{name}, {'gravity' if gravity else 'no gravity'}": runs[name, SHOWN, gravity]
         for gravity in (0.0, GRAVITY)
-        for name in (OURS, TRADITIONAL)
+        for name in (IMPULSE, TRADITIONAL)
     }
     files = draw_runs(shown, out, "plank-gravity", (0.0, 0.25, 0.5, 1.0, 4.0), quick=quick)
     about = (
@@ -80,14 +80,14 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 
 def _figures(data: Dataset, stiffness: float) -> dict[str, float]:
-    angle, time = data["value"].values[:, 0], data["time"].values
+    angle, time = data["coordinate_value"].values[:, 0], data["time"].values
     alone = QUARTER * errors_in_time(PD(stiffness), STEP, SECONDS)[1]
     return {
         "angle_at_end_rad": float(angle[-1]),
         "droop_deg": float(-np.degrees(angle[-1])),
         "from_impulse_based_alone_rad": float(np.abs(angle - alone).max()),
         "from_analytic_rad": float(np.abs(angle - _analytic(time, stiffness)).max()),
-        "largest_torque_nm": float(np.abs(data["control_force"].values[1:, 0]).max()),
+        "largest_torque_nm": float(np.abs(data["torque"].values[1:, 0]).max()),
     }
 
 
@@ -101,7 +101,7 @@ def _claims(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
     for row in rows:
         k, left = row["stiffness_per_s2"], row["angle_at_end_rad"]
         where = f"stiffness {k:g}, {'gravity' if row['gravity_m_s2'] else 'no gravity'}"
-        if row["method"] == OURS:
+        if row["method"] == IMPULSE:
             figure = REACHED[k]
             claims += [
                 Claim(f"ours, {where}: left after 4 s [rad]", left, f"{-figure:g}",
@@ -132,16 +132,16 @@ def _draw(runs: Mapping[tuple[str, float], Dataset], path: Path) -> None:
     figure = Figure(figsize=(11.0, 4.0), layout="constrained")
     angles, torques = figure.subplots(1, 2)
     for (name, gravity), data in runs.items():
-        color = {OURS: BLUE, TRADITIONAL: RED, STABLE: GREEN}[name]
+        color = {IMPULSE: BLUE, TRADITIONAL: RED, STABLE: GREEN}[name]
         style = "-" if gravity else "--"
         label = f"{name}, {'gravity' if gravity else 'no gravity'}"
         time = data["time"].values
-        angles.plot(time, np.degrees(data["value"].values[:, 0]), style, color=color, label=label)
-        torques.plot(time[1:], data["control_force"].values[1:, 0], style, color=color, label=label)
+        angles.plot(time, np.degrees(data["coordinate_value"].values[:, 0]), style, color=color, label=label)
+        torques.plot(time[1:], data["torque"].values[1:, 0], style, color=color, label=label)
     marks = np.linspace(0.0, SECONDS, 33)
     angles.plot(marks, np.degrees(_analytic(marks, SHOWN)), "x", color=INK, ms=4, label="analytic")
     angles.set(xlabel="time [s]", ylabel="angle from level [deg]")
     torques.set(xlabel="time [s]", ylabel="torque of the hinge [N m]")
     angles.legend(frameon=False, fontsize=8)
-    tidy([angles, torques])
+    style_axes([angles, torques])
     figure.savefig(path, dpi=130)

@@ -15,19 +15,9 @@ import numpy as np
 
 from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
+from borelli.experiments.movement.stepped_common import changed, effort, recorded_motion, root_deviation, synthetic_walk
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import (
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    changed,
-    effort,
-    recorded_motion,
-    root_deviation,
-    synthetic_walk,
-    tidy,
-)
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.recording.cleaning.filtering import lowpass
@@ -52,7 +42,7 @@ def foreign_body_experiment(
     motion: Motion | None = None,
     *,
     bodies: Mapping[str, tuple[float, float, str]] = BODIES,
-    say: Callable[[str], None] = lambda _: None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """A motion stepped on contacts with its own and with other bodies' inertia.
 
@@ -60,13 +50,13 @@ def foreign_body_experiment(
         out: Folder for the table and the picture.
         motion: A recorded motion of a fitted human; a synthetic walk by default.
         bodies: Mass, height and sex by name.
-        say: Told what is being done.
+        log: Called with a description of each step.
     """
     where = "a recorded motion" if motion is not None and motion.recording is not None else "a synthetic walk"
     motion = motion or synthetic_walk()
     found: dict[str, SteppedTorques] = {}
     for name in ("own", *bodies):
-        say(f"inertia: {name}")
+        log(f"inertia: {name}")
         model = motion.model if name == "own" else with_inertia_of(motion.model, human(*bodies[name]))
         found[name] = stepped_torques(changed(motion, model=model), forces="contacts", residual=RESIDUAL)
     rows: list[dict[str, Any]] = []
@@ -97,11 +87,11 @@ def foreign_body_experiment(
     return write_outcome(Outcome("foreign-body", about, rows, claims, (picture,)), out)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     motion = (synthetic_walk(1.5) if quick else None) if recording is None else recorded_motion(recording)
     bodies = dict(list(BODIES.items())[:1]) if quick else BODIES
-    return foreign_body_experiment(out, motion, bodies=bodies, say=say)
+    return foreign_body_experiment(out, motion, bodies=bodies, log=log)
 
 
 def with_inertia_of(model: Model, other: Model) -> Model:
@@ -138,5 +128,5 @@ def _draw(found: Mapping[str, SteppedTorques], path: Path) -> None:
             ax.plot(torques.data["time"].values, per_mass, color=color, lw=0.9, label=name)
             ax.set(xlabel="time [s]", ylabel=f"{coordinate} [N m/kg]")
     axes[0].legend(frameon=False, fontsize=8)
-    tidy(axes)
+    style_axes(axes)
     figure.savefig(path, dpi=130)

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from borelli.control.pd_step_responses import StableResponse, TraditionalResponse
 from borelli.control.response import Response, coefficients
 from borelli.control.stability import spectral_radius
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
+from borelli.experiments.control.pd_convergence import GAINS, asked, errors_in_time
+from borelli.experiments.control.planks import IMPULSE, STABLE, TRADITIONAL, turned_plank
+from borelli.view.plot_style import BLUE, GREEN, INK, RED, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.pd_convergence import GAINS, asked, errors_in_time
-from borelli.experiments.planks import OURS, STABLE, TRADITIONAL, turned_plank
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, RED, tidy
 
 Array = NDArray[np.float64]
 
 RESPONSES: dict[str, Response] = {
-    OURS: GAINS,
+    IMPULSE: GAINS,
     TRADITIONAL: TraditionalResponse(GAINS),
     STABLE: StableResponse(GAINS),
 }
@@ -40,11 +40,11 @@ LIMIT = 2.0 * 2.0**0.5 - 2.0
 """Of RATE times the step, for traditional PD with critical damping."""
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     rows: list[dict[str, Any]] = []
     for name, response in RESPONSES.items():
-        say(name)
+        log(name)
         for step in (MEDIUM, LARGE, HUGE):
             _, error = errors_in_time(response, step, COUNT * step)
             rows.append({
@@ -55,7 +55,7 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "pd-large-step.png"
     _draw(plot)
-    say("drawing")
+    log("drawing")
     runs = {"as asked for": _turned(*_exact(3.0)), **_planks()}
     files = draw_runs(runs, out, "pd-large-step", (0.0, 0.2, 0.4, 1.0, 2.0, 3.0), quick=quick, speed=0.5)
     about = (
@@ -68,7 +68,7 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 def _claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
     found = {(row["method"], row["step_s"]): row for row in rows}
     burst = abs(found[TRADITIONAL, LARGE]["after_forty_steps"])
-    ours, huge = found[OURS, LARGE]["after_forty_steps"], found[OURS, HUGE]
+    ours, huge = found[IMPULSE, LARGE]["after_forty_steps"], found[IMPULSE, HUGE]
     limit = _last_stable_step() * RATE
     lengths = np.logspace(-4, 4, 4001)
     growth = float(spectral_radius(*coefficients(2.0, 4.0, lengths), lengths).max())
@@ -133,18 +133,18 @@ def _draw(path: Path) -> None:
         one.plot([], [], color=color, label=label)
     one.set(xlabel="time [s]", ylabel=f"error; one step of {LARGE:g} s", xlim=(0.0, 1.0))
     medium.plot(fine, error, color=INK, lw=1.0, label="as asked for")
-    for name, color in ((OURS, BLUE), (TRADITIONAL, RED), (STABLE, GREEN)):
+    for name, color in ((IMPULSE, BLUE), (TRADITIONAL, RED), (STABLE, GREEN)):
         time, found = errors_in_time(RESPONSES[name], MEDIUM, 2.0)
         medium.plot(time, found, "o-", ms=3, color=color, label=f"{name}, {MEDIUM:g} s")
         time, found = errors_in_time(RESPONSES[name], LARGE, COUNT * LARGE)
         found[found == 0.0] = np.nan  # crossed, not reached
         burst.semilogy(time, np.abs(found), "o-", ms=2.5, color=color, label=f"{name}, {LARGE:g} s")
     medium.plot(
-        [0.0, HUGE], [1.0, errors_in_time(GAINS, HUGE, HUGE)[1][1]], ":", color=BLUE, label=f"{OURS}, {HUGE:g} s"
+        [0.0, HUGE], [1.0, errors_in_time(GAINS, HUGE, HUGE)[1][1]], ":", color=BLUE, label=f"{IMPULSE}, {HUGE:g} s"
     )
     medium.set(xlabel="time [s]", ylabel="error", xlim=(0.0, 2.0))
     burst.set(xlabel="time [s]", ylabel="absolute error")
     for ax in (one, medium, burst):
         ax.legend(frameon=False, fontsize=8)
-    tidy([one, medium, burst])
+    style_axes([one, medium, burst])
     figure.savefig(path, dpi=130)

@@ -20,11 +20,11 @@ from borelli.control.controls import Control, make_controls
 from borelli.control.response import PD
 from borelli.control.targets import b_spline
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
-from borelli.experiments.mace import standing_skeleton
+from borelli.experiments.control.filming import draw_runs
+from borelli.experiments.control.mace import standing_skeleton
+from borelli.experiments.control.planks import IMPULSE
+from borelli.view.plot_style import BLUE, INK, ORANGE, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import OURS
-from borelli.experiments.stepped_common import BLUE, INK, ORANGE, tidy
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
 from borelli.physics.diagnostics import rotations_of
@@ -91,14 +91,14 @@ def struggling(model: Model) -> tuple[Control, ...]:
     return make_controls(b_spline(model, np.linspace(0.0, WHOLE, pieces + 1), values), GAINS)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     knots, seconds = (5, 0.1) if quick else (KNOTS, SECONDS)
     model = caught_model(knots)
-    say("the net falls")
+    log("the net falls")
 
     def tell(share: float) -> None:
-        say(f"the net falls: {100.0 * share:.0f} %")
+        log(f"the net falls: {100.0 * share:.0f} %")
 
     data = track_targets(
         model, struggling(model), duration=seconds, step=STEP, settings=SolverSettings(friction_solves=1), every=4,
@@ -108,10 +108,10 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "net.png"
     _draw(data, plot)
-    say("drawing")
+    log("drawing")
     times = np.linspace(0.0, SECONDS, 6)
     view = View(width=420, height=420, azimuth=-40.0, elevation=10.0)
-    files = draw_runs({OURS: data}, out, "net", tuple(times), quick=quick, view=view)
+    files = draw_runs({IMPULSE: data}, out, "net", tuple(times), quick=quick, view=view)
     about = (
         f"a net of {knots} by {knots} knots, {row['net_joints']} joints and {row['net_loops']} loops, falls on a "
         f"skeleton of 74 joints, pelvis held, arms on B-splines; {seconds:g} s in steps of 1/240 s, stiffness "
@@ -127,20 +127,20 @@ def _net_bodies(data: Dataset) -> list[str]:
 def _figures(data: Dataset, model: Model) -> dict[str, Any]:
     joints = [joint for joint in model.joints if joint.name.startswith("bar")]
     bodies = [body for body in model.bodies if body.name.startswith(("knot", "bar"))]
-    error = np.abs(data["value"].values - data["target"].values)
+    error = np.abs(data["coordinate_value"].values - data["coordinate_target"].values)
     forces = _load(data)
     late = data["time"].values > 0.8 * float(data["time"].values[-1])
     return {
         "net_joints": len(joints),
         "net_loops": len(joints) - len(bodies) + 1,
-        "joint_gap_m": float(data["joint_error"].values.max()),
+        "joint_gap_m": float(data["joint_gap"].values.max()),
         "largest_error_rad": float(np.nanmax(error)),
         "error_at_end_rad": float(np.nanmax(error[-1])),
         "net_weight_n": 9.81 * sum(body.mass for body in bodies),
         "largest_load_n": float(forces.max()),
         "carried_at_end_n": float(forces[late].mean()),
         "nearest_to_skull": _nearest_to_skull(data, model),
-        "finite": bool(np.isfinite(data["position"].values).all()),
+        "finite": bool(np.isfinite(data["body_position"].values).all()),
     }
 
 
@@ -148,15 +148,15 @@ def _nearest_to_skull(data: Dataset, model: Model) -> float:
     """How near the middle of a knot came to that of the braincase, an ellipsoid; 1 is its surface."""
     knots = [name for name in _net_bodies(data) if name.startswith("knot")]
     skull = model.body("head").shapes[0]
-    away = data["position"].sel(body=knots).values - data["position"].sel(body="head").values[:, None]
-    turned = np.einsum("tkj,tji->tki", away, rotations_of(data["quaternion"].sel(body="head").values))
+    away = data["body_position"].sel(body=knots).values - data["body_position"].sel(body="head").values[:, None]
+    turned = np.einsum("tkj,tji->tki", away, rotations_of(data["body_orientation"].sel(body="head").values))
     return float(np.linalg.norm((turned - skull.frame.position) / skull.size, axis=-1).min())
 
 
 def _load(data: Dataset) -> Any:
     """The weight that the net lays on the skeleton [N], at every instant."""
     bones = [str(name) for name in data["body"].values if str(name) not in set(_net_bodies(data))]
-    return -data["ground_force"].sel(body=bones, axis="z").values.sum(axis=1)
+    return -data["ground_reaction_force"].sel(body=bones, axis="z").values.sum(axis=1)
 
 
 def _claims(row: Mapping[str, Any], quick: bool) -> list[Claim]:
@@ -187,12 +187,12 @@ def _draw(data: Dataset, path: Path) -> None:
     time = data["time"].values
     load.plot(time[1:], _load(data)[1:], color=ORANGE, lw=0.9)
     load.set(xlabel="time [s]", ylabel="weight of the net on the skeleton [N]")
-    error = np.degrees(np.abs(data["value"].values - data["target"].values))
+    error = np.degrees(np.abs(data["coordinate_value"].values - data["coordinate_target"].values))
     for name, color in (("shoulder_flexion_r", BLUE), ("elbow_flexion_r", INK)):
         index = list(data["coordinate"].values).index(name)
         errors.plot(time, error[:, index], color=color, label=name.replace("_", " ").removesuffix(" r"))
     errors.plot(time, np.nanmax(error, axis=1), color=ORANGE, lw=0.7, label="largest of all")
     errors.set(xlabel="time [s]", ylabel="error [deg]")
     errors.legend(frameon=False, fontsize=8)
-    tidy([load, errors])
+    style_axes([load, errors])
     figure.savefig(path, dpi=130)

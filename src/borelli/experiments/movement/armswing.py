@@ -17,18 +17,9 @@ from borelli.analysis.energetics.cocontraction import cocontraction
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
+from borelli.experiments.movement.stepped_common import changed, effort, positive_work, recorded_motion, root_deviation, synthetic_walk
+from borelli.view.plot_style import BLUE, ORANGE, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import (
-    BLUE,
-    ORANGE,
-    changed,
-    effort,
-    positive_work,
-    recorded_motion,
-    root_deviation,
-    synthetic_walk,
-    tidy,
-)
 
 ARMS = ("shoulder_", "elbow_", "wrist_")
 LEVELS = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -46,7 +37,7 @@ def armswing_experiment(
     motion: Motion | None = None,
     *,
     levels: Sequence[float] = LEVELS,
-    say: Callable[[str], None] = lambda _: None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """A walk with arms that swing and with arms that are clamped, stepped on contacts.
 
@@ -54,23 +45,23 @@ def armswing_experiment(
         out: Folder for the table and the picture.
         motion: A recorded walk; a synthetic one by default.
         levels: Of co-contraction in the clamped arms' joints [N m].
-        say: Told what is being done.
+        log: Called with a description of each step.
     """
     measured = motion is not None and motion.recording is not None
     where = "a recorded walk" if measured else "a synthetic walk"
     motion = motion or synthetic_walk()
     found = {}
     for arms, course in (("swinging", motion), ("clamped", clamp_arms(motion))):
-        say(f"arms {arms}")
+        log(f"arms {arms}")
         found[arms] = stepped_torques(course, forces="contacts", residual=RESIDUAL)
     rows: list[dict[str, Any]] = [
         {"arms": arms, "cocontraction_nm": 0.0, **_figures(torques)} for arms, torques in found.items()
     ]
     names = [c.name for c in motion.model.coordinates if c.name.startswith(ARMS)]
     books = compute_energy(found["clamped"])
-    base = cocontraction(books, 0.0)["effort"]
+    base = cocontraction(books, 0.0)["torque_time_integral"]
     for level in levels[1:]:
-        extra = cocontraction(books, dict.fromkeys(names, level))["effort"] / base
+        extra = cocontraction(books, dict.fromkeys(names, level))["torque_time_integral"] / base
         rows.append(rows[1] | {"cocontraction_nm": level, "effort_nms": rows[1]["effort_nms"] * extra})
     for row in rows:
         row["effort_percent"] = 100.0 * (row["effort_nms"] / rows[0]["effort_nms"] - 1.0)
@@ -97,10 +88,10 @@ def armswing_experiment(
     return write_outcome(Outcome("armswing", about, rows, claims, (picture,)), out)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     motion = (synthetic_walk(1.5) if quick else None) if recording is None else recorded_motion(recording)
-    return armswing_experiment(out, motion, levels=LEVELS[:3] if quick else LEVELS, say=say)
+    return armswing_experiment(out, motion, levels=LEVELS[:3] if quick else LEVELS, log=log)
 
 
 def clamp_arms(motion: Motion) -> Motion:
@@ -132,5 +123,5 @@ def _draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     held = rows[1:]
     axes[1].plot([row["cocontraction_nm"] for row in held], [row["effort_percent"] for row in held], "o-", color=ORANGE)
     axes[1].set(xlabel="co-contraction in the arms [N m]", ylabel="cost above swinging arms [%]")
-    tidy(axes)
+    style_axes(axes)
     figure.savefig(path, dpi=130)

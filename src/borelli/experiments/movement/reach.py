@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
+from borelli.experiments.movement.stepped_common import HEIGHT, MASS, RATE, effort
+from borelli.view.plot_style import BLUE, GREEN, ORANGE, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import BLUE, GREEN, HEIGHT, MASS, ORANGE, RATE, effort, tidy
 from borelli.model.kinematics import marker_positions
 from borelli.model.model import Model
 from borelli.model.people.human import human
@@ -57,7 +58,7 @@ def reach_experiment(
     trials: int = TRIALS,
     distances: Sequence[float] = DISTANCES,
     heights: Sequence[float] = HEIGHTS,
-    say: Callable[[str], None] = lambda _: None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """The cost of reaching, by target.
 
@@ -66,12 +67,12 @@ def reach_experiment(
         trials: Of each target.
         distances: Of the targets [m].
         heights: Of the targets [m].
-        say: Told what is being done.
+        log: Called with a description of each step.
     """
     model = human(MASS, HEIGHT, markers="cmu41")
     rows: list[dict[str, Any]] = []
     for number, (distance, height) in enumerate(product(distances, heights)):
-        say(f"target {number + 1}: {distance:g} m away, {height:g} m high")
+        log(f"target {number + 1}: {distance:g} m away, {height:g} m high")
         costs, residuals, missed = [], [], []
         for trial in range(trials):
             chance = np.random.default_rng((number, trial))
@@ -97,11 +98,11 @@ def reach_experiment(
     return write_outcome(Outcome("reach", about, rows, _claims(rows, distances, heights), (picture,)), out)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     if quick:
-        return reach_experiment(out, trials=1, distances=DISTANCES[::2], heights=HEIGHTS[1:], say=say)
-    return reach_experiment(out, say=say)
+        return reach_experiment(out, trials=1, distances=DISTANCES[::2], heights=HEIGHTS[1:], log=log)
+    return reach_experiment(out, log=log)
 
 
 def reach_motion(model: Model, target: Array) -> tuple[Motion, float]:
@@ -118,7 +119,7 @@ def reach_motion(model: Model, target: Array) -> tuple[Motion, float]:
     weights = (
         dict.fromkeys(HELD["hand"], HAND) | dict.fromkeys(HELD["pelvis"], PELVIS) | dict.fromkeys(FOOT_MARKERS, FEET)
     )
-    data = make_dataset({"markers": points}, {"marker": names}, rate=RATE)
+    data = make_dataset({"marker_position": points}, {"marker": names}, rate=RATE)
     motion = inverse_kinematics(
         model, Recording(data, "synthetic reach"), weights=weights, pose_stiffness=_stiffness(model), rest=STANDING
     )
@@ -179,5 +180,5 @@ def _draw(rows: Sequence[dict[str, Any]], distances: Sequence[float], heights: S
         )  # fmt: skip
     ax.set(xlabel="distance of the target [m]", ylabel="integrated torque [N m s]", xticks=list(distances))
     ax.legend(frameon=False, fontsize=8)
-    tidy(ax)
+    style_axes(ax)
     figure.savefig(path, dpi=130)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from borelli.control.pd_step_responses import StableResponse, TraditionalResponse
 from borelli.control.response import PD, Response, error_after, next_velocity
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
+from borelli.experiments.control.planks import IMPULSE, STABLE, TRADITIONAL, turned_plank
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import OURS, STABLE, TRADITIONAL, turned_plank
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, ORANGE, RED, tidy
 
 Array = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ STEPS = (0.04, 0.02, 0.01, 0.005)
 """[s]"""
 SINGLE = "impulse-based PD, gains not doubled"
 PUBLISHED = {
-    (OURS, 0.005): 3.28e-3,
+    (IMPULSE, 0.005): 3.28e-3,
     (SINGLE, 0.005): 2.93e-3,
     (TRADITIONAL, 0.005): 7.81e-3,
 }
@@ -48,7 +48,7 @@ class SingleGains:
 
 
 RESPONSES: dict[str, tuple[Response, float]] = {
-    OURS: (GAINS, 1.0),
+    IMPULSE: (GAINS, 1.0),
     SINGLE: (SingleGains(GAINS), 0.5),
     TRADITIONAL: (TraditionalResponse(GAINS), 1.0),
     STABLE: (StableResponse(GAINS), 1.0),
@@ -71,11 +71,11 @@ def asked(time: Array, share: float = 1.0) -> Array:
     return error_after(share * GAINS.stiffness, share * GAINS.damping, time, 1.0, 0.0)[0]
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     rows: list[dict[str, Any]] = []
     for name, (response, share) in RESPONSES.items():
-        say(name)
+        log(name)
         for step in STEPS:
             time, error = errors_in_time(response, step, SECONDS)
             rows.append({
@@ -86,7 +86,7 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "pd-convergence.png"
     _draw(rows, plot)
-    say("drawing")
+    log("drawing")
     files = draw_runs(
         _planks(STEPS[0]), out, "pd-convergence", (0.0, 0.2, 0.4, 0.8, 1.6), quick=quick, speed=0.5, columns=3
     )
@@ -132,8 +132,8 @@ def _draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(11.0, 4.2), layout="constrained")
     curves, orders = figure.subplots(1, 2)
     fine, marks = np.linspace(0.0, SECONDS, 401), np.linspace(0.0, SECONDS, 21)
-    colors = {OURS: BLUE, SINGLE: ORANGE, TRADITIONAL: RED, STABLE: GREEN}
-    for name in (SINGLE, OURS):
+    colors = {IMPULSE: BLUE, SINGLE: ORANGE, TRADITIONAL: RED, STABLE: GREEN}
+    for name in (SINGLE, IMPULSE):
         time, error = errors_in_time(RESPONSES[name][0], STEPS[-1], SECONDS)
         curves.plot(time, error, color=colors[name], label=name)
     curves.plot(marks, asked(marks, 0.5), "o", color=INK, ms=4, mfc="none", label="analytic, half the gains")
@@ -154,5 +154,5 @@ def _draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     orders.minorticks_off()
     for ax in (curves, orders):
         ax.legend(frameon=False, fontsize=8)
-    tidy([curves, orders])
+    style_axes([curves, orders])
     figure.savefig(path, dpi=130)

@@ -68,13 +68,13 @@ def effort(torques: Torques, start: float = 0.0, stop: float = np.inf) -> float:
 
 def positive_work(torques: SteppedTorques) -> float:
     """Of all joints [J], row by row."""
-    return float(np.clip(torques.data["row_power"].values, 0.0, None).sum() / torques.motion.rate)
+    return float(np.clip(torques.data["joint_power"].values, 0.0, None).sum() / torques.motion.rate)
 
 
 def root_deviation(torques: SteppedTorques) -> float:
     """Farthest distance of the root from its path [m]."""
     columns = [i for i, unit in enumerate(torques.data["coordinate_units"].values) if unit == "m"][:3]
-    return float(np.linalg.norm(torques.data["deviation"].values[:, columns], axis=1).max())
+    return float(np.linalg.norm(torques.data["coordinate_error"].values[:, columns], axis=1).max())
 
 
 def tidy(axes: object) -> None:

@@ -21,8 +21,9 @@ from borelli.analysis.ground.predict_grf import ground_forces
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
+from borelli.experiments.movement.stepped_common import recorded_motion
+from borelli.view.plot_style import BLUE, ORANGE, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import BLUE, ORANGE, recorded_motion, tidy
 from borelli.export.grf_agreement import compare_feet, forward
 from borelli.recording.cleaning.gaps import spans
 from borelli.recording.recording import LOADED
@@ -53,7 +54,7 @@ class Trial(NamedTuple):
 
 
 def ground_experiment(
-    out: Path, motions: dict[str, Motion], about: str, *, say: Callable[[str], None] = lambda _: None
+    out: Path, motions: dict[str, Motion], about: str, *, log: Callable[[str], None] = lambda _: None
 ) -> Outcome:
     """Ground forces of motions whose recordings have plates, from the motions alone.
 
@@ -61,15 +62,15 @@ def ground_experiment(
         out: Folder for the table and the picture.
         motions: By what is to be said of their markers; the first is drawn and held against the paper.
         about: What they are.
-        say: Told what is being done.
+        log: Called with a description of each step.
 
     Raises:
         SettingsError: no plate measured the forces.
     """
     trials = []
     for label, motion in motions.items():
-        say(f"ground forces, {label}")
-        if motion.recording is None or not {"plate_force", "foot_force"} & set(motion.recording.data):
+        log(f"ground forces, {label}")
+        if motion.recording is None or not {"plate_force", "ground_reaction_force"} & set(motion.recording.data):
             raise SettingsError("the recording has no plates to compare with: give one that has, or none")
         measured = inverse_dynamics(motion, forces="plates")
         trials.append(Trial(label, measured, ground_forces(motion, measured.derivatives)))
@@ -92,14 +93,14 @@ def ground_experiment(
     return write_outcome(Outcome("ground", about + told, rows, claims, (picture,)), out)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
-    """The experiment as the catalog runs it."""
+def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+    """Run the experiment as listed in the catalog."""
     if recording is not None:
         about = f"{recording.name}: forces of the ground from the motion of a fitted human alone, beside its plates"
-        return ground_experiment(out, {"as recorded": recorded_motion(recording)}, about, say=say)
+        return ground_experiment(out, {"as recorded": recorded_motion(recording)}, about, log=log)
     about = "a synthetic walk, 3.2 strides at 100 Hz: forces of the ground from the motion alone, beside the true ones"
     levels = NOISE[-1:] if quick else NOISE
-    return ground_experiment(out, {_label(noise): synthetic_motion(noise) for noise in levels}, about, say=say)
+    return ground_experiment(out, {_label(noise): synthetic_motion(noise) for noise in levels}, about, log=log)
 
 
 def synthetic_motion(noise: float) -> Motion:
@@ -117,10 +118,10 @@ def _label(noise: float) -> str:
 
 def _rows(trial: Trial) -> list[dict[str, Any]]:
     data, weight = trial.measured.data, trial.weight
-    covered = data["covered"].values
-    theirs, ours = (one["foot_force"].sel(axis="z") for one in (data, trial.computed))
-    free = (trial.computed["foot_free_moment"] - data["foot_free_moment"]).sel(axis="z")
-    moment = np.linalg.norm(trial.computed["missing_moment"].values, axis=1)[covered]
+    covered = data["grf_complete"].values
+    theirs, ours = (one["ground_reaction_force"].sel(axis="z") for one in (data, trial.computed))
+    free = (trial.computed["free_moment"] - data["free_moment"]).sel(axis="z")
+    moment = np.linalg.norm(trial.computed["unexplained_moment"].values, axis=1)[covered]
     rows = []
     for one in compare_feet(data, trial.computed, weight):
         other = "left" if one.foot == "right" else "right"
@@ -153,12 +154,12 @@ def _draw(trial: Trial, rows: Sequence[dict[str, Any]], path: Path) -> None:
     for foot, color in (("right", ORANGE), ("left", BLUE)):
         for ax, way, label in panels:
             for one, style, words in ((data, "-", "measured"), (computed, "--", "computed")):
-                force = 100.0 * one["foot_force"].sel(foot=foot).values @ way / trial.weight
+                force = 100.0 * one["ground_reaction_force"].sel(foot=foot).values @ way / trial.weight
                 ax.plot(time, force, style, color=color, lw=1.2, label=f"{foot}, {words}")
             ax.set(ylabel=f"force {label} [% of weight]")
-        stance = data["foot_force"].sel(foot=foot, axis="z").values >= LOADED
+        stance = data["ground_reaction_force"].sel(foot=foot, axis="z").values >= LOADED
         for one, style in ((data, "-"), (computed, "--")):
-            place = 1e3 * (one["foot_center_of_pressure"].sel(foot=foot).values @ ahead)
+            place = 1e3 * (one["center_of_pressure"].sel(foot=foot).values @ ahead)
             middle = (
                 1e3 * computed["sole_position"].values[:, [foot in str(n) for n in computed["sole"].values]] @ ahead
             )
@@ -171,7 +172,7 @@ def _draw(trial: Trial, rows: Sequence[dict[str, Any]], path: Path) -> None:
         *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
     )
     for ax in axes.flat:
-        for start, stop in spans(~data["covered"].values):
+        for start, stop in spans(~data["grf_complete"].values):
             ax.axvspan(time[start], time[stop - 1], color="#f0f1f3", lw=0)
-    tidy(axes)
+    style_axes(axes)
     figure.savefig(path, dpi=130)
