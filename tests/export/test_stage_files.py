@@ -9,9 +9,9 @@ import pytest
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.ground.predict_grf import ground_forces
 from borelli.errors import FileFormatError
-from borelli.export.grf_agreement import compare_feet, forward
-from borelli.export.opensim_names import opensim_name, pelvis_pose
-from borelli.export.stage_files import made, plain, read_fit, read_stage, write_fit, write_stage
+from borelli.export.grf_agreement import compare_feet, foot_direction
+from borelli.export.opensim_names import opensim_name, pelvis_coordinates
+from borelli.export.stage_files import read_provenance, to_json_values, read_fit, read_stage, write_fit, write_stage
 from borelli.export.summary import STAGES, summarize
 from borelli.export.tables import coordinate_table, ground_table, moment_table, power_table
 from borelli.files.atomic import atomic_path, remove_stale_temporaries
@@ -19,7 +19,7 @@ from borelli.recording.io import read_recording
 
 KEYS = {  # names that stay
     "frames", "rate_hz", "marker_rms_mm", "marker_max_mm", "residual_force_rms_n", "residual_torque_rms_nm",
-    "grf_vertical_rms_bw", "work_j", "cost_j_per_kg_m", "seconds",
+    "grf_vertical_rms_bw", "positive_work_j", "cost_of_transport_j_per_kg_m", "seconds",
 }  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def test_energy_comes_back_with_all_it_was_made_from(analysed, tmp_path):
     assert back.torques.motion.model == analysed.energy.torques.motion.model
     assert back.torques.motion.recording.notes == analysed.energy.torques.motion.recording.notes
     assert back.summary == pytest.approx(dict(analysed.energy.summary), nan_ok=True)
-    assert made(path) == {"key": "k", "seconds": 1.5}
+    assert read_provenance(path) == {"key": "k", "seconds": 1.5}
     # and work can go on from it: the same books, from torques that were read
     again = compute_energy(back.torques)
     assert again.summary == pytest.approx(dict(analysed.energy.summary), rel=1e-9, nan_ok=True)
@@ -54,7 +54,7 @@ def test_a_file_written_upon_that_of_the_stage_before_holds_the_same(analysed, t
     back = read_stage(files["energy"])
     assert back.data.equals(energy.data) and back.torques.data.equals(energy.torques.data)
     assert back.torques.motion.data.equals(motion.data) and back.torques.motion.model == motion.model
-    assert made(files["energy"]) == {"key": "e"} and made(files["torques"]) == {"key": "t"}
+    assert read_provenance(files["energy"]) == {"key": "e"} and read_provenance(files["torques"]) == {"key": "t"}
     # of a motion that is not the one in the file, nothing is taken from there
     moved = replace(motion, data=motion.data.assign(coordinate_value=motion.data["coordinate_value"] + 1.0))
     write_stage(moved, files["other"], upon=(motion, files["motion"]))
@@ -74,7 +74,7 @@ def test_damaged_file_is_told(content, tmp_path):
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match=r"bad\.nc"):
         read_stage(path)
-    assert made(path) == {} and read_fit(path) is None
+    assert read_provenance(path) == {} and read_fit(path) is None
 
 
 def test_cut_off_file_is_told(analysed, tmp_path):
@@ -137,7 +137,7 @@ def test_pelvis_angles_are_those_of_opensim(analysed):
     from scipy.spatial.transform import Rotation
 
     motion = analysed.energy.torques.motion
-    tilt, side, turn = pelvis_pose(motion)[:, :3].T
+    tilt, side, turn = pelvis_coordinates(motion)[:, :3].T
     found = Rotation.from_euler("ZXY", np.stack([tilt, side, turn], axis=1))
     own = Rotation.from_quat(motion.data["body_orientation"].values[:, 0], scalar_first=True).as_matrix()
     y_up = np.array([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
@@ -198,14 +198,14 @@ def test_comparison_knows_forward_whichever_way_the_walk_goes(beside):
             (computed, ("foot_force", "foot_center_of_pressure", "sole_position")),
         )
     ]
-    assert forward(computed)[0] > 0.99 and forward(turned[1])[1] > 0.99
+    assert foot_direction(computed)[0] > 0.99 and foot_direction(turned[1])[1] > 0.99
     for first, second in zip(compare_feet(measured, computed, weight), compare_feet(*turned, weight), strict=True):
         assert first[1:] == pytest.approx(second[1:], rel=1e-9)
         assert first.center_forward != pytest.approx(first.center_sideways, rel=0.05)
 
 
 def test_plain_values_are_what_json_can_say():
-    told = plain({"a": np.float64(1.5), "b": float("nan"), "c": np.arange(2), "d": (1, "x"), 5: None})
+    told = to_json_values({"a": np.float64(1.5), "b": float("nan"), "c": np.arange(2), "d": (1, "x"), 5: None})
     assert told == {"a": 1.5, "b": None, "c": [0, 1], "d": [1, "x"], "5": None}
     json.dumps(told, allow_nan=False)
 

@@ -14,7 +14,7 @@ from borelli.pipeline.analysis_settings import AnalysisSettings, read_static, re
 from borelli.pipeline.analyze import analyze
 from borelli.recording.cleaning.filtering import CUTOFF, step_cutoff
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
-from borelli.recording.joint_center_markers import joints_as_markers
+from borelli.recording.joint_center_markers import use_joint_centers_as_markers
 from borelli.recording.recording import Recording, make_dataset
 
 from ..shared_data import SHARED_DATA as DATA
@@ -97,12 +97,12 @@ def test_joint_centers_are_followed_where_there_are_no_markers():
     centers = np.zeros((20, 3, 3)) + 0.01 * np.arange(20)[:, None, None]
     data = make_dataset({"joint_center": centers, "coordinates": np.zeros((20, 1))},
                         {"joint": ["Hips", "Neck", "Head"], "coordinate": ["q"]}, rate=30.0)  # fmt: skip
-    made = joints_as_markers(Recording(data))
+    made = use_joint_centers_as_markers(Recording(data))
     assert made.markers == ("Hips", "Neck", "Head") and made.frames == 20 and made.notes[-1].kind == "problem"
     centers[0] -= 1.0
     leaps = data.assign(joint_center=data["joint_center"].copy(data=centers))
-    assert joints_as_markers(Recording(leaps)).frames == 19
-    assert joints_as_markers(made) is made
+    assert use_joint_centers_as_markers(Recording(leaps)).frames == 19
+    assert use_joint_centers_as_markers(made) is made
 
 
 def test_a_trunk_without_markers_is_told():
@@ -170,4 +170,4 @@ def test_trials_of_other_labs(trial, tmp_path):
     assert summary["grf_vertical_rms_bw"] < vertical and summary["residual_force_rms_bw"] < residual
     for words in warnings:
         assert any(words in text for text in summary["warnings"]), (words, summary["warnings"])
-    assert summary["balance_error_percent"] < 0.1
+    assert summary["energy_balance_error_percent"] < 0.1

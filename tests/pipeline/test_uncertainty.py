@@ -9,7 +9,7 @@ import xarray
 
 import borelli as bo
 from borelli.commands.analyze import figures
-from borelli.export.uncertainty_files import AnalysisUncertainty, read_bands
+from borelli.export.uncertainty_files import AnalysisUncertainty, read_uncertainty
 from borelli.model.model import Body, Coordinate, Joint, Marker, Model
 from borelli.pipeline import analyze as pipeline
 from borelli.pipeline import uncertainty as banding
@@ -182,8 +182,8 @@ def test_summary_tells_bands_and_how_they_were_made(analysed, banded):
     assert told["monte_carlo"] == {
         "repeats": 3, "noise_mm": pytest.approx(2.0), "noise": "stated", "models": "drawn from the fit", "seed": 0,
     }  # fmt: skip
-    assert {"work_j", "cost_j_per_kg_m", "residual_force_rms_n"} <= set(told["bands"])
-    assert set(told["bands"]["work_j"]) == set(ENDS) and told["bands"]["work_j"]["sd"] > 0.0
+    assert {"positive_work_j", "cost_of_transport_j_per_kg_m", "residual_force_rms_n"} <= set(told["bands"])
+    assert set(told["bands"]["positive_work_j"]) == set(ENDS) and told["bands"]["positive_work_j"]["sd"] > 0.0
     assert told["seconds"]["bands"] > 0.0
     assert analysed.summary["bands"] == {} and analysed.summary["monte_carlo"] is None
 
@@ -225,7 +225,7 @@ def test_bands_of_other_results_are_taken_away(banded, tmp_path, quick):
 def test_damaged_bands_are_none(banded, tmp_path):
     whole = (banded[0].folder / "bands.nc").read_bytes()
     (tmp_path / "bands.nc").write_bytes(whole[:5000])
-    assert read_bands(tmp_path / "bands.nc") is None and read_bands(tmp_path / "no.nc") is None
+    assert read_uncertainty(tmp_path / "bands.nc") is None and read_uncertainty(tmp_path / "no.nc") is None
 
 
 @pytest.mark.parametrize(
@@ -242,9 +242,9 @@ def test_a_figure_whose_band_is_not_known_is_printed_alone():
     unknown = {"sd": None, "low": None, "high": None}
     known = {"sd": 1.25, "low": 98.0, "high": 102.0}
     told = {
-        "work_j": 100.0,
-        "cost_j_per_kg_m": 0.9,
-        "bands": {"work_j": known, "cost_j_per_kg_m": unknown},
+        "positive_work_j": 100.0,
+        "cost_of_transport_j_per_kg_m": 0.9,
+        "bands": {"positive_work_j": known, "cost_of_transport_j_per_kg_m": unknown},
         "seconds": {},
     }
     assert list(figures(told).columns[1].cells)[:2] == ["100.0 ± 1.2 J", "0.900 J/(kg m)"]

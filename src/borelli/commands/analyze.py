@@ -119,9 +119,9 @@ def figures(summary: dict[str, Any] | Any) -> Table:
         ("residual force, rms", "residual_force_rms_n", "{:.1f}", "N"),
         ("residual moment, rms", "residual_torque_rms_nm", "{:.1f}", "N m"),
         ("vertical force from motion against plates", "grf_vertical_rms_bw", "{:.1f}", "% BW"),
-        ("positive work of the joints", "work_j", "{:.1f}", "J"),
-        ("mechanical cost of transport", "cost_j_per_kg_m", "{:.3f}", "J/(kg m)"),
-        ("difference of work and energy", "balance_error_percent", "{:.4f}", "%"),
+        ("positive work of the joints", "positive_work_j", "{:.1f}", "J"),
+        ("mechanical cost of transport", "cost_of_transport_j_per_kg_m", "{:.3f}", "J/(kg m)"),
+        ("difference of work and energy", "energy_balance_error_percent", "{:.4f}", "%"),
     )  # fmt: skip
     for title, key, form, unit in rows:
         if summary.get(key) is not None:

@@ -53,7 +53,7 @@ def clean(
         recording = read_with(source, units=units, up=up, forward=forward, skeleton=skeleton, forces=forces)
         result = cleaned(
             _exchanged(recording, swap or []),
-            sides=sides, swaps=swaps, spikes=spikes, spline_limit=gap, rigid_limit=rigid, cutoff=cutoff or None,
+            sides=sides, swaps=swaps, spikes=spikes, max_spline_gap=gap, max_rigid_gap=rigid, cutoff=cutoff or None,
             rate=rate, zero=zero, threshold=threshold, plate_cutoff=plate_cutoff or None, feet=feet, events=events,
             start=start, stop=stop,
         )  # fmt: skip

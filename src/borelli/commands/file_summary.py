@@ -216,7 +216,7 @@ def _quantities(recording: Recording) -> dict[str, Any]:
 
 
 def _plates(recording: Recording) -> dict[str, Any]:
-    from borelli.recording.recording import LOADED
+    from borelli.recording.recording import MIN_PLATE_FORCE
 
     facts: dict[str, Any] = {"plates": len(recording.plates)}
     if not recording.plates:
@@ -228,7 +228,7 @@ def _plates(recording: Recording) -> dict[str, Any]:
         own = normal[np.isfinite(normal[:, k]), k]
         about[name] = {
             "peak vertical force [N]": float(own.max()) if len(own) else None,
-            "loaded [s]": float((own > LOADED).sum() / recording.analog_rate),
+            "loaded [s]": float((own > MIN_PLATE_FORCE).sum() / recording.analog_rate),
             "center [m]": None if corners is None else corners[k].mean(axis=0).tolist(),
         }
     return facts | {"plate loads": about}

@@ -171,8 +171,8 @@ def report(
         raise SettingsError(f"{target}: reports are HTML; end the name with .html")
     check_target(target, (energy,), force=force)
     from borelli.analysis.energetics.energy import Energy
-    from borelli.export.stage_files import made, read_fit, read_stage
-    from borelli.export.uncertainty_files import FILE, read_bands
+    from borelli.export.stage_files import read_provenance, read_fit, read_stage
+    from borelli.export.uncertainty_files import UNCERTAINTY_FILE, read_uncertainty
     from borelli.pipeline.stages import predict_grf_for_comparison
     from borelli.reports.report import write_report
 
@@ -181,8 +181,8 @@ def report(
         fitted = read_fit(energy.with_name("fit.nc"))
         about = {"file": energy.name}
         # bands that are beside it, if they are its own
-        key, beside = made(energy).get("key"), energy.with_name(FILE)
-        bands = read_bands(beside) if key and made(beside).get("energy") == key else None
+        key, beside = read_provenance(energy).get("key"), energy.with_name(UNCERTAINTY_FILE)
+        bands = read_uncertainty(beside) if key and read_provenance(beside).get("energy") == key else None
         contacts = predict_grf_for_comparison(found.torques)
         write_report(found, target, fit=fitted, contacts=contacts, bands=bands, about=about)
     show_title(target)
@@ -200,9 +200,9 @@ def _of(stage: Any, wanted: type, path: Path) -> Any:
         if isinstance(found, wanted):
             return found
     kind = wanted.__name__.lower()
-    made = {"motion": "pose"}.get(kind, kind)
+    read_provenance = {"motion": "pose"}.get(kind, kind)
     raise SettingsError(
-        f"{path}: holds {type(stage).__name__.lower()}, and {kind} is needed: `borelli {made}` makes it"
+        f"{path}: holds {type(stage).__name__.lower()}, and {kind} is needed: `borelli {read_provenance}` makes it"
     )
 
 

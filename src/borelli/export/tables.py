@@ -16,7 +16,7 @@ from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion
-from borelli.export.opensim_names import PELVIS, TO_Y_UP, is_ours, opensim_name, pelvis_forces, pelvis_pose
+from borelli.export.opensim_names import PELVIS, TO_Y_UP, has_borelli_root, opensim_name, pelvis_forces, pelvis_coordinates
 from borelli.files.atomic import write_atomic
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def coordinate_table(motion: Motion) -> tuple[Array, list[str], Array]:
     turning = [i for i, c in enumerate(model.coordinates) if c.rotational]
     values[:, turning] = np.degrees(values[:, turning])
     names = [opensim_name(c.name) for c in model.coordinates]
-    if is_ours(model):
-        pelvis = pelvis_pose(motion)
+    if has_borelli_root(model):
+        pelvis = pelvis_coordinates(motion)
         pelvis[:, :3] = np.degrees(pelvis[:, :3])
         names, values = [*PELVIS, *names[6:]], np.hstack([pelvis, values[:, 6:]])
     return motion.data["time"].values, names, values
@@ -89,7 +89,7 @@ def moment_table(torques: Torques) -> tuple[Array, list[str], Array]:
     model, data = torques.motion.model, torques.data
     names = [f"{opensim_name(c.name)}_{'moment' if c.rotational else 'force'}" for c in model.coordinates]
     values = data["torque"].values
-    if is_ours(model):
+    if has_borelli_root(model):
         start = int(np.searchsorted(torques.motion.data["time"].values, data["time"].values[0] - 1e-9))
         frames = slice(start, start + len(values))
         pelvis = pelvis_forces(

@@ -21,7 +21,7 @@ from borelli.recording.clean import clean
 from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.forces.assign_to_feet import add_plates
 from borelli.recording.io import read_recording
-from borelli.recording.joint_center_markers import joints_as_markers
+from borelli.recording.joint_center_markers import use_joint_centers_as_markers
 from borelli.recording.recording import Note, Recording
 
 MASS, HEIGHT = 75.0, 1.75
@@ -82,7 +82,7 @@ class AnalysisSettings:
 def read_trial(path: Path, plan: AnalysisSettings) -> Recording:
     """A recording read and cleaned: gaps filled, swaps and spikes undone, plates zeroed and given to feet."""
     given = {key: value for key, value in plan.reading.items() if value is not None}
-    recording = joints_as_markers(read_recording(path, **given))
+    recording = use_joint_centers_as_markers(read_recording(path, **given))
     if not recording.markers:
         raise SettingsError(f"{path.name} holds no markers, which a body is fitted to: {_instead(recording, path)}")
     if plan.forces is not None:

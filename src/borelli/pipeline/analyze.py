@@ -21,10 +21,10 @@ from borelli.analysis.fit.fit_model import Fit, fit_model
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
-from borelli.export.stage_files import read_provenance, plain, read_fit, write_fit
+from borelli.export.stage_files import read_provenance, to_json_values, read_fit, write_fit
 from borelli.export.summary import summarize
 from borelli.export.tables import write_tables
-from borelli.export.uncertainty_files import FILE, AnalysisUncertainty, remove_bands, write_band_tables
+from borelli.export.uncertainty_files import UNCERTAINTY_FILE, AnalysisUncertainty, remove_uncertainty, write_uncertainty_tables
 from borelli.files.atomic import remove_stale_temporaries, write_atomic
 from borelli.kernels.source_hash import source_hash
 from borelli.model.formats.native import model_to_text
@@ -43,7 +43,7 @@ from borelli.pipeline.resume import Progress, StageCache, file_hash, stage_key
 from borelli.pipeline.uncertainty import load_or_compute_uncertainty, check_uncertainty_settings
 from borelli.recording.recording import Note, Recording
 from borelli.reports.report import write_report
-from borelli.reports.report_warnings import warnings_of
+from borelli.reports.report_warnings import report_warnings
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -265,21 +265,21 @@ def _analyzed(
             folder, own, energy, solved, repeats=plan.monte_carlo, noise=plan.noise, progress=count
         )
         stages.loaded.extend(["bands"] if known else [])
-    elif read_provenance(folder / FILE).get("energy", keys["energy"]) != keys["energy"]:
-        remove_bands(folder)
+    elif read_provenance(folder / UNCERTAINTY_FILE).get("energy", keys["energy"]) != keys["energy"]:
+        remove_uncertainty(folder)
     tell("writing the report", ends["bands"])
     start = perf_counter()
     contacts = predict_grf_for_comparison(energy.torques)
     about = {
-        **source, "settings": plain(asdict(plan)), "seconds": {**seconds},
+        **source, "settings": to_json_values(asdict(plan)), "seconds": {**seconds},
         "version": __version__, "code": result_hash(),
     }  # fmt: skip
     write_tables(energy, folder)
     if bands is not None:
-        write_band_tables(bands, folder)
+        write_uncertainty_tables(bands, folder)
     write_report(energy, folder / "report.html", fit=fit, contacts=contacts, bands=bands, about=about)
     seconds["report"] = perf_counter() - start
-    warned = [warning.text for warning in warnings_of(energy)]
+    warned = [warning.text for warning in report_warnings(energy)]
     warned += [note.text for note in bands.notes if note.kind == "problem"] if bands is not None else []
     summary = summarize(energy, fit=fit, contacts=contacts, bands=bands, seconds=seconds, warnings=warned)
     summary |= {**source, "loaded": stages.loaded}

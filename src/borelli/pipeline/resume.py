@@ -17,7 +17,7 @@ from typing import Any
 
 from borelli import __version__
 from borelli.errors import BorelliError
-from borelli.export.stage_files import read_provenance, plain, read_stage, write_stage
+from borelli.export.stage_files import read_provenance, to_json_values, read_stage, write_stage
 
 Progress = Callable[[str, float], None]
 """Hears what is being done, and the share of all that is done."""
@@ -74,7 +74,7 @@ class StageCache:
 
 def stage_key(stage: str, inputs: Any, settings: Mapping[str, Any], *, code: str) -> str:
     """Return the key of a stage made by code from inputs, given by their hashes or keys, with settings."""
-    told = [stage, __version__, code, plain(inputs), plain(settings)]
+    told = [stage, __version__, code, to_json_values(inputs), to_json_values(settings)]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from borelli.analysis.dynamics.torques import Torques, inverse_dynamics
 from borelli.analysis.ground.predict_grf import ground_forces
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
@@ -49,7 +49,7 @@ def predict_grf_for_comparison(torques: Torques) -> Dataset | None:
         return None
     try:
         cutoff = torques.settings.get("cutoff_hz")
-        return ground_forces(torques.motion, derivatives(torques.motion, filter="strides", cutoff=cutoff))
+        return ground_forces(torques.motion, differentiate(torques.motion, filter="strides", cutoff=cutoff))
     except BorelliError:
         return None
 

@@ -19,11 +19,11 @@ from borelli.analysis.strides import with_strikes
 from borelli.errors import SettingsError
 from borelli.export.stage_files import read_provenance
 from borelli.export.tables import table_dataset
-from borelli.export.uncertainty_files import FILE, AnalysisUncertainty, figures_of, read_bands, write_bands
+from borelli.export.uncertainty_files import UNCERTAINTY_FILE, AnalysisUncertainty, summary_values, read_uncertainty, write_uncertainty
 from borelli.model.model import Model
 from borelli.recording.cleaning.marker_noise import marker_noise
 from borelli.recording.recording import Note, Recording
-from borelli.reports.gait_curves import curve_dataset, gait_of
+from borelli.reports.gait_curves import curve_dataset, gait_curves
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -68,10 +68,10 @@ def load_or_compute_uncertainty(
         noise: As for `propagate_uncertainty`.
         progress: As for `propagate_uncertainty`.
     """
-    path = folder / FILE
+    path = folder / UNCERTAINTY_FILE
     known = read_provenance(path)
     if known.get("key") == about["key"]:
-        found = read_bands(path)
+        found = read_uncertainty(path)
         if found is not None:
             return found, float(known["seconds"]), True
     start = perf_counter()
@@ -79,7 +79,7 @@ def load_or_compute_uncertainty(
     workers = min(MOST_WORKERS, os.cpu_count() or 1)
     found = propagate_uncertainty(energy, repeats, fit=solved(), noise=noise, workers=workers, progress=progress)
     seconds = perf_counter() - start
-    write_bands(found, path, {**about, "seconds": seconds})
+    write_uncertainty(found, path, {**about, "seconds": seconds})
     return found, seconds, False
 
 
@@ -142,12 +142,12 @@ def outputs(energy: Energy) -> dict[str, Dataset]:
     import xarray as xr
 
     torques = energy.torques
-    figures = figures_of(energy)
+    figures = summary_values(energy)
     return {
         "torques": _numbers(torques.data),
         "energy": _numbers(energy.data),
         "summary": xr.Dataset({"value": ("figure", list(figures.values()))}, {"figure": list(figures)}),
-        "curves": curve_dataset(gait_of(energy)),
+        "curves": curve_dataset(gait_curves(energy)),
         "tables": table_dataset(energy),
     }
 

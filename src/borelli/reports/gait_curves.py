@@ -16,11 +16,11 @@ from borelli.analysis.dynamics.torques import root_body
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.motion import to_model_axes
 from borelli.analysis.strides import Stride, strides
-from borelli.export.opensim_names import is_ours
+from borelli.export.opensim_names import has_borelli_root
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model
 from borelli.normative.gait import Norm, norm, speed_class
-from borelli.recording.recording import LOADED
+from borelli.recording.recording import MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -88,7 +88,7 @@ class Gait(NamedTuple):
         return Norm(found.mean - lower, found.sd)
 
 
-def gait_of(energy: Energy) -> Gait:
+def gait_curves(energy: Energy) -> Gait:
     """The curves of an analysis."""
     torques, motion = energy.torques, energy.torques.motion
     data, model = torques.data, motion.model
@@ -125,7 +125,7 @@ def gait_of(energy: Energy) -> Gait:
     return Gait(time, kept, cycles, _speed(energy), _seen(energy, cycles), _offset(model))
 
 
-def over_cycles(gait: Gait, curve: Curve, side: str) -> Array:
+def curve_by_stride(gait: Gait, curve: Curve, side: str) -> Array:
     """(cycles, 101) of a quantity over the strides of one side; of kinetics over those whose force is known."""
     rows = []
     values = curve.right if side == "right" else curve.left
@@ -142,7 +142,7 @@ def curve_dataset(gait: Gait) -> Dataset:
 
     unknown = np.full(len(gait.time), np.nan)
     in_time = [[unknown if one is None else one for one in (curve.right, curve.left)] for curve in gait.curves]
-    rows = [[over_cycles(gait, curve, side) for side in SIDES] for curve in gait.curves]
+    rows = [[curve_by_stride(gait, curve, side) for side in SIDES] for curve in gait.curves]
     means = [[one.mean(axis=0) if len(one) else np.full(len(PERCENT), np.nan) for one in both] for both in rows]
     stated = {"units": "see curve_units"}
     shape = (len(gait.curves), len(SIDES))
@@ -179,7 +179,7 @@ def _seen(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
     found = []
     for stride in cycles:
         inside = (data["time"].values >= stride.start) & (data["time"].values < stride.stop)
-        loaded = data["ground_reaction_force"].sel(foot=stride.side, axis="z").values[inside] >= LOADED
+        loaded = data["ground_reaction_force"].sel(foot=stride.side, axis="z").values[inside] >= MIN_PLATE_FORCE
         found.append(bool(loaded.mean() >= STANDS))
     return tuple(found)
 
@@ -270,4 +270,4 @@ def _leg_length(energy: Energy) -> float:
 def _offset(model: Model) -> float:
     """Our human's pelvis is upright where that of landmarks, by which norms count, leans forward."""
     found = norm("pelvis_tilt")
-    return float(found.mean.mean()) if found is not None and is_ours(model) else 0.0
+    return float(found.mean.mean()) if found is not None and has_borelli_root(model) else 0.0

@@ -12,13 +12,13 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.motion import Motion
 from borelli.analysis.strides import strides
 from borelli.model.model import Body, Frame, Model, Shape
-from borelli.recording.landmarks import mean_place
+from borelli.recording.landmarks import mean_position
 from borelli.view.drawing import colors_of
 from borelli.view.mesh import join, shape_mesh
 
 Array = NDArray[np.float64]
 
-MOST_FRAMES = 1500
+MAX_FRAMES = 1500
 """Frames that are kept; of longer recordings every second, third ... one."""
 UNIT = 5e-4
 """[m] of one step of a place."""
@@ -31,11 +31,11 @@ THIN = 0.02
 """Radius [m] of the rods that stand for bodies without shapes."""
 
 
-def packed(energy: Energy) -> dict[str, Any]:
+def pack_motion(energy: Energy) -> dict[str, Any]:
     """What the page's script plays."""
     motion, data = energy.torques.motion, energy.torques.motion.data
     count = int(data.sizes["time"])
-    every = max(1, -(-count // MOST_FRAMES))
+    every = max(1, -(-count // MAX_FRAMES))
     frames = np.arange(0, count, every)
     time = data["time"].values
     place = data["body_position"].values[frames]
@@ -83,7 +83,7 @@ def _middle(energy: Energy, frames: NDArray[np.int64], place: Array) -> Array:
     """What the camera follows (frames, 3): the body's middle, gently, at a steady height."""
     from scipy.ndimage import uniform_filter1d
 
-    path = mean_place(place, range(place.shape[1])) if len(place) else place
+    path = mean_position(place, range(place.shape[1])) if len(place) else place
     known = np.isfinite(path).all(axis=1)
     if not known.any():
         return path

@@ -39,7 +39,7 @@ class Residuals(NamedTuple):
     moment_time: float
 
 
-def residuals(energy: Energy) -> Residuals:
+def residual_peaks(energy: Energy) -> Residuals:
     """Peak residuals, and the thresholds of Hicks et al. 2015."""
     data = energy.torques.data
     mass = energy.torques.motion.model.mass
@@ -68,7 +68,7 @@ def all_notes(energy: Energy) -> tuple[Note, ...]:
     return tuple(dict.fromkeys((*recorded, *motion.notes, *torques.notes, *energy.notes)))
 
 
-def warnings_of(energy: Energy) -> tuple[ReportWarning, ...]:
+def report_warnings(energy: Energy) -> tuple[ReportWarning, ...]:
     """What is to be told first, the worst first."""
     found = [*_of_markers(energy), *_of_residuals(energy)]
     if energy.balance_error > BALANCE:
@@ -78,7 +78,7 @@ def warnings_of(energy: Energy) -> tuple[ReportWarning, ...]:
     return tuple(sorted(found, key=lambda w: w.grade != "bad"))
 
 
-def doubts_of(energy: Energy) -> tuple[Note, ...]:
+def assumptions(energy: Energy) -> tuple[Note, ...]:
     """What was guessed, or cannot be told from the data."""
     return tuple(note for note in all_notes(energy) if note.kind == "inferred")
 
@@ -105,7 +105,7 @@ def _of_residuals(energy: Energy) -> list[ReportWarning]:
     if energy.torques.contact_source == "none":
         what = "no force of the ground is known: residuals hold all of it, and torques of the legs mean little"
         return [ReportWarning(what, "bad", "give a recording with plates")]
-    r = residuals(energy)
+    r = residual_peaks(energy)
     found = []
     if r.force > r.force_limit:
         what = (

@@ -169,15 +169,15 @@ def test_work_is_summed_where_forces_are_known():
     loads = supporting(motion)
     whole, part = (compute_energy(inverse_dynamics(motion, forces=one)) for one in (loads, without(loads, 1.0, 1.6)))
     known = part.torques.known
-    assert part.summary["summed_s"] == pytest.approx(0.01 * (known[1:] & known[:-1]).sum())
-    assert whole.summary["summed_s"] == pytest.approx(4.0)
+    assert part.summary["evaluated_s"] == pytest.approx(0.01 * (known[1:] & known[:-1]).sum())
+    assert whole.summary["evaluated_s"] == pytest.approx(4.0)
     # in the frames that count the two are the same motion under the same forces
     power = np.maximum(whole.data["joint_power"].values[:, 6:], 0.0).sum(axis=1)
     counted = known[1:] & known[:-1]
     expected = (0.005 * (power[1:] + power[:-1]) * counted).sum()
-    assert part.summary["work_j"] == pytest.approx(expected, rel=1e-3)
-    gained = part.summary["work_net_j"] + part.summary["residual_work_net_j"] + part.summary["ground_work_j"]
-    assert gained == pytest.approx(part.summary["energy_change_j"], abs=1e-3 * part.summary["work_j"])
+    assert part.summary["positive_work_j"] == pytest.approx(expected, rel=1e-3)
+    gained = part.summary["net_work_j"] + part.summary["residual_work_net_j"] + part.summary["ground_work_j"]
+    assert gained == pytest.approx(part.summary["energy_change_j"], abs=1e-3 * part.summary["positive_work_j"])
     assert any("are summed over" in note.text for note in part.notes) and not whole.notes
     assert part.torques.residual_force_rms < 0.05 * 70.0 * 9.81  # it is 0.4 of the weight with the frames that lack
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.dynamics.external_loads import plate_loads
-from borelli.analysis.dynamics.plate_coverage import find_support
+from borelli.analysis.dynamics.plate_coverage import find_plate_coverage
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.ground.predict_grf import ground_forces
 from borelli.analysis.kinematics.differentiation import derivatives
@@ -92,7 +92,7 @@ def compare(motion, recording, cutoff=6.0):
     found = ground_forces(motion, curves)
     loads = plate_loads(motion.model, recording)
     needed = (found["ground_reaction_force"].sum("foot") + found["unexplained_force"]).values[:, 2]
-    covered = find_support(motion, curves.time, needed, loads, cutoff).covered
+    covered = find_plate_coverage(motion, curves.time, needed, loads, cutoff).covered
     return found, loads.at(curves.time), covered
 
 

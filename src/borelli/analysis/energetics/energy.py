@@ -78,7 +78,7 @@ def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None 
     balance = 100.0 * books.error / positive if positive > 0.0 else 0.0
     data, summary = _account(torques, frames, books, ground)
     if not frames.counted.any():  # nothing was summed, which is not nothing done
-        balance, summary = float("nan"), dict.fromkeys(summary, float("nan")) | {"summed_s": 0.0}
+        balance, summary = float("nan"), dict.fromkeys(summary, float("nan")) | {"evaluated_s": 0.0}
     data.attrs |= {"energy_balance_error_percent": balance, "belt_velocity": [float(v) for v in ground]}
     notes = []
     if belt is None and np.any(ground):
@@ -88,8 +88,8 @@ def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None 
     if not frames.counted.all():
         told, whole = (float((np.diff(frames.time) * part).sum()) for part in (frames.counted, 1.0))
         said = f"work and cost are summed over {told:.2f} of {whole:.2f} s: where the forces under the feet are known"
-        notes.append(Note(said, "problem", "compare trials by work_j / summed_s"))
-    return Energy(torques, data, summary | {"balance_error_percent": balance}, tuple(notes))
+        notes.append(Note(said, "problem", "compare trials by positive_work_j / evaluated_s"))
+    return Energy(torques, data, summary | {"energy_balance_error_percent": balance}, tuple(notes))
 
 
 def _refinement(torques: Torques, frames: Books) -> int:
@@ -145,8 +145,8 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         on_center = np.einsum("fki,fi->fk", frames.loads.force, over_ground)
         variables["center_of_mass_power"] = (("time", "foot"), on_center, watts)
         coords["foot"] = list(frames.loads.name)
-        summary["center_of_mass_work_positive_j"] = float(frames.sum(np.maximum(on_center, 0.0)).sum())
-        summary["center_of_mass_work_negative_j"] = float(frames.sum(np.minimum(on_center, 0.0)).sum())
+        summary["center_of_mass_positive_work_j"] = float(frames.sum(np.maximum(on_center, 0.0)).sum())
+        summary["center_of_mass_negative_work_j"] = float(frames.sum(np.minimum(on_center, 0.0)).sum())
     cycles = strides(torques.motion, frames.time)
     if cycles:
         # of a stride whose forces are not all known no sum is told
@@ -162,7 +162,7 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         coords["stride_start"] = ("cycle", [stride.start for stride in cycles], {"units": "s"})
         coords["stride_end"] = ("cycle", [stride.stop for stride in cycles], {"units": "s"})
         sums = [sum_ for part in parts if np.isfinite(sum_ := float(part[0].sum()))]
-        summary["work_per_cycle_j_per_kg"] = float(np.mean(sums)) / mass if sums else float("nan")
+        summary["positive_work_per_stride_j_per_kg"] = float(np.mean(sums)) / mass if sums else float("nan")
     return xr.Dataset(variables, coords, {"mass_kg": mass}), summary
 
 
@@ -170,16 +170,16 @@ def _summary(books: Books, mass: float, way: Array, summed: float, work: tuple[A
     positive, negative, effort = (float(part.sum()) for part in work)
     distance = float(np.linalg.norm(way))
     return {
-        "summed_s": summed,
-        "work_j": positive,
-        "work_negative_j": negative,
-        "work_net_j": positive + negative,
-        "work_j_per_kg": positive / mass,
-        "torque_time_integral": effort,
-        "effort_per_kg": effort / mass,
+        "evaluated_s": summed,
+        "positive_work_j": positive,
+        "negative_work_j": negative,
+        "net_work_j": positive + negative,
+        "positive_work_j_per_kg": positive / mass,
+        "torque_time_integral_nms": effort,
+        "torque_time_integral_nms_per_kg": effort / mass,
         "distance_m": distance,
         "speed_m_per_s": distance / summed if summed > 0.0 else float("nan"),
-        "cost_j_per_kg_m": positive / (mass * distance) if distance >= TRAVEL else float("nan"),
+        "cost_of_transport_j_per_kg_m": positive / (mass * distance) if distance >= TRAVEL else float("nan"),
         "residual_work_net_j": float(books.sum(books.residual)),
         "residual_work_absolute_j": float(books.sum(np.abs(books.residual))),
         "ground_work_j": float(books.sum(books.ground)),

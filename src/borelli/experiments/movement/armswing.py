@@ -59,13 +59,13 @@ def armswing_experiment(
     ]
     names = [c.name for c in motion.model.coordinates if c.name.startswith(ARMS)]
     books = compute_energy(found["clamped"])
-    base = cocontraction(books, 0.0)["torque_time_integral"]
+    base = cocontraction(books, 0.0)["torque_time_integral_nms"]
     for level in levels[1:]:
-        extra = cocontraction(books, dict.fromkeys(names, level))["torque_time_integral"] / base
+        extra = cocontraction(books, dict.fromkeys(names, level))["torque_time_integral_nms"] / base
         rows.append(rows[1] | {"cocontraction_nm": level, "effort_nms": rows[1]["effort_nms"] * extra})
     for row in rows:
         row["effort_percent"] = 100.0 * (row["effort_nms"] / rows[0]["effort_nms"] - 1.0)
-        row["work_percent"] = 100.0 * (row["work_j"] / rows[0]["work_j"] - 1.0)
+        row["work_percent"] = 100.0 * (row["positive_work_j"] / rows[0]["positive_work_j"] - 1.0)
     out.mkdir(parents=True, exist_ok=True)
     picture = out / "armswing.png"
     _draw(rows, picture)
@@ -107,7 +107,7 @@ def _figures(torques: SteppedTorques) -> dict[str, float]:
     time = torques.data["time"].values
     return {
         "effort_nms": effort(torques, SETTLING, float(np.ptp(time)) - SETTLING),
-        "work_j": positive_work(torques),
+        "positive_work_j": positive_work(torques),
         "residual_torque_rms_nm": torques.residual_torque_rms,
         "root_deviation_m": root_deviation(torques),
     }
