@@ -51,6 +51,6 @@ def test_a_frame_without_markers_keeps_the_last_pose():
 def test_a_slow_receiver_misses_frames_and_a_fast_one_none():
     clock = itertools.count()
     quick = FileSource(job_recording(), speed=1e6, sleep=lambda seconds: next(clock))
-    assert sum(1 for _ in quick.frames()) + quick.left_out == job_recording().frames
+    assert sum(1 for _ in quick.frames()) + quick.dropped == job_recording().frames
     with pytest.raises(SettingsError, match="speed"):
         FileSource(job_recording(), speed=0.0)

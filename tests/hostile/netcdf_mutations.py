@@ -88,7 +88,7 @@ def _drop(file, name, rng):
 
 
 def _rename(file, name, rng):
-    new = rng.choice((*file, "other", "residual", "value", "a\x1b[2Jb", "n" * 3000))
+    new = rng.choice((*file, "other", "marker_residual", "column_value", "a\x1b[2Jb", "n" * 3000))
     if new not in file:
         file.move(name, new)
 

@@ -228,14 +228,14 @@ def made():
     corners = np.array([[0.25, 0.25, 0], [0.25, -0.25, 0], [-0.25, -0.25, 0], [-0.25, 0.25, 0]])
     force = rng.uniform((-50, -50, 150), (50, 50, 900), (samples, 2, 3))
     variables = {
-        "markers": rng.uniform(0.1, 1.8, (frames, 5, 3)),
+        "marker_position": rng.uniform(0.1, 1.8, (frames, 5, 3)),
         "plate_force": force,
         "plate_center_of_pressure": rng.uniform(-0.2, 0.2, (samples, 2, 3)) * (1, 1, 0),
         "plate_free_moment": rng.uniform(-5, 5, (samples, 2, 3)) * (0, 0, 1),
         "plate_corners": np.stack([corners, corners + np.array([1, 0, 0])]),
         "analog": rng.normal(size=(samples, 3)),
         "event_time": np.array([0.01, 0.02]),
-        "coordinates": rng.normal(size=(frames, 2)),
+        "coordinate_value": rng.normal(size=(frames, 2)),
     }
     coordinates = {
         "marker": ["LASI", "RASI", "LHEE", "RHEE", "*5"],
@@ -349,7 +349,7 @@ def _c3d():
         f"{folder}/sample10_plate_type2_vs_4/TYPE-4.C3D", f"{folder}/sample15_plate_type3/FP1.C3D", "hdm/data.c3d",
         "c3d/motionanalysis_gait/Gait.c3d",
     )  # fmt: skip
-    return [*made_here, written("w.c3d", "coordinates"), *(seed for name in names for seed in real(name, short_c3d))]
+    return [*made_here, written("w.c3d", "coordinate_value"), *(seed for name in names for seed in real(name, short_c3d))]
 
 
 def _trc():
@@ -371,7 +371,7 @@ def _table():
     simm = b"name walk.mot\ndatacolumns 3\ndatarows 2\notherdata 1\nrange 0 0.1\nendheader\n"
     rows = b"time\tpelvis_tx\tknee_angle_r\n0\t0.5\t90\n0.1\t0.6\t180\n"
     return [
-        written("w.mot", "analog", "coordinates"),
+        written("w.mot", "analog", "coordinate_value"),
         written("w.sto", "plate", "analog"),
         one("simm.mot", simm + rows),
         *(seed for name in names for seed in real(name, after(b"endheader", 8))),

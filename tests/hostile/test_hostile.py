@@ -374,7 +374,7 @@ def test_netcdf_that_would_fill_the_memory_is_refused(tmp_path):
 
     path = tmp_path / "x.nc"
     with h5py.File(path, "w") as file:  # never written, so it takes no room in the file
-        file.create_dataset("markers", shape=(10**6, 10**3, 3), dtype="f8", chunks=(1000, 100, 3))
+        file.create_dataset("marker_position", shape=(10**6, 10**3, 3), dtype="f8", chunks=(1000, 100, 3))
         file.attrs["borelli_recording"] = "{}"
     (said,) = judge([("netCDF", path)], refused=True)
     assert "damaged" in said

@@ -64,13 +64,13 @@ def test_a_free_body_shakes_as_its_markers_do_together(shaken):
 
 def test_filtered_coordinates_keep_the_part_of_noise_that_the_filter_passes(block, shaken):
     """White noise through a filter keeps the mean of its squared gain: the response to one frame tells that."""
-    from borelli.analysis.kinematics.differentiation import derivatives
+    from borelli.analysis.kinematics.differentiation import differentiate
     from borelli.analysis.motion import make_motion
 
     model = block.torques.motion.model
     one = np.zeros((FRAMES, 6))
     one[FRAMES // 2, 0] = 1.0
-    pulse = derivatives(make_motion(model, one, np.arange(FRAMES) / RATE, RATE))
+    pulse = differentiate(make_motion(model, one, np.arange(FRAMES) / RATE, RATE))
     at = slice(20, -20)  # away from the ends, which are continued
     for name, response in (("coordinates", pulse.coordinates), ("accelerations", pulse.accelerations)):
         expected = NOISE / np.sqrt(6.0) * np.linalg.norm(response[:, 0])

@@ -61,7 +61,7 @@ def test_every_change_is_in_the_history_and_the_input_is_untouched():
 def test_steps_that_are_switched_off_do_nothing():
     before = recording(noise=0.001)
     off = dict.fromkeys(("times", "zeros", "swaps", "spikes", "zero", "feet"), False)
-    after = clean(before, **off, spline_limit=0.0, rigid_limit=0.0, cutoff=None, threshold=0.0)
+    after = clean(before, **off, max_spline_gap=0.0, max_rigid_gap=0.0, cutoff=None, threshold=0.0)
     assert after.data["marker_position"].equals(before.data["marker_position"])
     assert np.array_equal(after.data["plate_force"].values, before.data["plate_force"].values)
 

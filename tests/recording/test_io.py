@@ -180,6 +180,6 @@ def test_opensim_reads_what_is_written(tmp_path):
         theirs = said["trc"][:, 1:].reshape(131, 51, 3) @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
         np.testing.assert_allclose(theirs, markers.data["marker_position"], atol=1e-9)
         original = np.loadtxt(real("opensim/opencap_subject4/walking1_grf.mot"), skiprows=7)
-        loaded = original[:, 2] > 20.0
-        np.testing.assert_allclose(said["mot"][loaded, :7], original[loaded, :7], atol=1e-6)
+        find_steps = original[:, 2] > 20.0
+        np.testing.assert_allclose(said["mot"][find_steps, :7], original[find_steps, :7], atol=1e-6)
         assert said["sto"].shape == (73, 24)

@@ -20,8 +20,8 @@ def test_frames_come_when_they_are_due(recording):
     source = FileSource(recording)
     frames = list(source.frames())
     assert time.perf_counter() - begun >= 0.19  # 20 frames at 100 Hz
-    assert len(frames) + source.left_out == 20
-    assert all(frame.arrived - begun >= frame.time - 1e-3 for frame in frames)
+    assert len(frames) + source.dropped == 20
+    assert all(frame.received - begun >= frame.time - 1e-3 for frame in frames)
     assert source.markers == ("a", "b") and source.rate == 100.0
 
 
@@ -32,11 +32,11 @@ def test_frames_due_while_the_receiver_is_busy_are_left_out(recording):
         taken.append(frame.time)
         if len(taken) == 3:
             time.sleep(0.06)
-    assert source.left_out >= 3
+    assert source.dropped >= 3
     assert taken == sorted(taken)
 
 
 def test_as_fast_as_possible_leaves_none_out(recording):
     source = FileSource(recording, speed=np.inf)
     assert [frame.markers[0, 0] for frame in source.frames()] == list(range(20))
-    assert source.left_out == 0
+    assert source.dropped == 0

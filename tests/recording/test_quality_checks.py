@@ -54,13 +54,13 @@ def only(one, kind, model=None):
 def turned(one):
     """A recording whose vertical axis was taken wrongly: everything lies on its back."""
     turn = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]]).T
-    changed = {name: one.data[name].copy(data=one.data[name].values @ turn.T) for name in ("markers", "plate_corners")
+    changed = {name: one.data[name].copy(data=one.data[name].values @ turn.T) for name in ("marker_position", "plate_corners")
                if name in one.data}  # fmt: skip
     return one.with_data(one.data.assign(changed))
 
 
 def scaled(one, factor):
-    changed = {name: one.data[name] * factor for name in ("markers", "plate_corners", "plate_center_of_pressure")
+    changed = {name: one.data[name] * factor for name in ("marker_position", "plate_corners", "plate_center_of_pressure")
                if name in one.data}  # fmt: skip
     return one.with_data(one.data.assign(changed).assign_attrs(one.data.attrs))
 
@@ -124,7 +124,7 @@ def test_a_marker_set_that_does_not_fit_the_model():
 def test_the_remedy_for_a_model_names_the_set_that_is_worn():
     names = [marker.name for marker in wear(human(), "cmu41").markers]
     data = make_dataset(
-        {"markers": np.random.default_rng(0).normal(size=(5, len(names), 3))}, {"marker": names}, rate=100.0
+        {"marker_position": np.random.default_rng(0).normal(size=(5, len(names), 3))}, {"marker": names}, rate=100.0
     )
     fault = only(Recording(data), "model", wear(human(), "opensim_gait"))
     assert 'with_markers(model, "cmu41")' in fault.action

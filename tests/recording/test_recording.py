@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import FileFormatError, SettingsError
-from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names, without_prefix
+from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names, split_prefix
 
 NAMES = st.lists(st.sampled_from(["A", "A_2", "A_3", "B", "B_2", ""]), max_size=12)
 
@@ -17,11 +17,11 @@ def small():
     rng = np.random.default_rng(1)
     data = make_dataset(
         {
-            "markers": rng.normal(size=(4, 3, 3)),
+            "marker_position": rng.normal(size=(4, 3, 3)),
             "plate_force": rng.normal(size=(8, 2, 3)),
             "analog": rng.normal(size=(8, 2)),
             "event_time": [0.03, 0.01],
-            "quantities": np.zeros((4, 0, 3)),
+            "model_output": np.zeros((4, 0, 3)),
         },
         {
             "marker": ["LASI", "RASI", "SACR"],
@@ -42,7 +42,7 @@ def small():
 
 def test_every_variable_has_its_dimensions_units_and_frame():
     data = small().data
-    for name in ("markers", "plate_force", "analog", "event_time"):
+    for name in ("marker_position", "plate_force", "analog", "event_time"):
         assert data[name].dims == LAYOUT[name].dims
         assert data[name].attrs == {"units": LAYOUT[name].units, "frame": LAYOUT[name].frame}
     assert "model_output" not in data and "quantity" not in data.coords
@@ -126,10 +126,10 @@ def test_repeated_names_are_told_apart_and_first_ones_kept(names):
 @given(st.lists(st.text("ABC", min_size=1, max_size=4), min_size=1, max_size=6), st.sampled_from(["Anna", "S1", ""]))
 def test_a_prefix_is_taken_off_when_all_share_it(names, prefix):
     full = [f"{prefix}:{name}" if prefix else name for name in names]
-    assert without_prefix(full) == (names, prefix)
+    assert split_prefix(full) == (names, prefix)
 
 
 def test_a_prefix_that_not_all_share_stays():
     names = ["A:LASI", "B:LASI"]
-    assert without_prefix(names) == (names, "")
-    assert without_prefix([]) == ([], "")
+    assert split_prefix(names) == (names, "")
+    assert split_prefix([]) == ([], "")

@@ -35,7 +35,7 @@ def marker_recordings(draw):
     names, frames, rate = draw(NAMES), draw(st.integers(2, 6)), draw(RATES)
     start = draw(st.integers(0, 1000)) / rate
     dataset = make_dataset(
-        {"markers": draw(numbers(frames, len(names), 3, holes=True))},
+        {"marker_position": draw(numbers(frames, len(names), 3, holes=True))},
         {"marker": names, "time": start + np.arange(frames) / rate if start else np.arange(frames) / rate},
         rate=rate,
         file_units=draw(UNITS),

@@ -60,7 +60,7 @@ def recording(seconds=3.0, *, plates=True, noise=0.0, seed=0, **attributes):
     """The walk as a recording, with plates under the steps at 1.0 s (left) and 1.5 s (right)."""
     points, names, time = walk(seconds)
     points = points + noise * np.random.default_rng(seed).normal(size=points.shape)
-    variables, coordinates = {"markers": points}, {"marker": names, "time": time}
+    variables, coordinates = {"marker_position": points}, {"marker": names, "time": time}
     if plates:
         force, place, corners = forces(seconds)
         variables |= {"plate_force": force, "plate_center_of_pressure": place, "plate_corners": corners}

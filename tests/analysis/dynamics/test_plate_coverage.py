@@ -9,7 +9,7 @@ import pytest
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.analysis.residual_reduction.masses import reduce_residuals
@@ -76,7 +76,7 @@ def test_masses_that_were_changed_are_found_again():
     bodies[heaviest] = replace(bodies[heaviest], center_of_mass=(x + 0.02, y, z))
     other = replace(MODEL, bodies=tuple(bodies.values()))
     loads = supporting(replace(motion, model=other))
-    found = reduce_residuals(motion, derivatives(motion), loads)
+    found = reduce_residuals(motion, differentiate(motion), loads)
     assert found.trunk == heaviest
     assert found.after[1] < 0.5 * found.before[1]
     assert found.center_change[0] > 0.008  # no farther than the data ask: half the bound is one standard deviation
@@ -102,7 +102,7 @@ def test_no_load_carries_no_weight():
 def test_residuals_fall_where_opensim_moved_the_trunk():
     """OpenSim's residual reduction moved the torso of gait2354 by (+49, 0, +17) mm: subject01_simbody_adjusted.osim."""
     motion, loads, _ = trial("gait2354")
-    found = reduce_residuals(motion, derivatives(motion), loads)
+    found = reduce_residuals(motion, differentiate(motion), loads)
     assert found.trunk == "torso"
     assert found.after[0] < 1.01 * found.before[0] and found.after[1] < 0.9 * found.before[1]
     assert found.center_change[0] > 0.005 and found.center_change[2] > 0.005
@@ -165,7 +165,7 @@ def test_rounded_times_are_repaired_before_they_shake_the_body():
     # a spline through frames at the times the file has, to the millisecond, as OpenSim 3 would take it
     time = motion.data["time"].values
     rounded = make_motion(
-        motion.model, derivatives(motion).coordinates, np.round(time, 3), 60.0, recording=motion.recording
+        motion.model, differentiate(motion).coordinates, np.round(time, 3), 60.0, recording=motion.recording
     )
     assert vertical(rounded, filter="none") > 5.0
     # and even those are mended, because frames are put on an even grid before the low-pass

@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from borelli.analysis.dynamics.external_loads import Loads, foot_bodies, measured_loads
 from borelli.analysis.dynamics.torques import inverse_dynamics, root_body
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError, SettingsError
 from borelli.model.kinematics import center_of_mass
@@ -52,7 +52,7 @@ def test_parts_add_up_and_the_residual_moves_the_whole():
     assert np.allclose(parts, data["torque"], atol=1e-10)
     assert not data["torque_ground"].any()
     # Newton for the whole body, from where its centre of mass goes
-    curves = derivatives(motion, filter="none")
+    curves = differentiate(motion, filter="none")
     step = 1e-3
     centers = [center_of_mass(MODEL, curves.at(curves.time + way * step)[0]) for way in (-1, 0, 1)]
     acceleration = (centers[0] - 2.0 * centers[1] + centers[2]) / step**2

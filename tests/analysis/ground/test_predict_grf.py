@@ -8,7 +8,7 @@ import pytest
 from borelli.analysis.ground.contact_detection import find_belt
 from borelli.analysis.ground.predict_grf import ground_forces
 from borelli.analysis.ground.soles import find_soles
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError, SettingsError
 from borelli.model.kinematics import center_of_mass
@@ -29,7 +29,7 @@ def motion_of(change, seconds=2.0, model=MODEL):
     for name, function in change.items():
         q[:, COLUMN[name]] += function(time)
     motion = make_motion(model, q, time, RATE)
-    return motion, derivatives(motion, filter="none")
+    return motion, differentiate(motion, filter="none")
 
 
 def march(period=1.6):

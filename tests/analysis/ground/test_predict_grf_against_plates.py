@@ -14,7 +14,7 @@ from borelli.analysis.dynamics.external_loads import plate_loads
 from borelli.analysis.dynamics.plate_coverage import find_plate_coverage
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.ground.predict_grf import ground_forces
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.model.io import read_model
@@ -88,7 +88,7 @@ def fitted(markers, plates, static, mass, height):
 
 def compare(motion, recording, cutoff=6.0):
     """Found forces, measured ones at the same times, and which frames plates cover."""
-    curves = derivatives(motion, filter="strides", cutoff=cutoff)
+    curves = differentiate(motion, filter="strides", cutoff=cutoff)
     found = ground_forces(motion, curves)
     loads = plate_loads(motion.model, recording)
     needed = (found["ground_reaction_force"].sum("foot") + found["unexplained_force"]).values[:, 2]

@@ -121,7 +121,7 @@ def test_hard_stops_are_not_passed(human):
     q = swing(human)
     knee = [c.name for c in human.coordinates].index("knee_flexion_r")
     q[:, knee] = -0.4  # bent the wrong way
-    motion = inverse_kinematics(human, record(human, q), hard_stops=True)
+    motion = inverse_kinematics(human, record(human, q), hard_limits=True)
     assert (motion.coordinates[:, knee] >= human.coordinates[knee].lower).all()
 
 

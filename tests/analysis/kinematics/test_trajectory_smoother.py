@@ -10,8 +10,8 @@ import pytest
 
 import borelli as bo
 from borelli.analysis.kinematics import trajectory_smoother as smoother
-from borelli.analysis.kinematics.framewise_ik import converge, inverse_kinematics, state_problem
-from borelli.analysis.kinematics.snap_penalty import REACH, find_snap, group_variables
+from borelli.analysis.kinematics.framewise_ik import solve_framewise, inverse_kinematics, make_ik_problem
+from borelli.analysis.kinematics.snap_penalty import DIFFERENCE_ORDER, find_snap, group_variables
 from borelli.bench import poses
 from borelli.bench.ground_truth import motion
 from borelli.errors import BorelliError
@@ -115,7 +115,7 @@ def test_noise_that_single_frames_do_not_bear_is_smoothed():
     human = bo.human(75.0, 1.75, markers="cmu41")
     walk = make_walk(human, frames=60)
     recording = walk.record(0.032, 1)
-    found, _ = smoother.smooth_markers(state_problem(human, recording), recording)
+    found, _ = smoother.smooth_markers(make_ik_problem(human, recording), recording)
     assert np.abs(found - walk.coordinates)[:, 6:].mean() < 0.15  # 0.10 over 260 frames; of single frames 0.32
 
 
@@ -173,7 +173,7 @@ def test_hard_stops_are_not_passed(job):
     )  # fmt: skip
     model = replace(model, joints=bounded)
     recording = shortened(poses.record(truth, 1e-3, 8), 100)
-    found = inverse_kinematics(model, recording, method="smoothed", hard_stops=True)
+    found = inverse_kinematics(model, recording, method="smoothed", hard_limits=True)
     columns = [i for i, c in enumerate(model.coordinates) if c.name.startswith("left_forearm")]
     assert found.coordinates[:, columns].min() == -0.4
     assert found.coordinates[:, columns].max() <= 0.1
@@ -187,8 +187,8 @@ def energy_pull(task, q, scale):
 def test_the_gradient_is_that_of_the_energy(job):
     model, truth = job
     recording = shortened(poses.record(truth, 5e-3, 9), 12)
-    problem = state_problem(model, recording)
-    q, _ = converge(problem)
+    problem = make_ik_problem(model, recording)
+    q, _ = solve_framewise(problem)
     rng = np.random.default_rng(0)
     q += 0.1 * rng.normal(size=q.shape)  # large snaps: the turns' own derivative shows
     task = smoother.Task(
@@ -207,12 +207,12 @@ def test_the_gradient_is_that_of_the_energy(job):
 def test_freedom_used_is_the_trace(job):
     model, truth = job
     recording = shortened(poses.record(truth, 1e-3, 10), 12)
-    problem = state_problem(model, recording)
-    q, _ = converge(problem)
+    problem = make_ik_problem(model, recording)
+    q, _ = solve_framewise(problem)
     task = smoother.Task(problem, group_variables(model, problem.tree), 1.0, np.full(len(problem.tree.free), 10.0))
     system = smoother.System(task, q)
     n = len(problem.tree.free)
-    columns = system.band(1.0).entry.reshape(-1, (REACH + 1) * n)
+    columns = system.band(1.0).entry.reshape(-1, (DIFFERENCE_ORDER + 1) * n)
     H = np.zeros((len(columns) + columns.shape[1], len(columns)))
     for j, column in enumerate(columns):
         H[j : j + len(column), j] = column
@@ -229,7 +229,7 @@ def test_a_steady_turn_has_no_snap(job):
     model, _ = job
     q = np.zeros((30, len(model.coordinates)))
     q[:, 5] = np.linspace(0.0, 9.0, 30)  # the body spins about the vertical, more than once
-    problem = state_problem(model, poses.record(motion(seconds=0.25)))
+    problem = make_ik_problem(model, poses.record(motion(seconds=0.25)))
     snap, _ = find_snap(group_variables(model, problem.tree), problem.tree, q)
     assert np.abs(snap).max() < 1e-12
 

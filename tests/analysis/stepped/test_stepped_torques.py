@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads
-from borelli.analysis.dynamics.rnea import carried_wrenches, coordinate_forces, move, weight_wrenches
+from borelli.analysis.dynamics.rnea import subtree_wrenches, coordinate_forces, forward_kinematics, weight_wrenches
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.stepped.dataset import about_origin, inertia_of, outside_wrenches
 from borelli.analysis.stepped.replay import replay
@@ -45,9 +45,9 @@ def test_the_motion_is_kept_and_parts_add_up(free):
 def test_rows_agree_with_newton_and_euler(free):
     """The bodies' own accelerations, summed from tips to root, ask for what drives and residual rows gave."""
     data, stepper, trace = free.data, free.stepper, free.trace
-    moved = move(job_model(), *(data[name].values for name in ("coordinates", "speeds", "accelerations")))
+    moved = forward_kinematics(job_model(), *(data[name].values for name in ("coordinates", "speeds", "accelerations")))
     outside = about_origin(trace, outside_wrenches(stepper, trace)).transpose(1, 2, 0)
-    carried = carried_wrenches(moved, inertia_of(stepper.compiled, trace) + weight_wrenches(moved) - outside)
+    carried = subtree_wrenches(moved, inertia_of(stepper.compiled, trace) + weight_wrenches(moved) - outside)
     asked = coordinate_forces(moved, carried)
     assert asked[:, 6:] == pytest.approx(data["torque"].values[:, 6:], abs=0.01)  # gaps of 1e-6 m times weight
     assert asked[:, :3] == pytest.approx(data["residual_force"].values, abs=1e-6)
@@ -60,16 +60,16 @@ def test_work_of_all_rows_is_the_change_of_energy(free, standing):
         found = compute_energy(torques)
         assert found.balance_error < 1e-8  # [%]: rounding
         summary = found.summary
-        assert abs(summary["numerical_work_net_j"]) <= summary["numerical_work_absolute_j"] < 0.1 * summary["work_j"]
+        assert abs(summary["numerical_work_net_j"]) <= summary["numerical_work_absolute_j"] < 0.1 * summary["positive_work_j"]
 
 
 def test_work_of_the_scheme_falls_with_the_step(free):
     """Rows of joints miss as much one way before a step as the other way after it: second order is left midway."""
     coarse, fine = compute_energy(free), compute_energy(stepped_torques(job(2.0), filter="none", substeps=4))
     assert fine.balance_error < 1e-8
-    shares = [found.summary["numerical_work_absolute_j"] / found.summary["work_j"] for found in (coarse, fine)]
+    shares = [found.summary["numerical_work_absolute_j"] / found.summary["positive_work_j"] for found in (coarse, fine)]
     assert shares[1] == pytest.approx(shares[0] / 4**2, rel=0.05)
-    assert fine.summary["work_j"] == pytest.approx(coarse.summary["work_j"], rel=0.01)
+    assert fine.summary["positive_work_j"] == pytest.approx(coarse.summary["positive_work_j"], rel=0.01)
 
 
 def test_several_steps_a_frame_give_the_same_torques(free):

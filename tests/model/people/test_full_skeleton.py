@@ -41,7 +41,7 @@ def whole(model, start: str) -> MassProperties:
     for joint in model.joints:
         if joint.parent in names:
             names.add(joint.child)
-    parts = [mass_of_body(b).moved(b.frame) for b in model.bodies if b.name in names]
+    parts = [mass_of_body(b).transformed(b.frame) for b in model.bodies if b.name in names]
     total = parts[0]
     for part in parts[1:]:
         total = total + part

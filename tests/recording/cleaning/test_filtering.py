@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.filtering import crop, decimals, lowpass, lowpass_filter, repair_time_stamps, resample
+from borelli.recording.cleaning.filtering import crop, infer_decimals, lowpass, lowpass_filter, repair_time_stamps, resample
 from borelli.recording.recording import Recording, make_dataset
 
 from ..walker import RATE, recording
@@ -111,8 +111,8 @@ def test_times_rounded_to_milliseconds_are_restored_to_the_last_bit(rate, frames
     data = make_dataset(
         {"marker_position": np.ones((frames, 1, 3))}, {"marker": ["M"], "time": np.round(exact, 3)}, rate=rate
     )
-    restored = repair_time_stamps(Recording(data))
-    assert np.array_equal(restored.data["time"].values, exact)
+    repair_stamps = repair_time_stamps(Recording(data))
+    assert np.array_equal(repair_stamps.data["time"].values, exact)
 
 
 def test_times_that_no_rate_explains_are_kept():
@@ -122,9 +122,9 @@ def test_times_that_no_rate_explains_are_kept():
 
 
 def test_decimals_are_counted():
-    assert decimals(np.array([0.0, 0.017, 0.033])) == 3
-    assert decimals(np.array([0.0, 1.0, 2.0])) == 0
-    assert decimals(np.arange(5) / 60.0) == 9
+    assert infer_decimals(np.array([0.0, 0.017, 0.033])) == 3
+    assert infer_decimals(np.array([0.0, 1.0, 2.0])) == 0
+    assert infer_decimals(np.arange(5) / 60.0) == 9
 
 
 def test_cropping_keeps_what_lies_between():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.gaps import Gap, fill_gaps, find_gaps, neighbours, rigid_fit, spans, zeros_as_missing
+from borelli.recording.cleaning.gaps import Gap, fill_gaps, find_gaps, segment_neighbors, fit_rigid_motion, spans, zeros_as_missing
 from borelli.recording.cleaning.spikes import find_spikes, remove_spikes
 from borelli.recording.recording import Recording, make_dataset
 
@@ -86,7 +86,7 @@ def test_a_gap_beyond_the_limit_or_without_a_segment_stays_open():
     points = tumbling_body(400)
     points[100:250, 0] = np.nan
     assert len(find_gaps(fill_gaps(of_points(points)))) == 1
-    assert not find_gaps(fill_gaps(of_points(points), rigid_limit=2.0))
+    assert not find_gaps(fill_gaps(of_points(points), max_rigid_gap=2.0))
     lonely = tumbling_body()[:, :2].copy()
     lonely[60:100, 0] = np.nan
     assert find_gaps(fill_gaps(of_points(lonely))) == (Gap("M0", 60, 100, True),)
@@ -95,13 +95,13 @@ def test_a_gap_beyond_the_limit_or_without_a_segment_stays_open():
 def test_a_marker_on_another_segment_does_not_carry():
     still, moving = tumbling_body(seed=1), tumbling_body(seed=2)[::-1]
     points = np.concatenate([still, moving], axis=1)
-    assert set(neighbours(points, 0)) <= set(range(1, still.shape[1]))
-    assert len(neighbours(points, 0)) >= 3
+    assert set(segment_neighbors(points, 0)) <= set(range(1, still.shape[1]))
+    assert len(segment_neighbors(points, 0)) >= 3
 
 
 def test_a_rigid_fit_is_a_rotation_and_has_no_misfit_on_a_rigid_body():
     body = tumbling_body()
-    turns, moves, misfit = rigid_fit(body[0], body)
+    turns, moves, misfit = fit_rigid_motion(body[0], body)
     assert np.allclose(np.linalg.det(turns), 1.0)
     assert misfit.max() < 1e-12
     assert np.allclose(np.einsum("fab,pb->fpa", turns, body[0]) + moves[:, None], body)
@@ -109,7 +109,7 @@ def test_a_rigid_fit_is_a_rotation_and_has_no_misfit_on_a_rigid_body():
 
 def test_limits_must_make_sense():
     with pytest.raises(SettingsError, match="zero or more seconds"):
-        fill_gaps(recording(), spline_limit=-1.0)
+        fill_gaps(recording(), max_spline_gap=-1.0)
 
 
 def test_markers_at_the_origin_were_not_seen():

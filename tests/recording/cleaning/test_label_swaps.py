@@ -47,28 +47,28 @@ def test_a_good_walk_has_no_trades_and_its_sides_are_right():
     walk = recording(noise=0.001)
     assert find_swaps(walk) == ()
     sides = find_sides(walk)
-    assert sides.wrong == ()
-    assert len(sides.right) >= 6
+    assert sides.reversed == ()
+    assert len(sides.consistent) >= 6
     assert repair_label_swaps(walk) is walk
 
 
 def test_exchanged_sides_are_found_and_exchanging_twice_changes_nothing():
     walk = recording()
     other = swap_sides(walk)
-    assert find_sides(other).whole
+    assert find_sides(other).all_reversed
     assert other.markers != walk.markers
     assert swap_sides(other).markers == walk.markers
 
 
 def test_a_mirrored_body_shows_as_exchanged_sides():
     walk = recording()
-    assert find_sides(with_markers(walk, walk.data["marker_position"].values * (1, -1, 1))).whole
+    assert find_sides(with_markers(walk, walk.data["marker_position"].values * (1, -1, 1))).all_reversed
 
 
 def test_one_pair_exchanged_throughout_is_told_from_all():
     sides = find_sides(swap_markers(recording(), "LKNE", "RKNE"))
-    assert sides.wrong == (("LKNE", "RKNE"),)
-    assert not sides.whole
+    assert sides.reversed == (("LKNE", "RKNE"),)
+    assert not sides.all_reversed
 
 
 def test_a_walker_who_turns_round_keeps_his_sides():
@@ -77,7 +77,7 @@ def test_a_walker_who_turns_round_keeps_his_sides():
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]).transpose(2, 0, 1)
     points = walk.data["marker_position"].values.copy()
     points[..., :2] = np.einsum("fab,fpb->fpa", turn, points[..., :2])
-    assert find_sides(with_markers(walk, points)).wrong == ()
+    assert find_sides(with_markers(walk, points)).reversed == ()
 
 
 def test_names_that_are_not_there_are_refused_with_those_that_are():
@@ -94,5 +94,5 @@ def test_real_recordings_have_their_sides_right_and_show_it_when_exchanged(name)
 
     good = read_c3d(real(name))
     assert find_swaps(good) == ()
-    assert find_sides(good).wrong == ()
-    assert find_sides(swap_sides(good)).whole
+    assert find_sides(good).reversed == ()
+    assert find_sides(swap_sides(good)).all_reversed

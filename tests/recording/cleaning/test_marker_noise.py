@@ -21,15 +21,15 @@ def moving(frames=1000, sizes=SIZES):
 
 
 def test_noise_is_that_which_was_put_in():
-    found = marker_noise(moving())
+    deviations = marker_noise(moving())
     # 3000 differences, correlated over some 4 frames, tell a median size to 3 %
-    assert list(found.values()) == pytest.approx(SIZES, rel=0.1)
+    assert list(deviations.values()) == pytest.approx(SIZES, rel=0.1)
 
 
 def test_movement_alone_is_no_noise():
-    found = marker_noise(moving(sizes=np.zeros(3)))
+    deviations = marker_noise(moving(sizes=np.zeros(3)))
     # 0.0197 / sqrt(70) of the 5 mm at 6 Hz, and next to nothing of the rest: 12 um, of which the median sees 0.7 / 0.67
-    assert max(found.values()) < 15e-6
+    assert max(deviations.values()) < 15e-6
 
 
 def test_filled_gaps_do_not_make_markers_quieter():
@@ -48,7 +48,7 @@ def test_a_marker_hardly_seen_is_taken_to_shake_as_the_others():
     recording = moving()
     points = recording.data["marker_position"].values.copy()
     points[6:, 2] = np.nan
-    found = marker_noise(
+    deviations = marker_noise(
         recording.with_data(recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)))
     )
-    assert found["c"] == pytest.approx(np.median([found["a"], found["b"]]))
+    assert deviations["c"] == pytest.approx(np.median([deviations["a"], deviations["b"]]))

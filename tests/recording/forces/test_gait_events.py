@@ -110,11 +110,11 @@ def test_zeroing_a_c3d_recording_puts_its_centres_of_pressure_right(tmp_path):
         drifted.data.assign({name: true.data[name].copy(data=values) for name, values in measured.items()})
     )
     names = ("plate_force", "plate_center_of_pressure", "plate_free_moment")
-    loaded = true.data["plate_force"].values[..., 2] > 50.0
-    error = [np.abs((drifted.data[n] - true.data[n]).values[loaded]).max() for n in names]
+    find_steps = true.data["plate_force"].values[..., 2] > 50.0
+    error = [np.abs((drifted.data[n] - true.data[n]).values[find_steps]).max() for n in names]
     assert error[1] > 0.003
     zeroed = zero_plates(drifted)
-    assert [np.abs((zeroed.data[n] - true.data[n]).values[loaded]).max() for n in names] == pytest.approx(
+    assert [np.abs((zeroed.data[n] - true.data[n]).values[find_steps]).max() for n in names] == pytest.approx(
         [0.0, 0.0, 0.0], abs=1e-6
     )
     assert "zeroed" in zeroed.notes[-1].text

@@ -87,7 +87,7 @@ def skeletons(draw):
     channels = [(link.name, channel) for link in links for channel in link.channels]
     words = {"t": "position", "r": "rotation"}
     dataset = make_dataset(
-        {"coordinates": values, "joint_center": places @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])},
+        {"coordinate_value": values, "joint_center": places @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])},
         {
             "coordinate": [f"{name}_{channel[1].upper()}{words[channel[0]]}" for name, channel in channels],
             "coordinate_units": ["rad" if channel[0] == "r" else "m" for _, channel in channels],

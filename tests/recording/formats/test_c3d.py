@@ -98,9 +98,9 @@ def recordings(draw):
     kinds = [draw(st.sampled_from(sorted(KINDS))) for _ in range(counts["quantity"])]
     plates = _plates(rng, samples * frames, counts["plate"])
     variables = {
-        "markers": markers,
-        "residual": residual,
-        "quantities": rng.normal(size=(frames, counts["quantity"], 3)),
+        "marker_position": markers,
+        "marker_residual": residual,
+        "model_output": rng.normal(size=(frames, counts["quantity"], 3)),
         "analog": rng.normal(size=(samples * frames, counts["channel"])),
         "event_time": np.sort(rng.uniform(0, frames / rate, counts["event"])),
     }
@@ -142,7 +142,7 @@ def test_what_is_written_is_read_again(tmp_path, one):
         wanted, got = variable.values, found.values
         size = np.nanmax(np.abs(wanted), initial=1.0)
         scale = {"event_time": 100.0, "plate_free_moment": 2000.0, "plate_center_of_pressure": 10.0}.get(name, 4.0)
-        if name == "residual":
+        if name == "marker_residual":
             size, scale = 1e-5 / SINGLE, 0.5  # half a step of the byte that holds it
         assert got.shape == wanted.shape, name
         assert np.allclose(got, wanted, rtol=0.0, atol=scale * SINGLE * size, equal_nan=True), name
@@ -169,7 +169,7 @@ def test_writing_twice_changes_nothing(tmp_path):
 def iter_examples():
     rng = np.random.default_rng(8)
     data = make_dataset(
-        {"markers": rng.normal(size=(5, 2, 3)), **_plates(rng, 10, 2)},
+        {"marker_position": rng.normal(size=(5, 2, 3)), **_plates(rng, 10, 2)},
         {"marker": ["A", "B"], "plate": ["plate 1", "plate 2"]},
         rate=100.0,
         analog_rate=200.0,
@@ -196,14 +196,14 @@ def test_plates_without_corners_are_put_where_their_load_is(tmp_path):
     data = make_dataset(loads, {"plate": ["left"]}, analog_rate=100.0)
     write_c3d(Recording(data, "grf", None, "MOT"), tmp_path / "plates.c3d")
     again = read_c3d(tmp_path / "plates.c3d").data
-    assert again.sizes["plate"] == 1 and "markers" not in again
+    assert again.sizes["plate"] == 1 and "marker_position" not in again
     assert np.allclose(again["plate_force"], data["plate_force"], rtol=1e-5)
     assert np.allclose(again["plate_center_of_pressure"], data["plate_center_of_pressure"], atol=1e-4)
     assert np.allclose(again["plate_free_moment"], data["plate_free_moment"], atol=1e-2)
 
 
 def test_a_cropped_recording_keeps_its_events_and_frame_numbers(tmp_path):
-    variables = {"markers": np.random.default_rng(0).normal(size=(50, 2, 3)), "event_time": [0.3]}
+    variables = {"marker_position": np.random.default_rng(0).normal(size=(50, 2, 3)), "event_time": [0.3]}
     labels = {"marker": ["A", "B"], "event": [0], "event_label": ["Foot Strike"], "event_context": ["Left"]}
     one = Recording(make_dataset(variables, labels, rate=100.0, first_frame=11))
     write_c3d(one.with_data(one.data.isel(time=slice(20, 50))), tmp_path / "part.c3d")
@@ -214,7 +214,7 @@ def test_a_cropped_recording_keeps_its_events_and_frame_numbers(tmp_path):
 
 def three_frames(start, count):
     """A recording of 0.03 s whose channel counts its samples, which begin at another time [s]."""
-    arrays = {"markers": np.zeros((3, 1, 3)), "analog": np.arange(float(count))[:, None]}
+    arrays = {"marker_position": np.zeros((3, 1, 3)), "analog": np.arange(float(count))[:, None]}
     labels = {"marker": ["A"], "channel": ["E"], "analog_time": start + np.arange(count) / 1000.0}
     return Recording(make_dataset(arrays, labels, rate=100.0, analog_rate=1000.0))
 
@@ -230,7 +230,7 @@ def test_what_does_not_fit_the_format_is_refused(tmp_path):
     angles = make_dataset({"coordinate_value": np.zeros((3, 1))}, {"coordinate": ["q"]}, rate=1.0)
     with pytest.raises(SettingsError, match="nothing to write"):
         write_c3d(Recording(angles), tmp_path / "a")
-    arrays = {"markers": np.zeros((3, 1, 3)), "analog": np.zeros((7, 1))}
+    arrays = {"marker_position": np.zeros((3, 1, 3)), "analog": np.zeros((7, 1))}
     data = make_dataset(arrays, {"marker": ["A"], "channel": ["E"]}, rate=100.0, analog_rate=250.0)
     with pytest.raises(SettingsError, match="250 Hz is no multiple of 100 Hz"):
         write_c3d(Recording(data), tmp_path / "a")
@@ -259,7 +259,7 @@ def test_more_than_65535_frames(tmp_path):
 
 def test_more_than_255_labels_and_events(tmp_path):
     names = [f"marker with a long name {i}" for i in range(600)]
-    variables = {"markers": np.random.default_rng(0).normal(size=(4, 600, 3)), "event_time": np.arange(300) * 1e-4}
+    variables = {"marker_position": np.random.default_rng(0).normal(size=(4, 600, 3)), "event_time": np.arange(300) * 1e-4}
     labels = {"marker": names, "event": np.arange(300), "event_label": [f"e{i}" for i in range(300)]}
     labels["event_context"] = ["General"] * 300
     write_c3d(Recording(make_dataset(variables, labels, rate=100.0)), tmp_path / "wide.c3d")
@@ -342,7 +342,7 @@ def test_user_words_win_over_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "header", "expected"),
+    ("change", "header", "expected"),
     [
         ({"POINT": {"USED": 7}}, {}, "disagree on the number of points"),
         ({"POINT": {"FRAMES": 9}}, {}, "disagree on the number of frames"),
@@ -398,7 +398,7 @@ def test_a_file_cut_anywhere_is_refused_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("header", "changed", "words"),
+    ("header", "change", "words"),
     [
         ({"points": 65535}, {"POINT": {"USED": 65535}}, "65535 points"),
         ({"last": 65535}, {"POINT": {"FRAMES": 65535}}, "65535 frames"),
@@ -536,7 +536,7 @@ def test_real_files_hold_what_another_reader_found(name, tmp_path):
     one = read_c3d(path)
     assert time.perf_counter() - started < 1.0
     points, frames, rate, missing = FACTS[name]
-    arrays = [one.data[key].values for key in ("markers", "quantities") if key in one.data]
+    arrays = [one.data[key].values for key in ("marker_position", "model_output") if key in one.data]
     assert (sum(array.shape[1] for array in arrays), one.frames, one.rate) == (points, frames, rate)
     if missing is not None:
         assert sum(int(np.isnan(array[..., 0]).sum()) for array in arrays) == missing
@@ -558,9 +558,9 @@ def test_six_encodings_of_one_trial_read_equal():
     for one in ones:
         assert int(np.isnan(one.data["marker_position"].values[..., 0]).sum()) == 228
         assert one.markers == ones[0].markers and len(one.markers) == 36
-        for name in ("markers", "residual", "analog", "plate_force", "plate_center_of_pressure", "plate_free_moment"):
+        for name in ("marker_position", "marker_residual", "analog", "plate_force", "plate_center_of_pressure", "plate_free_moment"):
             wanted, got = ones[0].data[name].values, one.data[name].values
-            assert np.allclose(got, wanted, rtol=0.0, atol=step if name == "markers" else 1e-9, equal_nan=True), name
+            assert np.allclose(got, wanted, rtol=0.0, atol=step if name == "marker_position" else 1e-9, equal_nan=True), name
     for one in ones[4:]:
         assert np.array_equal(one.data["marker_position"], ones[3].data["marker_position"], equal_nan=True)
 

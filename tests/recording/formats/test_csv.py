@@ -87,11 +87,11 @@ def recordings(draw):
             for key, words in more.items():
                 coordinates[key] = draw(st.lists(st.sampled_from(words), min_size=count, max_size=count))
 
-    add("markers", "marker", frames, 3)
-    add("residual", "marker", frames)
-    add("quantities", "quantity", frames, 3, quantity_units=["deg", "N mm/kg", ""], quantity_kind=["angle", "moment"])
-    add("coordinates", "coordinate", frames, coordinate_units=["rad", "m"])
-    add("value", "column", frames, column_units=["", "W"])
+    add("marker_position", "marker", frames, 3)
+    add("marker_residual", "marker", frames)
+    add("model_output", "quantity", frames, 3, quantity_units=["deg", "N mm/kg", ""], quantity_kind=["angle", "moment"])
+    add("coordinate_value", "coordinate", frames, coordinate_units=["rad", "m"])
+    add("column_value", "column", frames, column_units=["", "W"])
     add("joint_center", "joint", frames, 3)
     add("plate_force", "plate", samples, 3)
     add("plate_free_moment", "plate", samples, 3)

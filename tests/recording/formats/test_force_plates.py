@@ -208,7 +208,7 @@ def described(**changes):
 
 
 def test_plates_are_read_in_lab_metres():
-    (plate,), notes = read_plates(described(), Conversion.of("mm", "+Y"), 6)
+    (plate,), notes = read_plates(described(), Conversion.from_axes("mm", "+Y"), 6)
     assert not notes
     assert np.allclose(plate.corners[0], [0.3, 0.0, -0.2])
     assert np.allclose(plate.offset, [0, 0, -0.04])
@@ -217,7 +217,7 @@ def test_plates_are_read_in_lab_metres():
 
 
 @pytest.mark.parametrize(
-    ("changed", "why"),
+    ("change", "why"),
     [
         ({"TYPE": [5]}, "its type is 5"),
         ({"TYPE": [4]}, "CAL_MATRIX holds no matrix"),
@@ -230,7 +230,7 @@ def test_plates_are_read_in_lab_metres():
     ],
 )
 def test_plates_that_cannot_be_used_are_left_out_with_the_reason(change, why):
-    plates, notes = read_plates(described(**change), Conversion.of("mm", "+Z"), 6)
+    plates, notes = read_plates(described(**change), Conversion.from_axes("mm", "+Z"), 6)
     assert len(plates) == (1 if "USED" in change else 0)
     assert [note.kind for note in notes] == ["problem"] and why in notes[0].text
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from borelli.errors import FileFormatError, SettingsError
 from borelli.recording.formats.grf_columns import find_plates
 from borelli.recording.formats.mot_sto import read_table, write_table
-from borelli.recording.recording import LOADED, Recording, make_dataset
+from borelli.recording.recording import MIN_PLATE_FORCE, Recording, make_dataset
 
 from ..text_recordings import RATES, notes_of, numbers, refuse_special_files
 from ..walker import real
@@ -59,7 +59,7 @@ def tables(draw):
         force[..., 2] = draw(numbers(frames, shape[1], low=-5.0, high=900.0))
         force[0, 0] = (10.0, 5.0, 700.0)
         center = draw(numbers(*shape))
-        center[~(np.abs(force[..., 2]) >= LOADED)] = np.nan
+        center[~(np.abs(force[..., 2]) >= MIN_PLATE_FORCE)] = np.nan
         variables |= {
             "plate_force": force,
             "plate_center_of_pressure": center,
@@ -81,7 +81,7 @@ def tables(draw):
 @given(recording=tables(), ending=st.sampled_from([".mot", ".sto"]))
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_what_is_written_is_read_back(recording, ending, tmp_path):
-    if ending == ".sto" and {"coordinates", "plate_force"} <= set(recording.data):
+    if ending == ".sto" and {"coordinate_value", "plate_force"} <= set(recording.data):
         ending = ".mot"
     write_table(recording, tmp_path / f"x{ending}")
     back = read_table(tmp_path / f"x{ending}", up="+Y")
@@ -217,7 +217,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 def test_what_one_table_cannot_hold_is_refused(tmp_path):
     times = {"time": [0.0, 1.0], "analog_time": [0.0, 0.5, 1.0], "plate": ["1"], "coordinate": ["q"], "column": ["v"]}
     both = make_dataset(
-        {"coordinates": np.zeros((2, 1)), "plate_force": np.zeros((3, 1, 3)), "value": np.ones((2, 1))}, times
+        {"coordinate_value": np.zeros((2, 1)), "plate_force": np.zeros((3, 1, 3)), "column_value": np.ones((2, 1))}, times
     )
     with pytest.raises(SettingsError, match="different times"):
         write_table(Recording(both), tmp_path / "x.mot")
@@ -261,7 +261,7 @@ def test_opensims_two_ways_to_state_a_plate_agree():
     at_origin = read_table(real("c3d/opensim_walking2/reference/std_walking2_grfs.sto"))
     at_center = read_table(real("c3d/opensim_walking2/reference/std_cop_walking2_grfs.sto"))
     for name, tolerance in (("plate_force", 1e-9), ("plate_center_of_pressure", 1e-6), ("plate_free_moment", 1e-6)):
-        loaded = at_center.data["plate_force"][..., 2].values >= LOADED
+        loaded = at_center.data["plate_force"][..., 2].values >= MIN_PLATE_FORCE
         assert loaded.sum() > 20
         np.testing.assert_allclose(
             at_origin.data[name].values[loaded], at_center.data[name].values[loaded], atol=tolerance

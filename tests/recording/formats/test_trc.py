@@ -68,7 +68,7 @@ def read(text, folder, **options):
 def test_markers_of_other_formats_are_written_with_y_up_as_opensim_wants_them(tmp_path):
     """One marker shows no axes, so the reader takes the custom of the format, which must be what was written."""
     data = make_dataset(
-        {"markers": np.array([[[1.0, 2.0, 3.0]]])}, {"marker": ["A"]}, rate=100.0, file_units="mm", file_up="+Z"
+        {"marker_position": np.array([[[1.0, 2.0, 3.0]]])}, {"marker": ["A"]}, rate=100.0, file_units="mm", file_up="+Z"
     )
     write_trc(Recording(data, format="C3D"), tmp_path / "x.trc")
     assert "1000\t3000\t-2000" in (tmp_path / "x.trc").read_text()
@@ -101,7 +101,7 @@ def test_variants_mean_the_same(variant, tmp_path):
     assert recording.rate == 100.0
 
 
-@pytest.mark.parametrize("problem", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_mended_and_told(fault, tmp_path):
     recording = read(FAULTS[fault], tmp_path)
     np.testing.assert_allclose(recording.data["marker_position"], EXPECTED, rtol=1e-14)

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from borelli.errors import FileFormatError
-from borelli.files.delimited import sniff_delimiter, split_cells, without_empty_end
-from borelli.files.number_rows import Rows, decode, number_of, numbered_lines, one_line, without_absurd
+from borelli.files.delimited import sniff_delimiter, split_cells, strip_empty_end
+from borelli.files.number_rows import Rows, decode_line, parse_number, enumerate_lines, to_single_line, mask_implausible
 from borelli.model.transforms import Array
-from borelli.recording.recording import Note, Recording, make_dataset, unique_names, without_prefix
+from borelli.recording.recording import Note, Recording, make_dataset, unique_names, split_prefix
 from borelli.recording.time_stamps import event_origin, repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import conversion
+from borelli.recording.units_and_axes import infer_conversion
 
 SECTIONS = ("trajectories", "model outputs", "devices", "events", "joints", "segments")
 """First cells of the parts of a Nexus file."""
@@ -41,7 +41,7 @@ def looks_like_nexus(head: bytes) -> bool:
     """Whether a file that begins so is an ASCII export of Vicon Nexus."""
     lines = head.splitlines()[:2]
     cells = [line.replace(b";", b",").replace(b"\t", b",").split(b",") for line in lines]
-    return len(lines) > 1 and decode(cells[0][0]).strip('" ').lower() in SECTIONS and number_of(cells[1][0]) is not None
+    return len(lines) > 1 and decode_line(cells[0][0]).strip('" ').lower() in SECTIONS and parse_number(cells[1][0]) is not None
 
 
 def read_nexus(path: Path, data: bytes, *, units: str | None, up: str | None, forward: str | None) -> Recording:
@@ -87,20 +87,20 @@ class _Made:
         units: str | None,
         up: str | None,
         forward: str | None,
-        usual_up: str = "+Z",
+        default_up: str = "+Z",
     ) -> None:
-        points, infinite = without_absurd(points)
+        points, infinite = mask_implausible(points)
         points[~np.isfinite(points).all(axis=2)] = np.nan
         if infinite:
             self.notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not seen", "problem"))
-        names, prefix = without_prefix([one_line(label) or f"*{i + 1}" for i, label in enumerate(labels)])
+        names, prefix = split_prefix([to_single_line(label) or f"*{i + 1}" for i, label in enumerate(labels)])
         names, repeated = unique_names(names)
         if repeated:
             self.notes.append(Note(f"repeated names are numbered: {', '.join(repeated[:10])}", "problem"))
         if prefix:
             self.subject["prefix"] = prefix
-        found, notes = conversion(stated, None, points, names, units=units, up=up, forward=forward, usual_up=usual_up)
-        self.variables["markers"] = found.apply(points)
+        found, notes = infer_conversion(stated, None, points, names, units=units, up=up, forward=forward, default_up=default_up)
+        self.variables["marker_position"] = found.apply(points)
         self.labels["marker"] = names
         self.attributes = found.attributes
         self.notes += notes
@@ -138,18 +138,18 @@ class _Nexus(NamedTuple):
 def _sections(path: Path, data: bytes) -> Iterator[_Section]:
     delimiter = sniff_delimiter(data[:65536].splitlines()[:20]) or b","
     section: _Section | None = None
-    for number, line in numbered_lines(data, path):
-        cells = without_empty_end(split_cells(line, delimiter, path, number))
+    for number, line in enumerate_lines(data, path):
+        cells = strip_empty_end(split_cells(line, delimiter, path, number))
         if not cells:
             if section and section.lines:
                 yield section
                 section = None
         elif section is None:
-            section = _Section(decode(cells[0]).strip('" ').lower(), None, [])
+            section = _Section(decode_line(cells[0]).strip('" ').lower(), None, [])
             if section.name not in SECTIONS:
-                raise FileFormatError(path, f"expected the name of a part, got {decode(cells[0])[:40]!r}", line=number)
-        elif section.rate is None and not section.lines and len(cells) == 1 and number_of(cells[0]) is not None:
-            section = section._replace(rate=usable_rate(number_of(cells[0])))
+                raise FileFormatError(path, f"expected the name of a part, got {decode_line(cells[0])[:40]!r}", line=number)
+        elif section.rate is None and not section.lines and len(cells) == 1 and parse_number(cells[0]) is not None:
+            section = section._replace(rate=usable_rate(parse_number(cells[0])))
         else:
             section.lines.append((number, cells))
     if section and section.lines:
@@ -161,20 +161,20 @@ def _nexus_table(path: Path, section: _Section, size: int) -> tuple[_Nexus, int]
     if len(section.lines) < 4:
         raise FileFormatError(path, f"{section.name}: expected lines of names, axes, units and numbers")
     (_, tops), (number, axes), (_, units), *body = section.lines
-    if decode(axes[0]).lower() != "frame":
+    if decode_line(axes[0]).lower() != "frame":
         raise FileFormatError(path, f"{section.name}: expected a line that begins Frame, Sub Frame", line=number)
     width = len(axes)
     names, last = [], ""
     for i in range(width):
-        last = decode(tops[i]) if i < len(tops) and tops[i] else last
+        last = decode_line(tops[i]) if i < len(tops) and tops[i] else last
         names.append(last)
     rows = Rows(path, size)
     for line, cells in body:
         rows.add(cells[:width], line)
-    values, infinite = without_absurd(rows.matrix(width))
+    values, infinite = mask_implausible(rows.matrix(width))
     first = int(values[0, 0]) if np.isfinite(values[0, 0]) else 1
-    shown = [decode(unit) for unit in units] + [""] * (width - len(units))
-    return _Nexus(names, [decode(axis) for axis in axes], shown, values, section.rate, first), infinite
+    shown = [decode_line(unit) for unit in units] + [""] * (width - len(units))
+    return _Nexus(names, [decode_line(axis) for axis in axes], shown, values, section.rate, first), infinite
 
 
 def _groups(table: _Nexus) -> Iterator[tuple[str, list[int]]]:
@@ -204,7 +204,7 @@ def _nexus_outputs(table: _Nexus, made: _Made) -> None:
     ]
     taken = {i for _, columns in vectors for i in columns}
     if vectors:
-        names, prefix = without_prefix([name for name, _ in vectors])
+        names, prefix = split_prefix([name for name, _ in vectors])
         names, _ = unique_names(names)
         units = [table.units[columns[0]] for _, columns in vectors]
         made.variables["model_output"] = np.stack([table.values[:, columns] for _, columns in vectors], axis=1)
@@ -238,9 +238,9 @@ def _nexus_events(section: _Section, made: _Made) -> None:
     """Rows of subject, context, name, time, description, under a line that says so."""
     found = []
     for _, cells in section.lines[1:]:
-        time = number_of(cells[3]) if len(cells) > 3 else None
+        time = parse_number(cells[3]) if len(cells) > 3 else None
         if time is not None and np.isfinite(time):
-            found.append((time, decode(cells[2]), decode(cells[1])))
+            found.append((time, decode_line(cells[2]), decode_line(cells[1])))
     if found:
         times, labels, contexts = zip(*found, strict=True)
         made.event_times = np.array(times)
@@ -259,22 +259,22 @@ def read_qualisys(path: Path, data: bytes, *, units: str | None, up: str | None,
     events = []
     lead: int | None = None
     rows = Rows(path, len(data))
-    for number, line in numbered_lines(data, path):
+    for number, line in enumerate_lines(data, path):
         cells = [cell.strip() for cell in line.split(b"\t")]
         if not any(cells):
             continue
-        if number_of(cells[0]) is not None or (not cells[0] and len(rows)):
+        if parse_number(cells[0]) is not None or (not cells[0] and len(rows)):
             rows.add(cells if cells[-1] else cells[:-1], number)
         elif len(rows):
-            raise FileFormatError(path, f"expected a number, got {decode(cells[0])[:40]!r}", line=number)
+            raise FileFormatError(path, f"expected a number, got {decode_line(cells[0])[:40]!r}", line=number)
         elif cells[0].upper() == b"EVENT" and len(cells) >= 4:
-            time = number_of(cells[3])
+            time = parse_number(cells[3])
             if time is not None and np.isfinite(time):
-                events.append((time, decode(cells[1])))
-        elif decode(cells[0]).lower() in ("frame", "time") and len(cells) > 3:
-            lead = sum(decode(cell).lower() in ("frame", "time") for cell in cells[:2])
+                events.append((time, decode_line(cells[1])))
+        elif decode_line(cells[0]).lower() in ("frame", "time") and len(cells) > 3:
+            lead = sum(decode_line(cell).lower() in ("frame", "time") for cell in cells[:2])
         else:
-            header[decode(cells[0]).upper()] = [decode(cell) for cell in cells[1:]]
+            header[decode_line(cells[0]).upper()] = [decode_line(cell) for cell in cells[1:]]
     if not len(rows):
         raise FileFormatError(path, "no row of numbers under the header")
     labels = [name for name in header.get("MARKER_NAMES", []) if name]
@@ -287,7 +287,7 @@ def read_qualisys(path: Path, data: bytes, *, units: str | None, up: str | None,
     made.add_markers(
         labels, values[:, lead : lead + 3 * count].reshape(len(values), count, 3), "mm", units, up, forward
     )
-    stated = number_of((header.get("FREQUENCY") or ["x"])[0].encode())
+    stated = parse_number((header.get("FREQUENCY") or ["x"])[0].encode())
     made.rate = usable_rate(stated)
     if events:
         made.variables["event_time"] = np.array([time for time, _ in events])
@@ -309,19 +309,19 @@ def read_motive(path: Path, data: bytes, *, units: str | None, up: str | None, f
     header: dict[str, str] = {}
     above: list[list[str]] = []
     axes: list[str] = []
-    for number, line in numbered_lines(data, path):
+    for number, line in enumerate_lines(data, path):
         cells = split_cells(line, b",", path, number)
         if not any(cells):
             continue
         if not header:
-            words = [decode(cell) for cell in cells]
+            words = [decode_line(cell) for cell in cells]
             header = dict(zip(words[0::2], words[1::2], strict=False))
         elif axes:
             rows.add(cells[: len(axes)], number, 1)
-        elif decode(cells[0]).lower() == "frame":
-            axes = [decode(cell) for cell in cells]
+        elif decode_line(cells[0]).lower() == "frame":
+            axes = [decode_line(cell) for cell in cells]
         else:
-            above.append([decode(cell) for cell in cells])
+            above.append([decode_line(cell) for cell in cells])
     if not len(rows) or len(axes) < 3:
         raise FileFormatError(path, "no line that begins Frame, Time with numbers under it")
     labels, columns = _motive_markers(above, axes)
@@ -329,9 +329,9 @@ def read_motive(path: Path, data: bytes, *, units: str | None, up: str | None, f
         raise FileFormatError(path, "no marker positions in the file; export the markers from Motive as well")
     values = rows.matrix(len(axes))
     points = values[:, columns].reshape(len(values), len(labels), 3)
-    made.add_markers(labels, points, header.get("Length Units"), units, up, forward, usual_up="+Y")
+    made.add_markers(labels, points, header.get("Length Units"), units, up, forward, default_up="+Y")
     stated = header.get("Export Frame Rate") or header.get("Capture Frame Rate") or "x"
-    times = repair_time_stamps(values[:, 1], rows.decimals, number_of(stated.encode()))
+    times = repair_time_stamps(values[:, 1], rows.decimals, parse_number(stated.encode()))
     made.rate = times.rate
     made.labels["time"] = times.times
     made.notes += times.notes
