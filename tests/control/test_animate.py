@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.motion import make_motion
-from borelli.control.animate import LEADING, TrackingSettings, animate
+from borelli.control.animate import DEFAULT_TRACKING, TrackingSettings, animate
 from borelli.control.perturbations import CarriedLoad, Obstacle, Push, WeakenedJoint
 from borelli.control.response import PD, error_after
 from borelli.control.tracking_error import returned_after, root_coordinates
@@ -40,7 +40,7 @@ def test_undisturbed_it_does_what_the_motion_does():
     found = animate(walk(0.5))
     # the motion's frames are filtered at 6 Hz before they are followed, and followed to rounding
     assert found.data["body_tracking_error"].max() < 1e-6
-    assert found.figures["back within 5 mm after [s]"] == 0.0
+    assert found.metrics["back within 5 mm after [s]"] == 0.0
 
 
 def accelerations(body, force):
@@ -57,7 +57,10 @@ def accelerations(body, force):
 def gains():
     """Of each coordinate."""
     root = root_coordinates(MODEL)
-    return [PD.of_settling(LEADING.root if c.name in root else LEADING.joints) for c in MODEL.coordinates]
+    return [
+        PD.from_settling_time(DEFAULT_TRACKING.root if c.name in root else DEFAULT_TRACKING.joints)
+        for c in MODEL.coordinates
+    ]
 
 
 def test_a_push_moves_every_joint_by_its_acceleration_and_each_comes_back_as_its_response_says():
@@ -76,8 +79,8 @@ def test_a_push_moves_every_joint_by_its_acceleration_and_each_comes_back_as_its
 
 def test_a_push_gives_way_and_comes_back():
     found = animate(walk(), [Push("pelvis", (0.0, 200.0, 0.0), 0.5, 0.1)])
-    back = found.figures["back within 5 mm after [s]"]
-    assert found.figures["largest deviation [m]"] > 0.01
+    back = found.metrics["back within 5 mm after [s]"]
+    assert found.metrics["largest deviation [m]"] > 0.01
     # 2 % of an error are left after the root's settling time of 0.6 s
     assert back is not None and back < 0.6
     left = found.data["coordinate_value"].sel(coordinate="root_y") - found.data["coordinate_target"].sel(
@@ -141,7 +144,7 @@ def test_an_obstacle_is_pressed_against_while_it_is_there():
 
 def test_ground_and_root_together_carry_the_weight():
     """Momentum: what they push, less the weight, is what the body gains."""
-    data = animate(standing(), leading=TrackingSettings(joints=0.1, force=0.5, torque=0.3, ground=True)).data
+    data = animate(standing(), tracking=TrackingSettings(joints=0.1, force=0.5, torque=0.3, ground=True)).data
     step = float(data.attrs["step_s"])
     pushed = data["ground_reaction_force"].values[1:].sum(axis=(0, 1))[2]
     pushed += data["torque"].sel(coordinate="root_z").values[1:].sum()
@@ -151,10 +154,12 @@ def test_ground_and_root_together_carry_the_weight():
 
 
 def test_the_roots_force_keeps_to_its_limits_and_is_told():
-    found = animate(walk(), [Push("upper_torso", (800.0, 0.0, 0.0), 0.5, 0.1)], leading=replace(LEADING, force=1.5))
+    found = animate(
+        walk(), [Push("upper_torso", (800.0, 0.0, 0.0), 0.5, 0.1)], tracking=replace(DEFAULT_TRACKING, force=1.5)
+    )
     force = np.abs(found.data["torque"].sel(coordinate=["root_x", "root_y", "root_z"]).values)
     assert force.max() <= 1.5 * WEIGHT * (1.0 + 1e-9)
-    told = found.figures["root's force, largest [N]"]
+    told = found.metrics["root's force, largest [N]"]
     assert told == pytest.approx(float(np.linalg.norm(force, axis=1).max()), rel=1e-9)
     assert json.loads(found.data.attrs["leading"])["force"] == 1.5
 
@@ -210,10 +215,10 @@ def shoved(seed, back_within):
     force = random.uniform(20.0, 300.0) * way / np.linalg.norm(way)
     start, duration = random.uniform(0.1, 0.4), random.uniform(0.02, 0.1)
     push = Push(body, tuple(force.tolist()), float(start), float(duration))
-    found = animate(walk(0.5 + back_within), [push], every=4)
+    found = animate(walk(0.5 + back_within), [push], record_every=4)
     for name in ("value", "speed", "position", "control_force", "deviation"):
         assert np.isfinite(found.data[name].values).all(), f"seed {seed}: {push}: {name} is not finite"
-    return push, found.figures
+    return push, found.metrics
 
 
 RETURN = 1.0

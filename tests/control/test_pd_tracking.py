@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from borelli.control.pd_step_responses import StableResponse, TraditionalResponse
-from borelli.control.pd_tracking import follow_by_springs, outboard_inertia
+from borelli.control.pd_tracking import outboard_inertia, track_with_springs
 from borelli.control.response import PD, error_after, next_velocity
 from borelli.errors import SettingsError
 from borelli.experiments.control.planks import planks
@@ -93,8 +93,13 @@ def test_one_plank_without_gravity_does_what_the_response_says(implicit):
     response = (StableResponse if implicit else TraditionalResponse)(PD(25.0))
     for step in (0.02, 0.01, 0.005):
         steps = round(1.0 / step)
-        data = follow_by_springs(
-            model, {"joint_1": PD(25.0)}, targets(model, steps), step=step, implicit=implicit, start={"joint_1": -1.2}
+        data = track_with_springs(
+            model,
+            {"joint_1": PD(25.0)},
+            targets(model, steps),
+            step=step,
+            implicit=implicit,
+            initial_coordinates={"joint_1": -1.2},
         )
         apart.append(np.abs(data["coordinate_value"].values[1:, 0] + 1.2 * responses(response, step, steps)).max())
     assert apart[0] < 1e-3
@@ -106,9 +111,9 @@ def test_a_plank_droops_until_its_spring_carries_it(implicit):
     # row 10: 51.92, 29.35, 8.33 degrees at kp 10, 25, 100: the root of kp E = 3 g / (2 L) cos E, 51.932 and 29.362
     for stiffness, droop in ((10.0, 51.92), (25.0, 29.35), (100.0, 8.33)):
         model = planks(1, 1.0, gravity=GRAVITY)
-        data = follow_by_springs(
+        data = track_with_springs(
             model, {"joint_1": PD(stiffness)}, targets(model, 960), step=1 / 240, implicit=implicit,
-            start={"joint_1": -np.pi / 2}, every=960,
+            initial_coordinates={"joint_1": -np.pi / 2}, record_every=960,
         )  # fmt: skip
         root = np.degrees(brentq(lambda e, k=stiffness: k * e - 1.5 * GRAVITY * np.cos(e), 0.0, np.pi / 2))
         found = -np.degrees(data["coordinate_value"].values[-1, 0])
@@ -126,7 +131,7 @@ def five_planks(stiffness, step, duration):
     """Let go level."""
     model = planks(5, 0.5, gravity=GRAVITY)
     course = targets(model, round(duration / step))
-    return follow_by_springs(model, plank_gains(5, stiffness), course, step=step, implicit=False)
+    return track_with_springs(model, plank_gains(5, stiffness), course, step=step, implicit=False)
 
 
 def test_a_chain_sags_under_traditional_control():
@@ -160,7 +165,7 @@ def test_inertia_outboard_of_a_chain_is_that_of_a_rod():
 def test_a_limit_is_not_passed():
     model = planks(1, 1.0, gravity=0.0)
     for implicit in (False, True):
-        data = follow_by_springs(
+        data = track_with_springs(
             model, {"joint_1": PD(100.0)}, targets(model, 20, 1.0), step=0.01, implicit=implicit,
             limits={"joint_1": 3.0},
         )  # fmt: skip
@@ -173,7 +178,7 @@ def test_a_limit_is_not_passed():
 def test_nothing_is_outboard_of_a_joint_that_closes_a_loop():
     model = four_bar().model
     with pytest.raises(SettingsError, match=r"'loop'.* closes a loop"):
-        follow_by_springs(model, {"loop": PD(25.0)}, targets(model, 2), step=0.01, implicit=True)
+        track_with_springs(model, {"loop": PD(25.0)}, targets(model, 2), step=0.01, implicit=True)
 
 
 @pytest.mark.parametrize("implicit", [False, True])
@@ -186,9 +191,9 @@ def test_a_ball_joint_follows_a_turning_target(implicit):
     course = np.stack([np.zeros(steps + 1), 0.4 + 0.3 * np.sin(2.0 * time), 0.3 * np.sin(2.0 * time)], axis=1)
     gains = {coordinate.name: PD(400.0) for coordinate in model.coordinates}
     start = dict(zip(gains, course[0], strict=True))
-    data = follow_by_springs(model, gains, course, step=step, implicit=implicit, start=start)
+    data = track_with_springs(model, gains, course, step=step, implicit=implicit, initial_coordinates=start)
     late = slice(steps // 2, None)
     assert np.abs(data["coordinate_value"].values[late] - course[late]).max() < 6e-3
-    still = follow_by_springs(model, gains, 0.0 * course + [0.5, -0.8, 2.0], step=step, implicit=implicit)
+    still = track_with_springs(model, gains, 0.0 * course + [0.5, -0.8, 2.0], step=step, implicit=implicit)
     # exp(-20) (1 + 20) of 2.2 rad
     np.testing.assert_allclose(still["coordinate_value"].values[-1], [0.5, -0.8, 2.0], atol=1e-6)

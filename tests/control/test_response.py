@@ -15,7 +15,7 @@ from borelli.control.response import (
     coefficients,
     error_after,
     next_velocity,
-    wrapped,
+    wrap_angle,
 )
 from borelli.control.stability import LEAST_RATIO, is_stable, spectral_radius
 from borelli.errors import SettingsError
@@ -182,7 +182,7 @@ def test_ratio_without_guarantee_is_refused(ratio):
     with pytest.raises(SettingsError, match=r"damping ratio is .* below 0\.02933 .* take at least"):
         PD(25.0, ratio)
     with pytest.raises(SettingsError, match="damping ratio"):
-        PD.of_settling(1.0, ratio)
+        PD.from_settling_time(1.0, ratio)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
@@ -190,7 +190,7 @@ def test_gains_that_do_not_pull_are_refused(value):
     with pytest.raises(SettingsError, match="stiffness"):
         PD(value)
     with pytest.raises(SettingsError, match="settling time"):
-        PD.of_settling(value)
+        PD.from_settling_time(value)
     with pytest.raises(SettingsError, match="duration"):
         MinimumJerk(1.0, 0.0, value, PD(25.0))
     with pytest.raises(SettingsError, match="time runs forward"):
@@ -200,7 +200,7 @@ def test_gains_that_do_not_pull_are_refused(value):
 @given(st.floats(LEAST_RATIO, 50.0), st.floats(0.01, 10.0))
 @settings(deadline=None)
 def test_settling_time_is_when_two_percent_are_left_for_good(ratio, time):
-    gains = PD.of_settling(time, ratio)
+    gains = PD.from_settling_time(time, ratio)
     later = np.linspace(time, 3.0 * time, 2001)
     left = np.abs(error_after(gains.stiffness, gains.damping, later, 1.0, 0.0)[0])
     assert left[0] == pytest.approx(SETTLED, rel=1e-6)
@@ -209,7 +209,7 @@ def test_settling_time_is_when_two_percent_are_left_for_good(ratio, time):
 
 def test_critical_settling_time():
     # (1 + x) exp(-x) = 0.02 at x = 5.8339
-    assert np.sqrt(PD.of_settling(1.0).stiffness) == pytest.approx(5.8339, abs=1e-4)
+    assert np.sqrt(PD.from_settling_time(1.0).stiffness) == pytest.approx(5.8339, abs=1e-4)
 
 
 def sway(t):
@@ -271,8 +271,8 @@ def test_minimum_jerk_gives_way_and_returns():
 
 def test_angles_of_full_turns_take_the_shorter_way():
     np.testing.assert_allclose(
-        wrapped([0.0, np.pi, -np.pi, 3.5, 7.0]), [0.0, np.pi, np.pi, 3.5 - 2 * np.pi, 7 - 2 * np.pi]
+        wrap_angle([0.0, np.pi, -np.pi, 3.5, 7.0]), [0.0, np.pi, np.pi, 3.5 - 2 * np.pi, 7 - 2 * np.pi]
     )
     plain = next_velocity(PD(25.0), 0.1, 0.0, STILL, 0.01)
-    turned = next_velocity(PD(25.0), 0.1 + 4 * np.pi, 0.0, (2 * np.pi, 0.0, -2 * np.pi), 0.01, full_turns=True)
+    turned = next_velocity(PD(25.0), 0.1 + 4 * np.pi, 0.0, (2 * np.pi, 0.0, -2 * np.pi), 0.01, wrap=True)
     assert turned == pytest.approx(float(plain), abs=1e-10)

@@ -60,7 +60,11 @@ def test_any_gain_and_step_is_stable(build, stiffness):
     begun = np.array([at - target for target, at in wanted.values()])
     for step in (1e-5, 1e-3, 1 / 60, 1.0):
         data = track_targets(
-            model, controls, duration=STEPS * step, step=step, start={name: at for name, (_, at) in wanted.items()}
+            model,
+            controls,
+            duration=STEPS * step,
+            step=step,
+            initial_coordinates={name: at for name, (_, at) in wanted.items()},
         )
         error = (data["coordinate_value"] - data["coordinate_target"]).sel(coordinate=names).values
         law = recursion(begun, response, step)

@@ -138,7 +138,7 @@ def test_rolling_ball_keeps_its_speed_without_rolling_friction():
 def check_stack(duration: float) -> None:
     """Ten boxes stand still, and each is carried by exactly what it weighs."""
     scene = replace(stack(10), duration=duration)
-    result = run_scene(scene, every=24)
+    result = run_scene(scene, record_every=24)
     drift = np.linalg.norm(result["body_position"].values - result["body_position"].values[0], axis=-1)
     assert drift.max() < 1e-3  # [m]
     assert (result["solver_status"].values == 0).all()

@@ -69,7 +69,7 @@ def test_stack_stands():
     result = run_scene(with_changes(stack(10), duration=1.0))
     moved = np.linalg.norm(result["body_position"].values[-1] - result["body_position"].values[0], axis=-1)
     assert moved.max() < 1e-3  # [m]
-    assert summary(result)["vertical ground force, last quarter second [N]"] == pytest.approx(
+    assert summary(result)["vertical ground reaction force, last quarter second [N]"] == pytest.approx(
         summary(result)["weight [N]"], rel=1e-3
     )
 
@@ -108,5 +108,7 @@ def test_dropped_human_ends_at_rest_carrying_its_weight():
     gained = np.diff(result["linear_momentum"].sel(axis="z").values[[0, -1]])[0]
     assert pushed == pytest.approx(weight * float(result["time"][-1]) + gained, rel=1e-9)
     figures = summary(result)
-    assert figures["vertical ground force, last quarter second [N]"] == pytest.approx(figures["weight [N]"], rel=0.02)
+    assert figures["vertical ground reaction force, last quarter second [N]"] == pytest.approx(
+        figures["weight [N]"], rel=0.02
+    )
     assert float(result["kinetic_energy"][-1]) < 1.0  # [J], of 216 at the landing

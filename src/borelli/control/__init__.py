@@ -1,1 +1,1 @@
-"""Targets that a body is asked to follow, and how it may approach them: the analytic response of a controller."""
+"""Control of simulated bodies: targets, PD responses, tracking, perturbations, posing."""

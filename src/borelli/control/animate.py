@@ -1,9 +1,9 @@
-"""A motion becomes a character: it follows the motion by control, gives way when disturbed, and comes back.
+"""Animation: a simulated character tracks a motion, reacts to perturbations and recovers.
 
-Joints are controlled by impulse-based PD towards the motion. No joint could carry the root, so it is led from outside
-by forces and torques within limits: what nature did not supply, and told as such. Contacts are not known to the
-controller. On ground that is touched the root goes on being led, and feet that would pass through give way; where the
-limits are lower than the weight, the ground carries the rest, but nothing keeps the balance of who walks.
+Joints are controlled by impulse-based PD towards the motion. No joint torque can move the root, so external forces and
+torques of limited size drive it; they are reported as root residuals. The controller does not know of contacts. With
+ground contact the root is still driven, and feet that would penetrate the ground yield. Where the limits are lower than
+body weight, the ground supports the rest, but there is no balance control for walking.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import Motion
-from borelli.control.apply_perturbations import Perturbed, heading_at, perturbed
+from borelli.control.apply_perturbations import PerturbedModel, apply_perturbations, heading_of_pose
 from borelli.control.controls import Control
 from borelli.control.perturbations import Perturbation
 from borelli.control.response import PD
 from borelli.control.targets import Targets
 from borelli.control.track_targets import track_targets
-from borelli.control.tracking_error import figures_of, measured, root_coordinates
+from borelli.control.tracking_error import add_tracking_error, free_root_coordinates, tracking_metrics
 from borelli.errors import SettingsError, list_names
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model, Shape
@@ -37,43 +37,43 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-ROOM = 1e-6
-"""By how much stops are put beyond what the motion does [rad or m]."""
+LIMIT_MARGIN = 1e-6
+"""Distance of widened joint limits from the motion [rad or m]."""
 
 
 @dataclass(frozen=True)
 class TrackingSettings:
-    """How a character follows."""
+    """Settling times and force limits of a tracking character."""
 
-    joints: float = 0.3
-    """Settling time of joints [s], after which 2 % of an error are left."""
-    root: float = 0.6
-    """Of the root [s]."""
-    force: float = 3.0
-    """Largest force that leads the root, along each axis [body weights]."""
-    torque: float = 1.0
-    """Largest torque that leads the root, about each axis [body weights times m]."""
-    ground: bool = False
-    """Whether the ground is touched; otherwise it is only drawn."""
+    joint_settling_time: float = 0.3
+    """Time [s] after which a joint's tracking error is below 2 %."""
+    root_settling_time: float = 0.6
+    """The same for the root [s]."""
+    max_root_force: float = 3.0
+    """Largest external force on the root, along each axis [body weights]."""
+    max_root_torque: float = 1.0
+    """Largest external torque on the root, about each axis [body weights times m]."""
+    ground_contact: bool = False
+    """Enable ground contact; without it, the ground is only drawn."""
 
     def __post_init__(self) -> None:
-        for what in ("force", "torque"):
-            value = getattr(self, what)
+        for name in ("max_root_force", "max_root_torque"):
+            value = getattr(self, name)
             if not value >= 0.0:
-                raise SettingsError(f"the limit of the root's {what} is {value:g}; it must be 0 or larger")
+                raise SettingsError(f"{name}: The limit is {value:g}, but it must be 0 or larger. Correct it.")
 
 
-LEADING = TrackingSettings()
+DEFAULT_TRACKING = TrackingSettings()
 
 
 @dataclass(frozen=True)
 class Animation:
-    """What a character did."""
+    """Result of `animate`."""
 
     data: Dataset
-    """As of `track_targets`, with `deviation` (time) [m]: root mean square distance of bodies from the motion's."""
-    figures: Mapping[str, float | None]
-    """By name, with the unit in it."""
+    """As of `track_targets`, with `body_tracking_error` (time) [m]: RMS distance of bodies from the motion's."""
+    metrics: Mapping[str, float | None]
+    """By name with unit; None where there is no value."""
     notes: tuple[Note, ...] = ()
 
 
@@ -81,112 +81,125 @@ def animate(
     motion: Motion,
     perturbations: Sequence[Perturbation] = (),
     *,
-    leading: TrackingSettings = LEADING,
+    tracking: TrackingSettings = DEFAULT_TRACKING,
     step: float = 1 / 240,
     cutoff: float | None = None,
-    every: int = 1,
+    record_every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Animation:
-    """Let a character follow a motion while it is disturbed. Times count from the motion's first frame.
+    """Track a motion with a simulated character under perturbations; times count from the motion's first frame.
 
     Args:
-        motion: What is followed.
-        perturbations: What disturbs it.
-        leading: How it follows.
-        step: [s]
-        cutoff: Of the low-pass on the motion's coordinates [Hz]; 6 if not given.
-        every: Steps between two records.
-        progress: Called now and then with the share done, 0 to 1.
+        motion: Target motion.
+        perturbations: Perturbations that act on the character.
+        tracking: Settling times and limits.
+        step: Step length [s].
+        cutoff: Low-pass cutoff for the motion's coordinates [Hz]. Default: 6.
+        record_every: Steps between two records.
+        progress: Called with the fraction done, 0 to 1.
+
+    Returns:
+        The recorded dataset with tracking error and root residuals, metrics and notes.
 
     Raises:
-        SettingsError: a perturbation that does not fit the model, or a motion too short to follow.
+        SettingsError: A perturbation does not fit the model, or the motion is shorter than a step.
     """
-    curves = derivatives(motion, cutoff=cutoff)
+    curves = differentiate(motion, cutoff=cutoff)
     steps = int((curves.time[-1] - curves.time[0]) / step + 1e-9)
     if steps < 1:
-        raise SettingsError(f"the motion is shorter than a step of {step:g} s; take shorter steps")
+        raise SettingsError(f"step: The motion is shorter than one step of {step:g} s. Choose a shorter step.")
     table = curves.at(curves.time[0] + step * np.arange(steps + 1))[0]
-    model, notes = _ready(motion.model, table, leading)
+    model, notes = _prepare_model(motion.model, table, tracking)
 
-    def heads(time: float) -> Array:
-        return heading_at(model, table[min(max(round(time / step), 0), steps)])
+    def heading(time: float) -> Array:
+        return heading_of_pose(model, table[min(max(round(time / step), 0), steps)])
 
-    middle = poses(model, table.mean(axis=0))[0][0].mean(axis=0)
-    disturbed = perturbed(model, perturbations, heads, start=table[0], middle=middle)
+    ground_center = poses(model, table.mean(axis=0))[0][0].mean(axis=0)
+    disturbed = apply_perturbations(
+        model, perturbations, heading, initial_coordinates=table[0], ground_center=ground_center
+    )
     strength: dict[str, float] = {}
     if disturbed.weakened:
-        # what following takes while nothing disturbs it is what there is to lose
-        calm = _follow(Perturbed(model), curves, leading, steps, step, 1, None, strength)
+        # the strength of a joint is the largest force of an undisturbed run
+        calm = _track(PerturbedModel(model), curves, tracking, steps, step, 1, None, strength)
         strength = dict(zip(calm["coordinate"].values, np.abs(calm["torque"].values).max(axis=0), strict=True))
-    data = _follow(disturbed, curves, leading, steps, step, every, progress, strength)
-    data = measured(without_absent(data, disturbed.paths), model, table[::every], perturbations)
-    data.attrs |= {"leading": json.dumps(asdict(leading)), "perturbations": json.dumps([str(p) for p in perturbations])}
-    return Animation(data, figures_of(data), (*curves.notes, *notes))
+    data = _track(disturbed, curves, tracking, steps, step, record_every, progress, strength)
+    data = add_tracking_error(without_absent(data, disturbed.paths), model, table[::record_every], perturbations)
+    data.attrs |= {
+        "tracking": json.dumps(asdict(tracking)),
+        "perturbations": json.dumps([str(p) for p in perturbations]),
+    }
+    return Animation(data, tracking_metrics(data), (*curves.notes, *notes))
 
 
-def _ready(model: Model, table: Array, leading: TrackingSettings) -> tuple[Model, tuple[Note, ...]]:
-    """The model with stops that let the motion (frames, coordinates) pass, on ground that is there or only drawn."""
+def _prepare_model(model: Model, table: Array, tracking: TrackingSettings) -> tuple[Model, tuple[Note, ...]]:
+    """Return the model with joint limits widened to the motion (frames, coordinates), and its ground set up."""
     column = {c.name: i for i, c in enumerate(model.coordinates)}
-    least, most = table.min(axis=0), table.max(axis=0)
+    lowest, highest = table.min(axis=0), table.max(axis=0)
     widened = []
 
-    def passing(old: Coordinate) -> Coordinate:
-        low, high = least[column[old.name]], most[column[old.name]]
+    def widen(old: Coordinate) -> Coordinate:
+        low, high = lowest[column[old.name]], highest[column[old.name]]
         if old.lower <= low and high <= old.upper:
             return old
         widened.append(old.name)
-        return replace(old, lower=min(old.lower, low - ROOM), upper=max(old.upper, high + ROOM))
+        return replace(old, lower=min(old.lower, low - LIMIT_MARGIN), upper=max(old.upper, high + LIMIT_MARGIN))
 
-    joints = tuple(replace(j, coordinates=tuple(map(passing, j.coordinates))) for j in model.joints)
+    joints = tuple(replace(j, coordinates=tuple(map(widen, j.coordinates))) for j in model.joints)
     notes = []
     if widened:
-        notes.append(
-            Note(f"the motion passes the stops of {list_names(widened)}: they are moved out of its way", "changed")
-        )
+        text = f"The motion exceeds the joint limits of {list_names(widened)}. These limits were widened."
+        notes.append(Note(text, "changed", code="joint_limits"))
     ground = model.ground
-    if leading.ground and not any(shape.collides for shape in ground):
+    if tracking.ground_contact and not any(shape.collides for shape in ground):
         if tuple(np.sign(model.gravity)) != (0.0, 0.0, -1.0):
-            raise SettingsError(f"model {model.name!r} has no ground, and z is not up in it; give it a ground")
+            raise SettingsError(
+                f"ground: Model {model.name!r} has no ground, and its z axis is not up. Add a ground to the model."
+            )
         ground = (*ground, Shape("plane"))
-        notes.append(Note("the model has no ground: it is put at z = 0", "inferred", "a ground in the model"))
-    if not leading.ground:
+        text = "The model has no ground. A plane at z = 0 was added."
+        notes.append(Note(text, "inferred", "a ground in the model", code="ground"))
+    if not tracking.ground_contact:
         ground = tuple(replace(shape, collides=False) for shape in ground)
     return replace(model, joints=joints, ground=ground, muscles=(), markers=()), tuple(notes)
 
 
-def _follow(
-    disturbed: Perturbed,
+def _track(
+    disturbed: PerturbedModel,
     curves: Derivatives,
-    leading: TrackingSettings,
+    tracking: TrackingSettings,
     steps: int,
     step: float,
-    every: int,
+    record_every: int,
     progress: Callable[[float], None] | None,
     strength: Mapping[str, float],
 ) -> Dataset:
-    """The run; `strength` [N m or N] is what coordinates have before they are weakened."""
+    """Run the simulation; `strength` [N m or N] is that of coordinates before they are weakened."""
     model = disturbed.model
     coupled = {coupling.coordinate for coupling in model.couplings}
-    own = [c.name for c in curves.model.coordinates if not c.locked and c.name not in coupled]
-    columns = [i for i, c in enumerate(curves.model.coordinates) if c.name in own]
+    names = [c.name for c in curves.model.coordinates if not c.locked and c.name not in coupled]
+    columns = [i for i, c in enumerate(curves.model.coordinates) if c.name in names]
     begin = float(curves.time[0])
-    targets = Targets(model, tuple(own), lambda t: curves.at(begin + t)[0][:, columns], 0.0, steps * step)
+    targets = Targets(model, tuple(names), lambda t: curves.at(begin + t)[0][:, columns], 0.0, steps * step)
     weight = sum(b.mass for b in curves.model.bodies) * float(np.linalg.norm(model.gravity) or 9.81)
-    root = root_coordinates(curves.model)
+    root = free_root_coordinates(curves.model)
     rotational = {c.name: c.rotational for c in model.coordinates}
     weak = {name for w in disturbed.weakened for name in w.coordinates(model)}
 
-    def limit(name: str) -> float | Callable[[float], float]:
-        most = weight * (leading.torque if rotational[name] else leading.force) if name in root else inf
+    def max_force(name: str) -> float | Callable[[float], float]:
+        highest = inf
+        if name in root:
+            highest = weight * (tracking.max_root_torque if rotational[name] else tracking.max_root_force)
 
         def weakened(time: float) -> float:
-            share = disturbed.share_left(name, time)
-            return most if share == 1.0 else share * min(most, strength[name])
+            fraction = disturbed.remaining_strength(name, time)
+            return highest if fraction == 1.0 else fraction * min(highest, strength[name])
 
-        return weakened if name in weak else most
+        return weakened if name in weak else highest
 
-    of_joints, of_root = PD.of_settling(leading.joints), PD.of_settling(leading.root)
-    controls = [Control(name, targets, of_root if name in root else of_joints, limit(name)) for name in own]
+    of_joints = PD.from_settling_time(tracking.joint_settling_time)
+    of_root = PD.from_settling_time(tracking.root_settling_time)
+    controls = [Control(name, targets, of_root if name in root else of_joints, max_force(name)) for name in names]
     return track_targets(
         model,
         controls,
@@ -195,6 +208,6 @@ def _follow(
         outside=disturbed.outside,
         forces=disturbed.forces,
         steer=steering(model, disturbed.paths, step) if disturbed.paths else None,
-        every=every,
+        record_every=record_every,
         progress=progress,
     )

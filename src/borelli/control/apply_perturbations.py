@@ -1,4 +1,4 @@
-"""Perturbations put to work: loads and obstacles become bodies, pushes forces, moving ground a plate on a path."""
+"""Application of perturbations: loads and obstacles become bodies, pushes forces, moving ground a kinematic plate."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from borelli.control.perturbations import (
     Perturbation,
     Push,
     WeakenedJoint,
-    heading,
-    root_of,
+    heading_axes,
+    heading_body,
 )
 from borelli.errors import ModelError, SettingsError, list_names, unknown_name
 from borelli.model.inertia import body_from_shapes
@@ -31,42 +31,44 @@ from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.state import drive_arrays
 
 LOAD_DENSITY = 4000.0
-"""[kg/m^3] of a load, that says how large it is drawn: between stone and iron."""
+"""Density of a load [kg/m^3], which sets its drawn size: between stone and iron."""
 PLATE = "moving ground"
 PLATE_HALF = (2.0, 2.0, 0.05)
-"""[m]"""
+"""Half sides of the plate [m]."""
 
 
 @dataclass(frozen=True)
-class Perturbed:
-    """A model with what was added to it, and what acts on it in time."""
+class PerturbedModel:
+    """A model with added bodies, and the perturbations that act on it in time."""
 
     model: Model
     forces: tuple[AppliedForce, ...] = ()
     paths: tuple[Path, ...] = ()
     weakened: tuple[WeakenedJoint, ...] = ()
     outside: tuple[str, ...] = ()
-    """Loads that the controller does not know of."""
+    """Loads that are unknown to the controller."""
 
-    def share_left(self, coordinate: str, time: float) -> float:
-        """Of the strength of a coordinate at a time [s]."""
-        share = 1.0
+    def remaining_strength(self, coordinate: str, time: float) -> float:
+        """Return the fraction of a coordinate's strength that is left at a time [s]."""
+        fraction = 1.0
         for weak in self.weakened:
             if weak.start <= time < weak.end and coordinate in weak.coordinates(self.model):
-                share *= weak.share
-        return share
+                fraction *= weak.fraction
+        return fraction
 
     def before_step(self, drives: Sequence[Drive]) -> Callable[[Simulation], None] | None:
-        """What moves bodies on paths and scales drives before each step of `simulate`; None: there is nothing to do.
+        """Return a callback that moves kinematic bodies and scales drives before each step; None if not needed.
 
         Raises:
-            SettingsError: a weakened coordinate has no drive.
+            SettingsError: A weakened coordinate has no drive.
         """
         driven = [drive.coordinate for drive in drives]
         for weak in self.weakened:
             if not set(weak.coordinates(self.model)) & set(driven):
                 known = list_names(driven) or "none"
-                raise SettingsError(f"weaken: {weak.name!r} has no drive that could lose strength; driven: {known}")
+                raise SettingsError(
+                    f"weaken: {weak.name!r} has no drive to weaken. Add a drive, or choose a driven coordinate: {known}"
+                )
         if not (self.weakened or self.paths):
             return None
         last = [1.0] * len(driven)
@@ -74,10 +76,10 @@ class Perturbed:
         def before_step(simulation: Simulation) -> None:
             time = simulation.index * simulation.compiled.step
             steering(self.model, self.paths, simulation.compiled.step)(simulation.state, time)
-            shares = [self.share_left(name, time) for name in driven]
-            if shares != last:
-                last[:] = shares
-                scaled = [_scaled(drive, share) for drive, share in zip(drives, shares, strict=True)]
+            fractions = [self.remaining_strength(name, time) for name in driven]
+            if fractions != last:
+                last[:] = fractions
+                scaled = [_scale_drive(drive, fraction) for drive, fraction in zip(drives, fractions, strict=True)]
                 now = drive_arrays(simulation.compiled, scaled)
                 for array, values in zip(simulation.inputs.drives, now, strict=True):
                     array[:] = values
@@ -85,89 +87,92 @@ class Perturbed:
         return before_step
 
 
-def perturbed(
+def apply_perturbations(
     model: Model,
     perturbations: Sequence[Perturbation],
-    heads: Heading,
+    heading: Heading,
     *,
-    start: Array | None = None,
-    middle: Sequence[float] = (0.0, 0.0, 0.0),
-) -> Perturbed:
-    """The model under perturbations.
+    initial_coordinates: Array | None = None,
+    ground_center: Sequence[float] = (0.0, 0.0, 0.0),
+) -> PerturbedModel:
+    """Apply perturbations to a model.
 
     Args:
-        model: What is perturbed.
-        perturbations: What is done to it.
-        heads: Where it heads.
-        start: Coordinates that it starts with [rad or m], in which loads hang straight down; None: the defaults.
-        middle: Place about which ground that moves is laid out [m].
+        model: The model.
+        perturbations: Perturbations to apply.
+        heading: Forward, left and up of the model in time.
+        initial_coordinates: Initial pose [rad or m], in which loads hang straight down. Default: the model's defaults.
+        ground_center: Point about which moving ground is centered [m].
+
+    Returns:
+        The model with added bodies, forces, paths of kinematic bodies and weakened joints.
 
     Raises:
-        SettingsError: a body, coordinate or joint that is not there; moving ground where there is none.
+        SettingsError: A body, coordinate or joint is unknown, or there is no ground to move.
     """
-    result = Perturbed(model)
-    pose = np.array([c.default for c in model.coordinates]) if start is None else start
+    result = PerturbedModel(model)
+    pose = np.array([c.default for c in model.coordinates]) if initial_coordinates is None else initial_coordinates
     moves = [p for p in perturbations if isinstance(p, MoveGround)]
     for p in perturbations:
         if isinstance(p, Push):
-            result = replace(result, forces=(*result.forces, _force(model, p, heads)))
+            result = replace(result, forces=(*result.forces, _force(model, p, heading)))
         elif isinstance(p, CarriedLoad):
             outside = (*result.outside, p.name) if p.outside else result.outside
-            result = replace(result, model=_loaded(result.model, p, _rotation(model, pose, p.body)), outside=outside)
+            rotation = _body_rotation(model, pose, p.body)
+            result = replace(result, model=_add_load(result.model, p, rotation), outside=outside)
         elif isinstance(p, WeakenedJoint):
             p.coordinates(model)
             result = replace(result, weakened=(*result.weakened, p))
         elif isinstance(p, Obstacle):
             body, path = _obstacle(result.model, p)
-            result = replace(result, model=_with(result.model, body), paths=(*result.paths, path))
-    return _on_moving_ground(result, moves, heads, np.array(middle)) if moves else result
+            result = replace(result, model=_add_body(result.model, body), paths=(*result.paths, path))
+    return _add_moving_ground(result, moves, heading, np.array(ground_center)) if moves else result
 
 
-def heading_at(model: Model, coordinates: Array) -> Array:
-    """Where a pose of the model heads: see `heading`."""
-    index = [body.name for body in model.bodies].index(root_of(model))
-    return heading(model, poses(model, coordinates)[1][0, index])
+def heading_of_pose(model: Model, coordinates: Array) -> Array:
+    """Return the heading axes (3, 3) of a pose of the model; see `heading_axes`."""
+    index = [body.name for body in model.bodies].index(heading_body(model))
+    return heading_axes(model, poses(model, coordinates)[1][0, index])
 
 
-def _scaled(drive: Drive, share: float) -> Drive:
+def _scale_drive(drive: Drive, fraction: float) -> Drive:
     return replace(
-        drive, stiffness=share * drive.stiffness, damping=share * drive.damping, offset=share * drive.offset,
-        limit=share * drive.limit if drive.limit < inf else inf,
+        drive, stiffness=fraction * drive.stiffness, damping=fraction * drive.damping, offset=fraction * drive.offset,
+        limit=fraction * drive.limit if drive.limit < inf else inf,
     )  # fmt: skip
 
 
-def _check_body(model: Model, what: str, body: str) -> None:
+def _check_body(model: Model, where: str, body: str) -> None:
     if body == GROUND or body not in [b.name for b in model.bodies]:
-        raise SettingsError(f"{what}: {unknown_name('body', body, [b.name for b in model.bodies])}")
+        raise SettingsError(f"{where}: {unknown_name('body', body, [b.name for b in model.bodies])}")
 
 
-def _force(model: Model, push: Push, heads: Heading) -> AppliedForce:
+def _force(model: Model, push: Push, heading: Heading) -> AppliedForce:
     _check_body(model, "push", push.body)
-    force = vector(np.array(push.force) @ heads(push.start))
+    force = vector(np.array(push.force) @ heading(push.start))
     return AppliedForce(push.body, force, point=push.point, start=push.start, end=push.start + push.duration)
 
 
-def _rotation(model: Model, pose: Array, name: str) -> Array:
-    """Of a body in a pose."""
+def _body_rotation(model: Model, pose: Array, name: str) -> Array:
     _check_body(model, "carry", name)
     if not model.coordinates:
         return orientation_matrix(model.body(name).frame.orientation)
     return np.asarray(poses(model, pose)[1][0, [body.name for body in model.bodies].index(name)])
 
 
-def _loaded(model: Model, carry: CarriedLoad, rotation: Array) -> Model:
-    """The model with a ball for the load, on a body that starts with that rotation."""
+def _add_load(model: Model, carry: CarriedLoad, rotation: Array) -> Model:
+    """Attach a sphere for the load to a body of that initial rotation."""
     body = model.body(carry.body)
     radius = (3.0 * carry.mass / (4.0 * pi * LOAD_DENSITY)) ** (1.0 / 3.0)
     ball = body_from_shapes(carry.name, (Shape("sphere", (radius,), collides=False),), mass=carry.mass)
-    place = Frame(carry.point or body.center_of_mass)
-    joint = Joint(carry.name, "fixed", body.name, ball.name, place)
+    attachment = Frame(carry.point or body.center_of_mass)
+    joint = Joint(carry.name, "fixed", body.name, ball.name, attachment)
     if carry.hanging:
         down = np.array(model.gravity) / max(float(np.linalg.norm(model.gravity)), 1e-300)
         below = 2.0 * radius * rotation.T @ down
         angles = tuple(Coordinate(f"{carry.name} {axis}") for axis in "xyz")
-        joint = Joint(carry.name, "ball", body.name, ball.name, place, Frame(vector(-below)), coordinates=angles)
-    return with_default_frames(_with(model, ball, joint))
+        joint = Joint(carry.name, "ball", body.name, ball.name, attachment, Frame(vector(-below)), coordinates=angles)
+    return with_default_frames(_add_body(model, ball, joint))
 
 
 def _obstacle(model: Model, obstacle: Obstacle) -> tuple[Body, Path]:
@@ -179,39 +184,41 @@ def _obstacle(model: Model, obstacle: Obstacle) -> tuple[Body, Path]:
     def frame(time: float) -> Frame | None:
         if not obstacle.start <= time < obstacle.end:
             return None
-        way = (time - obstacle.start) * np.array(obstacle.velocity)
-        return replace(obstacle.frame, position=vector(np.array(obstacle.frame.position) + way))
+        displacement = (time - obstacle.start) * np.array(obstacle.velocity)
+        return replace(obstacle.frame, position=vector(np.array(obstacle.frame.position) + displacement))
 
     body = replace(body_from_shapes(name, (obstacle.shape,)), frame=obstacle.frame, kinematic=True)
     return body, Path(name, frame)
 
 
-def _on_moving_ground(result: Perturbed, moves: Sequence[MoveGround], heads: Heading, middle: Array) -> Perturbed:
-    """The ground as a plate (its planes as slabs, other shapes as they are) on a path."""
+def _add_moving_ground(
+    result: PerturbedModel, moves: Sequence[MoveGround], heading: Heading, center: Array
+) -> PerturbedModel:
+    """Replace the ground by a moving plate: planes become slabs, other shapes stay."""
     model = result.model
     if not model.ground:
-        raise SettingsError("moving ground: the model stands on none; give it a ground, or leave the move out")
-    shapes = tuple(_slab(shape, middle) if shape.kind == "plane" else shape for shape in model.ground)
+        raise SettingsError("move-ground: The model has no ground. Add a ground, or remove this perturbation.")
+    shapes = tuple(_slab(shape, center) if shape.kind == "plane" else shape for shape in model.ground)
     plate = replace(body_from_shapes(PLATE, shapes), kinematic=True)
-    ways = [(move, np.array(move.by) @ heads(move.start)) for move in moves]
+    displacements = [(move, np.array(move.displacement) @ heading(move.start)) for move in moves]
 
     def frame(time: float) -> Frame:
-        return Frame(vector(sum((move.share(time) * way for move, way in ways), np.zeros(3))))
+        return Frame(vector(sum((move.fraction(time) * by for move, by in displacements), np.zeros(3))))
 
-    moved = _with(replace(model, ground=()), plate)
+    moved = _add_body(replace(model, ground=()), plate)
     return replace(result, model=moved, paths=(*result.paths, Path(PLATE, frame)))
 
 
-def _slab(plane: Shape, middle: Array) -> Shape:
-    """A box whose upper side is the plane, near a place."""
+def _slab(plane: Shape, center: Array) -> Shape:
+    """Return a box whose upper side is the plane, near a point."""
     normal = orientation_matrix(plane.frame.orientation)[:, 2]
     at = np.array(plane.frame.position)
-    foot = middle - ((middle - at) @ normal) * normal - PLATE_HALF[2] * normal
+    foot = center - ((center - at) @ normal) * normal - PLATE_HALF[2] * normal
     return replace(plane, kind="box", size=PLATE_HALF, frame=replace(plane.frame, position=vector(foot)))
 
 
-def _with(model: Model, body: Body, joint: Joint | None = None) -> Model:
+def _add_body(model: Model, body: Body, joint: Joint | None = None) -> Model:
     if body.name in [b.name for b in model.bodies]:
-        raise ModelError(f"model {model.name!r} has a body {body.name!r} already; carry one load on a body")
+        raise ModelError(f"Model {model.name!r} already has a body {body.name!r}. Attach only one load to a body.")
     joints = model.joints if joint is None else (*model.joints, joint)
     return replace(model, bodies=(*model.bodies, body), joints=joints)

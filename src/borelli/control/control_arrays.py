@@ -1,4 +1,4 @@
-"""Controls laid out over the steps of a run: targets, limits and responses as arrays."""
+"""Controls over the steps of a run: targets, force limits and responses as arrays."""
 
 from __future__ import annotations
 
@@ -20,145 +20,142 @@ from borelli.physics.impulse_step.arrays import Controls, Course, Response, Stag
 Array = NDArray[np.float64]
 
 
-class Plan:
-    """Where controlled coordinates of a model are to be at the start and end of every step.
+class ControlArrays:
+    """Targets of controlled coordinates at the start and end of every step.
 
-    Row 0 is a step before the start, in a straight line with what follows: targets are asked for from the start on.
+    Row 0 is one step before the start and extrapolates linearly: targets are evaluated from the start on.
     """
 
     def __init__(self, model: Model, controls: Sequence[Control], step: float, steps: int) -> None:
-        """Ask all targets for all times."""
+        """Evaluate all targets at all times."""
         self.model, self.controls, self.step, self.steps = model, controls, step, steps
         self.acting = {name: control for control in controls for name in control.coordinates(model)}
         self.index = {coordinate.name: i for i, coordinate in enumerate(model.coordinates)}
         self.times: Array = step * np.arange(steps + 1, dtype=np.float64)
         self.value = np.full((steps + 2, len(model.coordinates)), np.nan)
-        """(steps + 2, coordinates) [rad or m]; not a number where nothing is controlled."""
-        self.turn: dict[str, Array] = {}
-        """(steps + 2, 4) by ball joint, of its child's canonical joint frame in its parent's."""
-        asked: dict[int, Array] = {}
+        """(steps + 2, coordinates) [rad or m]; NaN where nothing is controlled."""
+        self.rotation: dict[str, Array] = {}
+        """(steps + 2, 4) by ball joint, of the child's canonical joint frame in the parent's."""
+        tables: dict[int, Array] = {}
         for control in controls:
             target = control.target
             if isinstance(target, Targets):
-                if id(target) not in asked:
-                    asked[id(target)] = target.at(self.times)
-                table = asked[id(target)]
+                if id(target) not in tables:
+                    tables[id(target)] = target.at(self.times)
+                table = tables[id(target)]
                 i, column = self.index[control.name], target.coordinates.index(control.name)
                 check_values(model, (control.name,), self.times, table[:, [column]])
                 self.value[1:, i] = table[:, column]
             else:
-                self._turn(model.joint(control.name), target.at(self.times))
+                self._set_rotation(model.joint(control.name), target.at(self.times))
         self.value[0] = 2.0 * self.value[1] - self.value[2]
 
-    def _turn(self, joint: Joint, quaternions: Array) -> None:
+    def _set_rotation(self, joint: Joint, quaternions: Array) -> None:
         from scipy.spatial.transform import Rotation
 
         axes, sign = canonical_axes(joint)
         frame = np.roll(Rotation.from_matrix(axes).as_quat(), 1)
-        turn = quaternion_product(quaternion_product(conjugate(frame), quaternions), frame)
-        self.turn[joint.name] = _with_row_before(turn)
-        angles = Rotation.from_quat(np.roll(turn, -1, axis=1)).as_euler("XYZ") * [1.0, 1.0, sign]
+        rotation = quaternion_product(quaternion_product(conjugate(frame), quaternions), frame)
+        self.rotation[joint.name] = _with_row_before(rotation)
+        angles = Rotation.from_quat(np.roll(rotation, -1, axis=1)).as_euler("XYZ") * [1.0, 1.0, sign]
         first = self.index[joint.coordinates[0].name]
         self.value[1:, first : first + 3] = np.unwrap(angles, axis=0)
 
-    def start(self) -> tuple[dict[str, float], dict[str, float]]:
-        """Coordinates at their targets, and speeds with which these move."""
-        now, speed = self.value[1], (self.value[1] - self.value[0]) / self.step
+    def initial_state(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the targets of coordinates at the start [rad or m], and their velocities."""
+        now, velocity = self.value[1], (self.value[1] - self.value[0]) / self.step
         return (
             {name: float(now[self.index[name]]) for name in self.acting},
-            {name: float(speed[self.index[name]]) for name in self.acting},
+            {name: float(velocity[self.index[name]]) for name in self.acting},
         )
 
     def responses(self) -> dict[str, Response]:
-        """By coordinate, as the impulse step takes them."""
+        """Return the responses by coordinate, as the impulse step takes them."""
         return {name: self._response(control) for name, control in self.acting.items()}
 
     def _response(self, control: Control) -> Response:
-        limited = callable(control.limit) or control.limit < np.inf
+        limited = callable(control.max_force) or control.max_force < np.inf
         if isinstance(control.response, PD):
             one, none = np.ones(1), np.zeros(1)
-            a, b = (float(control.response.after(*given, self.step)[0]) for given in ((one, none), (none, one)))
+            a, b = (float(control.response.after(*unit, self.step)[0]) for unit in ((one, none), (none, one)))
             return Response(a, b, limited=limited)
         return Response(told=True, limited=limited)
 
-    def course(self, compiled: Compiled, tables: Controls) -> Course:
-        """Targets and limits as the impulse step takes them."""
+    def target_trajectory(self, compiled: Compiled, tables: Controls) -> Course:
+        """Return targets and force limits as the impulse step takes them."""
         joints = compiled.tables.joints
-        turn = np.zeros((self.steps + 2, len(tables.ball), 4))
+        rotation = np.zeros((self.steps + 2, len(tables.ball), 4))
         for n, j in enumerate(tables.ball):
             name, i = self.model.joints[j].name, int(joints.coordinate_first[j])
             angles = self.value[1:, i : i + 3] * [1.0, 1.0, joints.sign[i + 2]]
-            turn[:, n] = self.turn[name] if name in self.turn else _with_row_before(_cardan_quaternions(angles))
-        return make_course(compiled, self.value, turn, most=self._most())
+            known = name in self.rotation
+            rotation[:, n] = self.rotation[name] if known else _with_row_before(_cardan_quaternions(angles))
+        return make_course(compiled, self.value, rotation, most=self._max_impulses())
 
-    def _most(self) -> Array | None:
-        """Largest impulses (steps, coordinates)."""
-        if all(not callable(control.limit) and control.limit == np.inf for control in self.controls):
+    def _max_impulses(self) -> Array | None:
+        """Return the largest impulses (steps, coordinates); None if unlimited."""
+        if all(not callable(control.max_force) and control.max_force == np.inf for control in self.controls):
             return None
-        most = np.full((self.steps, len(self.model.coordinates)), np.inf)
+        largest = np.full((self.steps, len(self.model.coordinates)), np.inf)
         for name, control in self.acting.items():
-            most[:, self.index[name]] = self.step * control.limits(self.times[:-1])
-        return most
+            largest[:, self.index[name]] = self.step * control.max_forces(self.times[:-1])
+        return largest
 
-    def respond(self, compiled: Compiled) -> Callable[[int, Stages], None]:
-        """What tells the step the responses that are neither PD nor known before."""
+    def response_callback(self, compiled: Compiled) -> Callable[[int, Stages], None]:
+        """Return a callback that evaluates responses other than PD before each step."""
         parts: list[tuple[Control, slice]] = []
         joints, first = compiled.tables.joints, compiled.tables.joints.coordinate_first
         for name, control in self.acting.items():
             i = self.index[name]
             j = int(joints.joint[i])
-            whole = slice(int(first[j]), int(first[j + 1])) if joints.spin_driven[j] else slice(i, i + 1)
-            if not isinstance(control.response, PD) and i == whole.start:
-                parts.append((control, whole))
+            columns = slice(int(first[j]), int(first[j + 1])) if joints.spin_driven[j] else slice(i, i + 1)
+            if not isinstance(control.response, PD) and i == columns.start:
+                parts.append((control, columns))
 
-        def tell(index: int, stages: Stages) -> None:
-            for control, whole in parts:
-                error, rate = stages.error[whole].copy(), stages.rate[whole].copy()
+        def evaluate(index: int, stages: Stages) -> None:
+            for control, columns in parts:
+                error, rate = stages.error[columns].copy(), stages.rate[columns].copy()
                 after = np.asarray(control.response.after(error, rate, self.step, self.step * index), float)
                 if not np.isfinite(after).all():
                     raise SettingsError(
-                        f"control of {control.name!r}: its response at {self.step * index:g} s is {after}; it must "
-                        "be finite"
+                        f"control of {control.name!r}: The response at {self.step * index:g} s is {after}, but it must "
+                        "be finite. Correct the response."
                     )
-                stages.after[whole] = after
+                stages.after[columns] = after
 
-        return tell
+        return evaluate
 
     def gains(self) -> dict[str, PD]:
-        """By coordinate, for springs and dampers."""
+        """Return the PD gains by coordinate, for springs and dampers."""
         for control in self.controls:
             if not isinstance(control.response, PD):
                 raise SettingsError(
-                    f"control of {control.name!r}: springs and dampers take a PD response, got "
-                    f"{type(control.response).__name__}; take the method 'impulse' for others"
+                    f"control of {control.name!r}: Springs and dampers need a PD response, got "
+                    f"{type(control.response).__name__}. Use method='impulse' for other responses."
                 )
         return {name: control.response for name, control in self.acting.items() if isinstance(control.response, PD)}
 
-    def limits(self) -> dict[str, float]:
-        """By coordinate, for springs and dampers [N m or N]."""
+    def max_forces(self) -> dict[str, float]:
+        """Return the force limits by coordinate [N m or N], for springs and dampers."""
         for control in self.controls:
-            if callable(control.limit):
+            if callable(control.max_force):
                 raise SettingsError(
-                    f"control of {control.name!r}: springs and dampers take a limit that is a number; take the method "
-                    "'impulse' for one that changes"
+                    f"control of {control.name!r}: Springs and dampers need a constant max_force. Use method='impulse' "
+                    "for one that varies in time."
                 )
-        return {name: float(control.limit) for name, control in self.acting.items() if not callable(control.limit)}
-
-    def only_springs(self, method: str, **given: object) -> None:
-        """Raises SettingsError if something is asked for that springs and dampers do not have."""
-        for name, value in given.items():
-            if value:
-                raise SettingsError(f"following targets: {name} was given; the method {method!r} does not have it")
+        return {
+            name: float(control.max_force) for name, control in self.acting.items() if not callable(control.max_force)
+        }
 
 
-def _with_row_before(turn: Array) -> Array:
-    """Rotations (n, 4) with one before them, from which the first turns as it does to the second."""
-    before = quaternion_product(quaternion_product(turn[:1], conjugate(turn[1:2])), turn[:1])
-    return np.concatenate([before, turn])
+def _with_row_before(rotation: Array) -> Array:
+    """Prepend the rotation that precedes the first as the first precedes the second, to rotations (n, 4)."""
+    before = quaternion_product(quaternion_product(rotation[:1], conjugate(rotation[1:2])), rotation[:1])
+    return np.concatenate([before, rotation])
 
 
 def _cardan_quaternions(angles: Array) -> Array:
-    """The quaternions (n, 4) of Rx(a) Ry(b) Rz(c)."""
+    """Return the quaternions (n, 4) of Rx(a) Ry(b) Rz(c)."""
     half, zero = 0.5 * angles, np.zeros(len(angles))
     c, s = np.cos(half), np.sin(half)
     x = np.stack([c[:, 0], s[:, 0], zero, zero], axis=-1)

@@ -1,19 +1,19 @@
-"""Posing: a point of a body is dragged, and post-stabilisation finds the pose (key-framing, seed 000, section 3).
+"""Posing by dragging a point of a body: post-stabilization computes the pose (Weinstein, Guendelman and Fedkiw 2008).
 
-Post-stabilisation gives the velocity change with the least kinetic energy that meets its rows: with M the masses, J the
-rows and l their impulses,
+Post-stabilization gives the velocity change with the least kinetic energy that satisfies its rows: with M the masses, J
+the rows, l their impulses and u the required velocities of the rows,
 
-    dv = M^-1 J^T l,     l = (J M^-1 J^T)^-1 (wanted - J v).
+    dv = M^-1 J^T l,     l = (J M^-1 J^T)^-1 (u - J v).
 
-A pose at rest that is asked to take the dragged point a little way along, joints shut, moves so by dq = M^-1 J^T l:
-heavy parts stay where light ones can do it. The soft step solves exactly these rows (stops are one-sided ones among
-them), so a drag is a sequence of its steps without gravity, each from rest, of one second each, so that velocities are
-displacements. Far goals are walked to in short strides: where a drag leads depends on the way, not on its pieces.
+A pose at rest whose dragged point is to move a little, joints closed, changes by dq = M^-1 J^T l: heavy bodies stay
+where light ones can move instead. The soft step solves exactly these rows (joint limits are one-sided ones among them),
+so a drag is a sequence of its steps without gravity, each from rest and one second long, so that velocities are
+displacements. A distant goal is approached in short steps: the result depends on the path, not on its subdivision.
 
-Goals out of reach have no such l. The point's row therefore gives way by b, (J M^-1 J^T + b) l = wanted, as little as
-rounding allows while strides succeed, and more (Levenberg 1944, Marquardt 1963) when one would lead away from its goal,
-leap, or pass a stop. What it then ends at is the nearest point: no small motion that stops allow leads nearer. (Limbs
-that are exactly straight are bent a little first, since along them nothing moves at first order.)
+Goals out of range have no such l. The point's row is therefore damped by b, (J M^-1 J^T + b) l = u: as little as
+rounding allows while steps succeed, and more (Levenberg 1944, Marquardt 1963) when a step would increase the distance,
+change a coordinate too much, or exceed a joint limit. It then ends at the nearest point: no small motion within the
+limits leads nearer. (Exactly straight limbs are bent a little first, since along them nothing moves at first order.)
 """
 
 from __future__ import annotations
@@ -37,45 +37,45 @@ from borelli.physics.state import make_inputs
 
 Array = NDArray[np.float64]
 
-SHUT = Softness(erp=1.0)
-"""A hard row whose error is gone after one step."""
-STRIDE = 0.005
-"""How far the point is taken at once [m]."""
-REACHED = 1e-6
-"""A point this near to its goal [m] is there."""
-CLOSE = 1e-11
-"""A point this near [m] is there but for rounding."""
-LEAP = 0.09
-"""Most that a coordinate may change at once [rad or m]: stops are seen from 0.1 rad on."""
-OVERSHOT = 1e-5
-"""How far a stop may be passed by the curvature of one stride [rad or m]; the coordinate is then put on it."""
-LEAST, MOST = 1e-7, 1e9
-"""Giving way b of the dragged point's row, times the model's mass [s]; where it is the most, nothing moves."""
-HELD = 1e-10
-"""The same of held bodies, which are gripped at three points each."""
-GRIPS: tuple[Vector, ...] = ((0.3, 0.0, 0.0), (0.0, 0.3, 0.0), (0.0, 0.0, 0.3))
-"""In the body's frame [m]."""
-NUDGE = 0.01
-"""By how much joints are bent [rad] when nothing moves."""
-TRIES = 2000
-"""Solves at the goal itself: those that end at a nearest point come nearer by a share each time."""
+HARD = Softness(erp=1.0)
+"""Softness of a hard row whose error is gone after one step."""
+POINT_STEP = 0.005
+"""Largest displacement of the point in one step [m]."""
+GOAL_TOLERANCE = 1e-6
+"""Distance from the goal [m] within which the point has reached it."""
+ROUNDING_DISTANCE = 1e-11
+"""Distance [m] that is zero but for rounding."""
+MAX_COORDINATE_CHANGE = 0.09
+"""Largest change of a coordinate in one step [rad or m]: rows of joint limits exist from 0.1 rad on."""
+LIMIT_TOLERANCE = 1e-5
+"""Excess over a joint limit by the curvature of one step [rad or m]; the coordinate is then set to the limit."""
+MIN_DAMPING, MAX_DAMPING = 1e-7, 1e9
+"""Damping b of the dragged point's row, times the model's mass [s]; at the maximum nothing moves."""
+FIXED_DAMPING = 1e-10
+"""The same of fixed bodies, which are attached at three points each."""
+GRIP_POINTS: tuple[Vector, ...] = ((0.3, 0.0, 0.0), (0.0, 0.3, 0.0), (0.0, 0.0, 0.3))
+"""Attachment points of a fixed body, in its frame [m]."""
+BEND_ANGLE = 0.01
+"""Rotation of joints [rad] when nothing moves."""
+MAX_SOLVES = 2000
+"""Solves at the goal itself: towards a nearest point the distance shrinks by a constant factor each time."""
 
 
 @dataclass(frozen=True)
 class DragResult:
-    """Where a drag ended."""
+    """Pose at the end of a drag."""
 
     coordinates: Mapping[str, float]
-    """[rad or m], of the whole model."""
+    """Values of all coordinates [rad or m]."""
     point: Vector
-    """Where the dragged point is [m], world."""
-    miss: float
-    """How far that is from where it was to be [m]."""
+    """Position of the dragged point [m], world."""
+    distance: float
+    """Distance of the point from its goal [m]."""
 
     @property
     def reached(self) -> bool:
-        """Whether the point is where it was to be; if not, it is as near as it gets."""
-        return self.miss <= REACHED
+        """True if the point is at its goal; otherwise it is as near as possible."""
+        return self.distance <= GOAL_TOLERANCE
 
 
 def drag_point(
@@ -83,172 +83,176 @@ def drag_point(
     coordinates: Mapping[str, float],
     body: str,
     point: Vector,
-    to: Vector,
+    goal: Vector,
     *,
-    held: Sequence[str] = (),
+    fixed: Sequence[str] = (),
 ) -> DragResult:
-    """The pose after a point of a body was dragged somewhere, along a straight line, by the least motion.
+    """Drag a point of a body along a straight line and return the pose that needs the least motion.
 
-    Joints stay shut, stops are respected; ground and bodies do not touch.
+    Joints stay closed and within their limits; ground contact and collisions are ignored.
 
     Args:
-        model: Whose pose it is.
-        coordinates: The pose dragged from [rad or m]; those left out are at their defaults.
-        body: What is dragged.
-        point: Where it is taken hold of, in the body's frame [m].
-        to: Where that point is to be [m], world.
-        held: Bodies that stay where they are and coordinates that keep their values.
+        model: The model.
+        coordinates: Initial pose [rad or m]. Default of each coordinate: the model's.
+        body: Body that is dragged.
+        point: Dragged point, in the body's frame [m].
+        goal: Goal of the point [m], world.
+        fixed: Bodies that keep their poses and coordinates that keep their values.
+
+    Returns:
+        The pose, the point and its distance from the goal.
 
     Raises:
-        SettingsError: a name that is not in the model, a place that is not finite, or a body that nothing can move.
+        SettingsError: A name is unknown, a point is not finite, or the body cannot move.
     """
-    _check(model, body, point, to, held)
-    return _Drag(model, coordinates, body, point, held).to(np.array(to, float))
+    _check(model, body, point, goal, fixed)
+    return _Drag(model, coordinates, body, point, fixed).drag_to(np.array(goal, float))
 
 
 class _Drag:
-    """A model taken hold of at a point."""
+    """A model attached at a point."""
 
     def __init__(
-        self, model: Model, coordinates: Mapping[str, float], body: str, point: Vector, held: Sequence[str]
+        self, model: Model, coordinates: Mapping[str, float], body: str, point: Vector, fixed: Sequence[str]
     ) -> None:
+        bodies = [name for name in fixed if name in _bodies(model)]
         markers = [Marker("dragged", body, point)]
-        markers += [
-            Marker(f"{name} {i}", name, at) for name in held if name in _bodies(model) for i, at in enumerate(GRIPS)
-        ]
-        self.compiled = compile_model(_weightless(model, held, markers), step=1.0, anchors=SHUT)
+        markers += [Marker(f"{name} {i}", name, at) for name in bodies for i, at in enumerate(GRIP_POINTS)]
+        self.compiled = compile_model(_unloaded(model, fixed, markers), step=1.0, anchors=HARD)
         self.state = start_state(self.compiled, coordinates=coordinates)
-        self.wanted = self.places()
-        inputs = make_inputs(self.compiled, marker=np.stack([self.wanted, self.wanted]))
+        self.goals = self.points()
+        inputs = make_inputs(self.compiled, marker=np.stack([self.goals, self.goals]))
         self.simulation = Simulation(self.compiled, self.state, inputs)
         self.record = make_record(self.compiled, 1)
-        # those of joints that close loops follow from the rest
+        # coordinates of joints that close loops follow from the rest
         self.compiled.tables.joints.default[:] = self.state.coordinate
         self.state.coordinate[:] = self.read()
         self.unit = 1.0 / model.mass
-        self.give = LEAST
+        self.damping = MIN_DAMPING
 
-    def to(self, goal: Array) -> DragResult:
-        """Along a straight line, then until nothing brings the point nearer."""
-        begin = self.wanted[0].copy()
-        strides = int(np.ceil(np.linalg.norm(goal - begin) / STRIDE))
+    def drag_to(self, goal: Array) -> DragResult:
+        """Move the point along a straight line, then until nothing brings it nearer."""
+        begin = self.goals[0].copy()
+        steps = int(np.ceil(np.linalg.norm(goal - begin) / POINT_STEP))
         tried = False
-        for k in range(1, strides + 1):
-            last = self.places()[0]
-            self.pull(begin + k / strides * (goal - begin), 4 if k < strides else TRIES)
-            stuck = float(np.linalg.norm(self.places()[0] - last)) < 0.1 * STRIDE
-            # once, while nothing moves; and where all ends
-            if (stuck and not tried) or (k == strides and self.off() > REACHED):
-                tried = not self.nudge()
-        x, y, z = self.places()[0].tolist()
+        for k in range(1, steps + 1):
+            last = self.points()[0]
+            self.move_to(begin + k / steps * (goal - begin), 4 if k < steps else MAX_SOLVES)
+            stuck = float(np.linalg.norm(self.points()[0] - last)) < 0.1 * POINT_STEP
+            # once while nothing moves, and at the end
+            if (stuck and not tried) or (k == steps and self.error() > GOAL_TOLERANCE):
+                tried = not self.bend_joints()
+        x, y, z = self.points()[0].tolist()
         names = [c.name for c in self.compiled.model.coordinates]
         values = dict(zip(names, self.state.coordinate.tolist(), strict=True))
         return DragResult(values, (x, y, z), float(np.linalg.norm(np.array([x, y, z]) - goal)))
 
-    def pull(self, goal: Array, tries: int) -> None:
-        """Take the point to a goal near by, in so many solves at most."""
-        self.wanted[0] = goal
-        self.simulation.inputs.marker[:] = self.wanted
-        off = self.off()
-        for _ in range(tries):
-            if off <= CLOSE:
+    def move_to(self, goal: Array, solves: int) -> None:
+        """Move the point to a near goal in at most that many solves."""
+        self.goals[0] = goal
+        self.simulation.inputs.marker[:] = self.goals
+        error = self.error()
+        for _ in range(solves):
+            if error <= ROUNDING_DISTANCE:
                 return
             before = self.state.copy()
-            fits = self.solve()
-            now = self.off()
-            if fits and now < off:
-                self.give = max(LEAST, 0.1 * self.give)
-                if off - now < CLOSE:
+            valid = self.solve()
+            now = self.error()
+            if valid and now < error:
+                self.damping = max(MIN_DAMPING, 0.1 * self.damping)
+                if error - now < ROUNDING_DISTANCE:
                     return
-                off = now
+                error = now
                 continue
             self.state.restore(before)
-            self.give *= 10.0
-            if self.give > MOST:
-                self.give = LEAST
+            self.damping *= 10.0
+            if self.damping > MAX_DAMPING:
+                self.damping = MIN_DAMPING
                 return
 
-    def nudge(self) -> bool:
-        """Bend joints a little and pull again; undone unless it leads nearer. Whether it did.
+    def bend_joints(self) -> bool:
+        """Bend joints a little and move again; undo it unless it leads nearer. Return True if it did.
 
-        Straight limbs are singular: what is dragged along them cannot begin to move, although bent ones could go. Those
-        that stand at a stop, as straight knees do, are bent away from it; if there are none, all are.
+        Straight limbs are singular: a point dragged along them cannot begin to move, although it could if they were
+        bent. Joints at a limit, such as straight knees, are bent away from it; if there are none, all are.
         """
-        before, off = self.state.copy(), self.off()
+        before, error = self.state.copy(), self.error()
         joints, value = self.compiled.tables.joints, self.state.coordinate
-        bent = np.clip(value + NUDGE, joints.lower, joints.upper)
-        bent = np.where(bent < value + NUDGE, value - NUDGE, bent)
-        turning = joints.rotational.astype(bool) & ~joints.locked.astype(bool)
-        at_stop = turning & ((value <= joints.lower + OVERSHOT) | (value >= joints.upper - OVERSHOT))
-        self.put(np.where(at_stop if at_stop.any() else turning, bent, value))
-        self.pull(self.wanted[0].copy(), 50)
-        if self.off() < off - REACHED:
+        bent = np.clip(value + BEND_ANGLE, joints.lower, joints.upper)
+        bent = np.where(bent < value + BEND_ANGLE, value - BEND_ANGLE, bent)
+        rotational = joints.rotational.astype(bool) & ~joints.locked.astype(bool)
+        near_limit = (value <= joints.lower + LIMIT_TOLERANCE) | (value >= joints.upper - LIMIT_TOLERANCE)
+        at_limit = rotational & near_limit
+        self.set_pose(np.where(at_limit if at_limit.any() else rotational, bent, value))
+        self.move_to(self.goals[0].copy(), 50)
+        if self.error() < error - GOAL_TOLERANCE:
             return True
         self.state.restore(before)
         return False
 
-    def put(self, coordinates: Array) -> None:
-        """Place all bodies by their coordinates, couplings met."""
+    def set_pose(self, coordinates: Array) -> None:
+        """Set the poses of all bodies from coordinates, couplings applied."""
         state, still = self.state, np.zeros(len(coordinates))
         state.coordinate[:] = coupled_coordinates(self.compiled.model, coordinates)
         joints = self.compiled.tables.joints
         poses_from_coordinates(joints, state.coordinate, still, state.position, state.quaternion, state.twist)
 
     def solve(self) -> bool:
-        """One post-stabilisation from rest; whether it neither leapt nor passed a stop."""
+        """Run one post-stabilization from rest; return True if changes are small and joint limits respected."""
         state, tables = self.state, self.compiled.tables
-        tables.anchors.beta[0], tables.anchors.beta[1:] = self.give * self.unit, HELD * self.unit
+        tables.anchors.beta[0] = self.damping * self.unit
+        tables.anchors.beta[1:] = FIXED_DAMPING * self.unit
         state.twist[:] = 0.0
-        last = tables.joints.default[:] = state.coordinate.copy()  # where locked ones are held
+        last = tables.joints.default[:] = state.coordinate.copy()  # locked coordinates keep these
         lower, upper = tables.joints.lower, tables.joints.upper
         self.simulation.index = 0
         self.simulation.advance(1, self.record)
         values = self.read()
-        # one that was beyond before need not come back at once
+        # a coordinate beyond its limit before need not return at once
         beyond = np.abs(last - np.clip(last, lower, upper)).max()
         inside = np.clip(values, lower, upper)
-        fits = np.abs(values - inside).max() <= OVERSHOT + beyond and np.abs(values - last).max() <= LEAP
-        # joints shut, stops kept, locked ones held and couplings met to the last digit
-        self.put(np.where(tables.joints.locked, last, inside))
-        return bool(fits)
+        excess, change = np.abs(values - inside).max(), np.abs(values - last).max()
+        # joints closed, limits respected, locked coordinates fixed and couplings satisfied to the last digit
+        self.set_pose(np.where(tables.joints.locked, last, inside))
+        return bool(excess <= LIMIT_TOLERANCE + beyond and change <= MAX_COORDINATE_CHANGE)
 
     def read(self) -> Array:
-        """The coordinates of the bodies as they are, angles counted on from the tables' defaults."""
+        """Return the coordinates of the present body poses, angles continued from the tables' defaults."""
         pose = np.hstack([self.state.position, self.state.quaternion])
         return coordinates_of(self.compiled, pose[None], self.state.twist[None])[0][0]
 
-    def places(self) -> Array:
-        """Where the dragged point is, then the grips of what is held (points, 3) [m]."""
+    def points(self) -> Array:
+        """Return the dragged point, then the attachment points of fixed bodies (points, 3) [m]."""
         anchors = self.compiled.tables.anchors
         return np.asarray(
             self.state.position[anchors.body] + rotate(self.state.quaternion[anchors.body], anchors.offset)
         )
 
-    def off(self) -> float:
-        """How far all points are from where they are to be, and loops from shut, added up [m]."""
-        off = float(np.linalg.norm(self.places() - self.wanted, axis=1).sum())
+    def error(self) -> float:
+        """Return the sum of all points' distances from their goals and the largest gap of loops [m]."""
+        error = float(np.linalg.norm(self.points() - self.goals, axis=1).sum())
         if any(joint.closes_loop for joint in self.compiled.model.joints):
-            off += float(joint_error(self.compiled, np.hstack([self.state.position, self.state.quaternion])[None])[0])
-        return off
+            error += float(joint_error(self.compiled, np.hstack([self.state.position, self.state.quaternion])[None])[0])
+        return error
 
 
 def _bodies(model: Model) -> list[str]:
     return [body.name for body in model.bodies]
 
 
-def _weightless(model: Model, held: Sequence[str], markers: Sequence[Marker]) -> Model:
-    """The model with hard joints and these markers, where nothing acts, and held coordinates are locked."""
+def _unloaded(model: Model, fixed: Sequence[str], markers: Sequence[Marker]) -> Model:
+    """Return the model with hard joints and these markers, without gravity and contact, `fixed` coordinates locked."""
 
     def coordinate(old: Coordinate) -> Coordinate:
-        return replace(old, locked=old.locked or old.name in held)
+        return replace(old, locked=old.locked or old.name in fixed)
 
     def joint(old: Joint) -> Joint:
-        return replace(old, softness=SHUT, coordinates=tuple(map(coordinate, old.coordinates)))
+        return replace(old, softness=HARD, coordinates=tuple(map(coordinate, old.coordinates)))
 
     return replace(
         model,
         joints=tuple(map(joint, model.joints)),
-        couplings=tuple(replace(coupling, softness=SHUT) for coupling in model.couplings),
+        couplings=tuple(replace(coupling, softness=HARD) for coupling in model.couplings),
         markers=tuple(markers),
         muscles=(),
         ground=(),
@@ -257,17 +261,22 @@ def _weightless(model: Model, held: Sequence[str], markers: Sequence[Marker]) ->
     )
 
 
-def _check(model: Model, body: str, point: Vector, to: Vector, held: Sequence[str]) -> None:
+def _check(model: Model, body: str, point: Vector, goal: Vector, fixed: Sequence[str]) -> None:
     bodies, coordinates = _bodies(model), [c.name for c in model.coordinates]
     if body not in bodies:
-        raise SettingsError(f"drag: {unknown_name('body', body, bodies)}")
-    for name in held:
+        raise SettingsError(f"drag_point: {unknown_name('body', body, bodies)}")
+    for name in fixed:
         if name not in (*bodies, *coordinates):
-            raise SettingsError(f"drag: held: {unknown_name('body or coordinate', name, (*bodies, *coordinates))}")
-    for what, vector in (("point", point), ("to", to)):
+            known = unknown_name("body or coordinate", name, (*bodies, *coordinates))
+            raise SettingsError(f"drag_point: fixed: {known}")
+    for argument, vector in (("point", point), ("goal", goal)):
         if len(vector) != 3 or not np.isfinite(vector).all():
-            raise SettingsError(f"drag: {what} is {vector}; it must be three finite numbers [m], such as (0.4, 0, 1.2)")
-    if body in held or model.body(body).kinematic:
-        raise SettingsError(f"drag: body {body!r} is held, so it cannot be dragged; leave it out of `held`")
+            raise SettingsError(
+                f"drag_point: {argument} is {vector}. Pass three finite numbers [m], such as (0.4, 0, 1.2)."
+            )
+    if body in fixed or model.body(body).kinematic:
+        raise SettingsError(f"drag_point: Body {body!r} is fixed and cannot be dragged. Remove it from `fixed`.")
     if all(joint.child != body for joint in model.joints):
-        raise SettingsError(f"drag: body {body!r} hangs on no joint, so no coordinate says where it is; drag another")
+        raise SettingsError(
+            f"drag_point: Body {body!r} is the child of no joint, so no coordinate moves it. Drag another body."
+        )

@@ -1,6 +1,6 @@
 """Perturbations in a line of text: `pelvis 200N 0.1s left at 1.2s`.
 
-What is meant comes first, then the rest in any order; a quantity has its unit, with or without a space between.
+The subject comes first, then the rest in any order; a quantity has its unit, with or without a space between.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LENGTHS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
 UNITS = "|".join((*TIMES, *FORCES, *MASSES, *LENGTHS, "%"))
 WORD = re.compile(rf"{NUMBER}(?:\s*[x,]\s*{NUMBER})*(?:\s+(?:{UNITS})(?!\S)|\S*)|\S+", re.IGNORECASE)
 SIZES = {"box": 3, "sphere": 1}
-"""Numbers that the text gives of an obstacle's size: sides, or a diameter."""
+"""Numbers of an obstacle's size in the text: sides, or a diameter."""
 EXAMPLES = {
     "push": "pelvis 200N 0.1s left at 1.2s",
     "carry": "hand_r 5kg",
@@ -45,47 +45,47 @@ EXAMPLES = {
 
 
 class _Phrase:
-    """The words of a text, taken one after the other; what is left at the end is an error."""
+    """Words of a text, consumed one after the other; remaining words are an error."""
 
     def __init__(self, kind: str, text: str) -> None:
         self.kind, self.text = kind, text
         self.words = [word.strip() for word in WORD.findall(text)]
 
-    def refuse(self, what: str) -> NoReturn:
-        raise SettingsError(f"{self.kind} {self.text!r}: {what}; for example {EXAMPLES[self.kind]!r}")
+    def fail(self, problem: str) -> NoReturn:
+        raise SettingsError(f"{self.kind} {self.text!r}: {problem}. Example: {EXAMPLES[self.kind]!r}.")
 
     def name(self, what: str, known: Mapping[str, object]) -> str:
-        """The first word, or as many as make a name that is known."""
+        """Consume the first word, or as many as form a known name."""
         for count in range(len(self.words), 0, -1):
             name = " ".join(self.words[:count])
             if name in known:
                 del self.words[:count]
                 return name
         if not self.words:
-            self.refuse(f"nothing is said; it begins with a {what}")
-        self.refuse(unknown_name(what, self.words[0], known))
+            self.fail(f"The text is empty. Begin with a {what}")
+        self.fail(unknown_name(what, self.words[0], known))
 
     def quantity(self, units: Mapping[str, float], what: str, count: int = 1) -> tuple[float, ...] | None:
-        """The first quantity in one of the units, in SI; None: there is none."""
+        """Consume the first quantity in one of the units and return it in SI; None if there is none."""
         for i, word in enumerate(self.words):
-            found = QUANTITY.fullmatch(word)
-            if found and found[2] in units:
-                values = tuple(units[found[2]] * float(part) for part in re.split(r"[x,]", found[1]))
+            match = QUANTITY.fullmatch(word)
+            if match and match[2] in units:
+                values = tuple(units[match[2]] * float(part) for part in re.split(r"[x,]", match[1]))
                 if len(values) not in (1, count):
-                    self.refuse(f"{what} is {word!r}, {len(values)} numbers; it takes {count}")
+                    self.fail(f"{what.capitalize()} is {word!r}, {len(values)} numbers; it needs {count}")
                 del self.words[i]
                 return values
         return None
 
-    def needed(self, units: Mapping[str, float], what: str, count: int = 1) -> tuple[float, ...]:
-        """The same; it must be there."""
-        found = self.quantity(units, what, count)
-        if found is None:
-            self.refuse(f"it lacks {what} in {' or '.join(units)}")
-        return found
+    def required(self, units: Mapping[str, float], what: str, count: int = 1) -> tuple[float, ...]:
+        """Consume a quantity that must be present."""
+        values = self.quantity(units, what, count)
+        if values is None:
+            self.fail(f"{what.capitalize()} in {' or '.join(units)} is missing")
+        return values
 
     def after(self, word: str, units: Mapping[str, float], what: str, count: int = 1) -> tuple[float, ...] | None:
-        """The quantity after a word such as `at`; None: the word is not there."""
+        """Consume a word such as `at` and the quantity after it; None if the word is missing."""
         if word not in self.words:
             return None
         i = self.words.index(word)
@@ -93,23 +93,23 @@ class _Phrase:
         later, rest = rest[1:], rest[:1]
         part = _Phrase(self.kind, self.text)
         part.words = rest
-        found = part.quantity(units, what, count)
-        if found is None or len(found) != count:
+        values = part.quantity(units, what, count)
+        if values is None or len(values) != count:
             like = ",".join(["1"] * count) if count > 1 else "1"
             got = repr(rest[0]) if rest else "nothing"
-            self.refuse(f"after {word!r} comes {got}, not {what}, such as {word} {like}{next(iter(units))}")
+            self.fail(f"After {word!r} comes {got}, not {what}, such as {word} {like}{next(iter(units))}")
         self.words += later
-        return found
+        return values
 
     def flag(self, word: str) -> bool:
-        """Whether a word is there."""
+        """Consume a word; return True if it is present."""
         if word in self.words:
             self.words.remove(word)
             return True
         return False
 
     def direction(self) -> Vector | None:
-        """One of the direction words."""
+        """Consume one of the direction words."""
         for word in self.words:
             if word in DIRECTIONS:
                 self.words.remove(word)
@@ -117,38 +117,38 @@ class _Phrase:
         return None
 
     def vector(self, units: Mapping[str, float], what: str) -> Vector:
-        """A size with a direction (`200N left`), or forward, left and up at once (`0,200,0N`)."""
-        values = self.needed(units, what, 3)
-        way = self.direction()
+        """Consume a size with a direction (`200N left`), or forward, left and up at once (`0,200,0N`)."""
+        values = self.required(units, what, 3)
+        direction = self.direction()
         if len(values) == 3:
-            if way is not None:
-                self.refuse(f"{what} has three numbers and a direction; leave one out")
+            if direction is not None:
+                self.fail(f"{what.capitalize()} has three numbers and a direction. Remove one of them")
             return vector(np.array(values))
-        if way is None:
+        if direction is None:
             rest = f", not {list_names(self.words)!r}" if self.words else ""
-            self.refuse(f"it lacks a direction: {', '.join(DIRECTIONS)}{rest}")
-        return vector(values[0] * np.array(way))
+            self.fail(f"A direction is missing: {', '.join(DIRECTIONS)}{rest}")
+        return vector(values[0] * np.array(direction))
 
     def end(self) -> None:
-        """Refuse what was not understood."""
+        """Raise SettingsError if words remain."""
         if self.words:
-            self.refuse(f"what is {' '.join(self.words)!r}?")
+            self.fail(f"{' '.join(self.words)!r} is not understood. Remove or correct it")
 
 
 def _one(values: tuple[float, ...] | None, default: float) -> float:
     return default if values is None else values[0]
 
 
-def _place(values: tuple[float, ...] | None) -> Vector | None:
+def _point(values: tuple[float, ...] | None) -> Vector | None:
     return None if values is None else vector(np.array(values))
 
 
 def parse_push(text: str, model: Model) -> Push:
-    """`BODY FORCE DURATION DIRECTION at TIME`, and `on X,Y,Z m` for where on the body: in its frame."""
+    """Parse `BODY FORCE DURATION DIRECTION at TIME`, with `on X,Y,Z m` for the point in the body's frame."""
     phrase = _Phrase("push", text)
     body = phrase.name("body", {b.name: b for b in model.bodies})
     start = _one(phrase.after("at", TIMES, "a time"), 0.0)
-    point = _place(phrase.after("on", LENGTHS | {"": 1.0}, "a place", 3))
+    point = _point(phrase.after("on", LENGTHS | {"": 1.0}, "a position", 3))
     force = phrase.vector(FORCES, "a force")
     duration = _one(phrase.quantity(TIMES, "a duration"), 0.1)
     phrase.end()
@@ -156,54 +156,54 @@ def parse_push(text: str, model: Model) -> Push:
 
 
 def parse_carry(text: str, model: Model) -> CarriedLoad:
-    """`BODY MASS`, with `hanging` (it swings), `outside` (the controller does not know), `on X,Y,Z m`."""
+    """Parse `BODY MASS`, with `hanging` (it swings), `outside` (unknown to the controller), `on X,Y,Z m`."""
     phrase = _Phrase("carry", text)
     body = phrase.name("body", {b.name: b for b in model.bodies})
-    point = _place(phrase.after("on", LENGTHS | {"": 1.0}, "a place", 3))
-    (mass,) = phrase.needed(MASSES, "a mass")
+    point = _point(phrase.after("on", LENGTHS | {"": 1.0}, "a position", 3))
+    (mass,) = phrase.required(MASSES, "a mass")
     hanging, outside = phrase.flag("hanging"), phrase.flag("outside")
     phrase.end()
     return CarriedLoad(body, mass, point, hanging, outside)
 
 
 def parse_weaken(text: str, model: Model) -> WeakenedJoint:
-    """`COORDINATE SHARE at TIME`, or a joint; the share is what is left; `for DURATION`: not for good."""
+    """Parse `COORDINATE PERCENT at TIME`, or a joint; the percentage remains; `for DURATION` limits the time."""
     phrase = _Phrase("weaken", text)
     coordinates = {c.name: c for c in model.coordinates}
     joints = {joint.name: joint for joint in model.joints if joint.coordinates}
     name = phrase.name("coordinate or joint", {**coordinates, **joints})
     start = _one(phrase.after("at", TIMES, "a time"), 0.0)
-    lasting = _one(phrase.after("for", TIMES, "a duration"), inf)
+    duration = _one(phrase.after("for", TIMES, "a duration"), inf)
     phrase.flag("to")
-    (share,) = phrase.needed({"%": 0.01}, "a share left")
+    (fraction,) = phrase.required({"%": 0.01}, "a remaining percentage")
     phrase.end()
-    return WeakenedJoint(name, share, start, start + lasting)
+    return WeakenedJoint(name, fraction, start, start + duration)
 
 
 def parse_obstacle(text: str, model: Model) -> Obstacle:
-    """`box AxBxCm on X,Y,Z` or `sphere Dm on X,Y,Z`, full sides and the middle in the world; `from TIME to TIME`."""
+    """Parse `box AxBxCm on X,Y,Z` or `sphere Dm on X,Y,Z`: full sides and center in the world; `from TIME to TIME`."""
     phrase = _Phrase("obstacle", text)
     kind = phrase.name("shape", SIZES)
     start = _one(phrase.after("from", TIMES, "a time"), 0.0)
     end = _one(phrase.after("to", TIMES, "a time"), inf)
-    place = _place(phrase.after("on", LENGTHS | {"": 1.0}, "a place", 3))
-    if place is None:
-        phrase.refuse("it lacks a place: on X,Y,Z")
-    sides = phrase.needed(LENGTHS, "a size", SIZES[kind])
+    center = _point(phrase.after("on", LENGTHS | {"": 1.0}, "a position", 3))
+    if center is None:
+        phrase.fail("A position is missing: on X,Y,Z")
+    sides = phrase.required(LENGTHS, "a size", SIZES[kind])
     phrase.end()
     if len(sides) != SIZES[kind] or min(sides) <= 0.0:
-        phrase.refuse(f"the size of a {kind} is {SIZES[kind]} positive lengths")
-    return Obstacle(Shape(kind, tuple(0.5 * side for side in sides)), Frame(place), start, end)
+        phrase.fail(f"The size of a {kind} is {SIZES[kind]} positive lengths")
+    return Obstacle(Shape(kind, tuple(0.5 * side for side in sides)), Frame(center), start, end)
 
 
 def parse_move(text: str, model: Model) -> MoveGround:
-    """`DISTANCE DIRECTION DURATION at TIME`."""
+    """Parse `DISTANCE DIRECTION DURATION at TIME`."""
     phrase = _Phrase("move-ground", text)
     start = _one(phrase.after("at", TIMES, "a time"), 0.0)
-    by = phrase.vector(LENGTHS, "a distance")
+    displacement = phrase.vector(LENGTHS, "a distance")
     duration = _one(phrase.quantity(TIMES, "a duration"), 0.5)
     phrase.end()
-    return MoveGround(by, start, duration)
+    return MoveGround(displacement, start, duration)
 
 
 PARSERS: dict[str, Callable[[str, Model], Perturbation]] = {
@@ -216,10 +216,15 @@ PARSERS: dict[str, Callable[[str, Model], Perturbation]] = {
 
 
 def parse_perturbation(kind: str, text: str, model: Model) -> Perturbation:
-    """What a text of a kind says; `PARSERS` names the kinds.
+    """Parse a perturbation from text.
+
+    Args:
+        kind: One of `PARSERS`.
+        text: Description, such as `pelvis 200N 0.1s left at 1.2s`.
+        model: The model, whose names the text uses.
 
     Raises:
-        SettingsError: what is not understood, what is allowed, and an example.
+        SettingsError: The text is not understood; the message contains an example.
     """
     if kind not in PARSERS:
         raise SettingsError(unknown_name("kind of perturbation", kind, PARSERS))

@@ -1,9 +1,9 @@
-"""Following targets by springs and dampers: traditional and stable PD, which impulse-based PD is compared with.
+"""Tracking by springs and dampers: traditional and stable PD, which impulse-based PD is compared with.
 
 Both pull a coordinate q to its target q_o with the torque -k_1 (q - q_o) - k_2 (q' - q_o'), where k_1 = k_p I and
 k_2 = k_v I scale the gains by the inertia I outboard of the joint about its axis (Zordan and Hodgins 2002): alone and
-without gravity the error then dies away as `PD` says. What else is there (gravity, loads, the other joints) moves the
-coordinate off its target, and nothing brings it back: that is the difference to impulse-based PD.
+without gravity the error then decays as in `PD`. Gravity, loads and the other joints move the coordinate off its target
+permanently: that is the difference to impulse-based PD.
 
 Traditional PD takes the torque from the step's start and adds it as an impulse. Stable PD takes it from the step's end:
 with u the new velocity and q + h u the new coordinate,
@@ -11,10 +11,10 @@ with u the new velocity and q + h u the new coordinate,
     torque = -k_1 (q + h u - q_o(next)) - k_2 (u - q_o'),     q_o(next) = q_o + h q_o',
 
 which is the law of the soft step's drives, c = q_o' - (alpha / h) (q - q_o), beta = 1 / (h (h k_1 + k_2)),
-alpha = h k_1 / (h k_1 + k_2): u = c - beta h torque. `spring_responses` tells what either does to a coordinate alone.
+alpha = h k_1 / (h k_1 + k_2): u = c - beta h torque. `pd_step_responses` gives the effect on a coordinate alone.
 
-The three coordinates of a ball joint that are all pulled turn it as one: the error is the rotation vector from the
-target, C = log(T_o^-1 T), in the child's joint axes, and so is the spin.
+The three coordinates of a ball joint that are all driven rotate it together: the error is the rotation vector from the
+target, C = log(T_o^-1 T), in the child's joint axes, and so is the angular velocity.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.control.response import PD, wrapped
+from borelli.control.response import PD, wrap_angle
 from borelli.errors import SettingsError
 from borelli.model.model import Model
-from borelli.physics import diagnostics as measure
+from borelli.physics import diagnostics
 from borelli.physics.arrays.compile_model import Compiled, compile_model
 from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
 from borelli.physics.run_soft_steps import Simulation, make_record
@@ -43,135 +43,139 @@ Array = NDArray[np.float64]
 
 
 def outboard_inertia(compiled: Compiled, values: Array) -> Array:
-    """What each coordinate of a tree moves alone [kg m^2 or kg]: all bodies beyond its joint, about its axis.
+    """Return the inertia [kg m^2 or kg] of all bodies beyond each coordinate's joint, about its axis.
 
-    Twice the kinetic energy at unit speed. A joint that closes a loop moves nothing alone: its entries are zero.
+    It is twice the kinetic energy at unit velocity. Entries of joints that close a loop are zero.
 
     Args:
-        compiled: The model.
-        values: Of all coordinates [rad or m].
+        compiled: The compiled model.
+        values: Values of all coordinates [rad or m].
     """
     names = [coordinate.name for coordinate in compiled.model.coordinates]
     pose = dict(zip(names, map(float, values), strict=True))
     inertia = np.zeros(len(names))
     for i, name in enumerate(names):
         state = start_state(compiled, coordinates=pose, speeds={name: 1.0})
-        placed = np.concatenate([state.position, state.quaternion], axis=1)
-        inertia[i] = 2.0 * measure.kinetic_energy(compiled, placed[None], state.twist[None])[0]
+        body_poses = np.concatenate([state.position, state.quaternion], axis=1)
+        inertia[i] = 2.0 * diagnostics.kinetic_energy(compiled, body_poses[None], state.twist[None])[0]
     return inertia
 
 
-def follow_by_springs(
+def track_with_springs(
     model: Model,
     gains: Mapping[str, PD],
-    course: Array,
+    target: Array,
     *,
     step: float,
     implicit: bool,
-    start: Mapping[str, float] | None = None,
-    speeds: Mapping[str, float] | None = None,
-    twists: Mapping[str, Sequence[float]] | None = None,
-    limits: Mapping[str, float] | None = None,
+    initial_coordinates: Mapping[str, float] | None = None,
+    initial_velocities: Mapping[str, float] | None = None,
+    initial_twists: Mapping[str, Sequence[float]] | None = None,
+    max_forces: Mapping[str, float] | None = None,
     forces: Sequence[AppliedForce] = (),
     settings: SolverSettings | None = None,
     steer: Callable[[State, float], None] | None = None,
-    every: int = 1,
+    record_every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> xarray.Dataset:
-    """What the model does when springs and dampers pull its coordinates along a course; a dataset as of `simulate`.
+    """Simulate a model whose coordinates are pulled to targets by springs and dampers.
 
     Args:
         model: Bodies, joints and ground.
-        gains: By coordinate.
-        course: Targets of all coordinates of the model [rad or m], (steps + 1, coordinates), a step apart from the
-            start on; those of coordinates without gains are not read.
-        step: [s]
-        implicit: Whether torques are those of the step's end (stable PD) or of its start (traditional PD).
-        start: Where coordinates are at first [rad or m]; others at their defaults.
-        speeds: How fast they start.
-        twists: Velocity [m/s] and spin [rad/s] that bodies start with, world axes; these win over `speeds`.
-        limits: Largest torque or force by coordinate [N m or N]; unlimited if not given.
-        forces: What pushes bodies.
-        settings: Of the solver.
+        gains: PD gains by coordinate.
+        target: Targets of all coordinates [rad or m], (steps + 1, coordinates), one step apart from the start on;
+            those of coordinates without gains are not used.
+        step: Step length [s].
+        implicit: Use torques of the step's end (stable PD) instead of its start (traditional PD).
+        initial_coordinates: Initial values by coordinate [rad or m]. Default: the model's defaults.
+        initial_velocities: Initial velocities by coordinate [rad/s or m/s].
+        initial_twists: Initial velocity [m/s] and angular velocity [rad/s] by body, world axes; these override
+            `initial_velocities`.
+        max_forces: Largest torque or force by coordinate [N m or N]. Default: unlimited.
+        forces: Forces applied to bodies.
+        settings: Solver settings.
         steer: Called before each step with the state and the time [s]; it may move kinematic bodies.
-        every: Steps between two records.
-        progress: Told the share done, 0 to 1, at every record.
+        record_every: Steps between two records.
+        progress: Called with the fraction done, 0 to 1, at every record.
+
+    Returns:
+        A dataset as of `simulate`.
 
     Raises:
-        DivergedError: Torques of the step's start burst.
+        DivergedError: Torques of the step's start are unstable.
     """
-    steps = len(course) - 1
-    springs = [Drive(name, limit=(limits or {}).get(name, inf)) for name in gains]
+    steps = len(target) - 1
+    springs = [Drive(name, limit=(max_forces or {}).get(name, inf)) for name in gains]
     compiled = compile_model(model, step=step, settings=settings, drives=springs)
-    state = start_state(compiled, coordinates=start, speeds=speeds, twists=twists)
+    state = start_state(compiled, coordinates=initial_coordinates, speeds=initial_velocities, twists=initial_twists)
     inputs = make_inputs(compiled, drives=springs, forces=forces)
-    pulled = np.array([compiled.coordinate_index[name] for name in gains], np.int64)
-    inertia = outboard_inertia(compiled, state.coordinate)[pulled]
+    driven = np.array([compiled.coordinate_index[name] for name in gains], np.int64)
+    inertia = outboard_inertia(compiled, state.coordinate)[driven]
     _check_outboard(list(gains), inertia)
     stiffness = inertia * [pd.stiffness for pd in gains.values()]
     damping = inertia * [pd.damping for pd in gains.values()]
     if implicit:
         spring = step * stiffness + damping
-        inputs.drives.alpha[pulled], inputs.drives.beta[pulled] = step * stiffness / spring, 1.0 / (step * spring)
+        inputs.drives.alpha[driven], inputs.drives.beta[driven] = step * stiffness / spring, 1.0 / (step * spring)
     simulation = Simulation(compiled, state, inputs)
-    frames = steps // every
+    frames = steps // record_every
     record = make_record(compiled, frames + 1)
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
     for k in range(steps):
         if steer is not None:
             steer(state, k * step)
-        rate = (course[k + 1] - course[k]) / step
+        rate = (target[k + 1] - target[k]) / step
         if implicit:
-            inputs.drives.target[pulled], inputs.drives.velocity[pulled] = course[k, pulled], rate[pulled]
+            inputs.drives.target[driven], inputs.drives.velocity[driven] = target[k, driven], rate[driven]
         else:
-            error, error_rate = errors_at(compiled, state, course[k], course[k + 1])
-            torque = -stiffness * error[pulled] - damping * error_rate[pulled]
-            inputs.drives.rest[pulled] = step * torque
-        simulation.advance(1, record, every=every, frame=1 + k // every)
-        if progress is not None and (k + 1) % every == 0:
+            error, error_rate = coordinate_errors(compiled, state, target[k], target[k + 1])
+            torque = -stiffness * error[driven] - damping * error_rate[driven]
+            inputs.drives.rest[driven] = step * torque
+        simulation.advance(1, record, every=record_every, frame=1 + k // record_every)
+        if progress is not None and (k + 1) % record_every == 0:
             progress((k + 1) / steps)
-    return to_dataset(compiled, record, step * every * np.arange(frames + 1, dtype=np.float64))
+    return to_dataset(compiled, record, step * record_every * np.arange(frames + 1, dtype=np.float64))
 
 
-def errors_at(compiled: Compiled, state: State, target: Array, ahead: Array) -> tuple[Array, Array]:
-    """Errors of all coordinates from their targets and their rates [rad or m, and a second].
+def coordinate_errors(compiled: Compiled, state: State, target: Array, ahead: Array) -> tuple[Array, Array]:
+    """Return the errors of all coordinates from their targets [rad or m], and the rates of these errors.
 
     Args:
-        compiled: The model.
-        state: Of its bodies.
-        target: Where the coordinates are to be, (coordinates,).
-        ahead: And a step later.
+        compiled: The compiled model.
+        state: State of its bodies.
+        target: Targets of the coordinates now, (coordinates,).
+        ahead: The same one step later.
     """
     joints, h = compiled.tables.joints, compiled.step
     pose = np.concatenate([state.position, state.quaternion], axis=1)
-    values, speeds = (found[0] for found in measure.coordinates_of(compiled, pose[None], state.twist[None]))
-    turning = np.array([coordinate.rotational for coordinate in compiled.model.coordinates], bool)
-    error = np.where(turning, wrapped(values - target), values - target)
-    rate = speeds - (ahead - target) / h
+    values, velocities = (part[0] for part in diagnostics.coordinates_of(compiled, pose[None], state.twist[None]))
+    rotational = np.array([coordinate.rotational for coordinate in compiled.model.coordinates], bool)
+    error = np.where(rotational, wrap_angle(values - target), values - target)
+    rate = velocities - (ahead - target) / h
     for j in np.flatnonzero(joints.spin_driven):
         three = slice(int(joints.coordinate_first[j]), int(joints.coordinate_first[j + 1]))
         sign = np.array([1.0, 1.0, joints.sign[three][2]])
-        error[three], rate[three] = _turn_error(compiled, state, int(j), sign * target[three], sign * ahead[three])
+        error[three], rate[three] = _rotation_error(compiled, state, int(j), sign * target[three], sign * ahead[three])
         error[three], rate[three] = sign * error[three], sign * rate[three]
     return error, rate
 
 
-def _turn_error(compiled: Compiled, state: State, j: int, target: Array, ahead: Array) -> tuple[Array, Array]:
-    """Rotation vector from the target and its rate, in the child's joint axes, of ball joint j; by Cardan angles."""
+def _rotation_error(compiled: Compiled, state: State, j: int, target: Array, ahead: Array) -> tuple[Array, Array]:
+    """Return the rotation vector from the target and its rate, in the child's joint axes; targets are Cardan angles."""
     from scipy.spatial.transform import Rotation
 
     joints = compiled.tables.joints
-    # finding the coordinates left the joint's axes in the world in the tables
-    spin = _spin_of(state, int(joints.child[j])) - _spin_of(state, int(joints.parent[j]))
+    # `coordinates_of` left the joint's axes in the world in the tables
+    angular_velocity = _angular_velocity(state, int(joints.child[j])) - _angular_velocity(state, int(joints.parent[j]))
     relative = joints.axes_parent[j] @ joints.axes_child[j].T
     now, later = (Rotation.from_euler("XYZ", angles).as_matrix() for angles in (target, ahead))
-    error, turning = (Rotation.from_matrix(now.T @ matrix).as_rotvec() for matrix in (relative, later))
-    # the target's spin is stated in the target's axes: seen from the child's
-    return error, joints.axes_child[j] @ spin - relative.T @ now @ turning / compiled.step
+    error, rotation = (Rotation.from_matrix(now.T @ matrix).as_rotvec() for matrix in (relative, later))
+    # the target's angular velocity is stated in the target's axes and expressed in the child's
+    return error, joints.axes_child[j] @ angular_velocity - relative.T @ now @ rotation / compiled.step
 
 
-def _spin_of(state: State, body: int) -> Array:
+def _angular_velocity(state: State, body: int) -> Array:
     return state.twist[body, 3:] if body >= 0 else np.zeros(3)
 
 
@@ -179,6 +183,6 @@ def _check_outboard(names: Sequence[str], inertia: Array) -> None:
     for name, value in zip(names, inertia, strict=True):
         if not value > 0.0:
             raise SettingsError(
-                f"control of {name!r}: its joint closes a loop, so nothing is outboard of it to scale the gains of "
-                "springs with; control another coordinate of the loop"
+                f"control of {name!r}: Its joint closes a loop, so it has no outboard inertia to scale the gains with. "
+                "Control another coordinate of the loop."
             )

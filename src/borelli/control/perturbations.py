@@ -1,7 +1,7 @@
-"""What is done to a body to see how it reacts: pushes, loads, weak joints, obstacles, moving ground.
+"""Perturbations of a body: pushes, loads, weakened joints, obstacles, moving ground.
 
-Forward, left and up are as the body heads at that time: forward is the root's own x axis, laid level (a human's and an
-OpenSim model's x points forward); of a root that lies on its back or front it is the root's own way up, laid level.
+Forward, left and up refer to the heading of the body at that time: forward is the root's own x axis, made horizontal (x
+of a human and of an OpenSim model points forward); for a root that lies on its back or front it is the root's up axis.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ DIRECTIONS: dict[str, Vector] = {
     "up": (0.0, 0.0, 1.0),
     "down": (0.0, 0.0, -1.0),
 }
-LEVEL = 0.3
-"""Least level part of the root's x axis that tells where it heads."""
+MIN_HORIZONTAL_PART = 0.3
+"""Smallest horizontal part of the root's x axis that defines the heading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A push on a body for a while, as the body heads when it begins. `Force` is one in the world's axes."""
+    """A push on a body for a time, relative to its heading at the start. `AppliedForce` is one in world axes."""
 
     body: str
     force: Vector
@@ -43,7 +43,7 @@ class Push:
     duration: float = 0.1
     """[s]"""
     point: Vector | None = None
-    """Where it acts, in the body's frame [m]; None: at the centre of mass."""
+    """Point of application, in the body's frame [m]; None: center of mass."""
 
     def __post_init__(self) -> None:
         _check_finite(f"push on {self.body!r}", force=self.force, point=self.point, start=self.start)
@@ -58,11 +58,11 @@ class CarriedLoad:
     mass: float
     """[kg]"""
     point: Vector | None = None
-    """Where it is held, in the body's frame [m]; None: at the centre of mass."""
+    """Attachment point, in the body's frame [m]; None: center of mass."""
     hanging: bool = False
-    """It swings below the point on a ball joint; otherwise it is welded to the body."""
+    """The load swings below the point on a ball joint; otherwise it is welded to the body."""
     outside: bool = False
-    """The controller does not know of it and is weighed down; otherwise it is carried without effort (seed Fig. 1)."""
+    """The load is unknown to the controller and weighs it down; otherwise the controller compensates for it."""
 
     def __post_init__(self) -> None:
         _check_finite(f"load on {self.body!r}", point=self.point)
@@ -70,55 +70,57 @@ class CarriedLoad:
 
     @property
     def name(self) -> str:
-        """Of the body that is added to the model."""
+        """Name of the body that is added to the model."""
         return f"load on {self.body}"
 
 
 @dataclass(frozen=True, slots=True)
 class WeakenedJoint:
-    """A coordinate, or all of a joint's, that has a share of its strength left for a while.
+    """A coordinate, or all of a joint's, with a reduced strength for a time.
 
-    Of a drive, all of its force. Of a controlled coordinate, its limit: or where it has none, the largest force that
-    following its target takes while nothing disturbs it.
+    The strength of a drive is all of its force. That of a controlled coordinate is its `max_force`, or without one the
+    largest force of an undisturbed run.
     """
 
     name: str
-    share: float
-    """Of the strength that is left, 0 to 1."""
+    fraction: float
+    """Remaining fraction of the strength, 0 to 1."""
     start: float = 0.0
     end: float = inf
     """[s]"""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.share <= 1.0:
-            raise SettingsError(f"weakened {self.name!r}: the share left is {self.share:g}; it must be from 0 to 1")
+        if not 0.0 <= self.fraction <= 1.0:
+            raise SettingsError(
+                f"weakened {self.name!r}: The remaining fraction is {self.fraction:g}. Pass a number from 0 to 1."
+            )
         _check_span(f"weakened {self.name!r}", self.start, self.end)
 
     def coordinates(self, model: Model) -> list[str]:
-        """The coordinates meant.
+        """Return the names of the weakened coordinates.
 
         Raises:
-            SettingsError: none is; the nearest names are told.
+            SettingsError: The name is unknown.
         """
         of_joint = {joint.name: [c.name for c in joint.coordinates] for joint in model.joints}
         known = [c.name for c in model.coordinates]
-        found = [self.name] if self.name in known else of_joint.get(self.name, [])
-        if not found:
-            names = dict.fromkeys((*known, *(name for name, own in of_joint.items() if own)))
-            raise SettingsError(f"weaken: {unknown_name('coordinate or joint', self.name, names)}")
-        return found
+        names = [self.name] if self.name in known else of_joint.get(self.name, [])
+        if not names:
+            known_names = dict.fromkeys((*known, *(name for name, own in of_joint.items() if own)))
+            raise SettingsError(f"weaken: {unknown_name('coordinate or joint', self.name, known_names)}")
+        return names
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A shape in the way that nothing moves; it may come, go and travel."""
+    """An immovable shape that may appear, disappear and move with a constant velocity."""
 
     shape: Shape
     frame: Frame
-    """Where it is when it comes, in the world."""
+    """Frame at the start, in the world."""
     start: float = 0.0
     end: float = inf
-    """When it is there [s]."""
+    """Times of appearance and disappearance [s]."""
     velocity: Vector = (0.0, 0.0, 0.0)
     """[m/s], in the world."""
     name: str = "obstacle"
@@ -130,20 +132,20 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class MoveGround:
-    """The ground is shifted, with the least jerk, as the body heads when it begins; several add up."""
+    """A minimum-jerk displacement of the ground, relative to the heading at its start; several add up."""
 
-    by: Vector
+    displacement: Vector
     """Forward, left, up [m]."""
     start: float = 0.0
     duration: float = 0.5
     """[s]"""
 
     def __post_init__(self) -> None:
-        _check_finite("ground", by=self.by, start=self.start)
+        _check_finite("ground", displacement=self.displacement, start=self.start)
         _check_positive("ground", "duration", self.duration, "s")
 
-    def share(self, time: float) -> float:
-        """Of the way that is done at a time (Flash and Hogan 1985)."""
+    def fraction(self, time: float) -> float:
+        """Return the fraction of the displacement at a time [s] (Flash and Hogan 1985)."""
         s = min(max((time - self.start) / self.duration, 0.0), 1.0)
         return s**3 * (10.0 - s * (15.0 - 6.0 * s))
 
@@ -151,27 +153,27 @@ class MoveGround:
 Perturbation = Push | CarriedLoad | WeakenedJoint | Obstacle | MoveGround
 
 
-def root_of(model: Model) -> str:
-    """The body that says where the model heads: the first that hangs on the ground."""
+def heading_body(model: Model) -> str:
+    """Return the name of the body that defines the heading: the first on a joint to the ground."""
     for joint in model.joints:
         if joint.parent == GROUND and not model.body(joint.child).kinematic:
             return joint.child
     if not model.bodies:
-        raise ModelError(f"model {model.name!r} has no bodies, so it heads nowhere")
+        raise ModelError(f"Model {model.name!r} has no bodies, so it has no heading. Add a body.")
     return model.bodies[0].name
 
 
-def heading(model: Model, rotation: Array) -> Array:
-    """Forward, left and up, as rows (3, 3) in the model's axes, of a root of that rotation (3, 3)."""
+def heading_axes(model: Model, rotation: Array) -> Array:
+    """Return forward, left and up, as rows (3, 3) in the model's axes, for a root of that rotation (3, 3)."""
     size = float(np.linalg.norm(model.gravity))
     up = np.array([0.0, 0.0, 1.0]) if size == 0.0 else -np.array(model.gravity) / size
-    # the root's own way up is the axis nearest to up in a model that stands
+    # the root's own up axis is the one nearest to up in the standing model
     own_up = np.eye(3)[int(np.argmax(np.abs(up)))] * np.sign(up[int(np.argmax(np.abs(up)))])
     for axis in (np.array([1.0, 0.0, 0.0]), own_up):
         forward = rotation @ axis
         forward = forward - (forward @ up) * up
         length = float(np.linalg.norm(forward))
-        if length > LEVEL:
+        if length > MIN_HORIZONTAL_PART:
             break
     forward /= length
     return np.array([forward, np.cross(up, forward), up])
@@ -180,14 +182,14 @@ def heading(model: Model, rotation: Array) -> Array:
 def _check_finite(where: str, **values: float | Vector | None) -> None:
     for what, value in values.items():
         if value is not None and not np.isfinite(value).all():
-            raise SettingsError(f"{where}: {what} is {value}; it must be finite")
+            raise SettingsError(f"{where}: {what} is {value}. Pass a finite value.")
 
 
 def _check_positive(where: str, what: str, value: float, unit: str) -> None:
     if not (isfinite(value) and value > 0.0):
-        raise SettingsError(f"{where}: {what} is {value:g} {unit}; it must be positive and finite")
+        raise SettingsError(f"{where}: {what} is {value:g} {unit}. Pass a positive, finite value.")
 
 
 def _check_span(where: str, start: float, end: float) -> None:
     if not (isfinite(start) and end > start):
-        raise SettingsError(f"{where}: it starts at {start:g} s and ends at {end:g} s; it must end later")
+        raise SettingsError(f"{where}: It starts at {start:g} s and ends at {end:g} s. The end must be later.")

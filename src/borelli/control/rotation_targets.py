@@ -1,4 +1,4 @@
-"""Targets of joints that turn freely: rotations in time, of the child's joint frame in the parent's."""
+"""Targets of ball joints: rotations in time, of the child's joint frame in the parent's."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from borelli.control.targets import rising
+from borelli.control.targets import check_rising, check_times
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
 
 Array = NDArray[np.float64]
 
-UNIT = 1e-6
-"""By how much the length of a quaternion may differ from 1."""
+UNIT_TOLERANCE = 1e-6
+"""Allowed deviation of a quaternion's length from 1."""
 
 
 @dataclass(frozen=True)
-class Turns:
-    """Where a ball joint is asked to be; before the first and after the last time, the same as there."""
+class RotationTargets:
+    """Target rotation of a ball joint in time; constant before the start and after the end."""
 
     model: Model
     joint: str
@@ -37,46 +37,44 @@ class Turns:
             raise SettingsError(f"targets: {unknown_name('ball joint', self.joint, balls)}")
 
     def at(self, time: ArrayLike) -> Array:
-        """Unit quaternions (times, 4) at times (times,) [s].
+        """Return unit quaternions (times, 4) at times (times,) [s].
 
         Raises:
-            SettingsError: a time that is not finite, or a value that is no rotation.
+            SettingsError: A time is not finite, or a value is not a rotation.
         """
-        times = np.atleast_1d(np.asarray(time, float))
-        if not np.isfinite(times).all():
-            raise SettingsError(f"targets: asked for at {times[~np.isfinite(times)][0]} s; times must be finite")
+        times = check_times(time)
         values = np.asarray(self.curve(np.clip(times, self.start, self.end)), float)
         if values.shape != (len(times), 4):
             raise SettingsError(
-                f"targets: joint {self.joint!r} has values of shape {values.shape}; quaternions at {len(times)} times "
-                f"need ({len(times)}, 4)"
+                f"targets: The values of joint {self.joint!r} have shape {values.shape}. Return quaternions of shape "
+                f"({len(times)}, 4) for {len(times)} times."
             )
         length = np.linalg.norm(values, axis=1)
-        good = np.abs(length - 1.0) <= UNIT
+        good = np.abs(length - 1.0) <= UNIT_TOLERANCE
         if not good.all():
             row = int(np.argmin(good))
             raise SettingsError(
-                f"targets: joint {self.joint!r} at {times[row]:g} s is {values[row]}; every target must be a unit "
-                "quaternion (w, x, y, z)"
+                f"targets: Joint {self.joint!r} at {times[row]:g} s is {values[row]}. Every target must be a unit "
+                "quaternion (w, x, y, z)."
             )
         return np.asarray(values / length[:, None])
 
 
-def turn_keyframes(model: Model, joint: str, times: ArrayLike, quaternions: ArrayLike) -> Turns:
-    """Targets through rotations at some times, turning steadily from each to the next by the shorter way.
+def rotation_keyframes(model: Model, joint: str, times: ArrayLike, quaternions: ArrayLike) -> RotationTargets:
+    """Return targets through rotations at given times, with constant angular velocity by the shorter path between them.
 
     Args:
-        model: Whose joint it is.
-        joint: A ball joint.
-        times: (keys,) [s], rising.
+        model: The model.
+        joint: Name of a ball joint.
+        times: Key times (keys,) [s], increasing.
         quaternions: (keys, 4) of the child's joint frame in the parent's.
     """
     from scipy.spatial.transform import Rotation, Slerp
 
-    t = rising("keyframes", times)
+    t = check_rising("keyframes", times)
     table = np.asarray(quaternions, float)
-    keys = Turns(model, joint, lambda _: table).at(t)
+    keys = RotationTargets(model, joint, lambda _: table).at(t)
     if len(t) == 1:
-        return Turns(model, joint, lambda times: np.repeat(keys, len(times), axis=0))
+        return RotationTargets(model, joint, lambda times: np.repeat(keys, len(times), axis=0))
     between = Slerp(t, Rotation.from_quat(np.roll(keys, -1, axis=1)))
-    return Turns(model, joint, lambda times: np.roll(between(times).as_quat(), 1, axis=1), t[0], t[-1])
+    return RotationTargets(model, joint, lambda times: np.roll(between(times).as_quat(), 1, axis=1), t[0], t[-1])

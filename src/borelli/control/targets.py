@@ -1,7 +1,7 @@
-"""Targets in time: where coordinates are asked to be, from keyframes, B-splines, functions or a motion.
+"""Targets of coordinates in time, from keyframes, B-splines, functions or a motion.
 
-Whatever they are made of, they are checked when they are made, as far as that can be, and again whenever they are asked
-for: a curve may pass a stop between two keys that do not.
+Targets are checked when they are created, as far as possible, and again whenever they are evaluated: a curve may exceed
+a joint limit between two keys that do not.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Curve = Callable[[Array], Array]
 INTERPOLATIONS = {
     "hold": "each value until the next key",
     "linear": "straight lines",
-    "monotone": "cubics that never pass beyond the values of their keys",
-    "cubic": "the cubic spline through the keys, which starts and ends at rest",
-    "minimum jerk": "at rest at every key, with the least jerk between them",
+    "monotone": "cubics that never exceed the values of their keys",
+    "cubic": "the cubic spline through the keys, at rest at the start and the end",
+    "minimum jerk": "at rest at every key, with minimum jerk between them",
 }
-AT_STOP = 1e-9
-"""How far a target may lie beyond a stop by rounding [rad or m]."""
+LIMIT_TOLERANCE = 1e-9
+"""Excess of a target over a joint limit by rounding [rad or m]."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Where coordinates of a model are asked to be; before the first and after the last time, the same as there."""
+    """Target values of coordinates in time; constant before the start and after the end."""
 
     model: Model
     coordinates: tuple[str, ...]
@@ -48,20 +48,18 @@ class Targets:
         _check_names(self.model, self.coordinates)
 
     def at(self, time: ArrayLike) -> Array:
-        """Values (times, coordinates) [rad or m] at times (times,) [s]; (coordinates,) at one time.
+        """Return values (times, coordinates) [rad or m] at times (times,) [s]; (coordinates,) at one time.
 
         Raises:
-            SettingsError: a time or a value that is not finite, or one beyond a stop.
+            SettingsError: A time or a value is not finite, or a value exceeds a joint limit.
         """
-        times = np.atleast_1d(np.asarray(time, float))
-        if not np.isfinite(times).all():
-            raise SettingsError(f"targets: asked for at {times[~np.isfinite(times)][0]} s; times must be finite")
+        times = check_times(time)
         values = np.asarray(self.curve(np.clip(times, self.start, self.end)), float)
         check_values(self.model, self.coordinates, times, values)
         return values if np.ndim(time) else values[0]
 
     def around(self, time: float, step: float) -> tuple[Array, Array, Array]:
-        """Values a step ago, now, and a step ahead: what `next_velocity` takes."""
+        """Return the values one step ago, now, and one step ahead, as `next_velocity` takes them."""
         check_step(step)
         before, now, ahead = self.at(np.array([time - step, time, time + step]))
         return before, now, ahead
@@ -70,55 +68,58 @@ class Targets:
 def keyframes(
     model: Model, times: ArrayLike, values: Mapping[str, ArrayLike], interpolation: str = "monotone"
 ) -> Targets:
-    """Targets through values at some times.
+    """Return targets through values at given times.
 
     Args:
-        model: Whose coordinates they are.
-        times: (keys,) [s], rising.
-        values: By coordinate, (keys,) [rad or m].
+        model: The model.
+        times: Key times (keys,) [s], increasing.
+        values: Key values by coordinate, (keys,) [rad or m].
         interpolation: One of `INTERPOLATIONS`.
+
+    Raises:
+        SettingsError: A name is unknown, or a value is not finite or exceeds a joint limit.
     """
     if interpolation not in INTERPOLATIONS:
         raise SettingsError(f"keyframes: {unknown_name('interpolation', interpolation, INTERPOLATIONS)}")
-    t = rising("keyframes", times)
+    t = check_rising("keyframes", times)
     table = _table("keyframes", values, len(t))
     names = tuple(values)
     _check_names(model, names)
     check_values(model, names, t, table)
-    return Targets(model, names, _through(t, table, interpolation), t[0], t[-1])
+    return Targets(model, names, _interpolate(t, table, interpolation), t[0], t[-1])
 
 
-def b_spline(model: Model, times: ArrayLike, values: Mapping[str, ArrayLike], degree: int = 3) -> Targets:
-    """Targets on a B-spline that starts at the first and ends at the last of its control values.
+def b_spline_targets(model: Model, times: ArrayLike, values: Mapping[str, ArrayLike], degree: int = 3) -> Targets:
+    """Return targets on a B-spline that starts at the first and ends at the last of its control values.
 
-    The curve stays between the least and the greatest of any `degree + 1` neighbours, so what obeys the stops in its
-    control values obeys them everywhere.
+    The curve stays within the range of any `degree + 1` neighboring control values, so control values within the joint
+    limits keep it within them everywhere.
 
     Args:
-        model: Whose coordinates they are.
-        times: (pieces + 1,) where polynomials join [s], rising.
-        values: By coordinate, (pieces + degree,) control values [rad or m].
-        degree: Of the polynomials, 1 to 5.
+        model: The model.
+        times: Knots (pieces + 1,) between polynomials [s], increasing.
+        values: Control values by coordinate, (pieces + degree,) [rad or m].
+        degree: Degree of the polynomials, 1 to 5.
     """
     from scipy.interpolate import BSpline
 
     if degree not in range(1, 6):
-        raise SettingsError(f"B-spline: degree is {degree}; it must be from 1 to 5")
-    t = rising("B-spline", times)
+        raise SettingsError(f"B-spline: degree is {degree}. Use a degree from 1 to 5.")
+    t = check_rising("B-spline", times)
     if len(t) < 2:
-        raise SettingsError("B-spline: one time given; at least two are needed, the start and the end")
+        raise SettingsError("B-spline: One time was given. Pass at least two, the start and the end.")
     table = _table("B-spline", values, len(t) - 1 + degree)
     knots = np.concatenate([np.full(degree, t[0]), t, np.full(degree, t[-1])])
-    # Greville's points: the time that each control value belongs to
-    belongs = np.array([knots[i + 1 : i + 1 + degree].mean() for i in range(len(table))])
+    # Greville abscissae: the time of each control value
+    abscissae = np.array([knots[i + 1 : i + 1 + degree].mean() for i in range(len(table))])
     names = tuple(values)
     _check_names(model, names)
-    check_values(model, names, belongs, table)
+    check_values(model, names, abscissae, table)
     return Targets(model, names, BSpline(knots, table, degree), t[0], t[-1])
 
 
-def functions(model: Model, of_time: Mapping[str, Callable[[float], float]]) -> Targets:
-    """Targets that are functions of time [s], by coordinate [rad or m]."""
+def targets_from_functions(model: Model, of_time: Mapping[str, Callable[[float], float]]) -> Targets:
+    """Return targets that are functions of time [s], by coordinate [rad or m]."""
 
     def curve(times: Array) -> Array:
         return np.array([[function(float(t)) for function in of_time.values()] for t in times]).reshape(len(times), -1)
@@ -126,12 +127,12 @@ def functions(model: Model, of_time: Mapping[str, Callable[[float], float]]) -> 
     return Targets(model, tuple(of_time), curve)
 
 
-def of_motion(motion: Motion, coordinates: Sequence[str] | None = None) -> Targets:
-    """Targets that follow a motion, on the cubic splines through its frames; whole turns between frames are undone.
+def targets_from_motion(motion: Motion, coordinates: Sequence[str] | None = None) -> Targets:
+    """Return targets that track a motion, on cubic splines through its frames; angles are unwrapped.
 
     Args:
-        motion: What is to be followed.
-        coordinates: Those that are; all that are neither locked nor coupled, if not given.
+        motion: Target motion.
+        coordinates: Names of the coordinates. Default: all that are neither locked nor coupled.
     """
     model = motion.model
     coupled = {coupling.coordinate for coupling in model.couplings}
@@ -140,22 +141,22 @@ def of_motion(motion: Motion, coordinates: Sequence[str] | None = None) -> Targe
     names = tuple(coordinates)
     _check_names(model, names)
     columns = [[c.name for c in model.coordinates].index(name) for name in names]
-    t = rising("motion", motion.data["time"].values)
+    t = check_rising("motion", motion.data["time"].values)
     table = motion.coordinates[:, columns].copy()
     check_values(model, names, t, table)
-    turning = [model.coordinates[column].rotational for column in columns]
-    table[:, turning] = np.unwrap(table[:, turning], axis=0)
-    return Targets(model, names, _through(t, table, "cubic"), t[0], t[-1])
+    rotational = [model.coordinates[column].rotational for column in columns]
+    table[:, rotational] = np.unwrap(table[:, rotational], axis=0)
+    return Targets(model, names, _interpolate(t, table, "cubic"), t[0], t[-1])
 
 
-def combined(*parts: Targets) -> Targets:
-    """Targets of several kinds, for different coordinates of one model."""
+def combine_targets(*parts: Targets) -> Targets:
+    """Return one set of targets from several, for different coordinates of one model."""
     if not parts:
-        raise SettingsError("targets: none were given to combine")
+        raise SettingsError("targets: There are no targets to combine. Pass at least one.")
     for part in parts[1:]:
         if part.model != parts[0].model:
             raise SettingsError(
-                f"targets: models {parts[0].model.name!r} and {part.model.name!r} differ; combine those of one model"
+                f"targets: Models {parts[0].model.name!r} and {part.model.name!r} differ. Combine targets of one model."
             )
 
     def curve(times: Array) -> Array:
@@ -164,7 +165,7 @@ def combined(*parts: Targets) -> Targets:
     return Targets(parts[0].model, tuple(name for part in parts for name in part.coordinates), curve)
 
 
-def _through(times: Array, values: Array, interpolation: str) -> Curve:
+def _interpolate(times: Array, values: Array, interpolation: str) -> Curve:
     from scipy.interpolate import BPoly, CubicSpline, PchipInterpolator, make_interp_spline
 
     if interpolation == "hold" or len(times) == 1:
@@ -179,70 +180,81 @@ def _through(times: Array, values: Array, interpolation: str) -> Curve:
     return BPoly.from_derivatives(times, np.stack([values, rest, rest], axis=1))
 
 
-def rising(what: str, times: ArrayLike) -> Array:
-    """Times as an array, if they are finite and rise."""
+def check_times(time: ArrayLike) -> Array:
+    """Return times as an array; raise SettingsError if one is not finite."""
+    times = np.atleast_1d(np.asarray(time, float))
+    if not np.isfinite(times).all():
+        raise SettingsError(f"targets: A time is {times[~np.isfinite(times)][0]} s. Pass finite times.")
+    return times
+
+
+def check_rising(where: str, times: ArrayLike) -> Array:
+    """Return times as an array; raise SettingsError unless they are finite and increase."""
     t = np.asarray(times, float)
     if t.ndim != 1 or not len(t):
-        raise SettingsError(f"{what}: times have shape {t.shape}; a list of at least one is needed")
+        raise SettingsError(f"{where}: The times have shape {t.shape}. Pass a list of at least one time.")
     if not np.isfinite(t).all():
-        raise SettingsError(f"{what}: time {int(np.argmin(np.isfinite(t)))} is {t[~np.isfinite(t)][0]}, not finite")
+        index = int(np.argmin(np.isfinite(t)))
+        raise SettingsError(f"{where}: Time {index} is {t[index]}. Pass finite times.")
     back = np.flatnonzero(np.diff(t) <= 0.0)
     if len(back):
         first = int(back[0])
         raise SettingsError(
-            f"{what}: time {first + 1} is {t[first + 1]:g} s and does not come after {t[first]:g} s; times must rise"
+            f"{where}: Time {first + 1} is {t[first + 1]:g} s and is not after {t[first]:g} s. Times must increase."
         )
     return t
 
 
-def _table(what: str, values: Mapping[str, ArrayLike], count: int) -> Array:
-    """(count, coordinates), one column for each name."""
+def _table(where: str, values: Mapping[str, ArrayLike], count: int) -> Array:
+    """Return the values (count, coordinates), one column for each name."""
     columns = []
     for name, column in values.items():
         array = np.asarray(column, float)
         if array.shape != (count,):
-            raise SettingsError(f"{what}: coordinate {name!r} has values of shape {array.shape}; it needs ({count},)")
+            raise SettingsError(
+                f"{where}: The values of coordinate {name!r} have shape {array.shape}. Pass shape ({count},)."
+            )
         columns.append(array)
     if not columns:
-        raise SettingsError(f"{what}: no coordinate is given")
+        raise SettingsError(f"{where}: There is no coordinate. Pass values of at least one.")
     return np.stack(columns, axis=1)
 
 
 def _check_names(model: Model, names: Sequence[str]) -> None:
     known = {c.name: c for c in model.coordinates}
     coupled = {coupling.coordinate: coupling.on for coupling in model.couplings}
-    for place, name in enumerate(names):
+    for i, name in enumerate(names):
         if name not in known:
             raise SettingsError(f"targets: {unknown_name('coordinate', name, known)}")
-        if name in names[:place]:
-            raise SettingsError(f"targets: coordinate {name!r} has two targets; leave one of them out")
+        if name in names[:i]:
+            raise SettingsError(f"targets: Coordinate {name!r} has two targets. Remove one of them.")
         if known[name].locked:
-            raise SettingsError(f"targets: coordinate {name!r} is locked and cannot follow; leave it out")
+            raise SettingsError(f"targets: Coordinate {name!r} is locked and cannot move. Remove its target.")
         if name in coupled:
             raise SettingsError(
-                f"targets: coordinate {name!r} is coupled to {coupled[name]!r}; give that one the target"
+                f"targets: Coordinate {name!r} is coupled to {coupled[name]!r}. Give {coupled[name]!r} the target."
             )
 
 
 def check_values(model: Model, names: Sequence[str], times: Array, values: Array) -> None:
-    """Raises SettingsError if a value (times, names) is not finite or lies beyond a stop of the model."""
+    """Raise SettingsError if a value (times, names) is not finite or exceeds a joint limit of the model."""
     if values.shape != (len(times), len(names)):
         raise SettingsError(
-            f"targets: values have shape {values.shape}; {len(times)} times and {len(names)} coordinates need "
-            f"({len(times)}, {len(names)})"
+            f"targets: The values have shape {values.shape}. {len(times)} times and {len(names)} coordinates need "
+            f"({len(times)}, {len(names)})."
         )
     known = {c.name: c for c in model.coordinates}
     lower, upper = np.array([known[name].lower for name in names]), np.array([known[name].upper for name in names])
-    good = (values >= lower - AT_STOP) & (values <= upper + AT_STOP) & np.isfinite(values)
+    good = (values >= lower - LIMIT_TOLERANCE) & (values <= upper + LIMIT_TOLERANCE) & np.isfinite(values)
     if good.all():
         return
     row, column = np.argwhere(~good)[0]
     name, got = names[column], values[row, column]
-    where = f"targets: coordinate {name!r} at {times[row]:g} s is {got:g}"
+    where = f"targets: Coordinate {name!r} at {times[row]:g} s is {got:g}"
     if not np.isfinite(got):
-        raise SettingsError(f"{where}; every target must be a finite number")
+        raise SettingsError(f"{where}. Every target must be a finite number.")
     unit = "rad" if known[name].rotational else "m"
     raise SettingsError(
-        f"{where} {unit}, beyond its stops {lower[column]:g} to {upper[column]:g} {unit}; "
-        "ask for less, or widen the stops in the model"
+        f"{where} {unit}, outside its limits {lower[column]:g} to {upper[column]:g} {unit}. Reduce the target, or "
+        "widen the joint limits of the model."
     )

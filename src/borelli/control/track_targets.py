@@ -1,4 +1,4 @@
-"""A body follows targets, and everything that happened is one labelled dataset."""
+"""Tracking of targets by controlled joints; the result is one labeled dataset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.control.control_arrays import Plan
+from borelli.control.control_arrays import ControlArrays
 from borelli.control.controls import Control, check_controls
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 METHODS = {
-    "impulse": "impulse-based PD: joints end each step where their response says",
-    "traditional": "springs and dampers, their torques taken from the step's start",
-    "stable": "springs and dampers, their torques taken from the step's end",
+    "impulse": "impulse-based PD: joints end each step where their response prescribes",
+    "traditional": "springs and dampers with torques of the step's start",
+    "stable": "springs and dampers with torques of the step's end",
 }
 CHUNK_SECONDS = 0.2
 """Simulated time between two reports of progress [s]."""
@@ -42,119 +42,129 @@ def track_targets(
     duration: float,
     step: float = 1 / 240,
     method: str = "impulse",
-    start: Mapping[str, float] | None = None,
-    speeds: Mapping[str, float] | None = None,
-    twists: Mapping[str, Sequence[float]] | None = None,
+    initial_coordinates: Mapping[str, float] | None = None,
+    initial_velocities: Mapping[str, float] | None = None,
+    initial_twists: Mapping[str, Sequence[float]] | None = None,
     outside: Sequence[str] = (),
     forces: Sequence[AppliedForce] = (),
     settings: SolverSettings | None = None,
     steer: Callable[[State, float], None] | None = None,
-    every: int = 1,
+    record_every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> xarray.Dataset:
-    """What the model does in `duration` [s] while controls make it follow targets; a dataset as of `simulate`.
+    """Simulate a model for `duration` seconds while controls track targets.
 
-    It has besides `target(time, coordinate)` [rad or m], not a number where nothing is controlled, and
-    `control_force(time, coordinate)` [N m or N]. A ball joint that is controlled about all three axes is turned as one:
-    its force is the torque on the child along the child's joint axes.
+    A ball joint that is controlled about all three axes is rotated as one: its force is the torque on the child along
+    the child's joint axes.
 
     Args:
         model: Bodies, joints and ground.
-        controls: What follows which target, and how; all else moves freely.
-        duration: [s]
-        step: [s]
+        controls: Controls; coordinates without one move freely.
+        duration: Simulated time [s].
+        step: Step length [s].
         method: One of `METHODS`.
-        start: Where coordinates start [rad or m], others at their defaults, at rest. None: what is controlled starts at
-            its target, moving with it.
-        speeds: How fast coordinates start.
-        twists: Velocity [m/s] and spin [rad/s] that bodies start with, world axes; these win over `speeds`.
-        outside: Bodies that the controller does not know of: it does not hold their weight up.
-        forces: What pushes bodies.
-        settings: Of the solver.
+        initial_coordinates: Initial values by coordinate [rad or m], others at their defaults, at rest. None:
+            controlled coordinates start at their targets and move with them.
+        initial_velocities: Initial velocities by coordinate [rad/s or m/s].
+        initial_twists: Initial velocity [m/s] and angular velocity [rad/s] by body, world axes; these override
+            `initial_velocities`.
+        outside: Bodies that are unknown to the controller: it does not support their weight.
+        forces: Forces applied to bodies.
+        settings: Solver settings.
         steer: Called before each step with the state and the time [s]; it may move kinematic bodies.
-        every: Steps between two records.
-        progress: Called now and then with the share done, 0 to 1.
+        record_every: Steps between two records.
+        progress: Called with the fraction done, 0 to 1.
+
+    Returns:
+        A dataset as of `simulate`, with `coordinate_target` and `coordinate_error` (time, coordinate) [rad or m], NaN
+        where nothing is controlled; `torque` is that of the controls [N m or N].
 
     Raises:
-        SettingsError: controls, targets or settings that cannot be followed.
-        DivergedError: a step has no solution.
+        SettingsError: Controls, targets or settings are not valid.
+        DivergedError: A step has no solution.
     """
     if method not in METHODS:
-        raise SettingsError(f"following targets: {unknown_name('method', method, METHODS)}")
+        raise SettingsError(f"track_targets: {unknown_name('method', method, METHODS)}")
     check_step(step)
     check_controls(model, controls)
     steps = count_steps(duration, step)
-    if every < 1:
-        raise SettingsError(f"every is {every}; it must be 1 or larger")
-    plan = Plan(model, controls, step, steps)
+    if record_every < 1:
+        raise SettingsError(f"record_every: The value is {record_every}. Pass 1 or larger.")
+    arrays = ControlArrays(model, controls, step, steps)
     if method == "impulse":
-        compiled, record = _follow_by_impulses(
-            plan, start, speeds, twists, outside, forces, settings, steer, every, progress
+        compiled, record = _track_with_impulses(
+            arrays, initial_coordinates, initial_velocities, initial_twists, outside, forces, settings, steer,
+            record_every, progress,
         )  # fmt: skip
-        time = step * every * np.arange(len(record.pose), dtype=np.float64)
-        data = _telling_gaps(to_dataset(compiled, record, time))
+        time = step * record_every * np.arange(len(record.pose), dtype=np.float64)
+        data = _with_gap_note(to_dataset(compiled, record, time))
     else:
-        from borelli.control.pd_tracking import follow_by_springs
+        from borelli.control.pd_tracking import track_with_springs
 
-        plan.only_springs(method, outside=outside)
-        data = follow_by_springs(
-            model, plan.gains(), plan.value[1:], step=step, implicit=method == "stable",
-            start=plan.start()[0] if start is None else start, speeds=speeds, twists=twists, limits=plan.limits(),
-            forces=forces, settings=settings, steer=steer, every=every, progress=progress,
+        if outside:
+            raise SettingsError(f"outside: Method {method!r} does not support it. Use method='impulse'.")
+        initial = arrays.initial_state()[0] if initial_coordinates is None else initial_coordinates
+        data = track_with_springs(
+            model, arrays.gains(), arrays.value[1:], step=step, implicit=method == "stable",
+            initial_coordinates=initial, initial_velocities=initial_velocities, initial_twists=initial_twists,
+            max_forces=arrays.max_forces(), forces=forces, settings=settings, steer=steer, record_every=record_every,
+            progress=progress,
         )  # fmt: skip
-    return _with_controls(data, plan.value[1 : steps + 2 : every], plan.acting)
+    return _with_controls(data, arrays.value[1 : steps + 2 : record_every], arrays.acting)
 
 
-def _follow_by_impulses(
-    plan: Plan,
-    start: Mapping[str, float] | None,
-    speeds: Mapping[str, float] | None,
-    twists: Mapping[str, Sequence[float]] | None,
+def _track_with_impulses(
+    arrays: ControlArrays,
+    initial_coordinates: Mapping[str, float] | None,
+    initial_velocities: Mapping[str, float] | None,
+    initial_twists: Mapping[str, Sequence[float]] | None,
     outside: Sequence[str],
     forces: Sequence[AppliedForce],
     settings: SolverSettings | None,
     steer: Callable[[State, float], None] | None,
-    every: int,
+    record_every: int,
     progress: Callable[[float], None] | None,
 ) -> tuple[Compiled, Record]:
-    step, steps = plan.step, plan.steps
+    step, steps = arrays.step, arrays.steps
     compiled, tables = compile_impulse(
-        plan.model, step=step, controlled=plan.responses(), outside=outside, settings=settings
+        arrays.model, step=step, controlled=arrays.responses(), outside=outside, settings=settings
     )
-    on_course = start is None
-    start, moving = plan.start() if start is None else (start, {})
-    state = start_state(compiled, coordinates=start, speeds=moving | dict(speeds or {}), twists=twists)
+    at_targets = initial_coordinates is None
+    values, velocities = arrays.initial_state() if initial_coordinates is None else (initial_coordinates, {})
+    velocities = velocities | dict(initial_velocities or {})
+    state = start_state(compiled, coordinates=values, speeds=velocities, twists=initial_twists)
     inputs = make_inputs(compiled, forces=forces)
-    simulation = ImpulseSimulation(compiled, state, inputs, tables, plan.course(compiled, tables))
-    if on_course:
+    simulation = ImpulseSimulation(compiled, state, inputs, tables, arrays.target_trajectory(compiled, tables))
+    if at_targets:
         simulation.start_on_course()
-    record = make_record(compiled, steps // every + 1)
+    record = make_record(compiled, steps // record_every + 1)
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
-    respond = plan.respond(compiled) if tables.told.any() else None
+    respond = arrays.response_callback(compiled) if tables.told.any() else None
     chunk = 1 if steer is not None else max(1, int(CHUNK_SECONDS / step))
     while simulation.index < steps:
         if steer is not None:
             steer(state, step * simulation.index)
-        more = min(chunk, steps - simulation.index)
-        simulation.advance_impulses(more, record, every=every, frame=1 + simulation.index // every, respond=respond)
+        count = min(chunk, steps - simulation.index)
+        frame = 1 + simulation.index // record_every
+        simulation.advance_impulses(count, record, every=record_every, frame=frame, respond=respond)
         if progress is not None:
             progress(simulation.index / steps)
     return compiled, record
 
 
-def _telling_gaps(data: xarray.Dataset) -> xarray.Dataset:
-    """The dataset with a note if joints were left open."""
-    left = int((data["solver_status"] >= LEFT_OPEN).sum())
-    if left:
-        widest = 1e3 * float(data["joint_gap"].max())
-        said = f"joints were left open, by {widest:.2g} mm at most, in {left} of the recorded steps: shorten the step"
-        data.attrs["notes"] = "; ".join(filter(None, (data.attrs["notes"], said)))
+def _with_gap_note(data: xarray.Dataset) -> xarray.Dataset:
+    """Add a note to the dataset if joints were left open."""
+    count = int((data["solver_status"] >= LEFT_OPEN).sum())
+    if count:
+        largest = 1e3 * float(data["joint_gap"].max())
+        text = f"Joints were left open, by up to {largest:.2g} mm, in {count} of the recorded steps. Shorten the step."
+        data.attrs["notes"] = "; ".join(filter(None, (data.attrs["notes"], text)))
     return data
 
 
 def _with_controls(data: xarray.Dataset, target: Array, acting: Mapping[str, Control]) -> xarray.Dataset:
-    """The dataset with targets and what controls pushed with."""
+    """Add targets and the forces of controls to the dataset."""
     controlled = np.array([name in acting for name in data["coordinate"].values], bool)
     value, torque, dims = data["coordinate_value"], data["torque"], ("time", "coordinate")
     frame = {"frame": "joint; NaN where nothing is controlled"}

@@ -1,4 +1,4 @@
-"""How far a character strayed from its motion, when it came back, and what led its root."""
+"""Tracking error of a character, its recovery after perturbations, and the residual forces on its root."""
 
 from __future__ import annotations
 
@@ -19,86 +19,87 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-RETURNED = 0.005
-"""Root mean square distance of bodies from where the motion has them [m] at which a character has come back."""
+RECOVERED_DISTANCE = 0.005
+"""RMS distance of bodies from the motion's [m] within which a character has recovered."""
 
 
-def root_coordinates(model: Model) -> tuple[str, ...]:
-    """Coordinates of joints that let a body shift freely on the ground: no muscle could move them."""
+def free_root_coordinates(model: Model) -> tuple[str, ...]:
+    """Return the coordinates of joints that let a body translate freely on the ground: no muscle can move them."""
     names: list[str] = []
     for joint in model.joints:
-        shifts = [c for c in joint.coordinates if not c.rotational]
-        if joint.parent == GROUND and len(joint.coordinates) > 2 and shifts:
+        translates = any(not c.rotational for c in joint.coordinates)
+        if joint.parent == GROUND and len(joint.coordinates) > 2 and translates:
             names += [c.name for c in joint.coordinates]
     return tuple(names)
 
 
-def deviation(data: Dataset, model: Model, table: Array) -> Array:
-    """Root mean square distance (time,) [m] of the model's bodies from those of its motion (time, coordinates)."""
-    wanted = poses(model, table)[0]
-    there = data["body_position"].sel(body=[body.name for body in model.bodies]).values
-    return np.asarray(np.sqrt(((there - wanted) ** 2).sum(axis=-1).mean(axis=-1)))
+def body_tracking_error(data: Dataset, model: Model, table: Array) -> Array:
+    """Return the RMS distance (time,) [m] of the model's bodies from those of its motion (time, coordinates)."""
+    target = poses(model, table)[0]
+    position = data["body_position"].sel(body=[body.name for body in model.bodies]).values
+    return np.asarray(np.sqrt(((position - target) ** 2).sum(axis=-1).mean(axis=-1)))
 
 
-def returned_after(time: Array, deviations: Array, since: float, within: float = RETURNED) -> float | None:
-    """Seconds after `since` from which on the deviation stays within a bound [m]; None: not before the end."""
-    if not deviations[-1] <= within:
+def recovery_time(time: Array, error: Array, since: float, within: float = RECOVERED_DISTANCE) -> float | None:
+    """Return the time [s] after `since` from which the error stays within a bound [m]; None: not before the end."""
+    if not error[-1] <= within:
         return None
-    outside = np.flatnonzero(~(deviations <= within))
-    back = time[outside[-1] + 1] if len(outside) else time[0]
-    return max(0.0, float(back - since))
+    outside = np.flatnonzero(~(error <= within))
+    recovered = time[outside[-1] + 1] if len(outside) else time[0]
+    return max(0.0, float(recovered - since))
 
 
-def span_of(perturbation: Perturbation) -> tuple[float, float]:
-    """When it begins and ends [s]; loads are there all the time."""
+def active_interval(perturbation: Perturbation) -> tuple[float, float]:
+    """Return when a perturbation begins and ends [s]; loads are permanent."""
     if isinstance(perturbation, Push | MoveGround):
         return perturbation.start, perturbation.start + perturbation.duration
     return float(getattr(perturbation, "start", 0.0)), float(getattr(perturbation, "end", inf))
 
 
-def measured(data: Dataset, model: Model, table: Array, perturbations: Sequence[Perturbation]) -> Dataset:
-    """The result of a run with its deviation from the motion (time, coordinates) and what led the root.
+def add_tracking_error(data: Dataset, model: Model, table: Array, perturbations: Sequence[Perturbation]) -> Dataset:
+    """Return the result of a run with its tracking error from the motion (time, coordinates) and the root residuals.
 
     Adds `body_tracking_error` [m], `root_residual_force` [N] and `root_residual_moment` [N m], by time; and the
-    attributes `body_weight_n` [N], `disturbed` (spans [s] of temporary perturbations), `perturbation_end_s` (end of
+    attributes `body_weight_n` [N], `disturbed` (intervals [s] of temporary perturbations), `perturbation_end_s` (end of
     the last of them) and `recovered_at_s` (NaN if it did not recover).
     """
     weight = sum(body.mass for body in model.bodies) * float(np.linalg.norm(model.gravity) or 9.81)
-    root, used = root_coordinates(model), {}
-    for name, turning, units in (("root_residual_force", False, "N"), ("root_residual_moment", True, "N m")):
-        names = [c.name for c in model.coordinates if c.name in root and c.rotational == turning]
+    root, used = free_root_coordinates(model), {}
+    for name, rotational, units in (("root_residual_force", False, "N"), ("root_residual_moment", True, "N m")):
+        names = [c.name for c in model.coordinates if c.name in root and c.rotational == rotational]
         size = np.linalg.norm(data["torque"].sel(coordinate=names).values, axis=1)
         used[name] = ("time", size, {"units": units})
-    off = deviation(data, model, table)
-    spans = [span_of(p) for p in perturbations]
-    # what is for good counts from when it begins
-    over = max((end if end < inf else start for start, end in spans), default=0.0)
-    back = returned_after(data["time"].values, off, over)
-    return data.assign({"body_tracking_error": ("time", off, {"units": "m"}), **used}).assign_attrs(
+    error = body_tracking_error(data, model, table)
+    intervals = [active_interval(p) for p in perturbations]
+    # recovery from permanent perturbations counts from their start
+    over = max((end if end < inf else start for start, end in intervals), default=0.0)
+    recovery = recovery_time(data["time"].values, error, over)
+    return data.assign({"body_tracking_error": ("time", error, {"units": "m"}), **used}).assign_attrs(
         body_weight_n=weight,
-        disturbed=json.dumps([span for span in spans if span[1] < inf]),
+        disturbed=json.dumps([interval for interval in intervals if interval[1] < inf]),
         perturbation_end_s=over,
-        recovered_at_s=float("nan") if back is None else over + back,
+        recovered_at_s=float("nan") if recovery is None else over + recovery,
     )
 
 
-def figures_of(data: Dataset) -> dict[str, float | None]:
-    """What is worth knowing of a performance, by name with unit."""
-    time, off, weight = data["time"].values, data["body_tracking_error"].values, data.attrs["body_weight_n"]
-    worst, back = int(np.argmax(off)), data.attrs["recovered_at_s"] - data.attrs["perturbation_end_s"]
+def tracking_metrics(data: Dataset) -> dict[str, float | None]:
+    """Return the metrics of a run, by name with unit."""
+    time, error, weight = data["time"].values, data["body_tracking_error"].values, data.attrs["body_weight_n"]
+    worst, recovery = int(np.argmax(error)), data.attrs["recovered_at_s"] - data.attrs["perturbation_end_s"]
     force, torque = data["root_residual_force"].values[1:], data["root_residual_moment"].values[1:]
     ground = data["ground_reaction_force"].values[1:].sum(axis=1).mean(axis=0)
+    recovered = f"recovered within {1e3 * RECOVERED_DISTANCE:g} mm after [s]"
     return {
         "duration [s]": float(time[-1]),
-        "disturbed until [s]": float(data.attrs["perturbation_end_s"]),
-        "largest deviation [m]": float(off[worst]),
-        "largest deviation at [s]": float(time[worst]),
-        "deviation at the end [m]": float(off[-1]),
-        f"back within {1e3 * RETURNED:g} mm after [s]": float(back) if np.isfinite(back) else None,
+        "perturbed until [s]": float(data.attrs["perturbation_end_s"]),
+        "largest tracking error [m]": float(error[worst]),
+        "largest tracking error at [s]": float(time[worst]),
+        "tracking error at the end [m]": float(error[-1]),
+        recovered: float(recovery) if np.isfinite(recovery) else None,
         "body weight [N]": float(weight),
-        "root's force, largest [N]": float(force.max()),
-        "root's force, rms [N]": float(np.sqrt((force**2).mean())),
-        "root's torque, largest [N m]": float(torque.max()),
-        "root's torque, rms [N m]": float(np.sqrt((torque**2).mean())),
-        "ground force, mean [N]": float(np.linalg.norm(ground)),
+        "root residual force, largest [N]": float(force.max()),
+        "root residual force, RMS [N]": float(np.sqrt((force**2).mean())),
+        "root residual moment, largest [N m]": float(torque.max()),
+        "root residual moment, RMS [N m]": float(np.sqrt((torque**2).mean())),
+        "ground reaction force, mean [N]": float(np.linalg.norm(ground)),
     }

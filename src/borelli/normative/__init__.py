@@ -1,1 +1,1 @@
-"""Published curves of normal movement, with their sources."""
+"""Normative data: published gait curves."""

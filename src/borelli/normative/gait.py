@@ -1,6 +1,6 @@
-"""Normal gait: curves over the gait cycle, mean and standard deviation, at the speed that was walked.
+"""Normative gait curves over the gait cycle, mean and standard deviation, by walking speed.
 
-The numbers and where they come from are in `data/gait_curves.csv`.
+Values and sources are in `data/gait_curves.csv`.
 """
 
 from __future__ import annotations
@@ -22,44 +22,49 @@ SOURCES = {
     "pinzone2014": "Pinzone, Schwartz, Thomason and Baker 2014 (mean of two services)",
 }
 SPEEDS = {"very slow": 0.227, "slow": 0.363, "free": 0.500, "fast": 0.636, "very fast": np.inf}
-"""Upper end of each class in dimensionless speed v / sqrt(g leg length), as Schwartz et al. 2008 divide them."""
+"""Upper bound of each class in dimensionless speed v / sqrt(g leg length) (Schwartz, Rozumalski and Trost 2008)."""
 
 
-class Norm(NamedTuple):
+class NormativeCurve(NamedTuple):
     """A curve at 101 points of the gait cycle, 0 to 100 %: deg, N m/kg, W/kg or body weights."""
 
     mean: Array
     sd: Array
 
 
-def norm(curve: str, speed: str = "free", source: str = "schwartz2008") -> Norm | None:
-    """The normal curve of that name; None where the source has none.
+def normative_curve(curve: str, speed: str = "free", source: str = "schwartz2008") -> NormativeCurve | None:
+    """Return the normative curve of that name, or None if the source does not contain it.
+
+    Args:
+        curve: Name of the curve, such as "hip_flexion".
+        speed: One of `SPEEDS`.
+        source: One of `SOURCES`.
 
     Raises:
-        SettingsError: if the source or the speed is not known.
+        SettingsError: The source or the speed class is unknown.
     """
     if source not in SOURCES:
-        raise SettingsError(unknown_name("source of norms", source, SOURCES))
+        raise SettingsError(unknown_name("normative source", source, SOURCES))
     if speed not in SPEEDS:
-        raise SettingsError(unknown_name("class of speed", speed, SPEEDS))
+        raise SettingsError(unknown_name("speed class", speed, SPEEDS))
     return _curves().get((curve, source, speed))
 
 
 def speed_class(speed: float, leg_length: float) -> str:
-    """The class of a walking speed [m/s] for a leg of that length [m]."""
-    without_dimension = speed / np.sqrt(9.81 * leg_length)
-    return next(name for name, top in SPEEDS.items() if without_dimension <= top)
+    """Return the class of a walking speed [m/s] for a leg length [m]."""
+    dimensionless = speed / np.sqrt(9.81 * leg_length)
+    return next(name for name, bound in SPEEDS.items() if dimensionless <= bound)
 
 
 @cache
-def _curves() -> dict[tuple[str, str, str], Norm]:
+def _curves() -> dict[tuple[str, str, str], NormativeCurve]:
     from scipy.interpolate import CubicSpline
 
     text = (files("borelli.normative") / "data" / "gait_curves.csv").read_text(encoding="utf-8")
     rows = list(csv.reader(line for line in text.splitlines() if not line.startswith("#")))
     percent = np.array(rows[0][4:], float)
     curves = CubicSpline(percent, np.array([row[4:] for row in rows[1:]], float), axis=1)(np.arange(101.0))
-    found: dict[tuple[str, str, str], dict[str, Array]] = {}
+    parts: dict[tuple[str, str, str], dict[str, Array]] = {}
     for (curve, source, speed, statistic, *_), values in zip(rows[1:], curves, strict=True):
-        found.setdefault((curve, source, speed), {})[statistic] = values
-    return {key: Norm(both["mean"], both["sd"]) for key, both in found.items()}
+        parts.setdefault((curve, source, speed), {})[statistic] = values
+    return {key: NormativeCurve(part["mean"], part["sd"]) for key, part in parts.items()}

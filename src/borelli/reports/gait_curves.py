@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamics.torques import root_body
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.motion import to_model_axes
-from borelli.analysis.strides import Stride, strides
+from borelli.analysis.strides import Stride, find_strides
 from borelli.export.opensim_names import has_borelli_root
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model
-from borelli.normative.gait import Norm, norm, speed_class
+from borelli.normative.gait import NormativeCurve, normative_curve, speed_class
 from borelli.recording.recording import MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Gait(NamedTuple):
 
     time: Array
     curves: tuple[Curve, ...]
-    strides: tuple[Stride, ...]
+    find_strides: tuple[Stride, ...]
     speed: str
     """Class of the walking speed, for norms."""
     seen: tuple[bool, ...]
@@ -77,15 +77,15 @@ class Gait(NamedTuple):
     offset: float
     """By how much [deg] norms of pelvis tilt and hip flexion are lowered: see `docs/formats.md`."""
 
-    def norm(self, curve: Curve, source: str = "schwartz2008") -> Norm | None:
+    def normative_curve(self, curve: Curve, source: str = "schwartz2008") -> NormativeCurve | None:
         """The normal curve, at this speed; of the second source at its own."""
-        found = norm(curve.name, self.speed if source == "schwartz2008" else "free", source)
+        found = normative_curve(curve.name, self.speed if source == "schwartz2008" else "free", source)
         if found is None:
             return None
         if curve.unit == "% BW":
-            return Norm(100.0 * found.mean, 100.0 * found.sd)
+            return NormativeCurve(100.0 * found.mean, 100.0 * found.sd)
         lower = self.offset if curve.name in ("pelvis_tilt", "hip_flexion") else 0.0
-        return Norm(found.mean - lower, found.sd)
+        return NormativeCurve(found.mean - lower, found.sd)
 
 
 def gait_curves(energy: Energy) -> Gait:
@@ -120,7 +120,7 @@ def gait_curves(energy: Energy) -> Gait:
             both.append(power[:, own].sum(axis=1) / mass if own else None)
         curves.append(Curve(name, title, "W/kg", "power", both[0], both[1]))
     curves += _ground(energy)
-    cycles = strides(motion, time)
+    cycles = find_strides(motion, time)
     kept = tuple(c for c in curves if c.right is not None or c.left is not None)
     return Gait(time, kept, cycles, _speed(energy), _seen(energy, cycles), _offset(model))
 
@@ -173,7 +173,7 @@ def _seen(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
         return (True,) * len(cycles)
     if "grf_known" in data:  # computed forces fill in for plates
         return tuple(
-            bool(energy.torques.known[(data["time"].values >= c.start) & (data["time"].values < c.stop)].all())
+            bool(energy.torques.grf_known[(data["time"].values >= c.start) & (data["time"].values < c.stop)].all())
             for c in cycles
         )
     found = []
@@ -269,5 +269,5 @@ def _leg_length(energy: Energy) -> float:
 
 def _offset(model: Model) -> float:
     """Our human's pelvis is upright where that of landmarks, by which norms count, leans forward."""
-    found = norm("pelvis_tilt")
+    found = normative_curve("pelvis_tilt")
     return float(found.mean.mean()) if found is not None and has_borelli_root(model) else 0.0

@@ -1,1 +1,1 @@
-"""Scenes: a model, how it starts, what acts on it, and for how long."""
+"""Scenes: the gallery, scene files, and running them."""

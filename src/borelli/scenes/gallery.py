@@ -1,4 +1,4 @@
-"""Scenes made by us, by name: each shows one thing the engine does. Tests and benchmarks use them too."""
+"""Gallery: scenes by name, each of which shows one capability of the engine. Tests and benchmarks use them too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FLOOR = Shape("plane")
 
 
 def pendulum(angle: float = 0.6) -> Scene:
-    """A rod with a bob on a hinge, let go at an angle [rad] from straight down."""
+    """Return a rod with a bob on a hinge, released at an angle [rad] from straight down."""
     shapes = (Shape("capsule", (0.012, 0.25)), Shape("sphere", (0.06,), Frame((0.0, 0.0, -0.3))))
     rod = body_from_shapes("rod", shapes, frame=Frame((0.0, 0.0, 0.7)))
     pivot = hinge("pivot", GROUND, "rod", (0.0, 0.0, 1.0), (0.0, 0.0, 0.3), axis=DOWNWARD)
@@ -38,7 +38,7 @@ def pendulum(angle: float = 0.6) -> Scene:
 
 
 def double_pendulum(upper: float = 2.0, lower: float = 0.6) -> Scene:
-    """Two rods, hinge to hinge, let go high: the motion is chaotic."""
+    """Return two rods, hinge to hinge, released high: the motion is chaotic."""
     bar = (Shape("capsule", (0.02, 0.2)),)
     heights = {"upper": 0.9, "lower": 0.45}
     bodies = tuple(body_from_shapes(name, bar, frame=Frame((0.0, 0.0, z))) for name, z in heights.items())
@@ -48,19 +48,19 @@ def double_pendulum(upper: float = 2.0, lower: float = 0.6) -> Scene:
     )
     model = Model("double pendulum", bodies, joints)
     start = {"shoulder": upper, "elbow": lower}
-    return Scene("double_pendulum", model, "two rods, let go high: chaos", 1 / 1000, 5.0, coordinates=start)
+    return Scene("double_pendulum", model, "two rods, released high: chaos", 1 / 1000, 5.0, coordinates=start)
 
 
 def chain(links: int = 20) -> Scene:
-    """A chain of ball joints, held out level at one end and let go."""
+    """Return a chain of ball joints, fixed at one end and released level."""
     length, radius = 0.1, 0.02
     link = Shape("capsule", (radius, length / 2 - radius), Frame(orientation=Z_TO_X))
     model = mechanisms.chain(links, link, length)
-    return Scene("chain", model, f"{links} links on ball joints, let go level", 1 / 1000, 3.0)
+    return Scene("chain", model, f"{links} links on ball joints, released level", 1 / 1000, 3.0)
 
 
 def stack(boxes: int = 10) -> Scene:
-    """Boxes on top of each other, at rest."""
+    """Return boxes on top of each other, at rest."""
     half = 0.1
     shape = Shape("box", (half, half, half), density=500.0, surface=Surface(friction=0.6))
     heights = [half * (2 * k + 1) for k in range(boxes)]
@@ -72,51 +72,51 @@ def stack(boxes: int = 10) -> Scene:
 
 
 def human_drop(height: float = 0.3) -> Scene:
-    """A human of 21 bodies let go some way [m] above the floor, joints loose: it lands and folds up."""
+    """Return a human of 21 bodies released above the floor [m], joints passive: it lands and collapses."""
     model = human()
-    # a little askew: a symmetric body may balance on its knees for seconds
+    # slightly tilted: a symmetric body may balance on its knees for seconds
     start = _raised(model, height) | {"root_pitch": 0.15, "root_roll": 0.1}
     return Scene("human_drop", model, f"a limp human dropped {height:g} m", 1 / 240, 2.0, start)
 
 
 def humans(count: int = 4) -> Scene:
-    """Several limp humans dropped onto each other."""
+    """Return several limp humans dropped onto each other."""
     one = human()
     parts = [_renamed(one, f"human_{k + 1}_") for k in range(count)]
     start: dict[str, float] = {}
     for k in range(count):
-        # roll lays them down, pitch then turns them in the plane, yaw on their faces and backs by turns
-        place = {
+        # roll lays them down, pitch rotates them in the plane, yaw puts them on their faces and backs alternately
+        root = {
             "root_x": 0.12 * (-1) ** k, "root_z": 0.5 + 0.5 * k, "root_roll": 1.5, "root_pitch": 1.1 * k,
             "root_yaw": 1.5 * (-1) ** k,
         }  # fmt: skip
-        start |= {f"human_{k + 1}_{name}": value for name, value in place.items()}
+        start |= {f"human_{k + 1}_{name}": value for name, value in root.items()}
     model = Model(
         f"{count} humans",
         tuple(body for part in parts for body in part.bodies),
         tuple(joint for part in parts for joint in part.joints),
         ground=one.ground,
     )
-    # a heap of friction: its bounds from the step before, which is many times quicker and looks the same
+    # many contacts: friction bounds from the previous step are many times quicker and look the same
     quick = SolverSettings(friction_solves=1)
-    what = f"{count} limp humans dropped onto each other"
-    return Scene("humans", model, what, 1 / 240, 2.5, start, settings=quick)
+    description = f"{count} limp humans dropped onto each other"
+    return Scene("humans", model, description, 1 / 240, 2.5, start, settings=quick)
 
 
 def four_bar(crank: float = 0.2, coupler: float = 0.55, rocker: float = 0.45, base: float = 0.6) -> Scene:
-    """A crank that turns steadily and, through a coupler, rocks a lever: a closed loop."""
+    """Return a crank that rotates steadily and, through a coupler, rocks a lever: a closed loop."""
     model, start = mechanisms.four_bar(crank, coupler, rocker, base)
     motor = Drive("crank", velocity=-2 * pi, stiffness=0.0, damping=50.0, limit=100.0)
     return Scene("four_bar", model, "a crank rocks a lever through a coupler", 1 / 500, 3.0, start, drives=(motor,))
 
 
 def spinning_top(spin: float = 180.0, tilt: float = 0.35) -> Scene:
-    """A top on its tip, tilted [rad], spinning [rad/s] about its own axis, that precesses without nodding.
+    """Return a top on its tip, tilted [rad], spinning [rad/s] about its own axis, that precesses without nutation.
 
     With moments A across and C along the axis about the tip, the rate p solves A p^2 cos(tilt) - C spin p + m g l = 0
-    (Goldstein, Classical Mechanics, section 5.7); the slow root is taken.
+    (Goldstein, Classical Mechanics, section 5.7); the slow root is used.
     """
-    # the joint holds the tip; contact with the floor would rub the spin away
+    # the joint fixes the tip; friction with the floor would slow the spin
     shapes = (
         Shape("capsule", (0.006, 0.055), collides=False),
         Shape("cylinder", (0.05, 0.012), Frame((0.0, 0.0, 0.005)), collides=False),
@@ -130,23 +130,23 @@ def spinning_top(spin: float = 180.0, tilt: float = 0.35) -> Scene:
     a, b, c = across * cos(tilt), along * spin, top.mass * -model.gravity[2] * arm
     if b * b < 4 * a * c:
         slowest = 2 * (a * c) ** 0.5 / along
-        raise SettingsError(f"a top that spins at {spin} rad/s falls; spin it above {slowest:.1f} rad/s")
+        raise SettingsError(f"spinning_top: At {spin} rad/s the top falls. Spin it above {slowest:.1f} rad/s.")
     rate = 2 * c / (b + (b * b - 4 * a * c) ** 0.5)
     axis = (0.0, -sin(tilt), cos(tilt))
-    turning = (0.0, (spin - rate * cos(tilt)) * axis[1], (spin - rate * cos(tilt)) * axis[2] + rate)
-    moving = (-rate * arm * axis[1], 0.0, 0.0)
+    angular_velocity = (0.0, (spin - rate * cos(tilt)) * axis[1], (spin - rate * cos(tilt)) * axis[2] + rate)
+    velocity = (-rate * arm * axis[1], 0.0, 0.0)
     return Scene(
         "spinning_top", model, "a top that precesses on its tip", 1 / 2000, 3.0, {"tip_x": tilt},
-        twists={"top": (*moving, *turning)},
+        twists={"top": (*velocity, *angular_velocity)},
     )  # fmt: skip
 
 
 def ramp(slope: float = 25.0, friction: float = 0.3) -> Scene:
-    """A box let go on a slope [degrees]: it slides when the friction is below the slope's tangent."""
+    """Return a box released on a slope [degrees]: it slides when the friction is below the slope's tangent."""
     half = 0.15
-    turn: Quaternion = (cos(radians(slope) / 2), 0.0, sin(radians(slope) / 2), 0.0)
+    orientation: Quaternion = (cos(radians(slope) / 2), 0.0, sin(radians(slope) / 2), 0.0)
     surface = Surface(friction=friction)
-    ground = Shape("plane", frame=Frame((0.0, 0.0, 1.0), turn), surface=surface)
+    ground = Shape("plane", frame=Frame((0.0, 0.0, 1.0), orientation), surface=surface)
     resting = compose(ground.frame, Frame((-1.0, 0.0, half)))
     box = replace(body_from_shapes("box", (Shape("box", (0.2, half, half), surface=surface),)), frame=resting)
     model = Model("ramp", (box,), ground=(ground,))
@@ -154,7 +154,7 @@ def ramp(slope: float = 25.0, friction: float = 0.3) -> Scene:
 
 
 def conveyor(speed: float = 0.8) -> Scene:
-    """Boxes dropped onto a belt that runs at a speed [m/s]; they are carried along and fall off its end."""
+    """Return boxes dropped onto a belt that runs at a speed [m/s]; they move with it and fall off its end."""
     belt = Shape(
         "box", (1.2, 0.3, 0.2), Frame((0.0, 0.0, 0.2)), surface=Surface(friction=0.6, velocity=(speed, 0.0, 0.0))
     )
@@ -168,7 +168,7 @@ def conveyor(speed: float = 0.8) -> Scene:
 
 
 def dominoes(count: int = 16) -> Scene:
-    """A row of dominoes; the first is pushed."""
+    """Return a row of dominoes; the first is pushed."""
     size = (0.012, 0.05, 0.1)
     shape = Shape("box", size, density=700.0, surface=Surface(friction=0.5))
     domino = body_from_shapes("domino", (shape,))
@@ -183,7 +183,7 @@ def dominoes(count: int = 16) -> Scene:
 
 
 def bouncing_balls(count: int = 6) -> Scene:
-    """Balls let go from one height, each more elastic than the one before."""
+    """Return balls released from one height, each more elastic than the one before."""
     bodies = []
     for k in range(count):
         surface = Surface(restitution=k / (count - 1) if count > 1 else 0.5)
@@ -213,20 +213,20 @@ GALLERY: dict[str, Callable[..., Scene]] = {
 
 
 def gallery_scene(name: str) -> Scene:
-    """The gallery's scene of that name."""
+    """Return the gallery's scene of that name."""
     if name not in GALLERY:
         raise SettingsError(unknown_name("scene", name, GALLERY))
     return GALLERY[name]()
 
 
 def _raised(model: Model, height: float) -> dict[str, float]:
-    """Where the root of a human starts when it is raised [m]."""
-    (stands,) = (c.default for c in model.coordinates if c.name == "root_z")
-    return {"root_z": stands + height}
+    """Return the initial coordinates of a human whose root is raised [m]."""
+    (default,) = (c.default for c in model.coordinates if c.name == "root_z")
+    return {"root_z": default + height}
 
 
 def _renamed(model: Model, prefix: str) -> Model:
-    """The model with a prefix before the names of bodies, joints and coordinates."""
+    """Prefix the names of bodies, joints and coordinates."""
 
     def body_name(name: str) -> str:
         return name if name == GROUND else prefix + name

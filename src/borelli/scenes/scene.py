@@ -1,4 +1,4 @@
-"""A scene: a model, how it starts, what drives it, and for how long. `run_scene` plays it."""
+"""A scene: a model, its initial state, its drives and perturbations, and a duration. `run_scene` simulates it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from borelli.control.apply_perturbations import Perturbed, heading_at, perturbed
+from borelli.control.apply_perturbations import PerturbedModel, apply_perturbations, heading_of_pose
 from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Perturbation, Push, WeakenedJoint
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Twist = tuple[float, float, float, float, float, float]
 
 STEPPINGS = {
-    "soft": "rows give way by springs and dampers, as the model says",
-    "impulse": "everything is hard; joints are closed by Newton's method",
+    "soft": "soft rows: springs and dampers as the model states",
+    "impulse": "hard rows; joints are closed by Newton's method",
 }
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Everything `simulate` needs, under one name. `validate_scene` says whether it holds together."""
+    """Everything `simulate` needs, under one name. `validate_scene` checks it."""
 
     name: str
     model: Model
@@ -38,11 +38,11 @@ class Scene:
     duration: float = 2.0
     """[s]."""
     coordinates: Mapping[str, float] = field(default_factory=dict)
-    """Where coordinates start [rad or m]; those left out start at their defaults."""
+    """Initial values by coordinate [rad or m]; others start at their defaults."""
     speeds: Mapping[str, float] = field(default_factory=dict)
-    """How fast coordinates start [rad/s or m/s]."""
+    """Initial velocities by coordinate [rad/s or m/s]."""
     twists: Mapping[str, Twist] = field(default_factory=dict)
-    """How fast bodies start: velocity of the centre of mass [m/s], then spin [rad/s], in the world."""
+    """Initial velocity of the center of mass [m/s], then angular velocity [rad/s], by body, world axes."""
     drives: tuple[Drive, ...] = ()
     forces: tuple[AppliedForce, ...] = ()
     pushes: tuple[Push, ...] = ()
@@ -56,29 +56,31 @@ class Scene:
 
     @property
     def perturbations(self) -> tuple[Perturbation, ...]:
-        """All that disturbs the scene."""
+        """All perturbations of the scene."""
         return (*self.loads, *self.pushes, *self.weakened, *self.obstacles, *self.ground_moves)
 
 
 def validate_scene(scene: Scene) -> Scene:
-    """The scene itself, once every part has been found sound.
+    """Check every part of a scene and return the scene.
 
     Raises:
-        SettingsError: naming the first part that is not.
+        SettingsError: A part is not valid; the message names the first.
     """
     where = f"scene {scene.name!r}"
     for what in ("step", "duration"):
         value = getattr(scene, what)
         if not (isfinite(value) and value > 0.0):
-            raise SettingsError(f"{where}: {what} is {value} s, but must be a positive number of seconds")
+            raise SettingsError(f"{where}: {what} is {value} s. Pass a positive number of seconds.")
     if scene.step > scene.duration:
-        raise SettingsError(f"{where}: the step of {scene.step} s is longer than the duration of {scene.duration} s")
+        raise SettingsError(
+            f"{where}: The step of {scene.step} s is longer than the duration of {scene.duration} s. Shorten it."
+        )
     if scene.stepping not in STEPPINGS:
         raise SettingsError(f"{where}: {unknown_name('stepping', scene.stepping, STEPPINGS)}")
     if scene.stepping == "impulse" and scene.drives:
         raise SettingsError(
-            f"{where}: drive of {scene.drives[0].coordinate!r}: impulse steps have no springs; take the stepping "
-            "'soft', or controls (`track_targets`)"
+            f"{where}: drive of {scene.drives[0].coordinate!r}: Impulse steps have no springs. Use stepping = 'soft', "
+            "or controls (`track_targets`)."
         )
     coordinates = [coordinate.name for coordinate in scene.model.coordinates]
     bodies = [body.name for body in scene.model.bodies]
@@ -92,13 +94,16 @@ def validate_scene(scene: Scene) -> Scene:
             _check_finite(f"{where}: {what}: {name!r}", (value,))
     for name, twist in scene.twists.items():
         if len(twist) != 6:
-            raise SettingsError(f"{where}: twists: {name!r} has {len(twist)} numbers, but must have 6 (velocity, spin)")
+            raise SettingsError(
+                f"{where}: twists: {name!r} has {len(twist)} numbers. Pass 6 (v, then omega)."
+            )
         _check_finite(f"{where}: twists: {name!r}", twist)
     for force in scene.forces:
         _check_finite(f"{where}: force on {force.body!r}", (*force.force, *force.torque))
         if not force.end > force.start:
             raise SettingsError(
-                f"{where}: force on {force.body!r} starts at {force.start} s, ends at {force.end} s; it must end later"
+                f"{where}: force on {force.body!r}: It starts at {force.start} s and ends at {force.end} s. The end must "
+                "be later."
             )
     if scene.perturbations:
         try:
@@ -108,14 +113,25 @@ def validate_scene(scene: Scene) -> Scene:
     return scene
 
 
-def _perturbed(scene: Scene) -> Perturbed:
-    """The scene's model under its perturbations; it heads for good where it heads at the start."""
-    start = np.array([scene.coordinates.get(c.name, c.default) for c in scene.model.coordinates])
-    return perturbed(scene.model, scene.perturbations, lambda time: heading_at(scene.model, start), start=start)
+def _perturbed(scene: Scene) -> PerturbedModel:
+    """Apply the scene's perturbations to its model, with the heading of the initial pose."""
+    initial = np.array([scene.coordinates.get(c.name, c.default) for c in scene.model.coordinates])
+    return apply_perturbations(
+        scene.model, scene.perturbations, lambda _: heading_of_pose(scene.model, initial), initial_coordinates=initial
+    )
 
 
-def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, every: int = 1) -> Dataset:
-    """The scene played from start to end; `progress` is told the share done, `every` nth step is kept."""
+def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, record_every: int = 1) -> Dataset:
+    """Simulate a scene.
+
+    Args:
+        scene: The scene.
+        progress: Called with the fraction done, 0 to 1.
+        record_every: Steps between two records.
+
+    Returns:
+        A dataset as of `simulate`.
+    """
     from borelli.physics.prescribed_motion import steering, without_absent
 
     validate_scene(scene)
@@ -129,13 +145,13 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
             (),
             duration=scene.duration,
             step=scene.step,
-            start=scene.coordinates,
-            speeds=scene.speeds,
-            twists=scene.twists,
+            initial_coordinates=scene.coordinates,
+            initial_velocities=scene.speeds,
+            initial_twists=scene.twists,
             forces=forces,
             settings=scene.settings,
             steer=steering(disturbed.model, disturbed.paths, scene.step) if disturbed.paths else None,
-            every=every,
+            record_every=record_every,
             progress=progress,
         )
         return without_absent(dataset, disturbed.paths)
@@ -151,7 +167,7 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
         drives=scene.drives,
         forces=forces,
         settings=scene.settings,
-        every=every,
+        every=record_every,
         progress=progress,
         before_step=disturbed.before_step(scene.drives),
     )
@@ -167,4 +183,4 @@ def _check_names(where: str, what: str, names: Iterable[str], known: list[str]) 
 def _check_finite(where: str, values: Iterable[float]) -> None:
     for value in values:
         if not isfinite(value):
-            raise SettingsError(f"{where} is {value}, but must be a finite number")
+            raise SettingsError(f"{where} is {value}. Pass a finite number.")

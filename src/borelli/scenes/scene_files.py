@@ -1,7 +1,7 @@
-"""Scene files: TOML that a person can edit and that gives back exactly the scene written.
+"""Scene files: TOML that can be edited by hand and restores exactly the scene written.
 
-A file holds its model as a `[model]` table, names a model file beside it (`model = "arm.toml"`), or asks for a human
-(`model = "human"` with a `[human]` table of mass, height and sex).
+A file contains its model as a `[model]` table, names a model file in the same folder (`model = "arm.toml"`), or
+requests a human (`model = "human"` with a `[human]` table of mass, height and sex).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 
 from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Push, WeakenedJoint
 from borelli.errors import BorelliError, FileFormatError, SettingsError, unknown_name
+from borelli.files.atomic import write_atomic
 from borelli.files.text import (
     check_format,
+    convert_value,
+    format_toml,
     from_table,
     parse_toml,
     read_text,
     to_table,
-    format_toml,
-    convert_value,
-    write_text,
 )
 from borelli.model.formats.native import model_from_table, model_to_table, read_model
 from borelli.model.model import Model
@@ -36,16 +36,16 @@ from borelli.scenes.scene import Scene, validate_scene
 FORMAT = "borelli-scene"
 VERSION = 1
 HEADER = """\
-# A scene for borelli. Units: m, kg, s, N, rad; z is up. What is left out has its default.
+# A scene for borelli. Units: m, kg, s, N, rad; z is up. Missing keys have their defaults.
 """
-LONGEST_NAME = 100
-"""Letters of what may be meant as the name of a scene in the gallery."""
+MAX_NAME_LENGTH = 100
+"""Longest text [characters] that may be the name of a scene in the gallery."""
 HUMAN_KEYS = ("mass", "height", "sex")
 
 
 @dataclass(frozen=True)
 class _Plain:
-    """The part of a scene file that maps to fields one by one."""
+    """Part of a scene file that maps to fields one by one."""
 
     name: str
     description: str = ""
@@ -63,29 +63,29 @@ class _Plain:
 
 
 def read_scene(path_or_name: str | os.PathLike[str]) -> Scene:
-    """The scene in a file, or of that name in the gallery.
+    """Read a scene from a file, or return the scene of that name from the gallery.
 
     Raises:
-        FileFormatError: if the file cannot be read as a scene.
-        ModelError: if its model contradicts itself.
-        SettingsError: if a value lies outside its range or names something the model lacks.
+        FileFormatError: The file is not a scene.
+        ModelError: The model is not valid.
+        SettingsError: A value is out of range, or a name is not in the model.
     """
     text = os.fspath(path_or_name)
     if text in GALLERY:
         return gallery_scene(text)
     path = Path(text)
-    if not path.suffix and path.name == text and len(text) < LONGEST_NAME and not path.exists():
-        raise SettingsError(unknown_name("scene", text, GALLERY) + "; or give a scene file")
+    if not path.suffix and path.name == text and len(text) < MAX_NAME_LENGTH and not path.exists():
+        raise SettingsError(f"{unknown_name('scene', text, GALLERY)}. Or pass a scene file.")
     return scene_from_text(read_text(path), path)
 
 
 def write_scene(scene: Scene, path: str | os.PathLike[str]) -> None:
-    """Write the scene, its model included: whole or, if anything fails, not at all."""
-    write_text(scene_to_text(scene), path)
+    """Write the scene, its model included; the write is atomic."""
+    write_atomic(scene_to_text(scene), path)
 
 
 def scene_from_text(text: str, path: str | os.PathLike[str] = "scene text") -> Scene:
-    """The scene described by text; `path` is named in errors, and model files are sought beside it."""
+    """Parse a scene from text; `path` is named in errors, and model files are read from its folder."""
     table = parse_toml(text, path)
     check_format(table, FORMAT, VERSION, path)
     plain_keys = [item.name for item in fields(_Plain)]
@@ -110,14 +110,14 @@ def scene_from_text(text: str, path: str | os.PathLike[str] = "scene text") -> S
 
 
 def scene_to_text(scene: Scene) -> str:
-    """The scene as text, its model included."""
+    """Format the scene as text, its model included."""
     plain = _Plain(**{item.name: getattr(scene, item.name) for item in fields(_Plain)})
     table: dict[str, Any] = {"format": FORMAT, "version": VERSION, **to_table(plain)}
     table |= {"step": scene.step, "duration": scene.duration}
     lines = [format_toml(table)]
     for key in ("coordinates", "speeds", "twists"):
         if values := getattr(scene, key):
-            # names may hold spaces and dots, so they are quoted
+            # names may contain spaces and dots, so they are quoted
             lines += [f"[{key}]", *(f"{json.dumps(name)} = {_number_text(v)}" for name, v in values.items()), ""]
     # no value spans lines, so a line that starts with [[ is a heading
     lines += ["[model]", re.sub(r"^\[\[", "[[model.", format_toml(model_to_table(scene.model)), flags=re.MULTILINE)]
@@ -131,19 +131,19 @@ def _number_text(value: float | tuple[float, ...]) -> str:
 def _model(table: Mapping[str, Any], path: str | os.PathLike[str]) -> Model:
     named = table.get("model")
     if "human" in table and named != "human":
-        raise FileFormatError(path, '[human] is given, but model is not "human"; remove one of them')
+        raise FileFormatError(path, '[human] is present, but model is not "human". Remove one of them.')
     if isinstance(named, Mapping):
         return model_from_table(named, path)
     if named == "human":
         return _human(table.get("human", {}), path)
     if isinstance(named, str):
         return read_model(Path(path).parent / named)
-    raise FileFormatError(path, 'model is missing; give a [model] table, "human", or the name of a model file')
+    raise FileFormatError(path, 'model is missing. Add a [model] table, model = "human", or the name of a model file.')
 
 
 def _human(values: Any, path: object) -> Model:
     if not isinstance(values, Mapping):
-        raise FileFormatError(path, f"human: expected a table, got {values!r}")
+        raise FileFormatError(path, f"human: Expected a table, found {values!r}.")
     for key in values:
         if key not in HUMAN_KEYS:
             raise FileFormatError(path, f"human: {unknown_name('key', key, HUMAN_KEYS)}")
@@ -158,20 +158,20 @@ def _human(values: Any, path: object) -> Model:
 def _numbers(table: Mapping[str, Any], key: str, path: object) -> dict[str, float]:
     values = table.get(key, {})
     if not isinstance(values, Mapping):
-        raise FileFormatError(path, f"{key}: expected a table of numbers, got {values!r}")
+        raise FileFormatError(path, f"{key}: Expected a table of numbers, found {values!r}.")
     return {name: convert_value(float, value, path, f"{key}: {name!r}") for name, value in values.items()}
 
 
 def _twists(table: Mapping[str, Any], path: object) -> dict[str, Any]:
     values = table.get("twists", {})
     if not isinstance(values, Mapping):
-        raise FileFormatError(path, f"twists: expected a table, got {values!r}")
+        raise FileFormatError(path, f"twists: Expected a table, found {values!r}.")
     six = tuple[float, float, float, float, float, float]
     return {name: convert_value(six, value, path, f"twists: {name!r}") for name, value in values.items()}
 
 
 def with_changes(scene: Scene, *, step: float | None = None, duration: float | None = None) -> Scene:
-    """The scene with another step or duration [s], checked."""
+    """Return the scene with another step or duration [s], checked."""
     return validate_scene(
         replace(
             scene,
