@@ -1,4 +1,4 @@
-"""Experiments on control: a quick slice of each, whose figures must hold; the whole of each is slow."""
+"""Control experiments: a quick run of each, whose criteria must pass; complete runs are slow."""
 
 import numpy as np
 import pytest
@@ -12,32 +12,32 @@ CONTROL = [name for name, experiment in EXPERIMENTS.items() if experiment.paper.
 
 def check(outcome):
     assert outcome.claims
-    assert outcome.holds, [claim for claim in outcome.claims if not claim.holds]
+    assert outcome.passed, [claim for claim in outcome.claims if not claim.passed]
     kinds = {path.suffix for path in outcome.files}
     assert {".csv", ".json", ".png", ".gif"} <= kinds and all(path.stat().st_size > 0 for path in outcome.files)
 
 
 @pytest.mark.parametrize("name", CONTROL)
-def test_quick_slice(name, tmp_path):
+def test_quick_run(name, tmp_path):
     check(run_experiment(name, tmp_path, quick=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONTROL)
-def test_whole(name, tmp_path):
+def test_complete_run(name, tmp_path):
     check(run_experiment(name, tmp_path))
 
 
-def test_all_ten_are_there():
+def test_all_ten_experiments_are_listed():
     assert CONTROL == [
         "pd-convergence", "pd-large-step", "plank-gravity", "chain", "curl-obstacle", "ball-hit", "carry-block", "mace",
         "net", "loop",
     ]  # fmt: skip
 
 
-def test_springs_in_balance_carry_the_chain():
-    # the moments of gravity about each hinge, counted plank by plank
-    angles = chain.sagging(3)
+def test_spring_torques_balance_gravity():
+    # moments of gravity about each hinge, summed over planks
+    angles = chain.equilibrium_angles(3)
     slopes = np.cumsum(angles)
     x = np.concatenate([[0.0], np.cumsum(chain.LENGTH * np.cos(slopes))])
     for i in range(3):
@@ -46,7 +46,7 @@ def test_springs_in_balance_carry_the_chain():
         assert -25.0 * inertia * angles[i] == pytest.approx(moment, rel=1e-9)
 
 
-def test_what_fits_four_targets_best():
+def test_least_squares_fit_of_four_targets():
     targets = np.array(list(loop.CONFLICTING.values()))
     best = np.linalg.lstsq(loop.SIGNS[:, None], targets, rcond=None)[0][0]
-    assert best == pytest.approx(loop.COMPROMISE) == pytest.approx(0.25)  # row 23 of the table
+    assert best == pytest.approx(loop.LEAST_SQUARES_ANGLE) == pytest.approx(0.25)

@@ -1,7 +1,9 @@
-"""Experiments: the synthetic walk is what it says, figures hold where few trials can show it, results are written."""
+"""Experiments: derivatives of the synthetic walk, criteria of runs with few trials, files written."""
 
 import csv
 import json
+import pkgutil
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import borelli as bo
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
+from borelli.experiments import control, movement
 from borelli.experiments.catalog import EXPERIMENTS, run_experiment
 from borelli.experiments.movement.analytic_walk import SPEED, STRIDE, make_walk
 from borelli.experiments.movement.ground_forces import ground_experiment
@@ -22,16 +25,16 @@ def walk():
     return make_walk(bo.human(75.0, 1.75, markers="cmu41"))
 
 
-def test_the_walk_has_the_derivatives_it_says(walk):
+def test_walk_derivatives_agree_with_finite_differences(walk):
     h = 1.0 / walk.rate
     slope = (walk.coordinates[2:] - walk.coordinates[:-2]) / (2.0 * h)
-    # central differences of waves up to 4 in a stride are off by (omega h)^2 / 6 of the speed
+    # relative error of central differences: (omega h)^2 / 6, for harmonics up to 4 per stride
     assert np.abs(slope - walk.speeds[1:-1]).max() < 0.03 * np.abs(walk.speeds).max()
     bend = (walk.coordinates[2:] - 2.0 * walk.coordinates[1:-1] + walk.coordinates[:-2]) / h**2
     assert np.abs(bend - walk.accelerations[1:-1]).max() < 0.02 * np.abs(walk.accelerations).max()
 
 
-def test_the_walk_walks(walk):
+def test_walk_has_speed_symmetry_and_angles_within_limits(walk):
     names = [c.name for c in walk.model.coordinates]
     assert len(walk.time) == 260 and walk.rate == 60.0
     x = walk.coordinates[:, names.index("root_x")]
@@ -45,7 +48,7 @@ def test_the_walk_walks(walk):
         assert values.min() >= coordinate.lower - 1e-9 and values.max() <= coordinate.upper + 1e-9
 
 
-def test_a_lag_is_found(walk):
+def test_lag_is_estimated(walk):
     late = np.stack([np.interp(walk.time - 0.005, walk.time, column) for column in walk.coordinates.T], axis=1)
     assert lag(walk, late) == pytest.approx(5.0, abs=0.05)
     assert lag(walk, walk.coordinates) == pytest.approx(0.0, abs=1e-9)
@@ -54,53 +57,53 @@ def test_a_lag_is_found(walk):
 def test_noise(tmp_path):
     outcome = noise_experiment(tmp_path, (1e-3, 8e-3), 1, methods=("converged", "smoothed"))
     by = {(row["method"], row["noise_mm"]): row for row in outcome.rows}
-    assert by["smoothed", 1.0]["angle_rad"] < 0.007  # 0.0050; asked 0.02
+    assert by["smoothed", 1.0]["angle_rad"] < 0.007  # 0.0050; required: 0.02
     assert by["converged", 1.0]["angle_rad"] < 0.02  # 0.0130
     assert by["smoothed", 1.0]["torque_nm"] < 0.4  # 0.18; the paper: 3
     assert by["smoothed", 8.0]["torque_nm"] < 1.0  # 0.60; the paper: more than 5 at 5 mm
     assert all(abs(row["lag_ms"]) < 1.7 for row in outcome.rows)  # a tenth of a frame
-    assert all(claim.holds for claim in outcome.claims if "real time" not in claim.text)  # times depend on the machine
+    assert all(claim.passed for claim in outcome.claims if "real time" not in claim.text)  # times depend on the machine
     with (tmp_path / "noise.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 4
     assert json.loads((tmp_path / "noise.json").read_text())["name"] == "noise"
     assert (tmp_path / "noise.png").stat().st_size > 10_000
 
 
-def test_the_papers_torques():
+def test_published_torque_errors():
     assert paper_torque(1.0)[0] == 3.0
     assert paper_torque(5.0)[0] == pytest.approx(5.0)
 
 
-def test_few_markers_of_a_synthetic_walk(tmp_path):
+def test_reduced_markers_of_a_synthetic_walk(tmp_path):
     outcome = reduced_markers_experiment(tmp_path, stride=4)
     assert [row["markers"] for row in outcome.rows] == [16, 16, 16]
-    assert outcome.holds, outcome.claims
+    assert outcome.passed, outcome.claims
     assert (tmp_path / "reduced-markers.png").exists()
 
 
 @pytest.mark.data
-def test_few_markers_of_the_cmu_walk(tmp_path):
+def test_reduced_markers_of_the_cmu_walk(tmp_path):
     outcome = reduced_markers_experiment(tmp_path, recording=real("hdm/data.c3d"), stride=2)
     rows = {row["rest_pose"]: row for row in outcome.rows}
-    # 11.1 and 9.3 deg with knees unlocked, 7.1 and 7.4 with the task's mean pose; spec mocap, section 4
+    # 11.1 and 9.3 deg with flexed knees, 7.1 and 7.4 with the mean pose of the task
     assert max(rows["neutral"]["legs_rms_deg"], rows["neutral"]["arms_rms_deg"]) <= 12.0
     assert max(rows["task"]["legs_rms_deg"], rows["task"]["arms_rms_deg"]) <= 9.0
 
 
 def test_ground_forces_of_a_synthetic_walk(tmp_path):
     outcome = run_experiment("ground", tmp_path, quick=True)
-    assert outcome.holds and "synthetic" in outcome.about
+    assert outcome.passed and "synthetic" in outcome.about
     assert [row["foot"] for row in outcome.rows] == ["right", "left"]
     for row in outcome.rows:
         assert row["single_stance_percent"] < 5.0  # 2.5 and 3.6; the paper: 10, Fig. 5
-        assert row["vertical_r"] > 0.94 and row["vertical_rms_bw"] < 11.0  # 0.97, 0.96; 8.8, 9.9: double stance is open
-        assert row["center_forward_rms_mm"] < 35.0 and row["center_sideways_rms_mm"] < 20.0  # asked of recordings
+        assert row["vertical_r"] > 0.94 and row["vertical_rms_bw"] < 11.0  # 0.97, 0.96; 8.8, 9.9 (double stance)
+        assert row["center_forward_rms_mm"] < 35.0 and row["center_sideways_rms_mm"] < 20.0  # required of recordings
     assert (tmp_path / "ground.png").stat().st_size > 10_000
 
 
-def test_ground_needs_plates_of_a_recording(tmp_path, walk):
+def test_ground_experiment_needs_force_plates(tmp_path, walk):
     motion = make_motion(walk.model, walk.coordinates[:40], walk.time[:40], walk.rate, recording=walk.record())
-    with pytest.raises(SettingsError, match="no plates"):
+    with pytest.raises(SettingsError, match="no force plates"):
         ground_experiment(tmp_path, {"as recorded": motion}, "")
 
 
@@ -117,8 +120,13 @@ def test_kept_markers_are_those_of_head_hands_and_feet(walk):
     assert {name.lstrip("LR") for name in kept} == {"FHD", "BHD", "WRA", "WRB", "FIN", "HEE", "MT5", "TOE"}
 
 
-def test_the_catalog_names_what_it_has(tmp_path):
+def test_unknown_experiment_is_refused_with_a_suggestion(tmp_path):
     with pytest.raises(SettingsError, match="did you mean 'noise'"):
         run_experiment("nois", tmp_path)
-    for experiment in EXPERIMENTS.values():
-        assert experiment.about and experiment.module
+
+
+def test_every_module_with_an_experiment_is_listed():
+    listed = {experiment.module for experiment in EXPERIMENTS.values()}
+    names = [f"{p.__name__}.{m.name}" for p in (control, movement) for m in pkgutil.iter_modules(p.__path__)]
+    assert {name for name in names if hasattr(import_module(name), "run")} == listed
+    assert all(experiment.about and experiment.figures for experiment in EXPERIMENTS.values())

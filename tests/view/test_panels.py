@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from borelli.errors import SettingsError
-from borelli.experiments.control.planks import turned_plank
+from borelli.experiments.control.planks import rotated_plank
 from borelli.view.panels import View, film, stills
 
 SMALL = View(width=48, height=40)
@@ -14,7 +14,7 @@ SMALL = View(width=48, height=40)
 @pytest.fixture(scope="module")
 def runs():
     time = np.linspace(0.0, 1.0, 11)
-    return {"turns": turned_plank(time, -time), "stays": turned_plank(time[:6], 0.0 * time[:6])}
+    return {"turns": rotated_plank(time, -time), "stays": rotated_plank(time[:6], 0.0 * time[:6])}
 
 
 def test_stills_are_a_row_for_each_run(runs, tmp_path):

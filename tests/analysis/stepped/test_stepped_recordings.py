@@ -41,7 +41,7 @@ def test_the_walk_is_reproduced_by_contacts_and_a_limited_torque(walk):
     torques = stepped_torques(converged, forces="contacts")
     residual = torques.data["residual_moment"].values
     assert np.abs(residual).max() <= 100.0
-    assert torques.residual_torque_rms < 60.0  # [N m]; the paper: 30 to 100
+    assert torques.residual_moment_rms < 60.0  # [N m]; the paper: 30 to 100
     assert np.abs(torques.data["coordinate_error"].values[:, 2]).max() < 0.05  # [m]: it does not fall
     assert np.degrees(torques.deviation_rms) < 0.5
     vertical = torques.data["ground_reaction_force"].values[..., 2].sum(axis=1)

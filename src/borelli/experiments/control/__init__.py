@@ -21,5 +21,7 @@ EXPERIMENTS = {
     "carry-block": _experiment("a block carried by a chain, known and unknown to the controller", "1", "carry_block"),
     "mace": _experiment("a skeleton that swings a mace of free joints", "9", "mace"),
     "net": _experiment("a net of 960 joints that falls on a skeleton", "10", "net"),
-    "loop": _experiment("a closed loop driven by one hinge, and by four in conflict", "none (text only)", "closed_loop"),
+    "loop": _experiment(
+        "a closed loop driven by one hinge, and by four in conflict", "none (text only)", "closed_loop"
+    ),
 }

@@ -1,7 +1,7 @@
-"""A level chain that a ball falls on: it is pushed far from its target, and comes back to it without overshoot.
+"""Level chain hit by a falling ball: displaced far from its target, it recovers without overshoot.
 
-After Weinstein, Guendelman and Fedkiw, Fig. 8, bottom. How far the ball pushes the chain is a matter of stiffness; that
-it comes back, gravity or not, is none.
+After Weinstein, Guendelman and Fedkiw, Fig. 8, bottom. The displacement depends on stiffness; the recovery, with or
+without gravity, does not.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from borelli.control.response import PD
 from borelli.control.track_targets import track_targets
 from borelli.experiments.control.filming import draw_runs
-from borelli.experiments.control.planks import METHODS, IMPULSE, TRADITIONAL, held_at, planks
-from borelli.view.plot_style import BLUE, RED, style_axes
+from borelli.experiments.control.planks import IMPULSE, METHODS, TRADITIONAL, constant_controls, planks
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.mechanisms import with_ball
 from borelli.model.model import Frame, Model, Shape
+from borelli.view.plot_style import BLUE, RED, style_axes
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -32,35 +32,37 @@ Array = NDArray[np.float64]
 GAINS = PD(25.0)
 COUNT, LENGTH, SECONDS = 5, 0.5, 6.0
 STEPS = {"impulse": 1 / 240, "traditional": 1 / 2400}
-"""[s]: torques of the step's start chatter in longer ones."""
+"""[s]. Explicit torques chatter with longer steps."""
 RADIUS, MASS = 0.15, 2.0
-"""Of the ball [m, kg]."""
-FROM, SPEED = (2.3, 0.0, 0.6), (0.8, 0.0, -3.0)
-"""Where it starts [m], and how fast [m/s]: down on the last plank, and outwards."""
+"""Radius [m] and mass [kg] of the ball."""
+BALL_POSITION, BALL_VELOCITY = (2.3, 0.0, 0.6), (0.8, 0.0, -3.0)
+"""Initial position [m] and velocity [m/s]: down on the last plank, and outward."""
 FRICTION = 0.1
-"""Of the planks."""
+"""Friction coefficient of the planks."""
 FLOOR = -2.0
-"""Height of the ground that it falls to [m]."""
+"""Height of the ground [m]."""
 
 
 def ball_model() -> Model:
-    """Level planks and a ball above them."""
+    """Return level planks and a ball above them."""
     floor = Shape("plane", frame=Frame((0.0, 0.0, FLOOR)))
-    return replace(with_ball(planks(COUNT, LENGTH, friction=FRICTION), FROM, mass=MASS, radius=RADIUS), ground=(floor,))
+    return replace(
+        with_ball(planks(COUNT, LENGTH, friction=FRICTION), BALL_POSITION, mass=MASS, radius=RADIUS), ground=(floor,)
+    )
 
 
 def ball_run(method: str, seconds: float) -> Dataset:
-    """The chain held level while the ball comes down on it."""
+    """Simulate the chain, controlled to stay level, while the ball falls on it."""
     model = ball_model()
     return track_targets(
         model,
-        held_at(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
+        constant_controls(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
         duration=seconds,
         step=STEPS[method],
         method=method,
-        every=round(STEPS["impulse"] / STEPS[method]),
-        start={},
-        twists={"ball": (*SPEED, 0.0, 0.0, 0.0)},
+        record_every=round(STEPS["impulse"] / STEPS[method]),
+        initial_coordinates={},
+        initial_twists={"ball": (*BALL_VELOCITY, 0.0, 0.0, 0.0)},
     )
 
 
@@ -71,7 +73,7 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
     for name in (IMPULSE,) if quick else (IMPULSE, TRADITIONAL):
         log(name)
         runs[name] = ball_run(METHODS[name], seconds)
-    rows = [{"method": name, **_figures(data)} for name, data in runs.items()]
+    rows = [{"method": name, **_metrics(data)} for name, data in runs.items()]
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "ball-hit.png"
     _draw(runs, plot)
@@ -79,56 +81,59 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
     shown = {name: data.sel(time=slice(0.0, 2.0)) for name, data in runs.items()}
     files = draw_runs(shown, out, "ball-hit", (0.0, 0.2, 0.4, 0.6, 0.9, 1.4, 2.0), quick=quick, speed=0.5)
     about = (
-        f"{COUNT} planks of {LENGTH:g} m and 1 kg held level, a ball of {MASS:g} kg at {-SPEED[2]:g} m/s; stiffness "
-        f"{GAINS.stiffness:g} 1/s^2, critical damping, {seconds:g} s in steps of 1/240 s"
+        f"{COUNT} planks of {LENGTH:g} m and 1 kg controlled to stay level, a ball of {MASS:g} kg at "
+        f"{-BALL_VELOCITY[2]:g} m/s; stiffness {GAINS.stiffness:g} 1/s^2, critical damping, {seconds:g} s in "
+        "steps of 1/240 s"
     )
     return write_outcome(Outcome("ball-hit", about, rows, _claims(rows, quick), (plot, *files)), out)
 
 
-def touching(data: Dataset) -> NDArray[np.bool_]:
-    """Whether the ball touches a plank, at every instant: nothing else does."""
+def in_contact(data: Dataset) -> NDArray[np.bool_]:
+    """Return for every instant whether the ball is in contact with a plank, the only contact there is."""
     return np.asarray(np.abs(data["ground_reaction_force"].values[:, :COUNT]).max(axis=(1, 2)) > 0.0)
 
 
-def _figures(data: Dataset) -> dict[str, float]:
+def _metrics(data: Dataset) -> dict[str, float]:
     time, error = data["time"].values, data["coordinate_value"].values
-    hits = np.flatnonzero(touching(data))
+    hits = np.flatnonzero(in_contact(data))
     first, last = (int(hits[0]), int(hits[-1])) if len(hits) else (0, 0)
     after = error[last:]
-    far = float(np.abs(error).max())
+    largest = float(np.abs(error).max())
     return {
-        "first_touch_s": float(time[first]) if len(hits) else float("nan"),
-        "last_touch_s": float(time[last]) if len(hits) else float("nan"),
-        "moved_before_rad": float(np.abs(error[:first]).max(initial=0.0)),
-        "pushed_deg": float(np.degrees(far)),
-        "overshoot_of_push": max(_overshoot(angle) for angle in after.T) / max(far, 1e-12),
-        "left_at_end_rad": float(np.abs(error[-1]).max()),
+        "first_contact_s": float(time[first]) if len(hits) else float("nan"),
+        "last_contact_s": float(time[last]) if len(hits) else float("nan"),
+        "error_before_contact_rad": float(np.abs(error[:first]).max(initial=0.0)),
+        "largest_error_deg": float(np.degrees(largest)),
+        "overshoot_fraction": max(_overshoot(angle) for angle in after.T) / max(largest, 1e-12),
+        "error_at_end_rad": float(np.abs(error[-1]).max()),
         "joint_gap_m": float(data["joint_gap"].values.max()),
     }
 
 
 def _overshoot(angle: Array) -> float:
-    """How far a hinge passes its target on its way back from where it is farthest away [rad]."""
+    """Return how far a hinge passes its target while it recovers from its largest error [rad]."""
     farthest = int(np.abs(angle).argmax())
     return float(np.maximum(-np.sign(angle[farthest]) * angle[farthest:], 0.0).max())
 
 
 def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:
-    ours = rows[0]
+    impulse = rows[0]
     claims = [
-        Claim("moved before the ball comes [rad]", ours["moved_before_rad"], "0", ours["moved_before_rad"] < 1e-12),
-        Claim("pushed from the target [deg]", ours["pushed_deg"], "far", ours["pushed_deg"] > 20.0),
-        Claim("widest gap of a joint [m]", ours["joint_gap_m"], "joints hold", ours["joint_gap_m"] < 1e-9),
+        Claim("error before the ball arrives [rad]", impulse["error_before_contact_rad"], "0",
+              impulse["error_before_contact_rad"] < 1e-12),
+        Claim("largest error after the hit [deg]", impulse["largest_error_deg"], "large",
+              impulse["largest_error_deg"] > 20.0),
+        Claim("largest joint gap [m]", impulse["joint_gap_m"], "joints closed", impulse["joint_gap_m"] < 1e-9),
     ]  # fmt: skip
     if quick:
         return claims
     return [
         *claims,
-        Claim("overshoot on the way back, of the push", ours["overshoot_of_push"], "none",
-              ours["overshoot_of_push"] < 1e-3),
-        Claim("from the target at the end [rad]", ours["left_at_end_rad"], "1e-6", ours["left_at_end_rad"] < 1e-6),
-        Claim("traditional PD: from the target at the end [deg]", float(np.degrees(rows[1]["left_at_end_rad"])), "sags",
-              rows[1]["left_at_end_rad"] > radians(5.0)),
+        Claim("overshoot, fraction of the largest error", impulse["overshoot_fraction"], "none",
+              impulse["overshoot_fraction"] < 1e-3),
+        Claim("error at the end [rad]", impulse["error_at_end_rad"], "1e-6", impulse["error_at_end_rad"] < 1e-6),
+        Claim("traditional PD: error at the end [deg]", float(np.degrees(rows[1]["error_at_end_rad"])), "sags",
+              rows[1]["error_at_end_rad"] > radians(5.0)),
     ]  # fmt: skip
 
 
@@ -145,8 +150,8 @@ def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
         errors.semilogy(
             time, np.maximum(np.abs(data["coordinate_value"].values).max(axis=1), 1e-12), color=color, label=name
         )
-    angles.set(xlabel="time [s]", ylabel="angles of the hinges [deg]")
-    errors.set(xlabel="time [s]", ylabel="largest error of a hinge [rad]")
+    angles.set(xlabel="time [s]", ylabel="hinge angles [deg]")
+    errors.set(xlabel="time [s]", ylabel="largest hinge error [rad]")
     for ax in (angles, errors):
         ax.legend(frameon=False, fontsize=8)
     style_axes([angles, errors])

@@ -1,10 +1,10 @@
-"""A chain of planks that carries a block: heavy where the controller does not know of it, effortless where it does.
+"""Chain of planks that carries a block: it sags if the controller does not know the block, and not if it does.
 
-After Weinstein, Guendelman and Fedkiw, Fig. 1. The chain is to stay level. The block lies loose on the fourth plank;
-or is fastened to it, outside the controller's world; or fastened, inside that world; and springs carry it too.
+After Weinstein, Guendelman and Fedkiw, Fig. 1. The target of the chain is level. The block lies loose on the fourth
+plank; or is fastened to it, unknown to the controller; or fastened and known; or the joints are springs.
 
-Outside, the block's weight is what the controller does not hold up. It asks for accelerations -k E of its joints, k as
-`asked_pull` has it, for the masses it knows, so that the chain rests where
+The weight of an unknown block is not compensated. The controller commands joint accelerations -k E, with k of
+`stiffness_at_rest`, for the masses it knows, so that the chain rests where
 
     k M(q) E = -dz/dq m g,
 
@@ -29,16 +29,16 @@ from borelli.experiments.control.planks import (
     GRAVITY,
     IMPULSE,
     TRADITIONAL,
-    asked_pull,
-    held_at,
+    constant_controls,
     mass_matrix,
     planks,
+    stiffness_at_rest,
     tip_heights,
 )
-from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.mechanisms import with_block
 from borelli.model.model import Frame, Model
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED, style_axes
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -48,71 +48,71 @@ Array = NDArray[np.float64]
 GAINS = PD(100.0)
 COUNT, LENGTH, STEP, SECONDS = 5, 0.5, 1 / 240, 4.0
 FINER = 20
-"""By how much shorter the steps of springs are, which else chatter."""
-UNDER = 4
-"""The plank that the block lies on."""
+"""Factor by which the steps of springs are shorter, to avoid chatter."""
+LOADED_PLANK = 4
+"""Number of the plank under the block."""
 MASS, HALF = 3.0, 0.12
-"""Of the block [kg], and half its side [m]."""
-THICK = 0.03 * LENGTH
-"""Half the thickness of a plank [m]."""
-LOOSE, OUTSIDE, INSIDE, SPRINGS = "lying loose", "fastened, outside", "fastened, inside", TRADITIONAL
-KNOWN = 1e-9
-"""[rad] that a chain may be off its target when the controller knows all it carries."""
+"""Mass [kg] and half side [m] of the block."""
+HALF_THICKNESS = 0.03 * LENGTH
+"""Of a plank [m]."""
+LOOSE, UNKNOWN, KNOWN, SPRINGS = "loose", "fastened, unknown", "fastened, known", TRADITIONAL
+KNOWN_TOLERANCE = 1e-9
+"""Largest error [rad] of a chain whose controller knows the block."""
 
 
 def block_model(fastened: bool) -> Model:
-    """Level planks with a block on one of them."""
-    on = Frame((0.0, 0.0, THICK + HALF))
-    model = with_block(planks(COUNT, LENGTH, friction=1.0), f"link_{UNDER}", mass=MASS, at=on, size=2.0 * HALF)
+    """Return level planks with a block on one of them."""
+    on = Frame((0.0, 0.0, HALF_THICKNESS + HALF))
+    model = with_block(planks(COUNT, LENGTH, friction=1.0), f"link_{LOADED_PLANK}", mass=MASS, at=on, size=2.0 * HALF)
     if fastened:
         return model
     return replace(model, joints=model.joints[:-1], self_collision=True)
 
 
-def block_run(way: str, step: float, seconds: float) -> Dataset:
-    """The chain with its block, let go level."""
-    model = block_model(way != LOOSE)
+def block_run(block: str, step: float, seconds: float) -> Dataset:
+    """Simulate the chain with its block, released level."""
+    model = block_model(block != LOOSE)
     return track_targets(
         model,
-        held_at(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
+        constant_controls(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
         duration=seconds,
-        step=step / FINER if way == SPRINGS else step,
-        method="traditional" if way == SPRINGS else "impulse",
-        every=FINER if way == SPRINGS else 1,
-        start={},
-        outside=("block",) if way == OUTSIDE else (),
+        step=step / FINER if block == SPRINGS else step,
+        method="traditional" if block == SPRINGS else "impulse",
+        record_every=FINER if block == SPRINGS else 1,
+        initial_coordinates={},
+        outside=("block",) if block == UNKNOWN else (),
     )
 
 
-def resting_outside(step: float) -> Array:
-    """Angles [rad] at which the chain rests under a block that the controller does not know of."""
-    reach = LENGTH * (np.arange(COUNT) < UNDER) - 0.5 * LENGTH * (np.arange(COUNT) == UNDER - 1)
+def rest_pose_unknown(step: float) -> Array:
+    """Return the angles [rad] at which the chain rests under a block unknown to the controller."""
+    arm = LENGTH * (np.arange(COUNT) < LOADED_PLANK) - 0.5 * LENGTH * (np.arange(COUNT) == LOADED_PLANK - 1)
 
     def imbalance(q: Array) -> Array:
         slope = np.cumsum(q)
-        lift = reach * np.cos(slope) - (np.arange(COUNT) == UNDER - 1) * (THICK + HALF) * np.sin(slope)
-        weight = MASS * GRAVITY * np.cumsum(lift[::-1])[::-1]  # a hinge lifts all that is beyond it
-        return np.asarray(asked_pull(GAINS, step) * mass_matrix(q, LENGTH) @ q + weight)
+        lift = arm * np.cos(slope) - (np.arange(COUNT) == LOADED_PLANK - 1) * (HALF_THICKNESS + HALF) * np.sin(slope)
+        weight = MASS * GRAVITY * np.cumsum(lift[::-1])[::-1]  # a hinge lifts everything distal to it
+        return np.asarray(stiffness_at_rest(GAINS, step) * mass_matrix(q, LENGTH) @ q + weight)
 
-    found: Array = fsolve(imbalance, np.full(COUNT, -0.1), xtol=1e-13)
-    return found
+    angles: Array = fsolve(imbalance, np.full(COUNT, -0.1), xtol=1e-13)
+    return angles
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
     """Run the experiment as listed in the catalog."""
     seconds = 1.0 if quick else SECONDS
     runs, rows = {}, []
-    for way in (OUTSIDE, LOOSE, INSIDE, SPRINGS):
-        log(f"the block {way}")
-        data = runs[way] = block_run(way, STEP, seconds)
+    for block in (UNKNOWN, LOOSE, KNOWN, SPRINGS):
+        log(f"block {block}")
+        data = runs[block] = block_run(block, STEP, seconds)
         angle = data["coordinate_value"].values
         rows.append({
-            "block": way, "method": SPRINGS if way == SPRINGS else IMPULSE,
+            "block": block, "method": SPRINGS if block == SPRINGS else IMPULSE,
             "largest_error_deg": float(np.degrees(np.abs(angle[-1]).max())),
             "largest_error_ever_rad": float(np.abs(angle).max()),
             "tip_height_m": float(tip_heights(data, COUNT, LENGTH)[-1]),
             "block_height_m": float(data["body_position"].sel(body="block", axis="z").values[-1]),
-            "from_rest_rad": float(np.abs(angle[-1] - resting_outside(STEP)).max()),
+            "from_rest_rad": float(np.abs(angle[-1] - rest_pose_unknown(STEP)).max()),
             "first_hinge_nm": float(data["torque"].values[-1, 0]),
         })  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
@@ -121,35 +121,35 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
     log("drawing")
     files = draw_runs(runs, out, "carry-block", (0.0, 0.2, 0.5, SECONDS), quick=quick, columns=2)
     about = (
-        f"{COUNT} planks of {LENGTH:g} m and 1 kg held level, a block of {MASS:g} kg on the fourth, stiffness "
-        f"{GAINS.stiffness:g} 1/s^2, critical damping, {seconds:g} s in steps of 1/240 s"
+        f"{COUNT} planks of {LENGTH:g} m and 1 kg controlled to stay level, a block of {MASS:g} kg on the fourth, "
+        f"stiffness {GAINS.stiffness:g} 1/s^2, critical damping, {seconds:g} s in steps of 1/240 s"
     )
     return write_outcome(Outcome("carry-block", about, rows, _claims(rows, quick), (plot, *files)), out)
 
 
 def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:
-    found = {row["block"]: row for row in rows}
-    inside = found[INSIDE]
-    weights = GRAVITY * (COUNT * 0.5 * COUNT * LENGTH + MASS * (UNDER - 0.5) * LENGTH)
+    by_block = {row["block"]: row for row in rows}
+    known = by_block[KNOWN]
+    weights = GRAVITY * (COUNT * 0.5 * COUNT * LENGTH + MASS * (LOADED_PLANK - 0.5) * LENGTH)
     claims = [
-        Claim("inside: largest error ever [rad]", inside["largest_error_ever_rad"], "does not sag",
-              inside["largest_error_ever_rad"] < KNOWN),
-        Claim("inside: torque of the first hinge [N m]", inside["first_hinge_nm"], f"{weights:.4f}, by statics",
-              abs(inside["first_hinge_nm"] - weights) < 1e-3),
+        Claim("known: largest error at any time [rad]", known["largest_error_ever_rad"], "does not sag",
+              known["largest_error_ever_rad"] < KNOWN_TOLERANCE),
+        Claim("known: torque of the first hinge [N m]", known["first_hinge_nm"], f"{weights:.4f}, by statics",
+              abs(known["first_hinge_nm"] - weights) < 1e-3),
     ]  # fmt: skip
     if quick:
         return claims
-    outside, loose, springs = found[OUTSIDE], found[LOOSE], found[SPRINGS]
+    unknown, loose, springs = by_block[UNKNOWN], by_block[LOOSE], by_block[SPRINGS]
     return [
         *claims,
-        Claim("outside: from where it must rest [rad]", outside["from_rest_rad"], "0: moments in balance",
-              outside["from_rest_rad"] < 1e-5),
-        Claim("outside: the block has come down [m]", THICK + HALF - outside["block_height_m"], "sags",
-              outside["block_height_m"] < THICK + HALF - 0.05),
-        Claim("lying loose: the block has come down [m]", THICK + HALF - loose["block_height_m"], "sags",
-              loose["block_height_m"] < THICK + HALF - 0.05),
-        Claim("springs: height of the tip [m]", springs["tip_height_m"], "lower than ours outside",
-              springs["tip_height_m"] < outside["tip_height_m"]),
+        Claim("unknown: distance from static equilibrium [rad]", unknown["from_rest_rad"], "0: moments in balance",
+              unknown["from_rest_rad"] < 1e-5),
+        Claim("unknown: descent of the block [m]", HALF_THICKNESS + HALF - unknown["block_height_m"], "sags",
+              unknown["block_height_m"] < HALF_THICKNESS + HALF - 0.05),
+        Claim("loose: descent of the block [m]", HALF_THICKNESS + HALF - loose["block_height_m"], "sags",
+              loose["block_height_m"] < HALF_THICKNESS + HALF - 0.05),
+        Claim("springs: height of the tip [m]", springs["tip_height_m"], "lower than impulse-based PD",
+              springs["tip_height_m"] < unknown["tip_height_m"]),
     ]  # fmt: skip
 
 
@@ -158,12 +158,12 @@ def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
 
     figure = Figure(figsize=(11.0, 4.0), layout="constrained")
     heights, torques = figure.subplots(1, 2)
-    for (way, data), color in zip(runs.items(), (ORANGE, INK, BLUE, GREEN), strict=True):
+    for (block, data), color in zip(runs.items(), (ORANGE, INK, BLUE, GREEN), strict=True):
         time = data["time"].values
-        style = "--" if way == LOOSE else "-"
-        heights.plot(time, data["body_position"].sel(body="block", axis="z").values, style, color=color, label=way)
-        torques.plot(time[1:], data["torque"].values[1:, 0], style, color=color, label=way)
-    heights.axhline(THICK + HALF, color=RED, lw=0.6, label="level")
+        style = "--" if block == LOOSE else "-"
+        heights.plot(time, data["body_position"].sel(body="block", axis="z").values, style, color=color, label=block)
+        torques.plot(time[1:], data["torque"].values[1:, 0], style, color=color, label=block)
+    heights.axhline(HALF_THICKNESS + HALF, color=RED, lw=0.6, label="level")
     heights.set(xlabel="time [s]", ylabel="height of the block [m]")
     torques.set(xlabel="time [s]", ylabel="torque of the first hinge [N m]")
     heights.legend(frameon=False, fontsize=8)

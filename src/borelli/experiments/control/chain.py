@@ -1,8 +1,8 @@
-"""Chains that are to stretch out level, or to curl: joints that do not fight each other, whatever hangs on them.
+"""Chains that stretch out level, or curl: joints do not disturb each other, whatever their load.
 
 After Weinstein, Guendelman and Fedkiw, Fig. 7. Every joint has the same stiffness, 25, and critical damping. The level
-chain is let go hanging. Springs have their gains scaled by the inertia outboard of each joint, which impulse-based PD
-does without; even so the chain sags, and torques of the step's start need steps of a two-thousandth of a second.
+chain is released hanging. Spring gains are scaled by the inertia outboard of each joint, which impulse-based PD does
+not need; even so the chain sags, and explicit torques need steps of 1/2000 s.
 """
 
 from __future__ import annotations
@@ -19,9 +19,18 @@ from borelli.control.response import PD
 from borelli.control.track_targets import track_targets
 from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.control.pd_convergence import errors_in_time
-from borelli.experiments.control.planks import GRAVITY, METHODS, IMPULSE, STABLE, TRADITIONAL, held_at, planks, tip_heights
-from borelli.view.plot_style import BLUE, GREEN, RED, style_axes
+from borelli.experiments.control.planks import (
+    GRAVITY,
+    IMPULSE,
+    METHODS,
+    STABLE,
+    TRADITIONAL,
+    constant_controls,
+    planks,
+    tip_heights,
+)
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.view.plot_style import BLUE, GREEN, RED, style_axes
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -30,61 +39,61 @@ Array = NDArray[np.float64]
 
 GAINS = PD(25.0)
 LENGTH = 0.5
-"""Of a plank [m]."""
+"""Length of a plank [m]."""
 COUNT, LONG = 5, 20
-"""Planks of the chain that all ways move, and of the long one."""
+"""Number of planks of the chain for all methods, and of the long chain."""
 SECONDS = 6.0
 STEPS = {IMPULSE: 1 / 60, TRADITIONAL: 1 / 2040, STABLE: 1 / 240}
-"""[s]: torques of the step's start chatter at 1/1500 s, and eight planks at 1/6000 s."""
-SHORTER = 4.0
-"""By how much the steps of traditional PD must be shorter for the planks that curl."""
+"""[s]. Explicit torques chatter at 1/1500 s, and with eight planks at 1/6000 s."""
+CURL_STEP_RATIO = 4.0
+"""Factor by which the steps of traditional PD must be shorter for the curling chain."""
 CURLED, CURL, CURL_SECONDS = 8, np.radians(40.0), 5.0
-"""Planks that curl, by how much each [rad], in what time [s]."""
+"""Number of planks of the curling chain, target angle of each hinge [rad], duration [s]."""
 
 
 def level_run(method: str, count: int, step: float, seconds: float) -> Dataset:
-    """A hanging chain that is to stretch out level."""
+    """Simulate a hanging chain whose target is level."""
     model = planks(count, LENGTH)
     return track_targets(
         model,
-        held_at(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
+        constant_controls(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
         duration=seconds,
         step=step,
         method=method,
-        start={"joint_1": -0.5 * np.pi},
-        every=max(1, round(1 / 60 / step)),
+        initial_coordinates={"joint_1": -0.5 * np.pi},
+        record_every=max(1, round(1 / 60 / step)),
     )
 
 
 def curl_run(method: str, step: float, seconds: float) -> Dataset:
-    """A level chain that is to curl up."""
+    """Simulate a level chain whose target is curled up."""
     model = planks(CURLED, LENGTH)
     return track_targets(
         model,
-        held_at(model, {c.name: CURL for c in model.coordinates}, GAINS),
+        constant_controls(model, {c.name: CURL for c in model.coordinates}, GAINS),
         duration=seconds,
         step=step,
         method=method,
-        start={},
-        every=max(1, round(1 / 60 / step)),
+        initial_coordinates={},
+        record_every=max(1, round(1 / 60 / step)),
     )
 
 
-def sagging(count: int, stiffness: float = GAINS.stiffness) -> Array:
-    """Angles [rad] at which springs scaled by outboard inertia carry a chain of planks: moments in balance."""
-    beyond = np.arange(count, 0, -1)
-    inertia = beyond * (beyond * LENGTH) ** 2 / 3.0
+def equilibrium_angles(count: int, stiffness: float = GAINS.stiffness) -> Array:
+    """Return the angles [rad] of static equilibrium of a chain with springs scaled by outboard inertia."""
+    distal = np.arange(count, 0, -1)
+    inertia = distal * (distal * LENGTH) ** 2 / 3.0
 
     def imbalance(droop: Array) -> Array:
-        reach = LENGTH * np.cos(np.cumsum(droop))
-        ends = np.cumsum(reach)
-        middles = ends - 0.5 * reach
+        extent = LENGTH * np.cos(np.cumsum(droop))
+        ends = np.cumsum(extent)
+        midpoints = ends - 0.5 * extent
         starts = np.concatenate([[0.0], ends[:-1]])
-        moments = np.array([GRAVITY * (middles[i:] - starts[i]).sum() for i in range(count)])
+        moments = np.array([GRAVITY * (midpoints[i:] - starts[i]).sum() for i in range(count)])
         return np.asarray(stiffness * inertia * droop - moments)
 
-    found: Array = fsolve(imbalance, np.full(count, 0.3), xtol=1e-12)
-    return -found
+    droop: Array = fsolve(imbalance, np.full(count, 0.3), xtol=1e-12)
+    return -droop
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
@@ -97,8 +106,8 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
         rows.append(_row("level", name, level[name], COUNT, np.zeros(COUNT)))
         if name != TRADITIONAL or not quick:
             log(f"{CURLED} planks curl, {name}")
-            shorter = SHORTER if name == TRADITIONAL else 1.0
-            curled[name] = curl_run(method, STEPS[name] / shorter, seconds["curl"])
+            ratio = CURL_STEP_RATIO if name == TRADITIONAL else 1.0
+            curled[name] = curl_run(method, STEPS[name] / ratio, seconds["curl"])
             rows.append(_row("curl", name, curled[name], CURLED, np.full(CURLED, CURL)))
     log(f"{LONG} planks to level, {IMPULSE}")
     long = level_run("impulse", LONG, STEPS[IMPULSE], seconds["level"])
@@ -112,50 +121,52 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
         *draw_runs(curled, out, "chain-curl", (0.0, 0.3, 0.6, 1.2, 5.0), quick=quick),
     ]
     about = (
-        f"{COUNT} and {LONG} planks of {LENGTH:g} m that hang and are to stretch out level, {CURLED} that are to curl; "
+        f"{COUNT} and {LONG} planks of {LENGTH:g} m that stretch out level from hanging, {CURLED} that curl; "
         f"stiffness {GAINS.stiffness:g} 1/s^2 at every hinge, critical damping, gravity {GRAVITY:g} m/s^2"
     )
     return write_outcome(Outcome("chain", about, rows, _claims(rows, seconds), (plot, *files)), out)
 
 
-def _row(what: str, name: str, data: Dataset, count: int, target: Array) -> dict[str, Any]:
+def _row(task: str, name: str, data: Dataset, count: int, target: Array) -> dict[str, Any]:
     angle = data["coordinate_value"].values
     start = angle[0] - target
     errors = errors_in_time(GAINS, STEPS[IMPULSE], float(data["time"].values[-1]))[1]
-    alone = target + np.outer(errors, start) if name == IMPULSE else np.full_like(angle, np.nan)
+    single = target + np.outer(errors, start) if name == IMPULSE else np.full_like(angle, np.nan)
     return {
-        "task": what, "method": name, "planks": count, "step_s": float(data.attrs["step_s"]),
+        "task": task, "method": name, "planks": count, "step_s": float(data.attrs["step_s"]),
         "largest_error_deg": float(np.degrees(np.abs(angle[-1] - target).max())),
-        "from_alone_rad": float(np.abs(angle - alone).max()),
+        "from_single_joint_rad": float(np.abs(angle - single).max()),
         "tip_height_m": float(tip_heights(data, count, LENGTH)[-1]),
         "angles_deg": " ".join(f"{a:.2f}" for a in np.degrees(angle[-1])),
     }  # fmt: skip
 
 
 def _claims(rows: Sequence[Mapping[str, Any]], seconds: Mapping[str, float]) -> list[Claim]:
-    found = {(row["task"], row["method"], row["planks"]): row for row in rows}
-    short, long = found["level", IMPULSE, COUNT], found["level", IMPULSE, LONG]
-    curl = found["curl", IMPULSE, CURLED]
+    by_run = {(row["task"], row["method"], row["planks"]): row for row in rows}
+    short, long = by_run["level", IMPULSE, COUNT], by_run["level", IMPULSE, LONG]
+    curl = by_run["curl", IMPULSE, CURLED]
     claims = [
-        Claim("ours, 5 planks: each joint from its response alone [rad]", short["from_alone_rad"], "1.8e-14",
-              short["from_alone_rad"] < 1e-11),
-        Claim("ours, 20 planks: the same [rad]", long["from_alone_rad"], "8.5e-13", long["from_alone_rad"] < 1e-11),
+        Claim("impulse-based PD, 5 planks: difference from the response of a single joint [rad]",
+              short["from_single_joint_rad"], "1.8e-14",
+              short["from_single_joint_rad"] < 1e-11),
+        Claim("impulse-based PD, 20 planks: the same [rad]", long["from_single_joint_rad"], "8.5e-13",
+              long["from_single_joint_rad"] < 1e-11),
     ]  # fmt: skip
     if seconds["level"] < SECONDS:
         return claims
     claims += [
-        Claim("ours, 20 planks: height of the tip after 6 s [m]", long["tip_height_m"], "-6e-11",
+        Claim("impulse-based PD, 20 planks: height of the tip after 6 s [m]", long["tip_height_m"], "-6e-11",
               abs(long["tip_height_m"]) < 1e-9),
-        Claim("ours, curl: largest error after 5 s [deg]", curl["largest_error_deg"], "2.0e-6",
+        Claim("impulse-based PD, curl: largest error after 5 s [deg]", curl["largest_error_deg"], "2.0e-6",
               curl["largest_error_deg"] < 2.1e-6),
     ]  # fmt: skip
-    rest = sagging(COUNT)
+    rest = equilibrium_angles(COUNT)
     depth = float(LENGTH * np.sin(np.cumsum(rest)).sum())
     for name in (TRADITIONAL, STABLE):
-        row = found["level", name, COUNT]
+        row = by_run["level", name, COUNT]
         tip = row["tip_height_m"]
         claims.append(
-            Claim(f"{name}: height of the tip [m]", tip, f"{depth:.3f}, springs in balance", abs(tip - depth) < 0.01)
+            Claim(f"{name}: height of the tip [m]", tip, f"{depth:.3f}, static equilibrium", abs(tip - depth) < 0.01)
         )
     return claims
 
@@ -175,7 +186,7 @@ def _draw(level: Mapping[str, Dataset], curled: Mapping[str, Dataset], path: Pat
         error = np.abs(data["coordinate_value"].values - CURL).max(axis=1)
         axes[2].semilogy(data["time"].values, np.degrees(error), color=colors[name], label=name)
     axes[0].set(xlabel="time [s]", ylabel=f"height of the tip, {COUNT} planks to level [m]")
-    axes[1].set(xlabel="time [s]", ylabel="angles of the hinges [deg]")
+    axes[1].set(xlabel="time [s]", ylabel="hinge angles [deg]")
     axes[2].set(xlabel="time [s]", ylabel=f"largest error, {CURLED} planks curl [deg]")
     for ax in axes:
         ax.legend(frameon=False, fontsize=8)

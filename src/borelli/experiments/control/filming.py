@@ -1,4 +1,4 @@
-"""Stills and a film of several runs side by side, as every experiment on control leaves them."""
+"""Stills and a film of several runs side by side, as every control experiment writes them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 RATE = 25.0
-"""Of films [1/s]."""
-SMALL = 90
-"""Width and height of a quick run's pictures [pixels]."""
+"""Frame rate of films [1/s]."""
+QUICK_SIZE = 90
+"""Width and height of the images of a quick run [pixels]."""
 
 
 def draw_runs(
@@ -28,21 +28,21 @@ def draw_runs(
     columns: int = 4,
     view: View = View(),
 ) -> list[Path]:
-    """Write `name-stills.png`, each run at these times [s], and `name.gif`; a quick one is small, of one run only.
+    """Write `name-stills.png`, each run at the given times, and `name.gif`; if quick, small images of the first run.
 
     Args:
-        runs: By the name to stand in their pictures.
-        out: The folder.
-        name: What files are called.
-        times: Of the stills [s].
-        quick: Whether it is only to be seen that it runs.
-        speed: Of the film: 0.5 is half as fast as the clock.
-        columns: Most runs beside each other in the film.
-        view: Of one picture.
+        runs: Datasets by the title of their images.
+        out: Output folder.
+        name: Stem of the file names.
+        times: Times of the stills [s].
+        quick: Draw only to check that it works.
+        speed: Playback speed of the film; 0.5 is half of real time.
+        columns: Maximum number of runs in a row of the film.
+        view: Size and camera of one image.
     """
     out.mkdir(parents=True, exist_ok=True)
     if quick:
-        view = view._replace(width=SMALL, height=SMALL)
+        view = view._replace(width=QUICK_SIZE, height=QUICK_SIZE)
         runs = dict(list(runs.items())[:1])
         times = times[-1:]
         speed = RATE * max(float(data["time"].values[-1]) for data in runs.values())

@@ -1,10 +1,10 @@
-"""A skeleton under a net: 960 joints and 225 loops that fall on 74 controlled joints, and are struggled with.
+"""Skeleton under a net: 960 joints and 225 loops that fall on 74 controlled joints.
 
 After Weinstein, Guendelman and Fedkiw, Fig. 10. The net hangs by two of its corners and falls on the skeleton, whose
-pelvis is held and whose arms follow B-splines. The joints of net and skeleton are all solved together.
+pelvis is fixed and whose arms track B-splines. The joints of net and skeleton are solved together.
 
-Knots touch bones and bars do not: with meshes narrower than the skull the head cannot pass between them, and the net
-hooks on to ribs, collar bones and arms.
+Knots collide with bones and bars do not: meshes narrower than the skull keep the head from passing between them, and
+the net catches on ribs, collar bones and arms.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ import numpy as np
 
 from borelli.control.controls import Control, make_controls
 from borelli.control.response import PD
-from borelli.control.targets import b_spline
+from borelli.control.targets import b_spline_targets
 from borelli.control.track_targets import track_targets
 from borelli.experiments.control.filming import draw_runs
-from borelli.experiments.control.mace import standing_skeleton
+from borelli.experiments.control.mace import fixed_pelvis_skeleton
 from borelli.experiments.control.planks import IMPULSE
-from borelli.view.plot_style import BLUE, INK, ORANGE, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
 from borelli.physics.diagnostics import rotations_of
 from borelli.physics.inputs import SolverSettings
 from borelli.view.panels import View
+from borelli.view.plot_style import BLUE, INK, ORANGE, style_axes
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 GAINS = PD(100.0)
 STEP, SECONDS = 1 / 240, 1.5
-WHOLE = 2.5
-"""What the B-splines would take to their end [s]."""
+SPLINE_DURATION = 2.5
+"""Duration of the complete B-splines [s]."""
 KNOTS, WIDTH = 16, 1.5
-"""Along each side of the net, and how long a side is [m]."""
-HUNG = Frame((0.45, 0.0, 2.0))
-"""The middle of the net, at the height of the corners held: 0.3 m behind the skeleton, so that most falls in front."""
-SOLID = (
+"""Number of knots along each side of the net, and length of a side [m]."""
+NET_FRAME = Frame((0.45, 0.0, 2.0))
+"""Center of the net, at the height of the fixed corners: 0.3 m behind the skeleton, so that most falls in front."""
+COLLIDING_BONES = (
     "head", "collar", "upper_arm", "ulna", "T1_T4", "T5_T8", "T9_T12", "L1", "L2", "L3", "L4", "L5", "pelvis", "thigh",
 )  # fmt: skip
-"""Bones that knots of the net touch."""
+"""Bones that collide with knots of the net."""
 FRICTION = 0.3
-"""Of knots."""
-KNOT_INERTIA = 100.0
-"""Of a knot, against that of a ball of its size: 8e-5 kg m^2, about twice that of a bar."""
-STRUGGLE = {
+"""Friction coefficient of knots."""
+KNOT_INERTIA_RATIO = 100.0
+"""Inertia of a knot over that of a ball of its size: 8e-5 kg m^2, about twice that of a bar."""
+ARM_VALUES = {
     "shoulder_flexion": (0.0, 0.0, 0.3, 1.8, 2.2, 0.9, 1.6, 1.2, 1.2),
     "shoulder_adduction": (0.0, 0.0, -0.2, -0.5, -0.2, -0.5, -0.3, -0.3, -0.3),
     "elbow_flexion": (0.2, 0.2, 0.6, 1.4, 0.6, 1.5, 0.8, 1.0, 1.0),
@@ -59,36 +59,36 @@ STRUGGLE = {
 
 
 def caught_model(knots: int = KNOTS) -> Model:
-    """The skeleton under a net of so many knots along each side."""
-    skeleton = standing_skeleton()
-    over = net(knots, knots, spacing=WIDTH / (knots - 1), frame=HUNG)
-    bodies = (*map(_bone, skeleton.bodies), *map(_cord, over.bodies))
-    return Model("a skeleton and a net", bodies, (*skeleton.joints, *over.joints), self_collision=True)
+    """Return the skeleton under a net with the given number of knots along each side."""
+    skeleton = fixed_pelvis_skeleton()
+    cords = net(knots, knots, spacing=WIDTH / (knots - 1), frame=NET_FRAME)
+    bodies = (*map(_bone, skeleton.bodies), *map(_cord, cords.bodies))
+    return Model("a skeleton and a net", bodies, (*skeleton.joints, *cords.joints), self_collision=True)
 
 
 def _bone(body: Body) -> Body:
-    touches = body.name.removesuffix("_l").removesuffix("_r") in SOLID
-    return replace(body, shapes=tuple(replace(shape, collides=touches) for shape in body.shapes))
+    collides = body.name.removesuffix("_l").removesuffix("_r") in COLLIDING_BONES
+    return replace(body, shapes=tuple(replace(shape, collides=collides) for shape in body.shapes))
 
 
 def _cord(body: Body) -> Body:
-    """Knots alone touch bones; they turn as heavily as a bar, since solves end late with ones that spin at a breath."""
+    """Return a body of the net: only knots collide, with the inertia of a bar, since tiny inertias slow the solver."""
     if body.name.startswith("bar"):
         return replace(body, shapes=tuple(replace(shape, collides=False) for shape in body.shapes))
     rough = tuple(replace(shape, surface=Surface(friction=FRICTION)) for shape in body.shapes)
-    own = body.inertia[0][0] * KNOT_INERTIA
+    own = body.inertia[0][0] * KNOT_INERTIA_RATIO
     return replace(body, shapes=rough, inertia=((own, 0.0, 0.0), (0.0, own, 0.0), (0.0, 0.0, own)))
 
 
-def struggling(model: Model) -> tuple[Control, ...]:
-    """Controls of all joints of the skeleton: arms that struggle, all else as it stands."""
-    pieces = len(next(iter(STRUGGLE.values()))) - 3
+def struggle_controls(model: Model) -> tuple[Control, ...]:
+    """Return controls of all joints of the skeleton: moving arms, all else constant."""
+    pieces = len(next(iter(ARM_VALUES.values()))) - 3
     values = {
-        c.name: STRUGGLE.get(c.name[:-2], (c.default,) * (pieces + 3))
-        for c in standing_skeleton().coordinates
+        c.name: ARM_VALUES.get(c.name[:-2], (c.default,) * (pieces + 3))
+        for c in fixed_pelvis_skeleton().coordinates
         if not c.locked
     }
-    return make_controls(b_spline(model, np.linspace(0.0, WHOLE, pieces + 1), values), GAINS)
+    return make_controls(b_spline_targets(model, np.linspace(0.0, SPLINE_DURATION, pieces + 1), values), GAINS)
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
@@ -97,14 +97,14 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
     model = caught_model(knots)
     log("the net falls")
 
-    def tell(share: float) -> None:
-        log(f"the net falls: {100.0 * share:.0f} %")
+    def log_progress(fraction: float) -> None:
+        log(f"the net falls: {100.0 * fraction:.0f} %")
 
     data = track_targets(
-        model, struggling(model), duration=seconds, step=STEP, settings=SolverSettings(friction_solves=1), every=4,
-        progress=tell,
+        model, struggle_controls(model), duration=seconds, step=STEP, settings=SolverSettings(friction_solves=1),
+        record_every=4, progress=log_progress,
     )  # fmt: skip
-    row = _figures(data, model)
+    row = _metrics(data, model)
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "net.png"
     _draw(data, plot)
@@ -114,7 +114,7 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
     files = draw_runs({IMPULSE: data}, out, "net", tuple(times), quick=quick, view=view)
     about = (
         f"a net of {knots} by {knots} knots, {row['net_joints']} joints and {row['net_loops']} loops, falls on a "
-        f"skeleton of 74 joints, pelvis held, arms on B-splines; {seconds:g} s in steps of 1/240 s, stiffness "
+        f"skeleton of 74 joints, pelvis fixed, arms on B-splines; {seconds:g} s in steps of 1/240 s, stiffness "
         f"{GAINS.stiffness:g} 1/s^2"
     )
     return write_outcome(Outcome("net", about, [row], _claims(row, quick), (plot, *files)), out)
@@ -124,7 +124,7 @@ def _net_bodies(data: Dataset) -> list[str]:
     return [str(name) for name in data["body"].values if str(name).startswith(("knot", "bar"))]
 
 
-def _figures(data: Dataset, model: Model) -> dict[str, Any]:
+def _metrics(data: Dataset, model: Model) -> dict[str, Any]:
     joints = [joint for joint in model.joints if joint.name.startswith("bar")]
     bodies = [body for body in model.bodies if body.name.startswith(("knot", "bar"))]
     error = np.abs(data["coordinate_value"].values - data["coordinate_target"].values)
@@ -138,43 +138,45 @@ def _figures(data: Dataset, model: Model) -> dict[str, Any]:
         "error_at_end_rad": float(np.nanmax(error[-1])),
         "net_weight_n": 9.81 * sum(body.mass for body in bodies),
         "largest_load_n": float(forces.max()),
-        "carried_at_end_n": float(forces[late].mean()),
+        "load_at_end_n": float(forces[late].mean()),
         "nearest_to_skull": _nearest_to_skull(data, model),
         "finite": bool(np.isfinite(data["body_position"].values).all()),
     }
 
 
 def _nearest_to_skull(data: Dataset, model: Model) -> float:
-    """How near the middle of a knot came to that of the braincase, an ellipsoid; 1 is its surface."""
+    """Return the smallest distance of a knot's center from that of the braincase, an ellipsoid; 1 is its surface."""
     knots = [name for name in _net_bodies(data) if name.startswith("knot")]
     skull = model.body("head").shapes[0]
-    away = data["body_position"].sel(body=knots).values - data["body_position"].sel(body="head").values[:, None]
-    turned = np.einsum("tkj,tji->tki", away, rotations_of(data["body_orientation"].sel(body="head").values))
-    return float(np.linalg.norm((turned - skull.frame.position) / skull.size, axis=-1).min())
+    offset = data["body_position"].sel(body=knots).values - data["body_position"].sel(body="head").values[:, None]
+    local = np.einsum("tkj,tji->tki", offset, rotations_of(data["body_orientation"].sel(body="head").values))
+    return float(np.linalg.norm((local - skull.frame.position) / skull.size, axis=-1).min())
 
 
 def _load(data: Dataset) -> Any:
-    """The weight that the net lays on the skeleton [N], at every instant."""
+    """Return the vertical load of the net on the skeleton [N], at every instant."""
     bones = [str(name) for name in data["body"].values if str(name) not in set(_net_bodies(data))]
     return -data["ground_reaction_force"].sel(body=bones, axis="z").values.sum(axis=1)
 
 
 def _claims(row: Mapping[str, Any], quick: bool) -> list[Claim]:
     claims = [
-        Claim("widest gap of a joint [m]", row["joint_gap_m"], "joints hold", row["joint_gap_m"] < 1e-6),
-        Claim("all is finite", float(row["finite"]), "1", row["finite"]),
+        Claim("largest joint gap [m]", row["joint_gap_m"], "joints closed", row["joint_gap_m"] < 1e-6),
+        Claim("all values are finite", float(row["finite"]), "1", row["finite"]),
     ]
     if quick:
         return claims
-    share = row["carried_at_end_n"] / row["net_weight_n"]
+    fraction = row["load_at_end_n"] / row["net_weight_n"]
     return [
         Claim("joints of the net", row["net_joints"], "960", row["net_joints"] == 960),
         Claim("loops of the net", row["net_loops"], "over 225", row["net_loops"] >= 225),
         *claims,
-        Claim("share of the net's weight on the skeleton at the end", share, "caught: 0.1 at least", share > 0.1),
-        Claim("nearest that a knot comes to the skull (1: its surface)", row["nearest_to_skull"], "1 at least: outside",
+        Claim("fraction of the net's weight on the skeleton at the end", fraction, "caught: 0.1 at least",
+              fraction > 0.1),
+        Claim("smallest distance of a knot from the skull (1: its surface)", row["nearest_to_skull"],
+              "1 at least: outside",
               row["nearest_to_skull"] > 1.0),
-        Claim("largest error of a controlled joint [rad]", row["largest_error_rad"], "0.01 to 1: gives way",
+        Claim("largest error of a controlled joint [rad]", row["largest_error_rad"], "0.01 to 1: yields",
               0.01 < row["largest_error_rad"] < 1.0),
     ]  # fmt: skip
 
@@ -186,7 +188,7 @@ def _draw(data: Dataset, path: Path) -> None:
     load, errors = figure.subplots(1, 2)
     time = data["time"].values
     load.plot(time[1:], _load(data)[1:], color=ORANGE, lw=0.9)
-    load.set(xlabel="time [s]", ylabel="weight of the net on the skeleton [N]")
+    load.set(xlabel="time [s]", ylabel="load of the net on the skeleton [N]")
     error = np.degrees(np.abs(data["coordinate_value"].values - data["coordinate_target"].values))
     for name, color in (("shoulder_flexion_r", BLUE), ("elbow_flexion_r", INK)):
         index = list(data["coordinate"].values).index(name)

@@ -1,7 +1,7 @@
-"""Convergence of impulse-based PD: with doubled gains to the response asked for, with single ones to half of them.
+"""Convergence of impulse-based PD: with doubled gains to the specified response, with single gains to half of them.
 
-After Weinstein, Guendelman and Fedkiw, Fig. 3: one coordinate alone, stiffness 25 and critical damping, an error of 1.
-Traditional and stable PD go beside it, which the paper's figure leaves out.
+After Weinstein, Guendelman and Fedkiw, Fig. 3: a single coordinate, stiffness 25 and critical damping, an error of 1.
+Traditional and stable PD are added, which the paper's figure omits.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from borelli.control.pd_step_responses import StableResponse, TraditionalResponse
 from borelli.control.response import PD, Response, error_after, next_velocity
 from borelli.experiments.control.filming import draw_runs
-from borelli.experiments.control.planks import IMPULSE, STABLE, TRADITIONAL, turned_plank
-from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED, style_axes
+from borelli.experiments.control.planks import IMPULSE, STABLE, TRADITIONAL, rotated_plank
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED, style_axes
 
 Array = NDArray[np.float64]
 
@@ -33,17 +33,17 @@ PUBLISHED = {
     (SINGLE, 0.005): 2.93e-3,
     (TRADITIONAL, 0.005): 7.81e-3,
 }
-"""Checked figures, to three digits: largest difference from what each tends to, at the shortest step."""
+"""Verified values, to three digits: largest difference from the limit of each method, at the shortest step."""
 
 
 @dataclass(frozen=True)
 class SingleGains:
-    """PD whose closed form is taken with the gains as they are: it then obeys half of them."""
+    """PD whose closed form uses the gains undoubled: its response is that of half the gains."""
 
     gains: PD
 
     def after(self, error: Array, rate: Array, step: float, time: float = 0.0) -> Array:
-        """The error a step later; see `Response`."""
+        """Return the error a step later; see `Response`."""
         return error_after(self.gains.stiffness, self.gains.damping, step, error, rate)[0]
 
 
@@ -53,11 +53,11 @@ RESPONSES: dict[str, tuple[Response, float]] = {
     TRADITIONAL: (TraditionalResponse(GAINS), 1.0),
     STABLE: (StableResponse(GAINS), 1.0),
 }
-"""Each with the share of the gains that it tends to obey."""
+"""Each with the fraction of the gains whose response it tends to."""
 
 
 def errors_in_time(response: Response, step: float, duration: float) -> tuple[Array, Array]:
-    """Times [s] and errors of a coordinate that is let go at rest with an error of 1; the target stands still."""
+    """Return times [s] and errors of a coordinate released at rest with an error of 1 from a constant target."""
     x, v, errors = 1.0, 0.0, [1.0]
     for k in range(round(duration / step)):
         v = float(next_velocity(response, x, v, (0.0, 0.0, 0.0), step, k * step))
@@ -66,22 +66,22 @@ def errors_in_time(response: Response, step: float, duration: float) -> tuple[Ar
     return step * np.arange(len(errors), dtype=np.float64), np.array(errors)
 
 
-def asked(time: Array, share: float = 1.0) -> Array:
-    """The error at these times [s] under a share of the gains."""
-    return error_after(share * GAINS.stiffness, share * GAINS.damping, time, 1.0, 0.0)[0]
+def analytic_error(time: Array, fraction: float = 1.0) -> Array:
+    """Return the analytic error at these times [s] for a fraction of the gains."""
+    return error_after(fraction * GAINS.stiffness, fraction * GAINS.damping, time, 1.0, 0.0)[0]
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
     """Run the experiment as listed in the catalog."""
     rows: list[dict[str, Any]] = []
-    for name, (response, share) in RESPONSES.items():
+    for name, (response, fraction) in RESPONSES.items():
         log(name)
         for step in STEPS:
             time, error = errors_in_time(response, step, SECONDS)
             rows.append({
-                "method": name, "step_s": step, "gains_obeyed": share,
-                "largest_difference": float(np.abs(error - asked(time, share)).max()),
-                "from_full_gains": float(np.abs(error - asked(time)).max()),
+                "method": name, "step_s": step, "gains_fraction": fraction,
+                "largest_difference": float(np.abs(error - analytic_error(time, fraction)).max()),
+                "from_full_gains": float(np.abs(error - analytic_error(time)).max()),
             })  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "pd-convergence.png"
@@ -91,38 +91,40 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
         _planks(STEPS[0]), out, "pd-convergence", (0.0, 0.2, 0.4, 0.8, 1.6), quick=quick, speed=0.5, columns=3
     )
     about = (
-        f"one coordinate alone, stiffness {GAINS.stiffness:g} 1/s^2, damping {GAINS.damping:g} 1/s, an error of 1 "
+        f"a single coordinate, stiffness {GAINS.stiffness:g} 1/s^2, damping {GAINS.damping:g} 1/s, an error of 1 "
         f"released at rest, {SECONDS:g} s; differences are the largest over time"
     )
     return write_outcome(Outcome("pd-convergence", about, rows, _claims(rows), (plot, *files)), out)
 
 
 def _claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
-    found = {(row["method"], row["step_s"]): row["largest_difference"] for row in rows}
+    differences = {(row["method"], row["step_s"]): row["largest_difference"] for row in rows}
     claims = []
-    for (name, step), figure in PUBLISHED.items():
-        ours = found[name, step]
+    for (name, step), published in PUBLISHED.items():
+        value = differences[name, step]
         claims.append(
-            Claim(f"{name}: difference at {step:g} s", ours, f"{figure:g}", bool(abs(ours / figure - 1.0) < 5e-3))
+            Claim(
+                f"{name}: difference at {step:g} s", value, f"{published:g}", bool(abs(value / published - 1.0) < 5e-3)
+            )
         )
     for name in RESPONSES:
-        order = float(np.log2(found[name, STEPS[-2]] / found[name, STEPS[-1]]))
+        order = float(np.log2(differences[name, STEPS[-2]] / differences[name, STEPS[-1]]))
         claims.append(Claim(f"{name}: order of convergence", order, "1", abs(order - 1.0) < 0.1))
     full = next(r["from_full_gains"] for r in rows if r["method"] == SINGLE and r["step_s"] == STEPS[-1])
     claims.append(
-        Claim("gains not doubled: difference from the full gains", full, "0.110 for ever", abs(full - 0.110) < 0.005)
+        Claim("gains not doubled: difference from the full gains", full, "0.110 at any step", abs(full - 0.110) < 0.005)
     )
     return claims
 
 
 def _planks(step: float) -> dict[str, Any]:
-    """A plank for each way that turns from -90 degrees to level, beside one that does as asked."""
+    """Return a plank for each method that rotates from -90 degrees to level, and one with the specified response."""
     fine = np.linspace(0.0, SECONDS, 201)
     quarter = -0.5 * np.pi
-    runs = {"as asked for": turned_plank(fine, quarter * asked(fine))}
+    runs = {"specified": rotated_plank(fine, quarter * analytic_error(fine))}
     for name, (response, _) in RESPONSES.items():
         time, error = errors_in_time(response, step, SECONDS)
-        runs[name] = turned_plank(time, quarter * error)
+        runs[name] = rotated_plank(time, quarter * error)
     return runs
 
 
@@ -136,10 +138,10 @@ def _draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     for name in (SINGLE, IMPULSE):
         time, error = errors_in_time(RESPONSES[name][0], STEPS[-1], SECONDS)
         curves.plot(time, error, color=colors[name], label=name)
-    curves.plot(marks, asked(marks, 0.5), "o", color=INK, ms=4, mfc="none", label="analytic, half the gains")
-    curves.plot(marks, asked(marks), "x", color=INK, ms=5, label="analytic, the gains asked for")
+    curves.plot(marks, analytic_error(marks, 0.5), "o", color=INK, ms=4, mfc="none", label="analytic, half the gains")
+    curves.plot(marks, analytic_error(marks), "x", color=INK, ms=5, label="analytic, full gains")
     curves.axhline(0.0, color=INK, lw=0.6)
-    curves.plot(fine, asked(fine), color=INK, lw=0.4)
+    curves.plot(fine, analytic_error(fine), color=INK, lw=0.4)
     curves.set(xlabel="time [s]", ylabel=f"error, steps of {1e3 * STEPS[-1]:g} ms")
     for name, color in colors.items():
         own = [row for row in rows if row["method"] == name]

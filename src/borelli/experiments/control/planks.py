@@ -1,4 +1,4 @@
-"""Chains of planks on hinges, which most figures of impulse-based control are made with, and how they are drawn."""
+"""Chains of planks on hinges, the mechanism of most figures on impulse-based control, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 GRAVITY = 9.8
-"""[m/s^2] of the figures to reach."""
+"""[m/s^2], as in the published values."""
 IMPULSE, TRADITIONAL, STABLE = "impulse-based PD", "traditional PD", "stable PD"
-"""What the ways are called under pictures."""
+"""Names of the methods in tables and images."""
 METHODS = {IMPULSE: "impulse", TRADITIONAL: "traditional", STABLE: "stable"}
 
 
 def planks(count: int, length: float, *, gravity: float = GRAVITY, friction: float = 0.8) -> Model:
-    """A chain of planks of 1 kg that lies level along x from the origin; positive angles lift what is beyond them.
+    """Return a chain of planks of 1 kg, level along x from the origin; positive angles lift the distal planks.
 
-    Inertia is that of a thin rod, length^2 / 12: how thick a plank is matters to the eye and to contact alone.
+    Inertia is that of a thin rod, length^2 / 12: the thickness affects only appearance and contact.
 
     Args:
-        count: Of planks.
-        length: Of each [m].
-        gravity: [m/s^2], downwards.
-        friction: Of surfaces.
+        count: Number of planks.
+        length: Length of each plank [m].
+        gravity: Gravity [m/s^2], downward.
+        friction: Friction coefficient.
     """
     shape = Shape("box", (0.48 * length, 0.16 * length, 0.03 * length), surface=Surface(friction=friction))
     model = chain(count, shape, length, kind="hinge", height=0.0)
@@ -47,13 +47,13 @@ def planks(count: int, length: float, *, gravity: float = GRAVITY, friction: flo
     return replace(model, name=f"{count} planks", bodies=bodies, gravity=(0.0, 0.0, -gravity))
 
 
-def held_at(model: Model, angles: Mapping[str, float], response: Response) -> tuple[Control, ...]:
-    """Controls that bring coordinates to these values [rad or m] and hold them there."""
+def constant_controls(model: Model, angles: Mapping[str, float], response: Response) -> tuple[Control, ...]:
+    """Return controls that drive coordinates to constant targets [rad or m]."""
     return make_controls(keyframes(model, [0.0], {name: [value] for name, value in angles.items()}), response)
 
 
 def tip_heights(data: Dataset, count: int, length: float) -> Array:
-    """Of the last plank's free end [m] at every instant."""
+    """Return the height of the free end of the last plank [m] at every instant."""
     last = f"link_{count}"
     position = data["body_position"].sel(body=last).values
     quaternion = data["body_orientation"].sel(body=last).values
@@ -62,26 +62,26 @@ def tip_heights(data: Dataset, count: int, length: float) -> Array:
 
 
 def mass_matrix(angles: Array, length: float) -> Array:
-    """Of a chain of planks of 1 kg, by its hinges [kg m^2], in the plane that it moves in."""
+    """Return the mass matrix of a planar chain of planks of 1 kg, by hinge angles [kg m^2]."""
     count = len(angles)
     slope = np.cumsum(angles)
-    # the middle of a plank is reached by arms along each plank up to it
+    # moment arms of each plank's midpoint along all planks up to it
     arms = length * (np.tril(np.ones((count, count)), -1) + 0.5 * np.eye(count))
     by_slope = (arms.T @ arms) * np.cos(slope[:, None] - slope) + length**2 / 12.0 * np.eye(count)
-    slopes = np.tril(np.ones((count, count)))  # of what is beyond a hinge, when it turns
+    slopes = np.tril(np.ones((count, count)))  # change of the slopes distal to a hinge when it rotates
     return np.asarray(slopes.T @ by_slope @ slopes)
 
 
-def asked_pull(gains: PD, step: float) -> float:
-    """The acceleration that impulse-based PD asks for, per error, of a joint that something keeps at rest [1/s^2].
+def stiffness_at_rest(gains: PD, step: float) -> float:
+    """Return the acceleration that impulse-based PD commands per error of a joint kept at rest [1/s^2].
 
-    It is (1 - a) / h^2 with a as in `response.coefficients`, for the gains doubled; the stiffness, in short steps.
+    It is (1 - a) / h^2 with a of `response.coefficients` for doubled gains, and tends to the stiffness as h tends to 0.
     """
     return (1.0 - float(coefficients(2.0 * gains.stiffness, 2.0 * gains.damping, step)[0])) / step**2
 
 
-def turned_plank(time: Sequence[float] | Array, angle: Sequence[float] | Array, length: float = 1.0) -> Dataset:
-    """A result to draw: one plank at these angles [rad] at these times [s]."""
+def rotated_plank(time: Sequence[float] | Array, angle: Sequence[float] | Array, length: float = 1.0) -> Dataset:
+    """Return a dataset for drawing: one plank at these angles [rad] at these times [s]."""
     import xarray
 
     from borelli.model.formats.native import model_to_text

@@ -1,7 +1,7 @@
-"""A walk that is made, not measured: every angle a sum of waves, so that speeds, accelerations and torques are exact.
+"""Synthetic walk in closed form: every angle is a Fourier series, so that velocities and accelerations are exact.
 
-The shapes are those of level walking at a natural pace, to a few degrees (after the mean curves of Kadaba, Ramakrishnan
-and Wootten 1990, and Winter 2009 for the arms); it is no one's data.
+The curves are those of level walking at a natural pace, to a few degrees (after the mean curves of Kadaba, Ramakrishnan
+and Wootten 1990, and Winter 2009 for the arms).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from borelli.recording.recording import Recording, make_dataset
 Array = NDArray[np.float64]
 
 STRIDE = 1.08
-"""[s] from a foot's strike to its next."""
+"""Duration of a stride [s]."""
 SPEED = 1.3
 """[m/s]"""
 HARMONICS = 7
-"""Of the stride that the curves keep: up to 6.5 Hz."""
+"""Number of harmonics of the stride in the curves: up to 6.5 Hz."""
 
-# every tenth of the stride from the foot's strike [deg]
+# every tenth of the stride from foot strike [deg]
 LEG = {
     "hip_flexion": (30, 26, 16, 6, -3, -10, -6, 12, 27, 33),
     "hip_adduction": (0, 5, 5, 4, 3, 0, -6, -5, -2, -1),
@@ -33,13 +33,13 @@ LEG = {
     "ankle_flexion": (0, -3, 4, 8, 10, 6, -14, -8, 1, 2),
     "toe_extension": (5, 0, 0, 1, 5, 18, 25, 8, 5, 8),
 }
-# mean, swing and the part of the stride at which it is furthest [deg, deg, 1]; of the right side, from its strike
+# mean, amplitude and phase of the maximum [deg, deg, stride]; right side, from its foot strike
 ARM = {
     "shoulder_flexion": (-5.0, 18.0, 0.5),
     "shoulder_adduction": (-8.0, 2.0, 0.2),
     "elbow_flexion": (28.0, 10.0, 0.55),
 }
-# swing, waves in a stride, and the part of it at which it is furthest [deg, 1, 1]
+# amplitude, cycles per stride, and phase of the maximum [deg, 1, stride]
 TRUNK = {
     "root_yaw": (4.0, 1, 0.5),
     "root_roll": (3.0, 1, 0.35),
@@ -51,13 +51,13 @@ TRUNK = {
     "neck_rotation": (2.0, 1, 0.5),
     "head_rotation": (2.0, 1, 0.5),
 }
-BOB, SWAY, SURGE = 0.022, 0.02, 0.01
-"""[m] how far the pelvis goes up and down (twice a stride), side to side, and ahead of its mean path (twice)."""
+VERTICAL, LATERAL, FORWARD = 0.022, 0.02, 0.01
+"""Amplitudes of the pelvis [m]: vertical (twice a stride), lateral, and forward of its mean path (twice a stride)."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """A walk of a model, exact."""
+    """A walk of a model with exact derivatives."""
 
     model: Model
     time: Array
@@ -69,7 +69,7 @@ class Walk:
     accelerations: Array
 
     def record(self, noise: float = 0.0, seed: int | tuple[int, ...] = 0) -> Recording:
-        """Its markers, with Gaussian noise [m] on every axis."""
+        """Return a recording of the markers with Gaussian noise [m] on every axis."""
         points = marker_positions(self.model, self.coordinates)
         points = points + noise * np.random.default_rng(seed).normal(size=points.shape)
         names = [marker.name for marker in self.model.markers]
@@ -77,12 +77,12 @@ class Walk:
 
 
 def make_walk(model: Model, frames: int = 260, rate: float = 60.0) -> Walk:
-    """The walk of a model that has the human's coordinates.
+    """Return the walk of a model that has the coordinates of `borelli.human`.
 
     Args:
-        model: Made by `borelli.human`.
-        frames: How many.
-        rate: [Hz]
+        model: Model made by `borelli.human`.
+        frames: Number of frames.
+        rate: Frame rate [Hz].
     """
     time = np.arange(frames) / rate
     names = [c.name for c in model.coordinates]
@@ -99,32 +99,34 @@ def make_walk(model: Model, frames: int = 260, rate: float = 60.0) -> Walk:
 
 
 def _waves() -> dict[str, NDArray[np.complex128]]:
-    """Complex amplitudes by coordinate: value = real sum amplitude_n exp(2 pi i n t / STRIDE)."""
-    found = {}
+    """Return complex amplitudes by coordinate: value = Re sum_n amplitude_n exp(2 pi i n t / STRIDE)."""
+    amplitudes = {}
     order = np.arange(HARMONICS + 1)
-    for side, late in (("r", 0.0), ("l", 0.5)):
+    for side, delay in (("r", 0.0), ("l", 0.5)):
         for name, tenths in LEG.items():
             series = np.fft.rfft(np.radians(tenths)) / len(tenths)
             series[1:] *= 2.0
-            found[f"{name}_{side}"] = np.pad(series[:5], (0, HARMONICS - 4)) * np.exp(-2j * np.pi * order * late)
-        for name, (mean, swing, furthest) in ARM.items():
-            found[f"{name}_{side}"] = np.radians(mean) * (order == 0) + _wave(np.radians(swing), 1, furthest + late)
-    for name, (swing, waves, furthest) in TRUNK.items():
-        found[name] = _wave(np.radians(swing), waves, furthest)
-    found["root_z"] = _wave(BOB, 2, 0.3)
-    found["root_y"] = _wave(-SWAY, 1, 0.3)
-    found["root_x"] = _wave(SURGE, 2, 0.05)
-    return found
+            amplitudes[f"{name}_{side}"] = np.pad(series[:5], (0, HARMONICS - 4)) * np.exp(-2j * np.pi * order * delay)
+        for name, (mean, amplitude, phase) in ARM.items():
+            amplitudes[f"{name}_{side}"] = np.radians(mean) * (order == 0) + _wave(
+                np.radians(amplitude), 1, phase + delay
+            )
+    for name, (amplitude, cycles, phase) in TRUNK.items():
+        amplitudes[name] = _wave(np.radians(amplitude), cycles, phase)
+    amplitudes["root_z"] = _wave(VERTICAL, 2, 0.3)
+    amplitudes["root_y"] = _wave(-LATERAL, 1, 0.3)
+    amplitudes["root_x"] = _wave(FORWARD, 2, 0.05)
+    return amplitudes
 
 
-def _wave(swing: float, waves: int, furthest: float) -> NDArray[np.complex128]:
+def _wave(amplitude: float, cycles: int, phase: float) -> NDArray[np.complex128]:
     series = np.zeros(HARMONICS + 1, complex)
-    series[waves] = swing * np.exp(-2j * np.pi * waves * furthest)
+    series[cycles] = amplitude * np.exp(-2j * np.pi * cycles * phase)
     return series
 
 
 def _sampled(series: NDArray[np.complex128], time: Array) -> Array:
-    """Value, speed and acceleration (3, frames)."""
+    """Return value, velocity and acceleration (3, frames)."""
     omega = 2j * np.pi * np.arange(len(series)) / STRIDE
-    turning = np.exp(np.multiply.outer(time, omega))
-    return np.stack([(turning @ (series * omega**order)).real for order in range(3)])
+    phasor = np.exp(np.multiply.outer(time, omega))
+    return np.stack([(phasor @ (series * omega**order)).real for order in range(3)])

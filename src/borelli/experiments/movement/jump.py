@@ -1,7 +1,7 @@
-"""The jump experiment: a jump reproduced from what the ground gives, with a limited torque to keep upright.
+"""Jump reproduced from ground contact, with a limited residual moment for balance.
 
-After Liu, Cooper and Ballard, Fig. 2: drives lead the joints, contacts carry the body, and the only force that nature
-did not supply is a torque on the pelvis of at most 100 N m. The flight is nobody's command: it comes of the push.
+After Liu, Cooper and Ballard, Fig. 2: drives track the joint angles, contacts support the body, and the only external
+load besides is a moment on the pelvis of at most 100 N m. The flight phase is not prescribed: it follows from push-off.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from borelli.analysis.dynamics.external_loads import foot_bodies
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
 from borelli.experiments.movement.stepped_common import HEIGHT, MASS, recorded_motion, root_deviation
-from borelli.view.plot_style import BLUE, INK, ORANGE, style_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.kinematics import center_of_mass
 from borelli.model.model import Softness
 from borelli.model.people.human import human
+from borelli.view.plot_style import BLUE, INK, ORANGE, style_axes
 
 LIMITS = (100.0, 50.0)
-"""[N m] of the residual about each axis."""
+"""Limits of the residual moment about each axis [N m]."""
 CUTOFF = 12.0
-"""[Hz] for jumps: 10 to 12 keep the impact and lose the noise."""
+"""Low-pass cutoff for jumps [Hz]: 10 to 12 retain the impact and remove noise."""
 RATE = 200.0
-FIRM = Softness(6e4, 2e3)
-"""[N/m, N s/m] of soles: a heel pad that is hit stiffens (Aerts et al. 1995), and soft ones would throw the body up."""
-ON_A_BOX = 0.15
-"""[m] that feet are above the ground while they stand on something else."""
-AIRBORNE = 0.02
-"""Part of body weight below which the feet are in the air."""
+SOLE_SOFTNESS = Softness(6e4, 2e3)
+"""[N/m, N s/m]: heel pads stiffen on impact (Aerts et al. 1995); softer soles would launch the body."""
+MIN_BOX_HEIGHT = 0.15
+"""Height of the feet above the ground from which they stand on a box [m]."""
+MAX_FLIGHT_FORCE = 0.02
+"""Vertical force below which the body is airborne [body weight]."""
 
 
 def jump_experiment(
@@ -43,38 +43,38 @@ def jump_experiment(
     limits: Sequence[float] = LIMITS,
     log: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
-    """A jump stepped on contacts with limited residuals.
+    """Reproduce a jump by stepped inverse dynamics on contacts with limited residuals.
 
     Args:
-        out: Folder for the table and the picture.
-        motion: A recorded jump that begins and ends on level ground or above it; a synthetic one by default.
-        limits: Of the residual torque about each axis [N m].
+        out: Output folder.
+        motion: Recorded jump that begins and ends on level ground or above it. Default: a synthetic one.
+        limits: Limits of the residual moment about each axis [N m].
         log: Called with a description of each step.
     """
-    where = "a synthetic jump" if motion is None else "a recorded jump"
+    source = "a synthetic jump" if motion is None else "a recorded jump"
     motion = motion or synthetic_jump()
-    rows, found = [], {}
+    rows, results = [], {}
     for limit in limits:
-        log(f"residual torque up to {limit:g} N m")
-        found[limit] = stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole=FIRM)
-        rows.append({"residual_limit_nm": limit, **_figures(found[limit])})
+        log(f"residual moment up to {limit:g} N m")
+        results[limit] = stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole=SOLE_SOFTNESS)
+        rows.append({"residual_limit_nm": limit, **_metrics(results[limit])})
     out.mkdir(parents=True, exist_ok=True)
-    picture = out / "jump.png"
-    _draw(found, picture)
+    image = out / "jump.png"
+    _draw(results, image)
     first = rows[0]
     claims = [
-        Claim("largest residual torque about an axis [N m]", first["residual_torque_max_nm"], "100",
+        Claim("largest residual moment about an axis [N m]", first["residual_torque_max_nm"], "100",
               first["residual_torque_max_nm"] <= 100.0 + 1e-9),
         Claim("residual force [N]", first["residual_force_max_n"], "0", first["residual_force_max_n"] == 0.0),
-        Claim("root from its path, at most [m]", first["root_deviation_m"], "not given",
+        Claim("largest deviation of the root from its path [m]", first["root_deviation_m"], "not given",
               first["root_deviation_m"] < 0.15),
-        Claim("angles from those asked for, RMS [deg]", first["angle_rms_deg"], "not given",
+        Claim("angle tracking error, RMS [deg]", first["angle_rms_deg"], "not given",
               first["angle_rms_deg"] < 1.0),
     ]  # fmt: skip
     about = (
-        f"{where}, {motion.data.sizes['time']} frames at {motion.rate:g} Hz, low-passed at {CUTOFF:g} Hz, on contacts"
+        f"{source}, {motion.data.sizes['time']} frames at {motion.rate:g} Hz, low-passed at {CUTOFF:g} Hz, on contacts"
     )
-    return write_outcome(Outcome("jump", about, rows, claims, (picture,)), out)
+    return write_outcome(Outcome("jump", about, rows, claims, (image,)), out)
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
@@ -84,20 +84,20 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
 
 
 def from_above_ground(motion: Motion) -> Motion:
-    """The motion from shortly before the feet first come down to the ground, where it begins on a box."""
+    """Return the motion from shortly before the feet first reach the ground, if it begins on a box."""
     feet = list(foot_bodies(motion.model).values())
     height = np.nanmin(motion.data["body_position"].sel(body=feet).values[..., 2], axis=1)
     low = np.nanpercentile(height, 5)
-    if not height[0] > low + ON_A_BOX:
+    if not height[0] > low + MIN_BOX_HEIGHT:
         return motion
-    start = int(np.flatnonzero(height < low + ON_A_BOX)[0])
+    start = int(np.flatnonzero(height < low + MIN_BOX_HEIGHT)[0])
     time = motion.data["time"].values[start:]
     cut = make_motion(motion.model, motion.coordinates[start:], time, motion.rate)
     return replace(cut, recording=motion.recording)
 
 
 def synthetic_jump() -> Motion:
-    """A jump of a standard human that was made, not measured."""
+    """Return a synthetic jump of a standard human."""
     from borelli.synthetic.jump_and_reach import JUMP_DURATION, jump_coordinates
 
     model = human(MASS, HEIGHT, markers="cmu41")
@@ -106,48 +106,50 @@ def synthetic_jump() -> Motion:
 
 
 def _heights(torques: SteppedTorques) -> tuple[Any, Any]:
-    """Of the centre of mass [m]: as made, and as asked for."""
+    """Return the height of the center of mass [m], simulated and of the reference motion."""
     data, model = torques.data, torques.motion.model
-    made = data["coordinate_value"].values
+    simulated = data["coordinate_value"].values
     up = to_model_axes(model)
-    return tuple((center_of_mass(model, q) @ up)[:, 2] for q in (made, made - data["coordinate_error"].values))  # type: ignore[return-value]
+    return tuple(
+        (center_of_mass(model, q) @ up)[:, 2] for q in (simulated, simulated - data["coordinate_error"].values)
+    )  # type: ignore[return-value]
 
 
-def _figures(torques: SteppedTorques) -> dict[str, float]:
+def _metrics(torques: SteppedTorques) -> dict[str, float]:
     data = torques.data
     weight = torques.motion.model.mass * 9.81
     vertical = data["ground_reaction_force"].values[..., 2].sum(axis=1) / weight
-    made, asked = _heights(torques)
+    simulated, reference = _heights(torques)
     return {
         "residual_torque_max_nm": float(np.abs(data["residual_moment"].values).max()),
-        "residual_torque_rms_nm": torques.residual_torque_rms,
+        "residual_torque_rms_nm": torques.residual_moment_rms,
         "residual_force_max_n": float(np.abs(data["residual_force"].values).max()),
         "angle_rms_deg": float(np.degrees(torques.deviation_rms)),
         "root_deviation_m": root_deviation(torques),
-        "flight_s": float((vertical < AIRBORNE).sum() / torques.motion.rate),
+        "flight_s": float((vertical < MAX_FLIGHT_FORCE).sum() / torques.motion.rate),
         "peak_force_bw": float(vertical.max()),
-        "rise_made_m": float(made.max() - made[0]),
-        "rise_asked_m": float(asked.max() - asked[0]),
+        "rise_simulated_m": float(simulated.max() - simulated[0]),
+        "rise_reference_m": float(reference.max() - reference[0]),
         "numerical_percent": float(data.attrs["numerical_percent"]),
     }
 
 
-def _draw(found: dict[float, SteppedTorques], path: Path) -> None:
+def _draw(results: dict[float, SteppedTorques], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11.0, 3.8), layout="constrained")
     axes = figure.subplots(1, 3)
-    for (limit, torques), color in zip(found.items(), (BLUE, ORANGE, INK), strict=False):
+    for (limit, torques), color in zip(results.items(), (BLUE, ORANGE, INK), strict=False):
         data = torques.data
         time, weight = data["time"].values, torques.motion.model.mass * 9.81
-        made, asked = _heights(torques)
+        simulated, reference = _heights(torques)
         if color == BLUE:
-            axes[0].plot(time, asked, color=INK, label="asked for")
-        axes[0].plot(time, made, color=color, lw=0.9, label=f"made, residual up to {limit:g} N m")
+            axes[0].plot(time, reference, color=INK, label="reference")
+        axes[0].plot(time, simulated, color=color, lw=0.9, label=f"simulated, residual up to {limit:g} N m")
         axes[1].plot(time, data["ground_reaction_force"].values[..., 2].sum(axis=1) / weight, color=color, lw=0.9)
         axes[2].plot(time, np.abs(data["residual_moment"].values).max(axis=1), color=color, lw=0.9)
     for ax, label in zip(
-        axes, ("height of the centre of mass [m]", "vertical force [body weight]", "residual torque [N m]"), strict=True
+        axes, ("height of the center of mass [m]", "vertical force [body weight]", "residual moment [N m]"), strict=True
     ):
         ax.set(xlabel="time [s]", ylabel=label)
     axes[0].legend(frameon=False, fontsize=8)
