@@ -1,4 +1,4 @@
-"""Small models that impulse-based control is tested on, and the recursion that a controlled coordinate must follow."""
+"""Small models for tests of impulse-based control, and the recursion of a controlled coordinate."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def coordinates_of(kind, k):
 
 
 def follow(model, curves, stiffness=25.0, **given):
-    """The dataset of following functions of time, by coordinate (a number stands still), with critical damping."""
+    """Track functions of time (or constants) by coordinate, with critical damping, and return the dataset."""
     of_time = {name: (curve if callable(curve) else lambda t, value=curve: value) for name, curve in curves.items()}
     max_force = given.pop("max_force", np.inf)
     return track_targets(

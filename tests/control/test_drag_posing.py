@@ -1,4 +1,4 @@
-"""Posing by dragging: closed forms of small arms, the least motion, stops, and what cannot be reached."""
+"""Posing by dragging: closed forms of small arms, the least motion, joint limits, and goals out of range."""
 
 from math import acos, atan2, cos, hypot, pi, sin
 
@@ -13,16 +13,16 @@ from borelli.model.model import Coordinate, Frame, Joint, Model, Shape
 from borelli.model.people.human import human
 
 LENGTHS = (0.4, 0.3, 0.2)
-LYING = Frame(orientation=(0.5**0.5, 0.0, 0.5**0.5, 0.0))
+Z_TO_X = Frame(orientation=(0.5**0.5, 0.0, 0.5**0.5, 0.0))
 
 
-def arm(links, **stops):
+def arm(links, **limits):
     """Rods in the plane y = 0, hinged about -y, so that angles count from x towards z."""
     bodies, joints = [], []
     for i, length in enumerate(LENGTHS[:links]):
-        bodies.append(body_from_shapes(f"rod_{i}", (Shape("capsule", (0.02, length / 2), LYING),)))
+        bodies.append(body_from_shapes(f"rod_{i}", (Shape("capsule", (0.02, length / 2), Z_TO_X),)))
         at = Frame() if not i else Frame((LENGTHS[i - 1] / 2, 0.0, 0.0))
-        angle = Coordinate(f"q{i}", *stops.get(f"q{i}", (0.0,)))
+        angle = Coordinate(f"q{i}", *limits.get(f"q{i}", (0.0,)))
         joints.append(
             Joint(f"j{i}", "hinge", f"rod_{i - 1}" if i else "ground", f"rod_{i}", at, Frame((-length / 2, 0.0, 0.0)),
                   axes=((0.0, -1.0, 0.0),), coordinates=(angle,))
@@ -41,18 +41,18 @@ def mass_matrix(model, q):
 
 
 def jacobian(model, q, body, point):
-    """Of a point, by central differences."""
+    """Jacobian of a point, by central differences."""
     e = 1e-6 * np.eye(len(q))
     ahead, behind = (point_positions(model, q + s * e, [body], [point])[:, 0] for s in (1.0, -1.0))
     return (ahead - behind).T / 2e-6
 
 
-def test_two_links_end_where_the_law_of_cosines_says():
+def test_two_links_satisfy_the_law_of_cosines():
     a, b = LENGTHS[:2]
     goal = (0.35, 0.0, 0.25)
     found = drag_point(arm(2), {"q0": 0.2, "q1": 0.9}, "rod_1", tip(2), goal)
-    reach = hypot(goal[0], goal[2])
-    elbow = pi - acos((a * a + b * b - reach**2) / (2 * a * b))
+    distance = hypot(goal[0], goal[2])
+    elbow = pi - acos((a * a + b * b - distance**2) / (2 * a * b))
     shoulder = atan2(goal[2], goal[0]) - atan2(b * sin(elbow), a + b * cos(elbow))
     assert found.reached
     np.testing.assert_allclose(list(found.coordinates.values()), [shoulder, elbow], atol=1e-9)
@@ -60,25 +60,26 @@ def test_two_links_end_where_the_law_of_cosines_says():
 
 def test_a_short_drag_is_the_motion_with_the_least_kinetic_energy():
     model, q = arm(3), np.array([0.3, 0.8, -0.5])
-    place = point_positions(model, q, ["rod_2"], [tip(3)])[0, 0]
-    way = np.array([3e-6, 0.0, -4e-6])
-    found = drag_point(model, dict(zip(("q0", "q1", "q2"), q, strict=True)), "rod_2", tip(3), tuple(place + way))
+    point = point_positions(model, q, ["rod_2"], [tip(3)])[0, 0]
+    displacement = np.array([3e-6, 0.0, -4e-6])
+    goal = tuple(point + displacement)
+    found = drag_point(model, dict(zip(("q0", "q1", "q2"), q, strict=True)), "rod_2", tip(3), goal)
     moved = np.array(list(found.coordinates.values())) - q
     inverse = np.linalg.inv(mass_matrix(model, q))
     j = jacobian(model, q, "rod_2", tip(3))[[0, 2]]
-    impulse = np.linalg.solve(j @ inverse @ j.T, way[[0, 2]])
-    # seed 000: dv = M^-1 J^T l; what is left is of second order, (26 microradians)^2
+    impulse = np.linalg.solve(j @ inverse @ j.T, displacement[[0, 2]])
+    # Weinstein et al. 2008: dv = M^-1 J^T l; the rest is of second order, (26 microradians)^2
     np.testing.assert_allclose(moved, inverse @ j.T @ impulse, rtol=0.0, atol=1e-9)
 
 
-def test_a_body_in_the_air_keeps_its_centre_of_mass_but_for_what_drags_it():
-    """Momentum: the pull is all that acts from outside, so the centre of mass goes along it."""
+def test_the_center_of_mass_of_a_free_body_moves_by_the_dragging_impulse():
+    """Momentum: the pull is the only external force, so the center of mass moves along it."""
     model, e = human(), 1e-4
     names = [c.name for c in model.coordinates]
     start = {c.name: c.default for c in model.coordinates} | {"elbow_flexion_r": 0.8, "shoulder_flexion_r": 0.5}
     q = np.array([start[name] for name in names])
-    place = point_positions(model, q, ["hand_r"], [(0.0, 0.0, -0.1)])[0, 0]
-    found = drag_point(model, start, "hand_r", (0.0, 0.0, -0.1), tuple(place + np.array([e, 0.0, 0.0])))
+    point = point_positions(model, q, ["hand_r"], [(0.0, 0.0, -0.1)])[0, 0]
+    found = drag_point(model, start, "hand_r", (0.0, 0.0, -0.1), tuple(point + np.array([e, 0.0, 0.0])))
     after = np.array([found.coordinates[name] for name in names])
 
     def centers(values):
@@ -96,75 +97,77 @@ def test_a_body_in_the_air_keeps_its_centre_of_mass_but_for_what_drags_it():
     np.testing.assert_allclose(momentum, impulse, atol=2e-3 * np.linalg.norm(impulse))
 
 
-def test_stops_are_respected_to_the_last_digit():
+def test_joint_limits_are_respected_to_the_last_digit():
     model = arm(3, q1=(0.5, 0.3, 0.7), q2=(0.0, -0.1, 0.1))
     found = drag_point(model, {}, "rod_2", tip(3), (0.0, 0.0, 0.5))
     assert 0.3 <= found.coordinates["q1"] <= 0.7 and -0.1 <= found.coordinates["q2"] <= 0.1
-    # folded as far as stops allow, the tip is farther than 0.5 m from the shoulder: the nearest is on the line
+    # folded as far as limits allow, the tip is farther than 0.5 m from the shoulder: the nearest is on the line
     assert not found.reached
     folded = point_positions(model, [0.0, 0.7, 0.1], ["rod_2"], [tip(3)])[0, 0]
-    assert found.miss == pytest.approx(np.linalg.norm(folded) - 0.5, abs=1e-8)
+    assert found.distance == pytest.approx(np.linalg.norm(folded) - 0.5, abs=1e-8)
     assert found.coordinates["q1"] == pytest.approx(0.7, abs=1e-9)
 
 
 @pytest.mark.parametrize("goal", [(1.2, 0.0, 0.5), (-3.0, 0.0, 0.1)])
-def test_a_goal_out_of_reach_ends_at_the_nearest_point_and_says_so(goal):
+def test_a_goal_out_of_range_ends_at_the_nearest_point(goal):
     found = drag_point(arm(2), {"q0": 0.2, "q1": 0.9}, "rod_1", tip(2), goal)
-    reach = LENGTHS[0] + LENGTHS[1]
+    distance = LENGTHS[0] + LENGTHS[1]
     assert not found.reached
-    assert found.miss == pytest.approx(np.linalg.norm(goal) - reach, abs=1e-8)
-    np.testing.assert_allclose(found.point, reach * np.array(goal) / np.linalg.norm(goal), atol=1e-4)
+    assert found.distance == pytest.approx(np.linalg.norm(goal) - distance, abs=1e-8)
+    np.testing.assert_allclose(found.point, distance * np.array(goal) / np.linalg.norm(goal), atol=1e-4)
 
 
-def test_held_bodies_and_coordinates_stay_while_the_rest_reaches():
+def test_fixed_bodies_and_coordinates_do_not_move():
     model = human()
-    hold = ("foot_r", "foot_l", "head_flexion")
+    fixed = ("foot_r", "foot_l", "head_flexion")
     goal = (0.5, -0.2, 0.6)
-    found = drag_point(model, {"knee_flexion_r": 0.3}, "hand_r", (0.0, 0.0, -0.1), goal, fixed=hold)
+    found = drag_point(model, {"knee_flexion_r": 0.3}, "hand_r", (0.0, 0.0, -0.1), goal, fixed=fixed)
     assert found.reached and found.coordinates["head_flexion"] == 0.0
     rest = {c.name: c.default for c in model.coordinates} | {"knee_flexion_r": 0.3}
     index = [b.name for b in model.bodies].index
-    for foot in hold[:2]:
-        (was, turned), (now, turns) = (poses(model, list(values.values())) for values in (rest, found.coordinates))
-        np.testing.assert_allclose(now[0, index(foot)], was[0, index(foot)], atol=1e-9)
-        np.testing.assert_allclose(turns[0, index(foot)], turned[0, index(foot)], atol=1e-9)
+    for foot in fixed[:2]:
+        (before, rotation), (after, rotated) = (
+            poses(model, list(values.values())) for values in (rest, found.coordinates)
+        )
+        np.testing.assert_allclose(after[0, index(foot)], before[0, index(foot)], atol=1e-9)
+        np.testing.assert_allclose(rotated[0, index(foot)], rotation[0, index(foot)], atol=1e-9)
     for c in model.coordinates:
         assert c.lower <= found.coordinates[c.name] <= c.upper
 
 
 def test_straight_legs_bend_when_the_pelvis_is_dragged_down():
-    """At first order nothing can move along them."""
+    """Along straight legs nothing can move at first order."""
     model = human()
     found = drag_point(model, {}, "pelvis", (0.0, 0.0, 0.0), (-0.25, 0.0, 0.75), fixed=("foot_r", "foot_l"))
     assert found.reached
     assert found.coordinates["knee_flexion_r"] > 0.5
-    # and both alike, since nothing else tells the sides apart
+    # and both alike, by symmetry
     assert found.coordinates["knee_flexion_l"] == pytest.approx(found.coordinates["knee_flexion_r"], abs=1e-5)
 
 
-def test_many_small_drags_lead_where_one_does():
+def test_many_small_drags_equal_one():
     model, start = arm(3), {"q0": 0.3, "q1": 0.8, "q2": -0.5}
     begin = point_positions(model, list(start.values()), ["rod_2"], [tip(3)])[0, 0]
     end = np.array([0.2, 0.0, 0.1])
-    whole = drag_point(model, start, "rod_2", tip(3), tuple(end)).coordinates
+    once = drag_point(model, start, "rod_2", tip(3), tuple(end)).coordinates
     pieces = start
     for s in np.linspace(0.0, 1.0, 38)[1:]:
         pieces = drag_point(model, pieces, "rod_2", tip(3), tuple(begin + s * (end - begin))).coordinates
-    there = np.array([whole[name] for name in start])
-    # of first order in the stride: over 0.63 m of way and 4 rad, 0.0005 rad at 5 mm and 0.00002 at 1.25 mm
+    there = np.array([once[name] for name in start])
+    # of first order in the step: over a path of 0.63 m and 4 rad, 0.0005 rad at 5 mm and 0.00002 at 1.25 mm
     np.testing.assert_allclose([pieces[name] for name in start], there, atol=1e-3)
 
 
-def test_a_loop_stays_shut():
+def test_a_loop_stays_closed():
     from borelli.scenes.gallery import gallery_scene
 
     scene = gallery_scene("four_bar")
     model = scene.model
-    place = point_positions(model, [scene.coordinates.get(c.name, 0.0) for c in model.coordinates], ["crank"],
+    point = point_positions(model, [scene.coordinates.get(c.name, 0.0) for c in model.coordinates], ["crank"],
                             [(0.1, 0.0, 0.0)])[0, 0]  # fmt: skip
-    turned = np.array([0.2 * cos(1.5), 0.0, 0.5 + 0.2 * sin(1.5)])
-    assert np.linalg.norm(place - turned) > 0.05
-    found = drag_point(model, scene.coordinates, "crank", (0.1, 0.0, 0.0), tuple(turned))
+    goal = np.array([0.2 * cos(1.5), 0.0, 0.5 + 0.2 * sin(1.5)])
+    assert np.linalg.norm(point - goal) > 0.05
+    found = drag_point(model, scene.coordinates, "crank", (0.1, 0.0, 0.0), tuple(goal))
     ends = point_positions(model, list(found.coordinates.values()), ["coupler", "rocker"],
                            [(0.275, 0.0, 0.0), (0.225, 0.0, 0.0)])[0]  # fmt: skip
     assert found.reached
@@ -172,27 +175,27 @@ def test_a_loop_stays_shut():
 
 
 @pytest.mark.parametrize(
-    ("changed", "match"),
+    ("change", "match"),
     [
-        ({"body": "rod_9"}, r"drag: unknown body 'rod_9' \(did you mean 'rod_\d'\?\); known: rod_0, rod_1"),
-        ({"held": ("q7",)}, "drag: held: unknown body or coordinate 'q7'"),
-        ({"to": (0.0, np.nan, 0.0)}, "drag: to is .*; it must be three finite numbers"),
-        ({"held": ("rod_1",)}, "body 'rod_1' is held, so it cannot be dragged"),
+        ({"body": "rod_9"}, r"drag_point: [Uu]nknown body 'rod_9' \(did you mean 'rod_\d'\?\).* rod_0, rod_1"),
+        ({"fixed": ("q7",)}, "drag_point: fixed: [Uu]nknown body or coordinate 'q7'"),
+        ({"goal": (0.0, np.nan, 0.0)}, r"drag_point: goal is .*\. Pass three finite numbers"),
+        ({"fixed": ("rod_1",)}, "Body 'rod_1' is fixed and cannot be dragged"),
     ],
 )
-def test_what_cannot_be_is_refused(change, match):
-    asked = {"body": "rod_1", "to": (0.3, 0.0, 0.1), "held": ()} | change
+def test_invalid_arguments_raise(change, match):
+    arguments = {"body": "rod_1", "goal": (0.3, 0.0, 0.1), "fixed": ()} | change
     with pytest.raises(SettingsError, match=match):
-        drag_point(arm(2), {}, asked["body"], tip(2), asked["to"], fixed=asked["held"])
+        drag_point(arm(2), {}, arguments["body"], tip(2), arguments["goal"], fixed=arguments["fixed"])
 
 
-def test_a_body_without_joint_is_refused():
+def test_a_body_without_joint_raises():
     loose = Model("loose", (body_from_shapes("ball", (Shape("sphere", (0.1,)),)),))
-    with pytest.raises(SettingsError, match="hangs on no joint"):
+    with pytest.raises(SettingsError, match="child of no joint"):
         drag_point(loose, {}, "ball", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
 
 
-def test_strides_are_short_enough_to_see_stops():
+def test_steps_are_shorter_than_the_range_of_limit_rows():
     from borelli.physics.rows.coordinate_rows import STOP_REACH_TURN
 
     assert MAX_COORDINATE_CHANGE < STOP_REACH_TURN

@@ -26,30 +26,30 @@ def swaying(model, seed):
 
 def test_ball_joints_reach_any_rotation():
     model, draw = planks(3, kind="ball"), np.random.default_rng(0)
-    turns = [rotation_exponential(draw.uniform(-1.5, 1.5, 3)) for _ in range(3)]
+    rotations = [rotation_exponential(draw.uniform(-1.5, 1.5, 3)) for _ in range(3)]
     controls = [
-        Control(f"joint_{k}", rotation_keyframes(model, f"joint_{k}", [0.0], turns[k][None]), PD(25.0))
+        Control(f"joint_{k}", rotation_keyframes(model, f"joint_{k}", [0.0], rotations[k][None]), PD(25.0))
         for k in range(3)
     ]
     data = track_targets(model, controls, duration=4.0, step=1 / 60, initial_coordinates={"x0": 0.0})
     world = data["body_orientation"].values[-1]
     for k in range(3):
-        expected = turns[k] if k == 0 else quaternion_product(world[k - 1], turns[k])
-        # row 18: 2.2e-7 rad
+        expected = rotations[k] if k == 0 else quaternion_product(world[k - 1], rotations[k])
+        # prototype: 2.2e-7 rad
         assert 2.0 * np.arccos(min(1.0, abs(world[k] @ expected))) < 2.2e-7
 
 
 @pytest.mark.parametrize("kind", ["universal", "ball"])
 @pytest.mark.parametrize("rate", [60, 240])
-def test_moving_targets_of_several_axes_are_met(kind, rate):
+def test_moving_targets_of_several_axes_are_tracked(kind, rate):
     model = planks(3, kind=kind)
     data = follow(model, swaying(model, 1), duration=1.0, step=1 / rate)
-    # row 19 leaves 0.013 rad; composed turns (`rotations`) leave rounding
+    # adding world vectors leaves 0.013 rad; composed rotations (`ball_joint_response`) leave rounding
     assert np.abs(data["coordinate_value"] - data["coordinate_target"]).max() < 1e-12
     assert data["joint_gap"].max() < 1e-13
 
 
-def test_moving_ball_is_caught_up_with():
+def test_a_moving_ball_joint_target_is_approached():
     model = planks(3, kind="ball")
     data = follow(
         model, swaying(model, 2), duration=3.0, step=1 / 60, initial_coordinates={"x0": 0.3, "y1": -0.4, "z2": 0.5}
@@ -61,16 +61,16 @@ def test_moving_ball_is_caught_up_with():
 
 def test_free_joints_between_controlled_ones():
     model, step = planks(8), 1 / 60
-    aims = {f"q{k}": 0.3 for k in range(0, 8, 2)}
-    data = follow(model, aims, duration=2.0, step=step, initial_coordinates={"q0": -1.0})
+    targets = {f"q{k}": 0.3 for k in range(0, 8, 2)}
+    data = follow(model, targets, duration=2.0, step=step, initial_coordinates={"q0": -1.0})
     for k in range(0, 8, 2):
         expected = 0.3 + recursion(25.0, step, (-1.0 if k == 0 else 0.0) - 0.3, 120)
-        np.testing.assert_allclose(data["coordinate_value"].values[:, k], expected, atol=3.9e-14)  # row 20
+        np.testing.assert_allclose(data["coordinate_value"].values[:, k], expected, atol=3.9e-14)  # prototype
     assert np.abs(data["coordinate_value"].values[-1, 1::2]).max() > 0.1
 
 
 def floating(kind, reverse):
-    """Four planks in the air, joined from the first to the last or the other way round; the second is the heaviest."""
+    """Four planks in the air, joined from the first to the last or in reverse; the second is the heaviest."""
     inertia = ((0.01, 0.0, 0.0), (0.0, 0.02, 0.0), (0.0, 0.0, 0.03))
     bodies = tuple(
         Body(f"b{k}", 2.0 if k == 1 else 1.0, inertia=inertia, frame=Frame((0.5 * k, 0.0, 1.0))) for k in range(4)
@@ -87,22 +87,22 @@ def floating(kind, reverse):
     return Model("floating", bodies, tuple(joints), gravity=(0.0, 0.0, 0.0))
 
 
-def turning(model, reverse):
-    """Ball joints that turn about two axes in time; what one calls child the other calls parent."""
+def rotating(model, reverse):
+    """Ball joints that rotate about two axes in time, with parent and child swapped if `reverse`."""
 
     def curve(k):
-        def turns(times):
-            about = np.stack([0.4 * np.sin(2.0 * times + k), 0.3 * times, 0.2 * np.cos(times)], axis=1)
-            turn = rotation_exponential(about)
-            return turn * ([1.0, -1.0, -1.0, -1.0] if reverse else [1.0] * 4)
+        def rotations(times):
+            vectors = np.stack([0.4 * np.sin(2.0 * times + k), 0.3 * times, 0.2 * np.cos(times)], axis=1)
+            return rotation_exponential(vectors) * ([1.0, -1.0, -1.0, -1.0] if reverse else [1.0] * 4)
 
-        return turns
+        return rotations
 
     return [Control(f"j{k}", RotationTargets(model, f"j{k}", curve(k)), PD(40.0)) for k in range(3)]
 
 
 @pytest.mark.parametrize("kind", ["hinge", "ball"])
-def test_which_body_is_called_parent_does_not_matter(kind):
+def test_the_choice_of_parent_and_child_does_not_matter(kind):
+    names = ("body_position", "body_orientation", "body_com_velocity", "body_angular_velocity")
     found = []
     for reverse in (False, True):
         model = floating(kind, reverse)
@@ -115,12 +115,12 @@ def test_which_body_is_called_parent_does_not_matter(kind):
         else:
             data = track_targets(
                 model,
-                turning(model, reverse),
+                rotating(model, reverse),
                 duration=1.0,
                 step=1 / 60,
                 initial_coordinates={"x1": 0.0},
                 initial_twists=twists,
             )
-        found.append(np.concatenate([data[n].values for n in ("position", "quaternion", "velocity", "spin")], axis=-1))
-    # row 28 has 3e-14 after a second
+        found.append(np.concatenate([data[name].values for name in names], axis=-1))
+    # prototype: 3e-14 after a second
     np.testing.assert_allclose(found[0], found[1], atol=1e-11)

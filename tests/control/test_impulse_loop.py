@@ -10,7 +10,7 @@ UP = 0.5 * np.pi
 
 
 def four_bars():
-    """Two bars that stand, 0.5 m apart, and one that lies on them."""
+    """Two upright bars, 0.5 m apart, and one on top."""
     inertia = ((0.001, 0.0, 0.0), (0.0, 0.02, 0.0), (0.0, 0.0, 0.02))
     upright = (float(np.cos(UP / 2)), 0.0, float(-np.sin(UP / 2)), 0.0)
     frames = {
@@ -37,20 +37,20 @@ def four_bars():
 
 
 def test_one_hinge_moves_the_loop():
-    """Row 21: 0.49999997 of 0.5 rad after 4 s, the loop closed to 2e-13 m."""
+    """Prototype: 0.49999997 of 0.5 rad after 4 s, the loop closed to 2e-13 m."""
     data = follow(four_bars(), {"q0": UP - 0.5}, duration=4.0, step=1 / 60, initial_coordinates={})
-    turned = data["coordinate_value"].values[-1] - [UP, -UP, UP, UP]
-    np.testing.assert_allclose(turned, [-0.5, 0.5, -0.5, -0.5], atol=3.5e-8)
+    rotated = data["coordinate_value"].values[-1] - [UP, -UP, UP, UP]
+    np.testing.assert_allclose(rotated, [-0.5, 0.5, -0.5, -0.5], atol=3.5e-8)
     assert data["joint_gap"].max() < 2e-13
 
 
-def test_contradictory_targets_of_one_loop_meet_in_the_middle():
-    """Row 23: targets .5, .1, .2 and -.4 rad off, as the hinges turn; least squares says .25 (the spec's run .2498)."""
-    senses, wanted = np.array([-1.0, 1.0, -1.0, -1.0]), np.array([0.5, -0.1, 0.2, 0.4])
+def test_contradictory_targets_of_one_loop_end_at_their_mean():
+    """Targets .5, .1, .2 and -.4 rad off, as the hinges rotate; least squares gives .25 (the prototype .2498)."""
+    senses, offsets = np.array([-1.0, 1.0, -1.0, -1.0]), np.array([0.5, -0.1, 0.2, 0.4])
     rest = np.array([UP, -UP, UP, UP])
-    targets = dict(zip(("q0", "q1", "q2", "q3"), rest + senses * wanted, strict=True))
+    targets = dict(zip(("q0", "q1", "q2", "q3"), rest + senses * offsets, strict=True))
     data = follow(four_bars(), targets, duration=4.0, step=1 / 60, initial_coordinates={})
-    turned = senses * (data["coordinate_value"].values[-1] - rest)
-    np.testing.assert_allclose(turned, wanted.mean(), atol=2e-4)
+    rotated = senses * (data["coordinate_value"].values[-1] - rest)
+    np.testing.assert_allclose(rotated, offsets.mean(), atol=2e-4)
     assert np.abs(data["coordinate_velocity"].values[-1]).max() < 1e-4  # it has come to rest
     assert data["joint_gap"].max() < 1e-9

@@ -32,38 +32,38 @@ MODEL = human()
         ("move-ground", "0.2m left 0.4s at 1s", MoveGround((0.0, 0.2, 0.0), 1.0, 0.4)),
     ],
 )  # fmt: skip
-def test_texts_mean_what_they_say(kind, text, meant):
+def test_texts_are_parsed(kind, text, meant):
     assert parse_perturbation(kind, text, MODEL) == meant
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "match"),
     [
-        ("push", "", r"push '': nothing is said; it begins with a body; for example 'pelvis 200N 0.1s left at 1.2s'"),
-        ("push", "pelvs 200N left", r"unknown body 'pelvs' \(did you mean 'pelvis'\?\); known: pelvis, lower_torso"),
-        ("push", "pelvis left", "it lacks a force in N or kN; for example"),
-        ("push", "pelvis 200N", "it lacks a direction: forward, back, left, right, up, down"),
-        ("push", "pelvis 200N sideways", "it lacks a direction: .*, not 'sideways'"),
-        ("push", "pelvis 200N left at noon", "after 'at' comes 'noon', not a time, such as at 1s"),
-        ("push", "pelvis 200N left at", "after 'at' comes nothing, not a time"),
-        ("push", "pelvis 200N left now", "what is 'now'?"),
-        ("push", "pelvis 1,2N left", "a force is '1,2N', 2 numbers; it takes 3"),
+        ("push", "", r"push '': The text is empty\. Begin with a body\. Example: 'pelvis 200N 0.1s left at 1.2s'"),
+        ("push", "pelvs 200N left", r"[Uu]nknown body 'pelvs' \(did you mean 'pelvis'\?\).* pelvis, lower_torso"),
+        ("push", "pelvis left", r"A force in N or kN is missing\. Example"),
+        ("push", "pelvis 200N", "A direction is missing: forward, back, left, right, up, down"),
+        ("push", "pelvis 200N sideways", "A direction is missing: .*, not 'sideways'"),
+        ("push", "pelvis 200N left at noon", "After 'at' comes 'noon', not a time, such as at 1s"),
+        ("push", "pelvis 200N left at", "After 'at' comes nothing, not a time"),
+        ("push", "pelvis 200N left now", "'now' is not understood"),
+        ("push", "pelvis 1,2N left", "A force is '1,2N', 2 numbers; it needs 3"),
         ("push", "pelvis 1,2,3N left", "three numbers and a direction"),
-        ("push", "pelvis 200lb left", "it lacks a force in N or kN"),
-        ("push", "pelvis 200N 0s left", "duration is 0 s; it must be positive"),
-        ("carry", "hand_r 0kg", "mass is 0 kg; it must be positive"),
-        ("carry", "hand_r", "it lacks a mass in kg or g; for example 'hand_r 5kg'"),
-        ("weaken", "knee 30%", r"unknown coordinate or joint 'knee' \(did you mean 'knee_r'\?\)"),
-        ("weaken", "knee_r 130%", "the share left is 1.3; it must be from 0 to 1"),
-        ("obstacle", "cube 1m on 0,0,0", "unknown shape 'cube'; known: box, sphere"),
-        ("obstacle", "box 1m on 0,0,0", "the size of a box is 3 positive lengths"),
-        ("obstacle", "box 1x1x1m", "it lacks a place: on X,Y,Z"),
-        ("obstacle", "box 1x1x1m on 0,0,1 from 2s to 1s", "starts at 2 s and ends at 1 s; it must end later"),
-        ("move-ground", "left 1s", "it lacks a distance in m or cm or mm"),
-        ("shove", "pelvis", "unknown kind of perturbation 'shove'; known: push, carry"),
+        ("push", "pelvis 200lb left", "A force in N or kN is missing"),
+        ("push", "pelvis 200N 0s left", r"duration is 0 s\. Pass a positive"),
+        ("carry", "hand_r 0kg", r"mass is 0 kg\. Pass a positive"),
+        ("carry", "hand_r", r"A mass in kg or g is missing\. Example: 'hand_r 5kg'"),
+        ("weaken", "knee 30%", r"[Uu]nknown coordinate or joint 'knee' \(did you mean 'knee_r'\?\)"),
+        ("weaken", "knee_r 130%", r"The remaining fraction is 1.3\. Pass a number from 0 to 1"),
+        ("obstacle", "cube 1m on 0,0,0", "[Uu]nknown shape 'cube'.* box, sphere"),
+        ("obstacle", "box 1m on 0,0,0", "The size of a box is 3 positive lengths"),
+        ("obstacle", "box 1x1x1m", "A position is missing: on X,Y,Z"),
+        ("obstacle", "box 1x1x1m on 0,0,1 from 2s to 1s", r"starts at 2 s and ends at 1 s\. The end must be later"),
+        ("move-ground", "left 1s", "A distance in m or cm or mm is missing"),
+        ("shove", "pelvis", "[Uu]nknown kind of perturbation 'shove'.* push, carry"),
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_told(kind, text, match):
+def test_texts_that_are_not_understood_raise(kind, text, match):
     with pytest.raises(SettingsError, match=match):
         parse_perturbation(kind, text, MODEL)
 

@@ -1,4 +1,4 @@
-"""Springs and dampers in place of impulse-based PD. Rows are those of the table of `impulse-pd`."""
+"""Springs and dampers compared with impulse-based PD; reference values are from an independent prototype."""
 
 from dataclasses import replace
 
@@ -29,19 +29,19 @@ def responses(response, step, steps):
 
 
 def worst(response, step):
-    """From the analytic response of stiffness 25, over 2 s."""
+    """Return the largest difference from the analytic response of stiffness 25, over 2 s."""
     errors = responses(response, step, round(2.0 / step))
     return np.abs(errors - error_after(25.0, 10.0, step * np.arange(1, len(errors) + 1), 1.0, 0.0)[0]).max()
 
 
 def test_traditional_control_is_of_first_order():
-    # row 5: 6.46e-2, 3.17e-2, 1.57e-2, 7.81e-3
+    # prototype
     found = [worst(TraditionalResponse(PD(25.0)), step) for step in (0.04, 0.02, 0.01, 0.005)]
     np.testing.assert_allclose(found, [6.46e-2, 3.17e-2, 1.57e-2, 7.81e-3], rtol=5e-3)
 
 
-def test_traditional_control_bursts_where_it_is_said_to():
-    # row 6: limit 2 sqrt 2 - 2 of sqrt(kp) h; 6.3e7 after 40 steps of 1
+def test_traditional_control_diverges_beyond_its_limit():
+    # the limit of sqrt(kp) h is 2 sqrt 2 - 2; prototype: 6.3e7 after 40 steps of 1
     assert np.abs(responses(TraditionalResponse(PD(1.0)), 1.0, 40)[-1]) == pytest.approx(6.3e7, rel=0.02)
     for ratio in (0.3, 1.0, 4.0):
         # kp h^2 + 2 kv h = 4
@@ -52,14 +52,14 @@ def test_traditional_control_bursts_where_it_is_said_to():
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 5.0])
-def test_stable_control_never_bursts(ratio):
+def test_stable_control_never_diverges(ratio):
     for step in (0.01, 0.3, 1.0, 3.0, 20.0, 1000.0):
         errors = np.abs(responses(StableResponse(PD(1.0, ratio)), step, 2000))
         assert errors.max() <= 1.0 and errors[-1] < 0.2
 
 
 def tan_liu_turk(stiffness, step, steps):
-    """Stable PD as printed: the coordinate of the step's end is predicted from the rate before the step."""
+    """Stable PD as printed: the coordinate at the step's end is predicted from the previous rate."""
     damping = 2.0 * np.sqrt(stiffness)
     x, v, errors = 1.0, 0.0, []
     for _ in range(steps):
@@ -73,11 +73,11 @@ def tan_liu_turk(stiffness, step, steps):
 def test_stable_control_is_that_of_tan_liu_and_turk_but_for_the_second_order():
     apart = []
     for step in (0.02, 0.01, 0.005):
-        ours = responses(StableResponse(PD(25.0)), step, round(0.4 / step))
-        apart.append(abs(ours[-1] - tan_liu_turk(25.0, step, len(ours))[-1]))
+        errors = responses(StableResponse(PD(25.0)), step, round(0.4 / step))
+        apart.append(abs(errors[-1] - tan_liu_turk(25.0, step, len(errors))[-1]))
     assert apart[0] < 1e-2
     assert np.log2(apart[-2] / apart[-1]) > 0.9
-    # and theirs is stable up to sqrt(kp) h = 2
+    # the printed form is stable up to sqrt(kp) h = 2
     assert abs(tan_liu_turk(1.0, 1.99, 4000)[-1]) < 1e-3
     assert abs(tan_liu_turk(1.0, 2.01, 4000)[-1]) > 1e3
 
@@ -87,8 +87,8 @@ def targets(model, steps, value=0.0):
 
 
 @pytest.mark.parametrize("implicit", [False, True])
-def test_one_plank_without_gravity_does_what_the_response_says(implicit):
-    # but for what the soft step itself is off by, of second order: 8.1e-4 or 6.4e-4 rad at 0.02 s
+def test_one_plank_without_gravity_obeys_the_response(implicit):
+    # but for the error of the soft step, of second order: 8.1e-4 or 6.4e-4 rad at 0.02 s
     model, apart = planks(1, 1.0, gravity=0.0), []
     response = (StableResponse if implicit else TraditionalResponse)(PD(25.0))
     for step in (0.02, 0.01, 0.005):
@@ -107,8 +107,8 @@ def test_one_plank_without_gravity_does_what_the_response_says(implicit):
 
 
 @pytest.mark.parametrize("implicit", [False, True])
-def test_a_plank_droops_until_its_spring_carries_it(implicit):
-    # row 10: 51.92, 29.35, 8.33 degrees at kp 10, 25, 100: the root of kp E = 3 g / (2 L) cos E, 51.932 and 29.362
+def test_a_plank_droops_until_its_spring_supports_it(implicit):
+    # prototype: 51.92, 29.35, 8.33 degrees at kp 10, 25, 100: the root of kp E = 3 g / (2 L) cos E is 51.932, 29.362
     for stiffness, droop in ((10.0, 51.92), (25.0, 29.35), (100.0, 8.33)):
         model = planks(1, 1.0, gravity=GRAVITY)
         data = track_with_springs(
@@ -122,27 +122,27 @@ def test_a_plank_droops_until_its_spring_carries_it(implicit):
 
 
 def plank_gains(count, stiffness):
-    """Row 14 scales gains by a rod of the outboard length and the mass of one plank: the k-th part of k planks."""
+    """Scale gains by a rod of the outboard length and the mass of one plank: the k-th part of k planks."""
     beyond = {f"joint_{i + 1}": count - i for i in range(count)}
     return {name: PD(stiffness / k, ratio=k**-0.5) for name, k in beyond.items()}
 
 
 def five_planks(stiffness, step, duration):
-    """Let go level."""
+    """Simulate five planks released level."""
     model = planks(5, 0.5, gravity=GRAVITY)
-    course = targets(model, round(duration / step))
-    return track_with_springs(model, plank_gains(5, stiffness), course, step=step, implicit=False)
+    target_values = targets(model, round(duration / step))
+    return track_with_springs(model, plank_gains(5, stiffness), target_values, step=step, implicit=False)
 
 
 def test_a_chain_sags_under_traditional_control():
-    # row 14: 37, 25, 16, 9, 5 degrees after 6 s, the last plank's middle 1.98 m down (it still swings)
+    # prototype: 37, 25, 16, 9, 5 degrees after 6 s, the last plank's center 1.98 m down (it still swings)
     data = five_planks(25.0, 1 / 480, 6.0)
     np.testing.assert_allclose(-np.degrees(data["coordinate_value"].values[-1]), [37, 25, 16, 9, 5], atol=0.5)
     assert data["body_position"].sel(body="link_5", axis="z").values[-1] == pytest.approx(-1.98, abs=0.01)
 
 
 def test_a_chain_under_traditional_control_needs_ever_shorter_steps():
-    # row 14: kp 25 chatters at 1/240 and not at 1/480; kp 100 at 1/480 and not at 1/1000, where it is 1.36 m down
+    # prototype: kp 25 chatters at 1/240 and not at 1/480; kp 100 at 1/480 and not at 1/1000, where it is 1.36 m down
     for stiffness, coarse, fine in ((25.0, 1 / 240, 1 / 480), (100.0, 1 / 480, 1 / 1000)):
         chatter, calm = five_planks(stiffness, coarse, 3.0), five_planks(stiffness, fine, 3.0)
         speeds = [
@@ -162,12 +162,12 @@ def test_inertia_outboard_of_a_chain_is_that_of_a_rod():
     np.testing.assert_allclose(folded, [2.0 / 3.0, 1.0 / 3.0], rtol=1e-12)
 
 
-def test_a_limit_is_not_passed():
+def test_the_force_limit_is_respected():
     model = planks(1, 1.0, gravity=0.0)
     for implicit in (False, True):
         data = track_with_springs(
             model, {"joint_1": PD(100.0)}, targets(model, 20, 1.0), step=0.01, implicit=implicit,
-            limits={"joint_1": 3.0},
+            max_forces={"joint_1": 3.0},
         )  # fmt: skip
         force = data["torque"].values[1:, 0]
         assert force.max() == pytest.approx(3.0, abs=1e-9)
@@ -175,25 +175,25 @@ def test_a_limit_is_not_passed():
         assert data["coordinate_velocity"].values[1, 0] == pytest.approx(0.09, abs=1e-9)
 
 
-def test_nothing_is_outboard_of_a_joint_that_closes_a_loop():
+def test_a_joint_that_closes_a_loop_has_no_outboard_inertia():
     model = four_bar().model
     with pytest.raises(SettingsError, match=r"'loop'.* closes a loop"):
         track_with_springs(model, {"loop": PD(25.0)}, targets(model, 2), step=0.01, implicit=True)
 
 
 @pytest.mark.parametrize("implicit", [False, True])
-def test_a_ball_joint_follows_a_turning_target(implicit):
-    # the torque needed is inertia times the target's acceleration: the lag of springs, kp E = -x_o'' (0.3 * 2^2 / 400)
+def test_a_ball_joint_tracks_a_rotating_target(implicit):
+    # the torque needed is inertia times the target's acceleration: springs lag by kp E = -x_o'' (0.3 * 2^2 / 400)
     scene = chain(1)
     model = replace(scene.model, gravity=(0.0, 0.0, 0.0))
     step, steps = 1 / 480, 480
     time = step * np.arange(steps + 1)
-    course = np.stack([np.zeros(steps + 1), 0.4 + 0.3 * np.sin(2.0 * time), 0.3 * np.sin(2.0 * time)], axis=1)
+    target_values = np.stack([np.zeros(steps + 1), 0.4 + 0.3 * np.sin(2.0 * time), 0.3 * np.sin(2.0 * time)], axis=1)
     gains = {coordinate.name: PD(400.0) for coordinate in model.coordinates}
-    start = dict(zip(gains, course[0], strict=True))
-    data = track_with_springs(model, gains, course, step=step, implicit=implicit, initial_coordinates=start)
+    start = dict(zip(gains, target_values[0], strict=True))
+    data = track_with_springs(model, gains, target_values, step=step, implicit=implicit, initial_coordinates=start)
     late = slice(steps // 2, None)
-    assert np.abs(data["coordinate_value"].values[late] - course[late]).max() < 6e-3
-    still = track_with_springs(model, gains, 0.0 * course + [0.5, -0.8, 2.0], step=step, implicit=implicit)
+    assert np.abs(data["coordinate_value"].values[late] - target_values[late]).max() < 6e-3
+    still = track_with_springs(model, gains, 0.0 * target_values + [0.5, -0.8, 2.0], step=step, implicit=implicit)
     # exp(-20) (1 + 20) of 2.2 rad
     np.testing.assert_allclose(still["coordinate_value"].values[-1], [0.5, -0.8, 2.0], atol=1e-6)

@@ -1,4 +1,4 @@
-"""The response of one coordinate. Rows are those of the table of `impulse-pd` (Weinstein and others 2008, checked)."""
+"""Response of one coordinate (Weinstein et al. 2008), compared with an independent prototype."""
 
 from fractions import Fraction
 
@@ -17,7 +17,7 @@ from borelli.control.response import (
     next_velocity,
     wrap_angle,
 )
-from borelli.control.stability import LEAST_RATIO, is_stable, spectral_radius
+from borelli.control.stability import MIN_RATIO, is_stable, spectral_radius
 from borelli.errors import SettingsError
 
 STILL = (0.0, 0.0, 0.0)
@@ -25,7 +25,7 @@ STEPS = (0.04, 0.02, 0.01, 0.005)
 
 
 class SingleGains:
-    """PD whose closed form is taken with the gains as they are."""
+    """PD whose closed form uses the gains as given, not doubled."""
 
     def __init__(self, stiffness, damping):
         self.gains = stiffness, damping
@@ -35,7 +35,7 @@ class SingleGains:
 
 
 def run(response, step, duration, error=1.0, rate=0.0, target=lambda t: 0.0):
-    """Errors at the end of every step."""
+    """Return the errors at the end of every step."""
     x, v, errors = error + target(0.0), rate, []
     for k in range(round(duration / step)):
         t = k * step
@@ -51,7 +51,7 @@ def worst(errors, stiffness, damping, step):
 
 
 def exact_exponential(matrix):
-    """The series of the exponential in whole numbers: 300 binary digits, far more than it loses."""
+    """Return the exponential by its series in integers: 300 binary digits, far more than it loses."""
     unit = 2**300
     term = [[unit, 0], [0, unit]]
     total = [row[:] for row in term]
@@ -65,8 +65,8 @@ def exact_exponential(matrix):
 @pytest.mark.parametrize(
     ("stiffness", "damping"), [(25.0, 10.0), (25.0, 2.0), (25.0, 40.0), (0.0, 3.0), (25.0, 0.0), (0.0, 0.0)]
 )
-def test_closed_forms_are_the_matrix_exponential(stiffness, damping):
-    # row 1: at most 4.0e-15; scipy's own is off by up to 1.9e-14
+def test_closed_forms_equal_the_matrix_exponential(stiffness, damping):
+    # prototype: at most 4.0e-15; scipy's own is off by up to 1.9e-14
     for time in (0.01, 0.1, 0.7, 2.0):
         ours = np.stack([error_after(stiffness, damping, time, *start) for start in ((1.0, 0.0), (0.0, 1.0))], axis=1)
         exact = exact_exponential(
@@ -77,7 +77,7 @@ def test_closed_forms_are_the_matrix_exponential(stiffness, damping):
 
 
 @given(st.floats(-2, 8), st.floats(0.03, 1e4), st.floats(-5, 0))
-def test_closed_forms_hold_for_all_gains(power, ratio, step_power):
+def test_closed_forms_are_valid_for_all_gains(power, ratio, step_power):
     # kp from 0.01 to 1e8 and steps from 1e-5 to 1 s: finite, and two steps are one of twice the length
     stiffness, time = 10.0**power, 10.0**step_power
     damping = 2.0 * ratio * np.sqrt(stiffness)
@@ -90,7 +90,7 @@ def test_closed_forms_hold_for_all_gains(power, ratio, step_power):
     assert abs(twice[1] - (2.0 * a * b - damping * b * b)) <= 10.0 * rounding * (abs(a * b) + damping * b * b) + 1e-300
 
 
-def test_gains_may_be_arrays_of_all_kinds():
+def test_gains_may_be_arrays():
     stiffness, damping = np.array([25.0, 25.0, 25.0, 0.0]), np.array([2.0, 10.0, 40.0, 0.0])
     a, b = coefficients(stiffness, damping, 0.1)
     for i in range(4):
@@ -105,15 +105,15 @@ def test_critical_damping_is_the_limit_of_both_sides():
             assert np.abs(near - at).max() < 3.0 * nudge + 1e-15
 
 
-def test_doubled_gains_converge_to_the_response_asked_for():
-    # row 2: 2.33e-2, 1.25e-2, 6.45e-3, 3.28e-3, of first order
+def test_doubled_gains_converge_to_the_specified_response():
+    # prototype: 2.33e-2, 1.25e-2, 6.45e-3, 3.28e-3, of first order
     errors = [worst(run(PD(25.0), step, 2.0), 25.0, 10.0, step) for step in STEPS]
     np.testing.assert_allclose(errors, [2.33e-2, 1.25e-2, 6.45e-3, 3.28e-3], rtol=5e-3)
     assert np.log2(errors[-2] / errors[-1]) == pytest.approx(1.0, abs=0.05)
 
 
 def test_single_gains_converge_to_half_of_them():
-    # rows 3 and 4: 2.20e-2, 1.14e-2, 5.80e-3, 2.93e-3 from half the gains; from the full ones it tends to 0.110
+    # prototype: 2.20e-2, 1.14e-2, 5.80e-3, 2.93e-3 from half the gains; from the full ones it tends to 0.110
     single = SingleGains(25.0, 10.0)
     errors = [worst(run(single, step, 2.0), 12.5, 5.0, step) for step in STEPS]
     np.testing.assert_allclose(errors, [2.20e-2, 1.14e-2, 5.80e-3, 2.93e-3], rtol=5e-3)
@@ -129,8 +129,8 @@ def explicit(stiffness, step, steps):
     return np.array(errors)
 
 
-def test_explicit_control_is_worse_and_bursts():
-    # row 5: 6.46e-2, 3.17e-2, 1.57e-2, 7.81e-3; row 6: after 40 steps of sqrt(kp) h = 1, 6.3e7 against 1.6e-15
+def test_explicit_control_is_worse_and_diverges():
+    # prototype: 6.46e-2, 3.17e-2, 1.57e-2, 7.81e-3; prototype: after 40 steps of sqrt(kp) h = 1, 6.3e7 against 1.6e-15
     errors = [worst(explicit(25.0, step, round(2.0 / step)), 25.0, 10.0, step) for step in STEPS]
     np.testing.assert_allclose(errors, [6.46e-2, 3.17e-2, 1.57e-2, 7.81e-3], rtol=5e-3)
     assert np.abs(explicit(1.0, 1.0, 40)).max() == pytest.approx(6.3e7, rel=0.02)
@@ -139,18 +139,18 @@ def test_explicit_control_is_worse_and_bursts():
     assert abs(explicit(1.0, 0.999 * limit, 9000)[-1]) < 1e-3 < 1.0 < abs(explicit(1.0, 1.001 * limit, 9000)[-1])
 
 
-def test_steps_far_longer_than_the_response_overshoot_nothing():
-    # row 7: sqrt(kp) h = 20: 9.9e-6 after one step, -1.4e-7 after two
+def test_steps_far_longer_than_the_response_do_not_overshoot():
+    # prototype: sqrt(kp) h = 20: 9.9e-6 after one step, -1.4e-7 after two
     errors = run(PD(400.0), 1.0, 10.0)
     assert errors[0] == pytest.approx(9.9e-6, rel=0.01)
     assert errors[1] == pytest.approx(-1.4e-7, rel=0.05)
     assert np.abs(errors).max() < 1.0
 
 
-@given(st.floats(LEAST_RATIO, 100.0), st.floats(-6, 6))
+@given(st.floats(MIN_RATIO, 100.0), st.floats(-6, 6))
 @settings(max_examples=300)
-def test_every_step_is_stable_from_the_least_ratio_on(ratio, power):
-    # row 8; the step in units of the response, sqrt(kp) h
+def test_every_step_is_stable_from_the_minimum_ratio_on(ratio, power):
+    # the step in units of the response, sqrt(kp) h
     h = 10.0**power
     a, b = coefficients(2.0, 4.0 * ratio, h)
     if ratio * h > 1e-4 and h / ratio > 1e-8:  # else 1 - a is below rounding
@@ -158,17 +158,15 @@ def test_every_step_is_stable_from_the_least_ratio_on(ratio, power):
     assert spectral_radius(a, b, h) <= 1.0 + 1e-12
 
 
-def test_the_least_ratio_is_where_stability_begins():
-    # row 8: 0.0293; undamped the spectral radius reaches 1.129
+def test_stability_begins_at_the_minimum_ratio():
+    # prototype: 0.0293; undamped the spectral radius reaches 1.129
     h = np.linspace(0.01, 40.0, 400_001)
-    stable = [
-        is_stable(*coefficients(2.0, 4.0 * ratio, h), h).all() for ratio in (LEAST_RATIO - 1e-5, LEAST_RATIO, 0.05)
-    ]
+    stable = [is_stable(*coefficients(2.0, 4.0 * ratio, h), h).all() for ratio in (MIN_RATIO - 1e-5, MIN_RATIO, 0.05)]
     assert stable == [False, True, True]
     assert spectral_radius(*coefficients(2.0, 0.0, h), h).max() == pytest.approx(1.129, abs=5e-4)
 
 
-def test_jury_says_what_the_eigenvalues_say():
+def test_jury_conditions_agree_with_eigenvalues():
     random = np.random.default_rng(3)
     a, b, h = random.uniform(-1.5, 1.5, (3, 1000))
     matrices = np.stack([np.stack([a, b], -1), np.stack([(a - 1.0) / h, b / h], -1)], axis=-2)
@@ -178,28 +176,28 @@ def test_jury_says_what_the_eigenvalues_say():
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.0293, -1.0, np.nan, np.inf])
-def test_ratio_without_guarantee_is_refused(ratio):
-    with pytest.raises(SettingsError, match=r"damping ratio is .* below 0\.02933 .* take at least"):
+def test_unstable_damping_ratio_raises(ratio):
+    with pytest.raises(SettingsError, match=r"damping ratio is .* below 0\.02933 .* Use at least"):
         PD(25.0, ratio)
     with pytest.raises(SettingsError, match="damping ratio"):
         PD.from_settling_time(1.0, ratio)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
-def test_gains_that_do_not_pull_are_refused(value):
+def test_gains_that_are_not_positive_raise(value):
     with pytest.raises(SettingsError, match="stiffness"):
         PD(value)
     with pytest.raises(SettingsError, match="settling time"):
         PD.from_settling_time(value)
     with pytest.raises(SettingsError, match="duration"):
         MinimumJerk(1.0, 0.0, value, PD(25.0))
-    with pytest.raises(SettingsError, match="time runs forward"):
+    with pytest.raises(SettingsError, match="Pass a positive, finite step"):
         next_velocity(PD(25.0), 0.0, 0.0, STILL, value)
 
 
-@given(st.floats(LEAST_RATIO, 50.0), st.floats(0.01, 10.0))
+@given(st.floats(MIN_RATIO, 50.0), st.floats(0.01, 10.0))
 @settings(deadline=None)
-def test_settling_time_is_when_two_percent_are_left_for_good(ratio, time):
+def test_error_stays_below_two_percent_after_the_settling_time(ratio, time):
     gains = PD.from_settling_time(time, ratio)
     later = np.linspace(time, 3.0 * time, 2001)
     left = np.abs(error_after(gains.stiffness, gains.damping, later, 1.0, 0.0)[0])
@@ -216,8 +214,8 @@ def sway(t):
     return 0.5 * np.sin(2.0 * t)
 
 
-def test_moving_target_is_followed_without_lag():
-    # row 17: 8e-8 to 9e-8 rad (what a first error leaves after 4 s); released on the target, rounding
+def test_moving_target_is_tracked_without_lag():
+    # prototype: 8e-8 to 9e-8 rad (what a first error leaves after 4 s); released on the target, rounding
     for step in (1 / 30, 1 / 60, 1 / 120):
         assert np.abs(run(PD(25.0), step, 4.0, error=0.0, rate=1.0, target=sway)[-1]) < 9e-8
         on_it = (sway(0.0) - sway(-step)) / step
@@ -225,7 +223,7 @@ def test_moving_target_is_followed_without_lag():
 
 
 def test_exact_velocity_of_the_target_would_leave_an_error():
-    # row 16: 0.0307, 0.0325, 0.0335 rad at 1/30, 1/60, 1/120; predicted: E'' + kv E' + kp E = -x_o''/2, 0.0345
+    # prototype: 0.0307, 0.0325, 0.0335 rad at 1/30, 1/60, 1/120; predicted: E'' + kv E' + kp E = -x_o''/2, 0.0345
     found = []
     for step in (1 / 30, 1 / 60, 1 / 120):
         x, v, errors = 0.0, 1.0, []
@@ -243,21 +241,21 @@ def test_exact_velocity_of_the_target_would_leave_an_error():
 
 @pytest.mark.parametrize("step", [0.1, 1 / 60, 1 / 240])
 def test_minimum_jerk_arrives_on_time_along_its_path(step):
-    # Flash and Hogan 1985: 1 - 10 s^3 + 15 s^4 - 6 s^5 of the way, from rest to rest
+    # Flash and Hogan 1985: 1 - 10 s^3 + 15 s^4 - 6 s^5 of the distance, from rest to rest
     response = MinimumJerk(0.8, 0.0, 1.5, PD(100.0))
     errors = run(response, step, 3.0, error=0.8, target=sway, rate=(sway(0.0) - sway(-step)) / step)
     s = np.minimum(step * np.arange(1, len(errors) + 1) / 1.5, 1.0)
     np.testing.assert_allclose(errors, 0.8 * (1.0 - 10.0 * s**3 + 15.0 * s**4 - 6.0 * s**5), atol=1e-13)
 
 
-def test_minimum_jerk_starts_with_the_rate_it_has_and_ends_at_rest():
+def test_minimum_jerk_starts_with_the_initial_rate_and_ends_at_rest():
     response, step = MinimumJerk(0.8, -2.0, 1.0, PD(100.0), start=0.5), 1e-4
     ends = [(response.path(t + step) - response.path(t - step)) / (2.0 * step) for t in (0.5 + step, 1.5 - step)]
     assert ends[0] == pytest.approx(-2.0, abs=1e-3) and ends[1] == pytest.approx(0.0, abs=1e-6)
     assert response.path(1.5) == pytest.approx(0.0, abs=1e-15)
 
 
-def test_minimum_jerk_gives_way_and_returns():
+def test_minimum_jerk_recovers_from_a_disturbance():
     response, step = MinimumJerk(0.8, 0.0, 1.5, PD(100.0)), 1 / 120
     x, v, errors = 0.8, 0.0, []
     for k in range(480):
@@ -269,7 +267,7 @@ def test_minimum_jerk_gives_way_and_returns():
     assert off[60:].max() > 0.05 and off[-1] < 1e-9
 
 
-def test_angles_of_full_turns_take_the_shorter_way():
+def test_wrapped_angles_use_the_shorter_direction():
     np.testing.assert_allclose(
         wrap_angle([0.0, np.pi, -np.pi, 3.5, 7.0]), [0.0, np.pi, np.pi, 3.5 - 2 * np.pi, 7 - 2 * np.pi]
     )

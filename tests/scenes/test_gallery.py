@@ -1,4 +1,4 @@
-"""Every scene of the gallery does what its description says."""
+"""Every scene of the gallery behaves as its description states."""
 
 from math import cos, radians, sin
 
@@ -16,7 +16,7 @@ GRAVITY = 9.81
 
 
 @pytest.mark.parametrize("name", GALLERY)
-def test_scene_is_sound_and_starts(name):
+def test_scene_is_valid_and_starts(name):
     scene = gallery_scene(name)
     validate(scene.model)
     validate_scene(scene)
@@ -28,12 +28,12 @@ def test_scene_is_sound_and_starts(name):
 
 
 @pytest.mark.parametrize("make", [lambda: chain(0), lambda: four_bar(rocker=0.05), lambda: spinning_top(spin=20.0)])
-def test_impossible_scene_is_refused(make):
+def test_impossible_scene_raises(make):
     with pytest.raises(SettingsError):
         make()
 
 
-def test_box_on_the_ramp_slides_as_coulomb_says():
+def test_box_on_the_ramp_slides_by_coulomb_friction():
     slope, friction = radians(25.0), 0.3
     result = run_scene(ramp(25.0, friction))
     moved = np.linalg.norm(result["body_position"].values[-1, 0] - result["body_position"].values[0, 0])
@@ -48,7 +48,7 @@ def test_box_on_the_ramp_sticks_when_friction_exceeds_the_slope():
     assert np.abs(result["body_position"].values[-1] - result["body_position"].values[0]).max() < 1e-3  # [m]
 
 
-def test_belt_carries_the_boxes_at_its_speed():
+def test_belt_moves_the_boxes_at_its_speed():
     result = run_scene(with_changes(gallery_scene("conveyor"), duration=0.8))
     velocity = result["body_com_velocity"].values[-1]
     assert np.allclose(velocity[:2, 0], 0.8, atol=0.01)  # the first two are still on the belt
@@ -65,7 +65,7 @@ def test_balls_rebound_by_the_square_of_their_restitution():
         assert rebound == pytest.approx((ball / 3) ** 2 * drop, rel=0.05)
 
 
-def test_stack_stands():
+def test_stack_stays_at_rest():
     result = run_scene(with_changes(stack(10), duration=1.0))
     moved = np.linalg.norm(result["body_position"].values[-1] - result["body_position"].values[0], axis=-1)
     assert moved.max() < 1e-3  # [m]
@@ -80,7 +80,7 @@ def test_all_dominoes_fall():
     assert (result["body_position"].values[-1, :, 2] < 0.085).all()
 
 
-def test_top_precesses_at_the_steady_rate_without_nodding():
+def test_top_precesses_at_the_steady_rate_without_nutation():
     scene = with_changes(spinning_top(), duration=1.0)
     result = run_scene(scene)
     x, y, z = result["center_of_mass"].values.T
@@ -89,26 +89,26 @@ def test_top_precesses_at_the_steady_rate_without_nodding():
     assert np.ptp(z) < 0.02 * z[0]
 
 
-def test_crank_turns_the_loop_and_the_loop_stays_closed():
+def test_crank_drives_the_loop_and_the_loop_stays_closed():
     scene = four_bar()
     result = run_scene(scene)
     crank = result["coordinate_value"].sel(coordinate="crank").values
-    turned = abs(crank[-1] - crank[0])
-    assert turned == pytest.approx(2 * np.pi * scene.duration, rel=0.03)
+    rotated = abs(crank[-1] - crank[0])
+    assert rotated == pytest.approx(2 * np.pi * scene.duration, rel=0.03)
     assert float(result["joint_gap"].max()) < 1e-3  # [m]
-    assert np.ptp(result["coordinate_value"].sel(coordinate="rocker").values) < np.pi  # it rocks, it does not turn
+    assert np.ptp(result["coordinate_value"].sel(coordinate="rocker").values) < np.pi  # it rocks, it does not rotate
 
 
-def test_dropped_human_ends_at_rest_carrying_its_weight():
+def test_dropped_human_ends_at_rest_and_loads_the_ground_with_its_weight():
     scene = with_changes(gallery_scene("human_drop"), duration=4.0)
     result = run_scene(scene)
     weight = scene.model.mass * GRAVITY
-    # the push of the ground in the whole run is what weight and momentum account for
+    # the impulse of the ground in the whole run balances weight and momentum
     pushed = float(result["ground_reaction_force"].sel(axis="z").values[1:].sum()) * scene.step
     gained = np.diff(result["linear_momentum"].sel(axis="z").values[[0, -1]])[0]
     assert pushed == pytest.approx(weight * float(result["time"][-1]) + gained, rel=1e-9)
-    figures = summary(result)
-    assert figures["vertical ground reaction force, last quarter second [N]"] == pytest.approx(
-        figures["weight [N]"], rel=0.02
+    metrics = summary(result)
+    assert metrics["vertical ground reaction force, last quarter second [N]"] == pytest.approx(
+        metrics["weight [N]"], rel=0.02
     )
     assert float(result["kinetic_energy"][-1]) < 1.0  # [J], of 216 at the landing

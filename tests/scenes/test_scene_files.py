@@ -1,4 +1,4 @@
-"""Scene files: an exact round trip, and errors that name the culprit."""
+"""Scene files: an exact round trip, and errors that name the problem."""
 
 import math
 from dataclasses import replace
@@ -38,7 +38,7 @@ durations = st.floats(1e-3, 1e3)
 
 
 @pytest.mark.parametrize("name", GALLERY)
-def test_gallery_comes_back_exactly(name, tmp_path):
+def test_gallery_is_restored_exactly(name, tmp_path):
     scene = gallery_scene(name)
     write_scene(scene, tmp_path / "x.toml")
     again = read_scene(tmp_path / "x.toml")
@@ -46,14 +46,14 @@ def test_gallery_comes_back_exactly(name, tmp_path):
     assert scene_to_text(again) == scene_to_text(scene)
 
 
-def test_every_part_comes_back_exactly():
+def test_every_part_is_restored_exactly():
     again = scene_from_text(scene_to_text(FULL))
     assert again == FULL
     assert math.copysign(1.0, again.twists["rod"][5]) == -1.0
 
 
 @given(start=numbers, speed=numbers, duration=durations, description=st.text())
-def test_any_numbers_and_words_come_back(start, speed, duration, description):
+def test_any_numbers_and_words_are_restored(start, speed, duration, description):
     scene = replace(
         FULL, coordinates={"pivot": start}, speeds={"pivot": speed}, step=duration / 3, duration=duration,
         description=description,
@@ -61,7 +61,7 @@ def test_any_numbers_and_words_come_back(start, speed, duration, description):
     assert scene_from_text(scene_to_text(scene)) == scene
 
 
-def test_names_with_spaces_and_dots_come_back():
+def test_names_with_spaces_and_dots_are_restored():
     model = FULL.model
     (joint,) = model.joints
     odd = 'left "knee". x\n'
@@ -70,8 +70,8 @@ def test_names_with_spaces_and_dots_come_back():
     assert scene_from_text(scene_to_text(scene)) == scene
 
 
-def test_file_cut_anywhere_is_refused_or_whole():
-    """No cut gives another kind of error than ours, and none gives another scene."""
+def test_truncated_file_raises_or_is_complete():
+    """No truncation gives another kind of error than BorelliError, and none gives another scene."""
     text = scene_to_text(FULL)
     for end in range(0, len(text) - 1, 7):
         try:
@@ -80,7 +80,7 @@ def test_file_cut_anywhere_is_refused_or_whole():
             assert "\n" not in str(error)
 
 
-def test_model_beside_the_scene(tmp_path):
+def test_model_file_in_the_scene_folder(tmp_path):
     write_model(FULL.model, tmp_path / "arm.toml")
     (tmp_path / "s.toml").write_text(HEADING + 'model = "arm.toml"\n')
     assert read_scene(tmp_path / "s.toml").model == FULL.model
@@ -120,7 +120,7 @@ def test_human_by_name():
         (HEADING + NO_MASS, ModelError, ["'a'", "mass"]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(text, kind, words):
+def test_the_problem_is_named(text, kind, words):
     with pytest.raises(kind) as caught:
         scene_from_text(text, "scene.toml")
     message = str(caught.value)
@@ -139,7 +139,7 @@ def test_changes_are_checked():
         with_changes(FULL, step=10.0)
 
 
-def test_scene_of_impulse_steps_plays_and_is_kept():
+def test_scene_of_impulse_steps_runs_and_is_restored():
     hard = replace(FULL, drives=(), stepping="impulse", duration=0.05)
     assert scene_from_text(scene_to_text(hard)).stepping == "impulse"
     data = run_scene(hard)

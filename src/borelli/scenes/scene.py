@@ -94,16 +94,13 @@ def validate_scene(scene: Scene) -> Scene:
             _check_finite(f"{where}: {what}: {name!r}", (value,))
     for name, twist in scene.twists.items():
         if len(twist) != 6:
-            raise SettingsError(
-                f"{where}: twists: {name!r} has {len(twist)} numbers. Pass 6 (v, then omega)."
-            )
+            raise SettingsError(f"{where}: twists: {name!r} has {len(twist)} numbers. Pass 6 (v, then omega).")
         _check_finite(f"{where}: twists: {name!r}", twist)
     for force in scene.forces:
         _check_finite(f"{where}: force on {force.body!r}", (*force.force, *force.torque))
         if not force.end > force.start:
             raise SettingsError(
-                f"{where}: force on {force.body!r}: It starts at {force.start} s and ends at {force.end} s. The end must "
-                "be later."
+                f"{where}: force on {force.body!r}: Start {force.start} s, end {force.end} s. The end must be later."
             )
     if scene.perturbations:
         try:
