@@ -1,4 +1,4 @@
-"""The benchmark's report: its shape, its accuracy figures, and the peers' known answers."""
+"""Benchmark report: its structure, its error metrics, and known results of peers."""
 
 import io
 
@@ -8,7 +8,7 @@ from rich.console import Console
 
 from borelli.bench import main, peers_mujoco, peers_ode, peers_pinocchio
 from borelli.bench.ground_truth import motion, torque_truth
-from borelli.bench.metrics import JOBS, Measured, torque_error, tracking_errors
+from borelli.bench.metrics import JOBS, Measurement, torque_error, tracking_errors
 from borelli.numerics.quaternions import quaternion_product, rotation_exponential
 
 HDM = {job.name: job for job in JOBS}
@@ -19,17 +19,17 @@ needs_pinocchio = pytest.mark.skipif(peers_pinocchio.absent() is not None, reaso
 
 
 class StubEngine:
-    """Stands for borelli where only the report is tested."""
+    """Substitute for borelli where only the report is tested."""
 
     def measure_job(self, job, recording):
         found = {"marker_rms_mm": 0.1, "angle_rms_deg": 0.2} if job.markers else {}
-        return Measured(10.0, 9.0, 11.0, found)
+        return Measurement(10.0, 9.0, 11.0, found)
 
     def measure_torques(self, recording):
-        return Measured(20.0, 19.0, 21.0, {"error_percent": 0.01})
+        return Measurement(20.0, 19.0, 21.0, {"error_percent": 0.01})
 
     def measure_chain(self, links, steps):
-        return Measured(0.5 * links, 0.4 * links, 0.6 * links)
+        return Measurement(0.5 * links, 0.4 * links, 0.6 * links)
 
     def compile_seconds(self, fresh):
         return 1.0
@@ -37,7 +37,7 @@ class StubEngine:
 
 @pytest.fixture
 def stub(monkeypatch):
-    monkeypatch.setattr(main, "ours", StubEngine())
+    monkeypatch.setattr(main, "run_borelli", StubEngine())
 
 
 def test_truth_has_no_error():
@@ -50,7 +50,7 @@ def test_truth_has_no_error():
     assert torque_error(1.01 * truth[:-1], truth) == pytest.approx(1.0)
 
 
-def test_errors_measure_what_they_say():
+def test_errors_of_known_offsets():
     recording = motion(seconds=0.25)
     shifted = recording.poses[1:].copy()
     shifted[..., 0] += 0.002
@@ -70,7 +70,7 @@ def test_report_without_peers_has_no_peer_keys(stub):
     assert set(result["torques"]) == {"us", "error_percent"}
     assert set(result["chain"]["10"]) == {"us"}
     assert set(result["poses"]["exact"]) == {"us", "angle_rms_deg", "start_ms"}
-    assert result["poses"]["smoothed"]["torque_rms_nm"] < result["poses"]["converged"]["torque_rms_nm"]
+    assert result["poses"]["smoothed"]["torque_rms_nm"] < result["poses"]["framewise"]["torque_rms_nm"]
     assert "absent" not in result
 
 
@@ -98,10 +98,10 @@ def test_every_chain_of_the_full_run_is_named():
 @pytest.mark.crosscheck
 @needs_ode
 def test_ode_tracks_markers_as_published():
-    found = peers_ode.measure_job(HDM["marker_position"], motion()).accuracy
-    # the figures of an independent program for ODE 0.16.2 on this job: 0.108 mm, 0.170 deg
-    assert found["marker_rms_mm"] == pytest.approx(0.108, abs=0.001)
-    assert found["angle_rms_deg"] == pytest.approx(0.170, abs=0.001)
+    errors = peers_ode.measure_job(HDM["marker_position"], motion()).accuracy
+    # an independent program for ODE 0.16.2 on this job: 0.108 mm, 0.170 deg
+    assert errors["marker_rms_mm"] == pytest.approx(0.108, abs=0.001)
+    assert errors["angle_rms_deg"] == pytest.approx(0.170, abs=0.001)
     assert peers_ode.measure_job(HDM["contacts"], motion(seconds=0.25)).accuracy["contacts"] == 16
 
 
@@ -128,7 +128,7 @@ def test_mujoco_and_pinocchio_recover_the_same_torques():
 
 @pytest.mark.crosscheck
 @needs_mujoco
-def test_mujoco_sees_the_ground_contacts_and_does_not_diverge():
+def test_mujoco_detects_ground_contacts_and_does_not_diverge():
     recording = motion()
     assert peers_mujoco.measure_job(HDM["contacts"], recording).accuracy["contacts"] == 16
     collapse = peers_mujoco.measure_job(HDM["collapse"], recording)

@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md."""
+"""Tables of docs/performance.md."""
 
 from borelli.bench.main import CHAIN_STEPS
 from borelli.bench.markdown import markdown
@@ -23,7 +23,7 @@ def test_every_job_and_chain_has_its_line():
     assert lines_with("| 1000 | 1,000 | - |")
 
 
-def test_engine_that_was_not_measured_has_no_column():
+def test_engine_without_results_has_no_column():
     assert not lines_with("MuJoCo")
     assert len(lines_with("Pinocchio")) == 1
 
@@ -34,5 +34,5 @@ def test_columns_agree_with_their_heading():
             assert len({line.count("|") for line in table.splitlines()}) == 1
 
 
-def test_poses_are_told_by_their_ways():
+def test_poses_have_a_line_per_method():
     assert lines_with("| smoothed, 1 mm noise | 5,000 | - | 0.09 |")

@@ -1,4 +1,4 @@
-"""The common job: its counts, and that its truth obeys mechanics and agrees with other engines."""
+"""Common workload: its counts, and its ground truth against mechanics and other engines."""
 
 from collections import Counter
 
@@ -35,18 +35,20 @@ def test_joint_anchors_meet_at_rest():
 def test_motion_keeps_joints_together_and_feet_flat():
     motion = truth.motion()
     names = [segment.name for segment in job.segments()]
-    turn = rotation_matrix(motion.poses[..., 3:])
-    place = dict(zip(names, np.moveaxis(motion.poses[..., :3], 1, 0), strict=True))
-    turns = dict(zip(names, np.moveaxis(turn, 1, 0), strict=True))
+    rotation = rotation_matrix(motion.poses[..., 3:])
+    position = dict(zip(names, np.moveaxis(motion.poses[..., :3], 1, 0), strict=True))
+    rotations = dict(zip(names, np.moveaxis(rotation, 1, 0), strict=True))
     for joint in job.human().joints:
         ends = [
-            place[body] + turns[body] @ np.array(frame.position)
+            position[body] + rotations[body] @ np.array(frame.position)
             for body, frame in ((joint.parent, joint.parent_frame), (joint.child, joint.child_frame))
         ]
         np.testing.assert_allclose(*ends, atol=1e-14)
     for side in ("left", "right"):
-        np.testing.assert_allclose(turns[f"{side}_foot"], np.broadcast_to(np.eye(3), turns["neck"].shape), atol=1e-14)
-        np.testing.assert_allclose(place[f"{side}_foot"] - place[f"{side}_foot"][0], 0.0, atol=1e-14)
+        np.testing.assert_allclose(
+            rotations[f"{side}_foot"], np.broadcast_to(np.eye(3), rotations["neck"].shape), atol=1e-14
+        )
+        np.testing.assert_allclose(position[f"{side}_foot"] - position[f"{side}_foot"][0], 0.0, atol=1e-14)
 
 
 def test_velocities_are_the_derivatives_of_the_poses():
@@ -56,9 +58,11 @@ def test_velocities_are_the_derivatives_of_the_poses():
         central = (body.position[2] - body.position[0]) / (2 * step)
         np.testing.assert_allclose(body.velocity[1], central, atol=1e-6)  # h^2/6 times the third derivative
         np.testing.assert_allclose(body.acceleration[1], (body.velocity[2] - body.velocity[0]) / (2 * step), atol=1e-5)
-        np.testing.assert_allclose(body.spin_rate[1], (body.spin[2] - body.spin[0]) / (2 * step), atol=1e-5)
-        turning = (body.rotation[2] - body.rotation[0]) / (2 * step) @ body.rotation[1].T
-        np.testing.assert_allclose(body.spin[1], [turning[2, 1], turning[0, 2], turning[1, 0]], atol=1e-6)
+        np.testing.assert_allclose(
+            body.angular_acceleration[1], (body.angular_velocity[2] - body.angular_velocity[0]) / (2 * step), atol=1e-5
+        )
+        skew = (body.rotation[2] - body.rotation[0]) / (2 * step) @ body.rotation[1].T
+        np.testing.assert_allclose(body.angular_velocity[1], [skew[2, 1], skew[0, 2], skew[1, 0]], atol=1e-6)
 
 
 def test_power_of_all_forces_is_the_rate_of_energy():
@@ -66,38 +70,38 @@ def test_power_of_all_forces_is_the_rate_of_energy():
     times = np.concatenate([t + step * np.arange(-1, 2) for t in (0.1, 0.7, 1.3)])
     bodies, waves = truth.kinematics(times), truth.joint_waves(times)
     torques, wrench = truth.inverse_dynamics(bodies, waves)
-    power = np.sum(wrench[:, :3] * bodies[job.ROOT].velocity, axis=1)  # the root does not turn
+    power = np.sum(wrench[:, :3] * bodies[job.ROOT].velocity, axis=1)  # the root does not rotate
     column = 0
     for segment in job.segments()[1:]:
         count = len(segment.axes) or 3
-        mine = torques[:, column : column + count]
+        own = torques[:, column : column + count]
         column += count
         if segment.joint == "ball":
-            relative = bodies[segment.name].spin - bodies[segment.parent].spin
+            relative = bodies[segment.name].angular_velocity - bodies[segment.parent].angular_velocity
             rate = np.einsum("fji,fj->fi", bodies[segment.name].rotation, relative)
         else:
             rate = waves[segment.name].rate
-        power += np.sum(mine * rate, axis=1)
+        power += np.sum(own * rate, axis=1)
     energy = np.zeros(len(times))
     for body in job.human().bodies:
         moving = bodies[body.name]
-        spin = np.einsum("fji,fj->fi", moving.rotation, moving.spin)
+        omega = np.einsum("fji,fj->fi", moving.rotation, moving.angular_velocity)
         energy += 0.5 * body.mass * np.sum(moving.velocity**2, axis=1) + 9.81 * body.mass * moving.position[:, 2]
-        energy += 0.5 * np.einsum("fi,ij,fj->f", spin, np.array(body.inertia), spin)
+        energy += 0.5 * np.einsum("fi,ij,fj->f", omega, np.array(body.inertia), omega)
     rate = (energy[2::3] - energy[0::3]) / (2 * step)
-    np.testing.assert_allclose(power[1::3], rate, atol=1e-4)  # [W] beside tens of watts: h^2 of the difference
+    np.testing.assert_allclose(power[1::3], rate, atol=1e-4)  # [W], of tens of watts: h^2 error of the difference
 
 
-def test_root_wrench_carries_the_weight_and_the_acceleration():
+def test_root_force_is_the_sum_of_weight_and_inertial_forces():
     times = np.linspace(0.0, 2.0, 11)
     bodies = truth.kinematics(times)
     _, wrench = truth.inverse_dynamics(bodies, truth.joint_waves(times))
     human = job.human()
-    pull = sum(body.mass * (bodies[body.name].acceleration - truth.GRAVITY) for body in human.bodies)
-    np.testing.assert_allclose(wrench[:, :3], pull, atol=1e-10)
+    force = sum(body.mass * (bodies[body.name].acceleration - truth.GRAVITY) for body in human.bodies)
+    np.testing.assert_allclose(wrench[:, :3], force, atol=1e-10)
 
 
-def test_cardan_coordinates_turn_back_into_the_poses():
+def test_cardan_angles_reproduce_the_poses():
     motion = truth.motion(seconds=0.5)
     a, b, c = motion.coordinates[:, :3].T
     zero, one = np.zeros_like(a), np.ones_like(a)

@@ -1,1 +1,1 @@
-"""borelli and its peers on the same jobs, in the same run."""
+"""Comparison of speed and accuracy with ODE, MuJoCo and Pinocchio on the same jobs, in the same run."""

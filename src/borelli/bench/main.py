@@ -1,4 +1,4 @@
-"""The benchmark: every engine on every job, in one run, on one thread, in CPU time."""
+"""Benchmark of every engine on every job, in one run, on one thread, in CPU time."""
 
 from __future__ import annotations
 
@@ -9,61 +9,63 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from borelli.bench import peers_mujoco, peers_ode, peers_pinocchio, poses
-from borelli.bench import run_borelli as ours
+from borelli.bench import peers_mujoco, peers_ode, peers_pinocchio, poses, run_borelli
 from borelli.bench.ground_truth import Motion, motion
-from borelli.bench.metrics import JOBS, Job, Measured
+from borelli.bench.metrics import JOBS, Job, Measurement
 
 CHAIN_STEPS = {10: 400, 20: 400, 40: 400, 80: 200, 100: 150, 160: 60, 320: 20, 1000: 3}
-"""Links: steps measured. Direct peers take time in the cube of the links, seconds a step at 1000."""
+"""Links: steps measured. Direct solvers of peers cost the cube of the links, seconds per step at 1000."""
 QUICK_CHAINS, QUICK_STEPS, QUICK_SECONDS = (10, 20), 20, 0.25
 
 ROUNDS = 5
-"""Turns the engines take on the human's jobs: the clock of a busy machine drifts by more than they differ."""
+"""Rounds in which the engines take turns, since the clock of a busy machine drifts by more than they differ."""
 
 ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE QuickStep 20", "mujoco_": "MuJoCo mj_step"}
-"""Prefix of the engine's keys in the result: heading of its column."""
+"""Prefix of the keys of an engine in the result: heading of its column."""
 
 Result = dict[str, Any]
 
 
 def run(peers: bool, quick: bool = False, progress: Callable[[str], None] | None = None) -> Result:
-    """All figures as one object that JSON can hold; times in us per step, medians.
+    """Run the benchmark.
 
     Args:
-        peers: Also measure ODE, MuJoCo and Pinocchio, where installed; an absent one has a line under "absent".
-        quick: A quarter of a second of motion and two short chains: for tests, not for figures.
-        progress: Told what is being measured.
+        peers: Also measure ODE, MuJoCo and Pinocchio, where installed; others are listed under "absent".
+        quick: Use 0.25 s of motion and two short chains, for tests only.
+        progress: Called with a description of each measurement.
+
+    Returns:
+        All results in a form that JSON can represent; times are medians [us per step].
     """
-    say = progress or (lambda _: None)
+    log = progress or (lambda _: None)
     recording = motion(seconds=QUICK_SECONDS) if quick else motion()
-    say("compiling borelli's kernels")
-    result: Result = {"compile_s": ours.compile_seconds(fresh=not quick)}
+    log("compiling borelli's kernels")
+    result: Result = {"compile_s": run_borelli.compile_seconds(fresh=not quick)}
     present: set[str] = set()
     if peers:
-        why = {peer.NAME: peer.absent() for peer in (peers_ode, peers_mujoco, peers_pinocchio)}
-        present = {name for name, reason in why.items() if reason is None}
-        result["absent"] = {name: reason for name, reason in why.items() if reason is not None}
+        reasons = {peer.NAME: peer.absent() for peer in (peers_ode, peers_mujoco, peers_pinocchio)}
+        present = {name for name, reason in reasons.items() if reason is None}
+        result["absent"] = {name: reason for name, reason in reasons.items() if reason is not None}
     rounds = 1 if quick else ROUNDS
     for job in JOBS:
-        say(job.title)
+        log(job.title)
         result[job.name] = _entry(dict(_job_calls(job, recording, present)), rounds)
     if "pinocchio" in present:
         result["joints"]["pinocchio_aba_us"] = peers_pinocchio.measure_accelerations(recording).us
-    say("torques")
+    log("torques")
     result["torques"] = _entry(dict(_torque_calls(recording, present)), rounds)
-    say("poses from markers")
+    log("poses from markers")
     result["poses"] = poses.measure_all(recording)
     result["chain"] = {}
     for links, steps in CHAIN_STEPS.items():
         if not quick or links in QUICK_CHAINS:
-            say(f"chain of {links}")
+            log(f"chain of {links}")
             result["chain"][str(links)] = _entry(dict(_chain_calls(links, QUICK_STEPS if quick else steps, present)))
     return result
 
 
-def _job_calls(job: Job, recording: Motion, present: set[str]) -> Iterator[tuple[str, Callable[[], Measured]]]:
-    yield "", lambda: ours.measure_job(job, recording)
+def _job_calls(job: Job, recording: Motion, present: set[str]) -> Iterator[tuple[str, Callable[[], Measurement]]]:
+    yield "", lambda: run_borelli.measure_job(job, recording)
     if "ode" in present:
         yield "ode_", lambda: peers_ode.measure_job(job, recording)
         yield "ode_quick_", lambda: peers_ode.measure_job(job, recording, "quick")
@@ -71,8 +73,8 @@ def _job_calls(job: Job, recording: Motion, present: set[str]) -> Iterator[tuple
         yield "mujoco_", lambda: peers_mujoco.measure_job(job, recording)
 
 
-def _torque_calls(recording: Motion, present: set[str]) -> Iterator[tuple[str, Callable[[], Measured]]]:
-    yield "", lambda: ours.measure_torques(recording)
+def _torque_calls(recording: Motion, present: set[str]) -> Iterator[tuple[str, Callable[[], Measurement]]]:
+    yield "", lambda: run_borelli.measure_torques(recording)
     if "ode" in present:
         yield "ode_", lambda: peers_ode.measure_torques(recording)
         yield "ode_quick_", lambda: peers_ode.measure_torques(recording, "quick")
@@ -82,30 +84,30 @@ def _torque_calls(recording: Motion, present: set[str]) -> Iterator[tuple[str, C
         yield "pinocchio_", lambda: peers_pinocchio.measure_torques(recording)
 
 
-def _chain_calls(links: int, steps: int, present: set[str]) -> Iterator[tuple[str, Callable[[], Measured]]]:
-    yield "", lambda: ours.measure_chain(links, steps)
+def _chain_calls(links: int, steps: int, present: set[str]) -> Iterator[tuple[str, Callable[[], Measurement]]]:
+    yield "", lambda: run_borelli.measure_chain(links, steps)
     if "ode" in present:
         yield "ode_", lambda: peers_ode.measure_chain(links, steps)
         yield "ode_quick_", lambda: peers_ode.measure_chain(links, steps, "quick")
     if "mujoco" in present:
         yield "mujoco_", lambda: peers_mujoco.measure_chain(links, steps)
-    if "pinocchio" in present and links <= peers_pinocchio.LONGEST_CHAIN:
+    if "pinocchio" in present and links <= peers_pinocchio.MAX_CHAIN_LINKS:
         yield "pinocchio_aba_", lambda: peers_pinocchio.measure_chain(links, steps)
 
 
-def _entry(calls: dict[str, Callable[[], Measured]], rounds: int = 1) -> dict[str, float]:
-    """One job's figures; engines take turns so that they meet the same load, and the median of the rounds counts."""
-    turns = [{prefix: call() for prefix, call in calls.items()} for _ in range(rounds)]
+def _entry(calls: dict[str, Callable[[], Measurement]], rounds: int = 1) -> dict[str, float]:
+    """Return the metrics of one job: medians over rounds, in which engines take turns to share the machine's load."""
+    results = [{prefix: call() for prefix, call in calls.items()} for _ in range(rounds)]
     entry = {}
-    for prefix, measured in turns[-1].items():
-        entry[f"{prefix}us"] = median(turn[prefix].us for turn in turns)
+    for prefix, measured in results[-1].items():
+        entry[f"{prefix}us"] = median(result[prefix].us for result in results)
         for name, value in measured.accuracy.items():
             entry[f"{prefix}{name}"] = value
     return entry
 
 
 def print_report(result: Result, console: Console | None = None) -> None:
-    """The figures as tables: times, how many times slower than borelli, and accuracy beneath."""
+    """Print tables of times, of ratios to borelli, and of accuracy."""
     console = console or Console()
     console.print(_step_table(result))
     console.print(_torque_table(result))
@@ -116,7 +118,7 @@ def print_report(result: Result, console: Console | None = None) -> None:
         console.print(f"{name} was not measured: {reason}")
 
 
-def _shown_engines(entry: dict[str, float]) -> dict[str, str]:
+def _engines_in(entry: dict[str, float]) -> dict[str, str]:
     return {prefix: title for prefix, title in ENGINES.items() if f"{prefix}us" in entry}
 
 
@@ -129,17 +131,17 @@ def _table(title: str, first: str, headings: Iterator[str]) -> Table:
 
 
 def _time(entry: dict[str, float], prefix: str) -> str:
-    """The time [us] and its ratio to ours."""
+    """Return the time [us] and its ratio to that of borelli."""
     value = entry[f"{prefix}us"]
-    shown = f"{value:.1f}" if value < 100 else f"{value:.0f}"
+    text = f"{value:.1f}" if value < 100 else f"{value:.0f}"
     if not prefix:
-        return shown
+        return text
     ratio = value / entry["us"]
-    return f"{shown} ({ratio:.0f}x)" if ratio >= 10 else f"{shown} ({ratio:.2g}x)"
+    return f"{text} ({ratio:.0f}x)" if ratio >= 10 else f"{text} ({ratio:.2g}x)"
 
 
 def _step_table(result: Result) -> Table:
-    engines = _shown_engines(result["joints"])
+    engines = _engines_in(result["joints"])
     table = _table("One step of the 21-segment human, us", "job", iter(engines.values()))
     for job in JOBS:
         entry = result[job.name]
@@ -158,25 +160,25 @@ def _torque_table(result: Result) -> Table:
     titles = ENGINES | {"mujoco_": "MuJoCo mj_inverse", "pinocchio_": "Pinocchio rnea"}
     engines = {prefix: title for prefix, title in titles.items() if f"{prefix}us" in entry}
     table = _table("Torques from the recorded motion", "", iter(engines.values()))
-    table.add_row("us a frame", *(_time(entry, prefix) for prefix in engines))
+    table.add_row("us per frame", *(_time(entry, prefix) for prefix in engines))
     table.add_row("error, % of RMS", *(f"{entry[prefix + 'error_percent']:.4f}" for prefix in engines))
     return table
 
 
 def _pose_table(result: Result) -> Table:
-    table = _table("Poses from 41 markers", "", iter(("us a frame", "angles off, deg", "torques off, N m")))
+    table = _table("Poses from 41 markers", "", iter(("us per frame", "angle error, deg", "torque error, N m")))
     for name, entry in result["poses"].items():
         torque = f"{entry['torque_rms_nm']:.3f}" if "torque_rms_nm" in entry else "-"
-        table.add_row(poses.POSE_WAYS[name], f"{entry['us']:.0f}", f"{entry['angle_rms_deg']:.2g}", torque)
+        table.add_row(poses.POSE_METHODS[name], f"{entry['us']:.0f}", f"{entry['angle_rms_deg']:.2g}", torque)
     return table
 
 
 def _chain_table(result: Result) -> Table:
     chains = result["chain"]
-    engines = _shown_engines(next(iter(chains.values())))
+    engines = _engines_in(next(iter(chains.values())))
     if any("pinocchio_aba_us" in entry for entry in chains.values()):
         engines["pinocchio_aba_"] = "Pinocchio aba"
-    table = _table("Chain of ball-jointed links, us a step", "links", iter(engines.values()))
+    table = _table("Chain of ball-jointed links, us per step", "links", iter(engines.values()))
     for links, entry in chains.items():
         table.add_row(links, *(_time(entry, prefix) if f"{prefix}us" in entry else "-" for prefix in engines))
     return table

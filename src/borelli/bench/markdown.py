@@ -1,4 +1,4 @@
-"""The figures of a run as Markdown tables, for docs/performance.md."""
+"""Benchmark results as Markdown tables, for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from borelli.bench.metrics import JOBS
-from borelli.bench.poses import POSE_WAYS
+from borelli.bench.poses import POSE_METHODS
 
 STEP_ENGINES = {"": "borelli", "ode_": "ODE dWorldStep", "ode_quick_": "ODE QuickStep", "mujoco_": "MuJoCo"}
 TORQUE_ENGINES = STEP_ENGINES | {"mujoco_": "MuJoCo mj_inverse", "pinocchio_": "Pinocchio rnea"}
@@ -17,28 +17,28 @@ CHAIN_ENGINES = STEP_ENGINES | {"pinocchio_aba_": "Pinocchio aba"}
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Tables of steps, torques, poses and chains, with the day and the processor above them."""
-    torques = {"us a frame": "us", "error, % of RMS": "error_percent"}
+    """Return tables of steps, torques, poses and chains, headed by date and processor."""
+    torques = {"us per frame": "us", "error, % of RMS": "error_percent"}
     steps = [(job.title, result[job.name]) for job in JOBS]
     parts = [
         f"{date.today():%d %B %Y}, {_processor()}, Python {platform.python_version()}; kernels compiled in "
         f"{result['compile_s']:.0f} s.",
         "## One step of the human [us]",
         _table("job", STEP_ENGINES, [(title, entry, "us") for title, entry in steps]),
-        "## Distance of markers from the truth, RMS [mm]",
+        "## Marker error, RMS [mm]",
         _table("job", STEP_ENGINES, [(t, e, "marker_rms_mm") for t, e in steps if "marker_rms_mm" in e]),
         "## Torques from exact poses",
         _table("", TORQUE_ENGINES, [(title, result["torques"], key) for title, key in torques.items()]),
         "## Poses from 41 markers",
         _poses(result["poses"]),
-        "## Chains [us a step]",
+        "## Chains [us per step]",
         _table("links", CHAIN_ENGINES, [(links, entry, "us") for links, entry in result["chain"].items()]),
     ]
     return "\n\n".join(parts)
 
 
 def _table(first: str, engines: dict[str, str], lines: Sequence[tuple[str, dict[str, float], str]]) -> str:
-    """One line per (title, figures, key), one column per engine that has any of them."""
+    """Return a table with one line per (title, metrics, key) and one column per engine that has any of them."""
     shown = [prefix for prefix in engines if any(prefix + key in entry for _, entry, key in lines)]
     rows = [[first, *(engines[prefix] for prefix in shown)], ["---", *("---:" for _ in shown)]]
     rows += [[title, *(_number(entry.get(prefix + key)) for prefix in shown)] for title, entry, key in lines]
@@ -46,9 +46,9 @@ def _table(first: str, engines: dict[str, str], lines: Sequence[tuple[str, dict[
 
 
 def _poses(entries: dict[str, dict[str, float]]) -> str:
-    rows = [["", "us a frame", "angles off, deg", "torques off, N m"], ["---", "---:", "---:", "---:"]]
+    rows = [["", "us per frame", "angle error, deg", "torque error, N m"], ["---", "---:", "---:", "---:"]]
     keys = ("us", "angle_rms_deg", "torque_rms_nm")
-    rows += [[POSE_WAYS[name], *(_number(entry.get(key)) for key in keys)] for name, entry in entries.items()]
+    rows += [[POSE_METHODS[name], *(_number(entry.get(key)) for key in keys)] for name, entry in entries.items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""What one engine did on one job: times, and how far its answer lies from the truth."""
+"""Times of an engine on a job, and its errors against the ground truth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Job:
-    """What acts on the human besides its joints, and whether its poses are put back on the truth each frame."""
+    """Loads on the human besides its joints, and whether its poses are reset to the ground truth each frame."""
 
     name: str
     title: str
@@ -27,10 +27,10 @@ class Job:
     motors: bool = False
     reset: bool = False
     steps: int | None = None
-    """None: the whole recording."""
+    """None: the complete recording."""
 
     def steps_of(self, motion: Motion) -> int:
-        """How many steps the job takes on a recording, one a frame."""
+        """Return the number of steps of the job on a recording, one per frame."""
         return min(self.steps or motion.frames, motion.frames - 1)
 
 
@@ -47,12 +47,12 @@ JOBS = (
 )
 
 SETTLING_FRAMES = 6
-"""Frames at either end left out of the accuracy figures: the engine has just been put on the path."""
+"""Frames at either end excluded from errors, while the engine adapts to its initial state."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One engine on one job."""
+class Measurement:
+    """Times and errors of one engine on one job."""
 
     us: float
     """CPU time of a step [us], median."""
@@ -60,17 +60,17 @@ class Measured:
     high: float
     """Tenth and ninetieth percentile [us]."""
     accuracy: dict[str, float] = field(default_factory=dict)
-    """What was found besides the time, by the name it has in the JSON object."""
+    """Other metrics, by their key in the JSON object."""
 
 
-def summary(samples_us: Array, **accuracy: float) -> Measured:
-    """Median and spread of step times [us]."""
-    low, middle, high = np.percentile(samples_us, [10, 50, 90])
-    return Measured(float(middle), float(low), float(high), dict(accuracy))
+def summary(samples_us: Array, **accuracy: float) -> Measurement:
+    """Return median and percentiles of step times [us]."""
+    low, median, high = np.percentile(samples_us, [10, 50, 90])
+    return Measurement(float(median), float(low), float(high), dict(accuracy))
 
 
 def timed(call: Callable[[], object], batch: int = 1) -> float:
-    """CPU time of one call [us], of this thread; a batch of calls where one is near the clock's resolution."""
+    """Return the CPU time of one call in this thread [us]; use a batch if one call is near the clock's resolution."""
     start = time.thread_time_ns()
     for _ in range(batch):
         call()
@@ -78,30 +78,30 @@ def timed(call: Callable[[], object], batch: int = 1) -> float:
 
 
 def tracking_errors(poses: Array, motion: Motion) -> dict[str, float]:
-    """RMS distance of markers [mm] and RMS angle of joints [deg] from the truth.
+    """Return RMS errors of markers [mm] and joint rotations [deg].
 
     Args:
         poses: (frames - 1, 21, 7) after each step; step i ends at frame i + 1.
-        motion: The truth.
+        motion: Ground truth.
     """
-    found, true = poses[SETTLING_FRAMES:], motion.poses[1 + SETTLING_FRAMES :]
+    estimate, true = poses[SETTLING_FRAMES:], motion.poses[1 + SETTLING_FRAMES :]
     names = [segment.name for segment in segments()]
     owner = [names.index(name) for name, _ in markers()]
     offsets = np.array([position for _, position in markers()])
-    placed = found[:, owner, :3] + np.einsum("fmij,mj->fmi", rotation_matrix(found[:, owner, 3:]), offsets)
-    miss = placed - motion.markers[1 + SETTLING_FRAMES :]
+    position = estimate[:, owner, :3] + np.einsum("fmij,mj->fmi", rotation_matrix(estimate[:, owner, 3:]), offsets)
+    error = position - motion.markers[1 + SETTLING_FRAMES :]
 
     parent = [names.index(segment.parent) for segment in segments()[1:]]
-    turned = [quaternion_product(conjugate(p[:, parent, 3:]), p[:, 1:, 3:]) for p in (found, true)]
-    angle = np.linalg.norm(rotation_logarithm(quaternion_product(conjugate(turned[0]), turned[1])), axis=-1)
+    rotation = [quaternion_product(conjugate(p[:, parent, 3:]), p[:, 1:, 3:]) for p in (estimate, true)]
+    angle = np.linalg.norm(rotation_logarithm(quaternion_product(conjugate(rotation[0]), rotation[1])), axis=-1)
     return {
-        "marker_rms_mm": float(np.sqrt(np.mean(np.sum(miss**2, axis=-1))) * 1e3),
+        "marker_rms_mm": float(np.sqrt(np.mean(np.sum(error**2, axis=-1))) * 1e3),
         "angle_rms_deg": float(np.degrees(np.sqrt(np.mean(angle**2)))),
     }
 
 
-def torque_error(found: Array, truth: Array) -> float:
-    """RMS error of torques (frames - 1, 48) in percent of the truth's RMS; row i belongs to frame i."""
+def torque_error(estimate: Array, truth: Array) -> float:
+    """Return the RMS error of torques (frames - 1, 48) in percent of the RMS of the truth; row i is frame i."""
     kept = slice(SETTLING_FRAMES, len(truth) - SETTLING_FRAMES)
-    miss = found[kept] - truth[kept]
-    return float(100.0 * np.sqrt(np.mean(miss**2) / np.mean(truth[kept] ** 2)))
+    error = estimate[kept] - truth[kept]
+    return float(100.0 * np.sqrt(np.mean(error**2) / np.mean(truth[kept] ** 2)))

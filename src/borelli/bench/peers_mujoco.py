@@ -1,7 +1,7 @@
-"""MuJoCo on the common job.
+"""MuJoCo on the common jobs.
 
-Markers are mocap bodies tied by connect constraints. A motor that holds its axis still with at most 5 N m is, in
-MuJoCo's own terms, dry friction of the joint: one bounded constraint row per axis, as in the other engines.
+Markers are mocap bodies with connect constraints. A motor that keeps its axis at rest with at most 5 N m is, in
+MuJoCo's terms, dry friction of the joint: one bounded constraint row per axis, as in the other engines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from borelli.bench import workload as jobs
 from borelli.bench.ground_truth import Motion, torque_truth
-from borelli.bench.metrics import Job, Measured, summary, timed, torque_error, tracking_errors
+from borelli.bench.metrics import Job, Measurement, summary, timed, torque_error, tracking_errors
 from borelli.model.model import GROUND, Joint, Model
 from borelli.numerics.quaternions import rotation_exponential
 
@@ -25,18 +25,18 @@ Array = NDArray[np.float64]
 
 NAME = "mujoco"
 FRICTION = (1.0, 0.005, 0.0001)
-"""Sliding 1; turning [m] and rolling [m] as MuJoCo's defaults (unused by 3-row contacts)."""
+"""Sliding 1; torsional [m] and rolling [m] are MuJoCo's defaults (unused by 3-row contacts)."""
 MARKER_SOLREF = (0.02, 1.0)
-"""Time constant [s] and damping ratio of the ties: MuJoCo's default, near its lower limit of two steps of 1/120 s."""
+"""Time constant [s] and damping ratio of markers: MuJoCo's default, near its lower limit of two steps of 1/120 s."""
 
 
 def absent() -> str | None:
-    """Why MuJoCo cannot be measured here; None if it can."""
+    """Return why MuJoCo is not available; None if it is."""
     return None if find_spec("mujoco") else "the Python package mujoco is not installed"
 
 
-def measure_job(job: Job, motion: Motion) -> Measured:
-    """mj_step on one of the human's jobs, one step a frame."""
+def measure_job(job: Job, motion: Motion) -> Measurement:
+    """Time mj_step on a job of the human, one step per frame."""
     import mujoco
 
     model = build(jobs.human(), motion.step, job)
@@ -47,7 +47,7 @@ def measure_job(job: Job, motion: Motion) -> Measured:
     for frame in range(job.steps_of(motion)):
         if job.reset:
             data.qpos[:], data.qvel[:] = q[frame], v[frame]
-            # the true accelerations are the best start that MuJoCo's solver can be given
+            # the true accelerations are the best warm start for MuJoCo's solver
             data.qacc_warmstart[:] = (v[min(frame + 1, len(v) - 1)] - v[frame]) * motion.fps
         if job.markers:
             data.mocap_pos[:] = motion.markers[frame + 1]
@@ -56,14 +56,14 @@ def measure_job(job: Job, motion: Motion) -> Measured:
         if job.markers:
             mujoco.mj_kinematics(model, data)
             poses.append(_body_poses(data))
-    found = tracking_errors(np.array(poses), motion) if job.markers else {}
+    errors = tracking_errors(np.array(poses), motion) if job.markers else {}
     if any(warning.number for warning in data.warning):
-        found["diverged"] = 1.0  # MuJoCo started afresh on the way: its time is not that of this job
-    return summary(np.array(samples), contacts=float(np.mean(contacts)), **found)
+        errors["diverged"] = 1.0  # MuJoCo reset itself: its time is not that of this job
+    return summary(np.array(samples), contacts=float(np.mean(contacts)), **errors)
 
 
-def measure_torques(motion: Motion) -> Measured:
-    """mj_inverse on central differences of the recorded coordinates."""
+def measure_torques(motion: Motion) -> Measurement:
+    """Time mj_inverse on central differences of the recorded coordinates."""
     import mujoco
 
     model = build(jobs.human(), motion.step, Job("torques", ""))
@@ -81,8 +81,8 @@ def measure_torques(motion: Motion) -> Measured:
     return summary(np.array(samples), error_percent=torque_error(torques, truth))
 
 
-def measure_chain(links: int, steps: int) -> Measured:
-    """mj_step on a chain falling from rest."""
+def measure_chain(links: int, steps: int) -> Measurement:
+    """Time mj_step on a chain falling from rest."""
     import mujoco
 
     model = build(jobs.chain(links), jobs.CHAIN_STEP, Job("chain", ""))
@@ -91,7 +91,7 @@ def measure_chain(links: int, steps: int) -> Measured:
 
 
 def build(model: Model, step: float, job: Job) -> mujoco.MjModel:
-    """The model compiled for MuJoCo: what collides are the shapes marked so, and only with the ground."""
+    """Return the model compiled for MuJoCo; shapes collide only with the ground."""
     import mujoco
 
     spec = mujoco.MjSpec()
@@ -100,7 +100,7 @@ def build(model: Model, step: float, job: Job) -> mujoco.MjModel:
     if not job.contacts:
         spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONTACT
     for shape in model.ground:
-        # the ground's bit meets the shapes' bit; shapes do not meet each other
+        # collision bits: ground against shapes, no shape against another
         spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, pos=shape.frame.position, size=[5, 5, 0.1],
                                 contype=1, conaffinity=2, friction=FRICTION)  # fmt: skip
     joints = {joint.child: joint for joint in model.joints}
@@ -111,16 +111,16 @@ def build(model: Model, step: float, job: Job) -> mujoco.MjModel:
         parent = joint.parent if joint else GROUND
         origins[body.name] = np.array(body.frame.position)
         xx, yy, zz = (body.inertia[k][k] for k in range(3))
-        made = added[parent].add_body(name=body.name, pos=origins[body.name] - origins[parent], mass=body.mass,
+        new = added[parent].add_body(name=body.name, pos=origins[body.name] - origins[parent], mass=body.mass,
                                       inertia=[xx, yy, zz], ipos=[0, 0, 0], explicitinertial=True)  # fmt: skip
-        added[body.name] = made
+        added[body.name] = new
         if joint is None:
-            made.add_freejoint()
+            new.add_freejoint()
         else:
-            _add_joint(made, joint, jobs.MOTOR_TORQUE if job.motors else 0.0)
+            _add_joint(new, joint, jobs.MOTOR_TORQUE if job.motors else 0.0)
         for shape in body.shapes:
             if shape.collides and shape.kind == "box":
-                made.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=shape.size, contype=2, conaffinity=1,
+                new.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=shape.size, contype=2, conaffinity=1,
                               friction=FRICTION)  # fmt: skip
     if job.markers:
         _add_markers(spec, model, origins)
@@ -143,14 +143,14 @@ def _add_markers(spec: mujoco.MjSpec, model: Model, origins: dict[str, Array]) -
 
     for marker in model.markers:
         spec.worldbody.add_body(name=marker.name, mocap=True, pos=origins[marker.body] + marker.position)
-        tie = spec.add_equality(type=mujoco.mjtEq.mjEQ_CONNECT, objtype=mujoco.mjtObj.mjOBJ_BODY,
+        constraint = spec.add_equality(type=mujoco.mjtEq.mjEQ_CONNECT, objtype=mujoco.mjtObj.mjOBJ_BODY,
                                 name1=marker.name, name2=marker.body)  # fmt: skip
-        tie.solref = MARKER_SOLREF
-        tie.data[:3] = 0.0
+        constraint.solref = MARKER_SOLREF
+        constraint.data[:3] = 0.0
 
 
 def positions(motion: Motion) -> Array:
-    """(frames, nq) the motion in MuJoCo's coordinates: root pose, then quaternions of balls and angles of hinges."""
+    """Return the motion in MuJoCo's coordinates (frames, nq): root pose, quaternions of balls, angles of hinges."""
     parts, column = [motion.poses[:, 0]], 0
     for segment in jobs.segments()[1:]:
         count = len(segment.axes) or 3
@@ -161,7 +161,7 @@ def positions(motion: Motion) -> Array:
 
 
 def _velocities(model: mujoco.MjModel, motion: Motion) -> Array:
-    """(frames - 1, nv) the velocity that carries frame i to frame i + 1."""
+    """Return the mean velocity (frames - 1, nv) from frame i to frame i + 1."""
     import mujoco
 
     q = positions(motion)
@@ -172,6 +172,6 @@ def _velocities(model: mujoco.MjModel, motion: Motion) -> Array:
 
 
 def _body_poses(data: mujoco.MjData) -> Array:
-    """(21, 7) poses of the segments, whose frames sit at their centres of mass."""
+    """Return the poses (21, 7) of the segments, whose frames are at their centers of mass."""
     bodies = slice(1, 1 + len(jobs.segments()))
     return np.hstack([data.xpos[bodies], data.xquat[bodies]])

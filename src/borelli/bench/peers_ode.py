@@ -1,6 +1,6 @@
-"""The Open Dynamics Engine on the common job, through a small C program compiled on demand.
+"""Open Dynamics Engine (ODE) on the common jobs, through a small C program compiled on demand.
 
-ODE has no Python binding worth timing: `ode_driver.c` reads the job from a text file, steps, and prints JSON.
+ODE has no maintained Python binding: `ode_driver.c` reads the job from a text file, steps, and prints JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from borelli.bench import workload as jobs
 from borelli.bench.ground_truth import Motion, torque_truth
-from borelli.bench.metrics import Job, Measured, summary, torque_error, tracking_errors
+from borelli.bench.metrics import Job, Measurement, summary, torque_error, tracking_errors
 from borelli.kernels.jit import cache_root
 from borelli.model.model import GROUND, Model
 
@@ -28,55 +28,55 @@ NAME = "ode"
 SOURCE = Path(__file__).with_name("ode_driver.c")
 JOINT_CODES = {"free": 0, "ball": 1, "universal": 2, "hinge": 3}
 TIME_LIMIT = 120.0
-"""[s] for one run of the driver; the direct step of a chain of 1000 takes seconds."""
+"""Time limit of one run of the driver [s]; the direct step of a chain of 1000 takes seconds."""
 
 
 @cache
 def absent() -> str | None:
-    """Why ODE cannot be measured here; None if it can."""
+    """Return why ODE is not available; None if it is."""
     compiler = shutil.which("cc")
     if compiler is None:
-        return "no C compiler (cc) was found"
+        return "no C compiler (cc) is installed"
     if _driver().exists():
         return None
     _driver().parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "ode_driver"
-        command = [compiler, "-O2", str(SOURCE), "-o", str(made), "-lode", "-lm"]
+        binary = Path(folder) / "ode_driver"
+        command = [compiler, "-O2", str(SOURCE), "-o", str(binary), "-lode", "-lm"]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:
-            complaint = next((line for line in result.stderr.splitlines() if "error" in line), "cc failed")
-            return f"the ODE driver does not compile (is libode-dev installed?): {complaint.strip()}"
-        shutil.copy(made, _driver())
+            message = next((line for line in result.stderr.splitlines() if "error" in line), "cc failed")
+            return f"the ODE driver does not compile (is libode-dev installed?): {message.strip()}"
+        shutil.copy(binary, _driver())
     return None
 
 
 def _driver() -> Path:
-    """Where the compiled driver is kept: a new name when its source changes."""
+    """Return the path of the compiled driver, named by the hash of its source."""
     return cache_root() / f"ode_driver-{sha256(SOURCE.read_bytes()).hexdigest()[:16]}"
 
 
-def measure_job(job: Job, motion: Motion, solver: str = "step") -> Measured:
-    """ODE's dWorldStep (or dWorldQuickStep, solver "quick") on one of the human's jobs, one step a frame."""
+def measure_job(job: Job, motion: Motion, solver: str = "step") -> Measurement:
+    """Time dWorldStep (or dWorldQuickStep, solver "quick") on a job of the human, one step per frame."""
     steps = job.steps_of(motion)
     options = {"contacts": job.contacts, "motors": job.motors, "markers": job.markers}
-    answer = _run(jobs.human(), motion, solver, motion.step, "reset" if job.reset else "free", steps, **options)
-    found = {}
+    output = _run(jobs.human(), motion, solver, motion.step, "reset" if job.reset else "free", steps, **options)
+    errors = {}
     if job.markers:
-        found = tracking_errors(answer["poses"].reshape(steps, -1, 7), motion)
-    return summary(answer["step_us"], contacts=float(np.mean(answer["contacts"])), **found)
+        errors = tracking_errors(output["poses"].reshape(steps, -1, 7), motion)
+    return summary(output["step_us"], contacts=float(np.mean(output["contacts"])), **errors)
 
 
-def measure_torques(motion: Motion, solver: str = "step") -> Measured:
-    """Torques of unbounded motors that lead every joint along the recording, the root prescribed."""
+def measure_torques(motion: Motion, solver: str = "step") -> Measurement:
+    """Time and evaluate unbounded motors that drive every joint along the recording, with prescribed root."""
     steps = motion.frames - 1
-    answer = _run(jobs.human(), motion, solver, motion.step, "torques", steps)
+    output = _run(jobs.human(), motion, solver, motion.step, "torques", steps)
     truth = torque_truth(motion.fps, motion.frames / motion.fps)
-    return summary(answer["step_us"], error_percent=torque_error(answer["torques"].reshape(steps, -1), truth))
+    return summary(output["step_us"], error_percent=torque_error(output["torques"].reshape(steps, -1), truth))
 
 
-def measure_chain(links: int, steps: int, solver: str = "step") -> Measured:
-    """ODE's dWorldStep (or dWorldQuickStep) on a chain falling from rest."""
+def measure_chain(links: int, steps: int, solver: str = "step") -> Measurement:
+    """Time dWorldStep (or dWorldQuickStep) on a chain falling from rest."""
     return summary(_run(jobs.chain(links), None, solver, jobs.CHAIN_STEP, "free", steps)["step_us"])
 
 
@@ -92,7 +92,7 @@ def _run(
     motors: bool = False,
     markers: bool = False,
 ) -> dict[str, Array]:
-    """The driver's answer: step_us, contacts, poses, torques as flat arrays."""
+    """Run the driver and return step_us, contacts, poses and torques as flat arrays."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(job_text(model, motion))
         file.flush()
@@ -103,9 +103,9 @@ def _run(
 
 
 def job_text(model: Model, motion: Motion | None) -> str:
-    """The job as numbers for the driver: sizes and ground height, bodies, markers, then the frames.
+    """Return the job as numbers for the driver: sizes and ground height, bodies, markers, then the frames.
 
-    A body's line: parent index (-1: ground), joint code, collides, mass, inertia (3), centre (3), half extents (3),
+    A body's line: parent index (-1: ground), joint code, collides, mass, inertia (3), center (3), half extents (3),
     anchor (3), first axis (3), second axis (3).
     """
     names = [body.name for body in model.bodies]

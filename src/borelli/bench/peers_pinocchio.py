@@ -1,6 +1,6 @@
-"""Pinocchio on the common job: accelerations (aba) and inverse dynamics (rnea), which are not whole steps.
+"""Pinocchio on the common jobs: accelerations (ABA) and inverse dynamics (RNEA), which are not complete steps.
 
-It has no contacts or markers to step with; its figures show what linear-cost recursions over the same tree take.
+It does not step contacts or markers; its times show the cost of linear-time recursions over the same tree.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from borelli.bench import workload as jobs
 from borelli.bench.ground_truth import Motion, torque_truth
-from borelli.bench.metrics import Measured, summary, timed, torque_error
+from borelli.bench.metrics import Measurement, summary, timed, torque_error
 from borelli.model.model import GROUND, Joint, Model
 from borelli.numerics.quaternions import rotation_exponential
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 NAME = "pinocchio"
-LONGEST_CHAIN = 100
-"""createData of 4.1.0 takes 3 s for 100 ball joints, a minute for 160, and did not come back for 320."""
+MAX_CHAIN_LINKS = 100
+"""createData of 4.1.0 takes 3 s for 100 ball joints, a minute for 160, and did not finish for 320."""
 
 
 def absent() -> str | None:
-    """Why Pinocchio cannot be measured here; None if it can."""
+    """Return why Pinocchio is not available; None if it is."""
     return None if find_spec("pinocchio") else "the Python package pin is not installed"
 
 
-def measure_accelerations(motion: Motion) -> Measured:
-    """Accelerations (aba) along the recorded motion: the heart of a step with joints only, without integration."""
+def measure_accelerations(motion: Motion) -> Measurement:
+    """Time ABA along the recorded motion: a step with joints only, without integration."""
     import pinocchio as pin
 
     model = build(jobs.human())
@@ -45,8 +45,8 @@ def measure_accelerations(motion: Motion) -> Measured:
     return summary(np.array(samples))
 
 
-def measure_torques(motion: Motion) -> Measured:
-    """Inverse dynamics (rnea) on central differences of the recorded coordinates."""
+def measure_torques(motion: Motion) -> Measurement:
+    """Time RNEA on central differences of the recorded coordinates."""
     import pinocchio as pin
 
     model = build(jobs.human())
@@ -62,8 +62,8 @@ def measure_torques(motion: Motion) -> Measured:
     return summary(np.array(samples), error_percent=torque_error(torques, truth))
 
 
-def measure_chain(links: int, steps: int) -> Measured:
-    """Accelerations (aba) of a chain at rest."""
+def measure_chain(links: int, steps: int) -> Measurement:
+    """Time ABA on a chain at rest."""
     import pinocchio as pin
 
     model = build(jobs.chain(links))
@@ -73,7 +73,7 @@ def measure_chain(links: int, steps: int) -> Measured:
 
 
 def build(model: Model) -> pinocchio.Model:
-    """The model in Pinocchio's own joint types; a body's joint frame sits at its anchor (free: its centre)."""
+    """Return the model with Pinocchio's joint types; the frame of a body is at its joint anchor (free: its center)."""
     import pinocchio as pin
 
     built = pin.Model()
@@ -108,7 +108,7 @@ def _joint_model(joint: Joint | None) -> pinocchio.JointModel:
 
 
 def positions(motion: Motion) -> Array:
-    """(frames, nq) the motion in Pinocchio's coordinates: quaternions have w last."""
+    """Return the motion in Pinocchio's coordinates (frames, nq), with w last in quaternions."""
     scalar_last = [1, 2, 3, 0]
     parts = [motion.poses[:, 0, :3], motion.poses[:, 0, 3:][:, scalar_last]]
     column = 0
@@ -121,7 +121,7 @@ def positions(motion: Motion) -> Array:
 
 
 def _velocities(model: pinocchio.Model, motion: Motion) -> Array:
-    """(frames - 1, nv) the velocity that carries frame i to frame i + 1."""
+    """Return the mean velocity (frames - 1, nv) from frame i to frame i + 1."""
     import pinocchio as pin
 
     q = positions(motion)

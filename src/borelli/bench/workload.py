@@ -1,8 +1,8 @@
-"""The common job: the human and the chains that every engine of the benchmark gets.
+"""Common workload: the human and the chains that every engine of the benchmark simulates.
 
 The human has 21 segments, 20 joints (10 balls, 8 universals, 2 hinges) and 41 markers; feet and toes stand on a plane
-raised by 1 mm so that they always touch it. It is a fixture with round numbers, not anatomy (`borelli.human` is that).
-At rest every body frame sits at its segment's centre of mass, parallel to the world: x forward, y left, z up.
+raised by 1 mm so that they are always in contact. Its dimensions are round numbers, not anatomy (`borelli.human` is
+anatomical). At rest every body frame is at its segment's center of mass, parallel to the world: x forward, y left.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 AXIS_NAMES = {X: "x", Y: "y", Z: "z"}
 ROOT = "pelvis"
 GROUND_HEIGHT = 0.001
-"""[m] above the soles at rest: every contact of the motion stays closed."""
+"""Height of the ground above the soles at rest [m]: every contact of the motion stays closed."""
 MOTOR_TORQUE = 5.0
-"""[N m] the most a motor of the full job may give to hold its axis still."""
+"""Torque limit of the motors of the full job [N m]."""
 
-# ODE's global defaults of the job: what the peers run with
+# ODE's global defaults, used with all engines
 JOINT_SOFTNESS = Softness(erp=0.2, cfm=1e-5)
 MARKER_SOFTNESS = Softness(erp=0.2, cfm=1e-4)
 CONTACT_ERP, CONTACT_CFM = 0.3, 1e-5
 
 HARD_JOINT = Softness(erp=1.0)
-"""For recovering torques: no give, the whole error corrected each step."""
+"""Hard joints for torque recovery: the complete error is corrected each step."""
 
 LINK_LENGTH, LINK_WIDTH, LINK_MASS = 0.2, 0.05, 1.0
 CHAIN_STEP = 1.0 / 240.0
@@ -64,18 +64,18 @@ class Segment:
     """Half extents [m] of a box; None for a capsule."""
     radius: float = 0.0
     length: float = 0.0
-    """Of the capsule's cylindrical part [m]."""
+    """Length of the cylindrical part of a capsule [m]."""
     along: int = 2
-    """The capsule's axis: 0, 1 or 2 for x, y or z."""
+    """Axis of a capsule: 0, 1 or 2 for x, y or z."""
 
     @property
-    def standing(self) -> bool:
-        """Whether the segment touches the ground: feet and toes do."""
+    def in_contact(self) -> bool:
+        """True for feet and toes, which are in contact with the ground."""
         return self.name.endswith(("_foot", "_toes"))
 
     @property
     def leg(self) -> bool:
-        """Whether the squat moves the segment."""
+        """True if the squat moves the segment."""
         return self.name.endswith(("_thigh", "_shin", "_foot", "_toes"))
 
 
@@ -102,13 +102,12 @@ def _capsule(
     joint: str,
     axes: tuple[Vector, ...] = (),
 ) -> Segment:
-    """A capsule from its joint at `start` to `end`: each cap reaches half a radius beyond the ends."""
+    """Return a capsule from its joint at `start` to `end`; each cap extends half a radius beyond."""
     a, b = np.array(start), np.array(end)
     length = max(float(np.linalg.norm(b - a)) - radius, 0.02)
-    middle = (a + b) / 2
+    x, y, z = ((a + b) / 2).tolist()
     along = int(np.argmax(np.abs(b - a)))
-    center = (float(middle[0]), float(middle[1]), float(middle[2]))
-    return Segment(name, parent, mass, center, joint, start, axes, radius=radius, length=length, along=along)
+    return Segment(name, parent, mass, (x, y, z), joint, start, axes, radius=radius, length=length, along=along)
 
 
 def _arm(side: str, y: float) -> list[Segment]:
@@ -135,7 +134,7 @@ def _leg(side: str, y: float) -> list[Segment]:
 
 @cache
 def segments() -> tuple[Segment, ...]:
-    """The 21 segments, parents before children, the root first."""
+    """Return the 21 segments, parents before children, the root first."""
     trunk = [
         _box(ROOT, GROUND, (0, 0, 0.98), (0.09, 0.14, 0.08), 9.0, "free", (0, 0, 0.98)),
         _capsule("abdomen", ROOT, (0, 0, 1.06), (0, 0, 1.22), 0.07, 8.0, "ball"),
@@ -150,32 +149,32 @@ def segments() -> tuple[Segment, ...]:
 
 @cache
 def markers() -> tuple[tuple[str, Vector], ...]:
-    """The 41 markers: segment and position from its centre [m]."""
-    placed: list[tuple[str, Vector]] = []
+    """Return the 41 markers: segment and offset from its center [m]."""
+    offsets: list[tuple[str, Vector]] = []
 
-    def put(segment: str, *positions: Vector) -> None:
-        placed.extend((segment, position) for position in positions)
+    def add(segment: str, *positions: Vector) -> None:
+        offsets.extend((segment, position) for position in positions)
 
-    put(ROOT, (0.09, 0.12, 0.06), (0.09, -0.12, 0.06), (-0.09, 0.05, 0.06), (-0.09, -0.05, 0.06))
-    put("abdomen", (-0.07, 0, 0))
-    put("chest", (-0.09, 0, -0.05), (0.09, 0, 0.10), (0.09, 0, -0.03))
-    put("neck", (-0.04, 0, 0))  # without it nothing would show the neck's twist
-    put("head", (0.07, 0.05, 0.04), (0.07, -0.05, 0.04), (-0.07, 0.05, 0.04), (-0.07, -0.05, 0.04))
+    add(ROOT, (0.09, 0.12, 0.06), (0.09, -0.12, 0.06), (-0.09, 0.05, 0.06), (-0.09, -0.05, 0.06))
+    add("abdomen", (-0.07, 0, 0))
+    add("chest", (-0.09, 0, -0.05), (0.09, 0, 0.10), (0.09, 0, -0.03))
+    add("neck", (-0.04, 0, 0))  # determines the axial rotation of the neck
+    add("head", (0.07, 0.05, 0.04), (0.07, -0.05, 0.04), (-0.07, 0.05, 0.04), (-0.07, -0.05, 0.04))
     for side, y in (("left", 1.0), ("right", -1.0)):
-        put(f"{side}_clavicle", (0, 0.06 * y, 0.03))
-        put(f"{side}_upper_arm", (0, 0.045 * y, 0.04), (0.04, 0.02 * y, -0.06))
-        put(f"{side}_forearm", (0, 0.035 * y, 0.10), (0.035, 0, -0.10), (-0.035, 0, -0.10))
-        put(f"{side}_hand", (0.03, 0.015 * y, 0), (-0.03, 0.015 * y, -0.06))
-        put(f"{side}_thigh", (0, 0.07 * y, 0.02), (0.06, 0.02 * y, -0.15))
-        put(f"{side}_shin", (0, 0.05 * y, 0.05), (0, 0.05 * y, -0.19))
-        put(f"{side}_foot", (-0.10, 0, 0))
-        put(f"{side}_toes", (0.035, 0.02 * y, 0.02))
-    return tuple(placed)
+        add(f"{side}_clavicle", (0, 0.06 * y, 0.03))
+        add(f"{side}_upper_arm", (0, 0.045 * y, 0.04), (0.04, 0.02 * y, -0.06))
+        add(f"{side}_forearm", (0, 0.035 * y, 0.10), (0.035, 0, -0.10), (-0.035, 0, -0.10))
+        add(f"{side}_hand", (0.03, 0.015 * y, 0), (-0.03, 0.015 * y, -0.06))
+        add(f"{side}_thigh", (0, 0.07 * y, 0.02), (0.06, 0.02 * y, -0.15))
+        add(f"{side}_shin", (0, 0.05 * y, 0.05), (0, 0.05 * y, -0.19))
+        add(f"{side}_foot", (-0.10, 0, 0))
+        add(f"{side}_toes", (0.035, 0.02 * y, 0.02))
+    return tuple(offsets)
 
 
 def human(joint_softness: Softness = JOINT_SOFTNESS) -> Model:
-    """The common job's human as a model; the root has no joint and floats freely."""
-    # a pair adds the compliances of its two surfaces, so each side carries half
+    """Return the human of the workload; its root has no joint."""
+    # a pair adds the compliances of its two surfaces, so each has half
     surface = Surface(friction=1.0, softness=Softness(erp=CONTACT_ERP, cfm=CONTACT_CFM / 2))
     centers = {segment.name: segment.center for segment in segments()}
     return Model(
@@ -188,7 +187,7 @@ def human(joint_softness: Softness = JOINT_SOFTNESS) -> Model:
 
 
 def chain(links: int, joint_softness: Softness = JOINT_SOFTNESS) -> Model:
-    """A chain of ball-jointed links lying along x, its first joint fixed to the ground at the origin."""
+    """Return a chain of links with ball joints along x, its first joint at the origin of the ground."""
     half: Vector = (LINK_LENGTH / 2, LINK_WIDTH / 2, LINK_WIDTH / 2)
     bodies, joints = [], []
     for k in range(links):
@@ -212,14 +211,14 @@ def chain(links: int, joint_softness: Softness = JOINT_SOFTNESS) -> Model:
 
 def _body(segment: Segment, surface: Surface) -> Body:
     if segment.half is not None:
-        shape = Shape("box", segment.half, surface=surface, collides=segment.standing)
+        shape = Shape("box", segment.half, surface=surface, collides=segment.in_contact)
     else:
         size = (segment.radius, segment.length / 2)
         shape = Shape("capsule", size, Frame(orientation=_FROM_Z[segment.along]), surface=surface, collides=False)
     return body_from_shapes(segment.name, (shape,), mass=segment.mass, frame=Frame(segment.center))
 
 
-_FROM_Z = {  # the quaternion that lays a shape's own axis, z, along x, y, z
+_FROM_Z = {  # rotations of z to x, y, z
     0: (sqrt(0.5), 0.0, sqrt(0.5), 0.0),
     1: (sqrt(0.5), -sqrt(0.5), 0.0, 0.0),
     2: (1.0, 0.0, 0.0, 0.0),
