@@ -287,7 +287,7 @@ def test_models_convert_and_agree(call, arm, tmp_path):
         done = call("convert", arm, tmp_path / name)
         assert done.code == 0, done.err
         report = json.loads(call("parity", arm, tmp_path / name, "--poses", 5, "--json").out)
-        worst = {quantity["text"]: quantity["worst"] for quantity in report["model_output"]}
+        worst = {quantity["name"]: quantity["worst"] for quantity in report["quantities"]}
         assert worst["total mass"] == pytest.approx(0.0, abs=1e-9)
         assert worst["body position"] < 1e-9 and worst["marker position"] < 1e-9
     assert_one_sentence(call("convert", arm, tmp_path / "x.c3d"), ".toml", ".osim")

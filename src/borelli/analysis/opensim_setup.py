@@ -98,9 +98,7 @@ def read_ik_setup(path: str | os.PathLike[str]) -> InverseKinematicsSetup:
         elif task.kind == "IKCoordinateTask":
             source = task.text("value_type") or "default_value"
             if source not in ("default_value", "manual_value", "from_file"):
-                raise task.error(
-                    f"<value_type> must be default_value, manual_value or from_file, got {source[:40]!r}"
-                )
+                raise task.error(f"<value_type> must be default_value, manual_value or from_file, got {source[:40]!r}")
             value = task.number("value", 0.0) if source == "manual_value" else None
             coordinates[task.name] = CoordinateTask(weight, value, source == "from_file")
     return InverseKinematicsSetup(

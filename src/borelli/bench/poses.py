@@ -67,7 +67,7 @@ def angle_error(estimate: Estimate, truth: Motion) -> float:
 def joint_torques(model: Model, q: Array, speeds: Array, accelerations: Array) -> Array:
     """Return the 48 joint torques [N m] (frames, 48) as in `torque_truth`: of balls along the axes of the child."""
     forces = generalized_forces(model, q, speeds, accelerations)
-    for turn in group_variables(model, make_tree(model)).rotations:
+    for turn in group_variables(model, make_tree(model)).joints:
         spin = joint_rotation(turn, q)[1]
         columns = list(turn.columns)
         forces[:, columns] = np.linalg.solve(spin.swapaxes(1, 2), forces[:, columns, None])[..., 0]

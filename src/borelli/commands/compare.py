@@ -1,4 +1,4 @@
-"""The verb `parity`."""
+"""The subcommand `compare`."""
 
 from __future__ import annotations
 
@@ -8,35 +8,45 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from borelli.commands.console import err, out, print_json, say
-from borelli.commands.options import Json
+from borelli.commands.console import err, out, print_json, print_line
+from borelli.commands.options import Json, option
+from borelli.errors import list_names
 
 
-def parity(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A model.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="The model to compare it with.")],
-    poses: Annotated[int, typer.Option(min=1, help="How many random poses.")] = 100,
-    seed: Annotated[int, typer.Option(help="Of the random poses.")] = 0,
-    body: Annotated[str | None, typer.Option("--seen-from", help="See places from this body of A's.")] = None,
-    rows: Annotated[int, typer.Option(min=1, help="How many rows of what differs most.")] = 5,
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="First model.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Second model.")],
+    poses: Annotated[int, option(min=1, help="Number of random poses. Default: 100.", metavar="N")] = 100,
+    seed: Annotated[int, option(help="Seed of the random poses. Default: 0.", metavar="N")] = 0,
+    frame: Annotated[
+        str | None,
+        option(help="Express positions in the frame of this body of model A. Default: the world frame.", metavar="BODY"),
+    ] = None,
+    rows: Annotated[
+        int, option(min=1, help="Number of rows with the largest differences. Default: 5.", metavar="N")
+    ] = 5,
     json: Json = False,
 ) -> None:
-    """Compare two models: masses, lengths, places and inverse dynamics over the same random poses."""
-    from borelli.model.compare import compare_models as compare
+    """Compare two models.
+
+    Masses, lengths, positions and inverse dynamics are compared in the same random poses.
+    """
+    from borelli.model.compare import compare_models
     from borelli.model.io import read_model
 
     with err.status("reading and comparing"):
         labels = (first.name, second.name) if first.name != second.name else (str(first), str(second))
-        report = compare(read_model(first), read_model(second), poses=poses, seed=seed, frame=body, labels=labels)
+        result = compare_models(
+            read_model(first), read_model(second), poses=poses, seed=seed, frame=frame, labels=labels
+        )
     if json:
-        print_json(report.to_dict())
+        print_json(result.to_dict())
         return
-    for table in report.tables(rows):
+    for table in result.tables(rows):
         table.title = escape(str(table.title))
         out.print(table)
-    for which, only in ((report.a, report.only_a), (report.b, report.only_b)):
-        for sort, names in only.items():
-            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-            say(f"{sort} only in {which}: {', '.join(names[:8])}{more}")
-    for note in report.notes:
-        say(note)
+    for model, only in ((result.a, result.only_a), (result.b, result.only_b)):
+        for kind, names in only.items():
+            print_line(f"{kind} only in {model}: {list_names(names)}")
+    for note in result.notes:
+        print_line(note)

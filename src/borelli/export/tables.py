@@ -1,6 +1,6 @@
-"""Results as tables that OpenSim, a spreadsheet or pandas read: coordinates, moments, powers, ground forces.
+"""Tables for OpenSim, spreadsheets and pandas: coordinates, moments, powers, ground reaction forces.
 
-Axes are OpenSim's: x forward, y up, z to the right; angles in degrees. Names are OpenSim's where it has one.
+Axes are OpenSim's (x forward, y up, z to the right) and angles are in degrees. Names are OpenSim's where it has one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy
-from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion
-from borelli.export.opensim_names import PELVIS, TO_Y_UP, has_borelli_root, opensim_name, pelvis_forces, pelvis_coordinates
+from borelli.export.opensim_names import (
+    PELVIS,
+    TO_Y_UP,
+    has_borelli_root,
+    opensim_name,
+    pelvis_coordinates,
+    pelvis_forces,
+)
 from borelli.files.atomic import write_atomic
+from borelli.model.kinematics import root_coordinates
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -28,9 +35,10 @@ TABLES = ("coordinates", "moments", "powers", "ground_forces")
 
 
 def write_tables(energy: Energy, folder: Path) -> list[Path]:
-    """Writes `coordinates.mot`, `moments.sto`, `powers.sto`, `marker_errors.csv` and, where known, `ground_forces.mot`.
+    """Write `coordinates.mot`, `moments.sto`, `powers.sto`, `marker_errors.csv` and, where known, `ground_forces.mot`.
 
-    Returns the files.
+    Returns:
+        Paths of the files.
     """
     torques, motion = energy.torques, energy.torques.motion
     files = [folder / name for name in ("coordinates.mot", "moments.sto", "powers.sto")]
@@ -43,39 +51,39 @@ def write_tables(energy: Energy, folder: Path) -> list[Path]:
     if "ground_reaction_force" in torques.data:
         files.append(folder / "ground_forces.mot")
         time, names, values = ground_table(torques)
-        write_table(files[-1], "Ground forces on the feet", time, names, np.nan_to_num(values))
+        write_table(files[-1], "Ground reaction forces", time, names, np.nan_to_num(values))
     if "marker_error" in motion.data:
         files.append(folder / "marker_errors.csv")
-        _write_errors(files[-1], motion)
+        _write_marker_errors(files[-1], motion)
     return files
 
 
 def table_dataset(energy: Energy) -> Dataset:
-    """The tables with a row for each time, by the names of their files."""
+    """Return the tables over time as one dataset, by the names of their files."""
     import xarray as xr
 
     torques = energy.torques
-    found = {
+    tables = {
         "coordinates": coordinate_table(torques.motion),
         "moments": moment_table(torques),
         "powers": power_table(energy),
     }
     if "ground_reaction_force" in torques.data:
-        found["ground_forces"] = ground_table(torques)
+        tables["ground_forces"] = ground_table(torques)
     variables: dict[str, Any] = {}
     coords: dict[str, Any] = {}
-    for table, (time, names, values) in found.items():
+    for table, (time, names, values) in tables.items():
         variables[table] = ((f"{table}_time", f"{table}_column"), values)
         coords |= {f"{table}_time": time, f"{table}_column": names}
     return xr.Dataset(variables, coords)
 
 
 def coordinate_table(motion: Motion) -> tuple[Array, list[str], Array]:
-    """Times, names and values of all coordinates [deg, m]."""
+    """Return times [s], names and values [deg or m] of all coordinates."""
     model = motion.model
     values = motion.coordinates.copy()
-    turning = [i for i, c in enumerate(model.coordinates) if c.rotational]
-    values[:, turning] = np.degrees(values[:, turning])
+    rotational = [i for i, c in enumerate(model.coordinates) if c.rotational]
+    values[:, rotational] = np.degrees(values[:, rotational])
     names = [opensim_name(c.name) for c in model.coordinates]
     if has_borelli_root(model):
         pelvis = pelvis_coordinates(motion)
@@ -85,7 +93,7 @@ def coordinate_table(motion: Motion) -> tuple[Array, list[str], Array]:
 
 
 def moment_table(torques: Torques) -> tuple[Array, list[str], Array]:
-    """Times, names and values of all generalized forces [N m, N]; what stands at the pelvis is the residual."""
+    """Return times [s], names and values [N m or N] of all generalized forces; those of the pelvis are the residual."""
     model, data = torques.motion.model, torques.data
     names = [f"{opensim_name(c.name)}_{'moment' if c.rotational else 'force'}" for c in model.coordinates]
     values = data["torque"].values
@@ -101,7 +109,7 @@ def moment_table(torques: Torques) -> tuple[Array, list[str], Array]:
 
 
 def power_table(energy: Energy) -> tuple[Array, list[str], Array]:
-    """Times, names and powers [W] of all coordinates but the root's, whose power is the residual's."""
+    """Return times [s], names and values [W] of the joint powers and of the residual power at the root."""
     data = energy.data
     root = set(root_coordinates(energy.torques.motion.model))
     kept = [i for i, name in enumerate(map(str, data["coordinate"].values)) if name not in root]
@@ -111,14 +119,14 @@ def power_table(energy: Energy) -> tuple[Array, list[str], Array]:
 
 
 def ground_table(torques: Torques) -> tuple[Array, list[str], Array]:
-    """Times, names and values of each foot's force [N], its point [m] while it has one, and free moment [N m], y up."""
+    """Return times [s], names and values of each foot's force [N], center of pressure [m] and free moment [N m], y up."""
     data = torques.data
     names, columns = [], []
     for foot in map(str, data["foot"].values):
         side = {"right": "r", "left": "l"}.get(foot, foot)
         one = data.sel(foot=foot)
         force, point, moment = (
-            one[f"foot_{what}"].values @ TO_Y_UP.T for what in ("force", "center_of_pressure", "free_moment")
+            one[name].values @ TO_Y_UP.T for name in ("ground_reaction_force", "center_of_pressure", "free_moment")
         )
         names += [f"ground_force_{side}_v{axis}" for axis in "xyz"]
         names += [f"ground_force_{side}_p{axis}" for axis in "xyz"]
@@ -130,7 +138,7 @@ def ground_table(torques: Torques) -> tuple[Array, list[str], Array]:
 def write_table(
     path: Path, title: str, time: Array, names: Sequence[str], values: Array, *, degrees: bool = False
 ) -> None:
-    """Writes a MOT or STO file: whole or not at all."""
+    """Write a MOT or STO file atomically."""
     lines = [
         title, "version=1", f"nRows={len(values)}", f"nColumns={1 + values.shape[1]}",
         f"inDegrees={'yes' if degrees else 'no'}", "endheader", "\t".join(["time", *names]),
@@ -140,8 +148,7 @@ def write_table(
     write_atomic("\n".join(lines) + "\n", path)
 
 
-def _write_errors(path: Path, motion: Motion) -> None:
-    """Marker errors in time [mm], one column each."""
+def _write_marker_errors(path: Path, motion: Motion) -> None:
     errors = 1e3 * motion.data["marker_error"].values
     lines = [",".join(["time_s", *(f"{name}_mm" for name in map(str, motion.data["marker"].values))])]
     for stamp, row in zip(motion.data["time"].values.tolist(), errors.tolist(), strict=True):

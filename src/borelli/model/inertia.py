@@ -1,4 +1,4 @@
-"""Mass, centre of mass and inertia of shapes and of bodies made of them."""
+"""Mass, center of mass and inertia of shapes and of bodies made of them."""
 
 from __future__ import annotations
 
@@ -21,73 +21,81 @@ Matrix = tuple[Vector, Vector, Vector]
 
 @dataclass(frozen=True, slots=True)
 class MassProperties:
-    """What dynamics sees of a rigid body, in one frame; the inertia is about the centre of mass."""
+    """Mass [kg], center of mass [m] and inertia about it [kg m^2] of a rigid body, in one frame."""
 
     mass: float
     center: Array
     inertia: Array
 
     def __add__(self, other: MassProperties) -> MassProperties:
-        """Both rigidly joined (parallel-axis theorem)."""
+        """Return the properties of both bodies rigidly joined (parallel-axis theorem)."""
         mass = self.mass + other.mass
         center = (self.mass * self.center + other.mass * other.center) / mass
         between = _point_inertia(self.center - other.center) * (self.mass * other.mass / mass)
         return MassProperties(mass, center, self.inertia + other.inertia + between)
 
     def __sub__(self, part: MassProperties) -> MassProperties:
-        """What remains when `part` is cut out, so that remainder + part gives this again."""
+        """Return the remainder after cutting out `part`, so that remainder + part gives this again."""
         mass = self.mass - part.mass
         center = (self.mass * self.center - part.mass * part.center) / mass
         between = _point_inertia(center - part.center) * (mass * part.mass / self.mass)
         return MassProperties(mass, center, self.inertia - part.inertia - between)
 
     def scaled(self, factor: float) -> MassProperties:
-        """The same distribution, `factor` times as heavy."""
+        """Return the same distribution with `factor` times the mass."""
         return MassProperties(factor * self.mass, self.center, factor * self.inertia)
 
     def stretched(self, factors: Sequence[float]) -> MassProperties:
-        """The same matter density in a body stretched along x, y, z about the frame's origin."""
+        """Return the properties after stretching along x, y, z about the origin at constant density."""
         f = np.asarray(factors, dtype=float)
-        # inertia = trace(S) E - S with S the second moment of mass, which a linear map F turns into F S F
+        # inertia = trace(S) E - S with S the second moment of mass, which a linear map F changes to F S F
         second_moment = 0.5 * np.trace(self.inertia) * np.eye(3) - self.inertia
         stretched = f.prod() * np.outer(f, f) * second_moment
         return MassProperties(f.prod() * self.mass, f * self.center, np.trace(stretched) * np.eye(3) - stretched)
 
-    def moved(self, frame: Frame) -> MassProperties:
-        """The same body stated in the frame in which its own frame is `frame`."""
-        turn = orientation_matrix(frame.orientation)
-        return MassProperties(self.mass, np.array(frame.position) + turn @ self.center, turn @ self.inertia @ turn.T)
+    def transformed(self, frame: Frame) -> MassProperties:
+        """Return the properties in the frame in which the body's own frame is `frame`."""
+        rotation = orientation_matrix(frame.orientation)
+        return MassProperties(
+            self.mass, np.array(frame.position) + rotation @ self.center, rotation @ self.inertia @ rotation.T
+        )
 
     def fields(self) -> tuple[float, Vector, Matrix]:
-        """Mass, centre of mass and inertia as `Body` takes them."""
+        """Return mass, center of mass and inertia as `Body` stores them."""
         inertia = 0.5 * (self.inertia + self.inertia.T)
         return float(self.mass), vector(self.center), (vector(inertia[0]), vector(inertia[1]), vector(inertia[2]))
 
 
 def shape_mass(shape: Shape) -> MassProperties:
-    """Mass properties of a solid shape of its own density, in the frame the shape is placed in."""
+    """Return the mass properties of a solid shape with its own density, in the frame in which the shape is stated.
+
+    Raises:
+        ModelError: if the shape has no volume or numbers that are too large.
+    """
     if shape.kind not in SHAPE_KINDS:
         raise ModelError(unknown_name("kind of shape", shape.kind, SHAPE_KINDS))
     if shape.kind == "plane":
-        raise ModelError("a plane has no volume, so no mass; give the body another shape or its mass")
+        raise ModelError(
+            "A plane has no volume, so its mass is undefined. Use another shape, or state the mass of the body."
+        )
     numbers = (*shape.size, shape.density, *shape.frame.position, *(x for vertex in shape.vertices for x in vertex))
     if not all(abs(number) < MAX_NUMBER for number in numbers):
-        raise ModelError(f"a {shape.kind} with numbers of {MAX_NUMBER:g} or more has no mass that can be computed with")
+        raise ModelError(
+            f"The mass of a {shape.kind} cannot be computed from numbers of {MAX_NUMBER:g} or more. Use SI units."
+        )
     if shape.kind == "mesh":
         solid = _mesh(np.array(shape.vertices, dtype=float))
     else:
         volume, radii = _SOLIDS[shape.kind](*shape.size)
         solid = MassProperties(volume, np.zeros(3), volume * np.diag(radii))
-    solid = solid.scaled(shape.density).moved(shape.frame)
+    solid = solid.scaled(shape.density).transformed(shape.frame)
     if solid.mass == 0.0 and min(shape.size, default=1.0) > 0.0:
-        raise ModelError(
-            f"a {shape.kind} of sizes {shape.size} m is too small to have a mass that can be computed with"
-        )
+        raise ModelError(f"A {shape.kind} of sizes {shape.size} m is too small: its mass is zero. Use SI units.")
     return solid
 
 
 def mass_of_shapes(shapes: Iterable[Shape]) -> MassProperties:
-    """Mass properties of one or more solid shapes rigidly joined; where they overlap, matter counts twice."""
+    """Return the mass properties of one or more rigidly joined solids; overlaps count twice."""
     return reduce(MassProperties.__add__, map(shape_mass, shapes))
 
 
@@ -99,28 +107,33 @@ def body_from_shapes(
     frame: Frame | None = None,
     kinematic: bool = False,
 ) -> Body:
-    """A body whose centre of mass and inertia follow from its shapes.
+    """Return a body whose center of mass and inertia follow from its shapes.
 
     Args:
-        name: Of the body.
-        shapes: Solid, each of its own density.
-        mass: [kg]; None takes it from the densities, a number scales them all alike.
+        name: Name of the body.
+        shapes: Solid shapes, each with its own density.
+        mass: Mass of the body [kg], to which the densities are scaled. Default: from the densities.
         frame: Pose in the world in the reference configuration.
-        kinematic: Whether it moves as prescribed.
+        kinematic: True if the motion of the body is prescribed.
+
+    Raises:
+        ModelError: if there are no shapes, or the mass is not positive.
     """
     shapes = tuple(shapes)
     if not shapes:
-        raise ModelError(f"body {name!r}: it has no shapes to take mass and inertia from; give it a shape or both")
+        raise ModelError(
+            f"Body {name!r} has neither shapes nor inertia. Give it shapes, or state its mass and inertia."
+        )
     solid = mass_of_shapes(shapes)
     if mass is not None:
         if not mass > 0.0:
-            raise ModelError(f"body {name!r}: mass is {mass} kg, but must be positive")
+            raise ModelError(f"Body {name!r} has a mass of {mass} kg. The mass must be positive.")
         solid = solid.scaled(mass / solid.mass)
     return Body(name, *solid.fields(), shapes, frame or Frame(), kinematic)
 
 
 def mass_of_body(body: Body) -> MassProperties:
-    """Mass properties of a body as it states them, in its own frame."""
+    """Return the mass properties of a body, in its own frame."""
     return MassProperties(body.mass, np.array(body.center_of_mass), np.array(body.inertia))
 
 
@@ -151,7 +164,7 @@ def _cylinder(radius: float, half: float) -> tuple[float, list[float]]:
 def _capsule(radius: float, half: float) -> tuple[float, list[float]]:
     tube, (tube_across, _, tube_along) = _cylinder(radius, half)
     caps, (ball, *_) = _sphere(radius)
-    # a hemisphere's centre of mass lies 3/8 r from its flat side, hence the mixed term
+    # the center of mass of a hemisphere is 3/8 r from its flat side, hence the mixed term
     caps_across = ball + half**2 + 0.75 * half * radius
     volume = tube + caps
     if volume == 0.0:
@@ -170,13 +183,15 @@ _SOLIDS: dict[str, Callable[..., tuple[float, list[float]]]] = {
 
 
 def _mesh(vertices: Array) -> MassProperties:
-    """The convex hull at unit density, as tetrahedra from its inner point to its triangles."""
+    """Return the mass properties of the convex hull at unit density: tetrahedra from its mean vertex to its triangles."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:
         hull = ConvexHull(vertices)
     except (QhullError, ValueError) as error:
-        raise ModelError(f"the {len(vertices)} vertices of a mesh must span a volume; give four or more") from error
+        raise ModelError(
+            f"The {len(vertices)} vertices of a mesh span no volume. Give four or more that do."
+        ) from error
     inner = vertices.mean(axis=0)
     corners = vertices[hull.simplices] - inner
     volumes = np.abs(np.linalg.det(corners)) / 6.0

@@ -1,13 +1,13 @@
-"""Models of any kind that borelli knows, read by what is in the file and written by the file's name."""
+"""Reading models of any supported format, detected from the content, and writing them by file name."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from borelli.errors import FileFormatError, SettingsError
+from borelli.files.paths import as_path
 from borelli.files.text import read_bytes
 from borelli.files.xml import find_root_tag
 from borelli.model.formats import native
@@ -22,45 +22,46 @@ from borelli.model.formats.qtvr import TABLES, read_qtvr
 from borelli.model.formats.urdf import read_urdf
 from borelli.model.model import Model
 
-ROOTS: dict[str, Callable[[str | os.PathLike[str]], Model]] = {
+ROOTS: dict[str, Callable[[str | Path], Model]] = {
     "OpenSimDocument": read_osim,
     "mujoco": read_mjcf,
     "mujocoinclude": read_mjcf,
     "robot": read_urdf,
 }
 """Readers by the root element of an XML file."""
-KNOWN = "borelli's own (.toml), OpenSim (.osim), MuJoCo (.xml), URDF, ASF, pagoda's skeleton, a folder of QtVR's tables"
-HEAD = 65536
-"""Bytes looked at to tell formats without XML apart."""
+SUPPORTED = "borelli (.toml), OpenSim (.osim), MuJoCo (.xml), URDF, ASF, pagoda skeleton, folder of QtVR tables"
+HEAD_BYTES = 65536
+"""Bytes from which formats without XML are detected."""
 
 
-def read_model(path: str | os.PathLike[str]) -> Model:
-    """The model in a file or folder of any known kind; its notes say what the reader noticed or left out.
+def read_model(path: str | Path) -> Model:
+    """Read a model from a file or folder of any supported format.
 
-    The kind is told by what is in the file, not by its name.
+    The format is detected from the content, not from the name. The model's notes list what the reader assumed or left
+    out.
 
     Raises:
-        FileFormatError: if the file is of no known kind, or cannot be read as the kind it is.
-        ModelError: if the model it describes contradicts itself.
+        FileFormatError: if the format is unknown, or the file cannot be read.
+        ModelError: if the model is inconsistent.
     """
     return model_reader(path)(path)
 
 
-def model_reader(path: str | os.PathLike[str]) -> Callable[[str | os.PathLike[str]], Model]:
-    """The reader for what is in a file or folder."""
-    where = Path(path)
+def model_reader(path: str | Path) -> Callable[[str | Path], Model]:
+    """Return the reader for the content of a file or folder."""
+    where = as_path(path)
     if _is_folder(where):
         if all((where / table).is_file() for table in TABLES):
             return read_qtvr
-        raise FileFormatError(path, f"is a folder without QtVR's tables ({', '.join(TABLES)}); give a model file")
+        raise FileFormatError(path, f"The folder has no QtVR tables ({', '.join(TABLES)}). Pass a model file.")
     if where.name in TABLES and all((where.parent / table).is_file() for table in TABLES):
         return lambda table: read_qtvr(Path(table).parent)
     content = read_bytes(path)
     if not content.strip():
-        raise FileFormatError(path, "the file is empty")
+        raise FileFormatError(path, "The file is empty. Pass a model file.")
     if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<", b"\xff\xfe<\x00", b"\xfe\xff\x00<")):
         return _xml_reader(content, path)
-    head = content[:HEAD]
+    head = content[:HEAD_BYTES]
     if looks_like_asf(head):
         return read_asf
     if re.search(rb'^[ \t]*format[ \t]*=[ \t]*"borelli-model"', head, re.MULTILINE):
@@ -69,52 +70,54 @@ def model_reader(path: str | os.PathLike[str]) -> Callable[[str | os.PathLike[st
         return read_pagoda
     if where.suffix.lower() == ".toml":
         return native.read_model
-    raise FileFormatError(path, f"is no model of a kind that is known: {KNOWN}{_hint(head)}")
+    raise FileFormatError(path, f"Unknown model format. Supported formats: {SUPPORTED}.{_hint(head)}")
 
 
-def write_model(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Writes the model in the format its file name asks for; gives back sentences on what that format cannot say.
+def write_model(model: Model, path: str | Path) -> tuple[str, ...]:
+    """Write a model in the format of the file name's ending.
+
+    Returns:
+        Sentences on what the format cannot store.
 
     Raises:
         SettingsError: if no format has that ending.
     """
-    ending = Path(path).suffix.lower()
+    ending = as_path(path).suffix.lower()
     if ending == ".toml":
         native.write_model(model, path)
         return ()
     writers = {".osim": write_osim, ".xml": write_mjcf, ".mjcf": write_mjcf}
     if ending not in writers:
-        raise SettingsError(
-            f"{path}: models are written as .toml (borelli), .osim (OpenSim) or .xml (MuJoCo), not {ending!r}"
-        )
+        known = ".toml (borelli), .osim (OpenSim) or .xml (MuJoCo)"
+        raise SettingsError(f"{path}: Unknown ending {ending!r} of a model file. Use {known}.")
     return writers[ending](model, path)
 
 
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # a name too long, for one; reading it will say so
+    except OSError:  # such as a name that is too long; reading it raises the error
         return False
 
 
-def _xml_reader(content: bytes, path: object) -> Callable[[str | os.PathLike[str]], Model]:
+def _xml_reader(content: bytes, path: object) -> Callable[[str | Path], Model]:
     tag = find_root_tag(content)
     if tag is None:
-        raise FileFormatError(path, "begins like XML, but has no element that can be read; is it damaged?")
+        raise FileFormatError(path, "The file begins like XML, but contains no readable element. It may be damaged.")
     if tag not in ROOTS:
         known = "<OpenSimDocument> (OpenSim), <mujoco> (MuJoCo) or <robot> (URDF)"
-        raise FileFormatError(path, f"its root element is <{tag[:40]}>, but XML models begin with {known}")
+        raise FileFormatError(path, f"The root element is <{tag[:40]}>. XML models begin with {known}.")
     return ROOTS[tag]
 
 
 def _looks_like_pagoda(head: bytes) -> bool:
-    """Whether a text has lines that begin as pagoda's bodies do: a name, then box or cap and a number."""
+    """Return True if a line begins like a body of pagoda: a name, then box or cap and a number."""
     return re.search(rb"^[^\s#]+[ \t]+(box|cap)[ \t]+[\d.+-]", head, re.MULTILINE) is not None
 
 
 def _hint(head: bytes) -> str:
-    """What to do with a file that is a recording."""
+    """Return what to do with a file that is a recording."""
     marks = (b"HIERARCHY", b"PathFileType", b":FULLY-SPECIFIED", b"#!OML:ASF")
     if head[1:2] == b"\x50" or any(mark in head[:2000] for mark in marks) or b"endheader" in head:
-        return "; it looks like a recording: use read_recording"
+        return " The file looks like a recording: use read_recording."
     return ""

@@ -1,8 +1,8 @@
-"""The body as a person describes it: named, immutable, SI units; gravity says which way is down (z up by default).
+"""Models: named, immutable descriptions of bodies, joints, markers and muscles, in SI units.
 
-A body's own frame is where its anchors, shapes and markers are stated; its centre of mass may lie elsewhere. Joint
-frames are fixed one to the parent and one to the child; the joint says how the child frame may move in the parent
-frame. The world is the body called `ground`.
+Shapes, markers and joint frames are stated in the frame of their body; the center of mass may lie elsewhere. A joint
+has one frame fixed to the parent and one fixed to the child, and defines how the child frame moves in the parent
+frame. The world is the body `ground`. `Model.gravity` defines the vertical direction (default: z up).
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from math import inf
 from typing import TypeVar
 
 from borelli.errors import ModelError, unknown_name
+from borelli.files.html_repr import html_table
 from borelli.model.functions import Function
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 
 GROUND = "ground"
+MAX_TABLE_ROWS = 100
+"""Bodies or joints in the HTML summary of a model."""
 
-SHAPE_KINDS = {  # number of sizes [m] each kind takes
+SHAPE_KINDS = {  # number of sizes [m] of each kind
     "sphere": 1,  # radius
     "box": 3,  # half extents
     "capsule": 2,  # radius, half length of the cylindrical part; axis z
@@ -31,7 +34,7 @@ SHAPE_KINDS = {  # number of sizes [m] each kind takes
     "mesh": 0,  # convex hull of `vertices`
 }
 
-WRAP_KINDS = {  # number of sizes [m] each kind takes
+WRAP_KINDS = {  # number of sizes [m] of each kind
     "sphere": 1,  # radius
     "cylinder": 2,  # radius, half length; axis z
     "ellipsoid": 3,  # half axes
@@ -40,7 +43,7 @@ WRAP_KINDS = {  # number of sizes [m] each kind takes
 WRAP_SIDES = ("all", "+x", "-x", "+y", "-y", "+z", "-z")
 WRAP_METHODS = ("hybrid", "midpoint", "axial")
 
-# kind: number of coordinates (None: as many as the motion names)
+# kind: number of coordinates (None: any number)
 JOINT_KINDS = {
     "free": 6,
     "ball": 3,
@@ -55,7 +58,7 @@ JOINT_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A pose: position [m] and orientation (w, x, y, z) in the frame it is stated in."""
+    """Pose: position [m] and orientation (w, x, y, z) in the frame in which it is stated."""
 
     position: Vector = (0.0, 0.0, 0.0)
     orientation: Quaternion = (1.0, 0.0, 0.0, 0.0)
@@ -63,10 +66,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Softness:
-    """How a row gives way: an implicit spring [N/m or N m/rad] and damper [N s/m or N m s/rad] (seed 004, eq. 14).
+    """Compliance of a constraint row: implicit spring [N/m or N m/rad] and damper [N s/m or N m s/rad] (Liu, Cooper and Ballard, eq. 14).
 
-    A row is hard when the stiffness is infinite: it then corrects the share `erp` of its error each step.
-    `erp` and `cfm` together state the row in ODE's numbers instead; stiffness and damping are then not used.
+    A row with infinite stiffness is hard: each step corrects the fraction `erp` of its error. `erp` and `cfm` together
+    state the row in the parameters of ODE; stiffness and damping are then not used.
     """
 
     stiffness: float = inf
@@ -75,7 +78,7 @@ class Softness:
     cfm: float | None = None
 
     def at_step(self, step: float) -> tuple[float, float]:
-        """Alpha (share of the error corrected) and beta [s/kg or s/(kg m^2)] for a step [s]."""
+        """Return alpha (fraction of the error corrected) and beta [s/kg or s/(kg m^2)] for a time step [s]."""
         if self.cfm is not None:
             return self.erp, self.cfm / step
         if self.stiffness == inf:
@@ -85,46 +88,46 @@ class Softness:
 
     @staticmethod
     def of_frequency(frequency: float, damping_ratio: float, mass: float) -> Softness:
-        """Softness under which `mass` [kg or kg m^2] swings at `frequency` [Hz] with a damping ratio."""
+        """Return the softness under which `mass` [kg or kg m^2] oscillates at `frequency` [Hz] with a damping ratio."""
         omega = 6.283185307179586 * frequency
         return Softness(mass * omega * omega, 2.0 * damping_ratio * mass * omega)
 
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What happens where a shape touches another."""
+    """Contact properties of a shape."""
 
     friction: float = 0.8
-    """Coulomb coefficient; a pair takes the geometric mean."""
+    """Coulomb coefficient; a pair has the geometric mean."""
     restitution: float = 0.0
-    """Share of the approach speed given back; a pair takes the larger."""
+    """Ratio of separation to approach speed, 0 to 1; a pair has the larger value."""
     rolling_friction: float = 0.0
-    """Resisting moment per normal force [m]; a pair takes the larger."""
+    """Resisting moment per normal force [m]; a pair has the larger value."""
     softness: Softness = Softness(stiffness=inf, erp=0.2, cfm=1e-6)
-    """Of the normal direction; a pair adds the two compliances."""
+    """In the normal direction; the compliances of a pair add up."""
     velocity: Vector = (0.0, 0.0, 0.0)
-    """How the surface itself moves in the frame of its body [m/s]: a belt."""
+    """Velocity of the surface in the frame of its body [m/s], as of a treadmill belt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A geometric shape fixed to a body (or to the ground)."""
+    """Geometric shape fixed to a body or to the ground."""
 
     kind: str
     size: tuple[float, ...] = ()
     frame: Frame = Frame()
     density: float = 1000.0
-    """[kg/m^3]; used when the body's mass is not given."""
+    """[kg/m^3]; used when the mass of the body is not given."""
     surface: Surface = Surface()
     collides: bool = True
     vertices: tuple[Vector, ...] = ()
     name: str = ""
-    """As the file it came from calls it; may be empty."""
+    """Name in the file of origin; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A rigid segment. Inertia is about the centre of mass, in the axes of the body frame."""
+    """Rigid body segment. The inertia is about the center of mass, in the axes of the body frame."""
 
     name: str
     mass: float
@@ -134,27 +137,28 @@ class Body:
     frame: Frame = Frame()
     """Pose in the world in the reference configuration (all coordinates at their defaults)."""
     kinematic: bool = False
-    """Moves as prescribed, whatever pushes it: a moving plate, a belt."""
+    """The motion is prescribed and not affected by forces, as of a moving plate or belt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """One number that says how a joint stands [rad or m]."""
+    """Generalized coordinate: a joint angle [rad] or displacement [m]."""
 
     name: str
     default: float = 0.0
     lower: float = -inf
     upper: float = inf
     limit_softness: Softness = Softness(erp=0.2, cfm=1e-8)
+    """Compliance of the joint limits `lower` and `upper`."""
     locked: bool = False
     rotational: bool = True
     usual_range: tuple[float, float] | None = None
-    """Where the coordinate is expected to lie although no stop holds it there (OpenSim's range, when not clamped)."""
+    """Expected range without joint limits (OpenSim's range of a coordinate that is not clamped)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransformAxis:
-    """One of the six parts of a coordinate joint: a rotation about, or shift along, `axis` by function(coordinate)."""
+    """One of the six axes of a coordinate joint: rotation about or translation along `axis` by function(coordinate)."""
 
     axis: Vector
     function: Function
@@ -164,16 +168,16 @@ class TransformAxis:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """How the child may move in the parent.
+    """Joint: the motion of a child body in its parent.
 
-    `axes` are stated in the joint frames: the hinge or slider axis; the universal's first (fixed in the parent) and
-    second (fixed in the child); the ball's three, about which its Cardan angles are counted in this order (each
-    turning with the one before); the planar joint's two directions of travel (it turns about their normal). Empty
-    means x, then y, then z.
-    Coordinates that shift come before those that turn: a free joint has three shifts of the child frame's origin along
-    the axes, then three Cardan angles about them; a planar joint two shifts, then its turn.
-    `motion` belongs to the coordinate joint: three rotations (applied in this order, each about the axis carried by
-    the ones before) and three shifts (in the parent frame), as OpenSim's CustomJoint.
+    `axes` are stated in the joint frames: the axis of a hinge or slider; the first (fixed in the parent) and second
+    (fixed in the child) axis of a universal joint; the three axes of a ball joint, about which its Cardan angles are
+    counted in this order (each axis rotates with the ones before); the two translation axes of a planar joint, which
+    rotates about their normal. Empty means x, then y, then z.
+    Translations come before rotations: a free joint has three translations of the child frame's origin along the axes,
+    then three Cardan angles about them; a planar joint has two translations, then its angle.
+    `motion` is used by the coordinate joint only: three rotations (applied in this order, each about an axis rotated by
+    the ones before) and three translations (in the parent frame), as in OpenSim's CustomJoint.
     """
 
     name: str
@@ -187,12 +191,12 @@ class Joint:
     motion: tuple[TransformAxis, ...] = ()
     softness: Softness = Softness(erp=0.2)
     closes_loop: bool = False
-    """The joint that closes a loop; all others must form a tree."""
+    """The joint closes a kinematic loop; all others must form a tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coupling:
-    """A coordinate held at a function of another: coordinate = function(on)."""
+    """Constraint that sets a coordinate to a function of another: coordinate = function(on)."""
 
     name: str
     coordinate: str
@@ -203,18 +207,18 @@ class Coupling:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A point fixed to a body, in the body's frame [m]."""
+    """Marker fixed to a body: marker offset [m] in the body's frame."""
 
     name: str
     body: str
     position: Vector
     aliases: tuple[str, ...] = ()
-    """Other labels under which recordings know it."""
+    """Other labels of the marker in recordings."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinateRange:
-    """From `lower` to `upper` of a coordinate [rad or m]."""
+    """Interval of a coordinate [rad or m]."""
 
     coordinate: str
     lower: float
@@ -223,21 +227,21 @@ class CoordinateRange:
 
 @dataclass(frozen=True, slots=True)
 class PathPoint:
-    """A point a muscle passes, in a body's frame [m]."""
+    """Point of a muscle path, in a body's frame [m]."""
 
     body: str
     position: Vector
-    """For a moving point, its place when all coordinates are at their defaults."""
+    """For a moving point, the position when all coordinates have their defaults."""
     name: str = ""
     only_within: CoordinateRange | None = None
-    """The muscle passes here only while the coordinate lies in this span; None: always."""
+    """Range of a coordinate in which the point is active; None: always."""
     motion: tuple[TransformAxis, ...] = ()
-    """A moving point is at the sum of these shifts, each along its axis by function(coordinate); empty: it is fixed."""
+    """Translations, each along its axis by function(coordinate), whose sum is the position of a moving point."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrapObject:
-    """A smooth surface fixed to a body that muscles slide over; its frame is stated in the body's."""
+    """Smooth surface fixed to a body over which muscles wrap; its frame is stated in the body's."""
 
     name: str
     kind: str
@@ -245,27 +249,27 @@ class WrapObject:
     size: tuple[float, ...]
     frame: Frame = Frame()
     side: str = "all"
-    """The half on which a muscle may lie, as an axis of the frame."""
+    """Half on which a muscle may lie, as an axis of the frame."""
     active: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class PathWrap:
-    """That a muscle may wrap over an object, between two points of its path."""
+    """Wrap object that a muscle may wrap over between two points of its path."""
 
     wrap_object: str
     first: int = 0
     last: int = -1
-    """Numbers, from 0, of the path points between which it may wrap; -1 is the last one."""
+    """Indices of the path points between which the muscle may wrap; -1 is the last point."""
     method: str = "hybrid"
-    """How OpenSim chooses the path over an ellipsoid."""
+    """OpenSim's method for the path over an ellipsoid."""
     side_point: PathPoint | None = None
-    """A point on the side where the muscle must pass (MuJoCo's sidesite); None: the shorter way."""
+    """Point on the side on which the muscle passes (MuJoCo's sidesite); None: the shorter path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Muscle:
-    """A muscle's path and parameters: data only."""
+    """Muscle path and parameters: data only."""
 
     name: str
     path: tuple[PathPoint, ...]
@@ -273,11 +277,11 @@ class Muscle:
     optimal_fiber_length: float
     tendon_slack_length: float
     pennation_angle: float = 0.0
-    """[rad] when the fibres have their optimal length."""
+    """[rad] at optimal fiber length."""
     kind: str = ""
-    """The muscle model as the file names it, such as `Thelen2003Muscle`; may be empty."""
+    """Muscle class of the file, such as `Thelen2003Muscle`; may be empty."""
     max_contraction_velocity: float = 10.0
-    """[optimal fibre lengths per s]"""
+    """[optimal fiber lengths per s]"""
     activation_time: float = 0.01
     """Time constant [s] of activation."""
     deactivation_time: float = 0.04
@@ -285,22 +289,26 @@ class Muscle:
     default_activation: float = 0.05
     wraps: tuple[PathWrap, ...] = ()
     parameters: tuple[tuple[str, float], ...] = ()
-    """Whatever else the file says of this kind of muscle, by the file's names; truths are 0 and 1."""
+    """Other parameters of the file, by their names there; booleans are 0 and 1."""
 
     def parameter(self, name: str, default: float | None = None) -> float:
-        """The value of one of `parameters`, or the default where the file does not say."""
+        """Return a value of `parameters`, or the default where the file does not state it.
+
+        Raises:
+            ModelError: if the parameter is missing and there is no default.
+        """
         for key, value in self.parameters:
             if key == name:
                 return value
         if default is None:
             known = (key for key, _ in self.parameters)
-            raise ModelError(f"muscle {self.name!r}: {unknown_name('parameter', name, known)}")
+            raise ModelError(f"Muscle {self.name!r}: {unknown_name('parameter', name, known)}")
         return default
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, repr=False)
 class Model:
-    """A whole body and the ground it stands on. `validate` says whether it holds together."""
+    """Model of a body and the ground. `validate` checks its consistency."""
 
     name: str
     bodies: tuple[Body, ...]
@@ -311,30 +319,30 @@ class Model:
     ground: tuple[Shape, ...] = ()
     gravity: Vector = (0.0, 0.0, -9.81)
     self_collision: bool = False
-    """Whether bodies of this model may touch each other (joined neighbours never do)."""
+    """Bodies of the model may collide with each other; bodies connected by a joint never do."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """What a reader noticed or changed, in sentences for the user."""
+    """Sentences on what a reader assumed, changed or left out."""
     wrap_objects: tuple[WrapObject, ...] = ()
 
     @property
     def mass(self) -> float:
-        """Total mass [kg] of the moving bodies."""
+        """Total mass [kg] of the bodies that are not kinematic."""
         return sum(body.mass for body in self.bodies if not body.kinematic)
 
     def body(self, name: str) -> Body:
-        """The body of that name."""
+        """Return the body called `name`."""
         return _named(self.bodies, "body", name)
 
     def joint(self, name: str) -> Joint:
-        """The joint of that name."""
+        """Return the joint called `name`."""
         return _named(self.joints, "joint", name)
 
     def marker(self, name: str) -> Marker:
-        """The marker of that name."""
+        """Return the marker called `name`."""
         return _named(self.markers, "marker", name)
 
     def muscle(self, name: str) -> Muscle:
-        """The muscle of that name."""
+        """Return the muscle called `name`."""
         return _named(self.muscles, "muscle", name)
 
     @property
@@ -342,12 +350,31 @@ class Model:
         """All coordinates, in the order of the joints."""
         return tuple(chain.from_iterable([joint.coordinates for joint in self.joints]))
 
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{kind}={count}" for kind, count in self._counts())
+        name = self.name if len(self.name) <= 200 else f"{self.name[:200]}..."
+        return f"Model({name!r}, mass={self.mass:.4g} kg, {counts})"
+
+    def _repr_html_(self) -> str:
+        """Return tables of the model's counts and joints for a notebook."""
+        summary = html_table(self.name, [("mass", f"{self.mass:.4g} kg"), *self._counts()])
+        joints = [
+            (joint.name, f"{joint.kind}: {joint.parent} to {joint.child}, {len(joint.coordinates)} coordinates")
+            for joint in self.joints[:MAX_TABLE_ROWS]
+        ]
+        bodies = [(body.name, f"{body.mass:.4g} kg") for body in self.bodies[:MAX_TABLE_ROWS]]
+        return summary + html_table("Bodies", bodies) + html_table("Joints", joints)
+
+    def _counts(self) -> list[tuple[str, int]]:
+        kinds = ("bodies", "joints", "coordinates", "markers", "muscles")
+        return [(kind, len(getattr(self, kind))) for kind in kinds]
+
 
 _Named = TypeVar("_Named", Body, Joint, Marker, Muscle)
 
 
-def _named(elements: Sequence[_Named], what: str, name: str) -> _Named:
+def _named(elements: Sequence[_Named], kind: str, name: str) -> _Named:
     for element in elements:
         if element.name == name:
             return element
-    raise ModelError(unknown_name(what, name, (element.name for element in elements)))
+    raise ModelError(unknown_name(kind, name, (element.name for element in elements)))

@@ -1,4 +1,4 @@
-"""What follows from a model alone is found once for each model, and kept as long as the model lives."""
+"""Results that depend on a model only, cached while the model exists."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from borelli.model.model import Model
 T = TypeVar("T")
 
 
-def cached_per_model(find: Callable[..., T]) -> Callable[..., T]:
-    """The function, asked once for each model and further arguments; nobody may change what it returns.
+def cached_per_model(function: Callable[..., T]) -> Callable[..., T]:
+    """Return the function with its results cached per model and further arguments.
 
-    A model never changes, so what it leads to does not. It is told by what it is, not by what it holds: comparing two
-    of them would take as long as most answers.
+    Callers must not change the results. Models are immutable and compared by identity: comparing their content would
+    take longer than most results.
     """
-    kept: dict[int, dict[Hashable, T]] = {}
+    results: dict[int, dict[Hashable, T]] = {}
 
-    @wraps(find)
-    def known(model: Model, *args: Hashable) -> T:
-        if id(model) not in kept:
-            kept.setdefault(id(model), {})
-            end: Any = finalize(model, kept.pop, id(model), None)
+    @wraps(function)
+    def cached(model: Model, *args: Hashable) -> T:
+        if id(model) not in results:
+            results.setdefault(id(model), {})
+            end: Any = finalize(model, results.pop, id(model), None)
             end.atexit = False
-        found = kept[id(model)]
-        if args not in found:
-            found[args] = find(model, *args)
-        return found[args]
+        own = results[id(model)]
+        if args not in own:
+            own[args] = function(model, *args)
+        return own[args]
 
-    return known
+    return cached

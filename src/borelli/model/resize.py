@@ -1,4 +1,4 @@
-"""A model made heavier, or one of its bodies longer, with everything attached to it moving along."""
+"""Changes of a model's total mass or of the size of one body, with everything attached to it."""
 
 from __future__ import annotations
 
@@ -15,47 +15,61 @@ from borelli.model.transforms import orientation_matrix, vector
 
 
 def scale_mass(model: Model, total: float) -> Model:
-    """The model with the masses and inertias of its moving bodies scaled so that they weigh `total` [kg] in all."""
+    """Return the model with masses and inertias of its moving bodies scaled to a total of `total` [kg].
+
+    Raises:
+        ModelError: if `total` is not positive, or the model has no mass.
+    """
     if not (total > 0.0 and isfinite(total)):
-        raise ModelError(f"model {model.name!r}: total mass is {total} kg, but must be positive")
+        raise ModelError(f"Model {model.name!r}: The total mass is {total} kg. It must be positive.")
     if not model.mass > 0.0:
-        raise ModelError(f"model {model.name!r}: no moving body has mass, so there is nothing to scale to {total} kg")
+        raise ModelError(
+            f"Model {model.name!r} has no moving body with mass to scale to {total} kg. Give its bodies masses."
+        )
     factor = total / model.mass
-    return replace(model, bodies=tuple(body if body.kinematic else _heavier(body, factor) for body in model.bodies))
+    return replace(model, bodies=tuple(body if body.kinematic else _scale_body(body, factor) for body in model.bodies))
 
 
 def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
-    """The model with one body stretched along the x, y, z of its frame, about the frame's origin.
+    """Return the model with one body stretched along the x, y, z of its frame, about the frame's origin.
 
-    Shapes, centre of mass, joint frames, markers and muscle points on the body keep their relative places; mass and
+    Shapes, center of mass, joint frames, markers and muscle points on the body keep their relative positions; mass and
     inertia follow at constant density. A round shape (sphere; capsule and cylinder across) stays round: its radius
-    grows by the geometric mean of the factors it would need.
+    grows by the geometric mean of the two or three factors.
+
+    Args:
+        model: Model to change.
+        name: Name of the body.
+        factors: Factors along x, y and z.
+
+    Raises:
+        ModelError: if the body is unknown, or a factor is not positive.
     """
     if len(factors) != 3 or not all(f > 0.0 and isfinite(f) for f in factors):
-        raise ModelError(f"body {name!r}: resize factors {tuple(factors)} must be three positive numbers")
+        raise ModelError(f"Body {name!r}: Resize factors are {tuple(factors)}. Give three positive numbers.")
     body = model.body(name)
     stretch = vector(factors)
 
     def scaled(point: Vector) -> Vector:
         return vector(f * p for f, p in zip(stretch, point, strict=True))
 
-    def moved(frame: Frame) -> Frame:
+    def scaled_frame(frame: Frame) -> Frame:
         return replace(frame, position=scaled(frame.position))
 
-    def rejoined(joint: Joint) -> Joint:
+    def scaled_joint(joint: Joint) -> Joint:
         if joint.parent == name:
-            joint = replace(joint, parent_frame=moved(joint.parent_frame))
+            joint = replace(joint, parent_frame=scaled_frame(joint.parent_frame))
         if joint.child == name:
-            joint = replace(joint, child_frame=moved(joint.child_frame))
+            joint = replace(joint, child_frame=scaled_frame(joint.child_frame))
         return joint
 
     mass, center, inertia = mass_of_body(body).stretched(stretch).fields()
-    shapes = tuple(_stretched(shape, stretch) for shape in body.shapes)
+    shapes = tuple(_stretch_shape(shape, stretch) for shape in body.shapes)
     new = replace(body, mass=mass, center_of_mass=center, inertia=inertia, shapes=shapes)
     return replace(
         model,
         bodies=tuple(new if other.name == name else other for other in model.bodies),
-        joints=tuple(map(rejoined, model.joints)),
+        joints=tuple(map(scaled_joint, model.joints)),
         markers=tuple(
             replace(marker, position=scaled(marker.position)) if marker.body == name else marker
             for marker in model.markers
@@ -73,15 +87,15 @@ def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
     )
 
 
-def _heavier(body: Body, factor: float) -> Body:
+def _scale_body(body: Body, factor: float) -> Body:
     x, y, z = (vector(factor * entry for entry in row) for row in body.inertia)
     return replace(body, mass=factor * body.mass, inertia=(x, y, z))
 
 
-def _stretched(shape: Shape, factors: Vector) -> Shape:
-    turn, stretch = orientation_matrix(shape.frame.orientation), np.array(factors)
+def _stretch_shape(shape: Shape, factors: Vector) -> Shape:
+    rotation, stretch = orientation_matrix(shape.frame.orientation), np.array(factors)
     frame = replace(shape.frame, position=vector(stretch * np.array(shape.frame.position)))
-    along = np.linalg.norm(stretch[:, None] * turn, axis=0)  # how much each of the shape's own axes lengthens
+    along = np.linalg.norm(stretch[:, None] * rotation, axis=0)  # stretch of each of the shape's own axes
     match shape.kind:
         case "sphere":
             size: tuple[float, ...] = (shape.size[0] * float(along.prod()) ** (1.0 / 3.0),)
@@ -89,5 +103,5 @@ def _stretched(shape: Shape, factors: Vector) -> Shape:
             size = (shape.size[0] * sqrt(along[0] * along[1]), shape.size[1] * float(along[2]))
         case _:
             size = tuple(float(f) * s for f, s in zip(along, shape.size, strict=False))
-    vertices = tuple(vector(turn.T @ (stretch * (turn @ np.array(vertex)))) for vertex in shape.vertices)
+    vertices = tuple(vector(rotation.T @ (stretch * (rotation @ np.array(vertex)))) for vertex in shape.vertices)
     return replace(shape, frame=frame, size=size, vertices=vertices)

@@ -1,32 +1,29 @@
-"""Pictures of a result without a display: one instant, or several side by side."""
+"""Images of a result without a display: one instant, or several side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from borelli.analysis.motion import to_model_axes
 from borelli.errors import SettingsError
-from borelli.model.formats.native import model_from_text, model_to_text
-from borelli.model.model import Model
-from borelli.model.transforms import orientation_from_matrix
-from borelli.numerics.quaternions import quaternion_product
-from borelli.view.drawing import Drawing, drawing_of, placed, with_stage
+from borelli.view.drawing import Drawing, make_drawing, transform_vertices, with_floor
 from borelli.view.mesh import Array
-from borelli.view.render import Actors, Camera, axes_at, camera_for, project, render, together
+from borelli.view.render import Actors, Camera, axes_at, camera_for, join_actors, project, render
+from borelli.view.results import PosedModel, posed_model
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from xarray import Dataset
+
+STROBE_GAP = 1.12
+"""Distance between neighbors of a strobe image, relative to the widest of them."""
 
 
 def picture(
-    dataset: Dataset,
+    result: Any,
     path: str | Path | None = None,
     *,
     time: float = inf,
@@ -34,9 +31,25 @@ def picture(
     height: int = 720,
     camera: Camera | None = None,
 ) -> Image:
-    """The scene at one instant [s] (the last by default), saved when a path is given."""
-    drawing = staged(dataset)
-    actors = actors_at(drawing, dataset, nearest_instant(dataset, time))
+    """Draw a result at one instant.
+
+    Args:
+        result: A recording, model, fit, motion, torques, energy, analysis, scene, animation or simulation dataset.
+        path: Image file to write. Default: none.
+        time: Time of the instant [s]. Default: the last.
+        width: Width [pixels].
+        height: Height [pixels].
+        camera: Position and target of the camera. Default: one that shows everything.
+
+    Returns:
+        The image.
+
+    Raises:
+        SettingsError: The result has no poses to draw.
+    """
+    posed = posed_model(result)
+    drawing = drawing_with_floor(posed)
+    actors = actors_at(drawing, posed, posed.nearest_frame(time))
     image = render(drawing, actors, camera or camera_for(actors.vertices, width / height), width, height)
     if path is not None:
         image.save(path)
@@ -44,7 +57,7 @@ def picture(
 
 
 def strobe(
-    dataset: Dataset,
+    result: Any,
     path: str | Path | None = None,
     *,
     times: Sequence[float] | None = None,
@@ -54,91 +67,75 @@ def strobe(
     height: int = 720,
     azimuth: float = -68.0,
 ) -> Image:
-    """Several instants in one picture, each `spread` metres to the right of the one before, with their times.
+    """Draw several instants of a result in one image, from left to right, with their times.
 
-    By default the instants are evenly spaced and so far apart that they do not overlap; 0 lays them over each other.
-    `azimuth` is where the camera stands [degrees from x].
+    Args:
+        result: As of `picture`.
+        path: Image file to write. Default: none.
+        times: Times of the instants [s]. Default: evenly spaced.
+        count: Number of instants without `times`.
+        spread: Displacement of each instant from the one before [m]; 0 draws them where they are. Default: just enough
+            to avoid overlap.
+        width: Width [pixels].
+        height: Height [pixels].
+        azimuth: Direction of the camera [degrees from x].
+
+    Returns:
+        The image.
+
+    Raises:
+        SettingsError: There is no instant, or the result has no poses to draw.
     """
-    clock = dataset["time"].values
-    wanted = list(np.linspace(clock[0], clock[-1], count) if times is None else times)
-    if not wanted:
-        raise SettingsError("a stroboscopic picture needs at least one instant, got none: give `times` or `count`")
-    instants = [nearest_instant(dataset, t) for t in wanted]
-    drawing = staged(dataset)
+    posed = posed_model(result)
+    chosen = list(np.linspace(posed.time[0], posed.time[-1], count) if times is None else times)
+    if not chosen:
+        raise SettingsError("A strobe image needs at least one instant, but there is none. Set times or count.")
+    frames = list(dict.fromkeys(posed.nearest_frame(t) for t in chosen))
+    drawing = drawing_with_floor(posed)
     right = axes_at(azimuth, 0.0)[0]
-    single = [actors_at(drawing, dataset, i) for i in instants]
+    single = [actors_at(drawing, posed, frame) for frame in frames]
     if spread is None:
-        spread = 1.12 * max(float(np.ptp(a.vertices @ right)) for a in single)
-    moved = [a._replace(vertices=a.vertices + k * spread * right) for k, a in enumerate(single)]
-    actors = together(moved)
+        spread = STROBE_GAP * max(float(np.ptp(a.vertices @ right)) for a in single)
+    displaced = [a._replace(vertices=a.vertices + k * spread * right) for k, a in enumerate(single)]
+    actors = join_actors(displaced)
     camera = camera_for(actors.vertices, width / height, azimuth=azimuth, elevation=10.0)
     image = render(drawing, actors, camera, width, height)
-    for a, i in zip(moved if spread else [actors], instants, strict=False):
-        middle = (a.vertices.min(0) + a.vertices.max(0)) / 2
-        caption(image, f"{clock[i]:.2f} s", float(project(middle[None], camera, width, height)[0, 0]))
+    for a, frame in zip(displaced if spread else [actors], frames, strict=False):
+        center = (a.vertices.min(0) + a.vertices.max(0)) / 2
+        caption(image, f"{posed.time[frame]:.2f} s", float(project(center[None], camera, width, height)[0, 0]))
     if path is not None:
         image.save(path)
     return image
 
 
 def caption(image: Image, text: str, column: float) -> None:
-    """Write a short text near the bottom of the picture, centred on a column."""
+    """Write a short text near the bottom of an image, centered on a column."""
     from PIL import ImageDraw, ImageFont
 
     font = ImageFont.load_default(size=max(11, image.height // 38))
     ImageDraw.Draw(image).text((column, image.height * 0.955), text, fill=(70, 74, 80), font=font, anchor="mm")
 
 
-def upright(dataset: Dataset) -> Dataset:
-    """The result as pictures show it: z up, whatever axis is up in its model, whose ground is then left out."""
-    model = model_of(dataset)
-    turn = to_model_axes(model)
-    if np.array_equal(turn, np.eye(3)):
-        return dataset
-    back = np.array(orientation_from_matrix(turn.T))
-    made = dataset.assign(
-        position=dataset["body_position"].copy(data=dataset["body_position"].values @ turn),
-        center_of_mass=dataset["center_of_mass"].copy(data=dataset["center_of_mass"].values @ turn),
-        quaternion=dataset["body_orientation"].copy(data=quaternion_product(back, dataset["body_orientation"].values)),
-    )
-    return made.assign_attrs(model=model_to_text(replace(model, ground=(), gravity=(0.0, 0.0, -9.81))))
-
-
-def beside(dataset: Dataset) -> tuple[float, float]:
-    """Where a camera sees what goes somewhere from its right side [degrees from x], and how far it goes [m]."""
-    center = dataset["center_of_mass"].values
+def side_view(result: Any) -> tuple[float, float]:
+    """Return the azimuth of a camera on the right of a moving body [degrees from x], and the distance it moves [m]."""
+    center = posed_model(result).center_of_mass
     x, y, _ = center[-1] - center[0]
     return float(np.degrees(np.arctan2(y, x))) - 90.0, float(np.hypot(x, y))
 
 
-def model_of(dataset: Dataset) -> Model:
-    """The model a result was computed with."""
-    if "model" not in dataset.attrs:
-        raise SettingsError("the dataset has no attribute 'model': give one made by borelli's simulate")
-    return model_from_text(dataset.attrs["model"])
+def drawing_with_floor(posed: PosedModel) -> Drawing:
+    """Return the drawing of a model, on a plain floor below its lowest point if it has no ground."""
+    drawing = make_drawing(posed.model)
+    return with_floor(drawing, float(extent(drawing, posed)[:, 2].min()))
 
 
-def staged(dataset: Dataset) -> Drawing:
-    """The drawing of a result's model, on a plain stage below its lowest point when it has no ground."""
-    drawing = drawing_of(model_of(dataset))
-    return with_stage(drawing, float(extent(drawing, dataset)[:, 2].min()))
-
-
-def actors_at(drawing: Drawing, dataset: Dataset, instant: int) -> Actors:
-    """The bodies as they stand at an index of time."""
-    vertices, normals = placed(
-        drawing, dataset["body_position"].values[instant], dataset["body_orientation"].values[instant]
-    )
+def actors_at(drawing: Drawing, posed: PosedModel, frame: int) -> Actors:
+    """Return the triangles of the bodies in one frame."""
+    vertices, normals = transform_vertices(drawing, posed.position[frame], posed.orientation[frame])
     return Actors(vertices, normals, drawing.triangles, drawing.colors)
 
 
-def extent(drawing: Drawing, dataset: Dataset, count: int = 12) -> Array:
-    """World points of the bodies at evenly spaced instants: what a fixed camera must see."""
-    instants = np.unique(np.linspace(0, dataset.sizes["time"] - 1, count).astype(int))
-    return np.concatenate([actors_at(drawing, dataset, i).vertices for i in instants])
-
-
-def nearest_instant(dataset: Dataset, time: float) -> int:
-    """The index of the stored instant nearest to a time [s]."""
-    clock = dataset["time"].values
-    return int(np.abs(clock - min(max(time, clock[0]), clock[-1])).argmin())
+def extent(drawing: Drawing, posed: PosedModel, count: int = 12) -> Array:
+    """Return the vertices in evenly spaced frames: what a fixed camera must show."""
+    frames = np.unique(np.linspace(0, len(posed.time) - 1, count).astype(int))
+    return np.concatenate([actors_at(drawing, posed, frame).vertices for frame in frames])

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from borelli.errors import BorelliError, FileFormatError, ModelError
-from borelli.model.formats.osim.frames import angles_of, turned
+from borelli.model.formats.osim.frames import frame_from_angles, xyz_angles
 from borelli.model.formats.osim.reader import read_osim
 from borelli.model.formats.osim.spanning_tree import reversed_joint
 from borelli.model.functions import constant, natural_cubic_spline, simm_spline
@@ -225,7 +225,7 @@ def test_a_joint_that_turns_and_shifts_cannot_be_turned_round() -> None:
 @given(st.tuples(*[st.floats(-3.1, 3.1)] * 3))
 def test_angles_come_back(angles: tuple[float, float, float]) -> None:
     frame = turned((1.0, 2.0, 3.0), angles)
-    again = turned((1.0, 2.0, 3.0), angles_of(frame))
+    again = frame_from_angles((1.0, 2.0, 3.0), xyz_angles(frame))
     assert min(
         np.abs(np.array(again.orientation) - np.array(frame.orientation)).max(),
         np.abs(np.array(again.orientation) + np.array(frame.orientation)).max(),

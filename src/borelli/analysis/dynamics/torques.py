@@ -1,8 +1,6 @@
-"""Torques: what the joints must supply for a motion, given what the ground supplied.
+"""Torques: generalized forces, joint reactions and residual of a motion, by Newton's and Euler's laws at every frame.
 
-*Smooth*: Newton's and Euler's laws at every frame, on splined coordinates, as OpenSim and a gait laboratory mean by
-inverse dynamics. *Stepped*: the torques that reproduce the motion in our own simulation. What no joint and no ground
-supplies is left at the root, as residual.
+What neither joints nor ground supply is left at the root: the residual.
 """
 
 from __future__ import annotations
@@ -14,51 +12,48 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import Loads, contact_loads, plate_loads
-from borelli.analysis.dynamics.plate_coverage import Support, find_support, tell_support
+from borelli.analysis.dynamics.external_loads import Loads
+from borelli.analysis.dynamics.plate_coverage import PlateCoverage, find_plate_coverage, write_plate_coverage
 from borelli.analysis.dynamics.rnea import (
-    Moved,
-    carried_wrenches,
+    BodyKinematics,
     coordinate_forces,
-    cross,
+    forward_kinematics,
+    joint_reactions,
     load_wrenches,
-    move,
-    reactions,
+    subtree_wrenches,
 )
-from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
-from borelli.analysis.kinematics.framewise_ik import root_coordinates
-from borelli.analysis.motion import AXES, Motion, to_model_axes, turned
+from borelli.analysis.kinematics.differentiation import Derivatives
+from borelli.analysis.motion import AXES, Motion, rotate, to_model_axes
 from borelli.errors import SettingsError, unknown_name
-from borelli.model.kinematics import coupled_forces, tree_links
+from borelli.model.kinematics import coupled_forces, root_coordinates, tree_links
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
-from borelli.recording.recording import LAB, Note, Recording
+from borelli.numerics.vectors import cross
+from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
     from xarray import Coordinates, Dataset
 
 Array = NDArray[np.float64]
 
-METHODS = ("smooth", "stepped")
-SOURCES = ("plates", "contacts", "plates and contacts")
-
 
 @dataclass(frozen=True)
 class Torques:
-    """What moved a model.
+    """Torques, joint reactions and residual of a motion.
 
     Attributes:
         motion: The motion they belong to.
-        data: By time: `coordinates`, `speeds`, `accelerations`; `torque` of every coordinate [N m or N] and its parts
-            `torque_inertial`, `torque_gravity`, `torque_ground`, which add up to it; `residual_force` [N] and
-            `residual_torque` [N m] on the root body at its origin; `reaction_force` and `reaction_moment` of every
-            joint on its child, about the joint; `foot_force`, `foot_center_of_pressure`, `foot_free_moment` where
-            forces were given, and `covered` where those were plates: whether they carried the whole body; where
-            computed forces fill in for plates `foot_source` of each foot and `known`, see `beside.py`; lab axes.
-        settings: How they were found, as plain values.
-        notes: What was decided or noticed.
-        derivatives: The splines of the smooth method, for times between the frames; None otherwise.
-        loads: What was measured or computed of the ground, at its own times; None: nothing.
+        data: By time: `coordinate_value`, `coordinate_velocity`, `coordinate_acceleration`; `torque` of every
+            coordinate [N m or N] and its parts `torque_inertial`, `torque_gravity`, `torque_ground`, which add up to
+            it; `residual_force` [N] and `residual_moment` [N m] on the root body at its origin;
+            `joint_reaction_force` and `joint_reaction_moment` of every joint on its child, at the joint;
+            `ground_reaction_force`, `center_of_pressure`, `free_moment` of each foot where forces were given;
+            `grf_complete` where those were plates; `grf_source` of each foot and `grf_known` where predicted forces
+            replace missing ones. Lab axes.
+        settings: Method and options, as plain values.
+        notes: Assumptions, changes and problems.
+        derivatives: Splines of the coordinates (newton_euler), for times between the frames; None otherwise.
+        loads: External loads at their own times; None: none.
     """
 
     motion: Motion
@@ -69,202 +64,130 @@ class Torques:
     loads: Loads | None = None
 
     @property
-    def contact_source(self) -> str:
-        """Where the ground's forces come from: "plates", "contacts", "plates and contacts" or "none"."""
+    def grf_source(self) -> str:
+        """Source of the ground reaction forces: "plates", "predicted", "plates and predicted", "contacts", "none"."""
         return str(self.data.attrs.get("grf_source", "none"))
 
     @property
     def on_plates(self) -> bool:
-        """Whether plates measured the ground's forces, all or some."""
-        return self.contact_source.startswith("plates")
+        """Whether plates measured the ground reaction forces, all or some."""
+        return self.grf_source.startswith("plates")
 
     @property
-    def judged(self) -> NDArray[np.bool_]:
-        """(frames,) in which residuals are judged: those that plates cover, if there are any, else all."""
-        covered = (
+    def evaluated(self) -> NDArray[np.bool_]:
+        """(frames,) in which residuals are evaluated: those with complete GRF on plates, if any, else all."""
+        complete = (
             np.asarray(self.data["grf_complete"].values, bool) if "grf_complete" in self.data else np.zeros(1, bool)
         )
-        return covered if covered.any() else np.ones(self.data.sizes["time"], bool)
+        return complete if complete.any() else np.ones(self.data.sizes["time"], bool)
 
     @property
-    def known(self) -> NDArray[np.bool_]:
-        """(frames,) whether the forces that carry the body are known, measured or computed."""
-        told = next((name for name in ("grf_known", "grf_complete") if name in self.data), None)
-        return np.ones(self.data.sizes["time"], bool) if told is None else np.asarray(self.data[told].values, bool)
+    def grf_known(self) -> NDArray[np.bool_]:
+        """(frames,) whether the ground reaction force is known, measured or predicted."""
+        name = next((name for name in ("grf_known", "grf_complete") if name in self.data), None)
+        return np.ones(self.data.sizes["time"], bool) if name is None else np.asarray(self.data[name].values, bool)
 
     @property
     def residual_force_rms(self) -> float:
-        """[N], of its length, over the frames that are judged."""
-        return float(np.sqrt(np.mean((self.data["residual_force"].values[self.judged] ** 2).sum(axis=-1))))
+        """RMS magnitude [N] over the evaluated frames."""
+        return float(np.sqrt(np.mean((self.data["residual_force"].values[self.evaluated] ** 2).sum(axis=-1))))
 
     @property
-    def residual_torque_rms(self) -> float:
-        """[N m], of its length, over the frames that are judged."""
-        return float(np.sqrt(np.mean((self.data["residual_moment"].values[self.judged] ** 2).sum(axis=-1))))
+    def residual_moment_rms(self) -> float:
+        """RMS magnitude [N m] over the evaluated frames."""
+        return float(np.sqrt(np.mean((self.data["residual_moment"].values[self.evaluated] ** 2).sum(axis=-1))))
 
 
-def inverse_dynamics(
-    motion: Motion,
-    *,
-    method: str = "smooth",
-    forces: str | Recording | Loads | None = None,
-    filter: str = "default",
-    cutoff: float | None = None,
-    plate_cutoff: float | None = None,
-    feet: Mapping[str, str] | None = None,
-    residual: Any = None,
-    **stepped: Any,
-) -> Torques:
-    """The torques that make a motion.
+@dataclass(frozen=True)
+class GeneralizedForces:
+    """Generalized forces that a motion requires; model axes, time last unless stated otherwise."""
 
-    Args:
-        motion: Of a model with masses.
-        method: "smooth" or "stepped".
-        forces: What the ground supplied: None: nothing; "plates": what the plates of the motion's recording measured;
-            "contacts": computed from the motion; "plates and contacts": of plates, and computed under feet that stood
-            beside them; or a recording with plates, or loads.
-        filter: "default", "strides", "opensim" or "none": see `derivatives`.
-        cutoff: Of the low-pass on coordinates [Hz]; 6 by default.
-        plate_cutoff: Of a low-pass on measured forces [Hz], for the smooth method; None leaves them as measured.
-        feet: Bodies of the "right" and "left" foot, where their names do not tell.
-        residual: None: told as it is; "reduce": masses are changed within bounds so that it gets small, see
-            `reduce_residuals`. The stepped method has others: see `stepped_torques`.
-        stepped: Further settings of the stepped method.
-
-    Raises:
-        SettingsError: unknown method, source or filter; or there is nothing to take forces from.
-    """
-    if method not in METHODS:
-        raise SettingsError(unknown_name("method", method, METHODS))
-    if isinstance(forces, str) and forces not in SOURCES:
-        raise SettingsError(unknown_name("source of forces", forces, SOURCES))
-    if method == "stepped":
-        from borelli.analysis.stepped.marker_driven_ik import stepped_torques
-
-        if plate_cutoff is not None:
-            raise SettingsError("the stepped method takes plates as measured: give it loads.smoothed(plate_cutoff)")
-        if forces == "plates and contacts":
-            from borelli.analysis.ground.off_plate_steps import stepped_beside
-
-            return stepped_beside(motion, filter=filter, cutoff=cutoff, residual=residual, feet=feet, **stepped)
-        return stepped_torques(
-            motion, forces=forces, filter=filter, cutoff=cutoff, residual=residual, feet=feet, **stepped
-        )
-    if stepped:
-        raise SettingsError(f"the smooth method has no setting {next(iter(stepped))!r}; the stepped method may")
-    curves = derivatives(motion, filter=filter, cutoff=cutoff)
-    fills = forces == "plates and contacts"
-    moved = move(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
-    loads = _loads(motion, curves, moved, "plates" if fills else forces, feet)
-    if loads is not None and plate_cutoff is not None:
-        loads = loads.smoothed(plate_cutoff)
-    settings = {"method": "smooth", **curves.settings, "plate_cutoff_hz": plate_cutoff}
-    if fills and loads is not None:
-        from borelli.analysis.ground.off_plate_steps import filled_torques
-
-        if residual is not None:
-            raise SettingsError('residuals are reduced against what was measured alone: take forces="plates"')
-        return filled_torques(motion, curves, moved, loads, settings, feet)
-    if residual == "reduce":
-        from borelli.analysis.residual_reduction.masses import reduce_residuals
-
-        return reduce_residuals(motion, curves, loads, settings).torques
-    if residual is not None:
-        raise SettingsError(unknown_name("residual", str(residual), ("reduce",)))
-    return smooth_torques(motion, curves, loads, settings, moved)
+    kinematics: BodyKinematics
+    torque: Array
+    """(3, frames, coordinates): inertial, gravity, ground; those of coupled coordinates are moved to their drivers."""
+    wrench: Array
+    """(bodies, 6, frames): wrench that each body's joint must supply, about the world origin."""
+    ground_power: Array
+    """(frames,) of the loads on the bodies [W]."""
 
 
-def smooth_torques(
+def newton_euler_torques(
     motion: Motion,
     curves: Derivatives,
     loads: Loads | None,
     settings: Mapping[str, Any] | None = None,
-    moved: Moved | None = None,
-    support: Support | None = None,
+    kinematics: BodyKinematics | None = None,
+    coverage: PlateCoverage | None = None,
 ) -> Torques:
-    """Inverse dynamics at the frames of the derivatives, with these loads.
+    """Compute inverse dynamics at the frames of the derivatives.
 
-    `moved` is given where it is known already, `support` what plates carried where the loads are not theirs alone.
+    Args:
+        motion: The motion.
+        curves: Its derivatives.
+        loads: External loads; None: none.
+        settings: Recorded in the result.
+        kinematics: Of the derivatives, if already computed.
+        coverage: Of the plates, if the loads are not theirs alone.
+
+    Returns:
+        The torques.
     """
     now = None if loads is None else loads.at(curves.time)
-    moved = moved or move(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
-    balance = balance_forces(moved, now)
-    data = _dataset(motion, curves, balance, now)
+    kinematics = kinematics or forward_kinematics(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
+    data = _dataset(motion, curves, newton_euler(kinematics, now), now)
     notes = (*curves.notes, *(() if loads is None else loads.notes))
     if loads is not None and loads.source == "plates":
         needed = data["residual_force"].values[:, 2] + data["ground_reaction_force"].values[..., 2].sum(axis=1)
-        support = find_support(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
-        notes += support.notes(motion.model.mass)
-    if support is not None:
-        tell_support(data, support)
+        coverage = find_plate_coverage(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
+        notes += coverage.notes(motion.model.mass)
+    if coverage is not None:
+        write_plate_coverage(data, coverage)
     return Torques(motion, data, dict(settings or curves.settings), notes, curves, loads)
 
 
-@dataclass(frozen=True)
-class Balance:
-    """The laws of motion at some times: model axes, time last where it is not said otherwise."""
+def newton_euler(kinematics: BodyKinematics, loads: Loads | None) -> GeneralizedForces:
+    """Compute the generalized forces of a motion, by cause, with loads given at the same times.
 
-    moved: Moved
-    torque: Array
-    """(3, frames, coordinates): inertial, gravity, ground; coupled coordinates count where they lead."""
-    carried: Array
-    """(bodies, 6, frames): the wrench each body's joint must supply, about the world's origin."""
-    ground_power: Array
-    """(frames,) [W] of the loads on the bodies."""
+    Args:
+        kinematics: Of the bodies.
+        loads: External loads at the frames of the kinematics, lab axes; None: none.
 
+    Returns:
+        The forces.
 
-def balance_forces(moved: Moved, loads: Loads | None) -> Balance:
-    """What every coordinate must supply, by cause, with loads stated at the same times."""
-    model, frames = moved.model, len(moved.coordinates)
-    carried, by_ground, power = moved.demand.sum(axis=0), np.zeros((frames, len(model.coordinates))), np.zeros(frames)
+    Raises:
+        SettingsError: A load acts on an unknown body.
+    """
+    model, frames = kinematics.model, len(kinematics.coordinates)
+    wrench, power = kinematics.required_wrench.sum(axis=0), np.zeros(frames)
+    by_ground = np.zeros((frames, len(model.coordinates)))
     if loads is not None:
-        bodies, force, point, moment = _in_model(model, loads)
-        of_ground = carried_wrenches(moved, load_wrenches(moved, bodies, force, point, moment))
-        by_ground = coordinate_forces(moved, of_ground)
-        carried += of_ground
+        bodies, force, point, moment = _in_model_axes(model, loads)
+        of_ground = subtree_wrenches(kinematics, load_wrenches(kinematics, bodies, force, point, moment))
+        by_ground = coordinate_forces(kinematics, of_ground)
+        wrench += of_ground
         for k, body in enumerate(bodies):
-            power += (force[:, k] * moved.point_velocity(body, point[:, k])).sum(axis=-1)
-            power += (moment[:, k] * moved.spin[body].T).sum(axis=-1)
-    torque = np.stack([*moved.demanded, by_ground])
+            power += (force[:, k] * kinematics.point_velocity(body, point[:, k])).sum(axis=-1)
+            power += (moment[:, k] * kinematics.angular_velocity[body].T).sum(axis=-1)
+    torque = np.stack([*kinematics.required_force, by_ground])
     if model.couplings:
-        torque = np.stack([coupled_forces(model, moved.coordinates, part) for part in torque])
-    return Balance(moved, torque, carried, power)
+        torque = np.stack([coupled_forces(model, kinematics.coordinates, part) for part in torque])
+    return GeneralizedForces(kinematics, torque, wrench, power)
 
 
-def _loads(
-    motion: Motion,
-    curves: Derivatives,
-    moved: Moved,
-    forces: str | Recording | Loads | None,
-    feet: Mapping[str, str] | None,
-) -> Loads | None:
-    if forces is None or isinstance(forces, Loads):
-        return forces
-    if isinstance(forces, Recording):
-        return plate_loads(motion.model, forces, feet)
-    if forces == "contacts":
-        from borelli.analysis.ground.predict_grf import find_ground
-
-        ground = find_ground(moved, curves)
-        return contact_loads(motion.model, ground.time, *ground.on_feet(), ground.belt, feet)
-    if motion.recording is None:
-        raise SettingsError("the motion has no recording, so there are no plates: give forces a recording or loads")
-    return plate_loads(motion.model, motion.recording, feet)
-
-
-def _in_model(model: Model, loads: Loads) -> tuple[list[int], Array, Array, Array]:
+def _in_model_axes(model: Model, loads: Loads) -> tuple[list[int], Array, Array, Array]:
     names = [body.name for body in model.bodies]
     for name in loads.body:
         if name not in names:
-            raise SettingsError(f"loads: {unknown_name('body', name, names)}")
-    turn = to_model_axes(model).T
-    force, point, moment = (turned(values, turn) for values in (loads.force, loads.point, loads.moment))
+            raise SettingsError(f"Loads: {unknown_name('body', name, names)}")
+    rotation = to_model_axes(model).T
+    force, point, moment = (rotate(values, rotation) for values in (loads.force, loads.point, loads.moment))
     return [names.index(name) for name in loads.body], force, point, moment
 
 
 @cached_per_model
 def root_body(model: Model) -> int:
-    """The body whose joint carries the whole through the world; -1 where the model stands on the ground for good."""
+    """Return the index of the body that the root joint moves; -1 if the model is fixed to the ground."""
     first = next(iter(root_coordinates(model)), None)
     if first is None:
         return -1
@@ -272,23 +195,24 @@ def root_body(model: Model) -> int:
     return [body.name for body in model.bodies].index(joint.child)
 
 
-def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads | None) -> Dataset:
+def _dataset(motion: Motion, curves: Derivatives, forces: GeneralizedForces, loads: Loads | None) -> Dataset:
     import xarray as xr
 
-    model, moved = curves.model, balance.moved
-    turn = to_model_axes(model)
+    model, kinematics = curves.model, forces.kinematics
+    rotation = to_model_axes(model)
     root = root_body(model)
     residual = np.zeros((2, len(curves.time), 3))
     if root >= 0:
-        wrench = balance.carried[root]
+        wrench = forces.wrench[root]
         residual[0] = wrench[3:].T
-        residual[1] = (wrench[:3] - cross(moved.position[root], wrench[3:])).T
+        residual[1] = (wrench[:3] - cross(kinematics.position[root], wrench[3:])).T
     force, moment = (
-        turned(np.ascontiguousarray(values.transpose(2, 0, 1)), turn) for values in reactions(moved, balance.carried)
+        rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), rotation)
+        for values in joint_reactions(kinematics, forces.wrench)
     )
     by_coordinate, by_axis, lab = ("time", "coordinate"), ("time", "axis"), {"frame": LAB}
     per_second = "rad or m, per second"
-    inertial, gravity, ground = balance.torque
+    inertial, gravity, ground = forces.torque
     variables: dict[str, Any] = {
         "coordinate_value": (by_coordinate, curves.coordinates, {"units": "rad or m: see coordinate_units"}),
         "coordinate_velocity": (by_coordinate, curves.speeds, {"units": per_second}),
@@ -297,8 +221,8 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
         "torque_inertial": (by_coordinate, inertial, {"units": "N m or N"}),
         "torque_gravity": (by_coordinate, gravity, {"units": "N m or N"}),
         "torque_ground": (by_coordinate, ground, {"units": "N m or N"}),
-        "residual_force": (by_axis, turned(residual[0], turn), {"units": "N"} | lab),
-        "residual_moment": (by_axis, turned(residual[1], turn), {"units": "N m"} | lab),
+        "residual_force": (by_axis, rotate(residual[0], rotation), {"units": "N"} | lab),
+        "residual_moment": (by_axis, rotate(residual[1], rotation), {"units": "N m"} | lab),
         "joint_reaction_force": (("time", "joint", "axis"), force, {"units": "N"} | lab),
         "joint_reaction_moment": (("time", "joint", "axis"), moment, {"units": "N m"} | lab),
     }
@@ -309,16 +233,16 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
         variables["free_moment"] = (at, loads.moment, {"units": "N m"} | lab)
     source = "none" if loads is None else loads.source
     attrs = {
-        "rate_hz": float(motion.rate), "method": "smooth", "grf_source": source,
+        "rate_hz": float(motion.rate), "method": "newton_euler", "grf_source": source,
         "root_body": model.bodies[root].name if root >= 0 else "", "mass_kg": float(model.mass),
     }  # fmt: skip
     coords = xr.Coordinates({"time": ("time", curves.time, {"units": "s"})})
-    return xr.Dataset(variables, coords | _names(model, () if loads is None else loads.name), attrs)
+    return xr.Dataset(variables, coords | _labels(model, () if loads is None else loads.name), attrs)
 
 
 @cached_per_model
-def _names(model: Model, feet: tuple[str, ...]) -> Coordinates:
-    """What the axes of the torques' data are called, but for time."""
+def _labels(model: Model, feet: tuple[str, ...]) -> Coordinates:
+    """Return the labels of the dataset's dimensions other than time."""
     import xarray as xr
 
     joints = {joint.child: joint.name for joint in model.joints if not joint.closes_loop}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from borelli.analysis.energetics.energy import Energy
-from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.errors import SettingsError, unknown_name
+from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Model
 
 

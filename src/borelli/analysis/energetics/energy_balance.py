@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads, foot_bodies
-from borelli.analysis.dynamics.rnea import BodyKinematics, mechanical_energy, forward_kinematics
+from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics, mechanical_energy
 from borelli.analysis.dynamics.torques import Torques, newton_euler
-from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import to_model_axes
+from borelli.model.kinematics import root_coordinates
 from borelli.recording.recording import MIN_PLATE_FORCE
 
 Array = NDArray[np.float64]
@@ -112,7 +112,7 @@ def books_between(torques: Torques, time: Array) -> Books:
     q, u, a = curves.at(time)
     loads = None if torques.loads is None else torques.loads.at(time)
     balance = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
-    return _smooth(torques, time, balance.moved, balance.torque.sum(axis=0), u, balance.ground_power, loads)
+    return _smooth(torques, time, balance.kinematics, balance.torque.sum(axis=0), u, balance.ground_power, loads)
 
 
 def belt_velocity(books: Books) -> Array:
@@ -182,7 +182,7 @@ def _stepped(torques: Torques, time: Array, moved: BodyKinematics, torque: Array
 
 def _counted(torques: Torques, time: Array) -> NDArray[np.bool_]:
     """Spans from each time to the next that lie between frames whose forces are known."""
-    frames, known = np.asarray(torques.data["time"].values, dtype=float), torques.known
+    frames, known = np.asarray(torques.data["time"].values, dtype=float), torques.grf_known
     middle = 0.5 * (time[1:] + time[:-1])
     after = np.clip(np.searchsorted(frames, middle), 1, len(frames) - 1)
     return np.asarray(known[after - 1] & known[after])
@@ -199,7 +199,7 @@ def _loads(torques: Torques, time: Array) -> Loads:
         np.asarray(data[f"foot_{name}"].values, dtype=float) for name in ("force", "center_of_pressure", "free_moment")
     )
     on = tuple(bodies[side] for side in sides)
-    return Loads(sides, on, time, force, np.nan_to_num(point), moment, torques.contact_source)
+    return Loads(sides, on, time, force, np.nan_to_num(point), moment, torques.grf_source)
 
 
 def _ground_power(moved: BodyKinematics, loads: Loads) -> Array:
@@ -209,7 +209,7 @@ def _ground_power(moved: BodyKinematics, loads: Loads) -> Array:
     for k, name in enumerate(loads.body):
         body = names.index(name)
         power += (loads.force[:, k] @ turn * moved.point_velocity(body, loads.point[:, k] @ turn)).sum(axis=-1)
-        power += (loads.moment[:, k] @ turn * moved.spin[body].T).sum(axis=-1)
+        power += (loads.moment[:, k] @ turn * moved.angular_velocity[body].T).sum(axis=-1)
     return power
 
 

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from borelli.analysis.fit.derivatives import Group
 from borelli.analysis.kinematics.framewise_ik import (
-    FEWEST_MARKERS,
     MARKER_STIFFNESS,
+    MIN_VISIBLE_MARKERS,
     POSE_STIFFNESS,
-    Problem,
-    converge,
-    state_problem,
+    IkProblem,
+    make_ik_problem,
+    solve_framewise,
 )
-from borelli.analysis.motion import match_markers, points_of, to_model_axes
+from borelli.analysis.motion import marker_points, match_markers, to_model_axes
 from borelli.errors import BorelliError, SettingsError, list_names
 from borelli.model.marker_sets import add_marker_set, list_marker_sets, markers_from_set
 from borelli.model.model import Joint, Marker, Model
@@ -140,15 +140,15 @@ def choose_frames(
     for recording in recordings:
         problem = whole_problem(model, recording)
         count = (problem.weight > 0.0).sum(axis=1)
-        good = np.flatnonzero(count >= max(FEWEST_MARKERS, 0.5 * count.max(initial=0)))
+        good = np.flatnonzero(count >= max(MIN_VISIBLE_MARKERS, 0.5 * count.max(initial=0)))
         if not len(good):
             raise SettingsError(
-                f"recording {recording.name!r}: no frame shows {FEWEST_MARKERS} of the model's markers; see which are "
+                f"recording {recording.name!r}: no frame shows {MIN_VISIBLE_MARKERS} of the model's markers; see which are "
                 "seen, and when, with `borelli doctor`"
             )
         good = good[:: -(-len(good) // MOST_FOLLOWED)]
         thinned = part_of(problem, good)
-        q, _ = converge(thinned)
+        q, _ = solve_framewise(thinned)
         fitted, judged = spread_frames(len(good), -(-frames // share), held_out // share)
         groups.append(Group(part_of(thinned, fitted), q[fitted]))
         if len(judged):
@@ -171,19 +171,19 @@ def spread_frames(count: int, frames: int, held_out: int) -> tuple[NDArray[np.in
     return fitted, between if held_out > 0 else between[:0]
 
 
-def whole_problem(model: Model, recording: Recording) -> Problem:
+def whole_problem(model: Model, recording: Recording) -> IkProblem:
     """The springs of all the model's markers; those the recording has not weigh nothing."""
-    problem = state_problem(model, recording)
+    problem = make_ik_problem(model, recording)
     at = [[m.name for m in model.markers].index(marker.name) for marker in problem.markers]
     frames = len(problem.target)
     target, weight = np.zeros((frames, len(model.markers), 3)), np.zeros((frames, len(model.markers)))
     # many systems write (0, 0, 0) for a marker that was not seen
     seen = (problem.weight > 0.0) & (problem.target != 0.0).any(axis=-1)
     target[:, at], weight[:, at] = problem.target, problem.weight * seen
-    return replace(problem, markers=model.markers, points=points_of(model, model.markers), target=target, weight=weight)
+    return replace(problem, markers=model.markers, points=marker_points(model, model.markers), target=target, weight=weight)
 
 
-def part_of(problem: Problem, frames: NDArray[np.int64]) -> Problem:
+def part_of(problem: IkProblem, frames: NDArray[np.int64]) -> IkProblem:
     """The problem of some of its frames."""
     return replace(
         problem,
@@ -218,13 +218,13 @@ def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
         target=np.ascontiguousarray(np.where(visible[:, None], at, 0.0)[None]),
         weight=np.ascontiguousarray((visible * MARKER_STIFFNESS)[None]),
     )
-    q, _ = converge(problem)
-    free, holds = problem.tree.free, problem.holds
+    q, _ = solve_framewise(problem)
+    free, holds = problem.tree.free, problem.rest_springs
     neutral = _neutral_limbs(model, q[0])
     held = np.array([neutral[model.coordinates[i].name] for i in free]) & (holds.stiffness > 0.0)
     stiffness = np.where(held, POSE_STIFFNESS / STANDING_SD**2, holds.stiffness)
     far = [model.coordinates[i].name for i in free[~held & (holds.stiffness > 0.0)]]
-    problem = replace(problem, holds=holds._replace(stiffness=stiffness))
+    problem = replace(problem, rest_springs=holds._replace(stiffness=stiffness))
     notes = [
         Note(
             f"the static trial {static.name!r} is taken as the model's neutral pose within "

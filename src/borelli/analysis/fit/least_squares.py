@@ -1,12 +1,12 @@
-"""The fit's least squares: poses of all frames, joint places and attachments at once, poses eliminated frame by frame.
+"""Least-squares fit of poses of all frames, joint centers and marker offsets at once, poses eliminated by frame.
 
-    E(q_1 ... q_F, p) = sum_f [ 1/2 sum_m k |x_m(q_f, p) - y_fm|^2 + pose springs and stops ] + what is known of p
+    E(q_1 ... q_F, p) = sum_f [ 1/2 sum_m k |x_m(q_f, p) - y_fm|^2 + pose springs and joint limits ] + prior of p
 
-Every pose is kept at its least energy for the present p, so that the step of p is that of the Schur complement,
+Every pose is kept at its minimum energy for the present p, so that the step of p is that of the Schur complement,
 
     (H_pp - sum_f H_pq H_qq^-1 H_qp) dp = -g_p
 
-whose value does not depend on how poses are written down: the fit turns and shifts with the lab.
+whose value does not depend on the coordinates of the poses: the fit rotates and translates with the lab.
 """
 
 from __future__ import annotations
@@ -17,166 +17,169 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.fit.derivatives import Derivatives, Group, differentiate
-from borelli.analysis.fit.parameters import Unknowns
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, Problem, root_coordinates
-from borelli.analysis.kinematics.framewise_ik import MOST_ITERATIONS as MOST_POSE_ITERATIONS
-from borelli.analysis.motion import points_of
+from borelli.analysis.fit.derivatives import FitDerivatives, FrameGroup, differentiate
+from borelli.analysis.fit.parameters import FitParameters
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem
+from borelli.analysis.kinematics.framewise_ik import MAX_ITERATIONS as MAX_POSE_ITERATIONS
+from borelli.analysis.motion import marker_points
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, settle_frames
 from borelli.analysis.tree_kernels.schur_complement import solve_positive
+from borelli.model.kinematics import root_coordinates
 
 Array = NDArray[np.float64]
 
-MOST_ITERATIONS = 60
-ENOUGH = 1e-7
-"""A step [m] no longer than this ends the fit."""
+MAX_ITERATIONS = 60
+STEP_TOLERANCE = 1e-7
+"""[m] A step no longer than this ends the fit."""
 EXACT_BELOW = 0.005
-"""[m] Steps of Gauss and Newton give way to Newton's when they are no longer than this."""
-MOST_DAMPING = 1e9
-MEND_AT = (3, 6)
-"""Steps before which poses in wrong minima are sought: when the model has about the subject's size, and once more."""
-CAUGHT = 8.0
-"""A pose with so many times the usual energy may be in a wrong minimum."""
-MOST_TRIED = 6
+"""[m] Steps no longer than this are followed by Newton steps with the exact Hessian."""
+MAX_DAMPING = 1e9
+REPAIR_STEPS = (3, 6)
+"""Steps before which poses in local minima are repaired: when the model has about the subject's size, and once more."""
+MAX_ENERGY_RATIO = 8.0
+"""Energy, as a multiple of the median, above which a pose may be in a local minimum."""
+MAX_TRIALS = 6
 """Other frames from which such a pose is tried."""
 PATIENCE = 3
-"""The fit ends when the held-out frames have been worse than they were for so many steps."""
-WORSE = 0.05
-"""Share by which held-out frames must be worse to count as such: the way to the answer is not quite even."""
+"""Steps with worse held-out frames after which the fit ends."""
+MIN_WORSENING = 0.05
+"""Fraction by which held-out frames must be worse to count as such: progress is not quite even."""
 
 
 @dataclass(frozen=True)
-class Solution:
-    """Where the fit came to."""
+class FitSolution:
+    """Solution of the least-squares problem."""
 
     p: Array
-    groups: tuple[Group, ...]
-    derivatives: Derivatives
-    """Gauss and Newton's, without stops: what markers and earlier knowledge tell."""
+    groups: tuple[FrameGroup, ...]
+    derivatives: FitDerivatives
+    """Of Gauss-Newton, without joint limits: the information of markers and prior."""
     iterations: int
     stopped_early: bool
 
 
-def solve(unknowns: Unknowns, groups: Sequence[Group]) -> Solution:
-    """Joint places and attachments of least energy; the groups' poses must be near their own least."""
-    p = unknowns.start.copy()
-    groups, energy = _settle(unknowns, p, groups)
-    best, judged = (p, groups), held_out_error(groups)
+def solve(parameters: FitParameters, groups: Sequence[FrameGroup]) -> FitSolution:
+    """Return the parameters and poses of minimum energy; the groups' poses must be near their own minimum."""
+    p = parameters.start.copy()
+    groups, energy = _solve_poses(parameters, p, groups)
+    best, best_error = (p, groups), held_out_error(groups)
     worse, longest, iteration = 0, np.inf, 0
-    while iteration < MOST_ITERATIONS and longest > ENOUGH and worse < PATIENCE:
+    while iteration < MAX_ITERATIONS and longest > STEP_TOLERANCE and worse < PATIENCE:
         iteration += 1
-        if iteration in MEND_AT:
-            groups = [_mended(group) for group in groups]
-            energy = _energy(unknowns, p, groups)
-        step, trial, tried = _step(unknowns, p, groups, energy, exact=longest < EXACT_BELOW)
+        if iteration in REPAIR_STEPS:
+            groups = [_leave_local_minima(group) for group in groups]
+            energy = _energy(parameters, p, groups)
+        step, trial, tried = _step(parameters, p, groups, energy, exact=longest < EXACT_BELOW)
         longest = float(np.abs(step).max())
         if tried > energy:
             break
         p, groups, energy = p + step, trial, tried
         error = held_out_error(groups)
-        worse = worse + 1 if error > judged * (1.0 + WORSE) else 0
-        if not error > judged:
-            best, judged = (p, groups), error
+        worse = worse + 1 if error > best_error * (1.0 + MIN_WORSENING) else 0
+        if not error > best_error:
+            best, best_error = (p, groups), error
     early = worse >= PATIENCE
     p, groups = best if early else (p, groups)
-    derivatives = differentiate(unknowns, p, groups, exact=False, spread=True)
-    assert derivatives is not None  # Gauss and Newton's is positive
-    return Solution(p, tuple(groups), derivatives, iteration, early)
+    derivatives = differentiate(parameters, p, groups, exact=False, uncertainty=True)
+    assert derivatives is not None  # the Gauss-Newton Hessian is positive definite
+    return FitSolution(p, tuple(groups), derivatives, iteration, early)
 
 
 def _step(
-    unknowns: Unknowns, p: Array, groups: Sequence[Group], energy: float, *, exact: bool
-) -> tuple[Array, list[Group], float]:
-    """A step that lowers the energy, the groups after it and their energy; as much damping as that takes."""
-    d = differentiate(unknowns, p, groups, exact=exact)
+    parameters: FitParameters, p: Array, groups: Sequence[FrameGroup], energy: float, *, exact: bool
+) -> tuple[Array, list[FrameGroup], float]:
+    """Return a step that lowers the energy, with as much damping as needed, the groups after it and their energy."""
+    d = differentiate(parameters, p, groups, exact=exact)
     if d is None:
-        return _step(unknowns, p, groups, energy, exact=False)
+        return _step(parameters, p, groups, energy, exact=False)
     damping = 0.0
     while True:
         step = -d.gradient[None]
         if not solve_positive(d.matrix + damping * np.diag(np.diag(d.matrix)), step):
-            return (
-                _step(unknowns, p, groups, energy, exact=False) if exact else (np.zeros_like(p), list(groups), energy)
-            )
+            if exact:
+                return _step(parameters, p, groups, energy, exact=False)
+            return np.zeros_like(p), list(groups), energy
         step = step[0]
-        trial, tried = _settle(unknowns, p + step, groups)
-        if tried <= energy or np.abs(step).max() <= ENOUGH or damping > MOST_DAMPING:
+        trial, tried = _solve_poses(parameters, p + step, groups)
+        if tried <= energy or np.abs(step).max() <= STEP_TOLERANCE or damping > MAX_DAMPING:
             return step, trial, tried
         if exact:
-            return _step(unknowns, p, groups, energy, exact=False)
+            return _step(parameters, p, groups, energy, exact=False)
         damping = max(10.0 * damping, 1e-3)
 
 
-def _settle(unknowns: Unknowns, p: Array, groups: Sequence[Group]) -> tuple[list[Group], float]:
-    """The groups with all poses at their least energy for p; the energy [J] of the fitted ones and of p itself."""
-    model = unknowns.placed(p)
-    tree, points = make_tree(model), points_of(model, model.markers)
+def _solve_poses(
+    parameters: FitParameters, p: Array, groups: Sequence[FrameGroup]
+) -> tuple[list[FrameGroup], float]:
+    """Return the groups with all poses at their minimum energy for p, and the energy [J] of fitted poses and prior."""
+    model = parameters.model_at(p)
+    tree, points = make_tree(model), marker_points(model, model.markers)
     result = []
     for group in groups:
         problem = replace(group.problem, model=model, tree=tree, markers=model.markers, points=points)
         q = group.q.copy()
-        each = settle_group(problem, q)
+        each = solve_group(problem, q)
         result.append(replace(group, problem=problem, q=q, energy=each))
-    return result, _energy(unknowns, p, result)
+    return result, _energy(parameters, p, result)
 
 
-def _energy(unknowns: Unknowns, p: Array, groups: Sequence[Group]) -> float:
-    """Of all fitted poses and of p itself [J]."""
+def _energy(parameters: FitParameters, p: Array, groups: Sequence[FrameGroup]) -> float:
+    """Return the energy [J] of all fitted poses and of the prior."""
     poses = sum(float(group.energy.sum()) for group in groups if group.fitted)
-    return poses + MARKER_STIFFNESS * unknowns.known(p)[0]
+    return poses + MARKER_STIFFNESS * parameters.prior(p)[0]
 
 
-def _mended(group: Group) -> Group:
-    """The group with poses that are caught in a wrong minimum, told by their energy, tried from those of others."""
-    usual = float(np.median(group.energy))
-    bad = group.energy > CAUGHT * usual
+def _leave_local_minima(group: FrameGroup) -> FrameGroup:
+    """Return the group with poses of unusual energy solved again from those of other frames."""
+    median = float(np.median(group.energy))
+    bad = group.energy > MAX_ENERGY_RATIO * median
     if not bad.any() or bad.all():
         return group
     problem, good = group.problem, np.flatnonzero(~bad)
-    root = {c: i for i, c in enumerate(c.name for c in problem.model.coordinates)}
-    carried = [root[name] for name in root_coordinates(problem.model)]
+    column = {c.name: i for i, c in enumerate(problem.model.coordinates)}
+    root = [column[name] for name in root_coordinates(problem.model)]
     q, energy = group.q.copy(), group.energy.copy()
     for i in np.flatnonzero(bad):
-        near = good[np.argsort(np.abs(good - i), kind="stable")][:MOST_TRIED]
+        near = good[np.argsort(np.abs(good - i), kind="stable")][:MAX_TRIALS]
         trial = np.concatenate([group.q[near], group.q[near]])
-        trial[: len(near), carried] = group.q[i, carried]
+        trial[: len(near), root] = group.q[i, root]
         one = np.full(len(trial), i)
-        each = settle_group(replace(problem, target=problem.target[one], weight=problem.weight[one]), trial)
+        each = solve_group(replace(problem, target=problem.target[one], weight=problem.weight[one]), trial)
         best = int(each.argmin())
         if each[best] < energy[i]:
             q[i], energy[i] = trial[best], each[best]
     return replace(group, q=q, energy=energy)
 
 
-def settle_group(problem: Problem, q_inout: Array) -> Array:
-    """Brings each frame's pose to its least energy in place; the energies [J]."""
+def solve_group(problem: IkProblem, q_inout: Array) -> Array:
+    """Minimize the energy of each frame's pose in place; return the energies (frames,) [J]."""
     energy, count = np.zeros(len(q_inout)), np.zeros(len(q_inout), np.int64)
     settle_frames(
-        problem.search, problem.rest, problem.target, problem.weight, q_inout, MOST_POSE_ITERATIONS, False, energy,
+        problem.search, problem.rest, problem.target, problem.weight, q_inout, MAX_POSE_ITERATIONS, False, energy,
         count,
     )  # fmt: skip
     return energy
 
 
-def marker_errors(group: Group) -> Array:
-    """(frames, markers) distance [m] of each marker from where it was seen; not a number where it was not."""
+def marker_errors(group: FrameGroup) -> Array:
+    """Return the distances (frames, markers) [m] between model and measured markers; NaN where missing."""
     problem, q = group.problem, group.q.copy()
     frames, markers, bodies = len(q), len(problem.markers), len(problem.model.bodies)
-    seen = np.empty((frames, markers, 3))
-    position, turn = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
-    find_bodies(problem.search, q, position, turn, seen)
-    distance = np.linalg.norm(seen - problem.target, axis=-1)
+    modeled = np.empty((frames, markers, 3))
+    position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
+    find_bodies(problem.search, q, position, rotation, modeled)
+    distance = np.linalg.norm(modeled - problem.target, axis=-1)
     return np.where(group.problem.weight > 0.0, distance, np.nan)
 
 
-def held_out_error(groups: Sequence[Group]) -> float:
-    """Root mean square distance [m] of the markers in frames that are not fitted; not a number where there are none."""
+def held_out_error(groups: Sequence[FrameGroup]) -> float:
+    """Return the RMS marker error [m] in held-out frames; NaN if there are none."""
     return rms([marker_errors(group) for group in groups if not group.fitted])
 
 
 def rms(errors: Sequence[Array]) -> float:
-    """Root mean square of all that are numbers."""
+    """Return the root mean square of all finite values; NaN if there are none."""
     every = np.concatenate([e.ravel() for e in errors]) if errors else np.zeros(0)
     every = every[np.isfinite(every)]
     return float(np.sqrt(np.mean(every**2))) if len(every) else float("nan")

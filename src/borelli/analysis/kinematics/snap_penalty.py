@@ -1,13 +1,13 @@
-"""How jerky a motion is, counted so that neither the lab's axes nor the way angles are counted matter.
+"""Snap penalty: roughness of a motion, independent of lab axes and of the choice of joint angles.
 
-The *snap* of a variable is its fourth difference in time. Where a joint turns about three axes (a ball joint, the
-root) its three angles are no measure: they depend on where the axes lie and run wild near a gimbal lock. There, the
-turns of the neighbouring frames are taken as the middle frame's child sees them,
+The *snap* of a variable is its fourth difference in time. The three angles of a joint with three rotation axes (a ball
+joint, the root) are no measure of roughness: they depend on the axes and diverge near gimbal lock. There, rotations of
+the neighboring frames are taken relative to the middle frame,
 
     y = sum c_k s(R_m^T R_k)        s(M): half the axial vector of M - M^T, the sine of the angle along the axis
 
-with c the coefficients of the difference, k the frames, m the middle one. A turn of the lab drops out. With E_k a
-small turn of the child in its own axes, ds = (tr M - M^T) E_k / 2 - (tr M - M) E_m / 2.
+with c the coefficients of the difference, k the frames, m the middle one. A rotation of the lab cancels. With E_k a
+small rotation of the child in its own axes, ds = (tr M - M^T) E_k / 2 - (tr M - M) E_m / 2.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Array = NDArray[np.float64]
 
 COEFFICIENTS = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 """Of the fourth difference."""
-REACH = len(COEFFICIENTS) - 1
-MIDDLE = REACH // 2
+DIFFERENCE_ORDER = len(COEFFICIENTS) - 1
+MIDDLE = DIFFERENCE_ORDER // 2
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A joint that turns about three axes."""
+class SphericalJoint:
+    """Joint with three rotation axes."""
 
     link: Link
     columns: tuple[int, int, int]
@@ -42,53 +42,56 @@ class Turn:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which variables are looked at each by itself, and which as turns."""
+    """Variables whose snap is their own, and joints whose snap is that of a rotation."""
 
-    turns: tuple[Turn, ...]
+    joints: tuple[SphericalJoint, ...]
     plain: NDArray[np.int64]
     """Variables."""
     family: NDArray[np.int64]
-    """Of each plain variable: those of one family (the shifts of one joint) share a weight."""
+    """Of each plain variable: those of one family (the translations of one joint) have the same weight."""
 
 
 def group_variables(model: Model, tree: Tree) -> Grouping:
-    """How the snap of a model's variables is counted."""
-    turns, family = [], np.arange(len(tree.free))
+    """Return how the snap of a model's variables is computed."""
+    joints, family = [], np.arange(len(tree.free))
     for link in tree_links(model):
-        columns = tuple(part.column for part in link.turns)
+        columns = tuple(part.column for part in link.rotations)
         variables = tuple(int(tree.variable[c]) if c >= 0 else -1 for c in columns)
         own = [c for c in columns if c >= 0 and c in tree.free]
         if len(own) == len(set(variables)) == 3:
-            turns.append(Turn(link, (columns[0], columns[1], columns[2]), (variables[0], variables[1], variables[2])))
-        shifts = [int(tree.variable[p.column]) for p in link.shifts if p.column >= 0 and p.column in tree.free]
-        family[[v for v in shifts if v >= 0]] = min(shifts, default=0)
-    turned = {v for turn in turns for v in turn.variables}
-    plain = np.array([v for v in range(len(tree.free)) if v not in turned], np.int64)
-    return Grouping(tuple(turns), plain, family[plain])
+            (a, b, c), (i, j, k) = columns, variables
+            joints.append(SphericalJoint(link, (a, b, c), (i, j, k)))
+        translations = [
+            int(tree.variable[p.column]) for p in link.translations if p.column >= 0 and p.column in tree.free
+        ]
+        family[[v for v in translations if v >= 0]] = min(translations, default=0)
+    rotational = {v for joint in joints for v in joint.variables}
+    plain = np.array([v for v in range(len(tree.free)) if v not in rotational], np.int64)
+    return Grouping(tuple(joints), plain, family[plain])
 
 
 def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Array]]:
-    """The snap (frames - 4, variables) of a motion, and how that of each turn changes.
+    """Compute the snap of a motion, and the Jacobian of that of each spherical joint.
 
     Args:
-        grouping: How it is counted.
+        grouping: How it is computed.
         tree: The model's.
         q: (frames, coordinates).
 
     Returns:
-        The snap; a turn's three entries are along the child's axes. For every turn (5, frames - 4, 3, 3): change of its
-        snap with its variables in each of the five frames.
+        The snap (frames - 4, variables); a joint's three entries are along the child's axes. For every joint
+        (5, frames - 4, 3, 3): derivative of its snap by its variables in each of the five frames.
     """
-    windows = len(q) - REACH
+    windows = len(q) - DIFFERENCE_ORDER
     snap = np.zeros((windows, len(tree.free)))
     values = q[:, tree.free[grouping.plain]]
     for k, c in enumerate(COEFFICIENTS):
         snap[:, grouping.plain] += c * values[k : k + windows]
-    changes = []
-    for turn in grouping.turns:
-        rotation, spin = turn_of(turn, q)
+    jacobians = []
+    for joint in grouping.joints:
+        rotation, angular_velocity = joint_rotation(joint, q)
         middle = rotation[MIDDLE : MIDDLE + windows]
-        change = np.zeros((REACH + 1, windows, 3, 3))
+        jacobian = np.zeros((DIFFERENCE_ORDER + 1, windows, 3, 3))
         total = np.zeros((windows, 3))
         for k, c in enumerate(COEFFICIENTS):
             if k == MIDDLE:
@@ -96,69 +99,72 @@ def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Arr
             M = middle.swapaxes(1, 2) @ rotation[k : k + windows]
             total += 0.5 * c * _axial(M - M.swapaxes(1, 2))
             trace = np.trace(M, axis1=1, axis2=2)[:, None, None] * np.eye(3)
-            change[k] = 0.5 * c * (trace - M.swapaxes(1, 2)) @ spin[k : k + windows]
-            change[MIDDLE] -= 0.5 * c * (trace - M) @ spin[MIDDLE : MIDDLE + windows]
-        snap[:, turn.variables] = total
-        changes.append(change)
-    return snap, changes
+            jacobian[k] = 0.5 * c * (trace - M.swapaxes(1, 2)) @ angular_velocity[k : k + windows]
+            jacobian[MIDDLE] -= 0.5 * c * (trace - M) @ angular_velocity[MIDDLE : MIDDLE + windows]
+        snap[:, joint.variables] = total
+        jacobians.append(jacobian)
+    return snap, jacobians
 
 
-def pull_of_snap(grouping: Grouping, changes: list[Array], force: Array) -> Array:
-    """Gradient (frames, variables) of sum weight snap^2 / 2, the force (frames - 4, variables) being weight snap."""
+def snap_gradient(grouping: Grouping, jacobians: list[Array], force: Array) -> Array:
+    """Return the gradient (frames, variables) of sum weight snap^2 / 2, with force (frames - 4, variables) weight snap."""
     windows = len(force)
-    gradient = np.zeros((windows + REACH, force.shape[1]))
+    gradient = np.zeros((windows + DIFFERENCE_ORDER, force.shape[1]))
     for k, c in enumerate(COEFFICIENTS):
         gradient[k : k + windows, grouping.plain] += c * force[:, grouping.plain]
-    for turn, change in zip(grouping.turns, changes, strict=True):
-        own = force[:, turn.variables][:, None]
-        for k in range(REACH + 1):
-            gradient[k : k + windows, turn.variables] += (own @ change[k])[:, 0]
+    for joint, jacobian in zip(grouping.joints, jacobians, strict=True):
+        own = force[:, joint.variables][:, None]
+        for k in range(DIFFERENCE_ORDER + 1):
+            gradient[k : k + windows, joint.variables] += (own @ jacobian[k])[:, 0]
     return gradient
 
 
-def add_snap(grouping: Grouping, changes: list[Array], weight: Array, band: BandedMatrix) -> None:
-    """Adds Gauss and Newton's second derivative of sum weight snap^2 / 2 to a band of reach 4."""
+def add_snap(grouping: Grouping, jacobians: list[Array], weight: Array, band: BandedMatrix) -> None:
+    """Add the Gauss-Newton Hessian of sum weight snap^2 / 2 to a banded matrix of bandwidth 4 frames."""
     frames, n = band.entry.shape[:2]
-    windows = frames - REACH
-    square = np.zeros((REACH + 1, frames))
-    for early in range(REACH + 1):
-        for late in range(early, REACH + 1):
+    windows = frames - DIFFERENCE_ORDER
+    square = np.zeros((DIFFERENCE_ORDER + 1, frames))
+    for early in range(DIFFERENCE_ORDER + 1):
+        for late in range(early, DIFFERENCE_ORDER + 1):
             square[late - early, early : early + windows] += COEFFICIENTS[early] * COEFFICIENTS[late]
-    for later in range(REACH + 1):
+    for later in range(DIFFERENCE_ORDER + 1):
         band.entry[:, grouping.plain, later * n] += square[later][:, None] * weight[grouping.plain]
-    for turn, change in zip(grouping.turns, changes, strict=True):
-        own = weight[list(turn.variables)]
-        blocks = np.zeros((REACH + 1, frames, 3, 3))
-        for early in range(REACH + 1):
-            weighted = change[early] * own[:, None]
-            for late in range(early, REACH + 1):
-                blocks[late - early, early : early + windows] += change[late].swapaxes(1, 2) @ weighted
-        for later in range(REACH + 1):
-            for i, a in enumerate(turn.variables):
-                for j, b in enumerate(turn.variables):
+    for joint, jacobian in zip(grouping.joints, jacobians, strict=True):
+        own = weight[list(joint.variables)]
+        blocks = np.zeros((DIFFERENCE_ORDER + 1, frames, 3, 3))
+        for early in range(DIFFERENCE_ORDER + 1):
+            weighted = jacobian[early] * own[:, None]
+            for late in range(early, DIFFERENCE_ORDER + 1):
+                blocks[late - early, early : early + windows] += jacobian[late].swapaxes(1, 2) @ weighted
+        for later in range(DIFFERENCE_ORDER + 1):
+            for i, a in enumerate(joint.variables):
+                for j, b in enumerate(joint.variables):
                     band.add_entries(later, a, b, blocks[later, :, i, j])
 
 
-def turn_of(turn: Turn, q: Array) -> tuple[Array, Array]:
-    """Rotation (frames, 3, 3) of a joint's child, and its spin in its own axes per speed of each variable (columns)."""
+def joint_rotation(joint: SphericalJoint, q: Array) -> tuple[Array, Array]:
+    """Return the rotation (frames, 3, 3) of a joint's child, and its angular velocity per speed of each variable.
+
+    The angular velocities are columns (frames, 3, 3), in the child's axes.
+    """
     rotation = np.broadcast_to(np.eye(3), (len(q), 3, 3))
-    spin = np.zeros((len(q), 3, 3))
-    for i, part in enumerate(turn.link.turns):
+    angular_velocity = np.zeros((len(q), 3, 3))
+    for i, part in enumerate(joint.link.rotations):
         value, slope, _ = part.values(q)
-        step = _about(part.axis, value)
-        spin = step.swapaxes(1, 2) @ spin
-        spin[:, :, i] = slope[:, None] * part.axis
+        step = _rotation_about(part.axis, value)
+        angular_velocity = step.swapaxes(1, 2) @ angular_velocity
+        angular_velocity[:, :, i] = slope[:, None] * part.axis
         rotation = rotation @ step
-    return rotation, spin
+    return rotation, angular_velocity
 
 
-def _about(axis: Array, angle: Array) -> Array:
-    """Rotations (frames, 3, 3) by angles about a unit axis (Rodrigues)."""
+def _rotation_about(axis: Array, angle: Array) -> Array:
+    """Return rotations (frames, 3, 3) by angles about a unit axis (Rodrigues)."""
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     return np.eye(3) + np.sin(angle)[:, None, None] * K + (1.0 - np.cos(angle))[:, None, None] * (K @ K)
 
 
 def _axial(M: Array) -> Array:
-    """Of a skew matrix, the vector."""
+    """Return the axial vectors (frames, 3) of skew-symmetric matrices."""
     return np.stack([M[:, 2, 1], M[:, 0, 2], M[:, 1, 0]], axis=-1)

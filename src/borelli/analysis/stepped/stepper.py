@@ -1,8 +1,9 @@
-"""Torques by rows (seed 004): drives lead every joint to the next frame, and what they had to do is the torque.
+"""Stepped inverse dynamics: the torques are the impulses of drives that move every joint to the next frame.
 
 Step i starts from the pose of frame i with the velocity that led there and ends with the one that leads to frame i + 1,
-so its impulses are central differences: they belong to frame i. Because a step is solved exactly, applying the impulses
-read (rewinding, and stepping again with them in place of the drives) gives the same step: `replay` shows it.
+so its impulses are central differences: they belong to frame i (Liu, Cooper and Ballard). Because a step is solved
+exactly, applying these impulses (rewinding, and stepping again with them instead of the drives) gives the same step, as
+in `replay`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.kinematics.differentiation import Derivatives
-from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
-from borelli.analysis.stepped.rollout import Course, Trace, make_course
+from borelli.analysis.stepped.rollout import StepInputs, StepRecord, make_step_inputs
 from borelli.errors import ModelError, SettingsError, unknown_name
-from borelli.model.kinematics import tree_links
+from borelli.model.kinematics import root_coordinates, tree_links
 from borelli.model.model import Model, Softness
 from borelli.numerics.quaternions import conjugate, quaternion_from_matrix, quaternion_product, rotation_logarithm
 from borelli.physics.arrays.compile_model import Compiled, compile_model
@@ -30,51 +30,51 @@ from borelli.physics.state import Inputs, State, make_inputs, make_state
 
 Array = NDArray[np.float64]
 
-RESIDUAL_LIMIT = 100.0
-"""[N m] about each axis where contacts carry the body (seed 004: 30 to 100 N m)."""
-UPRIGHT = Softness(stiffness=2000.0)
-"""[N m/rad] of that residual: a spring, for a hard row would always pull with all it may."""
-TANGENT = 1.0
-"""Compliance of friction relative to the sole's: feet that are not quite where they seem would pull at each other."""
-PUSH_OUT = 0.4
-"""[m/s] Fastest correction of soles that are in the ground: faster, the body, being stiff, would be thrown up; slower,
-a sole that carries the body sinks like into sand."""
+MAX_RESIDUAL_MOMENT = 100.0
+"""Largest residual moment about each axis with contacts [N m] (Liu, Cooper and Ballard: 30 to 100 N m)."""
+RESIDUAL_SOFTNESS = Softness(stiffness=2000.0)
+"""Spring of that residual [N m/rad]: a hard row would always apply its limit."""
+TANGENT_SOFTNESS = 1.0
+"""Compliance of friction relative to the sole's: feet with small position errors would pull at each other."""
+PUSH_OUT_SPEED = 0.4
+"""Fastest correction of soles that penetrate the ground [m/s]: faster, the stiff body would be thrown up; slower, a
+loaded sole sinks in."""
 COUPLING_CFM = 1e-9
-"""[ODE number] of couplings: a thousandth of a degree under 100 N m."""
-SAMPLES = 4
-"""Measured forces are averaged over the step before and after a frame, at so many times in each and at the frame."""
+"""CFM of couplings [ODE number]: a thousandth of a degree under 100 N m."""
+SAMPLES_PER_STEP = 4
+"""Samples of measured forces in the step before and after a frame; the frame is one more."""
 
 
 @dataclass(frozen=True)
 class Stepper:
-    """A model made ready for stepping along a motion, one step from each frame to the next."""
+    """A model prepared for stepping along a motion, one step from each frame to the next."""
 
     compiled: Compiled
     drives: tuple[Drive, ...]
     residuals: tuple[Residual, ...]
-    """World axes of the model."""
+    """Axes of the model."""
     root: str
-    """The body that carries the others through the world; "" where the ground does."""
+    """Body on the free root joint; "" without one."""
     coordinates: Array
     """(frames + 2, coordinates): a frame before the first, the frames, a frame after the last."""
     poses: Array
-    """(frames + 2, bodies, 7) centres of mass and quaternions, model axes."""
-    push: Array | None
-    """(frames, pushes, 9) as `Course.push`."""
-    pushed: tuple[str, ...]
-    """The body of each push."""
+    """(frames + 2, bodies, 7) centers of mass and quaternions, model axes."""
+    applied_force: Array | None
+    """(frames, loads, 9) as `StepInputs.applied_force`."""
+    loaded_bodies: tuple[str, ...]
+    """Body of each load."""
     substeps: int = 1
-    """Steps a frame of the motion; "frames" above are those that are stepped to."""
-    slack: tuple[float, float] | None = None
-    """Where drives with dead zones [m, rad] hold the root in place of residual rows."""
+    """Steps per frame of the motion; "frames" above are those that are stepped to."""
+    root_tolerance: tuple[float, float] | None = None
+    """Dead zones [m, rad] of drives that replace the root's residual rows."""
 
     @property
     def frames(self) -> int:
-        """How many frames there are, and steps are made."""
+        """Number of frames and steps."""
         return len(self.poses) - 2
 
-    def start(self) -> State:
-        """The state at the first frame, with the velocities that led there."""
+    def initial_state(self) -> State:
+        """Return the state at the first frame, with the velocities that led there."""
         state = make_state(self.compiled)
         state.position[:], state.quaternion[:] = self.poses[1, :, :3], self.poses[1, :, 3:]
         state.twist[:] = twists_between(self.poses[:2], self.compiled.step)[0]
@@ -82,35 +82,40 @@ class Stepper:
         return state
 
     def inputs(self, drives: Sequence[Drive] | None = None) -> Inputs:
-        """Inputs with room for all steps."""
-        forces = [AppliedForce(body) for body in self.pushed]
+        """Return inputs with buffers for all steps."""
+        forces = [AppliedForce(body) for body in self.loaded_bodies]
         drives = self.drives if drives is None else drives
         return make_inputs(self.compiled, drives=drives, forces=forces, pose=np.zeros_like(self.poses[1:]))
 
-    def course(self, rest: Array | None = None, base: Array | None = None) -> Course:
-        """What the steps are given; `rest` and `base` as those of `Course`."""
-        return make_course(self.compiled, rest=rest, push=self.push, pose=self.poses[2:], base=base)
+    def step_inputs(self, drive_force: Array | None = None, nominal_pose: Array | None = None) -> StepInputs:
+        """Return the inputs of all steps; see `StepInputs`."""
+        return make_step_inputs(
+            self.compiled, drive_force=drive_force, applied_force=self.applied_force, pose=self.poses[2:],
+            nominal_pose=nominal_pose,
+        )  # fmt: skip
 
 
-def prepare(
+def prepare_stepper(
     curves: Derivatives,
     loads: Loads | None,
     contacts: bool,
     residual: Sequence[Residual] | float | None,
-    limit: Mapping[str, float] | float,
+    max_force: Mapping[str, float] | float,
     tolerance: Mapping[str, float] | float,
     substeps: int = 1,
-    slack: tuple[float, float] | None = None,
+    root_tolerance: tuple[float, float] | None = None,
 ) -> Stepper:
-    """The model made ready, with the poses it is led along and the measured forces; curves are those of `finer`."""
+    """Prepare the model with its target poses and measured forces; curves are those of `subdivide`."""
     step = 1.0 / curves.rate
-    compiled, drives, residuals, root = compile_stepped(curves.model, step, contacts, residual, limit, tolerance, slack)
+    compiled, drives, residuals, root = compile_stepped(
+        curves.model, step, contacts, residual, max_force, tolerance, root_tolerance
+    )
     time = np.concatenate([[curves.time[0] - step], curves.time, [curves.time[-1] + step]])
     coordinates = curves.at(time)[0]
-    poses = model_poses(make_motion(curves.model, coordinates, time, curves.rate), compiled)
-    push = None if loads is None else measured_pushes(loads, curves, poses[1:-1], compiled)
-    pushed = () if loads is None else tuple(loads.body)
-    return Stepper(compiled, drives, residuals, root, coordinates, poses, push, pushed, substeps, slack)
+    poses = body_poses(make_motion(curves.model, coordinates, time, curves.rate), compiled)
+    applied = None if loads is None else step_loads(loads, curves, poses[1:-1], compiled)
+    bodies = () if loads is None else tuple(loads.body)
+    return Stepper(compiled, drives, residuals, root, coordinates, poses, applied, bodies, substeps, root_tolerance)
 
 
 def compile_stepped(
@@ -118,35 +123,35 @@ def compile_stepped(
     step: float,
     contacts: bool,
     residual: Sequence[Residual] | float | None = None,
-    limit: Mapping[str, float] | float = inf,
+    max_force: Mapping[str, float] | float = inf,
     tolerance: Mapping[str, float] | float = 0.0,
-    slack: tuple[float, float] | None = None,
+    root_tolerance: tuple[float, float] | None = None,
 ) -> tuple[Compiled, tuple[Drive, ...], tuple[Residual, ...], str]:
-    """The model with hard joints, without stops and markers; its drives and residuals; the name of its root body."""
+    """Compile the model with hard joints, without limits and markers; also return drives, residuals and root body."""
     model = hard_model(model, ground=contacts)
     if contacts and not (model.ground and any(shape.collides for body in model.bodies for shape in body.shapes)):
         raise ModelError(
-            f"model {model.name!r} has no ground, or no shapes that touch it, so contacts cannot carry it: "
-            "give it a ground plane and feet, or use the forces of plates"
+            f"Model {model.name!r} has no ground, or no shapes that collide with it, so contacts cannot support it. "
+            "Add a ground plane and feet, or use plate forces."
         )
     named = root_coordinates(model)
     root = next((j.child for j in model.joints if named and any(c.name == named[0] for c in j.coordinates)), "")
-    held = {coupling.coordinate for coupling in model.couplings}
-    driven = [c.name for c in model.coordinates if not (c.locked or c.name in held or c.name in named)]
-    limits, zones = _by_name(limit, driven, "limit", inf), _by_name(tolerance, driven, "tolerance", 0.0)
+    coupled = {coupling.coordinate for coupling in model.couplings}
+    driven = [c.name for c in model.coordinates if not (c.locked or c.name in coupled or c.name in named)]
+    limits, zones = _by_name(max_force, driven, "max_force", inf), _by_name(tolerance, driven, "tolerance", 0.0)
     drives = tuple(Drive(name, stiffness=inf, limit=limits[name], dead_zone=zones[name]) for name in driven)
-    if slack is not None:
-        drives = (*_root_drives(model, named, residual, slack), *drives)
+    if root_tolerance is not None:
+        drives = (*_root_drives(model, named, residual, root_tolerance), *drives)
         residual = []
     if residual is None:
-        residual = RESIDUAL_LIMIT if contacts else inf
+        residual = MAX_RESIDUAL_MOMENT if contacts else inf
     if isinstance(residual, (int, float)):
         axes = range(3, 6) if contacts else range(6)
-        soft = UPRIGHT if contacts else Softness(erp=1.0)
+        soft = RESIDUAL_SOFTNESS if contacts else Softness(erp=1.0)
         residual = [Residual(root, axis, float(residual), soft) for axis in axes] if root and residual > 0.0 else []
-    whole = len(named) == 6
-    residuals = tuple(_to_model(model, r) for r in residual if whole or r.body != root or _may_move(model, root, r))
-    settings = SolverSettings(push_out_speed=PUSH_OUT, tangent_softness=TANGENT)
+    free = len(named) == 6
+    residuals = tuple(_to_model(model, r) for r in residual if free or r.body != root or _may_move(model, root, r))
+    settings = SolverSettings(push_out_speed=PUSH_OUT_SPEED, tangent_softness=TANGENT_SOFTNESS)
     return (
         compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals),
         drives,
@@ -155,23 +160,22 @@ def compile_stepped(
     )
 
 
-def measured_pushes(loads: Loads, curves: Derivatives, poses: Array, compiled: Compiled) -> Array:
-    """(frames, loads, 9) pushes of each step, model axes.
+def step_loads(loads: Loads, curves: Derivatives, poses: Array, compiled: Compiled) -> Array:
+    """Return the applied forces (frames, loads, 9) of each step, model axes.
 
     The second difference of a position is its acceleration averaged over the steps before and after, with a weight that
-    falls to zero at their far ends; so are the forces averaged.
+    decreases to zero at their far ends; forces are averaged in the same way.
     """
-    count = SAMPLES + 1
-    shares = np.arange(-SAMPLES, count) / count
+    count = SAMPLES_PER_STEP + 1
     force, moment = np.zeros((2, len(curves.time), len(loads.body), 3))
-    for share in shares:
-        now = loads.at(curves.time + share / curves.rate)
-        weight = (1.0 - abs(share)) / count
+    for offset in np.arange(-SAMPLES_PER_STEP, count) / count:
+        now = loads.at(curves.time + offset / curves.rate)
+        weight = (1.0 - abs(offset)) / count
         force += weight * now.force
         moment += weight * (now.moment + np.cross(now.point, now.force))
-    turn = to_model_axes(curves.model).T
-    force, moment = force @ turn, moment @ turn
-    point = loads.at(curves.time).point @ turn
+    axes = to_model_axes(curves.model).T
+    force, moment = force @ axes, moment @ axes
+    point = loads.at(curves.time).point @ axes
     moment -= np.cross(point, force)
     bodies = [compiled.body_index[name] for name in loads.body]
     arm = point - poses[:, bodies, :3]
@@ -180,45 +184,53 @@ def measured_pushes(loads: Loads, curves: Derivatives, poses: Array, compiled: C
 
 
 def twists_between(poses: Array, step: float) -> Array:
-    """(frames - 1, bodies, 6) velocity [m/s] and spin [rad/s] that lead from each pose to the next in a step [s]."""
-    moved = poses[1:, :, :3] - poses[:-1, :, :3]
-    turned = rotation_logarithm(quaternion_product(poses[1:, :, 3:], conjugate(poses[:-1, :, 3:])))
-    return np.concatenate([moved, turned], axis=-1) / step
+    """Return the velocity [m/s] and angular velocity [rad/s] (frames - 1, bodies, 6) between poses a step [s] apart."""
+    displacement = poses[1:, :, :3] - poses[:-1, :, :3]
+    rotation = rotation_logarithm(quaternion_product(poses[1:, :, 3:], conjugate(poses[:-1, :, 3:])))
+    return np.concatenate([displacement, rotation], axis=-1) / step
 
 
 def hard_model(model: Model, *, ground: bool) -> Model:
-    """The model with joints that do not give, no stops and no markers; without ground where that is not wanted."""
+    """Return the model with hard joints, without limits and markers, and optionally without ground."""
     hard = Softness(erp=1.0)
     joints = tuple(
         replace(j, softness=hard, coordinates=tuple(replace(c, lower=-inf, upper=inf) for c in j.coordinates))
         for j in model.joints
     )
-    # a hard coupling beside a hard drive has no pivot
+    # a hard coupling next to a hard drive has no pivot
     couplings = tuple(replace(c, softness=Softness(erp=1.0, cfm=COUPLING_CFM)) for c in model.couplings)
     return replace(
         model, joints=joints, couplings=couplings, markers=(), muscles=(), ground=model.ground if ground else ()
     )
 
 
-def model_poses(motion: Motion, compiled: Compiled) -> Array:
-    """(frames, bodies, 7) centres of mass [m] and quaternions of a motion, in the model's axes."""
-    turn = to_model_axes(motion.model)
-    quaternion = quaternion_product(quaternion_from_matrix(turn), motion.data["body_orientation"].values)
-    origin = motion.data["body_position"].values @ turn.T
+def body_poses(motion: Motion, compiled: Compiled) -> Array:
+    """Return centers of mass [m] and quaternions (frames, bodies, 7) of a motion, in the model's axes."""
+    axes = to_model_axes(motion.model)
+    quaternion = quaternion_product(quaternion_from_matrix(axes), motion.data["body_orientation"].values)
+    origin = motion.data["body_position"].values @ axes.T
     center = np.einsum("fbij,bj->fbi", rotations_of(quaternion), compiled.center_of_mass)
     return np.concatenate([origin + center, quaternion], axis=-1)
 
 
-def drive_forces(compiled: Compiled, trace: Trace) -> Array:
-    """(steps, coordinates) generalized forces [N m or N] of the drives.
+def coordinate_errors(model: Model, values: Array, target: Array) -> Array:
+    """Return the differences of coordinates from their targets, angles within half a revolution."""
+    rotational = np.array([c.rotational for c in model.coordinates])
+    error = values - target
+    error[:, rotational] = (error[:, rotational] + np.pi) % (2.0 * np.pi) - np.pi
+    return error
 
-    A ball's three drives act along the child's axes; the power of a Cardan angle's rate is their moment along the axis
-    that the angle turns about.
+
+def drive_forces(compiled: Compiled, record: StepRecord) -> Array:
+    """Return the generalized forces (steps, coordinates) [N m or N] of the drives.
+
+    A ball joint's three drives act along the child's axes; the generalized force of a Cardan angle is their moment
+    along the axis of that angle.
     """
     joints, h = compiled.tables.joints, compiled.step
     row = joints.drive_row
-    force = np.where(row >= 0, trace.impulse[:, row], 0.0) / h
-    values, _ = coordinates_of(compiled, trace.pose[:-1], trace.twist[:-1])
+    force = np.where(row >= 0, record.impulse[:, row], 0.0) / h
+    values, _ = coordinates_of(compiled, record.pose[:-1], record.twist[:-1])
     for j in np.flatnonzero(joints.spin_driven):
         i = int(joints.coordinate_first[j])
         sign = joints.sign[i + 2]
@@ -229,8 +241,8 @@ def drive_forces(compiled: Compiled, trace: Trace) -> Array:
     return force
 
 
-def spin_forces(compiled: Compiled, coordinates: Array, force: Array) -> Array:
-    """The way back: forces of drives, balls' along the child's axes, from generalized forces (steps, coordinates)."""
+def drive_axis_forces(compiled: Compiled, coordinates: Array, force: Array) -> Array:
+    """Return forces of drives, those of ball joints along the child's axes, from generalized forces."""
     joints = compiled.tables.joints
     result = force.copy()
     for j in np.flatnonzero(joints.spin_driven):
@@ -244,62 +256,63 @@ def spin_forces(compiled: Compiled, coordinates: Array, force: Array) -> Array:
     return result
 
 
-def residual_wrench(stepper: Stepper, trace: Trace) -> Array:
-    """(steps, 6) force [N] and torque [N m] of the residuals about the root body's origin, model axes."""
+def residual_wrench(stepper: Stepper, record: StepRecord) -> Array:
+    """Return the residual force [N] and moment [N m] (steps, 6) about the root body's origin, model axes."""
     tables, compiled = stepper.compiled.tables.residuals, stepper.compiled
-    result = np.zeros((len(trace.impulse), 6))
+    result = np.zeros((len(record.impulse), 6))
     if not stepper.root:
         return result
     at = compiled.body_index[stepper.root]
-    origin = trace.pose[:-1, at, :3] - rotations_of(trace.pose[:-1, at, 3:]) @ compiled.center_of_mass[at]
+    origin = record.pose[:-1, at, :3] - rotations_of(record.pose[:-1, at, 3:]) @ compiled.center_of_mass[at]
     for row, body, axis in zip(tables.row, tables.body, tables.axis, strict=True):
-        force = trace.impulse[:, row] / compiled.step
+        force = record.impulse[:, row] / compiled.step
         result[:, axis] += force
         if axis < 3:
-            pull = np.zeros((len(force), 3))
-            pull[:, axis] = force
-            result[:, 3:] += np.cross(trace.pose[:-1, body, :3] - origin, pull)
+            vector = np.zeros((len(force), 3))
+            vector[:, axis] = force
+            result[:, 3:] += np.cross(record.pose[:-1, body, :3] - origin, vector)
     return result
 
 
 def _root_drives(
-    model: Model, named: Sequence[str], residual: Sequence[Residual] | float | None, slack: tuple[float, float]
+    model: Model, named: Sequence[str], residual: Sequence[Residual] | float | None, root_tolerance: tuple[float, float]
 ) -> tuple[Drive, ...]:
-    """Drives of the root's coordinates that do nothing within the slack."""
-    if not all(0.0 <= part < inf for part in slack):
-        raise SettingsError(f"slack is {slack[0]} m and {slack[1]} rad; both must be finite numbers, 0 or larger")
+    """Return drives of the root's coordinates with dead zones of the tolerance."""
+    along, about = root_tolerance
+    if not (0.0 <= along < inf and 0.0 <= about < inf):
+        raise SettingsError(f"root_tolerance: Got {along} m and {about} rad. Pass finite numbers, 0 or larger.")
     if not named:
-        raise ModelError(f"model {model.name!r} stands on the ground for good: it has no residual, and needs no slack")
+        raise ModelError(f"Model {model.name!r} has no free root and no residual. Use root_tolerance=None.")
     if not isinstance(residual, (int, float, type(None))):
-        raise SettingsError("slack is that of the whole root: residual must be its limit, not rows of one's own choice")
+        raise SettingsError("root_tolerance: It applies to the whole root. Pass residual as a number, not as rows.")
     limit = inf if residual is None else float(residual)
-    turning = {c.name: c.rotational for c in model.coordinates}
+    rotational = {c.name: c.rotational for c in model.coordinates}
     return tuple(
-        Drive(name, stiffness=inf, limit=limit, dead_zone=slack[1] if turning[name] else slack[0]) for name in named
+        Drive(name, stiffness=inf, limit=limit, dead_zone=about if rotational[name] else along) for name in named
     )
 
 
-def _by_name(given: Mapping[str, float] | float, names: Sequence[str], what: str, usual: float) -> dict[str, float]:
+def _by_name(given: Mapping[str, float] | float, names: Sequence[str], what: str, default: float) -> dict[str, float]:
     if not isinstance(given, Mapping):
         return dict.fromkeys(names, float(given))
     for name in given:
         if name not in names:
             raise SettingsError(f"{what}: {unknown_name('driven coordinate', name, names)}")
-    return {name: float(given.get(name, usual)) for name in names}
+    return {name: float(given.get(name, default)) for name in names}
 
 
 def _to_model(model: Model, residual: Residual) -> Residual:
-    """The residual about the model's axis that lies along its lab axis."""
-    turn = to_model_axes(model)
-    axis = int(np.abs(turn[:, residual.axis % 3]).argmax())
+    """Return the residual with the model's axis that lies along its lab axis."""
+    axes = to_model_axes(model)
+    axis = int(np.abs(axes[:, residual.axis % 3]).argmax())
     return replace(residual, axis=axis + (3 if residual.axis >= 3 else 0))
 
 
 def _may_move(model: Model, root: str, residual: Residual) -> bool:
-    """Whether the root can move along the residual's axis at all: that of a planar model cannot leave its plane."""
+    """Return False if the root cannot move along the residual's axis, as that of a planar model out of its plane."""
     index = [body.name for body in model.bodies].index(root)
     link = next(link for link in tree_links(model) if link.child == index)
-    parts = link.shifts if residual.axis < 3 else link.turns
+    parts = link.translations if residual.axis < 3 else link.rotations
     directions = [link.parent_rotation @ part.axis for part in parts if part.column >= 0]
     axis = _to_model(model, residual).axis % 3
     return any(abs(direction[axis]) > 1e-9 for direction in directions)

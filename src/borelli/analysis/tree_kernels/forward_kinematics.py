@@ -115,7 +115,7 @@ def place(tree_at, q_inout, placed_at):
             t10, t11, t12 = turn[1, 0], turn[1, 1], turn[1, 2]
             t20, t21, t22 = turn[2, 0], turn[2, 1], turn[2, 2]
         start, end = tree.first[link], tree.first[link + 1]
-        middle = end - tree.turns[link]
+        middle = end - tree.rotations[link]
         for p in range(start, end):
             ux, uy, uz = tree.axis[p, 0], tree.axis[p, 1], tree.axis[p, 2]
             ax, ay, az = (

@@ -37,7 +37,7 @@ class Tree(NamedTuple):
     child_rotation: Floats
     first: Integers
     """(links + 1,) where the parts of each link begin."""
-    turns: Integers
+    rotations: Integers
     """How many of a link's parts, the last ones, are turns."""
     axis: Floats
     """(parts, 3) in the parent's joint frame, unturned."""
@@ -96,7 +96,7 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
     first, last_of = [0], np.full(len(model.bodies) + 1, -1)
     for link in links:
         last = last_of[link.parent]
-        for part in (*link.shifts, *link.turns):
+        for part in (*link.translations, *link.rotations):
             axis.append(part.axis)
             coordinate.append(part.column)
             function.append(-1 if part.function is None else len(functions))
@@ -106,7 +106,7 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
             last = len(axis) - 1
         last_of[link.child] = last
         first.append(len(axis))
-        turns.append(len(link.turns))
+        turns.append(len(link.rotations))
     couplings = coupling_order(model)
     held_function = []
     for _, _, curve in couplings:
@@ -125,7 +125,7 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
         child_position=_table([link.child_position for link in links], 3),
         child_rotation=_table([link.child_rotation for link in links], 3, 3),
         first=_integers(first),
-        turns=_integers(turns),
+        rotations=_integers(turns),
         axis=_table(axis, 3),
         coordinate=_integers(coordinate),
         function=_integers(function),
@@ -141,7 +141,7 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
         row_first=row_first,
         row_column=row_column,
         moves=_integers(moves),
-        carries=_integers([link.child for link in links for _ in (*link.shifts, *link.turns)]),
+        carries=_integers([link.child for link in links for _ in (*link.translations, *link.rotations)]),
         first_piece=first_piece,
         start=start,
         end=end,

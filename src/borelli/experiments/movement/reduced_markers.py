@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, inverse_kinematics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS
 from borelli.analysis.motion import Motion, match_markers, to_model_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.kinematics import coupled_coordinates, marker_positions, root_coordinates

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import Torques
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import Motion, make_motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques
 from borelli.errors import SettingsError

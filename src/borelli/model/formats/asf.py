@@ -1,27 +1,27 @@
 """Reader of ASF skeletons as models: bones become bodies, their degrees of freedom joints with the file's limits.
 
 The file states no masses: they come from Dempster's segment fractions (in Winter's book, table 4.1) where the bones
-have the names of the CMU collection, and otherwise from the volumes of the capsules the bones are drawn as.
-Coordinates are named as `read_amc` names them (`root_tx`, `lfemur_rx`) and take the same values.
+have the names of the CMU collection, and otherwise from the volumes of the capsules that represent the bones.
+Coordinates have the names of `read_amc` (`root_tx`, `lfemur_rx`) and the same values.
 """
 
 from __future__ import annotations
 
-import os
 from math import pi
 from pathlib import Path
 
 import numpy as np
 
 from borelli.errors import FileFormatError, ModelError, SettingsError
+from borelli.files.paths import as_path
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
 from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import with_default_frames
-from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Vector
-from borelli.model.transforms import Array, orientation_from_matrix, vector
+from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
+from borelli.model.transforms import AXES, Array, orientation_from_matrix, vector
 from borelli.model.validate import validate
 
-FRACTIONS = {  # of body mass, both sides alike; the segments of the table shared out among the bones that make them up
+FRACTIONS = {  # of body mass, equal on both sides; segments of the table are divided among their bones
     "root": 0.132,
     "hipjoint": 0.005,
     "lowerback": 0.070,
@@ -42,7 +42,7 @@ FRACTIONS = {  # of body mass, both sides alike; the segments of the table share
     "fingers": 0.001,
     "thumb": 0.001,
 }
-RADII = {  # [m], of a grown person's
+RADII = {  # [m], of an adult
     "root": 0.10,
     "femur": 0.07,
     "tibia": 0.05,
@@ -54,47 +54,49 @@ RADII = {  # [m], of a grown person's
     "radius": 0.035,
 }
 BODY_MASS_INDEX = 23.0
-"""[kg/m^2], for the mass of a person whose stature only is known."""
-UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
-"""From the file's axes, y up, to the world's, z up."""
-AXES: dict[str, Vector] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+"""[kg/m^2], for the mass of a person of known stature."""
+TO_MODEL_AXES = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+"""Rotation from the file's axes, y up, to the world's, z up."""
 KINDS = ("fixed", "hinge", "universal", "ball")
 
 
-def read_asf(path: str | os.PathLike[str], *, mass: float | None = None, units: float | None = None) -> Model:
-    """The model in an ASF file: z up, metres; one body per bone, and the root, which is free.
+def read_asf(path: str | Path, *, mass: float | None = None, units: float | None = None) -> Model:
+    """Read the model of an ASF file: z up, meters; one body per bone, and the root, which is free.
 
     Args:
-        path: The file.
-        mass: Of the whole body [kg], which the file does not state; by default that of a person of its stature.
-        units: Length of the file's unit [m], if it is not the one the reader takes it for.
+        path: ASF file.
+        mass: Mass of the whole body [kg], which the file does not state. Default: that of a person of this stature.
+        units: Length of the file's unit [m]. Default: inferred from the file.
 
     Raises:
-        FileFormatError: if the file is no ASF, or a bone may shift or stretch, which no joint here does.
+        FileFormatError: if the file is not an ASF file, or a bone has translational degrees of freedom.
+        SettingsError: if `mass` or `units` is out of range.
     """
-    path = Path(path)
+    path = as_path(path)
     asf = read_asf_text(path)
-    metres, why = asf.metres()
+    unit, reason = asf.length_unit()
     if units is not None:
         if not 1e-6 < units < 1e6:
-            raise SettingsError(f"units are {units} m, but must be the positive length of the file's unit")
-        metres, why = units, "as asked"
-    height = metres * asf.extent()
+            raise SettingsError(f"units is {units} m. It must be the positive length of the file's unit.")
+        unit, reason = units, "as specified"
+    height = unit * asf.extent()
     total = mass if mass is not None else BODY_MASS_INDEX * height**2
     if not total > 0.0:
-        raise SettingsError(f"mass is {total} kg, but must be positive")
-    masses, source = _masses(asf, metres, total)
+        raise SettingsError(f"mass is {total} kg. It must be positive.")
+    masses, source = _masses(asf, unit, total)
     bodies = [_body(ROOT, np.zeros(3), masses[0])]
-    bodies += [_body(bone.name, UP @ bone.end * metres, m) for bone, m in zip(asf.bones, masses[1:], strict=True)]
-    joints = [_root_joint(asf, metres, path)]
-    ends = {ROOT: np.zeros(3)} | {bone.name: UP @ bone.end * metres for bone in asf.bones}
+    bodies += [
+        _body(bone.name, TO_MODEL_AXES @ bone.end * unit, m) for bone, m in zip(asf.bones, masses[1:], strict=True)
+    ]
+    joints = [_root_joint(asf, unit, path)]
+    ends = {ROOT: np.zeros(3)} | {bone.name: TO_MODEL_AXES @ bone.end * unit for bone in asf.bones}
     for bone, parent in zip(asf.bones, asf.parents, strict=True):
         joints.append(_joint(bone, parent, ends[parent], path))
     notes = (
-        f"lengths are taken as {metres:.5g} m: {why}.",
-        "y is taken as up and turned into z.",
-        f"the mass of {total:.1f} kg is {'as asked' if mass is not None else 'that of a person of its stature'},"
-        f" shared out by {source}.",
+        f"Length unit: {unit:.5g} m ({reason}). Override with units.",
+        "Vertical axis: y, rotated to z.",
+        f"Body mass: {total:.1f} kg, {'as specified' if mass is not None else 'inferred from stature'}; "
+        f"segment masses from {source}.",
     )
     try:
         return validate(with_default_frames(Model(asf.name, tuple(bodies), tuple(joints), notes=notes)))
@@ -102,54 +104,54 @@ def read_asf(path: str | os.PathLike[str], *, mass: float | None = None, units: 
         raise ModelError(f"{path}: {error}") from None
 
 
-def _joint(bone: Bone, parent: str, place: Array, path: Path) -> Joint:
-    """A bone's joint at the end of its parent, its axes those of the bone."""
-    turns = _turning(bone.name, bone.freedoms, path)
-    frame = orientation_from_matrix(UP @ bone_rotation(bone.axis, bone.order))
+def _joint(bone: Bone, parent: str, position: Array, path: Path) -> Joint:
+    """Return a bone's joint at the end of its parent, with the bone's axes."""
+    rotations = _rotations(bone.name, bone.freedoms, path)
+    frame = orientation_from_matrix(TO_MODEL_AXES @ bone_rotation(bone.axis, bone.order))
     limits = dict(zip(bone.freedoms, bone.limits, strict=True))
-    # the last axis named turns outermost
-    coordinates = [_coordinate(f"{bone.name}_{turn}", *limits[turn]) for turn in reversed(turns)]
+    # the last axis named is the outermost
+    coordinates = [_coordinate(f"{bone.name}_{rotation}", *limits[rotation]) for rotation in reversed(rotations)]
     return Joint(
         name=bone.name,
-        kind=KINDS[len(turns)],
+        kind=KINDS[len(rotations)],
         parent=parent,
         child=bone.name,
-        parent_frame=Frame(vector(place), frame),
+        parent_frame=Frame(vector(position), frame),
         child_frame=Frame((0.0, 0.0, 0.0), frame),
-        axes=tuple(AXES[turn[1]] for turn in reversed(turns)),
+        axes=tuple(AXES["xyz".index(rotation[1])] for rotation in reversed(rotations)),
         coordinates=tuple(coordinates),
     )
 
 
-def _root_joint(asf: AsfSkeleton, metres: float, path: Path) -> Joint:
-    turns = [word[1] for word in asf.root_order if word[0] == "r"][::-1]
-    if sorted(turns) != ["x", "y", "z"] or sum(word[0] == "t" for word in asf.root_order) != 3:
+def _root_joint(asf: AsfSkeleton, unit: float, path: Path) -> Joint:
+    letters = [word[1] for word in asf.root_order if word[0] == "r"][::-1]
+    if sorted(letters) != ["x", "y", "z"] or sum(word[0] == "t" for word in asf.root_order) != 3:
         raise FileFormatError(
-            path, f"the root's order is {' '.join(asf.root_order)!r}, but all of tx ... rz must be free"
+            path, f"The order of the root is {' '.join(asf.root_order)!r}. It must contain all of tx ... rz."
         )
     if asf.root_orientation != (0.0, 0.0, 0.0):
-        raise FileFormatError(path, "the root's orientation must be 0 0 0; turn the motion instead")
-    shifts = [
-        Coordinate(f"{ROOT}_t{letter}", metres * asf.root_position["xyz".index(letter)], rotational=False)
-        for letter in turns
+        raise FileFormatError(path, "The orientation of the root must be 0 0 0. Rotate the motion instead.")
+    translations = [
+        Coordinate(f"{ROOT}_t{letter}", unit * asf.root_position["xyz".index(letter)], rotational=False)
+        for letter in letters
     ]
     return Joint(
         name=ROOT,
         kind="free",
         parent=GROUND,
         child=ROOT,
-        parent_frame=Frame(orientation=orientation_from_matrix(UP)),
-        child_frame=Frame(orientation=orientation_from_matrix(UP)),
-        axes=tuple(AXES[letter] for letter in turns),
-        coordinates=(*shifts, *(Coordinate(f"{ROOT}_r{letter}") for letter in turns)),
+        parent_frame=Frame(orientation=orientation_from_matrix(TO_MODEL_AXES)),
+        child_frame=Frame(orientation=orientation_from_matrix(TO_MODEL_AXES)),
+        axes=tuple(AXES["xyz".index(letter)] for letter in letters),
+        coordinates=(*translations, *(Coordinate(f"{ROOT}_r{letter}") for letter in letters)),
     )
 
 
-def _turning(name: str, freedoms: tuple[str, ...], path: Path) -> list[str]:
+def _rotations(name: str, freedoms: tuple[str, ...], path: Path) -> list[str]:
     odd = [word for word in freedoms if word[0] != "r"]
     if odd:
-        what = f"bone {name!r} may shift or stretch ({', '.join(odd)}), which no joint of a model here does"
-        raise FileFormatError(path, f"{what}; remove these from its dof line")
+        problem = f"Bone {name!r} has translational degrees of freedom ({', '.join(odd)}), which are not supported."
+        raise FileFormatError(path, f"{problem} Remove them from its dof line.")
     return list(freedoms)
 
 
@@ -158,22 +160,22 @@ def _coordinate(name: str, lower: float, upper: float) -> Coordinate:
 
 
 def _kind_of(name: str) -> str:
-    """The bone's name without its side: `lfemur` and `rfemur` are both a femur."""
+    """Return the bone's name without its side: `lfemur` and `rfemur` are both a femur."""
     lower = name.lower()
     return lower[1:] if lower[:1] in ("l", "r") and lower[1:] in FRACTIONS else lower
 
 
-def _masses(asf: AsfSkeleton, metres: float, total: float) -> tuple[list[float], str]:
-    """Mass [kg] of the root and of each bone, and where the shares come from."""
+def _masses(asf: AsfSkeleton, unit: float, total: float) -> tuple[list[float], str]:
+    """Return the mass [kg] of the root and of each bone, and the source of the fractions."""
     names = [ROOT, *(bone.name for bone in asf.bones)]
-    shares = [FRACTIONS.get(_kind_of(name), 0.0) for name in names]
+    fractions = [FRACTIONS.get(_kind_of(name), 0.0) for name in names]
     source = "Dempster's segment fractions"
-    if min(shares) <= 0.0:
-        lengths = [RADII[ROOT], *(abs(bone.length) * metres for bone in asf.bones)]
+    if min(fractions) <= 0.0:
+        lengths = [RADII[ROOT], *(abs(bone.length) * unit for bone in asf.bones)]
         radii = [_radius(name, length) for name, length in zip(names, lengths, strict=True)]
-        shares = [pi * r * r * length + 4.0 / 3.0 * pi * r**3 for r, length in zip(radii, lengths, strict=True)]
-        source = "the volumes of its bones drawn as capsules, because not all of them have known names"
-    return [total * share / sum(shares) for share in shares], source
+        fractions = [pi * r * r * length + 4.0 / 3.0 * pi * r**3 for r, length in zip(radii, lengths, strict=True)]
+        source = "the volumes of capsules, because some bones have unknown names"
+    return [total * fraction / sum(fractions) for fraction in fractions], source
 
 
 def _radius(name: str, length: float) -> float:
@@ -181,7 +183,7 @@ def _radius(name: str, length: float) -> float:
 
 
 def _body(name: str, end: Array, mass: float) -> Body:
-    """A capsule from the joint to the bone's end, or a ball where the bone is short."""
+    """Return a capsule from the joint to the bone's end, or a ball where the bone is short."""
     length = float(np.linalg.norm(end))
     radius = _radius(name, length)
     half = 0.5 * length - radius
@@ -193,7 +195,7 @@ def _body(name: str, end: Array, mass: float) -> Body:
 
 
 def _along(direction: Array) -> tuple[float, float, float, float]:
-    """The orientation whose z axis has this direction."""
+    """Return the orientation whose z axis has this direction."""
     z = direction / np.linalg.norm(direction)
     helper = np.eye(3)[int(np.argmin(np.abs(z)))]
     x = np.cross(helper, z)

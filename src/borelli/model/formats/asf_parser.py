@@ -1,12 +1,11 @@
-"""The text of an ASF file: Acclaim's skeleton of bones, each a direction, a length, axes and degrees of freedom.
+"""Parser of ASF files: Acclaim's skeleton of bones, each with a direction, a length, axes and degrees of freedom.
 
 Sections begin with a colon. In the skeleton's default pose every bone points along its stated direction; its degrees
-of freedom turn it about its own `axis`, in the order the axis word gives (XYZ: about x first).
+of freedom rotate it about its own `axis`, in the order of the axis word (XYZ: about x first).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, radians
@@ -15,7 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from borelli.errors import FileFormatError, unknown_name
-from borelli.files.text import MAX_NUMBER, read_bytes
+from borelli.files.paths import as_path
+from borelli.files.text import read_bytes
+from borelli.model.formats.parsing import parse_numbers
 from borelli.model.model import Vector
 from borelli.model.transforms import Array
 
@@ -23,9 +24,9 @@ ROOT = "root"
 MAX_BONES = 2000
 INCH = 0.0254
 LENGTHS = (1.0, 0.01, 0.001, INCH, INCH / 0.45)
-"""Units [m] tried where the file's own unit makes no person."""
+"""Units [m] tried where the stature in the file's own unit is implausible."""
 STATURE = (1.2, 2.3)
-"""Extents [m] of a skeleton in its default pose that are a grown person's."""
+"""Plausible extent [m] of an adult's skeleton in its default pose."""
 FREEDOMS = ("tx", "ty", "tz", "rx", "ry", "rz", "l")
 
 
@@ -43,13 +44,13 @@ class Bone:
 
     @property
     def end(self) -> Array:
-        """From the bone's joint to its end, in the default pose."""
+        """Vector from the bone's joint to its end, in the default pose."""
         return np.array(self.direction) * self.length
 
 
 @dataclass(frozen=True)
 class AsfSkeleton:
-    """What an ASF file says. `bones` holds parents before children; `parents` their parents' names."""
+    """Content of an ASF file. `bones` has parents before children; `parents` their parents' names."""
 
     name: str
     length: float
@@ -64,7 +65,7 @@ class AsfSkeleton:
     settings: dict[str, str] = field(default_factory=dict)
 
     def default_starts(self) -> Array:
-        """Where each bone begins in the default pose, relative to the root [file units]."""
+        """Return the start of each bone in the default pose, relative to the root [file units]."""
         ends: dict[str, Array] = {ROOT: np.zeros(3)}
         starts = []
         for bone, parent in zip(self.bones, self.parents, strict=True):
@@ -73,49 +74,49 @@ class AsfSkeleton:
         return np.array(starts).reshape(-1, 3)
 
     def extent(self) -> float:
-        """The longest side of a box around the skeleton in its default pose [file units]."""
+        """Return the longest side of the bounding box in the default pose [file units]."""
         starts = self.default_starts()
         ends = starts + np.array([bone.end for bone in self.bones]).reshape(-1, 3)
         return float(np.max(np.ptp(np.concatenate((starts, ends)), axis=0)))
 
-    def metres(self) -> tuple[float, str]:
-        """Length of the file's unit [m], and why it is taken to be that."""
+    def length_unit(self) -> tuple[float, str]:
+        """Return the length of the file's unit [m], and the reason."""
         size = self.extent()
-        stated = INCH / self.length
-        if STATURE[0] <= size * stated <= STATURE[1]:
-            return stated, f"the file says length {self.length:g}, and {self.length:g} units to the inch make a person"
+        stated_unit = INCH / self.length
+        if STATURE[0] <= size * stated_unit <= STATURE[1]:
+            return stated_unit, f"stated in the file: {self.length:g} units per inch"
         for unit in LENGTHS:
             if STATURE[0] <= size * unit <= STATURE[1]:
-                return unit, f"the skeleton's extent, {size:.4g} in the file, is then {size * unit:.2f} m"
-        return stated, f"the file says length {self.length:g}, taken as units to the inch, which makes no person"
+                return unit, f"inferred from the extent of the skeleton, {size * unit:.2f} m"
+        return stated_unit, f"stated in the file: {self.length:g} units per inch, with an implausible stature"
 
 
-def read_asf_text(path: str | os.PathLike[str]) -> AsfSkeleton:
-    """The skeleton in an ASF file, as the file states it."""
-    path = Path(path)
+def read_asf_text(path: str | Path) -> AsfSkeleton:
+    """Read the skeleton of an ASF file, in the file's units and axes."""
+    path = as_path(path)
     data = read_bytes(path)
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     text = data.decode(encoding, errors="replace")
     if "\0" in text:
-        raise FileFormatError(path, f"character {text.index(chr(0))} is NUL, so this is no ASF text")
+        raise FileFormatError(path, f"Character {text.index(chr(0))} is NUL. The file is not ASF text.")
     reader = _Reader(path)
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].strip()
         if words:
-            reader.take(words, number)
+            reader.add_line(words, number)
     return reader.skeleton()
 
 
 def looks_like_asf(head: bytes) -> bool:
-    """Whether a file that begins so is an ASF."""
+    """Return True if a file that begins so is an ASF file."""
     return any(line.strip().lower().startswith((b":bonedata", b":root", b":units")) for line in head.splitlines())
 
 
 def bone_rotation(angles: Vector, order: str) -> Array:
-    """The rotation of a bone's axis [rad]: about the first axis of the order first."""
+    """Return the rotation of a bone's axis from angles [rad]: about the first axis of the order first."""
     matrix = np.eye(3)
     for letter in order.lower():
-        matrix = _turn(letter, angles["xyz".index(letter)]) @ matrix
+        matrix = _elementary_rotation(letter, angles["xyz".index(letter)]) @ matrix
     return matrix
 
 
@@ -131,7 +132,7 @@ class _Reader:
         self.parent_of: dict[str, str] = {}
         self.key = ""
 
-    def take(self, text: str, number: int) -> None:
+    def add_line(self, text: str, number: int) -> None:
         if text.startswith(":"):
             self.section, _, rest = text[1:].partition(" ")
             self.section = self.section.lower()
@@ -144,22 +145,22 @@ class _Reader:
         elif self.section == "root":
             self.root[words[0].lower()] = words[1:]
         elif self.section == "bonedata":
-            self._take_bone(words, number)
+            self._add_bone_line(words, number)
         elif self.section == "hierarchy":
-            self._take_children(words, number)
+            self._add_children(words, number)
         elif self.section == "documentation":
             self.documentation.append(text)
 
-    def _take_bone(self, words: list[str], number: int) -> None:
+    def _add_bone_line(self, words: list[str], number: int) -> None:
         key = words[0].lower()
         if key == "begin":
             self.bone, self.key = {}, ""
         elif key == "end":
             bone = self._bone(number)
             if bone.name in self.bones or bone.name == ROOT:
-                raise FileFormatError(self.path, f"bone {bone.name!r} is described twice", line=number)
+                raise FileFormatError(self.path, f"Bone {bone.name!r} is defined twice. Rename one.", line=number)
             if len(self.bones) >= MAX_BONES:
-                raise FileFormatError(self.path, f"more than {MAX_BONES} bones", line=number)
+                raise FileFormatError(self.path, f"The file has more than {MAX_BONES} bones.", line=number)
             self.bones[bone.name] = bone
         elif key[0] == "(" and self.key == "limits":
             self.bone["limits"] += words
@@ -170,21 +171,21 @@ class _Reader:
     def _bone(self, number: int) -> Bone:
         for key in ("name", "direction", "length", "axis"):
             if not self.bone.get(key):
-                raise FileFormatError(self.path, f"the bone that ends here has no {key}", line=number)
+                raise FileFormatError(self.path, f"The bone that ends here has no {key}.", line=number)
         name = " ".join(self.bone["name"])
         freedoms = tuple(word.lower() for word in self.bone.get("dof", []))
         for word in freedoms:
             if word not in FREEDOMS:
-                what = f"bone {name!r}: {unknown_name('degree of freedom', word, FREEDOMS)}"
-                raise FileFormatError(self.path, what, line=number)
+                problem = f"Bone {name!r}: {unknown_name('degree of freedom', word, FREEDOMS)}"
+                raise FileFormatError(self.path, problem, line=number)
         if len(set(freedoms)) < len(freedoms):
-            raise FileFormatError(self.path, f"bone {name!r}: a degree of freedom is named twice", line=number)
+            raise FileFormatError(self.path, f"Bone {name!r}: A degree of freedom is repeated.", line=number)
         *angles, order = self.bone["axis"] if len(self.bone["axis"]) == 4 else [*self.bone["axis"], "XYZ"]
         return Bone(
             name=name,
-            direction=self._vector(self.bone["direction"], f"bone {name!r}: direction", number),
-            length=self._numbers(self.bone["length"], 1, f"bone {name!r}: length", number)[0],
-            axis=self._turned(self._vector(angles, f"bone {name!r}: axis", number)),
+            direction=self._vector(self.bone["direction"], f"Bone {name!r}: direction", number),
+            length=self._numbers(self.bone["length"], 1, f"Bone {name!r}: length", number)[0],
+            axis=self._to_radians(self._vector(angles, f"Bone {name!r}: axis", number)),
             order=self._order(order, number),
             freedoms=freedoms,
             limits=self._limits(name, freedoms, number),
@@ -199,24 +200,28 @@ class _Reader:
         if not values:
             return ((-inf, inf),) * len(freedoms)
         if len(values) != 2 * len(freedoms) or any(value != value for value in values):
-            what = f"bone {name!r}: expected {len(freedoms)} limits in brackets, got {' '.join(words)[:60]!r}"
-            raise FileFormatError(self.path, what, line=number)
+            problem = f"Bone {name!r}: Expected {len(freedoms)} limits in brackets (found {' '.join(words)[:60]!r})."
+            raise FileFormatError(self.path, problem, line=number)
         pairs = []
         for freedom, low, high in zip(freedoms, values[0::2], values[1::2], strict=True):
             if low > high:
-                raise FileFormatError(self.path, f"bone {name!r}: the limits {low} {high} run backwards", line=number)
-            turns = freedom[0] == "r" and self._degrees()
-            pairs.append((radians(low), radians(high)) if turns else (low, high))
+                raise FileFormatError(
+                    self.path, f"Bone {name!r}: The limits {low} {high} are reversed. Swap them.", line=number
+                )
+            in_degrees = freedom[0] == "r" and self._degrees()
+            pairs.append((radians(low), radians(high)) if in_degrees else (low, high))
         return tuple(pairs)
 
-    def _take_children(self, words: list[str], number: int) -> None:
+    def _add_children(self, words: list[str], number: int) -> None:
         if words[0].lower() in ("begin", "end") and len(words) == 1:
             return
         for child in words[1:]:
             if child == ROOT:
-                raise FileFormatError(self.path, f"the root cannot hang on {words[0]!r}", line=number)
+                raise FileFormatError(
+                    self.path, f"The root is a child of {words[0]!r}. It cannot have a parent.", line=number
+                )
             if child in self.parent_of:
-                raise FileFormatError(self.path, f"bone {child!r} has two parents", line=number)
+                raise FileFormatError(self.path, f"Bone {child!r} has two parents. Remove one.", line=number)
             for name in (words[0], child):
                 if name not in self.bones and name != ROOT:
                     raise FileFormatError(self.path, unknown_name("bone", name, self.bones), line=number)
@@ -224,14 +229,16 @@ class _Reader:
 
     def skeleton(self) -> AsfSkeleton:
         if not self.bones:
-            raise FileFormatError(self.path, "no bone between `:bonedata` and `:hierarchy`; is this an ASF file?")
+            raise FileFormatError(self.path, "There is no bone between `:bonedata` and `:hierarchy`. Pass an ASF file.")
         order = self._parents_first()
         length = self._numbers(self.settings.get("length", "1").split(), 1, "length", None)[0]
         if not length > 0.0:
-            raise FileFormatError(self.path, f"length is {length}, but must be positive")
+            raise FileFormatError(self.path, f"length is {length}. It must be positive.")
         root_order = tuple(word.lower() for word in self.root.get("order", ["tx", "ty", "tz", "rx", "ry", "rz"]))
         if len(set(root_order)) < len(root_order) or not set(root_order) <= set(FREEDOMS[:6]):
-            raise FileFormatError(self.path, f"the root's order is {' '.join(root_order)!r}; allowed are tx ... rz")
+            raise FileFormatError(
+                self.path, f"The order of the root is {' '.join(root_order)!r}. Allowed are tx ... rz."
+            )
         return AsfSkeleton(
             name=self.settings.get("name", self.path.stem),
             length=length,
@@ -239,7 +246,7 @@ class _Reader:
             root_order=root_order,
             root_axis=self._order("".join(self.root.get("axis", ["XYZ"])), None),
             root_position=self._vector(self.root.get("position", ["0", "0", "0"]), "root position", None),
-            root_orientation=self._turned(
+            root_orientation=self._to_radians(
                 self._vector(self.root.get("orientation", ["0", "0", "0"]), "root orientation", None)
             ),
             bones=tuple(self.bones[name] for name in order),
@@ -249,49 +256,48 @@ class _Reader:
         )
 
     def _parents_first(self) -> list[str]:
-        """Names of the bones that hang on the root, parents before children, otherwise as the hierarchy lists them."""
+        """Return the bones connected to the root, parents first, otherwise in the order of the hierarchy."""
         children: dict[str, list[str]] = {}
         for child, parent in self.parent_of.items():
             children.setdefault(parent, []).append(child)
-        order, waiting = [], children.get(ROOT, [])[::-1]
-        while waiting:
-            name = waiting.pop()
+        order, stack = [], children.get(ROOT, [])[::-1]
+        while stack:
+            name = stack.pop()
             order.append(name)
-            waiting += children.get(name, [])[::-1]
-        hung = set(order)
-        loose = [name for name in self.bones if name not in hung]
-        if loose:
-            raise FileFormatError(self.path, f"bones that hang on nothing: {', '.join(loose[:10])}; mend `:hierarchy`")
+            stack += children.get(name, [])[::-1]
+        connected = set(order)
+        orphans = [name for name in self.bones if name not in connected]
+        if orphans:
+            raise FileFormatError(
+                self.path, f"Bones without a parent: {', '.join(orphans[:10])}. Correct `:hierarchy`."
+            )
         return order
 
     def _degrees(self) -> bool:
         return not self.settings.get("angle", "deg").lower().startswith("rad")
 
-    def _turned(self, angles: Vector) -> Vector:
+    def _to_radians(self, angles: Vector) -> Vector:
         x, y, z = angles
         return (radians(x), radians(y), radians(z)) if self._degrees() else angles
 
     def _order(self, word: str, number: int | None) -> str:
         if sorted(word.upper()) != ["X", "Y", "Z"]:
-            raise FileFormatError(self.path, f"axis order is {word!r}, but must be XYZ in some order", line=number)
+            raise FileFormatError(self.path, f"The axis order is {word!r}. It must be XYZ in some order.", line=number)
         return word.upper()
 
-    def _vector(self, words: Sequence[str], what: str, number: int | None) -> Vector:
-        x, y, z = self._numbers(words, 3, what, number)
+    def _vector(self, words: Sequence[str], name: str, number: int | None) -> Vector:
+        x, y, z = self._numbers(words, 3, name, number)
         return x, y, z
 
-    def _numbers(self, words: Sequence[str], count: int, what: str, number: int | None) -> list[float]:
-        try:
-            values = [float(word) for word in words]
-        except ValueError:
-            values = []
-        if len(values) != count or not all(abs(value) < MAX_NUMBER for value in values):
-            got = " ".join(words)[:60]
-            raise FileFormatError(self.path, f"{what}: expected {count} numbers, got {got!r}", line=number)
+    def _numbers(self, words: Sequence[str], count: int, name: str, number: int | None) -> list[float]:
+        values = parse_numbers(words, count)
+        if values is None:
+            found = " ".join(words)[:60]
+            raise FileFormatError(self.path, f"{name}: Expected {count} numbers (found {found!r}).", line=number)
         return values
 
 
-def _turn(letter: str, angle: float) -> Array:
+def _elementary_rotation(letter: str, angle: float) -> Array:
     k = "xyz".index(letter)
     i, j = (k + 1) % 3, (k + 2) % 3
     matrix = np.eye(3)

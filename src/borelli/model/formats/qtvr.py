@@ -1,14 +1,13 @@
-"""Reader of the four tables of QtVR, the program of the Human Dynamic Model.
+"""Reader of the four tables of QtVR, the program of the Human Dynamic Model (Liu, Cooper and Ballard).
 
 `dimMap`: per segment its shape (0 sphere, 1 box, 2 capsule along z), three full extents [m] and an unused quaternion.
 `anchorMap`: segment, joint, and the anchor as fractions of the segment's half extents. `markMap`: per recorded point
-the segment that carries it, or -1. `posMap`: per recorded point its place on that segment [m]. Which segments a joint
-joins, its kind and how the segments stand is known to the program only; it is repeated here.
+its segment, or -1. `posMap`: per recorded point its position on that segment [m]. The tables do not contain the bodies
+and kind of each joint and the standing pose, which are defined here.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from borelli.errors import FileFormatError, ModelError
-from borelli.files.text import MAX_NUMBER, read_text
+from borelli.files.paths import as_path
+from borelli.files.text import read_text
+from borelli.model.formats.parsing import parse_numbers
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, Shape
 from borelli.model.transforms import Array, compose, inverse, orientation_from_matrix, vector
@@ -44,47 +45,51 @@ JOINTS = (  # name, kind, the two segments (parent first: the head is the root),
     ("ankle_l", "universal", 18, 19, "xy"), ("foot_l", "hinge", 19, 20, "x"),
 )  # fmt: skip
 
-# The joint axes x right, y forward, z up, in our world (x forward, y left, z up).
+# The joint axes x right, y forward, z up, in the world of the model (x forward, y left, z up).
 AXES = {"x": (0.0, -1.0, 0.0), "y": (1.0, 0.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
-# How segments stand: columns are their own x, y, z in our world. y is forward in all; told from anchors and markers.
+# Orientations of segments in the standing pose, inferred from anchors and markers: columns are their x, y, z in the
+# world; y is forward in all.
 UPRIGHT = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 LYING_LEFT = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])  # z to the left, x up
 LYING_RIGHT = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, -1.0], [-1.0, 0.0, 0.0]])  # z to the right, x down
-STANCES = dict.fromkeys((2, 3, 12, 16), LYING_LEFT) | dict.fromkeys((7, 20), LYING_RIGHT)
+ORIENTATIONS = dict.fromkeys((2, 3, 12, 16), LYING_LEFT) | dict.fromkeys((7, 20), LYING_RIGHT)
 
 
-def read_qtvr(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, labels: Sequence[str] | None = None
-) -> Model:
-    """The model in QtVR's four tables; `notes` lists what is wrong with them and what was assumed.
+def read_qtvr(source: str | Path | Sequence[str | Path], *, labels: Sequence[str] | None = None) -> Model:
+    """Read the model of QtVR's four tables; `notes` lists problems of the tables and assumptions.
 
     Args:
-        source: The directory that holds dimMap.txt, anchorMap.txt, markMap.txt and posMap.txt, or these four files in
-            this order.
-        labels: Names of the recorded points in the order of markMap; without them they are point_0, point_1, ...
+        source: Directory with dimMap.txt, anchorMap.txt, markMap.txt and posMap.txt, or these four files in this order.
+        labels: Names of the recorded points in the order of markMap. Default: point_0, point_1, ...
+
+    Raises:
+        FileFormatError: if a table cannot be read; the message names the line.
+        ModelError: if the model is inconsistent.
     """
-    dimensions, anchors, marks, places = _paths(source)
-    notes = ["QtVR tables: no stops and no standing pose are in the files; angles are free, the pose is assumed."]
+    dimensions, anchors, marks, offsets = _paths(source)
+    notes = ["QtVR tables contain no joint limits and no standing pose: angles are unlimited, and the pose is assumed."]
     bodies, halves = _bodies(dimensions)
     joints = _joints(_anchors(anchors, halves, notes), anchors)
-    carriers = _carriers(marks)
-    points = _rows(places, 3)
-    if len(points) != len(carriers):
-        raise FileFormatError(places, f"{len(points)} places, but {marks.name} lists {len(carriers)} points")
+    segments = _marker_segments(marks)
+    points = _rows(offsets, 3)
+    if len(points) != len(segments):
+        raise FileFormatError(
+            offsets, f"The table has {len(points)} positions, but {marks.name} has {len(segments)} points."
+        )
     if labels is None:
-        labels = [f"point_{k}" for k in range(len(carriers))]
-    elif len(labels) != len(carriers):
-        raise FileFormatError(marks, f"{len(carriers)} points, but {len(labels)} labels were given")
-    notes += _asymmetries(marks.name, carriers, labels)
+        labels = [f"point_{k}" for k in range(len(segments))]
+    elif len(labels) != len(segments):
+        raise FileFormatError(marks, f"The table has {len(segments)} points, but {len(labels)} labels were given.")
+    notes += _asymmetries(marks.name, segments, labels)
     model = Model(
         name=dimensions.parent.name or "qtvr",
-        bodies=_placed(bodies, halves, joints),
+        bodies=_standing_bodies(bodies, halves, joints),
         joints=tuple(joints),
         markers=tuple(
-            Marker(label, SEGMENTS[carrier], vector(point))
-            for label, carrier, (_, point) in zip(labels, carriers, points, strict=True)
-            if carrier >= 0
+            Marker(label, SEGMENTS[segment], vector(point))
+            for label, segment, (_, point) in zip(labels, segments, points, strict=True)
+            if segment >= 0
         ),
         notes=tuple(notes),
     )
@@ -94,46 +99,43 @@ def read_qtvr(
         raise ModelError(f"{dimensions.parent}: {error}") from None
 
 
-def _paths(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
-    if isinstance(source, str | os.PathLike):
+def _paths(source: str | Path | Sequence[str | Path]) -> list[Path]:
+    if isinstance(source, str | Path):
         return [Path(source) / name for name in TABLES]
     if len(source) != len(TABLES):
-        raise FileFormatError(", ".join(map(str, source)), f"four tables are needed, in the order {', '.join(TABLES)}")
-    return [Path(path) for path in source]
+        raise FileFormatError(", ".join(map(str, source)), f"Expected four tables in the order {', '.join(TABLES)}.")
+    return [as_path(path) for path in source]
 
 
 def _rows(path: Path, width: int) -> list[tuple[int, list[float]]]:
-    """Line numbers and numbers of each line that is not blank."""
+    """Return line numbers and numbers of each line that is not blank."""
     rows = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         words = line.split()
         if not words:
             continue
-        try:
-            values = [float(word) for word in words]
-        except ValueError:
-            values = []
-        if len(values) != width or not all(abs(value) < MAX_NUMBER for value in values):
-            raise FileFormatError(path, f"expected {width} numbers, got {line.strip()[:60]!r}", line=number)
+        values = parse_numbers(words, width)
+        if values is None:
+            raise FileFormatError(path, f"Expected {width} numbers (found {line.strip()[:60]!r}).", line=number)
         rows.append((number, values))
     return rows
 
 
-def _index(value: float, lowest: int, count: int, what: str, path: Path, line: int) -> int:
+def _index(value: float, lowest: int, count: int, name: str, path: Path, line: int) -> int:
     if value != int(value) or not lowest <= value < count:
-        raise FileFormatError(path, f"{what} is {value:g}, but must be from {lowest} to {count - 1}", line=line)
+        raise FileFormatError(path, f"{name} is {value:g}. It must be from {lowest} to {count - 1}.", line=line)
     return int(value)
 
 
 def _bodies(path: Path) -> tuple[list[Body], list[Array]]:
     rows = _rows(path, 8)
     if len(rows) != len(SEGMENTS):
-        raise FileFormatError(path, f"{len(rows)} segments, but the body has {len(SEGMENTS)}")
+        raise FileFormatError(path, f"The table has {len(rows)} segments. Expected {len(SEGMENTS)}.")
     bodies, halves = [], []
     for name, (line, (kind, *extents)) in zip(SEGMENTS, rows, strict=True):
         half = np.array(extents[:3]) / 2.0
-        if half.min() <= 1e-30:  # no volume can be made of less
-            raise FileFormatError(path, f"the extents of {name} must be positive", line=line)
+        if half.min() <= 1e-30:  # smaller extents have no volume
+            raise FileFormatError(path, f"The extents of {name} must be positive.", line=line)
         match _index(kind, 0, 3, "shape", path, line):
             case 0:
                 shape = Shape("sphere", (float(half[0]),))
@@ -141,7 +143,7 @@ def _bodies(path: Path) -> tuple[list[Body], list[Array]]:
                 shape = Shape("box", vector(half))
             case _:
                 if half[2] <= half[0]:
-                    raise FileFormatError(path, f"the capsule {name} is shorter than it is wide", line=line)
+                    raise FileFormatError(path, f"The capsule {name} is shorter than it is wide.", line=line)
                 shape = Shape("capsule", (float(half[0]), float(half[2] - half[0])))
         bodies.append(body_from_shapes(name, [shape]))
         halves.append(half)
@@ -149,37 +151,39 @@ def _bodies(path: Path) -> tuple[list[Body], list[Array]]:
 
 
 def _anchors(path: Path, halves: list[Array], notes: list[str]) -> dict[tuple[int, int], Array]:
-    """Each anchor [m] by joint and segment.
+    """Return each anchor [m] by joint and segment.
 
-    A line whose segment has no such joint is told in the notes, and taken for the one joint of that segment that has
-    no line, if there is just one.
+    A line whose segment does not have the joint is reported in the notes. It is assigned to the joint of that segment
+    without an anchor, if there is exactly one.
     """
-    wanted = {(joint, segment) for joint, (_, _, a, b, _) in enumerate(JOINTS) for segment in (a, b)}
-    found: dict[tuple[int, int], Array] = {}
-    strays = []
+    expected = {(joint, segment) for joint, (_, _, a, b, _) in enumerate(JOINTS) for segment in (a, b)}
+    anchors: dict[tuple[int, int], Array] = {}
+    unassigned = []
     for line, (segment_value, joint_value, *fractions) in _rows(path, 5):
         segment = _index(segment_value, 0, len(SEGMENTS), "segment", path, line)
         joint = _index(joint_value, 0, len(JOINTS), "joint", path, line)
         anchor = halves[segment] * np.array(fractions)
-        if (joint, segment) not in wanted:
-            strays.append((line, segment, joint, anchor))
-        elif (joint, segment) in found:
-            raise FileFormatError(path, f"joint {joint} has a second anchor on segment {segment}", line=line)
+        if (joint, segment) not in expected:
+            unassigned.append((line, segment, joint, anchor))
+        elif (joint, segment) in anchors:
+            raise FileFormatError(
+                path, f"Joint {joint} has a second anchor on segment {segment}. Remove one.", line=line
+            )
         else:
-            found[joint, segment] = anchor
-    for line, segment, joint, anchor in strays:
-        fault = (
-            f"{path.name}, line {line}: an anchor of joint {joint} ({JOINTS[joint][0]}) on segment {segment} "
-            f"({SEGMENTS[segment]}), which that joint does not touch"
+            anchors[joint, segment] = anchor
+    for line, segment, joint, anchor in unassigned:
+        problem = (
+            f"{path.name}, line {line}: Joint {joint} ({JOINTS[joint][0]}) has an anchor on segment {segment} "
+            f"({SEGMENTS[segment]}), to which it does not belong"
         )
-        missing = [key for key in sorted(wanted - found.keys()) if key[1] == segment]
+        missing = [key for key in sorted(expected - anchors.keys()) if key[1] == segment]
         if len(missing) == 1:
-            found[missing[0]] = anchor
+            anchors[missing[0]] = anchor
             meant = missing[0][0]
-            notes.append(f"{fault}; read as joint {meant} ({JOINTS[meant][0]}), which lacks its anchor there.")
+            notes.append(f"{problem}; read as joint {meant} ({JOINTS[meant][0]}), whose anchor there is missing.")
         else:
-            notes.append(f"{fault}; the line is left out.")
-    return found
+            notes.append(f"{problem}; the line is ignored.")
+    return anchors
 
 
 def _joints(anchors: dict[tuple[int, int], Array], path: Path) -> list[Joint]:
@@ -188,7 +192,7 @@ def _joints(anchors: dict[tuple[int, int], Array], path: Path) -> list[Joint]:
         for segment in (parent, child):
             if (index, segment) not in anchors:
                 raise FileFormatError(
-                    path, f"joint {index} ({name}) has no anchor on segment {segment} ({SEGMENTS[segment]})"
+                    path, f"Joint {index} ({name}) has no anchor on segment {segment} ({SEGMENTS[segment]})."
                 )
         joints.append(
             Joint(
@@ -206,18 +210,18 @@ def _joints(anchors: dict[tuple[int, int], Array], path: Path) -> list[Joint]:
 
 
 def _level(anchor: Array, segment: int) -> Frame:
-    """The joint frame on a segment: parallel to the world when the body stands."""
-    return Frame(vector(anchor), orientation_from_matrix(STANCES.get(segment, UPRIGHT).T))
+    """Return the joint frame on a segment: parallel to the world in the standing pose."""
+    return Frame(vector(anchor), orientation_from_matrix(ORIENTATIONS.get(segment, UPRIGHT).T))
 
 
-def _placed(bodies: list[Body], halves: list[Array], joints: list[Joint]) -> tuple[Body, ...]:
-    """The bodies in the standing pose, the lowest of them touching z = 0."""
+def _standing_bodies(bodies: list[Body], halves: list[Array], joints: list[Joint]) -> tuple[Body, ...]:
+    """Return the bodies in the standing pose, the lowest of them on z = 0."""
     frames = {SEGMENTS[0]: Frame(orientation=orientation_from_matrix(UPRIGHT))}
     for joint in joints:
         anchor = compose(frames[joint.parent], joint.parent_frame)
         frames[joint.child] = compose(anchor, inverse(joint.child_frame))
     bottoms = (
-        frames[name].position[2] - np.abs(STANCES.get(segment, UPRIGHT)[2]) @ halves[segment]
+        frames[name].position[2] - np.abs(ORIENTATIONS.get(segment, UPRIGHT)[2]) @ halves[segment]
         for segment, name in enumerate(SEGMENTS)
     )
     lift = np.array([0.0, 0.0, -min(bottoms)])
@@ -227,21 +231,21 @@ def _placed(bodies: list[Body], halves: list[Array], joints: list[Joint]) -> tup
     )
 
 
-def _carriers(path: Path) -> list[int]:
+def _marker_segments(path: Path) -> list[int]:
     return [_index(value, -1, len(SEGMENTS), "segment", path, line) for line, (value,) in _rows(path, 1)]
 
 
-def _asymmetries(table: str, carriers: list[int], labels: Sequence[str]) -> list[str]:
-    """Sentences about points that left and right carry differently: by label if that tells, else counted."""
-    by_label = {label.rpartition(":")[2]: SEGMENTS[c] for label, c in zip(labels, carriers, strict=True) if c >= 0}
+def _asymmetries(table: str, segments: list[int], labels: Sequence[str]) -> list[str]:
+    """Return sentences on points attached differently left and right: by label if known, else by count."""
+    by_label = {label.rpartition(":")[2]: SEGMENTS[c] for label, c in zip(labels, segments, strict=True) if c >= 0}
     notes = []
     for label, segment in sorted(by_label.items()):
-        twin = by_label.get(f"R{label[1:]}")
-        if label.startswith("L") and twin is not None and segment != _other_side(twin):
-            notes.append(f"{table}: {label} is on {segment}, but R{label[1:]} on {twin}; the two sides disagree.")
+        other = by_label.get(f"R{label[1:]}")
+        if label.startswith("L") and other is not None and segment != _other_side(other):
+            notes.append(f"{table}: {label} is on {segment}, but R{label[1:]} on {other}; the two sides differ.")
     if notes:
         return notes
-    counts = Counter(SEGMENTS[c] for c in carriers if c >= 0)
+    counts = Counter(SEGMENTS[c] for c in segments if c >= 0)
     for left in SEGMENTS:
         right = _other_side(left)
         if left.endswith("_l") and counts[left] != counts[right]:

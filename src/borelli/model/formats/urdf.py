@@ -1,31 +1,38 @@
-"""Reader of robots' models (URDF): links, joints, inertias, simple collision shapes and mimicked joints.
+"""Reader of robot models (URDF): links, joints, inertias, simple collision shapes and mimic joints.
 
-A link's frame is that of the joint it hangs on; the root link is fixed to the ground, or is the ground if it is called
-`world`. Meshes, transmissions, sensors and looks are passed over.
+The frame of a link is that of its parent joint. The root link is fixed to the ground, or is the ground if it is called
+`world`. Meshes, transmissions, sensors and visual elements are ignored.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from math import inf
+from pathlib import Path
 
 import numpy as np
 
 from borelli.errors import FileFormatError, ModelError, list_names, unknown_name
 from borelli.files.xml import Element, read_xml
+from borelli.model.formats.parsing import parse_numbers
 from borelli.model.functions import linear
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, Shape, Vector
-from borelli.model.transforms import orientation_matrix, orientation_from_matrix, vector
+from borelli.model.transforms import AXES, axis_angle, orientation_from_matrix, orientation_matrix, vector
 from borelli.model.validate import validate
 
 WORLD = "world"
-MAX_NUMBER = 1e30
-"""Larger ones cannot be meant, and their cubes could not be computed with."""
-MOST = {"link": 2000, "joint": 2000, "collision": 4000, "box": 4000, "sphere": 4000, "cylinder": 4000, "capsule": 4000}
-"""Most elements of a tag: ten times what the largest robots have."""
+MAX_ELEMENTS = {
+    "link": 2000,
+    "joint": 2000,
+    "collision": 4000,
+    "box": 4000,
+    "sphere": 4000,
+    "cylinder": 4000,
+    "capsule": 4000,
+}
+"""Maximum number of elements of a tag: ten times that of the largest robots."""
 KINDS = {
     "revolute": "hinge",
     "continuous": "hinge",
@@ -43,16 +50,16 @@ SHAPES: dict[str, Callable[[Element], tuple[str, tuple[float, ...]]]] = {
 }
 
 
-def read_urdf(path: str | os.PathLike[str]) -> Model:
-    """The model in a URDF file.
+def read_urdf(path: str | Path) -> Model:
+    """Read the model of a URDF file.
 
     Raises:
-        FileFormatError: naming the line of what cannot be read.
-        ModelError: if the model it describes contradicts itself.
+        FileFormatError: if the file cannot be read; the message names the line.
+        ModelError: if the model is inconsistent.
     """
     root = read_xml(path)
     if root.tag != "robot":
-        raise FileFormatError(path, f"the root element is <{root.tag[:40]}>, but a URDF begins with <robot>")
+        raise FileFormatError(path, f"The root element is <{root.tag[:40]}>. A URDF file begins with <robot>.")
     _check_numbers(root)
     links = _links(root)
     notes: list[str] = []
@@ -62,15 +69,15 @@ def read_urdf(path: str | os.PathLike[str]) -> Model:
         joint, coupling = _joint(element, links, world)
         joints.append(joint)
         couplings += coupling
-    hung = {joint.child for joint in joints}
+    children = {joint.child for joint in joints}
     bodies = tuple(_body(name, link, notes) for name, link in links.items() if name != WORLD)
-    roots = [body.name for body in bodies if body.name not in hung]
+    roots = [body.name for body in bodies if body.name not in children]
     joints += [Joint(f"{name}_to_ground", "fixed", GROUND, name) for name in roots]
     if roots:
-        notes.append(f"the root link {list_names(roots)} is fixed to the ground; use a free joint to let it move")
-    left = sorted({e.tag for e in root.children} - {"link", "joint", "material"})
-    if left:
-        notes.append(f"not read: {list_names(left)}")
+        notes.append(f"The root link {list_names(roots)} is fixed to the ground. Use a floating joint to let it move.")
+    unread = sorted({e.tag for e in root.children} - {"link", "joint", "material"})
+    if unread:
+        notes.append(f"Elements not read: {list_names(unread)}.")
     name = root.attributes.get("name", "").strip() or "robot"
     model = Model(name, bodies, tuple(joints), couplings=tuple(couplings), notes=tuple(dict.fromkeys(notes)))
     try:
@@ -80,60 +87,60 @@ def read_urdf(path: str | os.PathLike[str]) -> Model:
 
 
 def _check_numbers(root: Element) -> None:
-    """Refuses a file with more of anything than a robot can have."""
+    """Raise FileFormatError for more elements than a robot can have."""
     counts = Counter(element.tag for element in root.walk())
-    for tag, most in MOST.items():
+    for tag, most in MAX_ELEMENTS.items():
         if counts[tag] > most:
-            raise FileFormatError(root.path, f"it has {counts[tag]} elements <{tag}>, but at most {most} are read")
+            raise FileFormatError(root.path, f"The file has {counts[tag]} elements <{tag}> (maximum {most}).")
 
 
 def _links(root: Element) -> dict[str, Element]:
-    """The links by their names."""
+    """Return the links by their names."""
     links: dict[str, Element] = {}
     for link in root.all("link"):
         name = link.attributes.get("name", "")
         if name in links:
-            raise link.error(f"the link {name[:60]!r} is described twice; give each link its own name")
+            raise link.error(f"Link {name[:60]!r} is defined twice. Give each link its own name.")
         links[name] = link
     if not links:
-        raise FileFormatError(root.path, "the robot has no links")
+        raise FileFormatError(root.path, "The robot has no links.")
     return links
 
 
 def _joint(element: Element, links: dict[str, Element], world: dict[str, str]) -> tuple[Joint, list[Coupling]]:
-    """A joint and, if it mimics another, the coupling that says so."""
+    """Return a joint and, if it mimics another, the coupling."""
     name = element.attributes.get("name", "")
-    stated = element.attributes.get("type", "")
-    if stated not in KINDS:
-        raise element.error(f"joint {name!r}: {unknown_name('type', stated, KINDS)}")
-    kind = KINDS[stated]
+    urdf_type = element.attributes.get("type", "")
+    if urdf_type not in KINDS:
+        raise element.error(f"Joint {name!r}: {unknown_name('type', urdf_type, KINDS)}")
+    kind = KINDS[urdf_type]
     ends = []
     for end in ("parent", "child"):
-        found = element.find(end)
-        link = "" if found is None else found.attributes.get("link", "")
+        end_element = element.find(end)
+        link = "" if end_element is None else end_element.attributes.get("link", "")
         if link not in links:
-            raise element.error(f"joint {name!r}: {unknown_name(f'{end} link', link, links)}")
+            raise element.error(f"Joint {name!r}: {unknown_name(f'{end} link', link, links)}")
         ends.append(world.get(link, link))
-    given = element.find("axis")
-    axis = vector(_numbers(given, "xyz", 3)) if given is not None else (1.0, 0.0, 0.0)
+    axis_element = element.find("axis")
+    axis = vector(_numbers(axis_element, "xyz", 3)) if axis_element is not None else (1.0, 0.0, 0.0)
     axes: tuple[Vector, ...] = {"hinge": (axis,), "slider": (axis,)}.get(kind, ())
     if kind == "planar":
         axes = _plane(axis, element)
     frame = _frame(element.find("origin"))
     coupling = _mimic(element, name)
-    return Joint(name, kind, ends[0], ends[1], frame, Frame(), axes, _coordinates(element, name, stated)), coupling
+    return Joint(name, kind, ends[0], ends[1], frame, Frame(), axes, _coordinates(element, name, urdf_type)), coupling
 
 
-def _coordinates(element: Element, name: str, stated: str) -> tuple[Coordinate, ...]:
-    kind = KINDS[stated]
+def _coordinates(element: Element, name: str, urdf_type: str) -> tuple[Coordinate, ...]:
+    kind = KINDS[urdf_type]
     if kind == "fixed":
         return ()
     if kind in SUFFIXES:
-        turns = {"free": 3, "planar": 2}[kind]
-        return tuple(Coordinate(f"{name}_{s}", rotational=i >= turns) for i, s in enumerate(SUFFIXES[kind]))
+        translations = {"free": 3, "planar": 2}[kind]
+        return tuple(Coordinate(f"{name}_{s}", rotational=i >= translations) for i, s in enumerate(SUFFIXES[kind]))
     limit = element.find("limit")
     lower, upper = -inf, inf
-    if limit is not None and stated != "continuous":
+    if limit is not None and urdf_type != "continuous":
         lower, upper = (_numbers(limit, end, 1, (0.0,))[0] for end in ("lower", "upper"))
     default = min(max(0.0, lower), max(lower, upper))
     return (Coordinate(name, default, lower, upper, rotational=kind == "hinge"),)
@@ -148,10 +155,10 @@ def _mimic(element: Element, name: str) -> list[Coupling]:
 
 
 def _plane(normal: Vector, element: Element) -> tuple[Vector, Vector]:
-    """Two directions of travel square to a normal."""
+    """Return two translation axes perpendicular to a normal."""
     z = np.array(normal)
     if not z.any():
-        raise element.error("joint: its axis has no length; give it a direction")
+        raise element.error("Joint: The axis has no length. Give it a direction.")
     x = np.cross(np.roll(np.eye(3)[int(np.argmax(np.abs(z)))], 1), z)
     return vector(x / np.linalg.norm(x)), vector(np.cross(z, x) / np.linalg.norm(np.cross(z, x)))
 
@@ -161,22 +168,22 @@ def _body(name: str, link: Element, notes: list[str]) -> Body:
     inertial = link.find("inertial")
     if inertial is not None:
         frame = _frame(inertial.find("origin"))
-        center, turn = frame.position, orientation_matrix(frame.orientation)
-        if (weight := inertial.find("mass")) is not None:
-            (mass,) = _numbers(weight, "value", 1)
-        if (moments := inertial.find("inertia")) is not None:
+        center, rotation = frame.position, orientation_matrix(frame.orientation)
+        if (mass_element := inertial.find("mass")) is not None:
+            (mass,) = _numbers(mass_element, "value", 1)
+        if (inertia_element := inertial.find("inertia")) is not None:
             xx, xy, xz, yy, yz, zz = (
-                _numbers(moments, key, 1, (0.0,))[0] for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+                _numbers(inertia_element, key, 1, (0.0,))[0] for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
             )
-            inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
+            inertia = rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ rotation.T
     shapes = []
     for collision in link.all("collision"):
         geometry = collision.find("geometry")
-        for form in geometry.children if geometry is not None else ():
-            if form.tag not in SHAPES:
-                notes.append(f"collision shapes of the kind {form.tag} are not read")
+        for geometry_element in geometry.children if geometry is not None else ():
+            if geometry_element.tag not in SHAPES:
+                notes.append(f"Collision shapes of kind {geometry_element.tag} are not read.")
                 continue
-            kind, size = SHAPES[form.tag](form)
+            kind, size = SHAPES[geometry_element.tag](geometry_element)
             shapes.append(
                 Shape(kind, size, _frame(collision.find("origin")), name=collision.attributes.get("name", ""))
             )
@@ -185,28 +192,23 @@ def _body(name: str, link: Element, notes: list[str]) -> Body:
 
 
 def _frame(origin: Element | None) -> Frame:
-    """Where an origin stands: roll, pitch, yaw about the fixed axes x, y, z."""
+    """Return the frame of an origin: roll, pitch, yaw about the fixed axes x, y, z."""
     if origin is None:
         return Frame()
     roll, pitch, yaw = _numbers(origin, "rpy", 3, (0.0, 0.0, 0.0))
-    turn = np.eye(3)
-    for axis, angle in enumerate((roll, pitch, yaw)):
-        half = [np.cos(0.5 * angle), 0.0, 0.0, 0.0]
-        half[axis + 1] = np.sin(0.5 * angle)
-        turn = orientation_matrix((half[0], half[1], half[2], half[3])) @ turn
-    return Frame(vector(_numbers(origin, "xyz", 3, (0.0, 0.0, 0.0))), orientation_from_matrix(turn))
+    rotation = np.eye(3)
+    for axis, angle in zip(AXES, (roll, pitch, yaw), strict=True):
+        rotation = orientation_matrix(axis_angle(axis, angle)) @ rotation
+    return Frame(vector(_numbers(origin, "xyz", 3, (0.0, 0.0, 0.0))), orientation_from_matrix(rotation))
 
 
 def _numbers(element: Element, name: str, count: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
-    """The numbers of an attribute."""
+    """Return the numbers of an attribute."""
     text = element.attributes.get(name)
     if text is None and default is not None:
         return default
-    try:
-        values = tuple(float(word) for word in (text or "").split())
-    except ValueError:
-        values = ()
-    if len(values) != count or not all(abs(value) < MAX_NUMBER for value in values):
+    values = parse_numbers((text or "").split(), count)
+    if values is None:
         plural = "s" if count > 1 else ""
-        raise element.error(f"{element.tag}: {name} must hold {count} finite number{plural}, got {(text or '')[:40]!r}")
-    return values
+        raise element.error(f"{element.tag}: {name} is {(text or '')[:40]!r}. Give {count} finite number{plural}.")
+    return tuple(values)

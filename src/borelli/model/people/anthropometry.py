@@ -1,6 +1,6 @@
-"""A person in numbers: published tables turned into lengths and solids of one mass, height and sex.
+"""Anthropometry: lengths and mass properties of a person, from published tables scaled to mass, height and sex.
 
-The numbers are kept with their sources in `data/human.toml`.
+The numbers and their sources are in `data/human.toml`.
 """
 
 from __future__ import annotations
@@ -19,31 +19,30 @@ from borelli.model.model import Shape
 from borelli.model.transforms import Array
 
 SEXES = ("male", "female")
-MASS_RANGE = (1.0, 500.0)  # kg: anything outside is a slip of units
-HEIGHT_RANGE = (0.3, 3.0)  # m
+MASS_RANGE = (1.0, 500.0)  # [kg]; values outside indicate wrong units
+HEIGHT_RANGE = (0.3, 3.0)  # [m]
 
 
 class Proportions:
-    """The published numbers turned into lengths [m] and solids of one person."""
+    """Lengths [m] and mass properties of the segments of one person."""
 
     def __init__(self, mass: float, height: float, sex: str) -> None:
         data = table("human")
         self.segments: dict[str, Any] = data[sex]
-        self.share: dict[str, float] = data["share"]
+        self.mass_fraction: dict[str, float] = data["mass_fraction"]
         self.mass, self.height = mass, height
-        # a length [m] at the tables' mean stature becomes one of this person
-        self.growth = height / self.segments["stature"]
+        self.length_scale = height / self.segments["stature"]  # from the mean stature of the tables
         total = sum(
             self.segments[name]["mass"] * (1 if name.endswith(("head", "trunk")) else 2)
             for name in self.segments
             if name != "stature"
         )
-        self.mass_unit = mass / total  # the women's shares add up to 0.9999
+        self.mass_scale = mass / total  # the fractions of the female table add up to 0.9999
 
         s = {name: height * fraction for name, fraction in data["stature"].items()}
         s |= {name: s["foot_length"] * fraction for name, fraction in data["foot"].items()}
-        s["cervicale_height"] = height - self.growth * self.segments["head"]["length"]
-        # the trunk parts were measured along its curve: they share the straight way from hips to neck
+        s["cervicale_height"] = height - self.length_scale * self.segments["head"]["length"]
+        # the trunk was measured along its curve: its parts divide the straight line from hips to neck
         trunk = [self.segments[f"{part}_trunk"]["length"] for part in ("lower", "middle", "upper")]
         straight = (s["cervicale_height"] - s["hip_height"]) / sum(trunk)
         s["navel_height"] = s["hip_height"] + straight * trunk[0]
@@ -52,31 +51,31 @@ class Proportions:
         self.shape: dict[str, Any] = {name: height * np.array(size) for name, size in data["shape"].items()}
 
     def solid(self, segment: str, start: Array, end: Array) -> MassProperties:
-        """A segment of the tables laid from its first end to its second."""
+        """Return a segment of the tables, from its first end to its second."""
         numbers = self.segments[segment]
-        mass = numbers["mass"] * self.mass_unit
-        radii = np.array(numbers["gyration"]) * numbers["length"] * self.growth
-        behind = np.array([numbers.get("behind", 0.0) * self.growth, 0.0, 0.0])
+        mass = numbers["mass"] * self.mass_scale
+        radii = np.array(numbers["gyration"]) * numbers["length"] * self.length_scale
+        behind = np.array([numbers.get("behind", 0.0) * self.length_scale, 0.0, 0.0])
         center = start + numbers["center"] * (end - start) - behind
         return MassProperties(mass, center, mass * np.diag(radii**2))
 
-    def part(self, segment: str, share: float, shape: Shape) -> MassProperties:
-        """A share of a segment, spread evenly over a shape."""
-        mass = self.segments[segment]["mass"] * self.mass_unit * share
+    def part(self, segment: str, fraction: float, shape: Shape) -> MassProperties:
+        """Return a fraction of a segment's mass, distributed evenly over a shape."""
+        mass = self.segments[segment]["mass"] * self.mass_scale * fraction
         even = mass_of_shapes([shape])
         return even.scaled(mass / even.mass)
 
 
 def check_person(mass: float, height: float, sex: str) -> None:
-    """Refuses what is no person's mass [kg], height [m] or sex."""
+    """Raise SettingsError for an implausible mass [kg] or height [m], or an unknown sex."""
     for name, value, unit, (low, high) in (("mass", mass, "kg", MASS_RANGE), ("height", height, "m", HEIGHT_RANGE)):
         if not (isfinite(value) and low <= value <= high):
-            raise SettingsError(f"{name} of the human is {value}, but must be from {low:g} to {high:g} {unit}")
+            raise SettingsError(f"{name} is {value} {unit}. It must be from {low:g} to {high:g} {unit}.")
     if sex not in SEXES:
         raise SettingsError(unknown_name("sex", sex, SEXES))
 
 
 @cache
 def table(name: str) -> dict[str, Any]:
-    """The numbers of one of the tables in `data`."""
+    """Return one of the tables in `data`."""
     return tomllib.loads((files("borelli.model.people") / "data" / f"{name}.toml").read_text(encoding="utf-8"))

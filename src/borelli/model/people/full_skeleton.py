@@ -1,18 +1,18 @@
-"""A whole skeleton: 75 bodies, 74 joints, 118 internal degrees of freedom, with vertebrae, fingers and toes.
+"""Full skeleton: 75 bodies, 74 joints, 118 internal degrees of freedom, with vertebrae, fingers and toes.
 
 It stands as `human` does, on z = 0, x forward, y left, arms hanging, thumbs forward, and has the same lengths, masses
-and ranges where both have a part; what is finer comes from tables of its own, in `data/full_skeleton.toml`. Sizes that
-stand in the code, as fractions of stature, are those of bones for drawing and contact. Counts are those of the skeleton
-that impulse-based control was first shown on (Weinstein, Guendelman and Fedkiw 2008), given out by what each joint is:
+and ranges where both have a part; the finer parts are from tables in `data/full_skeleton.toml`. Sizes in the code, as
+fractions of stature, are those of bones for drawing and contact. The numbers of joints are those of the skeleton on
+which impulse-based control was first shown (Weinstein, Guendelman and Fedkiw 2008):
 
     15 balls        hips and shoulders; 11 of the spine
     14 universals   wrists, collar bones, thumbs' saddle joints, knuckles
     45 hinges       knees, elbows, forearms (pronation), ankles, subtalar joints; 20 of fingers; 12 of toes;
-                    the nod of the skull, the turn of the atlas, the jaw
+                    skull on atlas (flexion), atlas on axis (rotation), jaw
 
-Angles count as those of `human`, whose names they have where both have them. The spine's are named after the vertebrae
-they join; fingers bend towards the palm, a thumb across it; `abduction` takes a finger away from the middle one (the
-middle finger towards the thumb) and the thumb out of the palm's plane; toes extend up; a jaw opens.
+Angles have the signs, and where both have them the names, of `human`. Those of the spine are named after the vertebrae
+they connect; fingers flex towards the palm, a thumb across it; `abduction` moves a finger away from the middle finger
+(the middle finger towards the thumb) and the thumb out of the palm's plane; toes extend up; a jaw opens.
 """
 
 from __future__ import annotations
@@ -35,16 +35,13 @@ from borelli.model.people.segment_builder import (
     SIDES,
     JointRow,
     Segment,
-    X,
-    Y,
-    Z,
     bone,
     joints_of,
     limb,
     offset,
     root_joint,
 )
-from borelli.model.transforms import Array, vector
+from borelli.model.transforms import Array, X, Y, Z, vector
 from borelli.model.validate import validate
 
 JOINTS = tuple(JointRow(*row) for row in (
@@ -65,12 +62,15 @@ JOINTS = tuple(JointRow(*row) for row in (
 
 
 def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male") -> Model:
-    """A standing skeleton with the flesh's mass on its bones, on level ground.
+    """Return a standing skeleton with the mass of the whole body on its bones, on level ground.
 
     Args:
-        mass: Of the whole body [kg].
+        mass: Body mass [kg].
         height: Stature [m].
-        sex: Whose segment parameters are taken, "male" or "female".
+        sex: Sex ("male" or "female") that selects the anthropometric tables.
+
+    Raises:
+        SettingsError: if an argument is out of range.
     """
     check_person(mass, height, sex)
     segments = _segments(Proportions(mass, height, sex))
@@ -86,7 +86,7 @@ def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male") -
 
 
 def _segments(p: Proportions) -> list[Segment]:
-    """All 75, parents before children."""
+    """Return all 75 segments, parents before children."""
     spine = spine_of(p)
     collars = [_collar(p, spine, letter, side) for letter, side in SIDES]
     both = collars[0].solid + collars[1].solid
@@ -117,7 +117,7 @@ def _pelvis(p: Proportions, spine: Spine) -> Segment:
 
 
 def _head(p: Proportions, spine: Spine) -> list[Segment]:
-    """Skull and jaw: what neck and jaw leave of the head fills an ellipsoid of a head's length, breadth and height."""
+    """Return skull and jaw; the mass of the head without neck and jaw fills an ellipsoid of the head's size."""
     data, h = table("full_skeleton")["head"], p.height
     at = spine.skull
     hinge = np.array([at[0] + data["jaw_ahead"] * h, 0.0, data["jaw_height"] * h])
@@ -129,13 +129,15 @@ def _head(p: Proportions, spine: Spine) -> list[Segment]:
     arch = [*zip(condyles, corners, strict=True), *zip(corners, ends, strict=True), tuple(ends)]
     shapes = tuple(limb(a, b, radius) for a, b in arch)
     even = mass_of_shapes(shapes)
-    share = table("full_skeleton")["share"]["jaw"]
-    jaw = even.scaled(share * p.segments["head"]["mass"] * p.mass_unit / even.mass)
+    fraction = table("full_skeleton")["mass_fraction"]["jaw"]
+    jaw = even.scaled(fraction * p.segments["head"]["mass"] * p.mass_scale / even.mass)
     size = np.array([data["length"] * h, data["breadth"] * h, p.length["head"]]) / 2.0
     flesh = Shape("ellipsoid", vector(size), Frame((float(at[0] + 0.010 * h), 0.0, float(h - size[2]))))
-    rest = p.part("head", 1.0 - share - p.share["neck"], flesh)
-    half = h * np.array([data["length"] / 2.0, data["breadth"] / 2.0, 0.048])
-    skull = Shape("ellipsoid", vector(half), Frame((float(at[0] + 0.010 * h), 0.0, float(h - half[2]))))
+    rest = p.part("head", 1.0 - fraction - p.mass_fraction["neck"], flesh)
+    radius_fraction = h * np.array([data["length"] / 2.0, data["breadth"] / 2.0, 0.048])
+    skull = Shape(
+        "ellipsoid", vector(radius_fraction), Frame((float(at[0] + 0.010 * h), 0.0, float(h - radius_fraction[2])))
+    )
     face = Shape(
         "ellipsoid", vector(h * np.array([0.026, 0.030, 0.028])),
         Frame((float(at[0] + 0.036 * h), 0.0, float(0.920 * h))),
@@ -147,7 +149,7 @@ def _head(p: Proportions, spine: Spine) -> list[Segment]:
 
 
 def _collar(p: Proportions, spine: Spine, letter: str, side: float) -> Segment:
-    """Collar bone and shoulder blade."""
+    """Return collar bone and shoulder blade."""
     h = p.height
     front = spine["T1"].disc + offset(x=table("full_skeleton")["ribs"]["ahead"][0] * h)
     inner = np.array([front[0], side * p.length["clavicle_half_width"], p.length["shoulder_height"]])
@@ -158,16 +160,18 @@ def _collar(p: Proportions, spine: Spine, letter: str, side: float) -> Segment:
     blade.append(shoulder + offset(x=-0.040 * h, y=-side * 0.042 * h, z=-0.078 * h))
     thick = _radius(p, "scapula")
     scapula = [limb(blade[i], blade[i - 1], thick) for i in range(3)]
-    # its mass is that of the muscles round the shoulder more than that of bones, as `human` has it
+    # the mass is mainly that of the muscles around the shoulder, as in `human`
     girdle = limb(inner, shoulder, p.shape["collar"])
-    return Segment(f"collar_{letter}", inner, p.part("upper_trunk", p.share["collar"], girdle), (clavicle, *scapula))
+    return Segment(
+        f"collar_{letter}", inner, p.part("upper_trunk", p.mass_fraction["collar"], girdle), (clavicle, *scapula)
+    )
 
 
 def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
     shoulder = _shoulder(p, side)
     elbow = shoulder - offset(z=p.length["upper_arm"])
     wrist = elbow - offset(z=p.length["forearm"])
-    half = table("full_skeleton")["share"]["radius"]
+    radius_fraction = table("full_skeleton")["mass_fraction"]["radius"]
     forearm = p.solid("forearm", elbow, wrist)
     thin, apart = _radius(p, "forearm"), offset(x=0.010 * p.height)
     ulna = limb(elbow - 0.6 * apart, wrist - apart + offset(z=0.014 * p.height), thin)
@@ -177,8 +181,8 @@ def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
             f"upper_arm_{letter}", shoulder, p.solid("upper_arm", shoulder, elbow),
             (limb(shoulder, elbow, _radius(p, "humerus")),),
         ),
-        Segment(f"ulna_{letter}", elbow, forearm.scaled(1.0 - half), (ulna,)),
-        Segment(f"radius_{letter}", elbow, forearm.scaled(half), (radius,)),
+        Segment(f"ulna_{letter}", elbow, forearm.scaled(1.0 - radius_fraction), (ulna,)),
+        Segment(f"radius_{letter}", elbow, forearm.scaled(radius_fraction), (radius,)),
         *hand_bones.hand(p, letter, side, wrist),
     ]  # fmt: skip
 
@@ -192,7 +196,7 @@ def _leg(p: Proportions, letter: str, side: float) -> list[Segment]:
     femur, tibia = _radius(p, "femur"), _radius(p, "tibia")
     shaft = hip + offset(x=-0.003 * h, y=side * 0.022 * h, z=-0.022 * h)
     fibula = offset(x=-0.006 * h, y=side * 0.016 * h)
-    above = offset(z=0.012 * h)  # room for the talus
+    above = offset(z=0.012 * h)  # space for the talus
     return [
         Segment(
             f"thigh_{letter}", hip, p.solid("thigh", hip, knee),
@@ -219,7 +223,7 @@ def _radius(p: Proportions, name: str) -> float:
 
 @cache
 def _ranges() -> dict[str, tuple[float, float]]:
-    """Stops [deg] of all angles, by name without side."""
+    """Return the ranges of motion [deg] of all angles, by name without side."""
     own = table("full_skeleton")["range"]
     fingers = {
         f"{finger}_{angle}": own[angle]

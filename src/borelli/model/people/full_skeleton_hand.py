@@ -1,8 +1,8 @@
-"""The hand of the full skeleton: a palm, four fingers of three phalanges, and a thumb with its metacarpal.
+"""Hand of the full skeleton: a palm, four fingers of three phalanges, and a thumb with its metacarpal.
 
 It hangs from the wrist, thumb forward, palm towards the thigh. A finger has two degrees of freedom at the knuckle and
-one at each joint after it. The thumb's metacarpal has two, as its saddle joint has; about the axis it bends about, the
-joints after it bend too. The fingers share their part of the hand's mass by volume; the rest fills the palm.
+one at each joint after it. The thumb's metacarpal has two, as its saddle joint has; the joints after it flex about the
+same axis. The fingers' part of the hand's mass is divided by volume; the palm has the rest.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from borelli.model.inertia import shape_mass
 from borelli.model.model import Shape, Vector
 from borelli.model.people.anthropometry import Proportions, table
-from borelli.model.people.segment_builder import NOT_Y, JointRow, Segment, X, Y, bone, box, limb, offset
-from borelli.model.transforms import Array, vector
+from borelli.model.people.segment_builder import NOT_Y, JointRow, Segment, bone, box, limb, offset
+from borelli.model.transforms import Array, X, Y, vector
 
 FINGERS = ("index", "middle", "ring", "little")
 PHALANGES = {"thumb": ("metacarpal", "proximal", "distal")} | dict.fromkeys(FINGERS, ("proximal", "middle", "distal"))
@@ -25,65 +25,65 @@ KNUCKLES = {"thumb": ("cmc", "mcp", "ip")} | dict.fromkeys(FINGERS, ("mcp", "pip
 
 
 def hand(p: Proportions, letter: str, side: float, wrist: Array) -> list[Segment]:
-    """The palm and the fourteen phalanges and the metacarpal of the thumb that move on it."""
+    """Return the palm, the fourteen phalanges and the metacarpal of the thumb."""
     data = table("full_skeleton")["hand"]
     breadth = p.height * data["breadth"]
     middle = data["middle"]
-    length = p.length["hand"] / (middle["knuckle"][0] + sum(middle["lengths"]))  # so that its tip is the hand's
+    length = p.length["hand"] / (middle["knuckle"][0] + sum(middle["lengths"]))  # so that its tip is that of the hand
 
-    def place(down: float, across: float) -> Array:
+    def point(down: float, across: float) -> Array:
         return wrist + offset(x=across * breadth, z=-down * length)
 
     down = np.array([0.0, 0.0, -1.0])
     fingers: list[Segment] = []
     bones: list[Shape] = []
     for name in FINGERS:
-        knuckle = place(*data[name]["knuckle"])
+        knuckle = point(*data[name]["knuckle"])
         fingers += _digit(name, letter, knuckle, down, length, breadth)
-        bones.append(limb(place(*data[name]["base"]), knuckle, 0.8 * data[name]["radii"][0] * breadth))
+        bones.append(limb(point(*data[name]["base"]), knuckle, 0.8 * data[name]["radii"][0] * breadth))
     pointing = thumb_axes(side)[0]
-    fingers += _digit("thumb", letter, place(*data["thumb"]["base"]), pointing, length, breadth)
-    bones.append(limb(place(0.05, -0.18), place(0.05, 0.18), 0.13 * breadth))
+    fingers += _digit("thumb", letter, point(*data["thumb"]["base"]), pointing, length, breadth)
+    bones.append(limb(point(0.05, -0.18), point(0.05, 0.18), 0.13 * breadth))
 
-    mass = p.segments["hand"]["mass"] * p.mass_unit
-    share = table("full_skeleton")["share"]["fingers"]
-    per_volume = share * mass / sum(segment.solid.mass for segment in fingers)
+    mass = p.segments["hand"]["mass"] * p.mass_scale
+    fraction = table("full_skeleton")["mass_fraction"]["fingers"]
+    per_volume = fraction * mass / sum(segment.solid.mass for segment in fingers)
     fingers = [replace(segment, solid=segment.solid.scaled(per_volume)) for segment in fingers]
-    flesh = box(place(middle["knuckle"][0], 0.0), wrist, (0.5 * breadth, 0.16 * breadth))
-    palm = p.part("hand", 1.0 - share, flesh)
+    flesh = box(point(middle["knuckle"][0], 0.0), wrist, (0.5 * breadth, 0.16 * breadth))
+    palm = p.part("hand", 1.0 - fraction, flesh)
     return [Segment(f"hand_{letter}", wrist, palm, tuple(bones)), *fingers]
 
 
 def thumb_axes(side: float) -> tuple[Array, Array, Array]:
-    """Where the thumb points at rest, the axis about which it bends, and that about which it leaves the palm's plane.
+    """Return the direction of the thumb at rest, its flexion axis and its abduction axis (out of the palm's plane).
 
-    Bending takes its tip across the palm; `side` is the sign of the hand's y.
+    Flexion moves its tip across the palm; `side` is the sign of the hand's y.
     """
     data = table("full_skeleton")["hand"]
     away, out = radians(data["thumb_away"]), radians(data["thumb_out"])
     inward = -side
     points = np.array([sin(away) * cos(out), inward * sin(away) * sin(out), -cos(away)])
-    across = np.array([-1.0, inward * 0.5, 0.0])  # where the tip goes as it bends
+    across = np.array([-1.0, inward * 0.5, 0.0])  # direction of the tip in flexion
     across -= (across @ points) * points
     across /= np.linalg.norm(across)
-    # turning about d x u moves d towards u; turning about -u moves d towards d x u, which a mirror image turns round
+    # rotation about d x u moves d towards u; rotation about -u moves d towards d x u, which a mirror image reverses
     return points, np.cross(points, across), -inward * across
 
 
 def joint_rows() -> list[JointRow]:
-    """The joints of the right hand's fingers."""
+    """Return the joints of the right hand's fingers."""
     rows = []
     for name in FINGERS:
         to_thumb = name in ("index", "middle")
         first, *others = zip(PHALANGES[name], KNUCKLES[name], strict=True)
         body, joint = f"{name}_{first[0]}_*", f"{name}_{first[1]}"
-        turns = (f"{joint}_flexion", f"{joint}_abduction")
-        rows.append(JointRow(f"{joint}_*", "universal", "hand_*", body, (X, NOT_Y if to_thumb else Y), turns))
+        angles = (f"{joint}_flexion", f"{joint}_abduction")
+        rows.append(JointRow(f"{joint}_*", "universal", "hand_*", body, (X, NOT_Y if to_thumb else Y), angles))
         rows += _after(name, body, others, X)
-    _, bends, leaves = thumb_axes(-1.0)
-    turns = ("thumb_cmc_flexion", "thumb_cmc_abduction")
-    axes = (vector(bends), vector(leaves))
-    rows.append(JointRow("thumb_cmc_*", "universal", "hand_*", "thumb_metacarpal_*", axes, turns))
+    _, flexion, abduction = thumb_axes(-1.0)
+    angles = ("thumb_cmc_flexion", "thumb_cmc_abduction")
+    axes = (vector(flexion), vector(abduction))
+    rows.append(JointRow("thumb_cmc_*", "universal", "hand_*", "thumb_metacarpal_*", axes, angles))
     rest = list(zip(PHALANGES["thumb"], KNUCKLES["thumb"], strict=True))[1:]
     return [*rows, *_after("thumb", "thumb_metacarpal_*", rest, axes[0])]
 
@@ -98,15 +98,19 @@ def _after(name: str, before: str, parts: Iterable[tuple[str, str]], axis: Vecto
 
 
 def _digit(name: str, letter: str, knuckle: Array, direction: Array, length: float, breadth: float) -> list[Segment]:
-    """The phalanges of a straight finger from its knuckle on."""
+    """Return the phalanges of a straight finger from its knuckle on."""
     data = table("full_skeleton")["hand"]
     segments = []
     start = knuckle
     for phalanx, part, radius in zip(PHALANGES[name], data[name]["lengths"], data[name]["radii"], strict=True):
         end = start + part * length * direction
-        thick = radius * breadth
-        # a joint is inside the flesh, a tip is its end
-        flesh = bone(start - 0.5 * thick * direction, end, thick) if phalanx == "distal" else limb(start, end, thick)
+        thickness = radius * breadth
+        # the shape extends beyond a joint, but ends at the tip
+        flesh = (
+            bone(start - 0.5 * thickness * direction, end, thickness)
+            if phalanx == "distal"
+            else limb(start, end, thickness)
+        )
         segments.append(Segment(f"{name}_{phalanx}_{letter}", start, shape_mass(flesh), (flesh,)))
         start = end
     return segments

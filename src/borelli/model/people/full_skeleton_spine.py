@@ -1,10 +1,10 @@
-"""The spine of the full skeleton: where its vertebrae stand, what they carry, and how far each joint of it may go.
+"""Spine of the full skeleton: positions of its vertebrae, masses of its bodies, and ranges of motion of its joints.
 
-Twenty-four vertebrae and their discs follow the curves of a standing person; their heights give shares of the way from
-the sacrum to the skull. Not every disc becomes a joint. The five of the loins do, for there the trunk bends. The rib
-cage is cut in three, so that it can turn and bend as a whole does; the neck below the atlas likewise. A joint that
-stands for several discs has the sum of their motion: the discs share what the region does as a whole, by the ranges
-measured disc by disc. Skull on atlas is a hinge that nods, atlas on axis one that turns: what these joints are for.
+Twenty-four vertebrae and their discs follow the curves of a standing person; their heights divide the distance from the
+sacrum to the skull. Not every disc becomes a joint. The five of the lumbar spine do, where the trunk bends. The rib cage
+is divided in three, and so is the neck below the atlas. A joint that represents several discs has the sum of their
+motion: the motion of a region is divided among its discs by the ranges measured disc by disc. Skull on atlas is a hinge
+for flexion, atlas on axis one for rotation: the main motions of these joints.
 """
 
 from __future__ import annotations
@@ -20,73 +20,73 @@ import numpy as np
 from borelli.model.inertia import MassProperties
 from borelli.model.model import Frame, Shape
 from borelli.model.people.anthropometry import Proportions, table
-from borelli.model.people.segment_builder import NOT_X, SIDES, JointRow, Segment, Y, Z, bone, limb, offset
-from borelli.model.transforms import Array, vector
+from borelli.model.people.segment_builder import NOT_X, SIDES, JointRow, Segment, bone, limb, offset
+from borelli.model.transforms import Array, Y, Z, vector
 
 REGIONS = {"L": "sacral", "T": "lumbar", "C": "neck"}
-"""Of vertebrae, and the joint of `human` that bends where they do."""
-TURNS = ("flexion", "bending", "rotation")
+"""Regions of vertebrae, and the joint of `human` for each."""
+ANGLES = ("flexion", "bending", "rotation")
 NAMES = [vertebra["name"] for vertebra in table("full_skeleton")["vertebra"]]
-"""Of the vertebrae, from the sacrum up."""
+"""Names of the vertebrae, from the sacrum up."""
 STERNUM = {"T1_T4": ("T1", "T4"), "T5_T8": ("T5", "T7")}
-"""Bodies that carry a part of the breastbone, and the vertebrae of its highest and lowest rib."""
+"""Bodies with a part of the breastbone, and the vertebrae of its highest and lowest rib."""
 BELOW = dict(zip(NAMES, ["S1", *NAMES], strict=False))
-"""The vertebra under each."""
+"""Vertebra below each vertebra."""
 
 
 @dataclass(frozen=True)
 class Vertebra:
-    """One vertebra where it stands [m, rad]."""
+    """One vertebra in the standing pose [m, rad]."""
 
     name: str
     body: str
     disc: Array
-    """Middle of the disc below it."""
+    """Center of the disc below it."""
     bottom: Array
     top: Array
     slope: float
-    """How far it leans forward."""
+    """Forward inclination [rad]."""
     radius: float
-    share: float
-    """Of the trunk's mass, at its level."""
+    mass_fraction: float
+    """Fraction of the trunk's mass at its level."""
 
 
 @dataclass(frozen=True)
 class Spine:
-    """All of them, from the sacrum up."""
+    """All vertebrae, from the sacrum up."""
 
     vertebrae: tuple[Vertebra, ...]
     sacrum: Array
-    """Middle of the plate that the lowest disc lies on."""
+    """Center of the endplate below the lowest disc."""
     skull: Array
-    """Where the skull rests on it."""
+    """Support of the skull."""
 
     def __getitem__(self, name: str) -> Vertebra:
-        """The vertebra of that name."""
+        """Return the vertebra called `name`."""
         return self.vertebrae[NAMES.index(name)]
 
     def of_body(self, body: str) -> list[Vertebra]:
-        """Those that make one body."""
+        """Return the vertebrae of one body."""
         return [vertebra for vertebra in self.vertebrae if vertebra.body == body]
 
     def above(self, vertebra: Vertebra) -> Array:
-        """Middle of the disc on a vertebra; on the atlas, where the skull rests."""
-        place = NAMES.index(vertebra.name) + 1
-        return self.vertebrae[place].disc if place < len(NAMES) else self.skull
+        """Return the center of the disc on a vertebra; on the atlas, the support of the skull."""
+        index = NAMES.index(vertebra.name) + 1
+        return self.vertebrae[index].disc if index < len(NAMES) else self.skull
 
 
 def bodies() -> list[str]:
-    """Names of the bodies of vertebrae, from the sacrum up."""
+    """Return the names of the bodies of vertebrae, from the sacrum up."""
     return list(dict.fromkeys(vertebra["body"] for vertebra in table("full_skeleton")["vertebra"]))
 
 
 def spine_of(p: Proportions) -> Spine:
-    """The spine of a person who stands, the middle of the hips over the origin."""
+    """Return the spine of a standing person, with the hips' midpoint over the origin."""
     data = table("full_skeleton")
     spine, rows = data["spine"], data["vertebra"]
     heights = np.array([row["height"] for row in rows])
     discs = heights * [spine["disc"][row["name"][0]] for row in rows]
-    discs[-1] = 0.0  # the atlas lies on the axis without one
+    discs[-1] = 0.0  # there is no disc between atlas and axis
     lengths = np.stack([discs, heights], axis=1).ravel()
     ends = np.cumsum(lengths)
     top = dict(zip(NAMES, ends[1::2], strict=True))
@@ -117,25 +117,25 @@ def spine_of(p: Proportions) -> Spine:
 
 
 def trunk(p: Proportions, spine: Spine, collars: MassProperties) -> list[Segment]:
-    """Loins and chest: each body has the slices of the trunk at the levels of its vertebrae.
+    """Return the segments of loins and chest: each has the slices of the trunk at the levels of its vertebrae.
 
     Args:
-        p: The person.
-        spine: As it stands.
-        collars: Both shoulder girdles, which lie over the upper eight ribs and are no part of the slices.
+        p: Proportions of the person.
+        spine: Spine in the standing pose.
+        collars: Mass of both shoulder girdles, which cover the upper eight ribs and are not part of the slices.
     """
     data = table("full_skeleton")["spine"]
-    levels = [vertebra for vertebra in spine.vertebrae if vertebra.share > 0.0]
+    levels = [vertebra for vertebra in spine.vertebrae if vertebra.mass_fraction > 0.0]
     covered = [vertebra for vertebra in levels if vertebra.body in ("T5_T8", "T1_T4")]
-    total = sum(p.segments[part]["mass"] for part in ("upper_trunk", "middle_trunk")) * p.mass_unit
-    per_share = total / sum(vertebra.share for vertebra in levels)
-    per_covered = collars.mass / sum(vertebra.share for vertebra in covered)
-    places = [NAMES.index(name) for name in data["ahead"]]
+    total = sum(p.segments[part]["mass"] for part in ("upper_trunk", "middle_trunk")) * p.mass_scale
+    per_fraction = total / sum(vertebra.mass_fraction for vertebra in levels)
+    per_covered = collars.mass / sum(vertebra.mass_fraction for vertebra in covered)
+    levels_ahead = [NAMES.index(name) for name in data["ahead"]]
 
     def slice_at(vertebra: Vertebra) -> MassProperties:
-        mass = vertebra.share * (per_share - (per_covered if vertebra in covered else 0.0))
+        mass = vertebra.mass_fraction * (per_fraction - (per_covered if vertebra in covered else 0.0))
         half = data["slice"].get(vertebra.body, data["slice"]["L"])
-        ahead = np.interp(NAMES.index(vertebra.name), places, list(data["ahead"].values())) * p.height / 1.75
+        ahead = np.interp(NAMES.index(vertebra.name), levels_ahead, list(data["ahead"].values())) * p.height / 1.75
         return _disk(mass, vertebra.disc, spine.above(vertebra), p.height * np.array(half), float(ahead))
 
     return [
@@ -146,9 +146,9 @@ def trunk(p: Proportions, spine: Spine, collars: MassProperties) -> list[Segment
 
 
 def neck(p: Proportions, spine: Spine) -> list[Segment]:
-    """The neck's bodies, which share its mass by their lengths."""
+    """Return the segments of the neck, whose mass is divided by length."""
     length = spine.skull[2] - spine["C7"].disc[2]
-    mass = p.segments["head"]["mass"] * p.mass_unit * p.share["neck"]
+    mass = p.segments["head"]["mass"] * p.mass_scale * p.mass_fraction["neck"]
     radius = float(p.shape["neck"])
     return [
         Segment(
@@ -165,7 +165,7 @@ def neck(p: Proportions, spine: Spine) -> list[Segment]:
 
 
 def joint_rows() -> list[JointRow]:
-    """The joints of the spine, from the sacrum up, that of the skull last."""
+    """Return the joints of the spine, from the sacrum up, that of the skull last."""
     rows = []
     below = "pelvis"
     for body in bodies():
@@ -174,7 +174,7 @@ def joint_rows() -> list[JointRow]:
         if body == "C1":
             rows.append(JointRow(name, "hinge", below, body, (Z,), (f"{name}_rotation",)))
         else:
-            angles = tuple(f"{name}_{turn}" for turn in TURNS)
+            angles = tuple(f"{name}_{angle}" for angle in ANGLES)
             rows.append(JointRow(name, "ball", below, body, (Y, NOT_X, Z), angles))
         below = body
     return [*rows, JointRow("C0_C1", "hinge", below, "head", (Y,), ("C0_C1_flexion",))]
@@ -182,25 +182,25 @@ def joint_rows() -> list[JointRow]:
 
 @cache
 def ranges() -> dict[str, tuple[float, float]]:
-    """The stops of the spine's angles [deg]: what `human` does in a region, shared by the motion of single discs."""
+    """Return the ranges of the spine's angles [deg]: those of regions of `human`, divided by the motion of discs."""
     whole = table("human")["range"]
-    found = {"C1_C2_rotation": tuple(whole["head_rotation"]), "C0_C1_flexion": tuple(whole["head_flexion"])}
+    result = {"C1_C2_rotation": tuple(whole["head_rotation"]), "C0_C1_flexion": tuple(whole["head_flexion"])}
     moving = [vertebra for vertebra in table("full_skeleton")["vertebra"] if "range" in vertebra]
     for region, name in REGIONS.items():
         own = [vertebra for vertebra in moving if vertebra["name"][0] == region]
-        for turn, angle in enumerate(TURNS):
-            total = sum(vertebra["range"][turn] for vertebra in own)
+        for index, angle in enumerate(ANGLES):
+            total = sum(vertebra["range"][index] for vertebra in own)
             for vertebra in own:
                 at = vertebra.get("joint", vertebra["name"])
                 key = f"{at}_{BELOW[at]}_{angle}"
-                lower, upper = (stop * vertebra["range"][turn] / total for stop in whole[f"{name}_{angle}"])
-                before = found.get(key, (0.0, 0.0))
-                found[key] = before[0] + lower, before[1] + upper
-    return found
+                lower, upper = (limit * vertebra["range"][index] / total for limit in whole[f"{name}_{angle}"])
+                before = result.get(key, (0.0, 0.0))
+                result[key] = before[0] + lower, before[1] + upper
+    return result
 
 
 def _disk(mass: float, bottom: Array, top: Array, half: Array, ahead: float) -> MassProperties:
-    """An upright elliptic cylinder between two heights, its middle some way ahead of theirs [m]."""
+    """Return an upright elliptic cylinder between two heights, its center some distance ahead of theirs [m]."""
     depth, breadth, height = half[0] ** 2 / 4.0, half[1] ** 2 / 4.0, (top - bottom)[2] ** 2 / 12.0
     radii = np.array([breadth + height, depth + height, depth + breadth])
     return MassProperties(mass, (bottom + top) / 2.0 + offset(x=ahead), mass * np.diag(radii))
@@ -214,26 +214,26 @@ def _sum(parts: Iterator[MassProperties]) -> MassProperties:
 
 
 def _bones(p: Proportions, vertebrae: list[Vertebra]) -> tuple[Shape, ...]:
-    """Vertebrae, and the ribs they carry; only ribs touch."""
+    """Return vertebrae and their ribs; only ribs collide."""
     shapes: list[Shape] = []
     thin = p.height * table("full_skeleton")["bones"]["spine_process"]
     for v in vertebrae:
-        middle = (v.bottom + v.top) / 2.0
-        turn = (cos(v.slope / 2.0), 0.0, sin(v.slope / 2.0), 0.0)
+        center = (v.bottom + v.top) / 2.0
+        orientation = (cos(v.slope / 2.0), 0.0, sin(v.slope / 2.0), 0.0)
         half = float(np.linalg.norm(v.top - v.bottom)) / 2.0
-        shapes.append(Shape("cylinder", (v.radius, half), Frame(vector(middle), turn), collides=False))
-        back = middle - v.radius * np.array([cos(v.slope), 0.0, -sin(v.slope)])
+        shapes.append(Shape("cylinder", (v.radius, half), Frame(vector(center), orientation), collides=False))
+        back = center - v.radius * np.array([cos(v.slope), 0.0, -sin(v.slope)])
         process = bone(back, back + offset(x=-0.019 * p.height, z=-0.008 * p.height), thin)
         shapes.append(Shape("capsule", process.size, process.frame, collides=False))
         if v.name.startswith("T"):
-            shapes += _ribs(p, int(v.name[1:]), middle, v.radius)
+            shapes += _ribs(p, int(v.name[1:]), center, v.radius)
     if vertebrae[0].body in STERNUM:
         shapes.append(_breastbone(p, vertebrae))
     return tuple(shapes)
 
 
 def _breastbone(p: Proportions, vertebrae: list[Vertebra]) -> Shape:
-    """The part of it that a body's ribs end on."""
+    """Return the part of the breastbone to which a body's ribs are attached."""
     data = table("full_skeleton")
     ribs, ends = data["ribs"], []
     for name in STERNUM[vertebrae[0].body]:
@@ -243,26 +243,26 @@ def _breastbone(p: Proportions, vertebrae: list[Vertebra]) -> Shape:
     return limb(ends[0], ends[1], p.height * data["bones"]["sternum"])
 
 
-def _ribs(p: Proportions, number: int, vertebra: Array, wide: float) -> list[Shape]:
-    """One pair of ribs: from the vertebra outward, then forward and down; the last two end in the side."""
+def _ribs(p: Proportions, number: int, vertebra: Array, radius_at_rib: float) -> list[Shape]:
+    """Return one pair of ribs: from the vertebra outward, then forward and down; the last two end at the side."""
     ribs = table("full_skeleton")["ribs"]
     out, below, radius = (
         p.height * size for size in (ribs["out"][number - 1], ribs["below"][number - 1], ribs["radius"])
     )
     shapes = []
     for _, side in SIDES:
-        root = vertebra + offset(y=side * wide)
+        root = vertebra + offset(y=side * radius_at_rib)
         if number > len(ribs["ahead"]):
             shapes.append(bone(root, vertebra + offset(x=0.2 * out, y=side * out, z=-below), radius))
             continue
         ahead, apart = (p.height * ribs[size][number - 1] for size in ("ahead", "apart"))
-        # out and a little back, along the side, and in to the front
-        bends = [
+        # outward and slightly back, along the side, and in to the front
+        points = [
             root,
             vertebra + offset(x=-0.1 * ahead, y=side * 0.7 * out, z=-0.15 * below),
             vertebra + offset(x=0.35 * ahead, y=side * out, z=-0.5 * below),
             vertebra + offset(x=0.8 * ahead, y=side * (0.7 * out + 0.3 * apart), z=-0.85 * below),
             vertebra + offset(x=ahead, y=side * apart, z=-below),
         ]
-        shapes += [bone(a, b, radius) for a, b in pairwise(bends)]
+        shapes += [bone(a, b, radius) for a, b in pairwise(points)]
     return shapes

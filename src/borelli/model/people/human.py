@@ -1,20 +1,20 @@
-"""The human of the Human Dynamic Model (Liu, Cooper and Ballard): 21 bodies, 20 joints, 48 internal degrees of freedom.
+"""Human of the Human Dynamic Model (Liu, Cooper and Ballard): 21 bodies, 20 joints, 48 internal degrees of freedom.
 
 It stands upright on z = 0, x forward, y left, arms hanging, thumbs forward; every body frame is parallel to the world
 and has its origin at the joint towards the pelvis (the pelvis: midway between the hips). Lengths, masses, inertias
-and ranges of motion come from published tables, kept with their sources in `data/human.toml`.
+and ranges of motion are from published tables in `data/human.toml`.
 
-Angles count positive as their names say, on both sides of the body alike: flexion of the spine, neck and head is
-forward, bending and rotation to the left; of shoulder and hip, flexion is forward, adduction and (inward) rotation
-towards the midline; knee and elbow flexion close the joint; `ankle_flexion` lifts the toes, `ankle_inversion` turns the
-sole inward, `toe_extension` lifts them; `wrist_flexion` is towards the palm, `wrist_deviation` towards the thumb;
-`elbow_pronation` turns the palm back; a clavicle protracts forward, elevates up, rotates its front edge up.
+Signs of angles are the same on both sides of the body: flexion of the spine, neck and head is forward, bending and
+rotation to the left; of shoulder and hip, flexion is forward, adduction and (internal) rotation towards the midline;
+knee and elbow flexion close the joint; `ankle_flexion` is dorsiflexion, `ankle_inversion` rotates the sole inward,
+`toe_extension` lifts the toes; `wrist_flexion` is towards the palm, `wrist_deviation` towards the thumb;
+`elbow_pronation` rotates the palm backward; a clavicle protracts forward, elevates up, rotates its front edge up.
 """
 
 from __future__ import annotations
 
-import os
 from math import radians
+from pathlib import Path
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from borelli.model.people.segment_builder import (
     SIDES,
     JointRow,
     Segment,
-    X,
-    Y,
-    Z,
     box,
     joints_of,
     limb,
@@ -37,9 +34,10 @@ from borelli.model.people.segment_builder import (
     root_joint,
     slab,
 )
+from borelli.model.transforms import X, Y, Z
 from borelli.model.validate import validate
 
-# name, kind, parent, child, axes, angles; of the right side where there are two (`*` stands for the side's letter)
+# name, kind, parent, child, axes, angles; on the right side for pairs (`*` stands for the side's letter)
 JOINTS = (
     ("sacral", "ball", "pelvis", "lower_torso", (Y, NOT_X, Z), ("sacral_flexion", "sacral_bending", "sacral_rotation")),
     (
@@ -70,15 +68,18 @@ def human(
     height: float = 1.75,
     sex: str = "male",
     *,
-    markers: str | os.PathLike[str] | None = None,
+    markers: str | Path | None = None,
 ) -> Model:
-    """A standing human on level ground.
+    """Return a standing human on level ground.
 
     Args:
-        mass: Of the whole body [kg].
+        mass: Body mass [kg].
         height: Stature [m].
-        sex: Whose segment parameters are taken, "male" or "female".
-        markers: A marker set to wear: one of `marker_sets()`, or a file of your own.
+        sex: Sex ("male" or "female") that selects the anthropometric tables.
+        markers: Marker set: one of `list_marker_sets()`, or the path of a .toml file. Default: no markers.
+
+    Raises:
+        SettingsError: if an argument is out of range.
     """
     check_person(mass, height, sex)
     segments = _segments(Proportions(mass, height, sex))
@@ -93,7 +94,7 @@ def human(
 
 
 def _segments(p: Proportions) -> list[Segment]:
-    """All 21, parents before children."""
+    """Return all 21 segments, parents before children."""
     collars = [_collar(p, letter, side) for letter, side in SIDES]
     arms = [segment for letter, side in SIDES for segment in _arm(p, letter, side)]
     legs = [segment for letter, side in SIDES for segment in _leg(p, letter, side)]
@@ -104,8 +105,8 @@ def _trunk(p: Proportions, collars: list[Segment]) -> list[Segment]:
     hip, navel, xiphion, cervicale = (
         np.array([0.0, 0.0, p.length[f"{name}_height"]]) for name in ("hip", "navel", "xiphion", "cervicale")
     )
-    crotch = hip - 0.25 * (navel - hip)  # the pelvis reaches below the hip joints
-    both = collars[0].solid + collars[1].solid  # added first, so that what is left of the trunk is symmetric to the bit
+    crotch = hip - 0.25 * (navel - hip)  # the pelvis extends below the hip joints
+    both = collars[0].solid + collars[1].solid  # added first, so that the rest of the trunk is exactly symmetric
     upper = p.solid("upper_trunk", cervicale, xiphion) - both
     return [
         Segment("pelvis", hip, p.solid("lower_trunk", navel, hip), (box(crotch, navel, p.shape["pelvis"]),)),
@@ -122,7 +123,7 @@ def _head(p: Proportions) -> list[Segment]:
         np.array([0.0, 0.0, z]) for z in (p.length["cervicale_height"], p.length["cranial_base_height"], p.height)
     )
     neck_shape = limb(cervicale, base, p.shape["neck"])
-    neck = p.part("head", p.share["neck"], neck_shape)
+    neck = p.part("head", p.mass_fraction["neck"], neck_shape)
     radius = p.length["head"] / 2.0
     skull = Shape("sphere", (radius,), Frame((0.0, 0.0, p.height - radius)))
     return [
@@ -135,7 +136,7 @@ def _collar(p: Proportions, letter: str, side: float) -> Segment:
     inner = np.array([0.0, side * p.length["clavicle_half_width"], p.length["shoulder_height"]])
     outer = np.array([0.0, side * p.length["shoulder_half_width"], p.length["shoulder_height"]])
     shape = limb(inner, outer, p.shape["collar"])
-    return Segment(f"collar_{letter}", inner, p.part("upper_trunk", p.share["collar"], shape), (shape,))
+    return Segment(f"collar_{letter}", inner, p.part("upper_trunk", p.mass_fraction["collar"], shape), (shape,))
 
 
 def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
@@ -168,13 +169,13 @@ def _leg(p: Proportions, letter: str, side: float) -> list[Segment]:
     tip = heel + offset(x=p.length["foot_length"])
     foot_shape = slab(heel, ball, p.length["foot_breadth"], p.length["ankle_height"])
     toes_shape = slab(ball, tip, p.length["foot_breadth"], p.shape["toes_height"])
-    middle = offset(z=p.length["ankle_height"] / 2.0)  # the table does not say how high the centre of mass lies
-    toes = p.part("foot", p.share["toes"], toes_shape)
+    half_height = offset(z=p.length["ankle_height"] / 2.0)  # the table has no height of the center of mass
+    toes = p.part("foot", p.mass_fraction["toes"], toes_shape)
     toe_joint = ball + offset(z=p.shape["toes_height"] / 2.0)
     return [
         Segment(f"thigh_{letter}", hip, p.solid("thigh", hip, knee), (limb(hip, knee, p.shape["thigh"]),)),
         Segment(f"shank_{letter}", knee, p.solid("shank", knee, ankle), (limb(knee, ankle, p.shape["shank"]),)),
-        Segment(f"foot_{letter}", ankle, p.solid("foot", heel + middle, tip + middle) - toes, (foot_shape,)),
+        Segment(f"foot_{letter}", ankle, p.solid("foot", heel + half_height, tip + half_height) - toes, (foot_shape,)),
         Segment(f"toes_{letter}", toe_joint, toes, (toes_shape,)),
     ]
 

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import FileFormatError, SettingsError, unknown_name
-from borelli.files.number_rows import MAX_VALUES, decode, number_of, numbered_lines, read_text_bytes, without_absurd
+from borelli.files.number_rows import MAX_VALUES, decode_line, parse_number, enumerate_lines, read_text_bytes, mask_implausible
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
 from borelli.model.transforms import Array, vector
-from borelli.recording.formats.animation_skeleton import Link, Matrix, lab_frame, plain_links, pose, scaled
+from borelli.recording.formats.animation_skeleton import Link, Matrix, infer_lab_frame, plain_links, pose, scale_links
 from borelli.recording.recording import Note, Recording, make_dataset
 from borelli.recording.time_stamps import usable_rate
 
-RATE = 120.0
+CMU_RATE = 120.0
 """[Hz], of the CMU collection."""
 
 
@@ -54,29 +54,29 @@ def read_amc(
         raise SettingsError(f"rate is {rate} Hz, but must be positive")
     path = Path(path)
     data = read_text_bytes(path)
-    asf_path = Path(skeleton) if skeleton is not None else _skeleton_beside(path, data)
+    asf_path = Path(skeleton) if skeleton is not None else _find_skeleton(path, data)
     asf = read_asf_text(asf_path)
-    links, order = chain_of(asf)
-    turns = np.array([channel[0] == "r" for link in links for channel in link.channels], dtype=bool)
-    values, notes = _values(path, data, asf, order, turns)
-    names, places = pose(links, values)
-    metres, why = asf.metres()
-    found, (unit_note, *axis_notes) = lab_frame(
-        links, names, places, units=units or f"{metres:.17g}", up=up, forward=forward
+    links, order = links_from_asf(asf)
+    rotational = np.array([channel[0] == "r" for link in links for channel in link.channels], dtype=bool)
+    values, notes = _values(path, data, asf, order, rotational)
+    names, positions = pose(links, values)
+    meters, why = asf.length_unit()
+    found, (unit_note, *axis_notes) = infer_lab_frame(
+        links, names, positions, units=units or f"{meters:.17g}", up=up, forward=forward
     )
     if not units:
         unit_note = Note(
-            f"lengths are taken as {metres:.5g} m: {why}", "inferred", "--units cm (or m, mm, in, a number)"
+            f"lengths are taken as {meters:.5g} m: {why}", "inferred", "--units cm (or m, mm, in, a number)"
         )
-    rate_note = Note(f"the rate is {rate:g} Hz, as asked", "stated") if rate else _RATE_NOTE
+    rate_note = Note(f"the rate is {rate:g} Hz, as asked", "stated") if rate else _CMU_RATE_NOTE
     dataset = make_dataset(
-        {"coordinate_value": np.where(turns, values, found.scale * values), "joint_center": found.apply(places)},
+        {"coordinate_value": np.where(rotational, values, found.scale * values), "joint_center": found.apply(positions)},
         {
             "coordinate": [f"{link.name}_{channel}" for link in links for channel in link.channels],
-            "coordinate_units": ["rad" if turn else "m" for turn in turns],
+            "coordinate_units": ["rad" if rotation else "m" for rotation in rotational],
             "joint": names,
         },
-        rate=rate or RATE,
+        rate=rate or CMU_RATE,
         **found.attributes,
     )
     return Recording(
@@ -84,40 +84,40 @@ def read_amc(
         name=path.stem,
         path=str(path),
         format="AMC",
-        metadata={"skeleton": plain_links(scaled(links, found.scale)), "asf": asf_path.name},
+        metadata={"skeleton": plain_links(scale_links(links, found.scale)), "asf": asf_path.name},
         notes=(Note(f"the skeleton is that of {asf_path.name}", "stated"), unit_note, *axis_notes, rate_note, *notes),
     )
 
 
-_RATE_NOTE = Note(
-    f"the rate is taken as {RATE:g} Hz, as in the CMU collection; the file states none", "inferred", "rate="
+_CMU_RATE_NOTE = Note(
+    f"the rate is taken as {CMU_RATE:g} Hz, as in the CMU collection; the file states none", "inferred", "rate="
 )
 
 
 def _values(
-    path: Path, data: bytes, asf: AsfSkeleton, order: list[int], turns: NDArray[np.bool_]
+    path: Path, data: bytes, asf: AsfSkeleton, order: list[int], rotational: NDArray[np.bool_]
 ) -> tuple[Array, list[Note]]:
     """The numbers of all frames in the order of the links' channels, angles in radians; and what is to be said."""
     motion = _Motion(path, asf)
-    for number, line in numbered_lines(data, path):
+    for number, line in enumerate_lines(data, path):
         motion.take(line, number)
     values, notes = motion.values()
     if len(values) * (len(asf.bones) + 2) * 4 > MAX_VALUES:
         raise FileFormatError(path, f"{len(asf.bones)} bones in {len(values)} frames are more than is read")
-    scale = np.where(turns, np.pi / 180.0 if motion.degrees else 1.0, 1.0)
+    scale = np.where(rotational, np.pi / 180.0 if motion.degrees else 1.0, 1.0)
     return values[:, order] * scale, notes
 
 
-def chain_of(asf: AsfSkeleton) -> tuple[list[Link], list[int]]:
+def links_from_asf(asf: AsfSkeleton) -> tuple[list[Link], list[int]]:
     """The skeleton as links, in its own units; and which of the AMC's numbers belong to their channels, in order.
 
     The AMC's numbers are taken root first, then bone by bone in the skeleton's order, in the order of the `dof` lines.
     """
-    shifts = [word for word in asf.root_order if word[0] == "t"]
-    turns = [word for word in asf.root_order if word[0] == "r"][::-1]
-    order = [asf.root_order.index(word) for word in (*shifts, *turns)]
-    root = Link(ROOT, -1, asf.root_position, (*shifts, *turns), _axis(asf.root_orientation, asf.root_axis))
-    links, places = [root], {ROOT: 0}
+    translations = [word for word in asf.root_order if word[0] == "t"]
+    rotational = [word for word in asf.root_order if word[0] == "r"][::-1]
+    order = [asf.root_order.index(word) for word in (*translations, *rotational)]
+    root = Link(ROOT, -1, asf.root_position, (*translations, *rotational), _axis(asf.root_orientation, asf.root_axis))
+    links, positions = [root], {ROOT: 0}
     ends = {ROOT: (0.0, 0.0, 0.0)}
     count = len(asf.root_order)
     parents = set(asf.parents)
@@ -129,7 +129,7 @@ def chain_of(asf: AsfSkeleton) -> tuple[list[Link], list[int]]:
         links.append(
             Link(
                 name=bone.name,
-                parent=places[parent],
+                parent=positions[parent],
                 offset=ends[parent],
                 channels=channels,
                 axis=_axis(bone.axis, bone.order),
@@ -137,16 +137,16 @@ def chain_of(asf: AsfSkeleton) -> tuple[list[Link], list[int]]:
                 replaces=False,
             )
         )
-        places[bone.name] = len(links) - 1
+        positions[bone.name] = len(links) - 1
         ends[bone.name] = end
     return links, order
 
 
 def _channels(bone: Bone) -> tuple[str, ...]:
     """Shifts first, then rotations: the one about the first axis of the `dof` line is innermost."""
-    shifts = [word for word in bone.freedoms if word[0] == "t"]
-    turns = [word for word in bone.freedoms if word[0] == "r"]
-    return (*shifts, *turns[::-1])
+    translations = [word for word in bone.freedoms if word[0] == "t"]
+    rotational = [word for word in bone.freedoms if word[0] == "r"]
+    return (*translations, *rotational[::-1])
 
 
 def _axis(angles: tuple[float, float, float], order: str) -> Matrix:
@@ -190,7 +190,7 @@ class _Motion:
             elif said != self.first + self.count:
                 self.numbers.append(said)
         else:
-            self._take_bone(decode(words[0]), words[1:], number)
+            self._take_bone(decode_line(words[0]), words[1:], number)
 
     def _take_bone(self, name: str, words: list[bytes], number: int) -> None:
         if not self.frame:
@@ -199,9 +199,9 @@ class _Motion:
             what = f"{unknown_name('bone', name, self.places)}; is this the motion of another skeleton?"
             raise FileFormatError(self.path, what, line=number)
         place = self.places[name]
-        values = [number_of(word) for word in words]
+        values = [parse_number(word) for word in words]
         if len(values) != place.stop - place.start or None in values:
-            what = f"bone {name!r} takes {place.stop - place.start} numbers, got {decode(b' '.join(words))[:60]!r}"
+            what = f"bone {name!r} takes {place.stop - place.start} numbers, got {decode_line(b' '.join(words))[:60]!r}"
             raise FileFormatError(self.path, what, line=number)
         self.frame[place] = array("d", [value or 0.0 for value in values])
 
@@ -217,20 +217,20 @@ class _Motion:
         self._end_frame(0)
         if not self.count:
             raise FileFormatError(self.path, "no frame in the file; is this an AMC file?")
-        values, infinite = without_absurd(np.frombuffer(self.frames, dtype=float).reshape(self.count, -1))
+        values, implausible = mask_implausible(np.frombuffer(self.frames, dtype=float).reshape(self.count, -1))
         notes = []
         missing = int(np.isnan(values).any(axis=1).sum())
         if missing:
             notes.append(Note(f"{missing} frames do not set every bone; what they lack is not a number", "problem"))
-        if infinite:
-            notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "problem"))
+        if implausible:
+            notes.append(Note(f"{implausible} infinite or absurdly large numbers are taken as not measured", "problem"))
         if self.numbers:
             what = f"the numbers of {len(self.numbers)} frames do not follow on (such as {self.numbers[0]})"
             notes.append(Note(f"{what}; frames are counted as they stand", "problem"))
         return values, notes
 
 
-def _skeleton_beside(path: Path, data: bytes) -> Path:
+def _find_skeleton(path: Path, data: bytes) -> Path:
     """The ASF file in the directory of an AMC file that goes with it."""
     folder = path.parent
     try:
@@ -240,7 +240,7 @@ def _skeleton_beside(path: Path, data: bytes) -> Path:
     named = [path.stem, path.stem.rpartition("_")[0], path.stem.partition("_")[0], path.stem.partition("-")[0]]
     for line in data[:4096].splitlines():
         if line.upper().startswith(b"#!OML:ASF"):
-            named.append(decode(line[9:]).strip().replace("\\", "/").rpartition("/")[2].rpartition(".")[0])
+            named.append(decode_line(line[9:]).strip().replace("\\", "/").rpartition("/")[2].rpartition(".")[0])
     for name in filter(None, named):
         for entry in found:
             if entry.stem.lower() == name.lower():

@@ -1,10 +1,9 @@
-"""The joints of one MJCF body as joints of ours.
+"""Joints of one MJCF body as joints of the model.
 
-MuJoCo lets a body carry several joints, done one after the other: with B the body's place in its parent and J_i the
-turn about joint i's axis through its anchor (or the shift along its axis), both stated in the body's frame, the body
-stands at B J_1 J_2 ... J_n. Joints are put together as long as they are shifts followed by turns whose axes meet in
-one point; that is one of our joints. Where they are not, a body without mass that moves with the joints so far is put
-between.
+A body in MJCF can have several joints, applied in sequence: with B the body's pose in its parent and J_i the rotation
+about joint i's axis through its anchor (or the translation along its axis), both in the body's frame, the body has the
+pose B J_1 J_2 ... J_n. Joints are merged as long as they are translations followed by rotations whose axes meet in one
+point; that is one joint of the model. Where they are not, a massless body that moves with the joints so far is inserted.
 """
 
 from __future__ import annotations
@@ -18,52 +17,59 @@ from numpy.typing import NDArray
 
 from borelli.model.functions import constant, linear
 from borelli.model.model import Body, Coordinate, Frame, Joint, TransformAxis, Vector
-from borelli.model.transforms import compose, orientation_matrix, orientation_from_matrix, vector
+from borelli.model.transforms import axis_angle, compose, orientation_from_matrix, orientation_matrix, vector
 
-MEETING = 1e-9
-"""Axes that pass each other at less than this [m] meet, and sines below it are zero: far below what files round to."""
-SPANNING = 1e-3
-"""Volume that three unit axes must span for one joint to hold them: below it its coordinates cannot be told apart."""
+AXIS_TOLERANCE = 1e-9
+"""Largest distance [m] of axes that meet, and largest sine of parallel axes: far below the rounding in files."""
+MIN_AXES_VOLUME = 1e-3
+"""Smallest volume spanned by three unit axes of one joint: below it the coordinates are nearly dependent."""
 NO_INERTIA = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """One turn or shift of a body: a joint of MJCF, or one of the three turns of its ball."""
+class AxisMotion:
+    """Rotation or translation of a body about one axis: a joint of MJCF, or one of the three rotations of its ball."""
 
     coordinate: Coordinate
-    turns: bool
+    rotational: bool
     anchor: Vector
     axis: Vector
-    """Unit length, like the anchor in the body's frame."""
+    """Unit vector in the body's frame, like the anchor."""
     offset: float = 0.0
-    """The coordinate's value at which the body has not moved (MJCF's ref)."""
+    """Value of the coordinate in the reference pose (MJCF's ref)."""
 
 
-def free_joint(name: str, body: str, parent: str, place: Frame, coordinates: Sequence[str]) -> Joint:
-    """The free joint whose shifts are the body's place in the world and whose angles are zero as the file has it."""
-    turn = orientation_matrix(place.orientation)
-    values = (*place.position, 0.0, 0.0, 0.0)
+def free_joint(name: str, body: str, parent: str, pose: Frame, coordinates: Sequence[str]) -> Joint:
+    """Return the free joint whose translations are the body's position and whose angles are zero in the file's pose."""
+    rotation = orientation_matrix(pose.orientation)
+    values = (*pose.position, 0.0, 0.0, 0.0)
     named = tuple(
         Coordinate(coordinate, default=value, rotational=i >= 3)
         for i, (coordinate, value) in enumerate(zip(coordinates, values, strict=True))
     )
-    return Joint(name, "free", parent, body, child_frame=Frame(orientation=orientation_from_matrix(turn.T)), coordinates=named)
+    return Joint(
+        name,
+        "free",
+        parent,
+        body,
+        child_frame=Frame(orientation=orientation_from_matrix(rotation.T)),
+        coordinates=named,
+    )
 
 
-def chain(
-    body: str, parent: str, place: Frame, moves: Sequence[Move], joint_name: str = ""
+def joint_chain(
+    body: str, parent: str, pose: Frame, moves: Sequence[AxisMotion], joint_name: str = ""
 ) -> tuple[list[Joint], list[Body]]:
-    """Joints that carry a body by these moves, and the bodies without mass between them.
+    """Return the joints that give a body these motions, and the massless bodies between them.
 
     Args:
-        body: name of the moved body.
-        parent: name of the body it moves in.
-        place: the body's frame in its parent before any move.
-        moves: in the order in which MuJoCo makes them.
-        joint_name: of the only joint; where there are several moves or joints, they are named after the body.
+        body: Name of the moving body.
+        parent: Name of its parent.
+        pose: Pose of the body in its parent before any motion.
+        moves: Motions in MuJoCo's order.
+        joint_name: Name of a single joint; several motions or joints are named after the body.
     """
     groups = _groups(moves)
     joints: list[Joint] = []
@@ -72,7 +78,7 @@ def chain(
         last = number == len(groups)
         child = body if last else f"{body}_carrier{number}"
         name = joint_name if len(moves) <= 1 and joint_name else (body if len(groups) == 1 else f"{body}_{number}")
-        outer = place if number == 1 else Frame()
+        outer = pose if number == 1 else Frame()
         joints.append(_joint(name, parent, child, outer, group))
         if not last:
             between.append(Body(child, 0.0, inertia=NO_INERTIA))
@@ -82,124 +88,131 @@ def chain(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Moves that one joint can make: shifts, then turns about axes through one point."""
+    """Motions of one joint: translations, then rotations about axes through one point."""
 
-    shifts: tuple[Move, ...] = ()
-    turns: tuple[Move, ...] = ()
+    translations: tuple[AxisMotion, ...] = ()
+    rotations: tuple[AxisMotion, ...] = ()
     point: Vector = (0.0, 0.0, 0.0)
 
-    def with_move(self, move: Move) -> _Group | None:
-        """The group with one more move, or None if one joint cannot make them all."""
-        if move.turns:
-            turns = (*self.turns, move)
-            point = _meeting_point(turns)
-            return replace(self, turns=turns, point=vector(point)) if point is not None and _span(turns) else None
-        # a shift along the axis of a turn may as well be made before it
-        if any(np.linalg.norm(np.cross(turn.axis, move.axis)) > MEETING for turn in self.turns):
+    def with_move(self, move: AxisMotion) -> _Group | None:
+        """Return the group with one more motion, or None if one joint cannot have them all."""
+        if move.rotational:
+            rotations = (*self.rotations, move)
+            point = _meeting_point(rotations)
+            return (
+                replace(self, rotations=rotations, point=vector(point))
+                if point is not None and _span(rotations)
+                else None
+            )
+        # a translation along the axis of a rotation commutes with it
+        if any(np.linalg.norm(np.cross(rotation.axis, move.axis)) > AXIS_TOLERANCE for rotation in self.rotations):
             return None
-        shifts = (*self.shifts, move)
-        return replace(self, shifts=shifts) if _span(shifts) else None
+        translations = (*self.translations, move)
+        return replace(self, translations=translations) if _span(translations) else None
 
 
-def _groups(moves: Sequence[Move]) -> list[_Group]:
+def _groups(moves: Sequence[AxisMotion]) -> list[_Group]:
     groups = [_Group()]
     for move in moves:
         larger = groups[-1].with_move(move)
         if larger is None:
             groups.append(_Group())
             larger = groups[-1].with_move(move)
-            assert larger is not None  # one move alone always fits
+            assert larger is not None  # a single motion always fits
         groups[-1] = larger
     return groups
 
 
-def _span(moves: Sequence[Move]) -> bool:
-    """Whether the axes of up to three moves are independent."""
+def _span(moves: Sequence[AxisMotion]) -> bool:
+    """Return True if the axes of up to three motions are independent."""
     if len(moves) > 3:
         return False
-    return abs(float(np.linalg.det(np.array(_completed([move.axis for move in moves]))))) > SPANNING
+    return abs(float(np.linalg.det(np.array(_completed([move.axis for move in moves]))))) > MIN_AXES_VOLUME
 
 
-def _meeting_point(turns: Sequence[Move]) -> Array | None:
-    """The point through which all axes pass, nearest to the first anchor; None if there is none."""
-    anchors = np.array([turn.anchor for turn in turns])
+def _meeting_point(rotations: Sequence[AxisMotion]) -> Array | None:
+    """Return the intersection of all axes, nearest to the first anchor; None if there is none."""
+    anchors = np.array([rotation.anchor for rotation in rotations])
     if np.abs(anchors - anchors[0]).max() == 0.0:
         return anchors[0]
-    across = [np.eye(3) - np.outer(turn.axis, turn.axis) for turn in turns]
-    wanted = np.concatenate([a @ (anchor - anchors[0]) for a, anchor in zip(across, anchors, strict=True)])
-    shift, *_ = np.linalg.lstsq(np.concatenate(across), wanted, rcond=1e-9)
-    missed = np.abs(np.concatenate(across) @ shift - wanted).max()
-    return anchors[0] + shift if missed < MEETING else None
+    across = [np.eye(3) - np.outer(rotation.axis, rotation.axis) for rotation in rotations]
+    required = np.concatenate([a @ (anchor - anchors[0]) for a, anchor in zip(across, anchors, strict=True)])
+    offset, *_ = np.linalg.lstsq(np.concatenate(across), required, rcond=1e-9)
+    distance = np.abs(np.concatenate(across) @ offset - required).max()
+    return anchors[0] + offset if distance < AXIS_TOLERANCE else None
 
 
 def _completed(axes: Sequence[Vector]) -> list[Vector]:
-    """Up to three axes with as many added, square to all before, as make three."""
-    found = [np.array(axis) for axis in axes]
-    if not found:
-        found.append(np.array([1.0, 0.0, 0.0]))
-    if len(found) == 1:
-        x = found[0]
+    """Return the axes, extended to three by axes perpendicular to those before."""
+    result = [np.array(axis) for axis in axes]
+    if not result:
+        result.append(np.array([1.0, 0.0, 0.0]))
+    if len(result) == 1:
+        x = result[0]
         y = np.roll(np.eye(3)[int(np.argmax(np.abs(x)))], 1)
         y = y - (y @ x) * x / (x @ x)
-        found.append(y / np.linalg.norm(y))
-    if len(found) == 2:
-        z = np.cross(found[0], found[1])
+        result.append(y / np.linalg.norm(y))
+    if len(result) == 2:
+        z = np.cross(result[0], result[1])
         length = np.linalg.norm(z)
-        found.append(z / length if length > 0.0 else z)
-    return [vector(axis) for axis in found]
+        result.append(z / length if length > 0.0 else z)
+    return [vector(axis) for axis in result]
 
 
-def _joint(name: str, parent: str, child: str, place: Frame, group: _Group) -> Joint:
-    """The simplest joint that makes the moves of a group; `place` is the child's frame in the parent before them."""
-    moves = group.shifts + group.turns
-    parent_frame, child_frame = compose(place, Frame(group.point)), Frame(group.point)
+def _joint(name: str, parent: str, child: str, pose: Frame, group: _Group) -> Joint:
+    """Return the simplest joint for the motions of a group; `pose` is the child's in the parent before them."""
+    moves = group.translations + group.rotations
+    parent_frame, child_frame = compose(pose, Frame(group.point)), Frame(group.point)
     coordinates = tuple(move.coordinate for move in moves)
     axes = tuple(move.axis for move in moves)
-    if len(moves) == 1:  # the one offset goes into the frame
+    if len(moves) == 1:  # a single offset is moved to the frame
         (move,) = moves
-        single = "hinge" if move.turns else "slider"
-        return Joint(name, single, parent, child, compose(parent_frame, _undone(move)), child_frame, axes, coordinates)
+        single = "hinge" if move.rotational else "slider"
+        return Joint(
+            name, single, parent, child, compose(parent_frame, _offset_frame(move)), child_frame, axes, coordinates
+        )
     kind = _simple_kind(group)
     if kind is not None:
         axes = axes[:2] if kind == "planar" else axes[:3]
         return Joint(name, kind, parent, child, parent_frame, child_frame, axes, coordinates)
-    motion = (*_motion(group.turns), *_motion(group.shifts))
+    motion = (*_motion(group.rotations), *_motion(group.translations))
     return Joint(name, "coordinate", parent, child, parent_frame, child_frame, (), coordinates, motion)
 
 
-def _undone(move: Move) -> Frame:
-    """The frame that takes back the offset of a move."""
-    if not move.turns:
+def _offset_frame(move: AxisMotion) -> Frame:
+    """Return the frame that undoes the offset of a motion."""
+    if not move.rotational:
         return Frame(vector(-move.offset * np.array(move.axis)))
-    x, y, z = -np.sin(0.5 * move.offset) * np.array(move.axis)
-    return Frame(orientation=(float(np.cos(0.5 * move.offset)), float(x), float(y), float(z)))
+    return Frame(orientation=axis_angle(move.axis, -move.offset))
 
 
 def _simple_kind(group: _Group) -> str | None:
-    """The kind of joint, other than a coordinate joint, that makes these moves in this order."""
-    shifts, turns = group.shifts, group.turns
-    if any(move.offset != 0.0 for move in shifts + turns) or not (_square(shifts) and _square(turns)):
+    """Return the kind of joint, other than a coordinate joint, with these motions in this order."""
+    translations, rotations = group.translations, group.rotations
+    if any(move.offset != 0.0 for move in translations + rotations) or not (
+        _perpendicular(translations) and _perpendicular(rotations)
+    ):
         return None
-    count = len(shifts), len(turns)
+    count = len(translations), len(rotations)
     if count == (2, 1):
-        normal = np.cross(shifts[0].axis, shifts[1].axis)
-        return "planar" if _same([normal], [turns[0].axis]) else None
+        normal = np.cross(translations[0].axis, translations[1].axis)
+        return "planar" if _same([normal], [rotations[0].axis]) else None
     if count == (3, 3):
-        return "free" if _same([m.axis for m in shifts], [m.axis for m in turns]) else None
+        return "free" if _same([m.axis for m in translations], [m.axis for m in rotations]) else None
     return {(0, 0): "fixed", (0, 2): "universal", (0, 3): "ball"}.get(count)
 
 
-def _square(moves: Sequence[Move]) -> bool:
+def _perpendicular(moves: Sequence[AxisMotion]) -> bool:
     axes = np.array([move.axis for move in moves]).reshape(-1, 3)
-    return bool(np.abs(axes @ axes.T - np.eye(len(axes))).max(initial=0.0) < MEETING)
+    return bool(np.abs(axes @ axes.T - np.eye(len(axes))).max(initial=0.0) < AXIS_TOLERANCE)
 
 
 def _same(first: Sequence[Vector | Array], second: Sequence[Vector | Array]) -> bool:
-    return bool(np.abs(np.array(first) - np.array(second)).max() < MEETING)
+    return bool(np.abs(np.array(first) - np.array(second)).max() < AXIS_TOLERANCE)
 
 
-def _motion(moves: Sequence[Move]) -> Iterator[TransformAxis]:
-    """Three parts of a coordinate joint's motion: these moves, then still ones."""
+def _motion(moves: Sequence[AxisMotion]) -> Iterator[TransformAxis]:
+    """Yield three axes of a coordinate joint's motion: these motions, then constant ones."""
     axes = _completed([move.axis for move in moves])
     for i, axis in enumerate(axes):
         if i < len(moves):
@@ -208,7 +221,7 @@ def _motion(moves: Sequence[Move]) -> Iterator[TransformAxis]:
             yield TransformAxis(axis, constant(0.0))
 
 
-def limited(name: str, offset: float, span: tuple[float, float] | None, turns: bool) -> Coordinate:
-    """A coordinate that begins at its offset, moved to the nearer stop where that lies outside them."""
+def make_coordinate(name: str, offset: float, span: tuple[float, float] | None, rotational: bool) -> Coordinate:
+    """Return a coordinate whose default is its offset, limited to its range of motion."""
     lower, upper = span or (-inf, inf)
-    return Coordinate(name, default=min(max(offset, lower), upper), lower=lower, upper=upper, rotational=turns)
+    return Coordinate(name, default=min(max(offset, lower), upper), lower=lower, upper=upper, rotational=rotational)

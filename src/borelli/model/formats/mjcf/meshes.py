@@ -1,7 +1,7 @@
-"""Meshes that an MJCF file names: their convex hulls, and the mass they have at unit density.
+"""Meshes of an MJCF file: convex hulls, and mass properties at unit density.
 
-Read are vertices in the file itself, STL (binary and text) and OBJ. A mesh whose file is not there, or is of another
-kind, is left out.
+Vertices in the file itself, STL (binary and text) and OBJ are read. A mesh whose file is missing or in another format is
+left out.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ Array = NDArray[np.float64]
 
 STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 MAX_CORNERS = 2_000_000
-"""Of one mesh; more are not read."""
+"""Maximum number of corners of one mesh."""
 
-MOST_MESH_BYTES = 64 * 1024 * 1024
-"""Of one file, which has some fifty for each corner."""
-MOST_USES = 20
-"""Meshes made of one file: more than its own, its mirror image and a few of other sizes are not meant."""
+MAX_MESH_BYTES = 64 * 1024 * 1024
+"""Maximum size of a mesh file, with about fifty bytes per corner."""
+MAX_USES = 20
+"""Maximum number of meshes from one file: the mesh, its mirror image and a few other sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """The hull of a mesh, and its mass properties at 1 kg/m^3, in the mesh's frame."""
+    """Hull of a mesh, and its mass properties at 1 kg/m^3, in the mesh's frame."""
 
     hull: tuple[Vector, ...]
     mass: MassProperties
 
 
 def read_meshes(root: Element, settings: Settings, folder: Path) -> tuple[dict[str, Mesh], dict[str, str]]:
-    """The meshes of a file by name, and why others could not be read."""
+    """Return the meshes of a file by name, and by name why others could not be read."""
     meshes: dict[str, Mesh] = {}
-    faults: dict[str, str] = {}
+    problems: dict[str, str] = {}
     uses: Counter[str] = Counter()
     for section in root.all("asset"):
         for element in section.all("mesh"):
@@ -53,14 +53,14 @@ def read_meshes(root: Element, settings: Settings, folder: Path) -> tuple[dict[s
             file = values.text("file").replace("\\", "/")
             name = values.text("name") or Path(file).stem
             uses[file] += bool(file)
-            if uses[file] > MOST_USES:
-                faults[name] = f"{file}: more than {MOST_USES} meshes are made of this file, and no more are read"
+            if uses[file] > MAX_USES:
+                problems[name] = f"{file}: More than {MAX_USES} meshes use this file"
                 continue
             try:
                 meshes[name] = _mesh(values, settings, file, folder)
             except (BorelliError, OSError, ValueError, ArithmeticError) as error:
-                faults[name] = str(error)
-    return meshes, faults
+                problems[name] = str(error)
+    return meshes, problems
 
 
 def _mesh(values: Values, settings: Settings, file: str, folder: Path) -> Mesh:
@@ -72,8 +72,10 @@ def _mesh(values: Values, settings: Settings, file: str, folder: Path) -> Mesh:
         path = _located(file, settings, folder)
         corners, triangles = _read_file(path)
     corners = corners * np.array(values.vector("scale", (1.0, 1.0, 1.0)))
-    turn = values.numbers("refquat", 4, 4) or (1.0, 0.0, 0.0, 0.0)
-    corners = (corners - np.array(values.vector("refpos"))) @ orientation_matrix((turn[0], turn[1], turn[2], turn[3]))
+    quaternion = values.numbers("refquat", 4, 4) or (1.0, 0.0, 0.0, 0.0)
+    corners = (corners - np.array(values.vector("refpos"))) @ orientation_matrix(
+        (quaternion[0], quaternion[1], quaternion[2], quaternion[3])
+    )
     hull = _hull(corners)
     mass = shape_mass(Shape("mesh", vertices=hull, density=1.0))
     if triangles is not None and values.text("inertia") != "convex":
@@ -88,13 +90,13 @@ def _located(file: str, settings: Settings, folder: Path) -> Path:
 
 
 def _read_file(path: Path) -> tuple[Array, NDArray[np.int64]]:
-    """Corners and triangles of an STL or OBJ file."""
-    content = read_bytes(path, MOST_MESH_BYTES)
+    """Return corners and triangles of an STL or OBJ file."""
+    content = read_bytes(path, MAX_MESH_BYTES)
     kind = path.suffix.lower()
     if kind == ".obj":
         return _read_obj(content)
     if kind != ".stl":
-        raise ValueError(f"files of the kind {kind!r} are not read; STL and OBJ are")
+        raise ValueError(f"Files of kind {kind!r} are not supported (STL and OBJ are)")
     count = int.from_bytes(content[80:84], "little")
     if len(content) == 84 + STL_TRIANGLE.itemsize * count:
         corners = np.frombuffer(content, STL_TRIANGLE, offset=84)["corners"].reshape(-1, 3).astype(float)
@@ -118,27 +120,27 @@ def _read_obj(content: bytes) -> tuple[Array, NDArray[np.int64]]:
     corners, faces = np.array(points, dtype=float).reshape(-1, 3), np.array(triangles, dtype=np.int64).reshape(-1, 3)
     _check(corners)
     if len(faces) and not (faces.min() >= 0 and faces.max() < len(corners)):
-        raise ValueError("a face names a corner that is not there")
+        raise ValueError("A face refers to a missing corner")
     return corners, faces
 
 
 def _check(corners: Array) -> None:
     if not 4 <= len(corners) <= MAX_CORNERS or not np.isfinite(corners).all():
-        raise ValueError(f"{len(corners)} corners, but 4 to {MAX_CORNERS} finite ones are read")
+        raise ValueError(f"The mesh has {len(corners)} corners; 4 to {MAX_CORNERS} finite ones are supported")
 
 
 def _hull(corners: Array) -> tuple[Vector, ...]:
     from scipy.spatial import ConvexHull, QhullError
 
     try:
-        kept = np.sort(ConvexHull(corners).vertices)
+        corner_indices = np.sort(ConvexHull(corners).vertices)
     except QhullError:
-        raise ValueError("its corners do not span a volume") from None
-    return tuple(vector(corner) for corner in corners[kept])
+        raise ValueError("The corners do not span a volume") from None
+    return tuple(vector(corner) for corner in corners[corner_indices])
 
 
 def _solid(triangles: Array, hull: MassProperties) -> MassProperties:
-    """The matter inside closed triangles; the hull's where they enclose less than nothing or more than their hull."""
+    """Return the mass properties inside closed triangles; those of the hull where the enclosed volume is implausible."""
     a = triangles - hull.center
     volumes = np.linalg.det(a) / 6.0
     volume = float(volumes.sum())

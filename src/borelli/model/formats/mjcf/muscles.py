@@ -1,7 +1,7 @@
-"""The muscles of an MJCF file: tendons that muscle actuators pull.
+"""Muscles of an MJCF file: tendons with muscle actuators.
 
-MuJoCo states a muscle's lengths by the range over which its tendon moves (lengthrange [m]) and the range of fibre
-lengths (in optimal ones) this stands for; so, as its manual gives them, with the tendon's length LT as constant,
+MuJoCo states a muscle's lengths by the range over which its tendon moves (lengthrange [m]) and the corresponding range
+of fiber lengths (in optimal fiber lengths). With a constant tendon length LT, as in its manual,
 
     L0 = (lengthrange1 - lengthrange0) / (range1 - range0)        LT = lengthrange0 - range0 L0
 """
@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import unknown_name
+from borelli.errors import list_names, unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.mjcf.bodies import Tree
 from borelli.model.formats.mjcf.defaults import MUSCLE_PARAMETERS, Values
@@ -26,14 +26,14 @@ Array = NDArray[np.float64]
 T = TypeVar("T")
 
 MAX_MUSCLES = 5000
-"""The largest model met has 416."""
+"""Maximum number of muscles; the largest known model has 416."""
 SAMPLES = 200
-"""Random poses in which the length of a path is looked for where the file does not give its range."""
+"""Random poses for the range of a path's length, where the file does not state it."""
 
 
 @dataclass(slots=True)
 class _Path:
-    """A spatial tendon."""
+    """Spatial tendon."""
 
     points: list[PathPoint] = field(default_factory=list)
     wraps: list[PathWrap] = field(default_factory=list)
@@ -42,20 +42,20 @@ class _Path:
 
 @dataclass(slots=True)
 class Muscles:
-    """Muscles, what they wrap over, and what could not be said of them."""
+    """Muscles, wrap objects, and names of muscles with assumed parameters."""
 
     muscles: list[Muscle] = field(default_factory=list)
     wrap_objects: dict[str, WrapObject] = field(default_factory=dict)
-    guessed_lengths: list[str] = field(default_factory=list)
-    guessed_forces: list[str] = field(default_factory=list)
+    inferred_lengths: list[str] = field(default_factory=list)
+    inferred_forces: list[str] = field(default_factory=list)
     short_tendons: list[str] = field(default_factory=list)
     branched: list[str] = field(default_factory=list)
     sampled: dict[str, tuple[Array, Array]] = field(default_factory=dict)
-    """Places and rotations of the bodies in the poses in which lengths are looked for."""
+    """Positions and rotations of the bodies in the sampled poses."""
 
 
 def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
-    """The muscles of a file whose bodies are those of `model`."""
+    """Return the muscles of a file whose bodies are those of `model`."""
     found = Muscles()
     tendons = {e.attributes.get("name", ""): e for section in root.all("tendon") for e in section.children}
     used: set[str] = set()
@@ -64,9 +64,7 @@ def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
             values = tree.settings.actuator(element)
             tendon = values.text("tendon")
             if values.text("gaintype") != "muscle" or not tendon:
-                what = (
-                    "muscle that pulls no tendon" if values.text("gaintype") == "muscle" else f"{element.tag} actuator"
-                )
+                what = "muscle without tendon" if values.text("gaintype") == "muscle" else f"{element.tag} actuator"
                 tree.settings.leave_out(what)
                 continue
             if tendon not in tendons:
@@ -75,17 +73,17 @@ def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
                 tree.settings.leave_out("muscle on a tendon of joints")
                 continue
             if len(found.muscles) >= MAX_MUSCLES:
-                raise element.error(f"the model has more than {MAX_MUSCLES} muscles, which are not read")
+                raise element.error(f"The model has more than {MAX_MUSCLES} muscles.")
             used.add(tendon)
             path = _path(tendons[tendon], tree, found)
             found.muscles.append(_muscle(values, path, tree, model, found))
     for _ in tendons.keys() - used:
-        tree.settings.leave_out("tendon that no muscle pulls")
+        tree.settings.leave_out("tendon without muscle")
     return found
 
 
 def _path(element: Element, tree: Tree, found: Muscles) -> _Path:
-    """The points a spatial tendon passes and the surfaces between them."""
+    """Return the points of a spatial tendon and the surfaces between them."""
     path = _Path()
     sites = tree.sites
     for part in element.children:
@@ -97,13 +95,15 @@ def _path(element: Element, tree: Tree, found: Muscles) -> _Path:
             wrap = _wrap_object(values, tree, found)
             side = _known(values, "sidesite", sites) if "sidesite" in values else None
             point = None if side is None else PathPoint(side.body, side.position, side.name)
-            # a tendon wraps between the site before the geom and the one after it
+            # a tendon wraps between the sites before and after the geom
             first = max(len(path.points) - 1, 0)
             path.wraps.append(PathWrap(wrap.name, first, first + 1, side_point=point))
         elif part.tag == "pulley":
             path.pulleys += 1
     if len(path.points) < 2:
-        raise element.error(f"tendon {element.attributes.get('name', '')!r}: its path needs two sites or more")
+        raise element.error(
+            f"Tendon {element.attributes.get('name', '')!r}: The path has fewer than two sites. Add sites."
+        )
     last = len(path.points) - 1
     path.wraps = [
         w if w.last <= last else PathWrap(w.wrap_object, last - 1, last, w.method, w.side_point) for w in path.wraps
@@ -112,13 +112,13 @@ def _path(element: Element, tree: Tree, found: Muscles) -> _Path:
 
 
 def _wrap_object(values: Values, tree: Tree, found: Muscles) -> WrapObject:
-    """The geom a tendon wraps over; MuJoCo takes spheres and cylinders, the latter without ends."""
+    """Return the geom that a tendon wraps over; MuJoCo allows spheres and infinite cylinders."""
     name = values.text("geom")
     if name not in found.wrap_objects:
         body, geom = _known(values, "geom", tree.geoms)
         if geom.kind not in ("sphere", "cylinder") or geom.shape is None:
             raise values.element.error(
-                f"geom {name!r}: a tendon wraps over spheres and cylinders, not over a {geom.kind}"
+                f"Geom {name!r}: A tendon cannot wrap over a {geom.kind}. Use a sphere or a cylinder."
             )
         found.wrap_objects[name] = WrapObject(name, geom.kind, body, geom.shape.size, geom.frame)
     return found.wrap_objects[name]
@@ -128,24 +128,24 @@ def _muscle(values: Values, path: _Path, tree: Tree, model: Model, found: Muscle
     element = values.element
     gain = values.numbers("gainprm", 1, 10) or ()
     if len(gain) < 9:
-        raise element.error(f"{element.tag}: the gainprm of a muscle holds 9 numbers or more, got {len(gain)}")
-    name = tree.free_name("muscle", values.text("name") or values.text("tendon"))
+        raise element.error(f"{element.tag}: The gainprm of a muscle has {len(gain)} numbers. Give at least 9.")
+    name = tree.unique_name("muscle", values.text("name") or values.text("tendon"))
     if path.pulleys:
         found.branched.append(name)
     lengths = values.numbers("lengthrange", 2, 2)
     if lengths is None or lengths[0] == lengths[1]:
         lengths = _length_range(path, model, found)
-        found.guessed_lengths.append(name)
+        found.inferred_lengths.append(name)
     span = gain[1] - gain[0]
     if not span > 0.0 or not lengths[1] > lengths[0]:
-        raise element.error(f"muscle {name!r}: its range {gain[:2]} and lengthrange {lengths} must each rise")
+        raise element.error(f"Muscle {name!r}: The range {gain[:2]} and lengthrange {lengths} must be increasing.")
     fiber = (lengths[1] - lengths[0]) / span
     tendon = lengths[0] - gain[0] * fiber
     if tendon < 0.0:
         found.short_tendons.append(name)
     force, times = gain[2], values.numbers("dynprm", 1, 10) or (0.01, 0.04)
     if not force > 0.0:
-        found.guessed_forces.append(name)
+        found.inferred_forces.append(name)
         force = gain[3]
     parameters = {"range0": gain[0], "range1": gain[1], "lengthrange0": lengths[0], "lengthrange1": lengths[1]}
     parameters |= dict(zip(MUSCLE_PARAMETERS, gain[2:9], strict=True))
@@ -166,18 +166,18 @@ def _muscle(values: Values, path: _Path, tree: Tree, model: Model, found: Muscle
 
 
 def _length_range(path: _Path, model: Model, found: Muscles) -> tuple[float, float]:
-    """Least and greatest length [m] of the straight path over random poses within the stops."""
+    """Return the smallest and largest length [m] of the straight path over random poses within the range of motion."""
     if not found.sampled:
         found.sampled = _sampled(model)
-    places = np.stack([place + turn @ np.array(point.position) for point, (place, turn) in
+    points = np.stack([position + rotation @ np.array(point.position) for point, (position, rotation) in
                        ((point, found.sampled[point.body]) for point in path.points)], axis=1)  # fmt: skip
-    lengths = np.linalg.norm(np.diff(places, axis=1), axis=2).sum(axis=1)
+    lengths = np.linalg.norm(np.diff(points, axis=1), axis=2).sum(axis=1)
     least, most = float(lengths.min()), float(lengths.max())
     return least, most if most > least else 1.01 * least + 1e-6
 
 
 def _sampled(model: Model) -> dict[str, tuple[Array, Array]]:
-    """Places (poses, 3) and rotations (poses, 3, 3) of all bodies, and of the ground, in random poses."""
+    """Return positions (poses, 3) and rotations (poses, 3, 3) of all bodies, and of the ground, in random poses."""
     rng = np.random.default_rng(0)
     lower = np.array([max(c.lower, c.default - 1.0) for c in model.coordinates])
     upper = np.array([min(c.upper, c.default + 1.0) for c in model.coordinates])
@@ -187,38 +187,36 @@ def _sampled(model: Model) -> dict[str, tuple[Array, Array]]:
 
 
 def notes(found: Muscles) -> list[str]:
-    """What the user must know of the muscles read."""
-    told = []
-    if found.guessed_lengths:
-        told.append(
-            f"{_few(found.guessed_lengths)}: no lengthrange in the file, so the fibre and tendon lengths are guessed "
-            "from the straight path over random poses"
+    """Return sentences on how the muscles were read."""
+    sentences = []
+    if found.inferred_lengths:
+        sentences.append(
+            f"{_title(found.inferred_lengths)}: The file has no lengthrange; fiber and tendon lengths are inferred "
+            "from the straight path over random poses."
         )
-    if found.guessed_forces:
-        told.append(
-            f"{_few(found.guessed_forces)}: the file leaves the peak force to MuJoCo's compiler (scale / acceleration "
-            "at unit force); the scale stands in its place, which is no force: set max_isometric_force"
+    if found.inferred_forces:
+        sentences.append(
+            f"{_title(found.inferred_forces)}: The file leaves the maximum force to MuJoCo's compiler (scale / acceleration "
+            "at unit force); the scale is used in its place. Set max_isometric_force."
         )
     if found.short_tendons:
-        told.append(
-            f"{_few(found.short_tendons)}: the lengths in the file make the tendon shorter than nothing; it is zero"
+        sentences.append(
+            f"{_title(found.short_tendons)}: The lengths in the file imply a negative tendon length; zero is used."
         )
     if found.branched:
-        told.append(
-            f"{_few(found.branched)}: the pulleys of its tendon are left out; its branches stand one after the other"
+        sentences.append(
+            f"{_title(found.branched)}: The pulleys of the tendon are ignored; its branches are in sequence."
         )
-    return told
+    return sentences
 
 
-def _few(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:5])
-    plural = "s" if len(names) > 1 else ""
-    return f"muscle{plural} {shown}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
+def _title(names: Sequence[str]) -> str:
+    return f"Muscle{'s' * (len(names) > 1)} {list_names(names, 5)}"
 
 
 def _known(values: Values, kind: str, known: Mapping[str, T]) -> T:
-    """What an attribute names."""
+    """Return the element that an attribute names."""
     name = values.text(kind)
     if name not in known:
-        raise values.element.error(f"tendon: {unknown_name(kind, name, known)}")
+        raise values.element.error(f"Tendon: {unknown_name(kind, name, known)}")
     return known[name]

@@ -1,9 +1,9 @@
-"""Our joints as those of MJCF: one hinge or slide for each coordinate, called and counted like it.
+"""Joints of a model as joints of MJCF: one hinge or slide for each coordinate, with its name and value.
 
-A joint P J(q) C^-1 (P and C its frames on parent and child) is written as B C J(q) C^-1: the body's place B = P C^-1,
-then turns and shifts about axes seen from the body. Still parts of a motion go into the frames: R1 K R3(a) is
-R1 R3(K a) K. A part that is not its coordinate itself becomes a joint of its own, held at a polynomial of the
-coordinate, which is all MJCF has: other functions are fitted.
+A joint P J(q) C^-1 (P and C its frames on parent and child) is written as B C J(q) C^-1: the body's pose B = P C^-1,
+then rotations and translations about axes in the body's frame. Constant parts of a motion are moved to the frames:
+R1 K R3(a) is R1 R3(K a) K. An axis whose function is not its coordinate itself becomes a joint of its own, which depends
+on the coordinate by a polynomial, the only function of MJCF: other functions are fitted.
 """
 
 from __future__ import annotations
@@ -16,25 +16,33 @@ from math import inf, pi
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.model.formats.mjcf.joints import Move
+from borelli.model.formats.mjcf.joints import AxisMotion
 from borelli.model.functions import Function, polynomial
 from borelli.model.kinematics import evaluate
 from borelli.model.model import Coordinate, Frame, Joint, Model, Vector
-from borelli.model.transforms import compose, inverse, orientation_matrix, orientation_from_matrix, vector
+from borelli.model.transforms import (
+    AXES,
+    axis_angle,
+    compose,
+    inverse,
+    orientation_from_matrix,
+    orientation_matrix,
+    vector,
+)
 
 ORDER = 4
 """Highest power of MJCF's polycoef."""
-FITTED = 201
-"""Places at which a function is fitted and its error looked for."""
-REACH = pi
-"""How far [rad or m] a function is fitted where its coordinate has no range."""
+FIT_POINTS = 201
+"""Points at which a function is fitted and its error evaluated."""
+DEFAULT_RANGE = pi
+"""Range [rad or m] on both sides of zero in which a function is fitted where its coordinate has no range."""
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
-    """A joint's coordinate held at a polynomial of another; the powers count from zero of both."""
+class DependentCoordinate:
+    """Coordinate given by a polynomial of another; the powers count from zero of both."""
 
     coordinate: str
     on: str
@@ -42,116 +50,118 @@ class Follower:
 
 
 @dataclass(slots=True)
-class Carried:
-    """How a body is carried: its place in the parent and its moves, all seen from the body."""
+class BodyMotion:
+    """Motion of a body: its pose in the parent and its axes, all in the body's frame."""
 
-    place: Frame
-    moves: list[Move]
-    followers: list[Follower] = field(default_factory=list)
+    pose: Frame
+    moves: list[AxisMotion]
+    dependents: list[DependentCoordinate] = field(default_factory=list)
     drivers: list[Coordinate] = field(default_factory=list)
-    """Coordinates that no move is equal to."""
-    misfit: dict[str, float] = field(default_factory=dict)
-    """How far [rad or m] a fitted polynomial is off, by coordinate."""
+    """Coordinates that no axis equals."""
+    fit_error: dict[str, float] = field(default_factory=dict)
+    """Largest error [rad or m] of a fitted polynomial, by coordinate."""
 
-    def before(self, inner: Carried) -> Carried:
-        """Both as one, `inner` carried by this, with nothing between."""
-        back = inverse(inner.place)
-        turn = orientation_matrix(back.orientation)
+    def before(self, inner: BodyMotion) -> BodyMotion:
+        """Return both motions as one, with `inner` following this one directly."""
+        back = inverse(inner.pose)
+        rotation = orientation_matrix(back.orientation)
         moves = [
-            replace(move, anchor=compose(back, Frame(move.anchor)).position, axis=vector(turn @ np.array(move.axis)))
+            replace(
+                move, anchor=compose(back, Frame(move.anchor)).position, axis=vector(rotation @ np.array(move.axis))
+            )
             for move in self.moves
         ]
-        return Carried(
-            compose(self.place, inner.place),
+        return BodyMotion(
+            compose(self.pose, inner.pose),
             moves + inner.moves,
-            self.followers + inner.followers,
+            self.dependents + inner.dependents,
             self.drivers + inner.drivers,
-            self.misfit | inner.misfit,
+            self.fit_error | inner.fit_error,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A turn or shift that follows a coordinate."""
+class _Axis:
+    """Rotation or translation that depends on a coordinate."""
 
     axis: Array
-    turns: bool
+    rotational: bool
     function: Function | None
     """None: the coordinate itself."""
     coordinate: Coordinate
 
 
 Ranges = Mapping[str, tuple[float, float]]
-"""Where coordinates lie [rad or m], by name."""
+"""Ranges of coordinates [rad or m], by name."""
 
 
-def carried_by(joint: Joint, ranges: Ranges) -> Carried:
-    """The moves of a joint that hangs in the tree."""
-    shifts, turns, start, end = _parts(joint)
+def body_motion(joint: Joint, ranges: Ranges) -> BodyMotion:
+    """Return the motion of the child of a joint in the tree."""
+    translations, rotations, start, end = _axes(joint)
     parent = compose(joint.parent_frame, Frame(vector(start)))
     child = compose(joint.child_frame, Frame(orientation=orientation_from_matrix(end.T)))
-    turn = orientation_matrix(child.orientation)
-    result = Carried(compose(parent, inverse(child)), [])
+    rotation = orientation_matrix(child.orientation)
+    result = BodyMotion(compose(parent, inverse(child)), [])
     moved: set[str] = set()
-    for part in (*shifts, *turns):
-        sign, offset = _as_itself(part.function)
+    for part in (*translations, *rotations):
+        sign, offset = _as_coordinate(part.function)
         own = sign != 0.0 and part.coordinate.name not in moved
-        axis = vector(turn @ part.axis * (sign if own else 1.0))
+        axis = vector(rotation @ part.axis * (sign if own else 1.0))
         if own:
             moved.add(part.coordinate.name)
-            result.moves.append(Move(part.coordinate, part.turns, child.position, axis, offset))
+            result.moves.append(AxisMotion(part.coordinate, part.rotational, child.position, axis, offset))
         else:
-            _follow(result, part, Move(part.coordinate, part.turns, child.position, axis), ranges)
+            _add_dependent(result, part, AxisMotion(part.coordinate, part.rotational, child.position, axis), ranges)
     result.drivers.extend(c for c in joint.coordinates if c.name not in moved)
     return result
 
 
-def _follow(result: Carried, part: _Part, move: Move, ranges: Ranges) -> None:
-    """Adds a move that is a function of its coordinate."""
+def _add_dependent(result: BodyMotion, part: _Axis, move: AxisMotion, ranges: Ranges) -> None:
+    """Add an axis that is a function of its coordinate."""
     assert part.function is not None
-    name = f"{part.coordinate.name}_{'turn' if part.turns else 'shift'}{len(result.followers) + 1}"
-    powers, misfit = fitted(part.function, ranges[part.coordinate.name])
-    result.moves.append(replace(move, coordinate=Coordinate(name, rotational=part.turns)))
-    result.followers.append(Follower(name, part.coordinate.name, powers))
-    if misfit > 0.0:
-        result.misfit[name] = misfit
+    name = f"{part.coordinate.name}_{'turn' if part.rotational else 'shift'}{len(result.dependents) + 1}"
+    powers, fit_error = fit_polynomial(part.function, ranges[part.coordinate.name])
+    result.moves.append(replace(move, coordinate=Coordinate(name, rotational=part.rotational)))
+    result.dependents.append(DependentCoordinate(name, part.coordinate.name, powers))
+    if fit_error > 0.0:
+        result.fit_error[name] = fit_error
 
 
-def _parts(joint: Joint) -> tuple[list[_Part], list[_Part], Array, Array]:
-    """Shifts and turns that follow coordinates; the still shift before them and the still turn after them."""
+def _axes(joint: Joint) -> tuple[list[_Axis], list[_Axis], Array, Array]:
+    """Return variable translations and rotations, the constant translation before and the constant rotation after them."""
     known = {c.name: c for c in joint.coordinates}
     if joint.kind != "coordinate":
-        shifts, turns = _simple_parts(joint)
-        return shifts, turns, np.zeros(3), np.eye(3)
-    start, still = np.zeros(3), np.eye(3)
-    shifts, turns = [], []
+        translations, rotations = _simple_axes(joint)
+        return translations, rotations, np.zeros(3), np.eye(3)
+    start, constant = np.zeros(3), np.eye(3)
+    translations, rotations = [], []
     for part in joint.motion[3:]:
         axis = _unit(part.axis)
         if part.coordinate is None or part.function.is_constant:
             start = start + part.function(0.0) * axis
         else:
-            shifts.append(_Part(axis, False, part.function, known[part.coordinate]))
+            translations.append(_Axis(axis, False, part.function, known[part.coordinate]))
     for part in joint.motion[:3]:
-        axis = still @ _unit(part.axis)
+        axis = constant @ _unit(part.axis)
         if part.coordinate is None or part.function.is_constant:
-            still = _turn(axis, part.function(0.0)) @ still
+            constant = orientation_matrix(axis_angle(axis, part.function(0.0))) @ constant
         else:
-            turns.append(_Part(axis, True, part.function, known[part.coordinate]))
-    return shifts, turns, start, still
+            rotations.append(_Axis(axis, True, part.function, known[part.coordinate]))
+    return translations, rotations, start, constant
 
 
-def _simple_parts(joint: Joint) -> tuple[list[_Part], list[_Part]]:
-    """Shifts and turns of a joint whose coordinates move one axis each."""
-    axes = [_unit(axis) for axis in joint.axes or ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]
-    travels = [c for c in joint.coordinates if not c.rotational]
+def _simple_axes(joint: Joint) -> tuple[list[_Axis], list[_Axis]]:
+    """Return translations and rotations of a joint whose coordinates move one axis each."""
+    axes = [_unit(axis) for axis in joint.axes or AXES]
+    displacements = [c for c in joint.coordinates if not c.rotational]
     angles = [c for c in joint.coordinates if c.rotational]
-    turned = [_unit(np.cross(axes[0], axes[1]))] if joint.kind == "planar" else axes
-    shifts = [_Part(axis, False, None, c) for axis, c in zip(axes, travels, strict=False)]
-    return shifts, [_Part(axis, True, None, c) for axis, c in zip(turned, angles, strict=False)]
+    rotation_axes = [_unit(np.cross(axes[0], axes[1]))] if joint.kind == "planar" else axes
+    translations = [_Axis(axis, False, None, c) for axis, c in zip(axes, displacements, strict=False)]
+    return translations, [_Axis(axis, True, None, c) for axis, c in zip(rotation_axes, angles, strict=False)]
 
 
-def _as_itself(function: Function | None) -> tuple[float, float]:
-    """Sign s and offset r if the function is s (x - r) everywhere; sign 0 if it is not."""
+def _as_coordinate(function: Function | None) -> tuple[float, float]:
+    """Return sign s and offset r if the function is s (x - r) everywhere; sign 0 if it is not."""
     if function is None:
         return 1.0, 0.0
     if len(function.coefficients) > 1 or len(function.coefficients[0]) < 2 or any(function.coefficients[0][2:]):
@@ -162,8 +172,8 @@ def _as_itself(function: Function | None) -> tuple[float, float]:
     return slope, function.breaks[0] - slope * value
 
 
-def powers_of(function: Function) -> tuple[float, ...] | None:
-    """The powers of x that are the function everywhere, as many as MJCF has; None if it is no such polynomial."""
+def polynomial_powers(function: Function) -> tuple[float, ...] | None:
+    """Return the powers of x that equal the function everywhere; None if it is no polynomial of MJCF's order."""
     if len(function.coefficients) == 1 and len(function.coefficients[0]) <= 2:
         value, *slope = function.coefficients[0]
         return value - sum(slope) * function.breaks[0], sum(slope)
@@ -175,7 +185,7 @@ def powers_of(function: Function) -> tuple[float, ...] | None:
 
 
 def working_ranges(model: Model) -> Ranges:
-    """Where the coordinates lie: between their stops, else as usual, else as coupled, else within `REACH`."""
+    """Return the ranges of coordinates: their limits, or the usual range, or that of their coupling, or `DEFAULT_RANGE`."""
     stated: dict[str, tuple[float, float]] = {}
     for coordinate in model.coordinates:
         span = coordinate.usual_range or (coordinate.lower, coordinate.upper)
@@ -183,29 +193,29 @@ def working_ranges(model: Model) -> Ranges:
             stated[coordinate.name] = span
     for coupling in model.couplings:
         if coupling.coordinate not in stated and coupling.on in stated:
-            values = evaluate(coupling.function, np.linspace(*stated[coupling.on], FITTED))[0]
+            values = evaluate(coupling.function, np.linspace(*stated[coupling.on], FIT_POINTS))[0]
             stated[coupling.coordinate] = float(values.min()), float(values.max())
-    return {c.name: stated.get(c.name, (-REACH, REACH)) for c in model.coordinates}
+    return {c.name: stated.get(c.name, (-DEFAULT_RANGE, DEFAULT_RANGE)) for c in model.coordinates}
 
 
-def fitted(function: Function, span: tuple[float, float]) -> tuple[tuple[float, ...], float]:
-    """The powers of x nearest to a function between two places, and the largest error left."""
-    if (powers := powers_of(function)) is not None:
+def fit_polynomial(function: Function, span: tuple[float, float]) -> tuple[tuple[float, ...], float]:
+    """Return the powers of x that best fit a function in a range, and the largest error."""
+    if (powers := polynomial_powers(function)) is not None:
         return powers, 0.0
     lower, upper = span
-    middle, half = 0.5 * (lower + upper), max(0.5 * (upper - lower), 1e-6)
-    x = middle + half * np.cos(
-        pi * (np.arange(FITTED) + 0.5) / FITTED
-    )  # close together at the ends, where fits are worst
+    center, half = 0.5 * (lower + upper), max(0.5 * (upper - lower), 1e-6)
+    x = center + half * np.cos(
+        pi * (np.arange(FIT_POINTS) + 0.5) / FIT_POINTS
+    )  # dense at the ends, where fits are worst
     y = evaluate(function, x)[0]
-    fit = np.polynomial.Polynomial.fit(x, y, ORDER, domain=[middle - half, middle + half])
+    fit = np.polynomial.Polynomial.fit(x, y, ORDER, domain=[center - half, center + half])
     error = float(np.abs(fit(x) - y).max())
     powers = tuple(float(c) for c in fit.convert().coef)
     return powers + (0.0,) * (2 - len(powers)), error
 
 
-def counted_from(powers: Sequence[float], x0: float, y0: float) -> tuple[float, ...]:
-    """Powers of x - x0 for y - y0, from powers of x for y."""
+def shift_polynomial(powers: Sequence[float], x0: float, y0: float) -> tuple[float, ...]:
+    """Return powers of x - x0 for y - y0, from powers of x for y."""
     shifted = np.polynomial.Polynomial(powers)(np.polynomial.Polynomial([x0, 1.0])).coef
     padded = np.zeros(ORDER + 1)
     padded[: len(shifted)] = shifted
@@ -213,28 +223,23 @@ def counted_from(powers: Sequence[float], x0: float, y0: float) -> tuple[float, 
     return tuple(float(c) for c in padded)
 
 
-def passed_over(model: Model) -> set[str]:
-    """Bodies without mass between two joints, to which nothing is fixed: MJCF does without them."""
+def massless_bodies(model: Model) -> set[str]:
+    """Return massless bodies between two joints with nothing attached, which MJCF does not need."""
     inboard = {joint.child: joint for joint in model.joints if not joint.closes_loop}
     outboard = Counter(joint.parent for joint in inboard.values())
-    held = {marker.body for marker in model.markers} | {wrap.body for wrap in model.wrap_objects}
-    held |= {point.body for muscle in model.muscles for point in muscle.path}
-    held |= {end for joint in model.joints if joint.closes_loop for end in (joint.parent, joint.child)}
+    attached = {marker.body for marker in model.markers} | {wrap.body for wrap in model.wrap_objects}
+    attached |= {point.body for muscle in model.muscles for point in muscle.path}
+    attached |= {end for joint in model.joints if joint.closes_loop for end in (joint.parent, joint.child)}
     return {
         body.name
         for body in model.bodies
         if body.mass == 0.0
-        and not (body.shapes or body.kinematic or body.name in held)
+        and not (body.shapes or body.kinematic or body.name in attached)
         and outboard[body.name] == 1
         and body.name in inboard
-        and inboard[body.name].coordinates  # one that is fixed may stay: only moving bodies need mass
+        and inboard[body.name].coordinates  # a fixed body can stay: only moving bodies need mass
     }
 
 
 def _unit(axis: Vector | Array) -> Array:
     return np.asarray(axis, dtype=float) / np.linalg.norm(axis)
-
-
-def _turn(axis: Array, angle: float) -> Array:
-    x, y, z = np.sin(0.5 * angle) * axis
-    return orientation_matrix((float(np.cos(0.5 * angle)), float(x), float(y), float(z)))

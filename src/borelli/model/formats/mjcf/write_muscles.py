@@ -1,4 +1,4 @@
-"""Our muscles as MJCF's: a spatial tendon through sites and round geoms, pulled by a muscle actuator."""
+"""Muscles of a model as spatial tendons of MJCF, through sites and around geoms, with muscle actuators."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ from borelli.model.kinematics import point_positions
 from borelli.model.model import Frame, Model, Muscle, PathPoint, Vector, WrapObject
 from borelli.model.transforms import compose, vector
 
-RANGE = (0.75, 1.05)
-"""MuJoCo's default range of fibre lengths, in optimal ones."""
+FIBER_RANGE = (0.75, 1.05)
+"""MuJoCo's default range of fiber lengths, in optimal fiber lengths."""
 SIDE_DISTANCE = 1.5
-"""Where a side is marked, in radii of the surface: well outside it."""
+"""Distance of a side point from the surface's center, in its radii: well outside it."""
 
 
 def numbers(*values: float) -> str:
-    """Numbers as an attribute, with all their digits."""
+    """Return numbers as an attribute, with all their digits."""
     return " ".join(repr(float(value)) for value in values)
 
 
 @dataclass(slots=True)
 class Sites:
-    """The sites of a file by name; a point that a marker marks needs no site of its own."""
+    """Sites of a file by name; a point at a marker needs no site of its own."""
 
-    places: dict[str, tuple[str, Vector]]
+    points: dict[str, tuple[str, Vector]]
     added: dict[str, list[tuple[str, Vector]]] = field(default_factory=dict)
     """New sites by body."""
 
-    def at(self, body: str, position: Vector, wanted: str) -> str:
-        """The name of a site there, made if need be."""
-        name, number = wanted, 1
-        while name in self.places and self.places[name] != (body, position):
+    def at(self, body: str, position: Vector, base_name: str) -> str:
+        """Return the name of a site at this point, which is added if necessary."""
+        name, number = base_name, 1
+        while name in self.points and self.points[name] != (body, position):
             number += 1
-            name = f"{wanted}_{number}"
-        if name not in self.places:
-            self.places[name] = (body, position)
+            name = f"{base_name}_{number}"
+        if name not in self.points:
+            self.points[name] = (body, position)
             self.added.setdefault(body, []).append((name, position))
         return name
 
 
 @dataclass(slots=True)
 class MuscleParts:
-    """What muscles add to a file."""
+    """Elements of muscles."""
 
     tendons: list[Element] = field(default_factory=list)
     actuators: list[Element] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)
-    """What MJCF cannot be told, counted."""
+    """Number of properties that MJCF cannot represent."""
 
     def lose(self, what: str) -> None:
-        """Counts something that is not written."""
+        """Count something that is not written."""
         self.lost[what] = self.lost.get(what, 0) + 1
 
 
 def muscle_parts(model: Model, sites: Sites) -> MuscleParts:
-    """Tendons and actuators of the model's muscles."""
+    """Return tendons and actuators of the model's muscles."""
     parts = MuscleParts()
     wraps = {wrap.name: wrap for wrap in model.wrap_objects if wrap.kind in ("sphere", "cylinder")}
     for muscle in model.muscles:
@@ -75,11 +75,11 @@ def muscle_parts(model: Model, sites: Sites) -> MuscleParts:
 def _path(
     muscle: Muscle, model: Model, wraps: Mapping[str, WrapObject], sites: Sites, parts: MuscleParts
 ) -> list[Element]:
-    """The sites of a muscle's path with the geoms between them."""
+    """Return the sites of a muscle's path with the geoms between them."""
     between: dict[int, Element] = {}
     for wrap in muscle.wraps:
         if wrap.wrap_object not in wraps or not wraps[wrap.wrap_object].active:
-            parts.lose("wraps over ellipsoids, tori or surfaces that are off")
+            parts.lose("wraps over ellipsoids, tori or inactive surfaces")
             continue
         surface = wraps[wrap.wrap_object]
         last = len(muscle.path) - 1 if wrap.last < 0 else wrap.last
@@ -94,11 +94,11 @@ def _path(
     path: list[Element] = []
     for i, point in enumerate(muscle.path):
         if point.motion:
-            parts.lose("motions of path points (they stay where the default pose has them)")
+            parts.lose("motions of path points (written at their default positions)")
         if point.only_within is not None:
-            parts.lose("conditions of path points (they always hold)")
+            parts.lose("conditions of path points (always active)")
         site = sites.at(point.body, point.position, point.name or f"{muscle.name}-P{i + 1}")
-        if not path or path[-1].attributes != {"site": site}:  # MuJoCo refuses a point that follows itself
+        if not path or path[-1].attributes != {"site": site}:  # MuJoCo does not allow a repeated site
             path.append(make_element("site", site=site))
         if i in between:
             path.append(between[i])
@@ -106,49 +106,49 @@ def _path(
 
 
 def _nearest_segment(model: Model, muscle: Muscle, surface: WrapObject, first: int, last: int) -> int:
-    """The part of the path, from one point to the next, that passes nearest to a surface in the default pose."""
+    """Return the index of the path segment that is nearest to a surface in the default pose."""
     points = muscle.path[first : last + 1]
     bodies = [*(point.body for point in points), surface.body]
     local = [*(point.position for point in points), surface.frame.position]
-    *places, center = point_positions(model, [c.default for c in model.coordinates], bodies, local)[0]
+    *points, center = point_positions(model, [c.default for c in model.coordinates], bodies, local)[0]
     distances = []
-    for a, b in pairwise(places):
+    for a, b in pairwise(points):
         along = b - a
-        share = np.clip((center - a) @ along / max(float(along @ along), 1e-30), 0.0, 1.0)
-        distances.append(float(np.linalg.norm(a + share * along - center)))
+        fraction = np.clip((center - a) @ along / max(float(along @ along), 1e-30), 0.0, 1.0)
+        distances.append(float(np.linalg.norm(a + fraction * along - center)))
     return first + int(np.argmin(distances))
 
 
 def _side_point(surface: WrapObject) -> PathPoint | None:
-    """A point on the half of a surface on which a muscle may lie; None: on all of it."""
+    """Return a point on the half of a surface on which a muscle may lie; None: on all of it."""
     if surface.side == "all":
         return None
     sign = 1.0 if surface.side[0] == "+" else -1.0
-    way = sign * SIDE_DISTANCE * surface.size[0] * np.eye(3)["xyz".index(surface.side[1])]
-    place = compose(surface.frame, Frame(vector(way))).position
-    return PathPoint(surface.body, place, f"{surface.name}_side")
+    offset = sign * SIDE_DISTANCE * surface.size[0] * np.eye(3)["xyz".index(surface.side[1])]
+    position = compose(surface.frame, Frame(vector(offset))).position
+    return PathPoint(surface.body, position, f"{surface.name}_side")
 
 
 def _actuator(muscle: Muscle, tendon: str) -> Element:
-    """The muscle's numbers as MuJoCo has them."""
+    """Return the actuator with the muscle's parameters in MuJoCo's form."""
     stated = {
         name: muscle.parameter(name, float(d)) for name, d in zip(MUSCLE_PARAMETERS, MUSCLE_DEFAULTS[2:], strict=True)
     }
-    compiled = stated["force"] <= 0.0 and muscle.max_isometric_force == stated["scale"]  # left to MuJoCo's compiler
+    compiled = stated["force"] <= 0.0 and muscle.max_isometric_force == stated["scale"]  # computed by MuJoCo's compiler
     stated["force"] = -1.0 if compiled else muscle.max_isometric_force
     stated["vmax"] = muscle.max_contraction_velocity
-    spans = muscle.parameter("range0", RANGE[0]), muscle.parameter("range1", RANGE[1])
-    lengths = tuple(muscle.tendon_slack_length + span * muscle.optimal_fiber_length for span in spans)
-    given = muscle.parameter("lengthrange0", 0.0), muscle.parameter("lengthrange1", 0.0)
-    if abs(given[1] - given[0] - (lengths[1] - lengths[0])) <= 1e-12 * lengths[1]:
-        lengths = given  # a tendon shorter than nothing, as files have it, cannot be told by our numbers
+    fiber_range = muscle.parameter("range0", FIBER_RANGE[0]), muscle.parameter("range1", FIBER_RANGE[1])
+    lengths = tuple(muscle.tendon_slack_length + bound * muscle.optimal_fiber_length for bound in fiber_range)
+    stated_lengths = muscle.parameter("lengthrange0", 0.0), muscle.parameter("lengthrange1", 0.0)
+    if abs(stated_lengths[1] - stated_lengths[0] - (lengths[1] - lengths[0])) <= 1e-12 * lengths[1]:
+        lengths = stated_lengths  # negative tendon lengths of files are only in these parameters
     return make_element(
         "muscle",
         name=muscle.name,
         tendon=tendon,
         ctrllimited="true",
         ctrlrange="0 1",
-        range=numbers(*spans),
+        range=numbers(*fiber_range),
         lengthrange=numbers(*lengths),
         timeconst=numbers(muscle.activation_time, muscle.deactivation_time),
         **{name: numbers(value) for name, value in stated.items()},

@@ -1,4 +1,4 @@
-"""Which body a frame of an .osim file is fixed to, and how: offset frames may stand anywhere and rest on each other."""
+"""Frames of an .osim file: the body to which each is fixed, and its pose there; offset frames can be nested."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from borelli.model.transforms import compose, orientation_matrix
 
 MAX_PATH = 300
 MAX_OFFSETS = 64
-"""Most offset frames that may rest one on another."""
+"""Maximum depth of nested offset frames."""
 
 
-def turned(position: Vector, angles: Vector) -> Frame:
-    """The frame at a position [m], turned by angles [rad] about x, then the turned y, then the turned z."""
+def frame_from_angles(position: Vector, angles: Vector) -> Frame:
+    """Return the frame at a position [m], rotated by angles [rad] about x, then the new y, then the new z."""
     x, y, z = ((cos(a / 2.0), sin(a / 2.0)) for a in angles)
     (cx, sx), (cy, sy), (cz, sz) = x, y, z
     return Frame(
@@ -34,17 +34,22 @@ def turned(position: Vector, angles: Vector) -> Frame:
     )
 
 
-def angles_of(frame: Frame) -> Vector:
-    """The angles [rad] about x, the turned y and the turned z that turn a frame so."""
+def xyz_angles(frame: Frame) -> Vector:
+    """Return the angles [rad] about x, the new y and the new z of a frame's orientation."""
     m = orientation_matrix(frame.orientation)
     y = float(np.arctan2(m[0, 2], np.hypot(m[0, 0], m[0, 1])))
-    if np.hypot(m[0, 0], m[0, 1]) < 1e-9:  # x and z turn about the same line: all of it is given to x
+    if np.hypot(m[0, 0], m[0, 1]) < 1e-9:  # gimbal lock: x and z rotate about the same line, and z is set to zero
         return float(np.arctan2(m[2, 1], m[1, 1])), y, 0.0
     return float(np.arctan2(-m[1, 2], m[2, 2])), y, float(np.arctan2(-m[0, 1], m[0, 0]))
 
 
-def place(frame: Frame, point: Vector) -> Vector:
-    """A point stated in `frame`, in the frame in which that is stated."""
+def compose_offset(frame: Frame, offset: Frame) -> Frame:
+    """Return compose(frame, offset), and exactly `offset` where `frame` is the identity."""
+    return offset if frame == Frame() else compose(frame, offset)
+
+
+def transform_point(frame: Frame, point: Vector) -> Vector:
+    """Return a point stated in `frame` in the frame in which `frame` is stated."""
     if frame == Frame():
         return point
     x, y, z = (float(c) for c in np.array(frame.position) + orientation_matrix(frame.orientation) @ np.array(point))
@@ -58,37 +63,39 @@ class Frames:
     bodies: tuple[Item, ...]
     """In the order of the file, without the ground."""
     _bodies: dict[str, str]
-    """Path to name of body."""
+    """Body name by path."""
     _offsets: dict[str, Item]
-    """Path to offset frame."""
+    """Offset frame by path."""
     _by_name: dict[str, str]
-    """Name to path, for files that give a name only."""
+    """Path by name, for files that state names only."""
     wrap_sets: tuple[tuple[str, Item], ...]
-    """Path of each frame that holds wrap objects, and the frame."""
-    _found: dict[str, tuple[str, Frame]] = field(default_factory=dict)
+    """Path of each frame that contains wrap objects, and the frame."""
+    _located: dict[str, tuple[str, Frame]] = field(default_factory=dict)
 
     def locate(self, owner: Item, owner_path: str, stated: str) -> tuple[str, Frame]:
-        """The body to which a frame is fixed, and where.
+        """Return the body to which a frame is fixed, and the frame's pose in it.
 
         Args:
-            owner: Who states the frame: named in errors.
-            owner_path: From where a path that begins with no slash is followed.
-            stated: A path, or a name.
+            owner: Element that refers to the frame, named in errors.
+            owner_path: Start of relative paths.
+            stated: Path or name of the frame.
         """
         path = self._path(owner, owner_path, stated)
-        if path not in self._found:
+        if path not in self._located:
             frame, at = Frame(), path
             for _ in range(MAX_OFFSETS):
                 if at in self._bodies:
                     break
                 item = self._offsets[at]
-                offset = turned(item.vector("translation"), item.vector("orientation"))
+                offset = frame_from_angles(item.vector("translation"), item.vector("orientation"))
                 frame = offset if frame == Frame() else compose(offset, frame)
                 at = self._path(item, at, item.socket("parent") or "..")
             else:
-                raise owner.error(f"the frame {stated!r} rests on more than {MAX_OFFSETS} others, or on itself")
-            self._found[path] = self._bodies[at], frame
-        return self._found[path]
+                raise owner.error(
+                    f"Frame {stated!r} is nested in more than {MAX_OFFSETS} frames, or in itself. Correct its parents."
+                )
+            self._located[path] = self._bodies[at], frame
+        return self._located[path]
 
     def _path(self, owner: Item, owner_path: str, stated: str) -> str:
         if len(stated) <= MAX_PATH:
@@ -104,14 +111,14 @@ class Frames:
 
 
 def find_frames(model: Item) -> Frames:
-    """Every body and offset frame of a model."""
+    """Return every body and offset frame of a model."""
     bodies = {f"/{GROUND}": GROUND}
     items: list[Item] = []
     offsets: dict[str, Item] = {}
     wrap_sets: list[tuple[str, Item]] = []
-    waiting: list[tuple[Element, str]] = [(model.element, "")]
-    while waiting:
-        element, path = waiting.pop()
+    stack: list[tuple[Element, str]] = [(model.element, "")]
+    while stack:
+        element, path = stack.pop()
         for child in element.children:
             name = child.attributes.get("name", "").strip()
             inner = path
@@ -126,7 +133,7 @@ def find_frames(model: Item) -> Frames:
                 offsets[inner] = Item(child)
             elif child.tag == "WrapObjectSet":
                 wrap_sets.append((path, Item(element)))
-            waiting.append((child, inner))
-    # a body wins over an offset frame of the same name
+            stack.append((child, inner))
+    # a body has precedence over an offset frame of the same name
     by_name = {path.rsplit("/", 1)[-1]: path for path in (*offsets, *bodies)}
     return Frames(tuple(items), bodies, offsets, by_name, tuple(wrap_sets))

@@ -1,4 +1,4 @@
-"""OpenSim's functions of one variable, and ours as OpenSim writes them."""
+"""OpenSim's functions of one variable: reading and writing."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from borelli.model.functions import (
 
 MAX_POINTS = 20_000
 MAX_POWERS = 64
-SAME = 1e-9
+MATCH_TOLERANCE = 1e-9
 """Largest difference, relative to the largest coefficient, between a function and the one written for it."""
 
 Parts = dict[str, Sequence[float]]
 
 
 def function_in(item: Item) -> Function | None:
-    """The function that stands in a property: directly (4.x), or inside <function> (3.x); None if there is none."""
+    """Return the function in a property: directly (4.x), or inside <function> (3.x); None if there is none."""
     wrapper = item.child("function")
     for child in (item if wrapper is None else wrapper).children():
         if child.kind in _READERS:
             return _READERS[child.kind](child)
         if child.kind.endswith(("Function", "Spline", "Polynomial", "Sine")) and child.kind != "function":
             known = ", ".join(sorted(_READERS))
-            raise item.error(f"the function {child.kind} is not read; known: {known}; replace it by a SimmSpline")
+            raise item.error(f"Function {child.kind} is not supported ({known} are). Use a SimmSpline.")
     return None
 
 
@@ -45,7 +45,7 @@ def _of_points(kind: Callable[[Sequence[float], Sequence[float]], Function]) -> 
     def read(item: Item) -> Function:
         x, y = item.numbers("x"), item.numbers("y")
         if max(len(x), len(y)) > MAX_POINTS:
-            raise item.error(f"it has {len(x)} points, but at most {MAX_POINTS} are read")
+            raise item.error(f"The function has {len(x)} points (maximum {MAX_POINTS}).")
         if len(x) == len(y) == 1:
             return constant(y[0])
         try:
@@ -59,7 +59,7 @@ def _of_points(kind: Callable[[Sequence[float], Sequence[float]], Function]) -> 
 def _polynomial(item: Item) -> Function:
     highest_first = item.numbers("coefficients")
     if not 1 <= len(highest_first) <= MAX_POWERS:
-        raise item.error(f"<coefficients> must hold 1 to {MAX_POWERS} numbers, got {len(highest_first)}")
+        raise item.error(f"<coefficients> has {len(highest_first)} numbers. Give 1 to {MAX_POWERS}.")
     return polynomial(highest_first[::-1])
 
 
@@ -72,8 +72,8 @@ def _gcv_spline(item: Item) -> Function:
     half_order, variance = item.number("half_order", 3.0), item.number("error_variance", 0.0)
     if half_order != 2.0 or variance != 0.0:
         raise item.error(
-            "only a GCVSpline of half_order 2 without error_variance is read, which is the natural cubic spline; "
-            f"got {half_order:g} and {variance:g}; replace it by a SimmSpline"
+            f"The GCVSpline has half_order {half_order:g} and error_variance {variance:g}. Only 2 and 0, the natural "
+            "cubic spline, are supported. Use a SimmSpline."
         )
     return _of_points(natural_cubic_spline)(item)
 
@@ -81,7 +81,7 @@ def _gcv_spline(item: Item) -> Function:
 def _multiplier(item: Item) -> Function:
     inner = function_in(item)
     if inner is None:
-        raise item.error("there is no function to multiply")
+        raise item.error("The function to multiply is missing.")
     return inner.scaled(item.number("scale", 1.0))
 
 
@@ -93,7 +93,7 @@ _READERS: dict[str, Callable[[Item], Function]] = {
     "PiecewiseLinearFunction": _of_points(piecewise_linear),
     "PolynomialFunction": _polynomial,
     "SimmSpline": _of_points(simm_spline),
-    # names under which older files know the SimmSpline
+    # names of the SimmSpline in older files
     "NaturalCubicSpline": _of_points(simm_spline),
     "natCubicSpline": _of_points(simm_spline),
     "NatCubicSpline": _of_points(simm_spline),
@@ -101,17 +101,21 @@ _READERS: dict[str, Callable[[Item], Function]] = {
 
 
 def function_element(function: Function, where: str) -> Element:
-    """The OpenSim function that equals ours.
+    """Return the OpenSim function that equals a function of the model.
 
     Raises:
-        ModelError: if no function of OpenSim does; `where` begins the sentence.
+        ModelError: if OpenSim has no such function; `where` begins the message.
     """
-    for candidate in (_as_line, _as_polynomial, _as_segments, _as_simm_spline, _as_natural_spline):
-        found = candidate(function)
-        if found is not None:
-            kind, parts = found
-            return make_element(kind, *(make_element(tag, text=" ".join(repr(v) for v in values)) for tag, values in parts.items()))
-    raise ModelError(f"{where}: its function is no spline, polynomial or broken line, so OpenSim cannot be told it")
+    for candidate in (_as_line, _as_polynomial, _as_piecewise_linear, _as_simm_spline, _as_natural_spline):
+        match = candidate(function)
+        if match is not None:
+            kind, parts = match
+            return make_element(
+                kind, *(make_element(tag, text=" ".join(repr(v) for v in values)) for tag, values in parts.items())
+            )
+    raise ModelError(
+        f"{where}: OpenSim has no such function. Use a spline, a polynomial or a piecewise linear function."
+    )
 
 
 def _as_line(function: Function) -> tuple[str, Parts] | None:
@@ -132,7 +136,7 @@ def _as_polynomial(function: Function) -> tuple[str, Parts] | None:
     return None
 
 
-def _as_segments(function: Function) -> tuple[str, Parts] | None:
+def _as_piecewise_linear(function: Function) -> tuple[str, Parts] | None:
     if any(any(piece[2:]) for piece in function.coefficients):
         return None
     x, y = _knots(function)
@@ -148,20 +152,20 @@ def _as_natural_spline(function: Function) -> tuple[str, Parts] | None:
     x, y = _knots(function)
     if not _same(function, natural_cubic_spline(x, y)):
         return None
-    if len(x) == 3:  # a GCVSpline wants four points; one more on the curve leaves it what it is
-        middle = 0.5 * (x[0] + x[1])
-        x, y = [x[0], middle, *x[1:]], [y[0], function(middle), *y[1:]]
+    if len(x) == 3:  # a GCVSpline requires four points; a further point on the curve does not change it
+        midpoint = 0.5 * (x[0] + x[1])
+        x, y = [x[0], midpoint, *x[1:]], [y[0], function(midpoint), *y[1:]]
     return "GCVSpline", {"half_order": (2,), "error_variance": (0,), "x": x, "weights": [1.0] * len(x), "y": y}
 
 
 def _knots(function: Function) -> tuple[list[float], list[float]]:
-    """The breaks and the values there."""
+    """Return the breaks and the values there."""
     values = [piece[0] for piece in function.coefficients]
     return list(function.breaks), [*values, function(function.breaks[-1])]
 
 
 def _same(one: Function, other: Function) -> bool:
-    """Whether two functions are equal everywhere but for rounding."""
+    """Return True if two functions are equal everywhere except for rounding."""
     if one.breaks != other.breaks:
         return False
     order = max(len(piece) for piece in one.coefficients + other.coefficients)
@@ -169,4 +173,4 @@ def _same(one: Function, other: Function) -> bool:
     a, b = (
         np.array([(*piece, *[0.0] * (order - len(piece))) for piece in f.coefficients]) * lengths for f in (one, other)
     )
-    return bool(np.abs(a - b).max() <= SAME * np.abs(a).max())
+    return bool(np.abs(a - b).max() <= MATCH_TOLERANCE * np.abs(a).max())

@@ -1,17 +1,16 @@
-"""Muscles of an .osim file: their paths, what they wrap over, and their parameters."""
+"""Muscles of an .osim file: paths, wrap objects and parameters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import isfinite, pi
 
-import numpy as np
-
 from borelli.files.xml import Element
-from borelli.model.formats.osim.frames import Frames, place, turned
+from borelli.model.formats.osim.frames import Frames, compose_offset, frame_from_angles, transform_point
 from borelli.model.formats.osim.functions import function_in
 from borelli.model.formats.osim.joints import JointReader
-from borelli.model.formats.osim.properties import Item, Namer
+from borelli.model.formats.osim.properties import Item
+from borelli.model.formats.parsing import Namer
 from borelli.model.functions import constant
 from borelli.model.model import (
     WRAP_METHODS,
@@ -24,7 +23,7 @@ from borelli.model.model import (
     TransformAxis,
     WrapObject,
 )
-from borelli.model.transforms import compose, orientation_matrix, vector
+from borelli.model.transforms import AXES, orientation_matrix, vector
 
 # activation, deactivation time [s] and default activation where a file leaves them out
 DEFAULTS = {
@@ -57,7 +56,7 @@ NOT_PARAMETERS = (
 
 @dataclass(slots=True)
 class MuscleReader:
-    """Reads wrap objects, then muscles."""
+    """Reader of wrap objects, then muscles."""
 
     frames: Frames
     joints: JointReader
@@ -66,43 +65,45 @@ class MuscleReader:
     muscles: list[Muscle] = field(default_factory=list)
     _names: Namer = field(default_factory=Namer)
     _wrap_names: Namer = field(default_factory=Namer)
-    _left_out: set[tuple[str, str]] = field(default_factory=set)
-    """Class and property of what is no number."""
+    _unread: set[tuple[str, str]] = field(default_factory=set)
+    """Class and name of properties that are not numbers."""
 
     def read_wrap_objects(self) -> None:
-        """Reads the wrap objects of every body; where names repeat, muscles mean the first, as in OpenSim."""
+        """Read the wrap objects of every body; where names repeat, muscles use the first, as in OpenSim."""
         for path, holder in self.frames.wrap_sets:
             body, frame = self.frames.locate(holder, path, path)
             for item in holder.listed("WrapObjectSet"):
                 size = _wrap_size(item)
                 if size is None or not all(s > 0.0 for s in size[1]):
-                    why = "its class is not known" if size is None else "its size is not positive"
-                    self.notes.append(f"{item.title} on {body!r} is left out: {why}")
+                    reason = "its class is unknown" if size is None else "its size is not positive"
+                    self.notes.append(f"{item.title} on {body!r} is not read: {reason}.")
                     continue
                 name = self._wrap_names.unique(item.name or f"{body}_wrap")
                 if name != item.name:
-                    self.notes.append(f"{item.title} on {body!r} is called {name!r}: its name is taken or empty")
-                own = turned(item.vector("translation"), item.vector("xyz_body_rotation"))
+                    self.notes.append(
+                        f"{item.title} on {body!r} is renamed {name!r}: its name is empty or already used."
+                    )
+                own = frame_from_angles(item.vector("translation"), item.vector("xyz_body_rotation"))
                 side = _side(item)
                 self.wrap_objects[name] = WrapObject(
                     name,
                     size[0],
                     body,
                     size[1],
-                    own if frame == Frame() else compose(frame, own),
+                    compose_offset(frame, own),
                     side,
                     item.flag("active", True),
                 )
 
     def add(self, item: Item) -> None:
-        """Reads one muscle; what is no muscle to us is left out with a note."""
+        """Read one muscle; one that cannot be used is noted."""
         name = self._names.unique(item.name or item.kind)
         if name != item.name:
-            self.notes.append(f"{item.title} is called {name!r}: its name is taken or empty")
+            self.notes.append(f"{item.title} is renamed {name!r}: its name is empty or already used.")
         path = item.child("GeometryPath") or (item.child("path") or item).child("GeometryPath")
         points = [] if path is None else [self._point(p, item) for p in path.listed("PathPointSet")]
         if len(points) < 2:
-            self.notes.append(f"{item.title} is left out: its path has {len(points)} points, two are needed")
+            self.notes.append(f"{item.title} is not read: its path has {len(points)} points, and two are required.")
             return
         defaults = DEFAULTS.get(item.kind, OTHER_DEFAULTS)
         values = {
@@ -116,10 +117,10 @@ class MuscleReader:
             "default_activation": item.number("default_activation", defaults[2]),
         }
         positive = ("max_isometric_force", "optimal_fiber_length", "max_contraction_velocity")
-        bad = [key for key, v in values.items() if v < 0.0 or (v == 0.0 and key in positive)]
-        if bad or values["pennation_angle"] >= pi / 2.0:
-            key = bad[0] if bad else "pennation_angle"
-            self.notes.append(f"{item.title} is left out: {key} is {values[key]:g}, which no muscle has")
+        invalid = [key for key, v in values.items() if v < 0.0 or (v == 0.0 and key in positive)]
+        if invalid or values["pennation_angle"] >= pi / 2.0:
+            key = invalid[0] if invalid else "pennation_angle"
+            self.notes.append(f"{item.title} is not read: {key} is {values[key]:g}, which is out of range.")
             return
         wraps = tuple(w for p in path.listed("PathWrapSet") if (w := self._wrap(p, item, len(points)))) if path else ()
         parameters = self._parameters(item)
@@ -130,47 +131,49 @@ class MuscleReader:
         body, frame = self.frames.locate(item, path, item.socket("parent_frame", "body"))
         if item.kind == "MovingPathPoint":
             motion = self._motion(item, frame)
-            return PathPoint(body, place(frame, item.vector("location")), item.name, motion=motion)
+            return PathPoint(body, transform_point(frame, item.vector("location")), item.name, motion=motion)
         span = None
         if item.kind == "ConditionalPathPoint":
             low, high = item.pair("range", (0.0, 0.0))
             stated = item.socket("coordinate", "coordinate")
             span = CoordinateRange(self.joints.coordinate(item, stated), low, high)
-        return PathPoint(body, place(frame, item.vector("location")), item.name, span)
+        return PathPoint(body, transform_point(frame, item.vector("location")), item.name, span)
 
     def _motion(self, item: Item, frame: Frame) -> tuple[TransformAxis, ...]:
-        """Shifts of a moving point along the axes of its frame, and where that stands off the body's, its place."""
-        turn = orientation_matrix(frame.orientation)
+        """Return translations of a moving point along the axes of its frame, and the frame's own position."""
+        rotation = orientation_matrix(frame.orientation)
         parts = []
         for k, letter in enumerate("xyz"):
             holder = item.child(f"{letter}_location")
             function = (None if holder is None else function_in(holder)) or constant(0.0)
             stated = item.socket(f"{letter}_coordinate", f"{letter}_coordinate")
             name = self.joints.coordinate(item, stated) if stated else None
-            parts.append(TransformAxis(vector(turn[:, k]), function, name))
+            parts.append(TransformAxis(vector(rotation[:, k]), function, name))
         for k, offset in enumerate(frame.position):
             if offset != 0.0:
-                parts.append(TransformAxis(vector(np.eye(3)[k]), constant(offset)))
+                parts.append(TransformAxis(AXES[k], constant(offset)))
         return tuple(parts)
 
     def _wrap(self, item: Item, muscle: Item, points: int) -> PathWrap | None:
         name = item.text("wrap_object")
         if name not in self.wrap_objects:
-            self.notes.append(f"{muscle.title} wraps over {name!r}, which is not in the file; that is left out")
+            self.notes.append(
+                f"{muscle.title}: The wrap over {name!r} is not read: the wrap object is not in the file."
+            )
             return None
         method = item.text("method").lower() or "hybrid"
         first, last = (int(n) if abs(n) < 1e9 else -1 for n in item.pair("range", (-1.0, -1.0)))
         first, last = max(first - 1, 0), last - 1 if last >= 1 else -1
         if method not in WRAP_METHODS or last >= points or (last if last >= 0 else points - 1) < first:
-            self.notes.append(f"{muscle.title}: its wrap over {name!r} has an unusable method or range; left out")
+            self.notes.append(f"{muscle.title}: The wrap over {name!r} is not read: its method or range is invalid.")
             return None
         return PathWrap(name, first, last, method)
 
     def _parameters(self, item: Item) -> tuple[tuple[str, float], ...]:
-        """Whatever else the file says in numbers or truths; of the curves inside, under `Curve.name`."""
-        found: dict[str, float] = {}
+        """Return the other numbers and booleans of the muscle; those of curves as `Curve.name`."""
+        values_by_name: dict[str, float] = {}
         if item.flag("isDisabled"):
-            found["appliesForce"] = 0.0
+            values_by_name["appliesForce"] = 0.0
         for child in item.children():
             if child.kind in FIELDS or child.kind in NOT_PARAMETERS:
                 continue
@@ -178,11 +181,11 @@ class MuscleReader:
             for leaf in child.children() if prefix else (child,):
                 value = _value(leaf.element)
                 if value is not None:
-                    found[f"{prefix}{leaf.kind}"] = value
-                elif (item.kind, child.kind) not in self._left_out:
-                    self._left_out.add((item.kind, child.kind))
-                    self.notes.append(f"{item.kind}: <{prefix}{leaf.kind}> is left out: it is no number")
-        return tuple(found.items())
+                    values_by_name[f"{prefix}{leaf.kind}"] = value
+                elif (item.kind, child.kind) not in self._unread:
+                    self._unread.add((item.kind, child.kind))
+                    self.notes.append(f"{item.kind}: <{prefix}{leaf.kind}> is not read: it is not a number.")
+        return tuple(values_by_name.items())
 
 
 def _wrap_size(item: Item) -> tuple[str, tuple[float, ...]] | None:
@@ -202,7 +205,7 @@ def _side(item: Item) -> str:
     stated = item.text("quadrant").lower() or "all"
     side = f"+{stated}" if stated in ("x", "y", "z") else stated
     if side not in WRAP_SIDES:
-        raise item.error(f"quadrant is {stated[:20]!r}, but must be one of {', '.join(WRAP_SIDES)}")
+        raise item.error(f"quadrant is {stated[:20]!r}. It must be one of {', '.join(WRAP_SIDES)}.")
     return side
 
 

@@ -1,22 +1,22 @@
-"""OpenSim's XML as typed properties: defaults filled in, lists and sockets found whatever the version of the file."""
+"""OpenSim's XML as typed properties: with defaults, lists and sockets of all versions."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite, nan
+from pathlib import Path
 
 from borelli.errors import FileFormatError
 from borelli.files.xml import Element, read_xml
 from borelli.model.model import Vector
 
-OLDEST = 20000
-"""Documents before OpenSim 2.0 state joints in another way."""
+MIN_VERSION = 20000
+"""Documents before OpenSim 2.0 define joints differently."""
 MAX_DEFAULTS = 20_000_000
-"""Most characters that the <defaults> of a file may add to its elements."""
-MOST = {
+"""Maximum number of characters that the <defaults> of a file add to its elements."""
+MAX_ELEMENTS = {
     "Body": 1000,
     "Joint": 2000,
     "Constraint": 2000,
@@ -25,14 +25,14 @@ MOST = {
     "PathWrap": 20_000,
     "Marker": 20_000,
 }
-"""Most elements whose tag ends so: some ten times what the largest model met has."""
-MOST_SPLINE_TEXT = 2_000_000
-"""Most characters of all x values of splines together."""
+"""Maximum number of elements by ending of the tag: about ten times that of the largest known model."""
+MAX_SPLINE_TEXT = 2_000_000
+"""Maximum number of characters of all x values of splines together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object of the file with its properties."""
+    """Object of the file with its properties."""
 
     element: Element
 
@@ -43,7 +43,7 @@ class Item:
 
     @property
     def name(self) -> str:
-        """The object's name; may be empty."""
+        """Name of the object; may be empty."""
         return self.element.attributes.get("name", "").strip()
 
     @property
@@ -52,19 +52,19 @@ class Item:
         return f"{self.kind} {self.name!r}"
 
     def error(self, problem: str) -> FileFormatError:
-        """The error that says what is wrong with this object, and where it stands."""
+        """Return an error that names this object and its line."""
         return self.element.error(f"{self.title}: {problem}")
 
     def child(self, *tags: str) -> Item | None:
-        """The first child with one of these tags."""
+        """Return the first child with one of these tags."""
         return next((Item(child) for child in self.element.children if child.tag in tags), None)
 
     def children(self) -> Iterator[Item]:
-        """Every child."""
+        """Return an iterator over the children."""
         return (Item(child) for child in self.element.children)
 
     def listed(self, *tags: str) -> list[Item]:
-        """The objects of a list property or set; `<objects>` inside it is looked through."""
+        """Return the objects of a list property or set, directly or inside `<objects>`."""
         found: list[Item] = []
         for child in self.children():
             if child.kind in tags:
@@ -73,48 +73,48 @@ class Item:
         return [item for item in found if item.kind not in ("objects", "groups", "defaults")]
 
     def text(self, *tags: str) -> str:
-        """The text of the first property with one of these tags; empty if there is none."""
+        """Return the text of the first property with one of these tags; empty if there is none."""
         child = self.child(*tags)
         return "" if child is None else child.element.text
 
     def numbers(self, tag: str) -> list[float]:
-        """All numbers of a property; empty if it is not there."""
+        """Return all numbers of a property; empty if it is missing."""
         text = self.text(tag)
         try:
             values = [float(word) for word in text.replace(",", " ").replace("_", "?").split()]
         except ValueError:
             values = [nan]
         if not all(map(isfinite, values)):
-            raise self.error(f"<{tag}> must hold finite numbers, got {text[:40]!r}")
+            raise self.error(f"<{tag}> is {text[:40]!r}. Give finite numbers.")
         return values
 
     def number(self, tag: str, default: float) -> float:
-        """The one number of a property."""
+        """Return the number of a property."""
         return self._exactly(tag, 1, (default,))[0]
 
     def vector(self, tag: str, default: Vector = (0.0, 0.0, 0.0)) -> Vector:
-        """The three numbers of a property."""
+        """Return the three numbers of a property."""
         x, y, z = self._exactly(tag, 3, default)
         return x, y, z
 
     def pair(self, tag: str, default: tuple[float, float]) -> tuple[float, float]:
-        """The two numbers of a property."""
+        """Return the two numbers of a property."""
         first, second = self._exactly(tag, 2, default)
         return first, second
 
     def flag(self, tag: str, default: bool = False) -> bool:
-        """The truth a property states."""
+        """Return the boolean of a property."""
         word = self.text(tag).lower()
         if word in ("true", "1"):
             return True
         if word in ("false", "0"):
             return False
         if word:
-            raise self.error(f"<{tag}> must be true or false, got {word[:40]!r}")
+            raise self.error(f"<{tag}> is {word[:40]!r}. It must be true or false.")
         return default
 
     def socket(self, name: str, *older: str) -> str:
-        """What the object is connected to under this name: a path, or in older files a plain name."""
+        """Return what the object is connected to under this name: a path, or in older files a plain name."""
         stated = self.text(f"socket_{name}", f"socket_{name}_connectee_name")
         if stated:
             return stated
@@ -128,66 +128,50 @@ class Item:
         if not values and self.child(tag) is None:
             return default
         if len(values) != count:
-            raise self.error(f"<{tag}> must hold {count} number{'s' * (count > 1)}, got {len(values)}")
+            raise self.error(f"<{tag}> has {len(values)} numbers. Give {count}.")
         return tuple(values)
 
 
-class Namer:
-    """Gives each element a name of its own: the one it has, or that with _2, _3 ... behind it."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._last: dict[str, int] = {}
-
-    def unique(self, name: str) -> str:
-        """The name, or the first of name_2, name_3 ... that is not taken; it is taken from now on."""
-        candidate, number = name, self._last.get(name, 1)
-        while candidate in self._taken:
-            number += 1
-            candidate = f"{name}_{number}"
-        self._last[name] = number
-        self._taken.add(candidate)
-        return candidate
-
-
-def load(path: str | os.PathLike[str]) -> Item:
-    """The model of an .osim file, its <defaults> filled in."""
+def load(path: str | Path) -> Item:
+    """Return the model of an .osim file, with its <defaults> applied."""
     root = read_xml(path)
     if root.tag != "OpenSimDocument":
-        hint = "; old files of OpenSim 1 must be saved anew by OpenSim" if root.tag == "Model" else ""
-        raise FileFormatError(path, f"the root element is <{root.tag[:40]}>, not <OpenSimDocument>{hint}")
+        hint = " Save files of OpenSim 1 again with OpenSim 3 or 4." if root.tag == "Model" else ""
+        raise FileFormatError(path, f"The root element is <{root.tag[:40]}>, not <OpenSimDocument>.{hint}")
     stated = root.attributes.get("Version", "")
     if not stated.isascii() or not stated.isdigit() or len(stated) > 9:
-        raise FileFormatError(path, f"the Version of the document is {stated[:20]!r}, but must be a number like 40000")
-    if int(stated) < OLDEST:
         raise FileFormatError(
-            path, f"written by OpenSim before 2.0 (Version {stated}); save it anew with OpenSim 3 or 4"
+            path, f"The Version of the document is {stated[:20]!r}. It must be a number such as 40000."
+        )
+    if int(stated) < MIN_VERSION:
+        raise FileFormatError(
+            path, f"The file is from OpenSim before 2.0 (Version {stated}). Save it again with OpenSim 3 or 4."
         )
     model = root.find("Model")
     if model is None:
-        got = root.children[0].tag[:40] if root.children else "nothing"
-        raise FileFormatError(path, f"the document holds <{got}> instead of <Model>; give a model file")
+        found = root.children[0].tag[:40] if root.children else "nothing"
+        raise FileFormatError(path, f"The document contains <{found}> instead of <Model>. Pass a model file.")
     _fill_defaults(model, path)
     _check_counts(model, path)
     return Item(model)
 
 
 def _fill_defaults(model: Element, path: object) -> None:
-    """Gives every object the properties it leaves out and the file's <defaults> state for its class."""
+    """Give every object the properties that it leaves out and the file's <defaults> state for its class."""
     section = model.find("defaults")
     if section is None:
         return
     patterns = {element.tag: element for element in section.children}
-    weights = {tag: _weight(element) for tag, element in patterns.items()}
+    sizes = {tag: _text_size(element) for tag, element in patterns.items()}
     model.children = [child for child in model.children if child is not section]
     added = 0
     for element in list(model.walk()):
         pattern = patterns.get(element.tag)
         if pattern is None:
             continue
-        added += weights[element.tag]
+        added += sizes[element.tag]
         if added > MAX_DEFAULTS:
-            raise FileFormatError(path, f"the <defaults> add more than {MAX_DEFAULTS} characters to the file")
+            raise FileFormatError(path, f"The <defaults> add more than {MAX_DEFAULTS} characters to the file.")
         own = {child.tag for child in element.children}
         element.children.extend(child for child in pattern.children if child.tag not in own)
 
@@ -199,13 +183,13 @@ def _check_counts(model: Element, path: object) -> None:
         counts[element.tag] += 1
         if element.tag == "x":
             spline_text += len(element.text)
-    for ending, most in MOST.items():
+    for ending, most in MAX_ELEMENTS.items():
         found = sum(count for tag, count in counts.items() if tag.endswith(ending))
         if found > most:
-            raise FileFormatError(path, f"it has {found} elements <...{ending}>, but at most {most} are read")
-    if spline_text > MOST_SPLINE_TEXT:
-        raise FileFormatError(path, f"its splines hold more than {MOST_SPLINE_TEXT} characters, which are not read")
+            raise FileFormatError(path, f"The file has {found} elements <...{ending}> (maximum {most}).")
+    if spline_text > MAX_SPLINE_TEXT:
+        raise FileFormatError(path, f"The splines have more than {MAX_SPLINE_TEXT} characters.")
 
 
-def _weight(element: Element) -> int:
+def _text_size(element: Element) -> int:
     return sum(len(part.tag) + len(part.text) + 16 for part in element.walk())

@@ -1,4 +1,4 @@
-"""Joints as a tree that grows from the ground: turned round or cut where a file has them otherwise."""
+"""Joints as a tree rooted at the ground: joints of a file are reversed or cut where necessary."""
 
 from __future__ import annotations
 
@@ -9,66 +9,66 @@ from borelli.errors import ModelError
 from borelli.model.model import GROUND, Joint, TransformAxis, Vector
 
 
-def as_tree(joints: Sequence[Joint], bodies: Iterable[str], notes: list[str]) -> tuple[list[Joint], list[str]]:
-    """The joints, each with the body nearer to the ground as its parent, and the bodies that hang on nothing.
+def make_tree(joints: Sequence[Joint], bodies: Iterable[str], notes: list[str]) -> tuple[list[Joint], list[str]]:
+    """Return the joints, each with the body nearer to the ground as its parent, and the bodies without a joint.
 
-    A joint stated the other way is turned round (its coordinates keep their meaning); one between bodies that both
-    hang already closes a loop.
+    A joint stated the other way is reversed (its coordinates keep their meaning). A joint between two bodies that are
+    already in the tree closes a loop.
     """
     names = list(bodies)
-    touching: dict[str, list[int]] = {name: [] for name in (GROUND, *names)}
+    joints_of: dict[str, list[int]] = {name: [] for name in (GROUND, *names)}
     for number, joint in enumerate(joints):
-        touching[joint.parent].append(number)
-        touching[joint.child].append(number)
+        joints_of[joint.parent].append(number)
+        joints_of[joint.child].append(number)
     children = {joint.child for joint in joints}
     roots = [GROUND, *(name for name in names if name not in children), *names]
-    placed: dict[int, Joint] = {}
-    hung: set[str] = set()
-    loose: list[str] = []
+    result: dict[int, Joint] = {}
+    connected: set[str] = set()
+    unconnected: list[str] = []
     for root in roots:
-        if root in hung:
+        if root in connected:
             continue
         if root != GROUND:
-            loose.append(root)
-        hung.add(root)
+            unconnected.append(root)
+        connected.add(root)
         layer = [root]
         while layer:
-            layer = [body for parent in layer for body in _grow(parent, touching, joints, placed, hung, notes)]
-    return [placed[number] for number in range(len(joints))], loose
+            layer = [body for parent in layer for body in _grow(parent, joints_of, joints, result, connected, notes)]
+    return [result[number] for number in range(len(joints))], unconnected
 
 
 def _grow(
     body: str,
-    touching: dict[str, list[int]],
+    joints_of: dict[str, list[int]],
     joints: Sequence[Joint],
-    placed: dict[int, Joint],
-    hung: set[str],
+    result: dict[int, Joint],
+    connected: set[str],
     notes: list[str],
 ) -> list[str]:
-    """Hangs the neighbours of a body on it; those that were not hanging are given back."""
-    new = []
-    for number in touching[body]:
-        if number in placed:
+    """Add the neighbors of a body to the tree and return those that are new."""
+    added = []
+    for number in joints_of[body]:
+        if number in result:
             continue
         joint = joints[number]
         if joint.parent != body:
             joint = reversed_joint(joint)
-            notes.append(f"joint {joint.name!r} is turned round: in the file its child is nearer to the ground")
-        if joint.child in hung:
+            notes.append(f"Joint {joint.name!r} is reversed: in the file its child is nearer to the ground.")
+        if joint.child in connected:
             joint = replace(joint, closes_loop=True)
-            notes.append(f"joint {joint.name!r} closes a loop between {joint.parent!r} and {joint.child!r}")
+            notes.append(f"Joint {joint.name!r} closes a loop between {joint.parent!r} and {joint.child!r}.")
         else:
-            new.append(joint.child)
-            hung.add(joint.child)
-        placed[number] = joint
-    return new
+            added.append(joint.child)
+            connected.add(joint.child)
+        result[number] = joint
+    return added
 
 
 def reversed_joint(joint: Joint) -> Joint:
-    """The joint with parent and child exchanged: the same coordinates put the same bodies at the same places.
+    """Return the joint with parent and child swapped: the same coordinates give the same poses.
 
     Raises:
-        ModelError: if the joint both turns and shifts, so that no joint of ours does this.
+        ModelError: if the joint both rotates and translates, so that it cannot be reversed.
     """
     swapped = replace(
         joint,
@@ -80,14 +80,14 @@ def reversed_joint(joint: Joint) -> Joint:
     if joint.kind in ("fixed", "hinge", "slider", "universal", "ball"):
         axes = tuple(_opposite(axis) for axis in reversed(joint.axes))
         return replace(swapped, axes=axes, coordinates=joint.coordinates[::-1])
-    turns, shifts = joint.motion[:3], joint.motion[3:]
-    if joint.kind == "coordinate" and all(_is_zero(part) for part in shifts):
-        return replace(swapped, motion=(*(_turned_round(part) for part in reversed(turns)), *shifts))
-    if joint.kind == "coordinate" and all(_is_zero(part) for part in turns):
-        return replace(swapped, motion=(*turns, *(_turned_round(part) for part in shifts)))
+    rotations, translations = joint.motion[:3], joint.motion[3:]
+    if joint.kind == "coordinate" and all(_is_zero(part) for part in translations):
+        return replace(swapped, motion=(*(_reversed_axis(part) for part in reversed(rotations)), *translations))
+    if joint.kind == "coordinate" and all(_is_zero(part) for part in rotations):
+        return replace(swapped, motion=(*rotations, *(_reversed_axis(part) for part in translations)))
     raise ModelError(
-        f"joint {joint.name!r}: its child {joint.child!r} is nearer to the ground than its parent {joint.parent!r}, "
-        "and it both turns and shifts; state it with the two exchanged"
+        f"Joint {joint.name!r}: The child {joint.child!r} is nearer to the ground than the parent {joint.parent!r}, "
+        "and the joint both rotates and translates. Swap parent and child in the file."
     )
 
 
@@ -96,7 +96,7 @@ def _opposite(axis: Vector) -> Vector:
     return -x, -y, -z
 
 
-def _turned_round(part: TransformAxis) -> TransformAxis:
+def _reversed_axis(part: TransformAxis) -> TransformAxis:
     return replace(part, axis=_opposite(part.axis))
 
 

@@ -1,4 +1,4 @@
-"""Joints, coordinates and constraints as OpenSim writes them."""
+"""Joints, coordinates and constraints as elements of an .osim file."""
 
 from __future__ import annotations
 
@@ -13,40 +13,38 @@ from borelli.model.formats.osim.joints import ROTATIONS, TRANSLATIONS, UNLIMITED
 from borelli.model.formats.osim.write_common import Names, flag, offset_frame, value, words
 from borelli.model.functions import constant, linear
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, TransformAxis, Vector
-from borelli.model.transforms import compose, orientation_from_matrix
+from borelli.model.transforms import AXES, compose, orientation_from_matrix
 
-AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-
-# our kind: OpenSim's class, and for each of its coordinates the place of it among ours
+# kind of joint: OpenSim's class, and for each of its coordinates the index in the joint
 CLASSES = {
     "fixed": ("WeldJoint", ()),
     "hinge": ("PinJoint", (0,)),
     "slider": ("SliderJoint", (0,)),
     "universal": ("UniversalJoint", (0, 1)),
-    "ball": ("GimbalJoint", (0, 1, 2)),  # not BallJoint, whose speeds are no derivatives of its angles
+    "ball": ("GimbalJoint", (0, 1, 2)),  # not BallJoint, whose speeds are not derivatives of its angles
     "planar": ("PlanarJoint", (2, 0, 1)),
 }
-FIRST = {"hinge": 2, "slider": 0}
-"""The axis of OpenSim's frame that a joint of one axis uses."""
+OPENSIM_AXIS = {"hinge": 2, "slider": 0}
+"""Axis of OpenSim's frame used by a joint with one axis."""
 
 
 def joint_element(joint: Joint, names: Names) -> Element:
-    """A joint of the tree."""
-    turn = None if joint.kind == "coordinate" else _turn(joint)
+    """Return the element of a joint of the tree."""
+    axes_frame = None if joint.kind == "coordinate" else _axes_frame(joint)
     name = names.of("joint", joint.name)
     ends = []
     for end, body, frame in (
         ("parent", joint.parent, joint.parent_frame),
         ("child", joint.child, joint.child_frame),
     ):
-        turned = frame if turn is None or turn == Frame() else compose(frame, turn)
-        ends.append(offset_frame(f"{end}_offset", names.body_path(body), turned))
+        rotated = frame if axes_frame is None or axes_frame == Frame() else compose(frame, axes_frame)
+        ends.append(offset_frame(f"{end}_offset", names.body_path(body), rotated))
     kind, order = CLASSES.get(joint.kind, ("CustomJoint", tuple(range(len(joint.coordinates)))))
     motion = joint.motion
-    if turn is None and joint.kind != "coordinate":
+    if axes_frame is None and joint.kind != "coordinate":
         kind, order = "CustomJoint", tuple(range(len(joint.coordinates)))
     if kind == "CustomJoint" and joint.kind != "coordinate":
-        motion = _motion(joint, AXES if turn is not None else joint.axes)
+        motion = _motion(joint, AXES if axes_frame is not None else joint.axes)
         order = (*order[-3:], *order[:-3])
     coordinates = [_coordinate(joint.coordinates[i], names) for i in order]
     return make_element(
@@ -61,7 +59,7 @@ def joint_element(joint: Joint, names: Names) -> Element:
 
 
 def free_joint(body: Body, names: Names) -> Element:
-    """A joint that lets a body without one move freely from where it is."""
+    """Return a free joint for a body without a joint, at the body's pose."""
     name = names.of("body", body.name)
     return make_element(
         "FreeJoint",
@@ -74,7 +72,7 @@ def free_joint(body: Body, names: Names) -> Element:
 
 
 def loop_element(joint: Joint, names: Names) -> Element | None:
-    """A joint that closes a loop, as a constraint; None if OpenSim has none such."""
+    """Return a joint that closes a loop as a constraint; None if OpenSim has no such constraint."""
     name = names.of("joint", joint.name)
     first, second = names.body_path(joint.parent), names.body_path(joint.child)
     if joint.kind == "fixed":
@@ -104,7 +102,7 @@ def loop_element(joint: Joint, names: Names) -> Element | None:
 
 
 def coupling_element(coupling: Coupling, names: Names) -> Element:
-    """A coordinate held at a function of another."""
+    """Return the element of a coupling."""
     function = function_element(coupling.function, f"coupling {coupling.name!r}")
     return make_element(
         "CoordinateCouplerConstraint",
@@ -117,19 +115,19 @@ def coupling_element(coupling: Coupling, names: Names) -> Element:
     )
 
 
-def _turn(joint: Joint) -> Frame | None:
-    """The turn of both joint frames that brings the joint's axes to where OpenSim's class has them.
+def _axes_frame(joint: Joint) -> Frame | None:
+    """Return the rotation of both joint frames from the axes of OpenSim's class to the joint's axes.
 
-    None if there is no such turn, because the axes are left-handed: only a CustomJoint will do.
+    None if there is no such rotation, because the axes are left-handed: this requires a CustomJoint.
     """
     axes = [np.array(axis) / np.linalg.norm(axis) for axis in joint.axes]
     if joint.kind == "fixed" or not axes:
-        # without axes the first of ours is x, while a pin turns about z
-        axes = [np.array(AXES[0])] if joint.kind in FIRST else []
+        # the default axis is x, while a PinJoint rotates about z
+        axes = [np.array(AXES[0])] if joint.kind in OPENSIM_AXIS else []
     if not axes:
         return Frame()
-    if joint.kind in FIRST:
-        matrix = _with_axis(axes[0], FIRST[joint.kind])
+    if joint.kind in OPENSIM_AXIS:
+        matrix = _with_axis(axes[0], OPENSIM_AXIS[joint.kind])
     else:
         x, y = axes[:2]
         z = axes[2] if len(axes) > 2 else np.cross(x, y)
@@ -141,24 +139,24 @@ def _turn(joint: Joint) -> Frame | None:
     return Frame(orientation=orientation_from_matrix(matrix))
 
 
-def _with_axis(axis: np.ndarray, place: int) -> np.ndarray:
-    """A right-handed frame one of whose axes is given; the identity if that is the axis already."""
-    if np.array_equal(axis, np.eye(3)[place]):
+def _with_axis(axis: np.ndarray, index: int) -> np.ndarray:
+    """Return a right-handed frame with one given axis; the identity if that is the axis already."""
+    if np.array_equal(axis, np.eye(3)[index]):
         return np.eye(3)
     other = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     other /= np.linalg.norm(other)
     columns = np.zeros((3, 3))
-    columns[:, place], columns[:, (place + 1) % 3], columns[:, (place + 2) % 3] = axis, other, np.cross(axis, other)
+    columns[:, index], columns[:, (index + 1) % 3], columns[:, (index + 2) % 3] = axis, other, np.cross(axis, other)
     return columns
 
 
 def _motion(joint: Joint, axes: Sequence[Vector]) -> tuple[TransformAxis, ...]:
-    """The six parts of a custom joint that moves as a ball or free joint does."""
-    *shifts, first, second, third = (c.name for c in joint.coordinates)
-    turns = [TransformAxis(axis, linear(1.0), c) for axis, c in zip(axes, (first, second, third), strict=True)]
-    if not shifts:
-        return (*turns, *(TransformAxis(axis, constant(0.0)) for axis in AXES))
-    return (*turns, *(TransformAxis(axis, linear(1.0), c) for axis, c in zip(axes, shifts, strict=True)))
+    """Return the six axes of a custom joint that moves like a ball or free joint."""
+    *translations, first, second, third = (c.name for c in joint.coordinates)
+    rotations = [TransformAxis(axis, linear(1.0), c) for axis, c in zip(axes, (first, second, third), strict=True)]
+    if not translations:
+        return (*rotations, *(TransformAxis(axis, constant(0.0)) for axis in AXES))
+    return (*rotations, *(TransformAxis(axis, linear(1.0), c) for axis, c in zip(axes, translations, strict=True)))
 
 
 def _transform(joint: Joint, motion: tuple[TransformAxis, ...], names: Names) -> Element:
@@ -168,7 +166,9 @@ def _transform(joint: Joint, motion: tuple[TransformAxis, ...], names: Names) ->
         function.attributes["name"] = "function"
         coordinate = "" if part.coordinate is None else names.of("coordinate", part.coordinate)
         axes.append(
-            make_element("TransformAxis", words("coordinates", coordinate), value("axis", *part.axis), function, name=tag)
+            make_element(
+                "TransformAxis", words("coordinates", coordinate), value("axis", *part.axis), function, name=tag
+            )
         )
     return make_element("SpatialTransform", *axes)
 

@@ -1,32 +1,32 @@
-"""Muscles and what they wrap over, as OpenSim writes them."""
+"""Muscles and wrap objects as elements of an .osim file."""
 
 from __future__ import annotations
 
 from borelli.files.xml import Element, make_element
-from borelli.model.formats.osim.frames import angles_of
+from borelli.model.formats.osim.frames import xyz_angles
 from borelli.model.formats.osim.functions import function_element
 from borelli.model.formats.osim.joints import UNLIMITED
 from borelli.model.formats.osim.muscles import FIELDS
 from borelli.model.formats.osim.write_common import Names, Notes, flag, objects, value, words
 from borelli.model.functions import Function, constant
 from borelli.model.model import Muscle, PathPoint, PathWrap, TransformAxis, WrapObject
+from borelli.model.transforms import AXES
 
-FULL = ("Thelen2003Muscle", "Millard2012EquilibriumMuscle", "DeGrooteFregly2016Muscle")
+COMPLETE_CLASSES = ("Thelen2003Muscle", "Millard2012EquilibriumMuscle", "DeGrooteFregly2016Muscle")
 """Classes that have every property of `FIELDS`."""
-KINDS = (*FULL, "Millard2012AccelerationMuscle", "RigidTendonMuscle")
-OTHERWISE = "Millard2012EquilibriumMuscle"
-ONLY_FULL = ("activation_time_constant", "deactivation_time_constant", "default_activation")
-TRUTHS = ("appliesForce", "ignore_passive_fiber_force")
-AXES = {(1.0, 0.0, 0.0): 0, (0.0, 1.0, 0.0): 1, (0.0, 0.0, 1.0): 2}
+KINDS = (*COMPLETE_CLASSES, "Millard2012AccelerationMuscle", "RigidTendonMuscle")
+DEFAULT_CLASS = "Millard2012EquilibriumMuscle"
+COMPLETE_ONLY = ("activation_time_constant", "deactivation_time_constant", "default_activation")
+FLAGS = ("appliesForce", "ignore_passive_fiber_force")
 WRAP_TAGS = {"sphere": "WrapSphere", "cylinder": "WrapCylinder", "ellipsoid": "WrapEllipsoid", "torus": "WrapTorus"}
 
 
 def muscle_element(muscle: Muscle, names: Names, notes: Notes) -> Element:
-    """A muscle with its path and parameters."""
-    kind = muscle.kind if muscle.kind in KINDS else OTHERWISE
+    """Return the element of a muscle with its path and parameters."""
+    kind = muscle.kind if muscle.kind in KINDS else DEFAULT_CLASS
     if kind != muscle.kind:
-        said = f"muscles of {muscle.kind or 'no'} kind are written as {kind}, without their own parameters"
-        notes.setdefault(said, []).append(muscle.name)
+        text = f"Muscles of class {muscle.kind or '(none)'} are written as {kind}, without their own parameters"
+        notes.setdefault(text, []).append(muscle.name)
     points = [
         _point(point, f"{names.of('muscle', muscle.name)}-P{i + 1}", muscle, names, notes)
         for i, point in enumerate(muscle.path)
@@ -34,15 +34,21 @@ def muscle_element(muscle: Muscle, names: Names, notes: Notes) -> Element:
     wraps = [_wrap(wrap, i, muscle, names, notes) for i, wrap in enumerate(muscle.wraps)]
     return make_element(
         kind,
-        make_element("GeometryPath", objects("PathPointSet", points), objects("PathWrapSet", wraps), name="geometrypath"),
-        *(value(tag, getattr(muscle, f)) for tag, f in FIELDS.items() if kind in FULL or tag not in ONLY_FULL),
+        make_element(
+            "GeometryPath", objects("PathPointSet", points), objects("PathWrapSet", wraps), name="geometrypath"
+        ),
+        *(
+            value(tag, getattr(muscle, f))
+            for tag, f in FIELDS.items()
+            if kind in COMPLETE_CLASSES or tag not in COMPLETE_ONLY
+        ),
         *(_parameters(muscle) if kind == muscle.kind else ()),
         name=names.of("muscle", muscle.name),
     )
 
 
 def wrap_element(wrap: WrapObject, names: Names) -> Element:
-    """An object that muscles wrap over."""
+    """Return the element of a wrap object."""
     match wrap.kind:
         case "sphere":
             sizes = [value("radius", wrap.size[0])]
@@ -55,7 +61,7 @@ def wrap_element(wrap: WrapObject, names: Names) -> Element:
     return make_element(
         WRAP_TAGS[wrap.kind],
         flag("active", wrap.active),
-        value("xyz_body_rotation", *angles_of(wrap.frame)),
+        value("xyz_body_rotation", *xyz_angles(wrap.frame)),
         value("translation", *wrap.frame.position),
         words("quadrant", wrap.side.lstrip("+")),
         *sizes,
@@ -64,13 +70,13 @@ def wrap_element(wrap: WrapObject, names: Names) -> Element:
 
 
 def _parameters(muscle: Muscle) -> list[Element]:
-    """The file's own parameters; those of curves go into elements of their own."""
+    """Return the muscle's own parameters; those of curves are in nested elements."""
     found: list[Element] = []
     curves: dict[str, Element] = {}
     for key, number in muscle.parameters:
         curve, _, tag = key.rpartition(".")
-        truth = tag in TRUTHS or tag.startswith("ignore_")
-        element = flag(tag, bool(number)) if truth else value(tag, number)
+        is_flag = tag in FLAGS or tag.startswith("ignore_")
+        element = flag(tag, bool(number)) if is_flag else value(tag, number)
         if curve and curve not in curves:
             curves[curve] = make_element(curve)
             found.append(curves[curve])
@@ -83,19 +89,19 @@ def _point(point: PathPoint, default: str, muscle: Muscle, names: Names, notes: 
     frame = words("socket_parent_frame", names.body_path(point.body))
     functions = _components(point.motion) if point.motion else None
     if functions is not None and point.only_within is None:
-        where = f"muscle {muscle.name!r}: point {name!r}"
+        where = f"Muscle {muscle.name!r}: Point {name!r}"
         sockets = [
             words(f"socket_{letter}_coordinate", names.coordinate_path(on))
             for letter, (_, on) in zip("xyz", functions, strict=True)
         ]
-        places = [
+        locations = [
             make_element(f"{letter}_location", function_element(function, where))
             for letter, (function, _) in zip("xyz", functions, strict=True)
         ]
-        return make_element("MovingPathPoint", frame, *sockets, *places, name=name)
+        return make_element("MovingPathPoint", frame, *sockets, *locations, name=name)
     if point.motion:
-        said = "points that move as OpenSim cannot say are written where they are at rest"
-        notes.setdefault(said, []).append(f"{name} of {muscle.name}")
+        text = "Moving path points that OpenSim cannot represent are written at their default positions"
+        notes.setdefault(text, []).append(f"{name} of {muscle.name}")
     location = value("location", *point.position)
     if point.only_within is None:
         return make_element("PathPoint", frame, location, name=name)
@@ -111,17 +117,17 @@ def _point(point: PathPoint, default: str, muscle: Muscle, names: Names, notes: 
 
 
 def _components(motion: tuple[TransformAxis, ...]) -> list[tuple[Function, str]] | None:
-    """Functions of the x, y and z places of a moving point.
+    """Return the functions of the x, y and z coordinates of a moving point.
 
-    None if its shifts are not along x, y and z, or with more than one coordinate: OpenSim wants the same for all.
+    None if its translations are not along x, y and z, or depend on several coordinates: OpenSim requires one.
     """
     offsets = [0.0, 0.0, 0.0]
     moving: list[tuple[Function, str] | None] = [None, None, None]
     driver = next((part.coordinate for part in motion if part.coordinate is not None), None)
     for part in motion:
-        axis = AXES.get(part.axis)
-        if axis is None or driver is None:
+        if part.axis not in AXES or driver is None:
             return None
+        axis = AXES.index(part.axis)
         if part.coordinate is None:
             offsets[axis] += part.function(0.0)
         elif moving[axis] is not None or part.coordinate != driver:
@@ -131,18 +137,18 @@ def _components(motion: tuple[TransformAxis, ...]) -> list[tuple[Function, str]]
     found = []
     for offset, one in zip(offsets, moving, strict=True):
         function, on = one or (constant(0.0), driver or "")
-        found.append((function if offset == 0.0 else _raised(function, offset), on))
+        found.append((function if offset == 0.0 else _add_offset(function, offset), on))
     return found
 
 
-def _raised(function: Function, offset: float) -> Function:
+def _add_offset(function: Function, offset: float) -> Function:
     return Function(function.breaks, tuple((piece[0] + offset, *piece[1:]) for piece in function.coefficients))
 
 
 def _wrap(wrap: PathWrap, number: int, muscle: Muscle, names: Names, notes: Notes) -> Element:
     if wrap.side_point is not None:
-        said = "the sides on which muscles pass their wrap objects are left out"
-        notes.setdefault(said, []).append(f"{muscle.name} on {wrap.wrap_object}")
+        text = "Side points of wraps are not written"
+        notes.setdefault(text, []).append(f"{muscle.name} on {wrap.wrap_object}")
     first = wrap.first + 1 if wrap.first or wrap.last >= 0 else -1
     return make_element(
         "PathWrap",

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
+from pathlib import Path
 
 from borelli.errors import list_names
-from borelli.files.text import write_text
-from borelli.files.xml import Element, make_element, format_xml
+from borelli.files.atomic import write_atomic
+from borelli.files.xml import Element, format_xml, make_element
 from borelli.model.formats.osim.contact_geometry import half_space_frame
-from borelli.model.formats.osim.frames import angles_of
-from borelli.model.formats.osim.properties import Namer
-from borelli.model.formats.osim.write_common import ILLEGAL, Names, Notes, names_of, objects, value, words
+from borelli.model.formats.osim.frames import xyz_angles
+from borelli.model.formats.osim.write_common import ILLEGAL, Names, Notes, legal_names, objects, value, words
 from borelli.model.formats.osim.write_joints import coupling_element, free_joint, joint_element, loop_element
 from borelli.model.formats.osim.write_muscles import muscle_element, wrap_element
+from borelli.model.formats.parsing import Namer
 from borelli.model.model import GROUND, Body, Marker, Model, Shape
 from borelli.model.validate import validate
 
 VERSION = "40000"
 
 
-def write_osim(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Writes the model as an .osim file; gives back sentences on what OpenSim cannot be told.
+def write_osim(model: Model, path: str | Path) -> tuple[str, ...]:
+    """Write the model as an .osim file.
+
+    Returns:
+        Sentences on what OpenSim cannot represent.
 
     Raises:
-        ModelError: if a function in the model is none that OpenSim knows, or the model contradicts itself.
+        ModelError: if OpenSim has no such function as one in the model, or the model is inconsistent.
     """
     text, notes = osim_text(model)
-    write_text(text, path)
+    write_atomic(text, path)
     return notes
 
 
 def osim_text(model: Model) -> tuple[str, tuple[str, ...]]:
-    """The model as the text of an .osim file, and sentences on what OpenSim cannot be told."""
+    """Return the model as the text of an .osim file, and sentences on what OpenSim cannot represent."""
     validate(model, sound_masses=False)
     notes: Notes = {}
-    names = names_of(model, notes)
+    names = legal_names(model, notes)
     wraps: dict[str, list[Element]] = {}
     for wrap in model.wrap_objects:
         wraps.setdefault(wrap.body, []).append(wrap_element(wrap, names))
-    hung = {joint.child for joint in model.joints if not joint.closes_loop}
+    connected = {joint.child for joint in model.joints if not joint.closes_loop}
     root = make_element(
         "Model",
         make_element("Ground", objects("WrapObjectSet", wraps.get(GROUND, ())), name=GROUND),
@@ -51,7 +54,7 @@ def osim_text(model: Model) -> tuple[str, tuple[str, ...]]:
             "JointSet",
             (
                 *(joint_element(joint, names) for joint in model.joints if not joint.closes_loop),
-                *(free_joint(body, names) for body in model.bodies if body.name not in hung),
+                *(free_joint(body, names) for body in model.bodies if body.name not in connected),
             ),
         ),
         objects("ConstraintSet", _constraints(model, names, notes)),
@@ -63,7 +66,7 @@ def osim_text(model: Model) -> tuple[str, tuple[str, ...]]:
     notes |= _left_out(model)
     document = make_element("OpenSimDocument", root)
     document.attributes["Version"] = VERSION
-    return format_xml(document), tuple(f"{said}: {list_names(those)}" for said, those in notes.items())
+    return format_xml(document), tuple(f"{text}: {list_names(names)}." for text, names in notes.items())
 
 
 def _body(body: Body, wraps: list[Element], names: Names) -> Element:
@@ -94,24 +97,22 @@ def _constraints(model: Model, names: Names, notes: Notes) -> list[Element]:
         if element is not None:
             found.append(element)
         elif joint.closes_loop:
-            notes.setdefault("joints that close loops, but not as ball or fixed joints, are left out", []).append(
-                joint.name
-            )
+            notes.setdefault("Joints that close loops are not written unless ball or fixed", []).append(joint.name)
     return found
 
 
 def _contact_geometry(model: Model, names: Names, notes: Notes) -> list[Element]:
-    found, namer, left_out = [], Namer(), Counter[str]()
+    found, namer, unwritten = [], Namer(), Counter[str]()
     for body, shapes in ((GROUND, model.ground), *((body.name, body.shapes) for body in model.bodies)):
         for shape in shapes:
             if shape.kind not in ("sphere", "plane"):
-                left_out[shape.kind] += 1
+                unwritten[shape.kind] += 1
                 continue
             name = namer.unique(ILLEGAL.sub("_", shape.name or f"{body}_{shape.kind}"))
             found.append(_contact(shape, name, names.body_path(body)))
-    if left_out:
-        said = "shapes are left out, because OpenSim's contacts know spheres and half spaces"
-        notes[said] = [f"{count} {kind}" for kind, count in left_out.items()]
+    if unwritten:
+        text = "Shapes are not written unless spheres or planes"
+        notes[text] = [f"{count} {kind}" for kind, count in unwritten.items()]
     return found
 
 
@@ -121,18 +122,18 @@ def _contact(shape: Shape, name: str, path: str) -> Element:
         "ContactHalfSpace" if shape.kind == "plane" else "ContactSphere",
         words("socket_frame", path),
         value("location", *frame.position),
-        value("orientation", *angles_of(frame)),
+        value("orientation", *xyz_angles(frame)),
         value("radius", shape.size[0]) if shape.kind == "sphere" else None,
         name=name,
     )
 
 
 def _left_out(model: Model) -> Notes:
-    """What no element of the file can say."""
+    """Return what no element of the file can represent."""
     kinematic = [body.name for body in model.bodies if body.kinematic]
     aliases = [marker.name for marker in model.markers if marker.aliases]
     found = {
-        "bodies moved as prescribed are written as free to move": kinematic,
-        "other labels of markers are left out": aliases,
+        "Kinematic bodies are written as free bodies": kinematic,
+        "Aliases of markers are not written": aliases,
     }
-    return {said: names for said, names in found.items() if names}
+    return {text: names for text, names in found.items() if names}
