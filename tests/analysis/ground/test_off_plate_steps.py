@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads
-from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.ground.off_plate_steps import SOURCE, _beside, _together
-from borelli.analysis.ground.predict_grf import ground_forces
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.ground.off_plate_steps import SOURCE, _off_plates, _combine
+from borelli.analysis.ground.predict_grf import predict_grf
+from borelli.analysis.inverse_dynamics import inverse_dynamics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError, SettingsError
 from borelli.export.grf_agreement import compare_feet
@@ -75,7 +75,7 @@ def test_a_hidden_step_is_filled_in_and_the_rest_stays_as_measured():
             for data in (found.data, bare.data)
         ]
         assert off[0] < 0.4 * off[1], name
-    assert found.contact_source == SOURCE and found.known.all() and not found.data["covered"].values.all()
+    assert found.grf_source == SOURCE and found.grf_known.all() and not found.data["covered"].values.all()
     assert found.data["grf_complete"].equals(bare.data["grf_complete"])
     # nothing leaps where measured and computed forces meet
     jump = np.abs(np.diff(found.data["ground_reaction_force"].sel(foot="left", axis="z").values[step])).max()
@@ -93,8 +93,8 @@ def test_plates_that_see_every_step_are_left_alone():
 def test_stepped_torques_take_the_same_forces():
     motion, _ = hidden(walk(), "left", 0)
     short = replace(motion, data=motion.data.isel(time=slice(0, 140)))
-    smooth, stepped = (inverse_dynamics(short, method=method, forces=SOURCE) for method in ("smooth", "stepped"))
-    assert stepped.contact_source == SOURCE and "foot_source" in stepped.data
+    smooth, stepped = (inverse_dynamics(short, method=method, forces=SOURCE) for method in ("newton_euler", "stepped"))
+    assert stepped.grf_source == SOURCE and "foot_source" in stepped.data
     assert len(set(stepped.notes)) == len(stepped.notes)
     apart = (stepped.data["ground_reaction_force"] - smooth.data["ground_reaction_force"]).values
     assert np.nanmax(np.abs(apart)) < 0.05 * motion.model.mass * 9.81  # a step holds the mean of its span
@@ -106,7 +106,7 @@ def test_computed_forces_are_not_held_against_themselves():
     force = motion.recording.data["ground_reaction_force"].copy(deep=True)
     force.loc[{"foot": "left"}] = 0.0
     motion = replace(motion, recording=motion.recording.with_data(motion.recording.data.assign(foot_force=force)))
-    computed, weight = ground_forces(motion), motion.model.mass * 9.81
+    computed, weight = predict_grf(motion), motion.model.mass * 9.81
     filled, alone = (
         compare_feet(inverse_dynamics(motion, forces=forces).data, computed, weight) for forces in (SOURCE, "plates")
     )
@@ -118,9 +118,9 @@ def test_steps_that_cannot_be_filled_in_are_told(monkeypatch):
         raise ModelError("its feet have no soles")
 
     motion, _ = hidden(walk(), "left", 0)
-    monkeypatch.setattr("borelli.analysis.ground.off_plate_steps.find_ground", no_soles)
+    monkeypatch.setattr("borelli.analysis.ground.off_plate_steps.solve_ground_reaction", no_soles)
     found = compute_torques(motion, AnalysisSettings())
-    assert found.contact_source == "plates" and not found.known.all()
+    assert found.grf_source == "plates" and not found.grf_known.all()
     (note,) = [note for note in found.notes if "no soles" in note.text]
     assert note.kind == "problem" and "not filled in" in note.text
 
@@ -135,7 +135,7 @@ def test_filled_torques_are_kept_whole_in_a_file(tmp_path):
     found = inverse_dynamics(motion, forces=SOURCE)
     write_stage(found, tmp_path / "torques.nc")
     again = read_stage(tmp_path / "torques.nc")
-    assert again.contact_source == SOURCE and np.array_equal(again.known, found.known)
+    assert again.grf_source == SOURCE and np.array_equal(again.grf_known, found.grf_known)
     assert np.array_equal(again.loads.computed, found.loads.computed) and again.loads.belt == found.loads.belt
     assert compute_energy(again).summary == pytest.approx(compute_energy(found).summary)
 
@@ -146,7 +146,7 @@ def test_two_loads_make_one_wrench():
         Loads(("a", "b"), ("x", "y"), np.arange(5.0), *(rng.normal(size=(3, 5, 2, 3)) + [[[[0.0, 0.0, 2.0]]]] * 3))
         for _ in range(2)
     )
-    force, point, moment = _together(one, two, np.full((5, 2), 0.5))
+    force, point, moment = _combine(one, two, np.full((5, 2), 0.5))
     about = moment + np.cross(point, force)
     assert np.allclose(force, one.force + two.force)
     assert np.allclose(about, sum(load.moment + np.cross(load.point, load.force) for load in (one, two)))
@@ -160,7 +160,7 @@ def test_a_foot_that_leaves_its_plate_half_way_is_beside_it_from_there():
         needed[40 * k : 40 * (k + 1), k % 2] = 1.0
     measured = needed.copy()
     measured[60:80, 1] = 0.6
-    found = _beside(time, measured.sum(axis=1) > 0.9, needed, measured)
+    found = _off_plates(time, measured.sum(axis=1) > 0.9, needed, measured)
     assert not found[:60].any() and found[60:80, 1].all() and not found[80:].any()
 
 
@@ -168,7 +168,7 @@ def test_work_is_summed_where_forces_are_known():
     motion = swinging(401)
     loads = supporting(motion)
     whole, part = (compute_energy(inverse_dynamics(motion, forces=one)) for one in (loads, without(loads, 1.0, 1.6)))
-    known = part.torques.known
+    known = part.torques.grf_known
     assert part.summary["evaluated_s"] == pytest.approx(0.01 * (known[1:] & known[:-1]).sum())
     assert whole.summary["evaluated_s"] == pytest.approx(4.0)
     # in the frames that count the two are the same motion under the same forces

@@ -13,9 +13,9 @@ import pytest
 from borelli.analysis.dynamics.external_loads import plate_loads
 from borelli.analysis.dynamics.plate_coverage import find_plate_coverage
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.ground.predict_grf import ground_forces
+from borelli.analysis.ground.predict_grf import predict_grf
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.model.io import read_model
 from borelli.model.people.human import human
@@ -89,10 +89,10 @@ def fitted(markers, plates, static, mass, height):
 def compare(motion, recording, cutoff=6.0):
     """Found forces, measured ones at the same times, and which frames plates cover."""
     curves = differentiate(motion, filter="strides", cutoff=cutoff)
-    found = ground_forces(motion, curves)
+    found = predict_grf(motion, curves)
     loads = plate_loads(motion.model, recording)
     needed = (found["ground_reaction_force"].sum("foot") + found["unexplained_force"]).values[:, 2]
-    covered = find_plate_coverage(motion, curves.time, needed, loads, cutoff).covered
+    covered = find_plate_coverage(motion, curves.time, needed, loads, cutoff).grf_complete
     return found, loads.at(curves.time), covered
 
 
@@ -190,7 +190,7 @@ def test_a_drop_jump_is_carried_by_box_and_plates_and_by_nothing_in_flight():
 def test_the_belt_of_a_treadmill_is_found():
     """Subject01 walks on one at 1.1 to 1.2 m/s (its feet go back that fast); the other laboratories have floors."""
     for name, speed in (("subject01", 1.15), ("opencap", 0.0)):
-        belt = ground_forces(fitted(*LABS[name][:5]))["belt_velocity"].values
+        belt = predict_grf(fitted(*LABS[name][:5]))["belt_velocity"].values
         assert np.linalg.norm(belt) == pytest.approx(speed, abs=0.05)
 
 

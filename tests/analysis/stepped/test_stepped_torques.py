@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads
-from borelli.analysis.dynamics.rnea import subtree_wrenches, coordinate_forces, forward_kinematics, weight_wrenches
+from borelli.analysis.dynamics.rnea import coordinate_forces, forward_kinematics, subtree_wrenches, weight_wrenches
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.stepped.dataset import about_origin, inertia_of, outside_wrenches
 from borelli.analysis.stepped.replay import replay
 from borelli.analysis.stepped.stepped_torques import stepped_torques
-from borelli.analysis.stepped.stepper import spin_forces
+from borelli.analysis.stepped.stepper import drive_axis_forces
 from borelli.bench.metrics import torque_error
 from borelli.errors import SettingsError
 from borelli.physics.inputs import Residual
@@ -32,19 +32,19 @@ def standing():
 
 def test_torques_are_those_that_made_the_motion(free):
     q, truth = job_truth(2.0)
-    found = spin_forces(free.stepper.compiled, q, free.data["torque"].values)[:, 6:]
+    found = drive_axis_forces(free.stepper.compiled, q, free.data["torque"].values)[:, 6:]
     assert torque_error(found[:-1], truth) < ERROR
 
 
 def test_the_motion_is_kept_and_parts_add_up(free):
-    assert free.deviation_rms < 1e-6  # steps move bodies straight on: second order in the step
+    assert free.rms_error < 1e-6  # steps move bodies straight on: second order in the step
     parts = sum(free.data[f"torque_{part}"].values for part in ("inertial", "gravity", "ground"))
     assert parts == pytest.approx(free.data["torque"].values, abs=1e-9)
 
 
 def test_rows_agree_with_newton_and_euler(free):
     """The bodies' own accelerations, summed from tips to root, ask for what drives and residual rows gave."""
-    data, stepper, trace = free.data, free.stepper, free.trace
+    data, stepper, trace = free.data, free.stepper, free.record
     moved = forward_kinematics(job_model(), *(data[name].values for name in ("coordinates", "speeds", "accelerations")))
     outside = about_origin(trace, outside_wrenches(stepper, trace)).transpose(1, 2, 0)
     carried = subtree_wrenches(moved, inertia_of(stepper.compiled, trace) + weight_wrenches(moved) - outside)
@@ -130,21 +130,21 @@ def test_torques_replayed_make_the_same_motion_then_drift(free):
     assert np.abs(made[:60]).max() < 1e-9  # 0.5 s: only rounding, growing
     assert opened.time_within(1e-3) < 1.9  # nothing holds the body: it drifts, and the replay says so
     closed = replay(free, loop="closed")
-    assert closed.deviation_rms < 1e-6
+    assert closed.rms_error < 1e-6
     assert np.abs(closed.data["feedback"].values).max() < 1e-6
-    assert replay(free, loop="kinematic").deviation_rms < 1e-12
+    assert replay(free, loop="kinematic").rms_error < 1e-12
 
 
 def test_a_standing_body_falls_in_open_loop_and_stands_in_closed_loop():
     torques = stepped_torques(job(2.0), filter="none", forces="contacts", ground=None, residual=30.0)
-    assert replay(torques, loop="open").fallen is not None
+    assert replay(torques, loop="open").fall_time is not None
     closed = replay(torques, loop="closed")
-    assert closed.fallen is None
-    assert closed.root_deviation < 0.01
+    assert closed.fall_time is None
+    assert closed.max_root_error < 0.01
 
 
 def test_drives_with_limits_and_tolerances_deviate_as_stated():
-    limited = stepped_torques(job(), filter="none", limit={"left_hand_y": 0.0, "left_hand_x": 0.0})
+    limited = stepped_torques(job(), filter="none", max_force={"left_hand_y": 0.0, "left_hand_x": 0.0})
     hand = [str(n) for n in limited.data["coordinate"].values].index("left_hand_y")
     assert np.abs(limited.data["torque"].values[:, hand]).max() == 0.0
     assert np.abs(limited.data["coordinate_error"].values[:, hand]).max() > 0.1  # [rad]: it hangs

@@ -1,9 +1,8 @@
-"""Ground forces without plates: what the feet must push so that the motion can be as it was.
+"""Prediction of ground reaction forces from the motion alone.
 
-Inverse dynamics without ground says what wrench the body needs from outside and what torques its joints would need.
-Under each foot are five points (`ground_soles`), each of which may push within its friction cone, the more readily the
-surer it stands on the ground (`ground_contact`); what all of them together push is the least costly of what fits
-(`ground_support`).
+Inverse dynamics without ground gives the external wrench that the body requires and the joint torques without it. Each
+foot has five points (`soles`), each of which may exert a force within its friction cone, at a cost that falls with the
+confidence of its contact (`contact_detection`); the forces are those of least cost that fit (`solve_grf`).
 """
 
 from __future__ import annotations
@@ -14,100 +13,107 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from borelli.analysis.dynamics.rnea import Moved, cross, move
-from borelli.analysis.ground.contact_detection import UNHELD, contact_weights, find_belt, find_steps, ground_levels
-from borelli.analysis.ground.required_wrench import Rows, find_rows, sole_bodies
-from borelli.analysis.ground.soles import FEET, POINTS, Soles, find_soles, foot_names, standing_soles
-from borelli.analysis.ground.solve_grf import solve_support
-from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
-from borelli.analysis.motion import AXES, Motion, lengths, to_model_axes, turned
+from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
+from borelli.analysis.ground.contact_detection import (
+    MIN_UNSUPPORTED_FRACTION,
+    belt_velocity,
+    contact_confidence,
+    ground_levels,
+    step_heights,
+)
+from borelli.analysis.ground.required_wrench import RequiredWrench, required_wrench, sole_bodies
+from borelli.analysis.ground.soles import FEET, POINTS, Soles, default_soles, find_soles, foot_names
+from borelli.analysis.ground.solve_grf import solve_contact_forces
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
+from borelli.analysis.motion import AXES, Motion, lengths, rotate, to_model_axes
 from borelli.errors import SettingsError
-from borelli.recording.recording import LAB, LOADED
+from borelli.numerics.vectors import cross
+from borelli.recording.recording import LAB, MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 Array = NDArray[np.float64]
 
-FLAT = 0.1
-"""Part of the frames, the stillest of a foot, in which it is taken to stand flat."""
+FLAT_FRACTION = 0.1
+"""Fraction of the frames, the slowest of a foot, in which it is flat on the ground."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """What plates already supply.
+class PlateForces:
+    """Forces that plates already supply.
 
     Attributes:
-        forces: (frames, coordinates) [N m or N] at the coordinates.
-        free: (frames, feet) from 0, all that is under a foot is measured, to 1, nothing is.
+        forces: (frames, coordinates) generalized forces [N m or N].
+        free: (frames, feet) fraction of a foot's force to predict: 0 if all is measured, 1 if nothing is.
     """
 
     forces: Array
     free: Array
 
 
-def ground_forces(
+def predict_grf(
     motion: Motion,
     curves: Derivatives | None = None,
     *,
     friction: float = 0.8,
     belt: ArrayLike | None = None,
 ) -> Dataset:
-    """The forces of the ground on each foot, found from the motion alone.
+    """Predict the ground reaction force on each foot from the motion alone.
 
     Args:
-        motion: Of a model with feet and masses.
-        curves: Its derivatives, filtered as the motion deserves; None: at 6 Hz, with strides: right for walking.
+        motion: Motion of a model with feet and masses.
+        curves: Its derivatives. Default: filtered at 6 Hz with strides, which suits walking.
         friction: Coulomb coefficient between sole and ground.
-        belt: Velocity (x, y) or (x, y, z) of the ground [m/s], lab axes; None: found, treadmill or not.
+        belt: Velocity (x, y) or (x, y, z) of the ground [m/s], lab axes. Default: inferred, treadmill or not.
 
     Returns:
-        By time, in lab axes: `foot_force` [N] on the body, `foot_center_of_pressure` [m] (not a number below 20 N) and
-        `foot_free_moment` [N m] of each foot; `sole_force` [N], `sole_position` [m] and `contact` (0 to 1) of each
-        point of the soles; `missing_force` [N] and `missing_moment` [N m], about the centre of mass: what the motion
-        needs and the ground cannot give; and `belt_velocity` [m/s].
+        By time, in lab axes: `ground_reaction_force` [N] on the body, `center_of_pressure` [m] (NaN below 20 N) and
+        `free_moment` [N m] of each foot; `sole_force` [N], `sole_position` [m] and `sole_contact` (0 to 1) of each
+        point of the soles; `unexplained_force` [N] and `unexplained_moment` [N m] about the center of mass: the part
+        of the required wrench that contact cannot supply; and `belt_velocity` [m/s].
 
     Raises:
-        ModelError: the model has no feet to stand on.
-        SettingsError: the friction or the belt is no such thing.
+        ModelError: The model has no feet.
+        SettingsError: The friction or the belt is not valid.
     """
-    curves = curves or derivatives(motion, filter="strides")
-    moved = move(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
-    return find_ground(moved, curves, friction, belt).dataset()
+    curves = curves or differentiate(motion, filter="strides")
+    moved = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
+    return solve_ground_reaction(moved, curves, friction, belt).dataset()
 
 
 @dataclass(frozen=True)
-class Ground:
-    """What the ground does to the feet, in lab axes.
+class GroundReaction:
+    """Predicted forces of the ground on the feet, in lab axes.
 
     Attributes:
-        time: (frames,) [s]
-        soles: Their points.
-        rows: What is needed, and where the points are.
-        level: (frames, points) height of the ground under each [m].
-        contact: (frames, points) from 0, surely in the air, to 1, surely on the ground.
-        force: (frames, points, 3) [N]
-        missing: (frames, 6) force [N] and moment about the centre of mass [N m] that are needed and not given.
+        time: (frames,) [s].
+        soles: Points of the soles.
+        required: Required wrench, and positions of the points.
+        level: (frames, points) height of the ground under each point [m].
+        contact: (frames, points) confidence of contact, 0 to 1.
+        force: (frames, points, 3) [N].
+        unexplained: (frames, 6) required force [N] and moment about the center of mass [N m] that is not supplied.
         belt: (3,) velocity of the ground [m/s].
     """
 
     time: Array
     soles: Soles
-    rows: Rows
+    required: RequiredWrench
     level: Array
     contact: Array
     force: Array
-    missing: Array
+    unexplained: Array
     belt: Array
 
     def on_feet(self) -> tuple[Array, Array, Array]:
-        """Force [N], its point [m] and the free moment [N m] of each foot (frames, feet, 3)."""
+        """Return force [N], its point [m] and the free moment [N m] of each foot (frames, feet, 3)."""
         shape = (len(self.force), len(FEET), len(POINTS), 3)
-        of_foot, place = self.force.reshape(shape), self.rows.place.reshape(shape)
+        of_foot, position = self.force.reshape(shape), self.required.position.reshape(shape)
         total = of_foot.sum(axis=2)
-        moment = cross(place.swapaxes(2, 3), of_foot.swapaxes(2, 3)).sum(axis=3)
+        moment = cross(position.swapaxes(2, 3), of_foot.swapaxes(2, 3)).sum(axis=3)
         normal = total[..., 2]
-        loaded = normal >= LOADED
+        loaded = normal >= MIN_PLATE_FORCE
         safe = np.where(loaded, normal, 1.0)
         height = (of_foot[..., 2] * self.level.reshape(shape[:3])).sum(axis=2) / safe
         x = (height * total[..., 0] - moment[..., 1]) / safe
@@ -118,22 +124,22 @@ class Ground:
         return total, center, free
 
     def dataset(self) -> Dataset:
-        """By the names that `ground_forces` tells."""
+        """Return the dataset of `predict_grf`."""
         import xarray as xr
 
         total, center, free = self.on_feet()
         foot, sole = ("time", "foot", "axis"), ("time", "sole", "axis")
-        newtons, metres = {"units": "N", "frame": LAB}, {"units": "m", "frame": LAB}
+        newtons, meters = {"units": "N", "frame": LAB}, {"units": "m", "frame": LAB}
         variables = {
             "ground_reaction_force": (foot, total, newtons),
-            "center_of_pressure": (foot, center, metres | {"threshold": f"not a number below {LOADED:g} N"}),
+            "center_of_pressure": (foot, center, meters | {"threshold": f"NaN below {MIN_PLATE_FORCE:g} N"}),
             "free_moment": (foot, free, {"units": "N m", "frame": LAB}),
             "sole_force": (sole, self.force, newtons),
-            "sole_position": (sole, self.rows.place, metres),
+            "sole_position": (sole, self.required.position, meters),
             "sole_contact": (("time", "sole"), self.contact, {"units": "1"}),
-            "unexplained_force": (("time", "axis"), self.missing[:, :3], newtons),
+            "unexplained_force": (("time", "axis"), self.unexplained[:, :3], newtons),
             "unexplained_moment": (
-                ("time", "axis"), self.missing[:, 3:], {"units": "N m", "frame": LAB, "about": "the centre of mass"},
+                ("time", "axis"), self.unexplained[:, 3:], {"units": "N m", "frame": LAB, "about": "center of mass"},
             ),
             "belt_velocity": (("axis",), self.belt, {"units": "m/s", "frame": LAB}),
         }  # fmt: skip
@@ -145,60 +151,68 @@ class Ground:
                 "sole": list(self.soles.names),
                 "axis": list(AXES),
             },
-            {"grf_source": "contacts"},
+            {"grf_source": "predicted"},
         )
 
 
-def find_ground(
-    moved: Moved,
+def solve_ground_reaction(
+    moved: BodyKinematics,
     curves: Derivatives,
     friction: float = 0.8,
     belt: ArrayLike | None = None,
-    given: Given | None = None,
-) -> Ground:
-    """What `ground_forces` tells, of a motion whose bodies are placed, beside what is given."""
+    given: PlateForces | None = None,
+) -> GroundReaction:
+    """Solve for the ground reaction of `predict_grf`, in addition to given plate forces."""
     if not 0.0 < friction < np.inf:
-        raise SettingsError(f"friction is {friction}, but must be positive; 0.8 is usual for a shoe")
+        raise SettingsError(
+            f"friction: The coefficient is {friction}. Pass a positive number; 0.8 is usual for a shoe."
+        )
     model = moved.model
     soles = find_soles(model, _flat_feet(moved, belt))
-    rows = find_rows(moved, soles, 0.0 if given is None else given.forces)
+    required = required_wrench(moved, soles, 0.0 if given is None else given.forces)
     free = 1.0 if given is None else given.free[:, soles.foot]
-    level = ground_levels(rows.place)
-    height = rows.place[..., 2] - level
-    moving = find_belt(height, rows.velocity) if belt is None else _belt(belt)
-    contact = free * contact_weights(height, rows.velocity, moving)
-    force, left = solve_support(rows, contact, friction)
-    unheld = rows.root_wrench(left)[:, 2] > UNHELD * model.mass * float(np.linalg.norm(model.gravity))
-    lift = find_steps(height, rows.velocity, moving, unheld, curves.rate, len(FEET))[:, soles.foot]
+    level = ground_levels(required.position)
+    height = required.position[..., 2] - level
+    ground_velocity = _ground_velocity(belt, height, required.velocity)
+    contact = free * contact_confidence(height, required.velocity, ground_velocity)
+    force, left = solve_contact_forces(required, contact, friction)
+    weight = model.mass * float(np.linalg.norm(model.gravity))
+    unsupported = required.root_wrench(left)[:, 2] > MIN_UNSUPPORTED_FRACTION * weight
+    lift = step_heights(height, required.velocity, ground_velocity, unsupported, curves.rate, len(FEET))[:, soles.foot]
     if lift.any():
-        contact = free * contact_weights(height - lift, rows.velocity, moving)
-        force, left = solve_support(rows, contact, friction)
-    return Ground(curves.time, soles, rows, level + lift, contact, force, rows.root_wrench(left), moving)
+        contact = free * contact_confidence(height - lift, required.velocity, ground_velocity)
+        force, left = solve_contact_forces(required, contact, friction)
+    unexplained = required.root_wrench(left)
+    return GroundReaction(curves.time, soles, required, level + lift, contact, force, unexplained, ground_velocity)
 
 
-def _flat_feet(moved: Moved, belt: ArrayLike | None) -> list[Array]:
-    """Which way is up in the frame of each foot's body while the foot stands flat: when it is stillest."""
+def _flat_feet(moved: BodyKinematics, belt: ArrayLike | None) -> list[Array]:
+    """Return the up direction in the frame of each foot's body while the foot is flat: when it is slowest."""
     model = moved.model
-    turn, soles = to_model_axes(model), standing_soles(model)
+    axes, soles = to_model_axes(model), default_soles(model)
     at = sole_bodies(model, soles)
-    points = moved.position[at] + (moved.rotation[at] * soles.places[:, None, :, None]).sum(axis=2)
-    speeds = moved.velocity[at] + cross(moved.spin[at], points)
-    place, velocity = (turned(np.ascontiguousarray(values.transpose(2, 0, 1)), turn) for values in (points, speeds))
-    moving = find_belt(place[..., 2] - ground_levels(place), velocity) if belt is None else _belt(belt)
-    speed = lengths(velocity - moving).reshape(len(place), len(FEET), -1).max(axis=2)
+    points = moved.position[at] + (moved.rotation[at] * soles.positions[:, None, :, None]).sum(axis=2)
+    velocities = moved.velocity[at] + cross(moved.angular_velocity[at], points)
+    position, velocity = (
+        rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), axes) for values in (points, velocities)
+    )
+    ground_velocity = _ground_velocity(belt, position[..., 2] - ground_levels(position), velocity)
+    speed = lengths(velocity - ground_velocity).reshape(len(position), len(FEET), -1).max(axis=2)
     names = [body.name for body in model.bodies]
     up = []
     for k, name in enumerate(foot_names(model)):
-        still = np.argsort(speed[:, k], kind="stable")[: max(1, round(FLAT * len(speed)))]
-        mean = turn[:, 2] @ moved.rotation[names.index(name)][..., still].mean(axis=-1)
+        still = np.argsort(speed[:, k], kind="stable")[: max(1, round(FLAT_FRACTION * len(speed)))]
+        mean = axes[:, 2] @ moved.rotation[names.index(name)][..., still].mean(axis=-1)
         up.append(mean / np.linalg.norm(mean))
     return up
 
 
-def _belt(belt: ArrayLike) -> Array:
+def _ground_velocity(belt: ArrayLike | None, height: Array, velocity: Array) -> Array:
+    if belt is None:
+        return belt_velocity(height, velocity)
     given = np.asarray(belt, dtype=float)
     if given.shape not in ((2,), (3,)) or not np.isfinite(given).all():
         raise SettingsError(
-            f"belt is {given.tolist()}, but must be a velocity of two or three numbers [m/s], such as (-1.2, 0)"
+            f"belt: Got {given.tolist()}. Pass a velocity of two or three numbers [m/s], such as (-1.2, 0)."
         )
     return np.array([*given, 0.0][:3])

@@ -1,11 +1,11 @@
-"""Support: the pushes of the soles that give a motion the wrench it needs.
+"""Solution of contact forces at the soles that supply the required wrench of a motion.
 
-Per frame, with forces f_p of the points, each within its friction cone, and c_p how surely a point stands,
+Per frame, with forces f_p of the points, each within its friction cone, and c_p the confidence of contact,
 
     minimize |D (W - W(f))|^2 + |tau - tau(f)|^2 + sum (rho / c_p^2) |f_p|^2
 
-The wrench must fit, joint torques should be small, and points that hardly touch are dear. The last term makes the
-answer the only one, and as continuous in time as the motion and its contacts are.
+The wrench must fit, joint torques should be small, and points with little confidence are costly. The last term makes
+the solution unique, and as continuous in time as the motion and its contacts are.
 """
 
 from __future__ import annotations
@@ -13,28 +13,35 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.ground.required_wrench import Rows
+from borelli.analysis.ground.required_wrench import RequiredWrench
 from borelli.analysis.tree_kernels.friction_cone_forces import find_support, make_room
 
 Array = NDArray[np.float64]
 
-RELUCTANCE = 0.25
-"""Rho: what 1 N of a surely standing point costs, against 1 N m of joint torque, both squared."""
-SLANT = 0.8
-"""1 N along the ground costs as much as 1 N / SLANT upward."""
-LEAST_CONTACT = 1e-3
-"""Points that stand less surely bear nothing."""
+FORCE_COST = 0.25
+"""Rho: cost of 1 N at a point of full confidence, relative to 1 N m of joint torque, both squared."""
+TANGENT_UNIT = 0.8
+"""1 N along the ground costs as much as 1 N / TANGENT_UNIT upward."""
+MIN_CONTACT = 1e-3
+"""Confidence below which a point has no force."""
 
 
-def solve_support(rows: Rows, contact: Array, friction: float) -> tuple[Array, Array]:
-    """Forces (frames, points, 3) [N] of the points, and how much (frames, rows) of what is needed is left."""
+def solve_contact_forces(required: RequiredWrench, contact: Array, friction: float) -> tuple[Array, Array]:
+    """Return the forces (frames, points, 3) [N] of the points, and the remaining requirement (frames, rows)."""
     frames, count = contact.shape
-    cheap = np.array([SLANT, SLANT, 1.0])  # forces are counted in units in which all directions cost alike
-    does = rows.rows.reshape(frames, -1, 3 * count) * np.tile(cheap, count)
-    ridge = RELUCTANCE / np.maximum(contact, 1e-9) ** 2
+    units = np.array([TANGENT_UNIT, TANGENT_UNIT, 1.0])  # in these units all directions cost alike
+    rows = required.rows.reshape(frames, -1, 3 * count) * np.tile(units, count)
+    ridge = FORCE_COST / np.maximum(contact, 1e-9) ** 2
     force, steps = np.empty((frames, count, 3)), np.empty(frames, np.int64)
     find_support(
-        does, rows.need, ridge, RELUCTANCE / LEAST_CONTACT**2, friction / SLANT, make_room(does.shape[1]), force, steps
+        rows,
+        required.need,
+        ridge,
+        FORCE_COST / MIN_CONTACT**2,
+        friction / TANGENT_UNIT,
+        make_room(rows.shape[1]),
+        force,
+        steps,
     )
-    left = rows.need - (does @ force.reshape(frames, -1, 1))[..., 0]
-    return force * cheap, left
+    left = required.need - (rows @ force.reshape(frames, -1, 1))[..., 0]
+    return force * units, left

@@ -1,6 +1,6 @@
-"""Marching: physics steps along a recording, each given its own torques, pushes and softness, every row's work kept.
+"""Rollout: physics steps along a recording, each with its own torques, loads and softness; the work of rows is kept.
 
-A step turns velocities v into v+ by impulses p along rows J of the pose it starts from: M (v+ - v) = h f + J^T p.
+A step changes velocities v to v+ by impulses p along rows J of the pose it starts from: M (v+ - v) = h f + J^T p.
 Either side times the mean of both velocities is the change of kinetic energy, so a row's work is p J (v + v+)/2.
 """
 
@@ -29,62 +29,62 @@ from borelli.physics.work_arrays import make_work
 Floats = NDArray[np.float64]
 
 AS_GIVEN, EACH_BODY, WITH_ROOT = 0, 1, 2
-"""Where the poses that a step aims at lie: where they are; beyond each body's own, or the root's, present deviation."""
+"""Target poses of a step: as given; or displaced by the present tracking error of each body, or of the root."""
 
-MISSED = 0.1
-"""[rad/s] A step that turned some body differently from how it aimed by more than this is made again."""
+ROTATION_TOLERANCE = 0.1
+"""A step is repeated if a body's angular velocity differs from its target by more than this [rad/s]."""
 
-MOST_GROWTH = 8
-"""Times the solver's room is doubled before a step counts as failed."""
+MAX_GROWTH = 8
+"""Number of times the solver's buffers are doubled before a step has failed."""
 
 
-class Course(NamedTuple):
-    """What steps are given, row i for step i; an array without rows gives nothing."""
+class StepInputs(NamedTuple):
+    """Inputs of steps, row i for step i; an array without rows has no effect."""
 
-    rest: Floats
+    drive_force: Floats
     """(steps or 0, coordinates) force [N m or N] that drives add to that of their springs."""
-    push: Floats
-    """(steps or 0, pushes, 9) force [N], torque [N m], world axes; where it acts from the centre of mass, body axes."""
-    soft: Floats
-    """(steps or 0, markers) slope beta of each marker's anchor [s/kg]."""
+    applied_force: Floats
+    """(steps or 0, loads, 9) force [N], torque [N m], world axes; point relative to the center of mass, body axes."""
+    marker_beta: Floats
+    """(steps or 0, markers) slope beta of each marker spring [s/kg]."""
     pose: Floats
-    """(steps or 0, bodies, 7) centres of mass and quaternions that each step aims at."""
-    base: Floats
-    """(steps or 0, bodies, 7) where bodies are at the start of each step if all goes as it should."""
+    """(steps or 0, bodies, 7) target centers of mass and quaternions at the end of each step."""
+    nominal_pose: Floats
+    """(steps or 0, bodies, 7) poses at the start of each step without tracking error."""
 
 
-class Trace(NamedTuple):
-    """What steps left, row i for step i."""
+class StepRecord(NamedTuple):
+    """Record of steps, row i for step i."""
 
     pose: Floats
     """(steps + 1, bodies, 7) before the first step and after each."""
     twist: Floats
     """(steps + 1, bodies, 6)"""
     impulse: Floats
-    """(steps, standing rows)"""
+    """(steps, persistent rows)"""
     work: Floats
-    """(steps, standing rows) [J]"""
+    """(steps, persistent rows) [J]"""
     contact: Floats
-    """(steps, bodies, 10) contacts' impulse, its moment about the centre of mass; sum of normal parts times points, and
-    of normal parts."""
-    told: NDArray[np.int64]
+    """(steps, bodies, 10) impulse of contacts, its moment about the center of mass; sum of normal impulses times
+    points, and of normal impulses."""
+    solver_stats: NDArray[np.int64]
     """(steps, 4) Newton iterations, friction solves, contacts, status."""
 
 
-def make_course(
+def make_step_inputs(
     compiled: Compiled,
     *,
-    rest: Floats | None = None,
-    push: Floats | None = None,
-    soft: Floats | None = None,
+    drive_force: Floats | None = None,
+    applied_force: Floats | None = None,
+    marker_beta: Floats | None = None,
     pose: Floats | None = None,
-    base: Floats | None = None,
-) -> Course:
-    """Arrays as the kernel takes them; None: nothing of that kind."""
+    nominal_pose: Floats | None = None,
+) -> StepInputs:
+    """Return the inputs as arrays; None: no such input."""
     bodies, coordinates = len(compiled.model.bodies), len(compiled.model.coordinates)
     empty = ((0, coordinates), (0, 0, 9), (0, len(compiled.model.markers)), (0, bodies, 7), (0, bodies, 7))
-    given = (rest, push, soft, pose, base)
-    return Course(
+    given = (drive_force, applied_force, marker_beta, pose, nominal_pose)
+    return StepInputs(
         *(
             np.zeros(shape) if array is None else np.ascontiguousarray(array, float)
             for array, shape in zip(given, empty, strict=True)
@@ -92,29 +92,29 @@ def make_course(
     )
 
 
-def make_trace(compiled: Compiled, steps: int) -> Trace:
-    """Room for so many steps."""
+def make_step_record(compiled: Compiled, steps: int) -> StepRecord:
+    """Return an empty record of that many steps."""
     bodies, rows = len(compiled.tables.bodies.mass), len(compiled.rows.entries)
-    return Trace(
+    return StepRecord(
         np.zeros((steps + 1, bodies, 7)), np.zeros((steps + 1, bodies, 6)), np.zeros((steps, rows)),
         np.zeros((steps, rows)), np.zeros((steps, bodies, 10)), np.zeros((steps, 4), np.int64),
     )  # fmt: skip
 
 
 @leaf
-def _keep_bodies(state, trace, row):
+def _record_bodies(state, record, row):
     for b in range(len(state.position)):
         for n in range(3):
-            trace.pose[row, b, n] = state.position[b, n]
+            record.pose[row, b, n] = state.position[b, n]
         for n in range(4):
-            trace.pose[row, b, 3 + n] = state.quaternion[b, n]
+            record.pose[row, b, 3 + n] = state.quaternion[b, n]
         for n in range(6):
-            trace.twist[row, b, n] = state.twist[b, n]
+            record.twist[row, b, n] = state.twist[b, n]
 
 
 @leaf
 def _rewind(state, saved):
-    """Take the state back to what was saved, warm starts included."""
+    """Restore the state from a copy, warm starts included."""
     for b in range(len(state.position)):
         for n in range(3):
             state.position[b, n] = saved.position[b, n]
@@ -138,49 +138,49 @@ def _rewind(state, saved):
 
 
 @leaf
-def _give(tables, inputs, course, index, h):
-    if len(course.rest) > 0:
-        for i in range(course.rest.shape[1]):
-            inputs.drives.rest[i] = h * course.rest[index, i]
-    if len(course.push) > 0:
-        for i in range(course.push.shape[1]):
+def _set_inputs(tables, inputs, step_inputs, index, h):
+    if len(step_inputs.drive_force) > 0:
+        for i in range(step_inputs.drive_force.shape[1]):
+            inputs.drives.rest[i] = h * step_inputs.drive_force[index, i]
+    if len(step_inputs.applied_force) > 0:
+        for i in range(step_inputs.applied_force.shape[1]):
             for n in range(3):
-                inputs.pushes.force[i, n] = course.push[index, i, n]
-                inputs.pushes.torque[i, n] = course.push[index, i, 3 + n]
-                inputs.pushes.arm[i, n] = course.push[index, i, 6 + n]
-    if len(course.soft) > 0:
-        for i in range(course.soft.shape[1]):
-            tables.anchors.beta[i] = course.soft[index, i]
+                inputs.pushes.force[i, n] = step_inputs.applied_force[index, i, n]
+                inputs.pushes.torque[i, n] = step_inputs.applied_force[index, i, 3 + n]
+                inputs.pushes.arm[i, n] = step_inputs.applied_force[index, i, 6 + n]
+    if len(step_inputs.marker_beta) > 0:
+        for i in range(step_inputs.marker_beta.shape[1]):
+            tables.anchors.beta[i] = step_inputs.marker_beta[index, i]
 
 
 @leaf
-def _aim(state, inputs, course, index, lead, root):
-    """Write the pose this step aims at: as given, or carried on by how far bodies are from where they should be."""
-    pose, base = course.pose, course.base
+def _set_target_pose(state, inputs, step_inputs, index, target_frame, root):
+    """Write the target pose of this step: as given, or displaced by the present tracking error."""
+    pose, nominal = step_inputs.pose, step_inputs.nominal_pose
     for b in range(pose.shape[1]):
         for n in range(7):
             inputs.pose[index + 1, b, n] = pose[index, b, n]
-        if lead == AS_GIVEN:
+        if target_frame == AS_GIVEN:
             continue
-        r = b if lead == EACH_BODY else root
-        x = pose[index, b, 0] - base[index, r, 0]
-        y = pose[index, b, 1] - base[index, r, 1]
-        z = pose[index, b, 2] - base[index, r, 2]
-        if lead == WITH_ROOT:
-            # the turn D that the present orientation is ahead of what it should be
+        r = b if target_frame == EACH_BODY else root
+        x = pose[index, b, 0] - nominal[index, r, 0]
+        y = pose[index, b, 1] - nominal[index, r, 1]
+        z = pose[index, b, 2] - nominal[index, r, 2]
+        if target_frame == WITH_ROOT:
+            # the rotation D by which the present orientation leads the nominal one
             dw, dx, dy, dz = quaternion_product(
                 state.quaternion[r, 0], state.quaternion[r, 1], state.quaternion[r, 2], state.quaternion[r, 3],
-                base[index, r, 3], -base[index, r, 4], -base[index, r, 5], -base[index, r, 6],
+                nominal[index, r, 3], -nominal[index, r, 4], -nominal[index, r, 5], -nominal[index, r, 6],
             )  # fmt: skip
             x, y, z = rotate(dw, dx, dy, dz, x, y, z)
             w, i, j, k = quaternion_product(
                 dw, dx, dy, dz, pose[index, b, 3], pose[index, b, 4], pose[index, b, 5], pose[index, b, 6]
             )
         else:
-            # each body goes on turning as it should, from where it is
+            # each body continues its nominal rotation from its present orientation
             w, i, j, k = quaternion_product(
                 pose[index, b, 3], pose[index, b, 4], pose[index, b, 5], pose[index, b, 6],
-                base[index, b, 3], -base[index, b, 4], -base[index, b, 5], -base[index, b, 6],
+                nominal[index, b, 3], -nominal[index, b, 4], -nominal[index, b, 5], -nominal[index, b, 6],
             )  # fmt: skip
             w, i, j, k = quaternion_product(
                 w, i, j, k, state.quaternion[b, 0], state.quaternion[b, 1], state.quaternion[b, 2],
@@ -196,32 +196,32 @@ def _aim(state, inputs, course, index, lead, root):
 
 
 @leaf
-def _missed(twist, aim):
-    """Whether some body turns differently from how it was to turn."""
+def _misses_target(twist, aim):
+    """Return True if a body rotates differently from its target."""
     for b in range(len(twist)):
         for n in range(3, 6):
-            if abs(twist[b, n] - aim[b, n]) > MISSED:
+            if abs(twist[b, n] - aim[b, n]) > ROTATION_TOLERANCE:
                 return True
     return False
 
 
 @leaf
-def _keep_rows(tables, work, trace, index):
+def _record_rows(tables, work, record, index):
     rows, value, who = work.rows, work.factor.value, work.touch.who
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for k in range(first):
-        trace.impulse[index, k] = 0.0
-        trace.work[index, k] = 0.0
+        record.impulse[index, k] = 0.0
+        record.work[index, k] = 0.0
         if rows.segments[k] == 0:
             continue
         p, u = value[k, IMPULSE], 2.0 * rows.offset[k]
         for e in range(rows.first[k], rows.first[k + 1]):
             b = rows.body[e]
             for n in range(6):
-                u += rows.jacobian[e, n] * (trace.twist[index, b, n] + trace.twist[index + 1, b, n])
-        trace.impulse[index, k] = p
-        trace.work[index, k] = 0.5 * p * u
-    contact = trace.contact
+                u += rows.jacobian[e, n] * (record.twist[index, b, n] + record.twist[index + 1, b, n])
+        record.impulse[index, k] = p
+        record.work[index, k] = 0.5 * p * u
+    contact = record.contact
     for b in range(contact.shape[1]):
         for n in range(10):
             contact[index, b, n] = 0.0
@@ -239,24 +239,26 @@ def _keep_rows(tables, work, trace, index):
                 contact[index, b, 6 + n] += normal * work.contacts.point[i, n]
             contact[index, b, 9] += normal
     for n in range(4):
-        trace.told[index, n] = work.scratch.told[n]
+        record.solver_stats[index, n] = work.scratch.told[n]
 
 
 @kernel
-def march_on(calls, tables_at, state_at, saved, inputs_at, work_at, course, trace, first, steps, passes, lead, root):
-    """Make steps `first` to `steps`; how many are made and the last status.
+def run_steps(
+    calls, tables_at, state_at, saved, inputs_at, work_at, step_inputs, record, first, steps, passes, target_frame, root
+):
+    """Run steps `first` to `steps`; return their number and the last status.
 
-    One that does not lead where it aimed is made up to `passes` times: rewound, it aims at where it led, so that
-    gyroscopic terms are taken midway.
+    A step that misses its target is repeated up to `passes` times: rewound, with its result as the target, so that
+    gyroscopic terms are evaluated midway.
     """
     tables, state, inputs, work = read(tables_at, state_at, inputs_at, work_at)
-    saved, course, trace = read(saved, course, trace)
+    saved, step_inputs, record = read(saved, step_inputs, record)
     h = tables.numbers[5]
     for index in range(first, steps):
-        _keep_bodies(state, trace, index)
-        _give(tables, inputs, course, index, h)
-        if len(course.pose) > 0:
-            _aim(state, inputs, course, index, lead, root)
+        _record_bodies(state, record, index)
+        _set_inputs(tables, inputs, step_inputs, index, h)
+        if len(step_inputs.pose) > 0:
+            _set_target_pose(state, inputs, step_inputs, index, target_frame, root)
         _rewind(saved, state)
         status = SOLVED
         for again in range(passes):
@@ -268,18 +270,18 @@ def march_on(calls, tables_at, state_at, saved, inputs_at, work_at, course, trac
                         inputs.pose[index + 1, b, 3 + n] = state.quaternion[b, n]
                 _rewind(state, saved)
             status = far_step(calls, calls, tables_at, state_at, inputs_at, work_at, index)
-            if (status != SOLVED and status != UNSETTLED) or not _missed(state.twist, work.scratch.aim):
+            if (status != SOLVED and status != UNSETTLED) or not _misses_target(state.twist, work.scratch.aim):
                 break
         if status != SOLVED and status != UNSETTLED:
             _rewind(state, saved)
             return index, status
-        _keep_bodies(state, trace, index + 1)
-        _keep_rows(tables, work, trace, index)
+        _record_bodies(state, record, index + 1)
+        _record_rows(tables, work, record, index)
     return steps, SOLVED
 
 
-class Marcher:
-    """A compiled model with the solver's room, for marching again and again."""
+class Rollout:
+    """A compiled model with the solver's buffers, for repeated runs."""
 
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled
@@ -288,43 +290,43 @@ class Marcher:
         self._work = make_work(compiled, self._contacts)
         self._shared = Shares()
 
-    def march(
+    def run(
         self,
         state: State,
         inputs: Inputs,
-        course: Course,
+        step_inputs: StepInputs,
         steps: int,
         *,
         passes: int = 1,
-        lead: int = AS_GIVEN,
+        target_frame: int = AS_GIVEN,
         root: int = 0,
-        trace: Trace | None = None,
-    ) -> Trace:
-        """Make so many steps from a state, which is left at the end of the last.
+        record: StepRecord | None = None,
+    ) -> StepRecord:
+        """Run steps from a state, which is left at the end of the last.
 
         Args:
-            state: Where it starts; changed.
-            inputs: As for `Simulation`; `inputs.pose` is written where the course has poses, one more than steps.
-            course: What each step is given.
-            steps: Their number.
-            passes: How often a step that does not lead where it aimed is made; gyroscopic terms are then midway.
-            lead: AS_GIVEN, EACH_BODY or WITH_ROOT.
-            root: The body of WITH_ROOT.
-            trace: Room to write to, of `make_trace`.
+            state: Initial state; changed.
+            inputs: As for `Simulation`; `inputs.pose` is overwritten if there are target poses, one more than steps.
+            step_inputs: Inputs of each step.
+            steps: Number of steps.
+            passes: Largest number of solves of a step that misses its target; gyroscopic terms are then midway.
+            target_frame: AS_GIVEN, EACH_BODY or WITH_ROOT.
+            root: Root body of WITH_ROOT.
+            record: Record to write to, of `make_step_record`.
 
         Raises:
-            DivergedError: the rows of a step have no solution.
+            DivergedError: A step has no solution.
         """
-        trace = make_trace(self.compiled, steps) if trace is None else trace
+        record = make_step_record(self.compiled, steps) if record is None else record
         shared, saved, done = self._shared, Shared(state.copy()), 0
-        for _ in range(MOST_GROWTH):
-            done, status = march_on(
+        for _ in range(MAX_GROWTH):
+            done, status = run_steps(
                 calls(), shared("tables", self.compiled.tables), shared("state", state), saved,
-                shared("inputs", inputs), shared("work", self._work), shared("course", course), shared("trace", trace),
-                done, steps, passes, lead, root,
+                shared("inputs", inputs), shared("work", self._work), shared("step_inputs", step_inputs),
+                shared("record", record), done, steps, passes, target_frame, root,
             )  # fmt: skip
             if status == SOLVED:
-                return trace
+                return record
             if status != TOO_SMALL:
                 break
             old = self._capacity or first_capacity(len(self.compiled.model.bodies), len(self._work.rows.segments))
@@ -333,7 +335,7 @@ class Marcher:
         speeds = np.abs(state.twist).max(axis=1)
         fastest = self.compiled.model.bodies[int(np.argmax(speeds))].name
         raise DivergedError(
-            f"step {done} of {steps}, at {done * self.compiled.step:.4f} s, failed: "
-            f"{FAILURES.get(status, 'too many contacts')}; fastest body {fastest!r} at {speeds.max():.3g} m/s or rad/s"
-            ". Check the motion there, or allow larger forces"
+            f"Step {done} of {steps}, at {done * self.compiled.step:.4f} s, failed: "
+            f"{FAILURES.get(status, 'too many contacts')}. Fastest body: {fastest!r} at {speeds.max():.3g} m/s or "
+            "rad/s. Check the motion there, or allow larger forces."
         )

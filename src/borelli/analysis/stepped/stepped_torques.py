@@ -1,4 +1,4 @@
-"""Stepped inverse dynamics of a whole motion: all is read from the rows."""
+"""Stepped inverse dynamics of a motion: torques from the impulses of simulation steps."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import FEET, Loads, foot_bodies, plate_loads
-from borelli.analysis.dynamics.plate_coverage import find_support, tell_support
-from borelli.analysis.dynamics.rnea import inertial_wrenches, move, weight_wrenches
+from borelli.analysis.dynamics.plate_coverage import find_plate_coverage, write_plate_coverage
+from borelli.analysis.dynamics.rnea import forward_kinematics, inertial_wrenches, weight_wrenches
 from borelli.analysis.dynamics.torques import Torques
-from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import Motion, to_model_axes
-from borelli.analysis.residual_reduction.kinematics import trade_residual
-from borelli.analysis.residual_reduction.loads import soft_loads
+from borelli.analysis.residual_reduction.kinematics import adjust_kinematics
+from borelli.analysis.residual_reduction.loads import adjust_loads
 from borelli.analysis.stepped.dataset import to_dataset
-from borelli.analysis.stepped.rollout import Marcher, Trace
-from borelli.analysis.stepped.soles_and_ground import SOLE, stand_on_soles
-from borelli.analysis.stepped.stepper import Stepper, prepare
-from borelli.analysis.stepped.substeps import at_frames, finer
+from borelli.analysis.stepped.rollout import Rollout, StepRecord
+from borelli.analysis.stepped.soles_and_ground import SOLE_SOFTNESS, add_soles
+from borelli.analysis.stepped.stepper import Stepper, prepare_stepper
+from borelli.analysis.stepped.substeps import average_to_frames, subdivide
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Softness
 from borelli.physics.inputs import Residual
@@ -34,29 +34,29 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 SOURCES = ("contacts", "plates")
-ZERO = 1e-6
-"""[N, N m] Rounding."""
-NOTICED = 0.1
-"""[%] of the positive work that the steps themselves may do before it is said."""
+ZERO_WRENCH = 1e-6
+"""Residual force and moment that count as zero [N, N m]."""
+MAX_NUMERICAL_PERCENT = 0.1
+"""Work of the scheme that is not reported [% of the positive work]."""
 
 
 @dataclass(frozen=True)
 class SteppedTorques(Torques):
-    """Torques with all that is needed to step them again.
+    """Torques with everything needed to replay them.
 
     Attributes:
-        stepper: The model as it was stepped, with its drives, residuals and pushes.
-        trace: What every step left: poses, impulses and work of every row.
+        stepper: The stepped model, with its drives, residuals and loads.
+        record: Poses, impulses and work of every row and step.
     """
 
     stepper: Stepper | None = None
-    trace: Trace | None = None
+    record: StepRecord | None = None
 
     @property
-    def deviation_rms(self) -> float:
-        """Root mean square deviation of turning coordinates from the motion asked for [rad]."""
-        turning = self.data["coordinate_units"].values == "rad"
-        return float(np.sqrt(np.mean(self.data["coordinate_error"].values[:, turning] ** 2)))
+    def rms_error(self) -> float:
+        """RMS tracking error of rotational coordinates [rad]."""
+        rotational = self.data["coordinate_units"].values == "rad"
+        return float(np.sqrt(np.mean(self.data["coordinate_error"].values[:, rotational] ** 2)))
 
 
 def stepped_torques(
@@ -66,75 +66,78 @@ def stepped_torques(
     filter: str = "default",
     cutoff: float | None = None,
     residual: Sequence[Residual] | float | None = None,
-    limit: Mapping[str, float] | float = inf,
+    max_force: Mapping[str, float] | float = inf,
     tolerance: Mapping[str, float] | float = 0.0,
-    trade: tuple[float, float] | None = None,
-    slack: tuple[float, float] | None = None,
-    doubt: tuple[float, float] | None = None,
+    kinematic_tolerance: tuple[float, float] | None = None,
+    root_tolerance: tuple[float, float] | None = None,
+    load_sd: tuple[float, float] | None = None,
     ground: float | None = 0.0,
-    sole: Softness = SOLE,
+    sole_softness: Softness = SOLE_SOFTNESS,
     feet: Mapping[str, str] | None = None,
     substeps: int = 1,
 ) -> SteppedTorques:
-    """The torques with which the model makes a motion in our own simulation, one step a frame or several.
+    """Compute the torques with which a simulated model performs a motion, with one or several steps per frame.
 
     Args:
-        motion: Of a model with masses.
-        forces: What the ground supplies: None: nothing; "contacts": what the model's feet do on its ground in the
-            simulation; "plates": what the plates of the motion's recording measured; or a recording or loads.
-        filter: Of the coordinates: "default", "strides", "opensim" or "none", as in `derivatives`.
-        cutoff: Of the filter [Hz].
-        residual: Largest force and torque that hold the root body on its path although nature supplies none
-            [N, N m]; or rows of one's own choice: body, lab axis, limit. By default unlimited; with contacts a spring
-            of 2000 N m/rad about each axis that gives 100 N m at most, and no force.
-        limit: Largest torque or force of a drive [N m or N], for all or by coordinate.
-        tolerance: Deviation [rad or m] of a coordinate within which its drive does nothing, for all or by coordinate.
-        trade: Deviation that is allowed to lower the residual beforehand: of the root's place [m] and of the trunk's
-            angles [rad]; for measured forces. See `trade_residual`.
-        slack: How far the root may be from its path, along each axis [m] and by each angle [rad]: within, the residual
-            is zero; at the edge it holds. Not with rows of one's own choice.
-        doubt: In each measured force [N] and its centre of pressure [m]: within it they give way to what the motion
-            asks for, see `soft_loads`; None: they are as measured.
-        ground: Height of level ground [m] that contacts stand on, soles made to fit it (`stand_on_soles`); None: the
-            model's own shapes on its own ground.
-        sole: How a corner of such a sole gives, and the ground under it [N/m, N s/m]: the default suits walking; jumps
-            land on firmer ones.
-        feet: Bodies of the "right" and "left" foot, where their names do not tell.
-        substeps: Physics steps a frame; what the scheme adds to the energy falls as they rise.
+        motion: Motion of a model with masses.
+        forces: Source of ground reaction forces. None: none; "contacts": simulated contact of the feet with the
+            ground; "plates": the plates of the motion's recording; or a recording or loads.
+        filter: Filter of the coordinates: "default", "strides", "opensim" or "none", as in `differentiate`.
+        cutoff: Cutoff of the filter [Hz].
+        residual: Largest residual force and moment on the root [N, N m]; or rows: body, lab axis, limit. Default:
+            unlimited; with contacts, a spring of 2000 N m/rad about each axis, limited to 100 N m, and no force.
+        max_force: Largest torque or force of a drive [N m or N], for all or by coordinate.
+        tolerance: Tracking error [rad or m] within which a drive does nothing, for all or by coordinate.
+        kinematic_tolerance: Largest adjustment of the root's position [m] and of the trunk's angles [rad] to reduce
+            the residual first; for measured forces. See `adjust_kinematics`.
+        root_tolerance: Largest tracking error of the root along each axis [m] and of each angle [rad]: within it the
+            residual is zero, at its edge it acts. Not with rows in `residual`.
+        load_sd: Standard deviation of each measured force [N] and its center of pressure [m], within which they are
+            adjusted to the motion. See `adjust_loads`. None: as measured.
+        ground: Height of level ground [m] for contacts, with soles fitted to it (`add_soles`). None: the model's own
+            shapes on its own ground.
+        sole_softness: Softness of a corner of such a sole, and of the ground [N/m, N s/m]. The default suits walking;
+            jumps need stiffer soles.
+        feet: Bodies of the "right" and "left" foot. Default: by name.
+        substeps: Physics steps per frame; numerical work falls as they increase.
+
+    Returns:
+        Torques, residuals, ground reaction and power, with the record of all steps.
 
     Raises:
-        SettingsError: unknown source of forces, or there is none.
-        DivergedError: a step has no solution.
+        SettingsError: An option is not valid, or there are no forces.
+        DivergedError: A step has no solution.
     """
     contacts, loads = forces == "contacts", _loads(motion, forces, feet)
-    traded: tuple[Note, ...] = ()
-    asked = motion
-    if trade is not None:
+    adjusted: tuple[Note, ...] = ()
+    target = motion
+    if kinematic_tolerance is not None:
         if contacts:
-            raise SettingsError("trade lowers the residual of measured forces; contacts have their own: see residual=")
-        found = trade_residual(motion, loads, shift=trade[0], turn=trade[1], filter=filter, cutoff=cutoff)
-        asked, filter, traded = found.motion, "none", found.notes
-    if contacts and slack is not None:
-        raise SettingsError(
-            "slack frees the root from measured forces; contacts hold it as residual= says: leave slack out"
+            raise SettingsError("kinematic_tolerance: It applies to measured forces. Use residual= with contacts.")
+        translation, rotation = kinematic_tolerance
+        result = adjust_kinematics(
+            motion, loads, max_translation=translation, max_rotation=rotation, filter=filter, cutoff=cutoff
         )
-    if doubt is not None:
+        target, filter, adjusted = result.motion, "none", result.notes
+    if contacts and root_tolerance is not None:
+        raise SettingsError("root_tolerance: It applies to measured forces. Use residual= with contacts.")
+    if load_sd is not None:
         if loads is None:
-            raise SettingsError('doubt is that in measured forces, and there are none: give forces="plates" or loads')
-        loads = soft_loads(asked, loads, force=doubt[0], point=doubt[1], filter=filter, cutoff=cutoff)
-    curves = derivatives(asked, filter=filter, cutoff=cutoff)
-    notes = [*traded, *curves.notes, *(() if loads is None else loads.notes)]
+            raise SettingsError('load_sd: There are no measured forces. Pass forces="plates" or loads.')
+        loads = adjust_loads(target, loads, force_sd=load_sd[0], point_sd=load_sd[1], filter=filter, cutoff=cutoff)
+    curves = differentiate(target, filter=filter, cutoff=cutoff)
+    notes = [*adjusted, *curves.notes, *(() if loads is None else loads.notes)]
     if contacts:
         model = curves.model
         if ground is not None:
-            model = stand_on_soles(model, curves.coordinates, curves.rate, ground, feet, sole)
-            notes.append(
-                Note("soles were laid flat on the ground where the feet stand still", "inferred", "ground=None")
-            )
+            model = add_soles(model, curves.coordinates, curves.rate, ground, feet, sole_softness)
+            text = "Soles were fitted flat to the ground in the frames in which the feet are stationary."
+            notes.append(Note(text, "inferred", "ground=None", code="soles"))
         curves = replace(curves, model=model)
-    fine = finer(curves, substeps)
-    stepper = prepare(fine, loads, contacts, residual, limit, tolerance, substeps, slack)
-    trace = Marcher(stepper.compiled).march(stepper.start(), stepper.inputs(), stepper.course(), stepper.frames)
+    fine = subdivide(curves, substeps)
+    stepper = prepare_stepper(fine, loads, contacts, residual, max_force, tolerance, substeps, root_tolerance)
+    rollout = Rollout(stepper.compiled)
+    record = rollout.run(stepper.initial_state(), stepper.inputs(), stepper.step_inputs(), stepper.frames)
     settings = {
         "method": "stepped", **curves.settings, "step_s": stepper.compiled.step,
         "residuals": [f"{r.body} {'force' if r.axis < 3 else 'torque'} {'xyz'[r.axis % 3]} <= {r.limit:g}"
@@ -142,35 +145,37 @@ def stepped_torques(
     }  # fmt: skip
     source = "contacts" if contacts else ("none" if loads is None else loads.source)
     sides = foot_bodies(motion.model, feet) if contacts or loads else None
-    data = at_frames(to_dataset(fine, stepper, trace, source, sides), substeps)
+    data = average_to_frames(to_dataset(fine, stepper, record, source, sides), substeps)
     data.attrs["rate_hz"] = motion.rate
-    if slack is not None:
-        notes.append(_told_slack(data, slack))
-    if data.attrs["numerical_percent"] > NOTICED:
-        said = f"the steps themselves added {data.attrs['numerical_percent']:.2f} % of the positive work"
-        notes.append(Note(said, "problem", "more substeps"))
+    if root_tolerance is not None:
+        notes.append(_root_tolerance_note(data, root_tolerance))
+    if data.attrs["numerical_percent"] > MAX_NUMERICAL_PERCENT:
+        text = f"The steps added {data.attrs['numerical_percent']:.2f} % of the positive work numerically."
+        notes.append(Note(text, "problem", "substeps", code="numerical_work"))
     if loads is not None and loads.source == "plates":
-        support = find_support(asked, curves.time, _needed(curves), loads, curves.settings["cutoff_hz"])
-        tell_support(data, support)
-        notes += support.notes(motion.model.mass)
+        cutoff_hz = curves.settings["cutoff_hz"]
+        coverage = find_plate_coverage(target, curves.time, _vertical_force(curves), loads, cutoff_hz)
+        write_plate_coverage(data, coverage)
+        notes += coverage.notes(motion.model.mass)
     if contacts and sides is not None:
-        force, point, moment = (
-            np.asarray(data[f"foot_{name}"].values) for name in ("force", "center_of_pressure", "free_moment")
-        )
-        on = tuple(sides[side] for side in FEET)
-        loads = Loads(FEET, on, curves.time, force, point, moment, "contacts")
-    return SteppedTorques(asked, data, settings, tuple(notes), None, loads, stepper, trace)
+        names = ("ground_reaction_force", "center_of_pressure", "free_moment")
+        force, point, moment = (np.asarray(data[name].values) for name in names)
+        bodies = tuple(sides[side] for side in FEET)
+        loads = Loads(FEET, bodies, curves.time, force, point, moment, "contacts")
+    return SteppedTorques(target, data, settings, tuple(notes), None, loads, stepper, record)
 
 
-def _told_slack(data: Dataset, slack: tuple[float, float]) -> Note:
-    """How often the residual was zero."""
+def _root_tolerance_note(data: Dataset, root_tolerance: tuple[float, float]) -> Note:
     wrench = np.concatenate([data["residual_force"].values, data["residual_moment"].values], axis=1)
-    free = np.abs(wrench).max(axis=1) < ZERO
+    free = np.abs(wrench).max(axis=1) < ZERO_WRENCH
     acting = np.flatnonzero(~free)
     time = data["time"].values
-    held = time[acting[0]] - time[0] if len(acting) else time[-1] - time[0]
-    said = f"within {slack[0]:g} m and {slack[1]:g} rad the root needs no residual for {held:.2f} s, and in "
-    return Note(f"{said}{100.0 * free.mean():.0f} % of all frames", "changed", "slack=None")
+    duration = time[acting[0]] - time[0] if len(acting) else time[-1] - time[0]
+    text = (
+        f"Within {root_tolerance[0]:g} m and {root_tolerance[1]:g} rad the root needs no residual for {duration:.2f} s "
+        f"and in {100.0 * free.mean():.0f} % of all frames."
+    )
+    return Note(text, "changed", "root_tolerance=None", code="root_tolerance")
 
 
 def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping[str, str] | None) -> Loads | None:
@@ -181,12 +186,12 @@ def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping
     if forces not in SOURCES:
         raise SettingsError(unknown_name("source of forces", str(forces), SOURCES))
     if motion.recording is None:
-        raise SettingsError("the motion has no recording, so there are no plates: give forces a recording or loads")
+        raise SettingsError("forces: The motion has no recording with plates. Pass a recording or loads.")
     return plate_loads(motion.model, motion.recording, feet)
 
 
-def _needed(curves: Derivatives) -> Array:
-    """(frames,) m (g + a) upward [N]: what must carry the body."""
-    moved = move(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
+def _vertical_force(curves: Derivatives) -> Array:
+    """Return (frames,) m (g + a) upward [N]."""
+    moved = forward_kinematics(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
     force = (inertial_wrenches(moved) + weight_wrenches(moved))[:, 3:].sum(axis=0)
     return np.asarray((force.T @ to_model_axes(curves.model))[:, 2])
