@@ -1,1 +1,5 @@
-"""Recordings that are made, not measured: the truth behind them is known. All say so in their notes."""
+"""Synthetic recordings with known ground truth. Their notes state that they are synthetic."""
+
+from borelli.lazy_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

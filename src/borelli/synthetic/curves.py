@@ -1,4 +1,4 @@
-"""Smooth curves in time: periodic ones from few harmonics, and pieces of least jerk between key moments."""
+"""Smooth curves in time: periodic ones from few harmonics, and minimum-jerk pieces between key moments."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ Array = NDArray[np.float64]
 
 
 def harmonics(phase: ArrayLike, values: ArrayLike, at: ArrayLike, count: int, *, every: int = 1) -> Array:
-    """A periodic curve through values at phases of a cycle (0 to 1), as its mean and `count` harmonics, at others.
+    """Fit the mean and `count` harmonics to values at phases of a cycle (0 to 1), and evaluate them at other phases.
 
     Args:
-        phase: Where the values are, at equal distances.
+        phase: Phases of the values, equally spaced.
         values: (phases,) or (phases, columns).
-        at: Phases that are asked for.
+        at: Phases to evaluate.
         count: Number of harmonics.
-        every: 2 takes the even harmonics only, for what repeats with every step.
+        every: 2 uses the even harmonics only, for curves that repeat with every step.
     """
     base = _waves(phase, count, every)
     parts = np.linalg.solve(base.T @ base, base.T @ np.asarray(values, float))
     return np.asarray(_waves(at, count, every) @ parts)
 
 
-def least_jerk(knots: Sequence[tuple[float, ...]], at: ArrayLike) -> Array:
-    """The curve of least jerk between knots, which stays at the first before it and at the last after it.
+def minimum_jerk(knots: Sequence[tuple[float, ...]], at: ArrayLike) -> Array:
+    """Evaluate the minimum-jerk curve between knots, constant before the first and after the last.
 
     Args:
-        knots: (time [s], value) or (time, value, speed, acceleration) each; speed and acceleration are else zero.
-        at: Times [s] that are asked for.
+        knots: (time [s], value) or (time, value, velocity, acceleration); velocity and acceleration default to zero.
+        at: Times to evaluate [s].
     """
     from scipy.interpolate import BPoly
 
@@ -40,8 +40,8 @@ def least_jerk(knots: Sequence[tuple[float, ...]], at: ArrayLike) -> Array:
     return np.asarray(curve(np.clip(np.asarray(at, float), times[0], times[-1])))
 
 
-def stirred(values: Array, step: float, order: int = 2) -> list[Array]:
-    """Values of equal steps [s] and their time derivatives up to an order, by a quintic spline through them."""
+def spline_derivatives(values: Array, step: float, order: int = 2) -> list[Array]:
+    """Return equally spaced values [step in s] and their time derivatives up to an order, by a quintic spline."""
     from scipy.interpolate import make_interp_spline
 
     time = step * np.arange(len(values))

@@ -1,4 +1,4 @@
-"""The recordings themselves: markers with noise and gaps, plates under the steps, the truth kept beside them."""
+"""Synthetic recordings: markers with noise and gaps, plates under the steps, and the ground truth."""
 
 from __future__ import annotations
 
@@ -14,91 +14,94 @@ from borelli.model.kinematics import marker_positions
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.model.transforms import vector
-from borelli.recording.recording import LOADED, Note, Recording, make_dataset
-from borelli.synthetic.curves import stirred
-from borelli.synthetic.ground_forces import Loads, root_wrench, share_loads, sole_points
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, make_dataset
+from borelli.synthetic.curves import spline_derivatives
+from borelli.synthetic.ground_forces import Loads, distribute_load, root_wrench, sole_points
 from borelli.synthetic.jump_and_reach import JUMP_DURATION, REACH_DURATION, jump_coordinates, reach_coordinates
-from borelli.synthetic.walk import CYCLE, pressure_wish, walk_coordinates
+from borelli.synthetic.walk import CYCLE, preferred_pressure, walk_coordinates
 
 Array = NDArray[np.float64]
 
 MASS, HEIGHT = 68.0, 1.72
-"""Of the subject that is made [kg, m]."""
-RATE, PER_FRAME = 100.0, 4
-"""Frames a second [Hz], and samples of plates to each."""
-MISPLACED = 0.006
-"""How far [m, standard deviation along each axis] markers sit from where the marker set has them."""
+"""Mass and height of the synthetic subject [kg, m]."""
+RATE, SAMPLES_PER_FRAME = 100.0, 4
+"""Frame rate [Hz], and plate samples per frame."""
+MARKER_OFFSET_SD = 0.006
+"""Standard deviation of marker offsets from the marker set, along each axis [m]."""
 
 
-class Synthetic(NamedTuple):
-    """A recording and what is behind it."""
+class SyntheticRecording(NamedTuple):
+    """A recording and its ground truth."""
 
     recording: Recording
     model: Model
-    """The subject, markers where they really sit."""
+    """The subject, with true marker offsets."""
     coordinates: Array
-    """(frames, coordinates) [rad or m], of the motion that was made."""
+    """(frames, coordinates) of the true motion [rad or m]."""
 
 
-def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int = 0) -> Synthetic:
-    """A walk, a jump or a reach, recorded by a camera system and force plates that do not exist.
+def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int = 0) -> SyntheticRecording:
+    """Create a recording of a walk, a jump or a reach, with markers and force plates.
 
     Args:
         task: "walk", "jump" or "reach".
-        noise: Standard deviation [m] of each marker along each axis.
-        gaps: Part of all samples in which a marker is not seen.
-        seed: Of noise, gaps and where markers sit.
+        noise: Standard deviation of each marker along each axis [m].
+        gaps: Fraction of marker samples that are missing.
+        seed: Seed of noise, gaps and marker offsets.
+
+    Returns:
+        The recording with the true model and motion.
 
     Raises:
-        SettingsError: if the task is not one of these.
+        SettingsError: The task is unknown.
     """
     tasks: dict[str, Callable[[Model], tuple[Array, Loads]]] = {"walk": _walk, "jump": _jump, "reach": _reach}
     if task not in tasks:
         raise SettingsError(unknown_name("task", task, tasks))
-    chance = np.random.default_rng(seed)
+    random = np.random.default_rng(seed)
     model = human(MASS, HEIGHT, "female", markers="cmu41")
     markers = tuple(
-        replace(marker, position=vector(np.array(marker.position) + chance.normal(0.0, MISPLACED, 3)))
+        replace(marker, position=vector(np.array(marker.position) + random.normal(0.0, MARKER_OFFSET_SD, 3)))
         for marker in model.markers
     )
     model = replace(model, markers=markers)
     fine, loads = tasks[task](model)
-    q = fine[::PER_FRAME]
+    q = fine[::SAMPLES_PER_FRAME]
     points = marker_positions(model, q)
-    points = points + chance.normal(0.0, noise, points.shape)
-    points[_gaps(points.shape[:2], gaps, chance)] = np.nan
+    points = points + random.normal(0.0, noise, points.shape)
+    points[_gaps(points.shape[:2], gaps, random)] = np.nan
     variables = {"marker_position": points, **_plates(loads)}
     labels = {
         "marker": [marker.name for marker in markers],
         "plate": [f"plate {i + 1}" for i in range(variables["plate_force"].shape[1])],
     }
     data = make_dataset(
-        variables, labels, rate=RATE, analog_rate=RATE * PER_FRAME,
+        variables, labels, rate=RATE, analog_rate=RATE * SAMPLES_PER_FRAME,
         file_units="m", file_up="+Z", file_forward="+X",
     )  # fmt: skip
     about = (
-        f"synthetic: this {task} was made, not measured (noise {1e3 * noise:g} mm, {100 * gaps:g} % of samples "
-        "not seen, forces by Newton's laws from the motion)"
+        f"Synthetic {task}, not measured: marker noise {1e3 * noise:g} mm, {100 * gaps:g} % of marker samples missing, "
+        "forces from the motion by Newton's laws."
     )
     recording = Recording(
         data, task, subject={"name": "synthetic", "mass": MASS, "height": HEIGHT, "sex": "female"},
         metadata={"synthetic": True, "task": task, "noise_m": noise, "gaps": gaps, "seed": seed},
-        notes=(Note(about, "stated"),),
+        notes=(Note(about, "stated", code="synthetic"),),
     )  # fmt: skip
-    return Synthetic(recording, model, q)
+    return SyntheticRecording(recording, model, q)
 
 
 def _clock(duration: float) -> Array:
-    return np.arange(round(duration * RATE) * PER_FRAME + 1) / (RATE * PER_FRAME)
+    return np.arange(round(duration * RATE) * SAMPLES_PER_FRAME + 1) / (RATE * SAMPLES_PER_FRAME)
 
 
 def _walk(model: Model) -> tuple[Array, Loads]:
-    """Three cycles and a little, from just before a right strike."""
+    """Return three cycles and a little, from just before a right foot strike."""
     time = _clock(3.2 * CYCLE) - 0.1 * CYCLE
     walk = walk_coordinates(model, time)
-    q, speeds, accelerations = stirred(walk.coordinates, time[1] - time[0])
-    wrench = root_wrench(model, q, speeds, accelerations)
-    return q, share_loads(*wrench, walk.share, pressure_wish(model, time))
+    q, velocities, accelerations = spline_derivatives(walk.coordinates, time[1] - time[0])
+    wrench = root_wrench(model, q, velocities, accelerations)
+    return q, distribute_load(*wrench, walk.left_load, preferred_pressure(model, time))
 
 
 def _jump(model: Model) -> tuple[Array, Loads]:
@@ -112,42 +115,42 @@ def _reach(model: Model) -> tuple[Array, Loads]:
 
 
 def _on_both_feet(model: Model, coordinates: Array, time: Array) -> tuple[Array, Loads]:
-    """Both feet carry, each as much as the place of the centre of pressure between them says."""
-    q, speeds, accelerations = stirred(coordinates, time[1] - time[0])
-    force, moment = root_wrench(model, q, speeds, accelerations)
+    """Load both feet according to the position of the center of pressure between them."""
+    q, velocities, accelerations = spline_derivatives(coordinates, time[1] - time[0])
+    force, moment = root_wrench(model, q, velocities, accelerations)
     under = sole_points(model, q).mean(axis=2)
     left, right = under[:, 0, 1], under[:, 1, 1]
-    sideways = moment[:, 0] / np.maximum(force[:, 2], LOADED)
-    share = np.clip((sideways - right) / (left - right), 0.0, 1.0)
-    flying = force[:, 2] < LOADED
+    sideways = moment[:, 0] / np.maximum(force[:, 2], MIN_PLATE_FORCE)
+    fraction = np.clip((sideways - right) / (left - right), 0.0, 1.0)
+    flying = force[:, 2] < MIN_PLATE_FORCE
     force, moment = np.where(flying[:, None], 0.0, force), np.where(flying[:, None], 0.0, moment)
-    return q, share_loads(force, moment, share, under)
+    return q, distribute_load(force, moment, fraction, under)
 
 
 def _plates(loads: Loads) -> dict[str, Array]:
-    """One plate for each step: (samples, plates, 3), and corners."""
+    """Return one plate for each step: (samples, plates, 3), and corners."""
     steps = []
     for foot in range(2):
-        carried = loads.force[:, foot, 2] >= LOADED
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], carried, [False]]).astype(int)))
+        loaded = loads.force[:, foot, 2] >= MIN_PLATE_FORCE
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], loaded, [False]]).astype(int)))
         steps += [(foot, a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    places: list[tuple[Array, list[tuple[int, int, int]]]] = []
+    plates: list[tuple[Array, list[tuple[int, int, int]]]] = []
     for step in sorted(steps, key=lambda step: step[1]):
         foot, a, b = step
-        middle = np.nanmean(loads.center[a:b, foot], axis=0)
-        for known, of_it in places:  # a foot that comes back to its plate
-            if of_it[0][0] == foot and np.linalg.norm(known - middle) < 0.15:
-                of_it.append(step)
+        center_of_plate = np.nanmean(loads.center[a:b, foot], axis=0)
+        for known, plate_steps in plates:  # a foot that returns to its plate
+            if plate_steps[0][0] == foot and np.linalg.norm(known - center_of_plate) < 0.15:
+                plate_steps.append(step)
                 break
         else:
-            places.append((middle, [step]))
-    shape = (len(loads.force), len(places), 3)
+            plates.append((center_of_plate, [step]))
+    shape = (len(loads.force), len(plates), 3)
     force, center, moment = np.zeros(shape), np.full(shape, np.nan), np.zeros(shape)
-    corners = np.zeros((len(places), 4, 3))
+    corners = np.zeros((len(plates), 4, 3))
     half = np.array([[0.3, 0.2, 0.0], [-0.3, 0.2, 0.0], [-0.3, -0.2, 0.0], [0.3, -0.2, 0.0]])
-    for k, (middle, of_it) in enumerate(places):
-        corners[k] = middle * (1.0, 1.0, 0.0) + half
-        for foot, a, b in of_it:
+    for k, (center_of_plate, plate_steps) in enumerate(plates):
+        corners[k] = center_of_plate * (1.0, 1.0, 0.0) + half
+        for foot, a, b in plate_steps:
             force[a:b, k] = loads.force[a:b, foot]
             center[a:b, k] = loads.center[a:b, foot]
             moment[a:b, k] = loads.free_moment[a:b, foot]
@@ -156,12 +159,12 @@ def _plates(loads: Loads) -> dict[str, Array]:
     }  # fmt: skip
 
 
-def _gaps(shape: tuple[int, int], part: float, chance: np.random.Generator) -> NDArray[np.bool_]:
-    """Which samples are not seen: stretches of 30 to 150 ms, here and there, of one marker each."""
+def _gaps(shape: tuple[int, int], fraction: float, random: np.random.Generator) -> NDArray[np.bool_]:
+    """Return the missing samples: random stretches of 30 to 150 ms of one marker each."""
     frames, markers = shape
     missing = np.zeros(shape, bool)
-    while missing.mean() < part:
-        length = int(chance.integers(3, 16))
-        start = int(chance.integers(1, max(frames - length - 1, 2)))
-        missing[start : start + length, int(chance.integers(markers))] = True
+    while missing.mean() < fraction:
+        length = int(random.integers(3, 16))
+        start = int(random.integers(1, max(frames - length - 1, 2)))
+        missing[start : start + length, int(random.integers(markers))] = True
     return missing
