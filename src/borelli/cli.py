@@ -1,6 +1,6 @@
-"""The command `borelli`: its verbs are in `borelli.commands`, one module each.
+"""The command `borelli`: its subcommands are in `borelli.commands`, one module each.
 
-Heavy modules load inside the verbs that need them, so that `borelli --help` is quick.
+Heavy modules load inside the subcommands that need them, so that `borelli --help` is quick.
 """
 
 from __future__ import annotations
@@ -17,58 +17,59 @@ from borelli.commands.analyze import analyze
 from borelli.commands.animate import animate
 from borelli.commands.bench import bench
 from borelli.commands.clean import clean
-from borelli.commands.compare import parity
-from borelli.commands.console import complain, out
+from borelli.commands.compare import compare
+from borelli.commands.console import out, print_error
 from borelli.commands.convert import convert
 from borelli.commands.demo import demo
 from borelli.commands.doctor import doctor
 from borelli.commands.experiment import experiment
 from borelli.commands.info import info
 from borelli.commands.simulate import simulate
-from borelli.commands.stages import energy, fit, pose, report, torques
+from borelli.commands.stages import energy, fit, id, ik, report
 from borelli.errors import BorelliError
 
 app = typer.Typer(
     help="Human movement as physics: recordings, models, and the forces that move them.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # rich takes a unit in square brackets for a style
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-for verb in (
+for command in (
     demo,
     analyze,
     fit,
-    pose,
-    torques,
+    ik,
+    id,
     energy,
     report,
     info,
     doctor,
     clean,
     convert,
-    parity,
+    compare,
     simulate,
     animate,
     experiment,
     bench,
 ):
-    app.command()(verb)
+    app.command()(command)
 
 
 def main() -> None:
-    """Run the command; what goes wrong is told in one sentence, with exit code 1."""
-    # numba and xarray keep half a million objects alive, which each collection goes through for a tenth of a second
+    """Run the command; an error is printed in one line, with exit code 1."""
+    # numba and xarray keep half a million objects alive, which each collection visits in 0.1 s
     gc.set_threshold(100_000, 20, 50)
     try:
         app()
     except BrokenPipeError:
-        # the reader of our output has gone, as `| head` does: nothing is left to tell it
+        # the reader of the output has closed it, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (BorelliError, OSError) as error:
         if "--debug" in sys.argv:
             raise
-        complain(error)
+        print_error(error)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""Whether this installation works: versions, cache, kernels, and one motion whose answer is known."""
+"""Check of the installation: versions, cache, kernels, and a simulation with a known result."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from typing import NamedTuple
 from borelli.errors import BorelliError
 from borelli.kernels.jit import JIT_ON, cache_root
 
-NEEDED = ("numpy", "scipy", "numba", "xarray", "h5netcdf", "matplotlib", "pillow")
-WELCOME = {"viser": "the browser view", "mujoco": "comparison", "pin": "comparison"}
-FALL_TOLERANCE = 1e-9  # [m]: semi-implicit Euler falls by g h^2 n(n+1)/2 exactly
+REQUIRED = ("numpy", "scipy", "numba", "xarray", "h5netcdf", "matplotlib", "pillow")
+OPTIONAL = {"viser": "the browser viewer", "mujoco": "comparison", "pin": "comparison"}
+FALL_TOLERANCE = 1e-9
+"""Difference [m] from the exact result of semi-implicit Euler, g h^2 n(n+1)/2."""
 
 
 class Finding(NamedTuple):
-    """One thing looked at."""
+    """Result of one check."""
 
-    text: str
+    name: str
     ok: bool
-    found: str
-    needed: bool = True
+    result: str
+    required: bool = True
 
 
-def examine(report: Callable[[str], None] = lambda _: None) -> list[Finding]:
-    """Everything that was checked, in order."""
-    report("looking at versions")
+def check_installation(log: Callable[[str], None] = lambda _: None) -> list[Finding]:
+    """Run all checks; `log` is called with the running one."""
+    log("checking versions")
     findings = [Finding("Python", (3, 11) <= sys.version_info[:2] < (3, 14), platform.python_version())]
-    findings += [_package(name) for name in NEEDED]
-    findings += [_package(name, purpose) for name, purpose in WELCOME.items()]
+    findings += [_package(name) for name in REQUIRED]
+    findings += [_package(name, purpose) for name, purpose in OPTIONAL.items()]
     findings.append(_cache())
-    findings.append(_kernels(report))
-    report("letting a ball fall")
+    findings.append(_kernels(log))
+    log("simulating free fall")
     findings.append(_free_fall())
     return findings
 
@@ -53,21 +54,21 @@ def _cache() -> Finding:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        return Finding("kernel cache", False, f"{folder}: {error.strerror}; name another folder in BORELLI_CACHE")
+        return Finding("kernel cache", False, f"{folder}: {error.strerror}. Set BORELLI_CACHE to another folder.")
     return Finding("kernel cache", True, str(folder))
 
 
-def _kernels(report: Callable[[str], None]) -> Finding:
+def _kernels(log: Callable[[str], None]) -> Finding:
     if not JIT_ON:
-        return Finding("kernels", True, "not compiled: BORELLI_JIT is 0", needed=False)
+        return Finding("kernels", True, "not compiled, since BORELLI_JIT is 0", required=False)
     from borelli.kernels.compile_cache import compile_kernels
 
-    seconds = compile_kernels(lambda what, share: report(f"compiling {what} ({share:.0%})"))
+    seconds = compile_kernels(lambda name, done: log(f"compiling {name} ({done:.0%})"))
     return Finding("kernels", True, f"ready after {seconds:.1f} s")
 
 
 def _free_fall() -> Finding:
-    """A ball let go for 0.1 s, against the sum that semi-implicit Euler must give."""
+    """Compare a ball that falls for 0.1 s with the exact result of semi-implicit Euler."""
     from borelli.model.inertia import body_from_shapes
     from borelli.model.model import Model, Shape
     from borelli.physics.simulate import simulate
@@ -80,5 +81,5 @@ def _free_fall() -> Finding:
         return Finding("free fall", False, str(error))
     fallen = -float(result["body_position"].values[-1, 0, 2])
     expected = -model.gravity[2] * step**2 * steps * (steps + 1) / 2
-    right = abs(fallen - expected) < FALL_TOLERANCE
-    return Finding("free fall", right, f"{fallen:.6f} m in 0.1 s, should be {expected:.6f} m")
+    ok = abs(fallen - expected) < FALL_TOLERANCE
+    return Finding("free fall", ok, f"{fallen:.6f} m in 0.1 s, expected {expected:.6f} m")

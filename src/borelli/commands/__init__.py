@@ -1,1 +1,1 @@
-"""One module for each verb of the command `borelli`: parses, calls, prints."""
+"""Subcommands of `borelli`, one module each: parse, call, print."""

@@ -1,7 +1,8 @@
-"""The verb `analyze`: from recordings to angles, torques, ground forces, energy and a report."""
+"""The subcommand `analyze`: from recordings to angles, torques, ground reaction forces, energy and a report."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,124 +11,130 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.console import bar, out, print_json, print_marked, show_title
-from borelli.commands.options import Forces, Forward, Json, Skeleton, Units, Up
+from borelli.commands.console import note_lines, out, print_json, print_marked, progress_bar, show_title
+from borelli.commands.options import (
+    ID_HELP,
+    IK_HELP,
+    Cutoff,
+    End,
+    Forces,
+    Forward,
+    Height,
+    Json,
+    Mass,
+    ModelFile,
+    Plates,
+    Sex,
+    Skeleton,
+    Start,
+    Static,
+    Units,
+    Up,
+    option,
+)
 
 if TYPE_CHECKING:
-    from borelli.pipeline.analysis_settings import AnalysisSettings
     from borelli.pipeline.analyze import Analysis
-
-Mass = Annotated[float | None, typer.Option(help="Of the subject [kg]; else what the recording says.")]
-Height = Annotated[float | None, typer.Option(help="Of the subject [m]; else what the recording says.")]
-Sex = Annotated[str | None, typer.Option(help="male or female: whose segment tables are taken.")]
-ModelFile = Annotated[Path | None, typer.Option("--model", help="A model file; none: a human of that mass and height.")]
-Static = Annotated[Path | None, typer.Option(help="A recording in which the subject stands still.")]
-Method = Annotated[str, typer.Option(help="Of the poses: converged, smoothed or dynamic.")]
-TorqueMethod = Annotated[str, typer.Option("--torques", help="smooth or stepped.")]
-Plates = Annotated[bool, typer.Option(help="Use the plates; else ground forces are computed from the motion.")]
-Cutoff = Annotated[float | None, typer.Option(help="Low-pass of coordinates before they are differentiated [Hz].")]
-Start = Annotated[float, typer.Option(help="Cut off what is before \\[s].")]
-Stop = Annotated[float, typer.Option(help="Cut off what is after \\[s].")]
-
-Repeats = Annotated[
-    int, typer.Option("--monte-carlo", metavar="N", help="Repeat N times on shaken markers: a band on every output.")
-]
-Noise = Annotated[
-    float | None, typer.Option(metavar="MM", help="Of markers, for the bands \\[mm]; else told from the recording.")
-]
 
 
 def analyze(
     recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING...", help="Trials of one subject.")],
-    folder: Annotated[Path, typer.Option("--out", "-o", help="Where the results go.")] = Path("analysis"),
+    folder: Annotated[
+        Path, option("--out", "-o", help="Folder for the results. Default: analysis.", metavar="FOLDER")
+    ] = Path("analysis"),
     model: ModelFile = None,
     mass: Mass = None,
     height: Height = None,
     sex: Sex = None,
-    fit: Annotated[bool, typer.Option(help="Fit the model to the recordings; else it is taken as it is.")] = True,
+    fit: Annotated[bool, option(help="Fit the model to the recordings. Default: on.")] = True,
     static: Static = None,
     forces: Forces = None,
     plates: Plates = True,
-    method: Method = "converged",
-    torques: TorqueMethod = "smooth",
+    ik_method: Annotated[str, option("--ik-method", help=IK_HELP, metavar="METHOD")] = "framewise",
+    id_method: Annotated[str, option("--id-method", help=ID_HELP, metavar="METHOD")] = "newton-euler",
     cutoff: Cutoff = None,
     start: Start = -inf,
-    stop: Stop = inf,
+    end: End = inf,
     units: Units = None,
     up: Up = None,
     forward: Forward = None,
     skeleton: Skeleton = None,
-    monte_carlo: Repeats = 0,
-    noise: Noise = None,
+    monte_carlo: Annotated[
+        int,
+        option(
+            "--monte-carlo",
+            help="Run N Monte Carlo repeats with marker noise; report a 95 % interval for every output.",
+            metavar="N",
+        ),
+    ] = 0,
+    marker_noise: Annotated[
+        float | None,
+        option(help="Standard deviation of marker noise [mm]. Default: estimated from the recording.", metavar="MM"),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """From recordings to angles, torques, ground forces, energy and a report.
+    """Analyze recordings and write a report.
 
-    Stages that an earlier run has done in the same folder, with the same settings, are not done again.
+    Results are joint angles, torques, ground reaction forces and energy. Stages that an earlier run computed in the
+    same folder with the same settings are reused.
     """
     from borelli.commands.compile_notice import compile_once
     from borelli.pipeline.analysis_settings import AnalysisSettings
+    from borelli.pipeline.analyze import analyze as run_analysis
     from borelli.pipeline.uncertainty import check_uncertainty_settings
 
-    reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
-    plan = AnalysisSettings(
+    settings = AnalysisSettings(
         model=model, mass=mass, height=height, sex=sex, fit=fit, static=static, forces=forces, plates=plates,
-        method=method, torque_method=torques, cutoff=cutoff, start=start, stop=stop, reading=reading,
-        monte_carlo=monte_carlo, noise=None if noise is None else 1e-3 * noise,
+        ik_method=ik_method, id_method=id_method, cutoff=cutoff, start=start, end=end,
+        reading={"units": units, "up": up, "forward": forward, "skeleton": skeleton}, monte_carlo=monte_carlo,
+        marker_noise=None if marker_noise is None else 1e-3 * marker_noise,
     )  # fmt: skip
-    check_uncertainty_settings(plan.monte_carlo, plan.noise)
+    check_uncertainty_settings(settings.monte_carlo, settings.marker_noise)
     compile_once(*recordings, model, static, forces, skeleton)
-    results = run(recordings, folder, plan)
+    with progress_bar("starting") as update:
+        results = run_analysis(recordings, folder, settings, lambda task, done: update(done, task))
     if json:
-        told = {result.energy.torques.motion.recording.name: dict(result.summary) for result in results}  # type: ignore[union-attr]
-        print_json(dict(results[0].summary) if len(results) == 1 else told)
+        by_name = {str(result.summary["recording"]): dict(result.summary) for result in results}
+        print_json(dict(results[0].summary) if len(results) == 1 else by_name)
         return
     for result in results:
-        show(result)
+        show_analysis(result)
 
 
-def run(recordings: list[Path], folder: Path, plan: AnalysisSettings) -> tuple[Analysis, ...]:
-    """The analyses, with a progress bar."""
-    from borelli.pipeline.analyze import analyze as analyzed
-
-    with bar("starting") as move:
-        return analyzed(recordings, folder, plan, lambda what, share: move(share, what))
-
-
-def show(result: Analysis) -> None:
-    """Print the key figures of an analysis, its warnings, and where its report is."""
+def show_analysis(result: Analysis) -> None:
+    """Print the key values of an analysis, its warnings and the path of its report."""
     summary = result.summary
     show_title(summary["file"])
-    out.print(figures(summary))
+    out.print(summary_table(summary))
     print_marked([("warning", text) for text in summary["warnings"]])
-    if result.bands is not None:
-        print_marked([("note" if note.kind == "stated" else note.kind, note.text) for note in result.bands.notes])
-    if result.loaded:
-        print_marked([("note", f"taken from an earlier run: {', '.join(result.loaded)}")])
-    out.print(f"\nLook at [bold]{escape(str(result.folder / 'report.html'))}[/]", soft_wrap=True)
+    if result.uncertainty is not None:
+        print_marked(note_lines(result.uncertainty.notes))
+    if result.reused_stages:
+        print_marked([("note", f"Reused from an earlier run: {', '.join(result.reused_stages)}.")])
+    out.print(f"\nReport: [bold]{escape(str(result.folder / 'report.html'))}[/]", soft_wrap=True)
 
 
-def figures(summary: dict[str, Any] | Any) -> Table:
-    """The key figures as a table."""
+def summary_table(summary: Mapping[str, Any]) -> Table:
+    """Return the key values of a summary as a table."""
     table = Table(show_header=False)
     rows = (
-        ("frames", "frames", "{:d}", ""), ("rate", "rate_hz", "{:g}", "Hz"), ("mass", "mass_kg", "{:.1f}", "kg"),
-        ("marker error, rms", "marker_rms_mm", "{:.2f}", "mm"),
-        ("marker error, largest", "marker_max_mm", "{:.1f}", "mm"),
-        ("fit, frames kept apart", "fit_held_out_rms_mm", "{:.2f}", "mm"),
-        ("ground forces", "contact_source", "{}", ""),
-        ("residual force, rms", "residual_force_rms_n", "{:.1f}", "N"),
-        ("residual moment, rms", "residual_torque_rms_nm", "{:.1f}", "N m"),
-        ("vertical force from motion against plates", "grf_vertical_rms_bw", "{:.1f}", "% BW"),
-        ("positive work of the joints", "positive_work_j", "{:.1f}", "J"),
+        ("frames", "frames", "{:d}", ""), ("frame rate", "rate_hz", "{:g}", "Hz"),
+        ("body mass", "mass_kg", "{:.1f}", "kg"), ("marker error, RMS", "marker_rms_mm", "{:.2f}", "mm"),
+        ("marker error, maximum", "marker_max_mm", "{:.1f}", "mm"),
+        ("fit error in held-out frames, RMS", "fit_held_out_rms_mm", "{:.2f}", "mm"),
+        ("ground reaction force", "grf_source", "{}", ""),
+        ("residual force, RMS", "residual_force_rms_n", "{:.1f}", "N"),
+        ("residual moment, RMS", "residual_moment_rms_nm", "{:.1f}", "N m"),
+        ("predicted vs. measured vertical GRF, RMS", "grf_vertical_rms_bw", "{:.1f}", "% BW"),
+        ("positive joint work", "positive_work_j", "{:.1f}", "J"),
         ("mechanical cost of transport", "cost_of_transport_j_per_kg_m", "{:.3f}", "J/(kg m)"),
-        ("difference of work and energy", "energy_balance_error_percent", "{:.4f}", "%"),
+        ("energy balance error", "energy_balance_error_percent", "{:.4f}", "%"),
     )  # fmt: skip
     for title, key, form, unit in rows:
         if summary.get(key) is not None:
-            doubt = summary.get("bands", {}).get(key, {}).get("sd")
-            told = form.format(summary[key]) + (f" ± {form.format(doubt)}" if doubt is not None else "")
-            table.add_row(title, escape(f"{told} {unit}".strip()))
-    seconds = {name: value for name, value in summary["seconds"].items() if value is not None}
-    table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
+            sd = summary.get("uncertainty", {}).get(key, {}).get("sd")
+            text = form.format(summary[key]) + (f" ± {form.format(sd)}" if sd is not None else "")
+            table.add_row(title, escape(f"{text} {unit}".strip()))
+    runtime = {name: value for name, value in summary["runtime_s"].items() if value is not None}
+    table.add_row(escape("run time [s]"), ", ".join(f"{name} {value:.1f}" for name, value in runtime.items()))
     return table

@@ -1,31 +1,28 @@
-"""The verb `bench`."""
+"""The subcommand `bench`."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from borelli.commands.console import err, out, print_json
-from borelli.commands.options import Json
+from borelli.commands.options import Json, option
 
 
 def bench(
     json: Json = False,
-    peers: Annotated[bool, typer.Option("--peers", help="Also ODE, MuJoCo, Pinocchio, where installed.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Little of everything: to see that it runs.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print tables for docs/performance.md.")] = False,
+    peers: Annotated[bool, option("--peers", help="Include ODE, MuJoCo and Pinocchio, where installed.")] = False,
+    quick: Annotated[bool, option("--quick", help="Short run that only checks that the benchmark works.")] = False,
+    markdown: Annotated[bool, option("--markdown", help="Print the tables of docs/performance.md.")] = False,
 ) -> None:
-    """Measure speed and accuracy, alone or beside other engines."""
+    """Measure speed and accuracy, alone or next to other engines."""
     from borelli.bench.main import print_report, run
+    from borelli.bench.markdown import markdown as to_markdown
 
     with err.status("starting") as status:
-        figures = run(peers=peers, quick=quick, progress=status.update)
+        result = run(peers=peers, quick=quick, progress=status.update)
     if json:
-        print_json(figures)
+        print_json(result)
     elif markdown:
-        from borelli.bench.markdown import markdown as tables
-
-        print(tables(figures))
+        print(to_markdown(result))
     else:
-        print_report(figures, out)
+        print_report(result, out)

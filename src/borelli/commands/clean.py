@@ -1,4 +1,4 @@
-"""The verb `clean`."""
+"""The subcommand `clean`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from borelli.commands.console import err, print_json, print_marked, show_title
-from borelli.commands.options import Force, Forces, Forward, Json, Skeleton, Units, Up, check_target, read_with
+from borelli.commands.options import (
+    End,
+    Force,
+    Forces,
+    Forward,
+    Json,
+    Skeleton,
+    Start,
+    Units,
+    Up,
+    check_target,
+    option,
+    read_with,
+)
 from borelli.errors import SettingsError, unknown_name
 
 if TYPE_CHECKING:
@@ -17,23 +30,46 @@ if TYPE_CHECKING:
 
 
 def clean(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A recording.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write: .c3d .trc .mot .sto .csv .bvh .nc")],
-    cutoff: Annotated[float, typer.Option(help="Low-pass of markers [Hz], 4th order, no lag; 0: none.")] = 6.0,
-    gap: Annotated[float, typer.Option(help="Longest gap bridged by a cubic \\[s].")] = 0.1,
-    rigid: Annotated[float, typer.Option(help="Longest gap filled from the segment's other markers \\[s].")] = 1.0,
-    rate: Annotated[float | None, typer.Option(help="New rate of the frames [Hz].")] = None,
-    threshold: Annotated[float, typer.Option(help="Force below which a plate counts as empty [N].")] = 20.0,
-    plate_cutoff: Annotated[float, typer.Option("--plate-cutoff", help="Low-pass of plates [Hz]; 0: none.")] = 0.0,
-    sides: Annotated[bool, typer.Option("--sides", help="Exchange left and right in all names.")] = False,
-    swap: Annotated[list[str] | None, typer.Option(help="Two markers or plates to swap: A,B. May be repeated.")] = None,
-    events: Annotated[str | None, typer.Option(help="Find gait events: plates, markers or auto.")] = None,
-    start: Annotated[float, typer.Option(help="Cut off what is before \\[s].")] = -inf,
-    stop: Annotated[float, typer.Option(help="Cut off what is after \\[s].")] = inf,
-    swaps: Annotated[bool, typer.Option(help="Put back markers that trade places.")] = True,
-    spikes: Annotated[bool, typer.Option(help="Take out leaps of up to three frames.")] = True,
-    zero: Annotated[bool, typer.Option(help="Take off what plates show while empty.")] = True,
-    feet: Annotated[bool, typer.Option(help="Give the plates' loads to the feet.")] = True,
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Recording to clean.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Output file: .c3d, .trc, .mot, .sto, .csv, .bvh or .nc.")
+    ],
+    cutoff: Annotated[
+        float,
+        option(
+            help="Low-pass cutoff for markers [Hz] (4th order, zero lag); 0 turns the filter off. Default: 6 Hz.",
+            metavar="HZ",
+        ),
+    ] = 6.0,
+    max_spline_gap: Annotated[
+        float, option(help="Longest gap filled by a cubic spline [s]. Default: 0.1 s.", metavar="S")
+    ] = 0.1,
+    max_rigid_gap: Annotated[
+        float,
+        option(help="Longest gap filled from other markers of the segment [s]. Default: 1 s.", metavar="S"),
+    ] = 1.0,
+    rate: Annotated[
+        float | None, option(help="New frame rate [Hz]. Default: that of the recording.", metavar="HZ")
+    ] = None,
+    threshold: Annotated[
+        float, option(help="Force below which a plate is unloaded [N]. Default: 20 N.", metavar="N")
+    ] = 20.0,
+    plate_cutoff: Annotated[
+        float,
+        option(help="Low-pass cutoff for plate forces [Hz]; 0 turns the filter off. Default: 0 Hz.", metavar="HZ"),
+    ] = 0.0,
+    swap_sides: Annotated[bool, option("--swap-sides", help="Swap left and right in all marker names.")] = False,
+    swap: Annotated[list[str] | None, option(help="Swap two markers or plates. Repeatable.", metavar="A,B")] = None,
+    events: Annotated[
+        str | None,
+        option(help="Detect gait events from plates, markers or auto. Default: events of the file.", metavar="SOURCE"),
+    ] = None,
+    start: Start = -inf,
+    end: End = inf,
+    fix_swaps: Annotated[bool, option(help="Repair swapped marker labels. Default: on.")] = True,
+    remove_spikes: Annotated[bool, option(help="Remove marker spikes of up to three frames. Default: on.")] = True,
+    zero_plates: Annotated[bool, option(help="Subtract the offset of unloaded force plates. Default: on.")] = True,
+    assign_feet: Annotated[bool, option(help="Assign each plate load to a foot. Default: on.")] = True,
     forces: Forces = None,
     units: Units = None,
     up: Up = None,
@@ -42,40 +78,44 @@ def clean(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Fill gaps, undo swaps and spikes, smooth, zero plates; write the result and show each change."""
+    """Clean a recording and list each change.
+
+    Fills gaps, repairs swapped labels and spikes, filters, and zeroes plates.
+    """
     check_target(target, (source, forces, skeleton), force=force)
-    from borelli.commands.conversion_losses import lost
+    from borelli.commands.conversion_losses import conversion_losses
     from borelli.recording.clean import changes
-    from borelli.recording.clean import clean as cleaned
+    from borelli.recording.clean import clean as clean_recording
     from borelli.recording.io import write_recording
 
     with err.status("reading and cleaning"):
         recording = read_with(source, units=units, up=up, forward=forward, skeleton=skeleton, forces=forces)
-        result = cleaned(
-            _exchanged(recording, swap or []),
-            sides=sides, swaps=swaps, spikes=spikes, max_spline_gap=gap, max_rigid_gap=rigid, cutoff=cutoff or None,
-            rate=rate, zero=zero, threshold=threshold, plate_cutoff=plate_cutoff or None, feet=feet, events=events,
-            start=start, stop=stop,
+        result = clean_recording(
+            _swap_pairs(recording, swap or []),
+            sides=swap_sides, label_swaps=fix_swaps, spikes=remove_spikes, max_spline_gap=max_spline_gap,
+            max_rigid_gap=max_rigid_gap, cutoff=cutoff or None, rate=rate, plate_offsets=zero_plates,
+            threshold=threshold, plate_cutoff=plate_cutoff or None, feet=assign_feet, events=events,
+            start=start, end=end,
         )  # fmt: skip
         write_recording(result, target)
-        missing = lost(result, target)
+        losses = conversion_losses(result, target)
     if json:
-        done = [note.text for note in changes(result)]
-        print_json({"in": str(source), "out": str(target), "changes": done, "lost": missing})
+        texts = [note.text for note in changes(result)]
+        print_json({"in": str(source), "out": str(target), "changes": texts, "lost": losses})
         return
     show_title(target)
-    print_marked([("changed", note.text) for note in changes(result)] or [("", "nothing was changed")])
-    print_marked([("lost", what) for what in missing])
+    print_marked([("changed", note.text) for note in changes(result)] or [("", "No changes.")])
+    print_marked([("lost", text) for text in losses])
 
 
-def _exchanged(recording: Recording, pairs: list[str]) -> Recording:
+def _swap_pairs(recording: Recording, pairs: list[str]) -> Recording:
     from borelli.recording.cleaning.label_swaps import swap_markers
     from borelli.recording.forces.assign_to_feet import swap_plates
 
     for pair in pairs:
         names = [name.strip() for name in pair.split(",")]
         if len(names) != 2:
-            raise SettingsError(f"--swap takes two names with a comma between, such as LKNE,RKNE, not {pair!r}")
+            raise SettingsError(f"--swap: Expected two names such as LKNE,RKNE, got {pair!r}.")
         known = (*recording.markers, *recording.plates)
         for name in names:
             if name not in known:

@@ -20,7 +20,9 @@ def compare(
     seed: Annotated[int, option(help="Seed of the random poses. Default: 0.", metavar="N")] = 0,
     frame: Annotated[
         str | None,
-        option(help="Express positions in the frame of this body of model A. Default: the world frame.", metavar="BODY"),
+        option(
+            help="Express positions in the frame of this body of model A. Default: the world frame.", metavar="BODY"
+        ),
     ] = None,
     rows: Annotated[
         int, option(min=1, help="Number of rows with the largest differences. Default: 5.", metavar="N")

@@ -1,4 +1,4 @@
-"""The wait while kernels are compiled, told to the user."""
+"""Compilation of the kernels on first use, with a notice for the user."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from borelli.errors import FileFormatError
 
 
 def compile_once(*files: Path | None, control: bool = False) -> None:
-    """Compile the kernels, those of control if asked for, saying so, if no earlier run has left them in the cache.
+    """Compile the kernels that are not in the cache, with those of control if requested.
 
     Raises:
-        FileFormatError: one of the files that the command reads is not there: who mistyped a name need not wait.
+        FileFormatError: An input file of the command is missing, checked before the wait.
     """
     from borelli.kernels.compile_cache import compile_kernels, missing_tasks
 
     for file in files:
         if file is not None and not file.exists():
-            raise FileFormatError(file, "cannot be read: No such file or directory")
+            raise FileFormatError(file, "The file does not exist.")
     tasks = missing_tasks(control=control)
     if not tasks:
         return
-    note = "compiling the kernels (first use only, a minute or two)"
+    notice = "compiling kernels (first use only, a minute or two)"
     if not err.is_terminal:
-        err.print(note, highlight=False)
+        err.print(notice, highlight=False)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(note, total=None)
-        seconds = compile_kernels(lambda what, _: progress.update(task, description=f"{note}: {what}"), tasks)
-    err.print(f"compiled the kernels in {seconds:.0f} s; from now on they come from the cache", highlight=False)
+        task = progress.add_task(notice, total=None)
+        seconds = compile_kernels(lambda name, _: progress.update(task, description=f"{notice}: {name}"), tasks)
+    err.print(f"compiled kernels in {seconds:.0f} s and stored them in the cache", highlight=False)

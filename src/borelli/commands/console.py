@@ -1,17 +1,20 @@
-"""The screen: results to stdout, progress and errors to stderr; tables for people, JSON for programs."""
+"""Terminal output: results to stdout, progress and errors to stderr; tables for people, JSON for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from borelli.recording.recording import Note
 
 out = Console()
 err = Console(stderr=True)
@@ -25,41 +28,41 @@ COLORS = {
     "changed": "cyan",
     "lost": "yellow",
 }
-"""Of the words that say how much a line matters."""
+"""Color of each word that begins a line of `print_marked`."""
 
 
-def sentence(error: BaseException) -> str:
-    """What went wrong, as one line."""
+def error_line(error: BaseException) -> str:
+    """Return the message of an error as one line."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror[0].lower()}{error.strerror[1:]}"
+        return f"{where}{error.strerror}."
     return " ".join(str(error).split())
 
 
-def complain(error: BaseException) -> None:
-    """Print what went wrong, as one line on stderr."""
-    err.print(f"borelli: {sentence(error)}", style="red", markup=False, highlight=False, soft_wrap=True)
+def print_error(error: BaseException) -> None:
+    """Print the message of an error as one line on stderr."""
+    err.print(f"borelli: {error_line(error)}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
-def say(text: str) -> None:
-    """Print a line as it stands, its brackets and paths untouched."""
+def print_line(text: str) -> None:
+    """Print a line literally, without markup or wrapping."""
     out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_title(file: object, text: str = "") -> None:
-    """Print the name of the file that the lines below are about, after an empty line."""
+    """Print an empty line and the name of the file that the next lines are about."""
     out.print(f"\n[bold underline]{escape(str(file))}[/]{escape(text)}", highlight=False, soft_wrap=True)
 
 
-def print_json(figures: Any) -> None:
-    """Print one JSON value, with null for what JSON cannot say."""
+def print_json(values: Any) -> None:
+    """Print one JSON value, with null for numbers that are not finite."""
     import json
 
-    print(json.dumps(finite(figures), allow_nan=False))
+    print(json.dumps(finite(values), allow_nan=False))
 
 
 def finite(value: Any) -> Any:
-    """The value with None for numbers that JSON cannot say."""
+    """Return the value with None for numbers that are not finite."""
     if isinstance(value, Mapping):
         return {str(key): finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -67,17 +70,16 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def print_figures(title: str, figures: Mapping[str, Any]) -> None:
-    """Print names and values, one to a line."""
-    # units stand in square brackets, which rich would take for styles
+def print_values(title: str, values: Mapping[str, Any]) -> None:
+    """Print names and values as a table."""
     table = Table(title=escape(title), title_justify="left", show_header=False)
-    for name, value in figures.items():
+    for name, value in values.items():
         table.add_row(escape(name), f"{value:.6g}" if isinstance(value, float) else escape(str(value)))
     out.print(table)
 
 
 def print_pairs(pairs: Mapping[str, str], *, indent: int = 0) -> None:
-    """Print names and what is to be said of each, which may run over several lines."""
+    """Print names and texts in two columns; texts may take several lines."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -86,8 +88,13 @@ def print_pairs(pairs: Mapping[str, str], *, indent: int = 0) -> None:
     out.print(grid)
 
 
+def note_lines(notes: Sequence[Note]) -> list[tuple[str, str]]:
+    """Return notes as lines for `print_marked`."""
+    return [("note" if note.kind == "stated" else note.kind, note.text) for note in notes]
+
+
 def print_marked(lines: list[tuple[str, str]]) -> None:
-    """Print lines that each begin with a word saying how much they matter."""
+    """Print lines that begin with a colored word, such as "warning"."""
     if not lines:
         return
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -99,9 +106,9 @@ def print_marked(lines: list[tuple[str, str]]) -> None:
 
 
 @contextmanager
-def bar(what: str, *, hidden: bool = False) -> Iterator[Any]:
-    """A progress bar on stderr that goes away when done; yields what moves it to a share, and may say what is done."""
+def progress_bar(task: str, *, hidden: bool = False) -> Iterator[Any]:
+    """Show a progress bar on stderr; yields a function that takes the fraction done and, optionally, a new text."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=hidden or not err.is_terminal) as progress:
-        task = progress.add_task(what, total=1.0)
-        yield lambda share, doing=None: progress.update(task, completed=share, description=doing or what)
+        task_id = progress.add_task(task, total=1.0)
+        yield lambda done, text=None: progress.update(task_id, completed=done, description=text or task)

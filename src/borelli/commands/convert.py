@@ -1,4 +1,4 @@
-"""The verb `convert`."""
+"""The subcommand `convert`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ from typing import Annotated, Any
 import typer
 
 from borelli.commands.console import err, print_json, print_marked, show_title
-from borelli.commands.options import Force, Forces, Forward, Json, Skeleton, Units, Up, check_target, read_with
+from borelli.commands.options import (
+    Force,
+    Forces,
+    Forward,
+    Json,
+    Skeleton,
+    Units,
+    Up,
+    check_target,
+    given_options,
+    read_with,
+)
 from borelli.errors import SettingsError
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A recording or a model.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Recording or model.")],
     target: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="A recording: .c3d .trc .mot .sto .csv .bvh .nc; a model: .toml .osim .xml"),
+        typer.Argument(
+            metavar="OUT", help="Recording (.c3d .trc .mot .sto .csv .bvh .nc) or model (.toml .osim .xml)."
+        ),
     ],
     forces: Forces = None,
     units: Units = None,
@@ -26,35 +39,37 @@ def convert(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write a recording or a model in another format, and say what that format could not hold."""
+    """Convert a recording or a model to another format.
+
+    Content that the format cannot represent is listed.
+    """
     check_target(target, (source, forces, skeleton), force=force)
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton, "forces": forces}
     with err.status("converting"):
-        kind, missing = _converted(source, target, reading)
+        kind, losses = _convert(source, target, reading)
     if json:
-        print_json({"in": str(source), "out": str(target), "kind": kind, "lost": missing})
+        print_json({"in": str(source), "out": str(target), "kind": kind, "lost": losses})
         return
     show_title(target)
-    print_marked([("lost", what) for what in missing] or [("", "nothing was lost")])
+    print_marked([("lost", text) for text in losses] or [("", "Nothing was lost.")])
 
 
-def _converted(source: Path, target: Path, reading: dict[str, Any]) -> tuple[str, list[str]]:
-    """The kind of what was written, and what was lost."""
-    from borelli.commands.detect_file import kind_of
+def _convert(source: Path, target: Path, reading: dict[str, Any]) -> tuple[str, list[str]]:
+    """Write the target; return the kind of the content and what was lost."""
+    from borelli.commands.detect_file import detect_kind
 
-    kind = kind_of(source)
+    kind = detect_kind(source)
     if kind == "recording":
-        from borelli.commands.conversion_losses import lost
+        from borelli.commands.conversion_losses import conversion_losses
         from borelli.recording.io import write_recording
 
         recording = read_with(source, **reading)
         write_recording(recording, target)
-        return kind, lost(recording, target)
-    said = [f"--{name}" for name, value in reading.items() if value is not None]
-    if said:
-        raise SettingsError(f"{source}: holds a {kind}; {', '.join(said)} concern recordings")
+        return kind, conversion_losses(recording, target)
+    if given := given_options(reading):
+        raise SettingsError(f"{source}: The file contains a {kind}; {given} apply to recordings only.")
     if kind != "model":
-        raise SettingsError(f"{source}: holds a {kind}; recordings and models can be converted")
+        raise SettingsError(f"{source}: The file contains a {kind}. Pass a recording or a model.")
     from borelli.model.io import read_model, write_model
 
     return kind, list(write_model(read_model(source), target))

@@ -1,4 +1,4 @@
-"""What a file holds, told by its content: a recording, a model, a scene, a result or a stage of an analysis."""
+"""Detection of a file's kind by its content: recording, model, scene, simulation result or stage of an analysis."""
 
 from __future__ import annotations
 
@@ -7,53 +7,51 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from borelli.commands.options import given_options, read_with
 from borelli.errors import FileFormatError, SettingsError
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-HEAD = 65536
-"""Bytes looked at to tell what a file is."""
+HEAD_BYTES = 65536
+"""Number of bytes read to detect the kind of a file."""
 HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 class Content(NamedTuple):
-    """What a file holds."""
+    """Content of a file."""
 
     kind: str
     """ "recording", "model", "scene", "result", "stage" or "fit"."""
-    thing: Any
+    value: Any
     """A `Recording`, `Model`, `Scene`, `Dataset`, or a `Motion`, `Torques`, `Energy` or `Fit`."""
 
 
 def open_file(path: Path, **reading: Any) -> Content:
-    """The content of a file or folder of any kind that borelli knows.
+    """Read a file or folder of any known kind.
 
     Args:
-        path: The file.
-        reading: What the user says of recordings: `units`, `up`, `forward`, `skeleton`.
+        path: Path of the file.
+        reading: Options for recordings: `units`, `up`, `forward`, `skeleton`.
 
     Raises:
-        FileFormatError: if the file is of no known kind, or damaged.
-        SettingsError: if something is said of a recording, and the file holds none.
+        FileFormatError: The file is of an unknown kind, or damaged.
+        SettingsError: Options for recordings were given for another kind of file.
     """
-    kind = kind_of(path)
+    kind = detect_kind(path)
     if kind == "recording":
-        from borelli.commands.options import read_with
-
         return Content(kind, read_with(path, **reading))
-    said = [f"--{name}" for name, value in reading.items() if value is not None]
-    if said:
-        raise SettingsError(f"{path}: holds a {kind}, and {', '.join(said)} can be said of recordings only")
+    if given := given_options(reading):
+        raise SettingsError(f"{path}: The file contains a {kind}; {given} apply to recordings only.")
     if kind == "result":
-        return Content(kind, _result(path))
+        return Content(kind, _read_result(path))
     if kind in ("stage", "fit"):
         from borelli.export.stage_files import read_fit, read_stage
 
-        thing = read_stage(path) if kind == "stage" else read_fit(path)
-        if thing is None:
-            raise FileFormatError(path, "holds a fit, but is damaged")
-        return Content(kind, thing)
+        value = read_stage(path) if kind == "stage" else read_fit(path)
+        if value is None:
+            raise FileFormatError(path, "The file contains a fit, but is damaged.")
+        return Content(kind, value)
     if kind == "scene":
         from borelli.scenes.scene_files import read_scene
 
@@ -63,73 +61,72 @@ def open_file(path: Path, **reading: Any) -> Content:
     return Content(kind, read_model(path))
 
 
-def kind_of(path: Path) -> str:
-    """Whether a file or folder holds a recording, a model, a scene or a result, by what its content looks like."""
+def detect_kind(path: Path) -> str:
+    """Return the kind of a file or folder: "recording", "model", "scene", "result", "stage" or "fit"."""
     from borelli.model.formats.asf_parser import looks_like_asf
-    from borelli.model.io import KNOWN, model_reader
+    from borelli.model.io import SUPPORTED, model_reader
     from borelli.recording.io import FORMATS
 
     if path.is_dir():
         return "model"
-    head = _head(path)
+    head = _read_head(path)
     if head.startswith(HDF5):
-        return _kind_of_netcdf(path)
+        return _detect_netcdf(path)
     stated = re.search(rb'^\s*format\s*=\s*"borelli-(model|scene)"', head, re.MULTILINE)
     if stated:
         return stated[1].decode()
     if path.suffix.lower() == ".nc":
-        raise FileFormatError(path, "is not a netCDF 4 file, which begins otherwise")
+        raise FileFormatError(path, "The file is not in netCDF 4 format.")
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if path.suffix.lower() == ".toml" or text.startswith(b"<") or looks_like_asf(head):
         return "model"
     if any(form.looks(head) for name, form in FORMATS.items() if name != "CSV"):
         return "recording"
-    # any text of numbers looks like CSV: it is one only if it is no table of a model
+    # any text with numbers looks like CSV, so a model is tried first
     try:
         model_reader(path)
     except FileFormatError:
-        endings = {ending for form in FORMATS.values() for ending in form.endings}
+        endings = {ending for form in FORMATS.values() for ending in form.extensions}
         if FORMATS["CSV"].looks(head) or path.suffix.lower() in endings or not text:
-            return "recording"  # whose reader knows best what is wrong with it
-        recordings = ", ".join(FORMATS)
-        what = f"is of no kind that is known: recordings are {recordings}; models are {KNOWN}"
-        raise FileFormatError(path, what) from None
+            return "recording"  # whose reader reports what is wrong with the file
+        supported = f"recordings: {', '.join(FORMATS)}; models: {SUPPORTED}"
+        raise FileFormatError(path, f"Unknown file format. Supported {supported}.") from None
     return "model"
 
 
-def _head(path: Path) -> bytes:
+def _read_head(path: Path) -> bytes:
     try:
         if not S_ISREG(path.stat().st_mode):
-            raise FileFormatError(path, "is not an ordinary file; give the path of a file")
+            raise FileFormatError(path, "The path is not a regular file.")
         with path.open("rb") as file:
-            return file.read(HEAD)
+            return file.read(HEAD_BYTES)
     except (OSError, ValueError) as error:
-        raise FileFormatError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise FileFormatError(path, f"The file cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
 
-def _kind_of_netcdf(path: Path) -> str:
+def _detect_netcdf(path: Path) -> str:
     import h5py
 
     try:
         with h5py.File(path, "r") as file:
-            said = set(file.attrs)
+            attributes = set(file.attrs)
             stage = str(file.attrs.get("borelli_stage", ""))
     except (OSError, RuntimeError, ValueError) as error:
-        raise FileFormatError(path, f"cannot be read as netCDF: {' '.join(str(error).split())}") from None
-    if "borelli_recording" in said:
+        raise FileFormatError(path, f"The file cannot be read as netCDF: {' '.join(str(error).split())}.") from None
+    if "borelli_recording" in attributes:
         return "recording"
     if stage:
         return "fit" if stage == "fit" else "stage"
-    if "model" not in said:
-        raise FileFormatError(path, "holds no result of borelli: the attribute 'model' is missing")
+    if "model" not in attributes:
+        raise FileFormatError(path, "The file contains no result of borelli: the attribute 'model' is missing.")
     return "result"
 
 
-def _result(path: Path) -> Dataset:
+def _read_result(path: Path) -> Dataset:
     import xarray
 
     try:
         with xarray.open_dataset(path, engine="h5netcdf") as dataset:
             return dataset.load()
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise FileFormatError(path, f"cannot be read as netCDF: {' '.join(str(error).split())}") from None
+        raise FileFormatError(path, f"The file cannot be read as netCDF: {' '.join(str(error).split())}.") from None

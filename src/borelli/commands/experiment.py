@@ -1,4 +1,4 @@
-"""The verb `experiment`."""
+"""The subcommand `experiment`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from borelli.commands.console import err, out, print_json, say
-from borelli.commands.options import Json
+from borelli.commands.console import err, out, print_json, print_line
+from borelli.commands.options import Json, option
 from borelli.errors import BorelliError
 
 if TYPE_CHECKING:
@@ -19,13 +19,24 @@ if TYPE_CHECKING:
 
 
 def experiment(
-    name: Annotated[str | None, typer.Argument(help="One of the list that is shown without it.")] = None,
-    folder: Annotated[Path, typer.Option("--out", "-o", help="Folder for tables and pictures.")] = Path("experiment"),
-    recording: Annotated[Path | None, typer.Option(help="A recording to use instead of synthetic data.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few trials: to see that it runs, not for figures.")] = False,
+    name: Annotated[
+        str | None, typer.Argument(help="Experiment to run. Omit it to list all experiments.", show_default=False)
+    ] = None,
+    folder: Annotated[
+        Path, option("--out", "-o", help="Folder for tables and images. Default: experiment.", metavar="FOLDER")
+    ] = Path("experiment"),
+    recording: Annotated[
+        Path | None, option(help="Recording to use instead of synthetic data.", metavar="FILE")
+    ] = None,
+    quick: Annotated[
+        bool, option("--quick", help="Run few trials, to check that the experiment works; not for results.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Run an experiment and set its figures beside published ones; without a name, list them."""
+    """Reproduce a published experiment.
+
+    Results are printed next to the published values.
+    """
     from borelli.commands.compile_notice import compile_once
     from borelli.experiments.catalog import EXPERIMENTS, run_experiment
 
@@ -33,7 +44,7 @@ def experiment(
         if json:
             print_json({name: experiment.about for name, experiment in EXPERIMENTS.items()})
             return
-        table = Table("name", "what it shows", "paper", "figures")
+        table = Table("name", "content", "paper", "figures")
         for known, experiment in EXPERIMENTS.items():
             table.add_row(known, experiment.about, experiment.paper, experiment.figures)
         out.print(table)
@@ -43,28 +54,30 @@ def experiment(
     with err.status("starting") as status:
         outcome = run_experiment(name, folder, recording=recording, quick=quick, log=status.update)
     if json:
-        files = [str(file) for file in outcome.files]
-        print_json(
-            {"name": name, "claims": [asdict(c) for c in outcome.claims], "holds": outcome.passed, "files": files}
-        )
-        _check(name, outcome)
-        return
-    say(outcome.about)
-    table = Table("", "ours", "published or asked", "holds")
-    for claim in outcome.claims:
-        table.add_row(escape(claim.text), f"{claim.value:.4g}", escape(claim.published), "yes" if claim.passed else "no")
-    out.print(table)
-    for file in outcome.files:
-        say(str(file))
+        claims, files = [asdict(claim) for claim in outcome.claims], [str(file) for file in outcome.files]
+        print_json({"name": name, "claims": claims, "passed": outcome.passed, "files": files})
+    else:
+        _show(outcome)
     _check(name, outcome)
 
 
+def _show(outcome: Outcome) -> None:
+    print_line(outcome.about)
+    table = Table("", "borelli", "published or required", "passed")
+    for claim in outcome.claims:
+        passed = "yes" if claim.passed else "no"
+        table.add_row(escape(claim.text), f"{claim.value:.4g}", escape(claim.published), passed)
+    out.print(table)
+    for file in outcome.files:
+        print_line(str(file))
+
+
 def _check(name: str, outcome: Outcome) -> None:
-    """Raises BorelliError if a figure is not what it must be."""
-    broken = [
-        f"{claim.text}: {claim.value:.4g}, asked: {claim.published}" for claim in outcome.claims if not claim.passed
+    """Raise BorelliError if a claim failed."""
+    failed = [
+        f"{claim.text}: {claim.value:.4g} (required: {claim.published})" for claim in outcome.claims if not claim.passed
     ]
-    if broken:
+    if failed:
         raise BorelliError(
-            f"experiment {name!r}: {len(broken)} of {len(outcome.claims)} figures do not hold: {'; '.join(broken)}"
+            f"Experiment {name!r}: {len(failed)} of {len(outcome.claims)} claims failed: {'; '.join(failed)}."
         )

@@ -1,9 +1,10 @@
-"""What `info` says about each kind of file, as plain values: counts under plain names, then every element by name."""
+"""Summary of each kind of file as plain values: counts, then every element by name."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,25 +19,28 @@ if TYPE_CHECKING:
     from borelli.analysis.fit.fit_model import Fit
     from borelli.analysis.motion import Motion
     from borelli.model.model import Model
-    from borelli.recording.recording import Note, Recording
+    from borelli.recording.recording import Recording
     from borelli.scenes.scene import Scene
 
+DECISION_CODES = {"units": "length_unit", "up": "up_axis", "forward": "forward_axis"}
+"""Codes of the notes on the units and axes of a recording."""
 
-def facts_of(content: Content) -> dict[str, Any]:
-    """What is in a file, complete, ready for JSON."""
-    sorts: dict[str, Callable[[Any], dict[str, Any]]] = {
-        "recording": recording_facts,
-        "model": model_facts,
-        "scene": scene_facts,
-        "result": result_facts,
-        "stage": stage_facts,
-        "fit": fit_facts,
+
+def summarize_file(content: Content) -> dict[str, Any]:
+    """Return a complete summary of a file's content, ready for JSON."""
+    summaries: dict[str, Callable[[Any], dict[str, Any]]] = {
+        "recording": summarize_recording,
+        "model": summarize_model,
+        "scene": summarize_scene,
+        "result": summarize_result,
+        "stage": summarize_stage,
+        "fit": summarize_fit,
     }
-    return {"kind": content.kind, **sorts[content.kind](content.thing)}
+    return {"kind": content.kind, **summaries[content.kind](content.value)}
 
 
-def stage_facts(stage: Motion | Torques | Energy) -> dict[str, Any]:
-    """Key figures of a motion, of torques or of energy."""
+def summarize_stage(stage: Motion | Torques | Energy) -> dict[str, Any]:
+    """Return the key values of a motion, of torques or of energy."""
     from borelli.analysis.dynamics.torques import Torques
     from borelli.analysis.energetics.energy import Energy
     from borelli.export.summary import summarize
@@ -45,42 +49,42 @@ def stage_facts(stage: Motion | Torques | Energy) -> dict[str, Any]:
         return {"stage": "energy", **summarize(stage)}
     torques = stage if isinstance(stage, Torques) else None
     motion = torques.motion if torques is not None else stage
-    facts: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "stage": "motion" if torques is None else "torques",
         "model": motion.model.name,  # type: ignore[union-attr]
         "frames": int(motion.data.sizes["time"]),
         "rate [Hz]": motion.rate,  # type: ignore[union-attr]
-        "marker rms [mm]": 1e3 * motion.marker_rms,  # type: ignore[union-attr]
+        "marker error, RMS [mm]": 1e3 * motion.marker_rms,  # type: ignore[union-attr]
     }
     if torques is not None:
-        facts |= {
-            "ground forces": torques.contact_source,
-            "residual force rms [N]": torques.residual_force_rms,
-            "residual moment rms [N m]": torques.residual_torque_rms,
+        summary |= {
+            "ground reaction force": torques.grf_source,
+            "residual force, RMS [N]": torques.residual_force_rms,
+            "residual moment, RMS [N m]": torques.residual_moment_rms,
         }
-    return facts
+    return summary
 
 
-def fit_facts(fit: Fit) -> dict[str, Any]:
-    """How a model was fitted."""
+def summarize_fit(fit: Fit) -> dict[str, Any]:
+    """Return the errors, segment lengths and notes of a fit."""
     return {
         "model": fit.model.name,
-        "rms [mm]": 1e3 * fit.train_rms,
-        "held out rms [mm]": 1e3 * fit.held_out_rms,
-        "lengths [m]": fit.lengths,
+        "error, RMS [mm]": 1e3 * fit.train_rms,
+        "error in held-out frames, RMS [mm]": 1e3 * fit.held_out_rms,
+        "segment lengths [m]": fit.lengths,
         "notes": [note.text for note in fit.notes],
     }
 
 
-def result_facts(dataset: Dataset) -> dict[str, Any]:
-    """Key figures of a simulation."""
+def summarize_result(dataset: Dataset) -> dict[str, Any]:
+    """Return the key values of a simulation."""
     from borelli.scenes.summary import summary
 
-    return {"made by": f"borelli {dataset.attrs.get('version', '?')}", **summary(dataset)}
+    return {"created by": f"borelli {dataset.attrs.get('version', '?')}", **summary(dataset)}
 
 
-def scene_facts(scene: Scene) -> dict[str, Any]:
-    """A scene and its model."""
+def summarize_scene(scene: Scene) -> dict[str, Any]:
+    """Return the settings of a scene and the summary of its model."""
     return {
         "name": scene.name,
         "description": scene.description,
@@ -88,12 +92,12 @@ def scene_facts(scene: Scene) -> dict[str, Any]:
         "duration [s]": scene.duration,
         "drives": len(scene.drives),
         "forces": len(scene.forces),
-        **{f"model {key}": value for key, value in model_facts(scene.model).items()},
+        **{f"model {key}": value for key, value in summarize_model(scene.model).items()},
     }
 
 
-def model_facts(model: Model) -> dict[str, Any]:
-    """Counts, then every part by name."""
+def summarize_model(model: Model) -> dict[str, Any]:
+    """Return counts, then every element of a model by name."""
     return {
         "name": model.name,
         "mass [kg]": model.mass,
@@ -113,14 +117,14 @@ def model_facts(model: Model) -> dict[str, Any]:
         "joint kinds": {joint.name: joint.kind for joint in model.joints},
         "coordinate ranges [rad or m]": {c.name: [c.lower, c.upper] for c in model.coordinates},
         "marker bodies": {marker.name: marker.body for marker in model.markers},
-        "muscle peak forces [N]": {muscle.name: muscle.max_isometric_force for muscle in model.muscles},
-        "why not simulated": why_not_simulated(model),
+        "muscle maximum isometric forces [N]": {muscle.name: muscle.max_isometric_force for muscle in model.muscles},
+        "simulation problem": simulation_problem(model),
         "notes": list(model.notes),
     }
 
 
-def why_not_simulated(model: Model) -> str | None:
-    """Why forward simulation refuses a model that inverse dynamics takes; None if it does not refuse it."""
+def simulation_problem(model: Model) -> str | None:
+    """Return why a model cannot be simulated, only used for inverse dynamics; None if it can."""
     from borelli.errors import ModelError
     from borelli.model.validate import validate
 
@@ -131,10 +135,10 @@ def why_not_simulated(model: Model) -> str | None:
     return None
 
 
-def recording_facts(recording: Recording) -> dict[str, Any]:
-    """What was measured, how long, how completely; and what the reader decided about it."""
+def summarize_recording(recording: Recording) -> dict[str, Any]:
+    """Return the content of a recording, its missing data, and the decisions of its reader."""
     attrs = recording.data.attrs
-    facts: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "format": recording.format,
         "name": recording.name,
         "encoding": attrs.get("encoding"),
@@ -144,127 +148,115 @@ def recording_facts(recording: Recording) -> dict[str, Any]:
         "duration [s]": recording.duration,
         "analog samples": int(recording.data.sizes.get("analog_time", 0)),
         "analog rate [Hz]": recording.analog_rate,
-        "units": _decided(recording, "units"),
-        "up": _decided(recording, "up"),
-        "forward": _decided(recording, "forward"),
+        "units": _decision(recording, "units"),
+        "up": _decision(recording, "up"),
+        "forward": _decision(recording, "forward"),
     }
-    for part in (_markers, _quantities, _plates, _channels, _coordinates):
-        facts |= part(recording)
-    facts["events"] = [event._asdict() for event in recording.events]
-    facts["notes"] = [{"kind": note.kind, "text": note.text, "action": note.action} for note in recording.notes]
-    return {key: value for key, value in facts.items() if value is not None}
+    for part in (_markers, _model_outputs, _plates, _channels, _coordinates):
+        summary |= part(recording)
+    summary["events"] = [event._asdict() for event in recording.events]
+    summary["notes"] = [asdict(note) for note in recording.notes]
+    return {key: value for key, value in summary.items() if value is not None}
 
 
-def topic_of(note: Note) -> str:
-    """Whether a note says what units, up or forward was taken; "" for other notes."""
-    if note.kind not in ("stated", "inferred"):
-        return ""
-    if "lengths are taken" in note.text or "--units" in note.action:
-        return "units"
-    if " is up" in note.text or "--up" in note.action:
-        return "up"
-    return "forward" if note.text.startswith("forward") or " is made x" in note.text else ""
-
-
-def _decided(recording: Recording, topic: str) -> dict[str, Any] | None:
-    """What was taken, whether the file states it or it is a guess, why, and what overrides it."""
-    note = next((note for note in recording.notes if topic_of(note) == topic), None)
-    taken = recording.data.attrs.get(f"file_{topic}")
-    if topic == "forward" and note is not None and note.text.startswith("forward is "):
-        taken = note.text.split()[2]  # the way the subject goes, whether or not it was turned into x
-    if taken is None or (topic == "forward" and note is None):
+def _decision(recording: Recording, topic: str) -> dict[str, Any] | None:
+    """Return the unit or axis that was used, its basis, the evidence and what overrides it."""
+    attrs = recording.data.attrs
+    code, basis = DECISION_CODES[topic], "default"
+    note = next((note for note in recording.notes if note.code == code and note.kind in ("stated", "inferred")), None)
+    value = attrs.get(f"file_{topic}")
+    if note is not None:
+        basis = "specified" if topic in str(attrs.get("user_specified", "")).split() else note.kind
+    if topic == "forward" and basis != "specified":
+        value = attrs.get("subject_forward", value) if note is not None else None
+    if value is None:
         return None
-    basis = "default" if note is None else "asked" if "as asked" in note.text else note.kind
-    return {
-        "taken": str(taken),
-        "basis": basis,
-        "evidence": "" if note is None else note.text,
-        "override": f"--{topic}" if note is None else note.action,
-    }
+    action = f"--{topic}" if note is None else note.action
+    return {"value": str(value), "basis": basis, "evidence": "" if note is None else note.text, "override": action}
 
 
 def _markers(recording: Recording) -> dict[str, Any]:
     from borelli.recording.cleaning.gaps import find_gaps
     from borelli.recording.identify_marker_set import identify_marker_set
 
-    facts: dict[str, Any] = {"markers": len(recording.markers)}
+    summary: dict[str, Any] = {"markers": len(recording.markers)}
     if not recording.markers:
-        return facts
-    seen = np.isfinite(recording.data["marker_position"].values).all(axis=2).mean(axis=0)
-    facts["markers seen"] = dict(zip(recording.markers, map(float, seen), strict=True))
+        return summary
+    visible = np.isfinite(recording.data["marker_position"].values).all(axis=2).mean(axis=0)
+    summary["marker visibility"] = dict(zip(recording.markers, map(float, visible), strict=True))
     longest: dict[str, int] = {}
     for gap in find_gaps(recording):
         longest[gap.marker] = max(longest.get(gap.marker, 0), gap.frames)
-    facts["longest gaps [frames]"] = longest
+    summary["longest gaps [frames]"] = longest
     known = identify_marker_set(recording.markers)
-    facts["marker set"] = known and {
+    summary["marker set"] = known and {
         "name": known.set.name,
         "names": len(known.set.names),
         "missing": list(known.missing),
         "others": list(known.extra),
     }
-    return facts
+    return summary
 
 
-def _quantities(recording: Recording) -> dict[str, Any]:
+def _model_outputs(recording: Recording) -> dict[str, Any]:
     data = recording.data
     if "model_output" not in data:
-        return {"computed quantities": 0}
+        return {"model outputs": 0}
     names, kinds, units = (data[key].values.tolist() for key in ("quantity", "quantity_kind", "quantity_units"))
-    about = {n: {"kind": k, "units": u} for n, k, u in zip(names, kinds, units, strict=True)}
-    return {"computed quantities": len(names), "computed": about}
+    details = {n: {"kind": k, "units": u} for n, k, u in zip(names, kinds, units, strict=True)}
+    return {"model outputs": len(names), "model output kinds": details}
 
 
 def _plates(recording: Recording) -> dict[str, Any]:
     from borelli.recording.recording import MIN_PLATE_FORCE
 
-    facts: dict[str, Any] = {"plates": len(recording.plates)}
+    summary: dict[str, Any] = {"plates": len(recording.plates)}
     if not recording.plates:
-        return facts
+        return summary
     normal = recording.data["plate_force"].values[:, :, 2]
     corners = recording.data["plate_corners"].values if "plate_corners" in recording.data else None
-    about = {}
+    loads = {}
     for k, name in enumerate(recording.plates):
         own = normal[np.isfinite(normal[:, k]), k]
-        about[name] = {
+        loads[name] = {
             "peak vertical force [N]": float(own.max()) if len(own) else None,
             "loaded [s]": float((own > MIN_PLATE_FORCE).sum() / recording.analog_rate),
             "center [m]": None if corners is None else corners[k].mean(axis=0).tolist(),
         }
-    return facts | {"plate loads": about}
+    return summary | {"plate loads": loads}
 
 
 def _channels(recording: Recording) -> dict[str, Any]:
-    facts: dict[str, Any] = {"channels": len(recording.channels)}
+    summary: dict[str, Any] = {"channels": len(recording.channels)}
     if not recording.channels:
-        return facts
+        return summary
     data = recording.data
     kinds, units = (data[key].values.tolist() for key in ("channel_kind", "channel_units"))
     values = data["analog"].values
     with np.errstate(all="ignore"):
         low, high = np.fmin.reduce(values), np.fmax.reduce(values)
-    facts["channel kinds"] = dict(Counter(kinds))
-    facts["channel ranges"] = {
+    summary["channel kinds"] = dict(Counter(kinds))
+    summary["channel ranges"] = {
         name: {"kind": kinds[k], "units": units[k], "lowest": float(low[k]), "highest": float(high[k])}
         for k, name in enumerate(recording.channels)
     }
-    return facts
+    return summary
 
 
 def _coordinates(recording: Recording) -> dict[str, Any]:
     data = recording.data
-    facts: dict[str, Any] = {}
+    summary: dict[str, Any] = {}
     for variable, name in (("coordinate_value", "coordinate"), ("column_value", "column")):
         count = int(data.sizes.get(name, 0))
-        facts[f"{name}s" if name == "coordinate" else "other columns"] = count
+        summary[f"{name}s" if name == "coordinate" else "other columns"] = count
         if variable in data and count:
             units = data[f"{name}_units"].values if f"{name}_units" in data.coords else [""] * count
             values = data[variable].values
             low, high = np.fmin.reduce(values), np.fmax.reduce(values)
-            facts[f"{name} ranges"] = {
+            summary[f"{name} ranges"] = {
                 str(label): {"units": str(unit), "lowest": float(a), "highest": float(b)}
                 for label, unit, a, b in zip(data[name].values, units, low, high, strict=True)
             }
     if "joint_center" in data:
-        facts["joint centers"] = [str(name) for name in data["joint"].values]
-    return facts
+        summary["joint centers"] = [str(name) for name in data["joint"].values]
+    return summary

@@ -1,8 +1,8 @@
-"""Options that several verbs share, and what guards a user's files."""
+"""Options shared by several subcommands, and checks that protect the user's files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,13 +13,73 @@ from borelli.errors import SettingsError
 if TYPE_CHECKING:
     from borelli.recording.recording import Recording
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists; never the one that is read.")]
-Units = Annotated[str | None, typer.Option(help="Unit of the file's lengths: m, cm, mm, in, or metres per unit.")]
-Up = Annotated[str | None, typer.Option(help="The file's axis that points up: +Y, +Z, -X...")]
-Forward = Annotated[str | None, typer.Option(help="The file's axis to be turned into x; auto: the way walked.")]
-Forces = Annotated[Path | None, typer.Option(help="A second file with the plates, such as a .mot beside a .trc.")]
-Skeleton = Annotated[Path | None, typer.Option(help="The .asf of an .amc, if it is not the one beside it.")]
+
+def option(*flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    """Return an option whose help text states its default in words."""
+    return typer.Option(*flags, help=help, metavar=metavar, show_default=False, **more)
+
+
+Json = Annotated[bool, option("--json", help="Print one JSON object instead of tables.")]
+Force = Annotated[bool, option("--force", help="Overwrite an existing output file. Input files are never overwritten.")]
+Units = Annotated[
+    str | None,
+    option(help="Length unit of the file: m, cm, mm, in, or a number of meters. Default: inferred.", metavar="UNIT"),
+]
+Up = Annotated[
+    str | None, option(help="Axis of the file that points up: +Y, +Z, -X, ... Default: inferred.", metavar="AXIS")
+]
+Forward = Annotated[
+    str | None,
+    option(help="Axis of the file that becomes lab x (forward); auto: direction of travel.", metavar="AXIS"),
+]
+Forces = Annotated[
+    Path | None,
+    option(help="Separate force-plate file, such as the .mot that belongs to a .trc.", metavar="FILE"),
+]
+Skeleton = Annotated[
+    Path | None, option(help="Skeleton (.asf) of an .amc file. Default: the .asf in its folder.", metavar="FILE")
+]
+Mass = Annotated[
+    float | None,
+    option(
+        help="Body mass of the subject [kg]. Default: from the recording, else estimated from the force plates.",
+        metavar="KG",
+    ),
+]
+Height = Annotated[
+    float | None, option(help="Body height of the subject [m]. Default: from the recording, else 1.75 m.", metavar="M")
+]
+Sex = Annotated[
+    str | None,
+    option(
+        help="Sex (male or female) that selects the anthropometric tables. Default: from the recording.", metavar="SEX"
+    ),
+]
+ModelFile = Annotated[
+    Path | None,
+    option("--model", help="Model to fit. Default: a generic human of the given mass and height.", metavar="FILE"),
+]
+Static = Annotated[Path | None, option(help="Static calibration trial: the subject stands still.", metavar="FILE")]
+Plates = Annotated[
+    bool,
+    option(help="Use the force plates. With --no-plates, predict ground reaction forces from the motion. Default: on."),
+]
+Cutoff = Annotated[
+    float | None,
+    option(
+        help="Low-pass cutoff for joint coordinates before differentiation [Hz]. Default: 6 Hz, more for short steps.",
+        metavar="HZ",
+    ),
+]
+Start = Annotated[float, option(help="Discard frames before this time [s].", metavar="S")]
+End = Annotated[float, option(help="Discard frames after this time [s].", metavar="S")]
+IK_HELP = "Inverse kinematics method: framewise, smoothed or marker-driven. Default: framewise."
+ID_HELP = "Inverse dynamics method: newton-euler or stepped. Default: newton-euler."
+
+
+def given_options(options: Mapping[str, Any]) -> str:
+    """Return the names of the options that were given, as they are typed."""
+    return ", ".join(f"--{name}" for name, value in options.items() if value is not None)
 
 
 def read_with(
@@ -31,7 +91,7 @@ def read_with(
     skeleton: Path | None = None,
     forces: Path | None = None,
 ) -> Recording:
-    """The recording in a file, read as the user's options say; with the plates of a second file if one is given."""
+    """Read a recording with the user's options, and add the plates of a second file if one is given."""
     from borelli.recording.forces.assign_to_feet import add_plates
     from borelli.recording.io import read_recording
 
@@ -40,19 +100,26 @@ def read_with(
     return recording if forces is None else add_plates(recording, read_recording(forces))
 
 
-def check_target(target: Path, sources: Sequence[Path | None], *, force: bool) -> None:
-    """Refuse to write over a file that is read, over another without `force`, or into a folder that is not there.
+def check_folder(folder: Path) -> None:
+    """Raise SettingsError if the path for a folder of results is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder}: The path for results is a file. Choose a folder with --out.")
 
-    Raises:
-        SettingsError: naming the file and what to do.
-    """
-    if not target.absolute().parent.is_dir():
-        raise SettingsError(f"{target}: the folder {target.parent} does not exist; make it first")
+
+def check_parent(path: Path) -> None:
+    """Raise SettingsError if the folder of an output file does not exist."""
+    if not path.absolute().parent.is_dir():
+        raise SettingsError(f"{path}: The folder {path.parent} does not exist. Create it first.")
+
+
+def check_target(target: Path, sources: Sequence[Path | None], *, force: bool) -> None:
+    """Raise SettingsError if the output would overwrite an input, or another file without `force`."""
+    check_parent(target)
     if target.is_dir():
-        raise SettingsError(f"{target}: is a folder; give the name of a file")
+        raise SettingsError(f"{target}: The output is a folder. Give the name of a file.")
     if not target.exists():
         return
     if any(source is not None and source.exists() and target.samefile(source) for source in sources):
-        raise SettingsError(f"{target}: is the file that is read; write to another name")
+        raise SettingsError(f"{target}: The output is an input file. Choose another name.")
     if not force:
-        raise SettingsError(f"{target}: exists already; give another name, or --force to replace it")
+        raise SettingsError(f"{target}: The file exists. Choose another name, or use --force to overwrite it.")

@@ -1,1 +1,1 @@
-"""Results as files: whole stages to go on from, tables for other programs, figures for scripts."""
+"""Results as files: stages to continue from, tables for other programs, and a summary."""

@@ -1,4 +1,4 @@
-"""Ground forces computed from the motion against those that plates measured, where the plates tell."""
+"""Agreement of ground reaction forces predicted from the motion with those that plates measured."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MIN_COP_FORCE = 0.2
-"""Part of the body's weight below which a centre of pressure is not compared."""
+"""Vertical force, as a fraction of body weight, below which centers of pressure are not compared."""
 
 
 class Agreement(NamedTuple):
-    """How far computed and measured forces of one foot agree over its measured stance [% of body weight, mm].
+    """Agreement of predicted and measured forces of one foot over its measured stance.
 
-    Forward and sideways are the feet's own: see `forward`.
+    Forces are in % of body weight, centers of pressure in mm. Forward and sideways are relative to the feet: see
+    `foot_direction`.
     """
 
     foot: str
@@ -35,46 +36,50 @@ class Agreement(NamedTuple):
     frames: int
 
 
-def foot_direction(computed: Dataset) -> Array:
-    """The way the feet point on the ground, heel to toe, over all frames: on a treadmill and at rest too."""
-    place = computed["sole_position"]
-    ends = [
-        place.isel(sole=[str(name).endswith(end) for name in place["sole"].values]) for end in ("toe", "heel_medial")
-    ]
-    x, y = (ends[0].mean("sole") - ends[1].mean("sole")).sum("time").values[:2]
+def foot_direction(predicted: Dataset) -> Array:
+    """Return the mean horizontal direction of the feet from heel to toe, also defined on a treadmill and at rest."""
+    position = predicted["sole_position"]
+    toe, heel = (
+        position.isel(sole=[str(name).endswith(end) for name in position["sole"].values])
+        for end in ("toe", "heel_medial")
+    )
+    x, y = (toe.mean("sole") - heel.mean("sole")).sum("time").values[:2]
     return np.array([x, y, 0.0]) / np.hypot(x, y)
 
 
-def compare_feet(measured: Dataset, computed: Dataset, weight: float, *, ends: bool = False) -> tuple[Agreement, ...]:
-    """Each foot's agreement, where plates carry the whole body and the motion is known on both sides.
+def compare_feet(measured: Dataset, predicted: Dataset, weight: float, *, ends: bool = False) -> tuple[Agreement, ...]:
+    """Compare the forces of each foot in frames with complete ground reaction force on plates.
 
     Args:
-        measured: `foot_force` and `foot_center_of_pressure` by time, foot and axis, as plates gave them, and `covered`;
-            where computed forces fill in for plates, `foot_source`.
-        computed: The same from the motion alone, at the same times, and `sole_position`: see `ground_forces`.
-        weight: Of the body [N].
-        ends: Whether the ends of the motion count, where forces depend on its extension.
+        measured: `ground_reaction_force`, `center_of_pressure` and `grf_complete` of the plates; `grf_source` where
+            predicted forces complete them.
+        predicted: The same from the motion alone at the same times, and `sole_position`: see `ground_forces`.
+        weight: Body weight [N].
+        ends: Include the ends of the motion, where predicted forces depend on its extension.
+
+    Returns:
+        Agreement of each foot with at least three frames.
     """
-    told, ahead, found = measured["grf_complete"].values, foot_direction(computed), []
+    complete, ahead, results = measured["grf_complete"].values, foot_direction(predicted), []
     if not ends:
-        told = told & away_from_ends(measured["time"].values)
+        complete = complete & away_from_ends(measured["time"].values)
     axes = np.stack([ahead, (-ahead[1], ahead[0], 0.0), (0.0, 0.0, 1.0)], axis=1)
     for foot in map(str, measured["foot"].values):
-        ours, theirs = (data["ground_reaction_force"].sel(foot=foot).values for data in (computed, measured))
-        stance = told & (theirs[:, 2] >= MIN_PLATE_FORCE)
-        if "grf_source" in measured:  # what was computed would be held against itself
+        model, plate = (data["ground_reaction_force"].sel(foot=foot).values for data in (predicted, measured))
+        stance = complete & (plate[:, 2] >= MIN_PLATE_FORCE)
+        if "grf_source" in measured:  # predicted forces would be compared with themselves
             stance &= measured["grf_source"].sel(foot=foot).values == "plate"
         if stance.sum() < 3:
             continue
-        error = 100.0 * (ours - theirs)[stance] @ axes / weight
-        place = [data["center_of_pressure"].sel(foot=foot).values for data in (computed, measured)]
-        firm = stance & (theirs[:, 2] >= MIN_COP_FORCE * weight) & (ours[:, 2] >= MIN_COP_FORCE * weight)
-        off = 1e3 * (place[0] - place[1])[firm]
-        off = off[np.isfinite(off).all(axis=1)] @ axes
+        error = 100.0 * (model - plate)[stance] @ axes / weight
+        centers = [data["center_of_pressure"].sel(foot=foot).values for data in (predicted, measured)]
+        loaded = stance & (plate[:, 2] >= MIN_COP_FORCE * weight) & (model[:, 2] >= MIN_COP_FORCE * weight)
+        offset = 1e3 * (centers[0] - centers[1])[loaded]
+        offset = offset[np.isfinite(offset).all(axis=1)] @ axes
         rms = np.sqrt((error**2).mean(axis=0))
-        mid = np.sqrt((off**2).mean(axis=0)) if len(off) else np.full(3, np.nan)
-        r = float(np.corrcoef(ours[stance, 2], theirs[stance, 2])[0, 1])
-        found.append(
-            Agreement(foot, float(rms[2]), r, float(rms[0]), float(rms[1]), float(mid[0]), float(mid[1]), len(error))
+        cop = np.sqrt((offset**2).mean(axis=0)) if len(offset) else np.full(3, np.nan)
+        r = float(np.corrcoef(model[stance, 2], plate[stance, 2])[0, 1])
+        results.append(
+            Agreement(foot, float(rms[2]), r, float(rms[0]), float(rms[1]), float(cop[0]), float(cop[1]), len(error))
         )
-    return tuple(found)
+    return tuple(results)

@@ -1,7 +1,7 @@
 """OpenSim's names of the coordinates of `human()`, and its pelvis coordinates and forces.
 
-OpenSim's ground has x forward, y up, z to the right; its pelvis rotates by tilt about z, list about x and rotation about
-y, each about the axis that the rotations before have moved (Rajagopal et al. 2016). Signs are those of that model.
+OpenSim's ground has x forward, y up, z to the right; its pelvis rotates by tilt about z, list about x and rotation
+about y, each about the axis moved by the rotations before (Rajagopal et al. 2016). Signs are those of that model.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def pelvis_coordinates(motion: Motion) -> Array:
 
 
 def pelvis_forces(motion: Motion, force: Array, torque: Array, frames: slice) -> Array:
-    """Return the generalized forces [N m, N] along OpenSim's pelvis coordinates of a wrench in lab axes, (frames, 6)."""
+    """Return the generalized forces [N m, N] along OpenSim's pelvis coordinates of a wrench in lab axes."""
     matrix = _pelvis_rotation(motion)[frames]
     tilt, _, _ = pelvis_coordinates(motion)[frames, :3].T
     zero = np.zeros(len(tilt))

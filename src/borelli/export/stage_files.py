@@ -1,7 +1,7 @@
-"""Results of a stage as netCDF 4 files that hold all they were made from: a stage can be taken up where it was left.
+"""Stage files: results in netCDF 4 with everything they were computed from, so that an analysis can continue from them.
 
-Each dataset is a group of the file: `recording`, `motion`, `torques`, `loads`, `energy`. The root's attributes say what
-it is (`borelli_stage`), which model moved (`model`, its text), and the rest as JSON (`borelli_about`).
+Each dataset is a group of the file: `recording`, `motion`, `torques`, `loads`, `energy`. Attributes of the root group
+are the stage (`borelli_stage`), the model as text (`model`), and the rest as JSON (`borelli_metadata`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError, FileFormatError
 from borelli.files.atomic import atomic_path
+from borelli.files.netcdf import DAMAGED
 from borelli.model.formats.native import model_from_text, model_to_text
-from borelli.recording.formats.netcdf import DAMAGED
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
@@ -39,55 +39,55 @@ Stage = Motion | Torques | Energy
 def write_stage(
     stage: Stage,
     path: str | PathLike[str],
-    about: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, Any] | None = None,
     *,
-    upon: tuple[Stage, Path] | None = None,
+    previous: tuple[Stage, Path] | None = None,
 ) -> None:
-    """Writes a motion, torques or energy, with all they were made from: whole or not at all.
+    """Write a motion, torques or energy atomically, with everything they were computed from.
 
     Args:
         stage: The result.
-        path: Where; ends in .nc.
-        about: What else to keep, as plain values: the key and the seconds of the pipeline.
-        upon: A stage this may be made from, and the file that holds it: then its groups are copied from there, which
-            takes a tenth of the time of writing them.
+        path: Path of the file (.nc).
+        provenance: Plain values to store, such as the key and the run time of the pipeline.
+        previous: A stage and the file that contains it. If the result was computed from it, groups are copied from that
+            file, which takes a tenth of the time.
     """
     energy = stage if isinstance(stage, Energy) else None
     torques = energy.torques if energy else stage if isinstance(stage, Torques) else None
     motion = torques.motion if torques else stage
     assert isinstance(motion, Motion)
     groups: dict[str, Dataset] = {}
-    told: dict[str, Any] = {"motion": _told(motion.settings, motion.notes)}
+    metadata: dict[str, Any] = {"motion": _settings_and_notes(motion.settings, motion.notes)}
     if motion.recording is not None:
         recording = motion.recording
         groups["recording"] = recording.data.drop_dims("channel", errors="ignore")
-        told["recording"] = {key: getattr(recording, key) for key in ("name", "path", "format")}
-        told["recording"] |= {"subject": dict(recording.subject), "metadata": to_json_values(recording.metadata)}
-        told["recording"]["notes"] = [asdict(note) for note in recording.notes]
+        metadata["recording"] = {key: getattr(recording, key) for key in ("name", "path", "format")}
+        metadata["recording"] |= {"subject": dict(recording.subject), "metadata": to_json_values(recording.metadata)}
+        metadata["recording"]["notes"] = [asdict(note) for note in recording.notes]
     groups["motion"] = motion.data
     if torques is not None:
         groups["torques"] = torques.data
-        told["torques"] = _told(torques.settings, torques.notes)
+        metadata["torques"] = _settings_and_notes(torques.settings, torques.notes)
         if torques.loads is not None:
-            groups["loads"] = _of_loads(torques.loads)
+            groups["loads"] = _loads_dataset(torques.loads)
     if energy is not None:
         groups["energy"] = energy.data
-        told["energy"] = {"summary": dict(energy.summary), "notes": [asdict(note) for note in energy.notes]}
+        metadata["energy"] = {"summary": dict(energy.summary), "notes": [asdict(note) for note in energy.notes]}
     import xarray
 
     name = STAGES[(torques is not None) + (energy is not None)]
     attrs = {
         "borelli_stage": name, "borelli_version": __version__, "model": model_to_text(motion.model),
-        "borelli_about": json.dumps({**told, "made": to_json_values(about or {})}),
+        "borelli_metadata": json.dumps({**metadata, "provenance": to_json_values(provenance or {})}),
     }  # fmt: skip
     copied: tuple[str, ...] = ()
-    if upon is not None and upon[0] is motion:
+    if previous is not None and previous[0] is motion:
         copied = ("recording", "motion")
-    elif upon is not None and upon[0] is torques:
+    elif previous is not None and previous[0] is torques:
         copied = ("recording", "motion", "torques", "loads")
     with atomic_path(Path(path)) as temporary:
-        if upon is not None and copied:
-            shutil.copyfile(upon[1], temporary)
+        if previous is not None and copied:
+            shutil.copyfile(previous[1], temporary)
         xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf", mode="a")
         for group, data in groups.items():
             if group not in copied:
@@ -95,74 +95,73 @@ def write_stage(
 
 
 def read_stage(path: str | PathLike[str]) -> Stage:
-    """The motion, torques or energy that `write_stage` wrote.
+    """Read the motion, torques or energy that `write_stage` wrote.
 
     Raises:
-        FileFormatError: if the file holds none, or is damaged.
+        FileFormatError: The file contains no stage, or is damaged.
     """
     path = Path(path)
-    name, model_text, told = _head(path)
+    name, model_text, metadata = _read_root(path)
     try:
         model = model_from_text(model_text, path)
         motion = Motion(
-            model, read_group(path, "motion"), _recording(path, told), dict(told["motion"]["settings"]),
-            _notes(told["motion"]),
+            model, read_group(path, "motion"), _read_recording(path, metadata), dict(metadata["motion"]["settings"]),
+            _notes(metadata["motion"]),
         )  # fmt: skip
         if name == "motion":
             return motion
-        settings = dict(told["torques"]["settings"])
+        settings = dict(metadata["torques"]["settings"])
         curves = None
-        if settings.get("method") == "smooth":
+        if settings.get("method") == "newton_euler":
             curves = differentiate(motion, filter=settings["filter"], cutoff=settings.get("cutoff_hz"))
         torques = Torques(
-            motion, read_group(path, "torques"), settings, _notes(told["torques"]), curves, _loads_of(path),
+            motion, read_group(path, "torques"), settings, _notes(metadata["torques"]), curves, _read_loads(path),
         )  # fmt: skip
         if name == "torques":
             return torques
-        return Energy(torques, read_group(path, "energy"), told["energy"]["summary"], _notes(told["energy"]))
+        return Energy(torques, read_group(path, "energy"), metadata["energy"]["summary"], _notes(metadata["energy"]))
     except BorelliError:
         raise
     except DAMAGED as error:
-        raise FileFormatError(path, f"is damaged: {' '.join(str(error).split())}") from None
+        raise FileFormatError(path, f"The file is damaged: {' '.join(str(error).split())}") from None
 
 
-def write_fit(fit: Fit, path: Path, about: Mapping[str, Any] | None = None) -> None:
-    """Writes a fit as netCDF 4, its model as text in it: whole or not at all."""
-    told = {
+def write_fit(fit: Fit, path: Path, provenance: Mapping[str, Any] | None = None) -> None:
+    """Write a fit atomically as netCDF 4, with its model as text."""
+    metadata = {
         "train_rms": fit.train_rms, "held_out_rms": to_json_values(fit.held_out_rms), "iterations": fit.iterations,
-        "notes": [asdict(note) for note in fit.notes], "made": to_json_values(about or {}),
+        "notes": [asdict(note) for note in fit.notes], "provenance": to_json_values(provenance or {}),
     }  # fmt: skip
     attrs = {"borelli_stage": "fit", "borelli_version": __version__, "model": model_to_text(fit.model)}
     with atomic_path(path) as temporary:
-        fit.data.assign_attrs(attrs, borelli_about=json.dumps(told)).to_netcdf(temporary, engine="h5netcdf")
+        fit.data.assign_attrs(attrs, borelli_metadata=json.dumps(metadata)).to_netcdf(temporary, engine="h5netcdf")
 
 
 def read_fit(path: Path) -> Fit | None:
-    """The fit that `write_fit` wrote; None if the file is not there or is damaged."""
+    """Read the fit that `write_fit` wrote; None if the file is missing or damaged."""
     import xarray
 
     try:
         with xarray.open_dataset(path, engine="h5netcdf") as opened:
             data = opened.load()
-        told = json.loads(data.attrs["borelli_about"])
-        notes = tuple(Note(**note) for note in told["notes"])
-        held_out = float("nan") if told["held_out_rms"] is None else told["held_out_rms"]
+        metadata = json.loads(data.attrs["borelli_metadata"])
+        held_out = float("nan") if metadata["held_out_rms"] is None else metadata["held_out_rms"]
         model = model_from_text(data.attrs["model"], path)
-        return Fit(model, data, told["train_rms"], held_out, told["iterations"], notes)
-    except (*DAMAGED, BorelliError):  # a fit is soon made anew
+        return Fit(model, data, metadata["train_rms"], held_out, metadata["iterations"], _notes(metadata))
+    except (*DAMAGED, BorelliError):
         return None
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """What `write_stage` was told to keep besides; {} where the file is not there, is none of ours or is damaged."""
+    """Return the provenance stored in a stage file; {} if the file is missing, damaged or of another kind."""
     try:
-        return dict(_head(path, (*STAGES, "fit", "bands"))[2].get("made", {}))
+        return dict(_read_root(path, (*STAGES, "fit", "uncertainty"))[2].get("provenance", {}))
     except FileFormatError:
         return {}
 
 
 def to_json_values(value: Any) -> Any:
-    """A value that JSON can say: paths as text, arrays as lists, None for what is not finite."""
+    """Return a value as JSON types: paths as text, arrays as lists, None for numbers that are not finite."""
     if isinstance(value, Mapping):
         return {str(key): to_json_values(part) for key, part in value.items()}
     if isinstance(value, np.ndarray):
@@ -176,60 +175,55 @@ def to_json_values(value: Any) -> Any:
     return value if isinstance(value, str | int | bool) or value is None else str(value)
 
 
-def _head(path: Path, known: Sequence[str] = STAGES) -> tuple[str, str, dict[str, Any]]:
-    """Stage, model and JSON of a file."""
+def _read_root(path: Path, known: Sequence[str] = STAGES) -> tuple[str, str, dict[str, Any]]:
+    """Return the stage, the model's text and the metadata of a file."""
     import h5py
 
     if not path.is_file():
-        raise FileFormatError(path, "cannot be read: no such file")
+        raise FileFormatError(path, "The file does not exist.")
     try:
         with h5py.File(path, "r") as file:
-            found = {key: str(file.attrs[key]) for key in ("borelli_stage", "borelli_about")}
+            stage, text = (str(file.attrs[key]) for key in ("borelli_stage", "borelli_metadata"))
             model = str(file.attrs.get("model", ""))
-        told = json.loads(found["borelli_about"])
+        metadata = json.loads(text)
     except (OSError, RuntimeError, ValueError, KeyError) as error:
-        what = f"holds no motion, torques or energy of borelli: {' '.join(str(error).split())}"
-        raise FileFormatError(path, what) from None
-    if found["borelli_stage"] not in known:
-        raise FileFormatError(path, f"holds a stage {found['borelli_stage']!r}, which is none of {', '.join(known)}")
-    return found["borelli_stage"], model, told
+        problem = f"The file contains no motion, torques or energy of borelli: {' '.join(str(error).split())}."
+        raise FileFormatError(path, problem) from None
+    if stage not in known:
+        raise FileFormatError(path, f"The file contains the stage {stage!r}; expected one of {', '.join(known)}.")
+    return stage, model, metadata
 
 
 def read_group(path: Path, group: str) -> Dataset:
-    """One dataset of a stage's file."""
+    """Read one dataset of a stage file."""
     import xarray
 
-    # the units "s" of a time would otherwise make timestamps of it
+    # xarray would decode the units "s" of a time as timestamps
     opened = xarray.open_dataset(path, engine="h5netcdf", group=group, decode_times=False, decode_timedelta=False)
     with opened as dataset:
         return dataset.load()
 
 
-def _recording(path: Path, told: dict[str, Any]) -> Recording | None:
-    about = told.get("recording")
-    if about is None:
+def _read_recording(path: Path, metadata: dict[str, Any]) -> Recording | None:
+    fields = metadata.get("recording")
+    if fields is None:
         return None
-    notes = tuple(Note(**note) for note in about["notes"])
-    return Recording(
-        data=read_group(path, "recording"),
-        notes=notes,
-        **{key: value for key, value in about.items() if key != "notes"},
-    )
+    return Recording(data=read_group(path, "recording"), **{**fields, "notes": _notes(fields)})
 
 
-def _told(settings: Mapping[str, Any], notes: Sequence[Note]) -> dict[str, Any]:
+def _settings_and_notes(settings: Mapping[str, Any], notes: Sequence[Note]) -> dict[str, Any]:
     return {"settings": to_json_values(settings), "notes": [asdict(note) for note in notes]}
 
 
-def _notes(about: Mapping[str, Any]) -> tuple[Note, ...]:
-    return tuple(Note(**note) for note in about["notes"])
+def _notes(metadata: Mapping[str, Any]) -> tuple[Note, ...]:
+    return tuple(Note(**note) for note in metadata["notes"])
 
 
-def _of_loads(loads: Loads) -> Dataset:
+def _loads_dataset(loads: Loads) -> Dataset:
     import xarray
 
     dims = ("time", "load", "axis")
-    found = xarray.Dataset(
+    dataset = xarray.Dataset(
         {
             "force": (dims, loads.force, {"units": "N"}),
             "point": (dims, loads.point, {"units": "m"}),
@@ -244,13 +238,13 @@ def _of_loads(loads: Loads) -> Dataset:
         {"source": loads.source, "notes": json.dumps([asdict(note) for note in loads.notes])},
     )
     if loads.belt is not None:
-        found.attrs["belt"] = list(loads.belt)
+        dataset.attrs["belt"] = list(loads.belt)
     if loads.computed is not None:
-        found["computed"] = (dims[:2], loads.computed, {"units": "1"})
-    return found
+        dataset["computed"] = (dims[:2], loads.computed, {"units": "1"})
+    return dataset
 
 
-def _loads_of(path: Path) -> Loads | None:
+def _read_loads(path: Path) -> Loads | None:
     import h5py
 
     with h5py.File(path, "r") as file:

@@ -119,7 +119,7 @@ def power_table(energy: Energy) -> tuple[Array, list[str], Array]:
 
 
 def ground_table(torques: Torques) -> tuple[Array, list[str], Array]:
-    """Return times [s], names and values of each foot's force [N], center of pressure [m] and free moment [N m], y up."""
+    """Return times [s], names and values of each foot's force [N], COP [m] and free moment [N m], y up."""
     data = torques.data
     names, columns = [], []
     for foot in map(str, data["foot"].values):

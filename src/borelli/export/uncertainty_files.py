@@ -1,8 +1,8 @@
-"""Bands on what an analysis gave: as netCDF 4, as tables, and as figures.
+"""Uncertainty of an analysis as a netCDF 4 file, as tables and as values.
 
-Groups of the file are those of the results they belong to: `torques` and `energy` as in the stages, `summary` the
-figures of `summary.json`, `curves` what the report draws, in time and over the gait cycle, `tables` what the tables
-hold. Each variable stands there three times: `_sd`, `_low` and `_high`.
+Groups of the file are `torques` and `energy` as in the stage files, `summary` with the values of `summary.json`,
+`curves` with the plots of the report (over time and over the gait cycle), and `tables`. Each variable has three forms:
+`_sd`, `_low` and `_high`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.errors import BorelliError
-from borelli.export.stage_files import to_json_values, read_group
+from borelli.export.stage_files import read_group, to_json_values
 from borelli.export.tables import TABLES
 from borelli.files.atomic import atomic_path, write_atomic
-from borelli.recording.formats.netcdf import DAMAGED
+from borelli.files.netcdf import DAMAGED
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -30,105 +30,108 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-UNCERTAINTY_FILE = "bands.nc"
-ENDINGS = ("sd", "low", "high")
+UNCERTAINTY_FILE = "uncertainty.nc"
+SUFFIXES = ("sd", "low", "high")
+FIELDS = ("repeats", "marker_noise", "noise_stated", "models_drawn", "seed")
 
 
 @dataclass(frozen=True)
 class AnalysisUncertainty:
-    """How sure each output of an analysis is.
+    """Uncertainty of every output of an analysis, from Monte Carlo repeats.
 
     Attributes:
-        groups: By group, the variables of the results as `_sd`, `_low` (2.5th percentile) and `_high` (97.5th), with
-            their dimensions and units.
-        repeats: How often the analysis was done again.
-        noise: Deviation [m] along each axis by which each marker was shaken.
-        stated: Whether the noise was stated; else it was told from the recording.
-        drawn: Whether models were drawn from those that the fit allows; else the model was taken as certain.
-        seed: Of the random numbers.
-        notes: What was decided or noticed.
+        groups: By group, the variables of the results as `_sd` (standard deviation), `_low` (2.5th percentile) and
+            `_high` (97.5th percentile), with their dimensions and units.
+        repeats: Number of repeats.
+        marker_noise: Standard deviation of the noise added to each marker along each axis [m].
+        noise_stated: True if the noise was specified, False if it was estimated from the recording.
+        models_drawn: True if models were drawn from the fit, False if the model was treated as exact.
+        seed: Seed of the random numbers.
+        notes: Assumptions and problems.
     """
 
     groups: Mapping[str, Dataset]
     repeats: int
-    noise: Mapping[str, float]
-    stated: bool
-    drawn: bool
+    marker_noise: Mapping[str, float]
+    noise_stated: bool
+    models_drawn: bool
     seed: int
     notes: tuple[Note, ...] = ()
 
     @property
     def noise_mm(self) -> float:
-        """Of the middle marker [mm]."""
-        return 1e3 * float(np.median(list(self.noise.values())))
+        """Median of the markers' noise [mm]."""
+        return 1e3 * float(np.median(list(self.marker_noise.values())))
 
     @property
-    def figures(self) -> dict[str, dict[str, float]]:
-        """Of each figure of `summary.json`: `sd`, `low` and `high`."""
+    def summary(self) -> dict[str, dict[str, float]]:
+        """`sd`, `low` and `high` of each value of `summary.json`."""
         data = self.groups["summary"]
-        columns = [data[f"value_{ending}"].values.tolist() for ending in ENDINGS]
+        columns = [data[f"value_{suffix}"].values.tolist() for suffix in SUFFIXES]
         rows = zip(*columns, strict=True)
         return {
-            str(name): dict(zip(ENDINGS, row, strict=True))
-            for name, row in zip(data["figure"].values, rows, strict=True)
+            str(name): dict(zip(SUFFIXES, row, strict=True))
+            for name, row in zip(data["metric"].values, rows, strict=True)
         }
 
     @property
-    def about(self) -> dict[str, Any]:
-        """How they were made, as plain values."""
+    def method(self) -> dict[str, Any]:
+        """Method of the computation, as plain values."""
         return {
-            "repeats": self.repeats, "noise_mm": self.noise_mm, "noise": "stated" if self.stated else "estimated",
-            "models": "drawn from the fit" if self.drawn else "as they are", "seed": self.seed,
+            "repeats": self.repeats, "noise_mm": self.noise_mm,
+            "noise": "stated" if self.noise_stated else "estimated",
+            "models": "drawn from the fit" if self.models_drawn else "exact", "seed": self.seed,
         }  # fmt: skip
 
 
 def summary_values(energy: Energy) -> dict[str, float]:
-    """The figures of `summary.json` that have bands."""
+    """Return the values of `summary.json` that have an uncertainty."""
     torques = energy.torques
     return {
         **energy.summary, "residual_force_rms_n": torques.residual_force_rms,
-        "residual_torque_rms_nm": torques.residual_torque_rms,
+        "residual_moment_rms_nm": torques.residual_moment_rms,
     }  # fmt: skip
 
 
-def write_uncertainty(bands: AnalysisUncertainty, path: Path, about: Mapping[str, Any] | None = None) -> None:
-    """Writes bands: whole or not at all."""
+def write_uncertainty(
+    uncertainty: AnalysisUncertainty, path: Path, provenance: Mapping[str, Any] | None = None
+) -> None:
+    """Write the uncertainty of an analysis atomically."""
     import xarray
 
-    told = {name: to_json_values(getattr(bands, name)) for name in ("repeats", "noise", "stated", "drawn", "seed")}
-    told |= {"notes": [asdict(note) for note in bands.notes], "made": to_json_values(about or {})}
-    attrs = {"borelli_stage": "bands", "borelli_version": __version__, "borelli_about": json.dumps(told)}
+    metadata = {name: to_json_values(getattr(uncertainty, name)) for name in FIELDS}
+    metadata |= {"notes": [asdict(note) for note in uncertainty.notes], "provenance": to_json_values(provenance or {})}
+    attrs = {"borelli_stage": "uncertainty", "borelli_version": __version__, "borelli_metadata": json.dumps(metadata)}
     with atomic_path(path) as temporary:
         xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf")
-        for group, data in bands.groups.items():
+        for group, data in uncertainty.groups.items():
             data.to_netcdf(temporary, engine="h5netcdf", group=group, mode="a")
 
 
 def read_uncertainty(path: Path) -> AnalysisUncertainty | None:
-    """The bands that `write_uncertainty` wrote; None if the file is not there or is damaged."""
+    """Read the uncertainty that `write_uncertainty` wrote; None if the file is missing or damaged."""
     import h5py
 
     try:
         with h5py.File(path, "r") as file:
-            told = json.loads(str(file.attrs["borelli_about"]))
+            metadata = json.loads(str(file.attrs["borelli_metadata"]))
             names = list(file)
         groups = {name: read_group(path, name) for name in names}
-        notes = tuple(Note(**note) for note in told["notes"])
-        kept = {name: told[name] for name in ("repeats", "noise", "stated", "drawn", "seed")}
-        return AnalysisUncertainty(groups, notes=notes, **kept)
-    except (*DAMAGED, BorelliError):  # made anew, as a fit is
+        notes = tuple(Note(**note) for note in metadata["notes"])
+        return AnalysisUncertainty(groups, notes=notes, **{name: metadata[name] for name in FIELDS})
+    except (*DAMAGED, BorelliError):
         return None
 
 
-def write_uncertainty_tables(bands: AnalysisUncertainty, folder: Path) -> None:
-    """Writes a CSV beside each table, `coordinates_bands.csv` and so on, with its names and units."""
-    data = bands.groups["tables"]
+def write_uncertainty_tables(uncertainty: AnalysisUncertainty, folder: Path) -> None:
+    """Write a CSV file for each table, such as `coordinates_uncertainty.csv`, with its names and units."""
+    data = uncertainty.groups["tables"]
     for table in TABLES:
         if f"{table}_sd" not in data:
             continue
         columns = list(map(str, data[f"{table}_column"].values))
-        head = ["time_s", *(f"{column}_{ending}" for column in columns for ending in ENDINGS)]
-        values = np.stack([data[f"{table}_{ending}"].values for ending in ENDINGS], axis=-1)
+        head = ["time_s", *(f"{column}_{suffix}" for column in columns for suffix in SUFFIXES)]
+        values = np.stack([data[f"{table}_{suffix}"].values for suffix in SUFFIXES], axis=-1)
         lines = [",".join(head)]
         for stamp, row in zip(data[f"{table}_time"].values.tolist(), values.reshape(len(values), -1), strict=True):
             lines.append(",".join([repr(stamp), *("" if x != x else f"{x:.6g}" for x in row.tolist())]))
@@ -136,10 +139,10 @@ def write_uncertainty_tables(bands: AnalysisUncertainty, folder: Path) -> None:
 
 
 def remove_uncertainty(folder: Path) -> None:
-    """Takes away bands that belong to other results than those in the folder."""
+    """Remove the uncertainty files of a folder."""
     for path in (folder / UNCERTAINTY_FILE, *(_table_path(folder, table) for table in TABLES)):
         path.unlink(missing_ok=True)
 
 
 def _table_path(folder: Path, table: str) -> Path:
-    return folder / f"{table}_bands.csv"
+    return folder / f"{table}_uncertainty.csv"

@@ -1,1 +1,5 @@
-"""A whole analysis: settings, stages, resuming, uncertainty."""
+"""Complete analyses: settings, stages, reuse of earlier runs, uncertainty."""
+
+from borelli.lazy_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

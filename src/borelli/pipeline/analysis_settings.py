@@ -1,18 +1,20 @@
-"""What to analyse, and how: the plan, its recordings read and cleaned, and the body before it is fitted."""
+"""Settings of an analysis, its recordings read and cleaned, and the model before it is fitted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from borelli.analysis.dynamics.torques import METHODS as TORQUE_METHODS
-from borelli.analysis.kinematics.framewise_ik import METHODS as POSE_METHODS
+from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
+from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
 from borelli.analysis.motion import Motion
-from borelli.errors import SettingsError, list_names, unknown_name
+from borelli.analysis.option_values import option_value
+from borelli.errors import SettingsError, list_names
 from borelli.model.io import read_model
 from borelli.model.model import Model
 from borelli.model.people.human import human
@@ -24,33 +26,35 @@ from borelli.recording.io import read_recording
 from borelli.recording.joint_center_markers import use_joint_centers_as_markers
 from borelli.recording.recording import Note, Recording
 
-MASS, HEIGHT = 75.0, 1.75
-"""Of a subject of whom nothing is known [kg, m]; a warning says so."""
-UNSEEN = 0.3
-"""Part of the body's mass without markers that is told; two arms are a tenth."""
+DEFAULT_MASS, DEFAULT_HEIGHT = 75.0, 1.75
+"""Body mass [kg] and height [m] assumed for an unknown subject; a note reports it."""
+MAX_UNMARKED_FRACTION = 0.3
+"""Fraction of body mass without markers above which a note reports it; both arms are 0.1."""
+PATHS = ("model", "static", "forces")
+NUMBERS = ("mass", "height", "cutoff", "start", "end", "marker_noise")
 
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """What to analyse, and how.
+    """Settings of an analysis.
 
     Attributes:
-        model: A model file; None: a human of this mass, height and sex.
-        mass: Of the subject [kg]; None: what the recording says.
-        height: Of the subject [m]; None: what the recording says.
-        sex: "male" or "female"; None: what the recording says.
-        fit: Whether the model is fitted to the recordings; else it is taken as it is.
-        static: A recording in which the subject stands still.
-        forces: A second file with the plates of the recording.
-        plates: Whether plates are used; else the ground's forces are computed from the motion.
-        method: Of the poses: "converged", "smoothed" or "dynamic".
-        torque_method: "smooth" or "stepped".
-        cutoff: Of the low-pass on coordinates [Hz]; None: the default.
-        start: Where to begin [s].
-        stop: Where to end [s].
-        reading: What the user says of the recordings: units, up, forward, skeleton.
-        monte_carlo: How often the analysis is done again on shaken markers, for a band on every output; 0: no bands.
-        noise: Deviation [m] along each axis by which markers are then shaken; None: as they are seen to shake.
+        model: Model file; None: a generic human of the given mass, height and sex.
+        mass: Body mass [kg]; None: from the recording, else estimated from the force plates.
+        height: Body height [m]; None: from the recording.
+        sex: "male" or "female"; None: from the recording.
+        fit: Fit the model to the recordings.
+        static: Static calibration trial, in which the subject stands still.
+        forces: Separate file with the force plates of the recording.
+        plates: Use the force plates; if False, ground reaction forces are predicted from the motion.
+        ik_method: Inverse kinematics method, as in `inverse_kinematics`.
+        id_method: Inverse dynamics method, as in `inverse_dynamics`.
+        cutoff: Low-pass cutoff for joint coordinates [Hz]; None: the default.
+        start: Time of the first frame [s].
+        end: Time of the last frame [s].
+        reading: Options of `read_recording`: units, up, forward, skeleton.
+        monte_carlo: Number of Monte Carlo repeats; 0: no uncertainty is computed.
+        marker_noise: Standard deviation of marker noise along each axis [m]; None: estimated from the recording.
     """
 
     model: Path | None = None
@@ -61,97 +65,117 @@ class AnalysisSettings:
     static: Path | None = None
     forces: Path | None = None
     plates: bool = True
-    method: str = "converged"
-    torque_method: str = "smooth"
+    ik_method: str = IK_METHODS[0]
+    id_method: str = ID_METHODS[0]
     cutoff: float | None = None
     start: float = -np.inf
-    stop: float = np.inf
+    end: float = np.inf
     reading: Mapping[str, Any] = field(default_factory=dict)
     monte_carlo: int = 0
-    noise: float | None = None
+    marker_noise: float | None = None
 
     def __post_init__(self) -> None:
-        """Raises SettingsError before anything is read, not when it comes to that stage."""
-        for what, given, known in (
-            ("method", self.method, POSE_METHODS), ("torque method", self.torque_method, TORQUE_METHODS)
-        ):  # fmt: skip
-            if given not in known:
-                raise SettingsError(unknown_name(what, given, known))
+        """Raise SettingsError for a value of the wrong type or an unknown method."""
+        for name in PATHS:
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, as_path(value, name))
+        for name in NUMBERS:
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | np.number)):
+                raise SettingsError(f"{name}: Expected a number, got {type(value).__name__} {value!r}.")
+        for name, known in (("ik_method", IK_METHODS), ("id_method", ID_METHODS)):
+            object.__setattr__(self, name, option_value(name, str(getattr(self, name)), known))
 
 
-def read_trial(path: Path, plan: AnalysisSettings) -> Recording:
-    """A recording read and cleaned: gaps filled, swaps and spikes undone, plates zeroed and given to feet."""
-    given = {key: value for key, value in plan.reading.items() if value is not None}
-    recording = use_joint_centers_as_markers(read_recording(path, **given))
+def as_path(value: object, name: str) -> Path:
+    """Return a path given as text or as a path.
+
+    Raises:
+        SettingsError: The value is neither.
+    """
+    if isinstance(value, str | PathLike):
+        return Path(value)
+    raise SettingsError(f"{name}: Expected a path (text or Path), got {type(value).__name__}.")
+
+
+def read_trial(path: Path, settings: AnalysisSettings) -> Recording:
+    """Read and clean a recording: fill gaps, repair swapped labels and spikes, zero plates, assign loads to feet.
+
+    Raises:
+        SettingsError: The file has no markers.
+    """
+    options = {key: value for key, value in settings.reading.items() if value is not None}
+    recording = use_joint_centers_as_markers(read_recording(path, **options))
     if not recording.markers:
-        raise SettingsError(f"{path.name} holds no markers, which a body is fitted to: {_instead(recording, path)}")
-    if plan.forces is not None:
-        recording = add_plates(recording, read_recording(plan.forces))
-    # no low-pass: poses follow what was seen, and coordinates are filtered before they are differentiated
-    cleaned = clean(recording, cutoff=None, start=plan.start, stop=plan.stop)
-    return trim_to_visible(cleaned, start=not np.isfinite(plan.start), stop=not np.isfinite(plan.stop))
+        raise SettingsError(f"{path.name}: The file has no markers{_alternative(recording, path)}")
+    if settings.forces is not None:
+        recording = add_plates(recording, read_recording(settings.forces))
+    # markers stay unfiltered: coordinates are low-passed before differentiation
+    cleaned = clean(recording, cutoff=None, start=settings.start, end=settings.end)
+    return trim_to_visible(cleaned, start=not np.isfinite(settings.start), end=not np.isfinite(settings.end))
 
 
-def read_static(plan: AnalysisSettings) -> Recording | None:
-    """The static trial, whole: start, stop and a second file of forces are those of the trials; None: there is none."""
-    if plan.static is None:
+def read_static(settings: AnalysisSettings) -> Recording | None:
+    """Read the complete static trial; `start`, `end` and `forces` apply to the other trials only."""
+    if settings.static is None:
         return None
-    return read_trial(plan.static, replace(plan, forces=None, start=-np.inf, stop=np.inf))
+    return read_trial(settings.static, replace(settings, forces=None, start=-np.inf, end=np.inf))
 
 
-def _instead(recording: Recording, path: Path) -> str:
-    """What a recording without markers holds, and what to do with it."""
+def _alternative(recording: Recording, path: Path) -> str:
     if "plate_force" in recording.data:
-        return f"it holds force plates. Name the file with the markers, and this one with --forces {path.name}"
+        return f", only force plates. Pass the file with the markers, and add this one with --forces {path.name}."
     if "coordinate_value" in recording.data:
-        return "it holds joint angles. Name the file with the markers they were made from, such as a .trc or .c3d"
-    return "see what it holds with `borelli info`, and name a .c3d or .trc file with markers"
+        return ", only joint angles. Pass the markers they were computed from, such as a .trc or .c3d file."
+    return ". Pass a recording with markers, such as a .c3d or .trc file; `borelli info` lists the content of a file."
 
 
-def generic_model(plan: AnalysisSettings, recording: Recording) -> Model:
-    """The model before it is fitted: that of the plan, or a human of the subject's size."""
-    about = recording.subject
-    mass = plan.mass if plan.mass is not None else _number(about.get("mass"))
-    if plan.model is not None:
-        model = read_model(plan.model)
-        return scale_mass(model, plan.mass) if plan.mass is not None else model
-    height = plan.height if plan.height is not None else _number(about.get("height"))
-    said = str(about.get("sex", "male"))
-    sex = plan.sex or (said if said in ("male", "female") else "male")
-    return human(mass or MASS, height or HEIGHT, sex)
+def generic_model(settings: AnalysisSettings, recording: Recording) -> Model:
+    """Return the model before fitting: the one of the settings, or a human of the subject's size."""
+    subject = recording.subject
+    if settings.model is not None:
+        model = read_model(settings.model)
+        return scale_mass(model, settings.mass) if settings.mass is not None else model
+    mass = settings.mass if settings.mass is not None else _positive(subject.get("mass"))
+    height = settings.height if settings.height is not None else _positive(subject.get("height"))
+    stated = str(subject.get("sex", "male"))
+    sex = settings.sex or (stated if stated in ("male", "female") else "male")
+    return human(mass or DEFAULT_MASS, height or DEFAULT_HEIGHT, sex)
 
 
-def size_notes(plan: AnalysisSettings, recording: Recording) -> tuple[Note, ...]:
-    """What had to be guessed of the subject's size."""
-    if plan.model is not None:
+def size_notes(settings: AnalysisSettings, recording: Recording) -> tuple[Note, ...]:
+    """Return notes on the body mass and height that had to be assumed."""
+    if settings.model is not None:
         return ()
     notes = []
-    for name, unit, taken in (("mass", "kg", MASS), ("height", "m", HEIGHT)):
-        if getattr(plan, name) is None and not _number(recording.subject.get(name)):
-            said = f"the subject's {name} is not known: {taken:g} {unit} is taken, and results scale with it"
-            # of a body that is fitted, the height is soon forgotten
-            notes.append(Note(said, "inferred" if name == "height" and plan.fit else "problem", f"--{name}"))
+    for name, unit, assumed in (("mass", "kg", DEFAULT_MASS), ("height", "m", DEFAULT_HEIGHT)):
+        if getattr(settings, name) is None and not _positive(recording.subject.get(name)):
+            text = f"Body {name}: {assumed:g} {unit}, assumed, since neither the recording nor the settings state it. "
+            # a fit replaces the height, but not the mass
+            kind = "inferred" if name == "height" and settings.fit else "problem"
+            notes.append(Note(f"{text}Results scale with it.", kind, f"--{name}", f"{name}_assumed"))
     return tuple(notes)
 
 
 def missing_marker_notes(motion: Motion) -> tuple[Note, ...]:
-    """Says so where much of the body has no markers, on itself or beyond, and so keeps its rest pose."""
+    """Return a note if much of the body mass has no markers, on its segments or distal to them."""
     model = motion.model
-    seen = {marker.body for marker in model.markers if marker.name in motion.data["marker"].values}
-    above = {joint.child: joint.parent for joint in model.joints if not joint.closes_loop}
-    for name in tuple(seen):
-        while (name := above.get(name, "")) and name not in seen:
-            seen.add(name)
-    unseen = [body for body in model.bodies if body.name not in seen]
-    share = sum(body.mass for body in unseen) / model.mass
-    if share < UNSEEN:
+    driven = {marker.body for marker in model.markers if marker.name in motion.data["marker"].values}
+    parents = {joint.child: joint.parent for joint in model.joints if not joint.closes_loop}
+    for name in tuple(driven):
+        while (name := parents.get(name, "")) and name not in driven:
+            driven.add(name)
+    unmarked = [body for body in model.bodies if body.name not in driven]
+    fraction = sum(body.mass for body in unmarked) / model.mass
+    if fraction < MAX_UNMARKED_FRACTION:
         return ()
-    said = (
-        f"no markers are on {list_names([body.name for body in unseen], 6)}, {100.0 * share:.0f} % of the mass: they keep "
-        "their rest pose, and forces of the ground from the motion, residuals and moments of the hips err by it"
+    text = (
+        f"No markers are on {list_names([body.name for body in unmarked], 6)} ({100.0 * fraction:.0f} % of body mass). "
+        "These segments stay in their rest pose, which affects predicted ground reaction forces, residuals and hip "
+        "moments."
     )
-    return (Note(said, "problem", "put markers on the trunk"),)
+    return (Note(text, "problem", "Put markers on the trunk.", "segments_without_markers"),)
 
 
-def _number(value: Any) -> float | None:
+def _positive(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and value > 0 else None

@@ -1,6 +1,6 @@
-"""From recordings to a report: read, clean, fit, pose, torques, energy, bands, report, each stage's file in one folder.
+"""Complete analysis: read, clean, fit, inverse kinematics, inverse dynamics, energy, uncertainty, report.
 
-Files appear whole or not at all, and stages whose file is there are not made again: see `resuming.py`.
+Each stage has its file in one folder. Files are written atomically; stages of earlier runs are reused (`resume.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -18,29 +19,41 @@ from borelli import __version__
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.fit.fit_model import Fit, fit_model
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
-from borelli.export.stage_files import read_provenance, to_json_values, read_fit, write_fit
+from borelli.export.stage_files import read_fit, read_provenance, to_json_values, write_fit
 from borelli.export.summary import summarize
 from borelli.export.tables import write_tables
-from borelli.export.uncertainty_files import UNCERTAINTY_FILE, AnalysisUncertainty, remove_uncertainty, write_uncertainty_tables
+from borelli.export.uncertainty_files import (
+    UNCERTAINTY_FILE,
+    AnalysisUncertainty,
+    remove_uncertainty,
+    write_uncertainty_tables,
+)
 from borelli.files.atomic import remove_stale_temporaries, write_atomic
 from borelli.kernels.source_hash import source_hash
 from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
 from borelli.model.resize import scale_mass
 from borelli.pipeline.analysis_settings import (
+    PATHS,
     AnalysisSettings,
+    as_path,
     generic_model,
+    missing_marker_notes,
     read_static,
     read_trial,
     size_notes,
-    missing_marker_notes,
 )
-from borelli.pipeline.stages import predict_grf_for_comparison, compute_torques, mass_from_plates
 from borelli.pipeline.resume import Progress, StageCache, file_hash, stage_key
-from borelli.pipeline.uncertainty import load_or_compute_uncertainty, check_uncertainty_settings
+from borelli.pipeline.stages import (
+    StageSettings,
+    compute_torques,
+    mass_from_plates,
+    predict_grf_for_comparison,
+    run_inverse_kinematics,
+)
+from borelli.pipeline.uncertainty import check_uncertainty_settings, load_or_compute_uncertainty
 from borelli.recording.recording import Note, Recording
 from borelli.reports.report import write_report
 from borelli.reports.report_warnings import report_warnings
@@ -48,240 +61,312 @@ from borelli.reports.report_warnings import report_warnings
 if TYPE_CHECKING:
     from xarray import Dataset
 
-FILES = ("static", "forces", "model")
-"""Of a plan, beside the recordings."""
-SHARES = {"read": 0.1, "fit": 0.35, "pose": 0.5, "torques": 0.8, "energy": 0.9, "report": 1.0}
-"""Of the work without bands, when each stage has ended."""
-RESULT_MODULES = tuple(make.__module__ for make in (read_trial, fit_model, inverse_kinematics, compute_torques))
-"""Modules whose code, with all that they import, decides results."""
-REPEAT = 0.05
-"""What a repeat takes of all that work."""
+STAGE_ENDS = {"read": 0.1, "fit": 0.35, "ik": 0.5, "id": 0.8, "energy": 0.9, "report": 1.0}
+"""Fraction of the work done at the end of each stage, without Monte Carlo repeats."""
+RESULT_MODULES = tuple(function.__module__ for function in (read_trial, fit_model, compute_torques))
+"""Modules whose code, with all that they import, determines the results."""
+REPEAT_WORK = 0.05
+"""Work of one Monte Carlo repeat as a fraction of the rest of the analysis."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Analysis:
-    """What one recording gave.
+    """Results of the analysis of one recording.
 
     Attributes:
-        energy: The last stage; the others are in it.
-        fit: How the model was fitted; None: it was taken as it is.
-        contacts: Forces of the feet computed from the motion, where plates measured them too.
-        summary: The figures of `summary.json`.
-        folder: Where the files are.
-        loaded: Stages that were taken from earlier files.
-        bands: How sure each output is; None: that was not asked for.
+        energy: Energy, with the torques and the motion it was computed from.
+        fit: Fit of the model; None: the model was not fitted.
+        predicted_grf: Ground reaction forces predicted from the motion where plates measured them too.
+        summary: Content of `summary.json`.
+        folder: Folder of the files.
+        reused_stages: Stages that were read from files of an earlier run.
+        uncertainty: Uncertainty of every output; None: not requested.
     """
 
     energy: Energy
     fit: Fit | None
-    contacts: Dataset | None
+    predicted_grf: Dataset | None
     summary: Mapping[str, Any]
     folder: Path
-    loaded: tuple[str, ...] = ()
-    bands: AnalysisUncertainty | None = None
+    reused_stages: tuple[str, ...] = ()
+    uncertainty: AnalysisUncertainty | None = None
+
+    def __repr__(self) -> str:
+        values = self.summary
+        error = values["marker_rms_mm"]
+        return (
+            f"<Analysis of {str(values['file'])[:200]!r}: {values['frames']} frames at {values['rate_hz']:g} Hz, "
+            f"{values['mass_kg']:.1f} kg, marker error {'unknown' if error is None else f'{error:.1f} mm RMS'}, "
+            f"ground reaction force: {values['grf_source']}, {len(values['warnings'])} warnings; "
+            f"files in {str(self.folder)[-400:]!r}>"
+        )
+
+
+@dataclass(frozen=True)
+class _FittedModel:
+    """Model of the subject and the result of the fit stage."""
+
+    model: Model
+    fit: Fit | None
+    notes: tuple[Note, ...]
+    key: str
+    runtime: float
+    reused: bool = False
 
 
 def analyze(
-    recordings: Sequence[Path],
-    folder: Path,
-    plan: AnalysisSettings | None = None,
-    progress: Progress = lambda what, share: None,
+    recordings: str | PathLike[str] | Sequence[str | PathLike[str]],
+    folder: str | PathLike[str],
+    settings: AnalysisSettings | None = None,
+    progress: Progress = lambda task, done: None,
 ) -> tuple[Analysis, ...]:
-    """Analyses recordings of one subject; each one's files go into the folder, of several into folders of their own.
+    """Analyze recordings of one subject and write the results.
 
     Args:
-        recordings: Files.
-        folder: Where results go; it is made if need be.
-        plan: How.
-        progress: Hears what is done.
+        recordings: Path of a recording, or paths of several.
+        folder: Folder for the results, created if needed; each of several recordings has its own folder inside.
+        settings: Settings of the analysis.
+        progress: Callback with the running task and the fraction of work done.
+
+    Returns:
+        One analysis for each recording, in order.
 
     Raises:
-        SettingsError: no recording, two of one name, one file of forces for several, or a setting that does not fit.
+        SettingsError: No recording, two of the same name, or a setting that does not apply.
     """
-    plan = plan or AnalysisSettings()
-    if not recordings:
-        raise SettingsError("no recording given: name at least one file")
-    names = [path.stem for path in recordings]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise SettingsError(f"two recordings are called {twice!r}, and so would their folders; rename one")
-    if folder.exists() and not folder.is_dir():
-        raise SettingsError(f"{folder} is a file, but results go into a folder: name another with --out")
-    if plan.forces is not None and len(recordings) > 1:
-        raise SettingsError(
-            f"{plan.forces.name} holds the plates of one recording, but {len(recordings)} are given: analyse one at a "
-            "time with --forces"
-        )
-    check_uncertainty_settings(plan.monte_carlo, plan.noise)
+    settings = AnalysisSettings() if settings is None else settings
+    paths, folder = _check_arguments(recordings, folder, settings)
     folder.mkdir(parents=True, exist_ok=True)
     remove_stale_temporaries(folder)
-    seconds: dict[str, float] = {}
+    runtime: dict[str, float] = {}
     start = perf_counter()
     progress("loading libraries", 0.0)
     _load_libraries()
-    seconds["load"] = perf_counter() - start
+    runtime["load"] = perf_counter() - start
     start = perf_counter()
-    progress("reading", 0.0)
-    trials = [read_trial(path, plan) for path in recordings]
-    static = read_static(plan)
-    seconds["read"] = perf_counter() - start
-    ends = stage_ends(plan.monte_carlo)
-    progress("fitting the body", ends["read"])
-    inputs: dict[str, Any] = {"recordings": [file_hash(path) for path in recordings]}
-    inputs |= {name: file_hash(path) for name in FILES if (path := getattr(plan, name)) is not None}
-    model, fit, fitted = _fitted(trials, static, folder, plan, inputs)
+    progress("reading recordings", 0.0)
+    trials = [read_trial(path, settings) for path in paths]
+    static = read_static(settings)
+    runtime["read"] = perf_counter() - start
+    ends = stage_ends(settings.monte_carlo)
+    progress("fitting the model", ends["read"])
+    hashes = {path: file_hash(path) for path in paths}
+    inputs: dict[str, Any] = {"recordings": list(hashes.values())}
+    inputs |= {name: file_hash(path) for name in PATHS if (path := getattr(settings, name)) is not None}
+    fitted = _fit_subject(trials, static, folder, settings, inputs)
+    runtime["fit"] = fitted.runtime
 
     @cache
-    def solved() -> Fit | None:
-        """The fit with its solution, which its file does not hold: found again where it was loaded."""
-        if fit is None or fit.solution is not None:
-            return fit
-        # of the mass that is in the file, which plates may have weighed
-        return replace(fit_model(generic_model(plan, trials[0]), list(trials), static=static), model=fit.model)
+    def get_fit() -> Fit | None:
+        """Return the fit with its solution, which its file does not contain."""
+        if fitted.fit is None or fitted.fit.solution is not None:
+            return fitted.fit
+        again = fit_model(generic_model(settings, trials[0]), list(trials), static=static)
+        return replace(again, model=fitted.model)  # whose mass may come from the plates
 
     results = []
-    for i, (path, trial) in enumerate(zip(recordings, trials, strict=True)):
-        own = folder if len(recordings) == 1 else folder / path.stem
+    for i, (path, trial) in enumerate(zip(paths, trials, strict=True)):
+        own = folder if len(paths) == 1 else folder / path.stem
         own.mkdir(exist_ok=True)
         remove_stale_temporaries(own)
 
-        def tell(what: str, share: float, i: int = i) -> None:
+        def report_progress(task: str, done: float, i: int = i) -> None:
             first = ends["fit"]
-            progress(what, first + (1.0 - first) * (i + (share - first) / (1.0 - first)) / len(recordings))
+            progress(task, first + (1.0 - first) * (i + (done - first) / (1.0 - first)) / len(paths))
 
-        source = {"file": path.name, "sha256": file_hash(path)}
-        results.append(_analyzed(trial, model, fit, own, plan, fitted, {**seconds}, source, tell, solved))
+        source = {"file": path.name, "sha256": hashes[path]}
+        stages = _make_cache(own, source, fitted, settings, {**runtime}, report_progress)
+        results.append(_analyze_trial(trial, fitted, settings, source, stages, get_fit))
     progress("done", 1.0)
     return tuple(results)
 
 
+def _check_arguments(recordings: Any, folder: Any, settings: AnalysisSettings) -> tuple[list[Path], Path]:
+    if not isinstance(settings, AnalysisSettings):
+        raise SettingsError(f"settings: Expected AnalysisSettings, got {type(settings).__name__}.")
+    if isinstance(recordings, str | PathLike):
+        recordings = [recordings]
+    if not isinstance(recordings, Sequence):
+        raise SettingsError(f"recordings: Expected a path or a list of paths, got {type(recordings).__name__}.")
+    paths, folder = [as_path(path, "recordings") for path in recordings], as_path(folder, "folder")
+    if not paths:
+        raise SettingsError("recordings: No recording is given. Pass at least one file.")
+    names = [path.stem for path in paths]
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise SettingsError(f"recordings: Two files are called {duplicate!r}, like the folders of results. Rename one.")
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder}: The path for results is a file. Choose a folder with --out.")
+    if settings.forces is not None and len(paths) > 1:
+        raise SettingsError(
+            f"{settings.forces.name}: The plates of one file cannot belong to {len(paths)} recordings. Analyze one "
+            "recording at a time with --forces."
+        )
+    check_uncertainty_settings(settings.monte_carlo, settings.marker_noise)
+    return paths, folder
+
+
 def result_hash() -> str:
-    """Return the hash of all code and data that decide results."""
+    """Return the hash of all code and data that determine the results."""
     return source_hash(*RESULT_MODULES)
 
 
 def _load_libraries() -> None:
-    """Load what the stages load when they first need it, so that their seconds are their own."""
+    """Load the libraries that stages import on first use, so that no stage's run time includes it."""
     for name in ("scipy.interpolate", "scipy.signal", "xarray"):
         import_module(name)
 
 
 def stage_ends(repeats: int) -> dict[str, float]:
-    """Of the work, when each stage has ended."""
-    rest = 1.0 / (1.0 + REPEAT * repeats)
-    found = {stage: rest * share for stage, share in SHARES.items() if stage != "report"}
-    return {**found, "bands": 1.0 - rest * (1.0 - SHARES["energy"]), "report": 1.0}
+    """Return the fraction of the work done at the end of each stage."""
+    rest = 1.0 / (1.0 + REPEAT_WORK * repeats)
+    ends = {stage: rest * end for stage, end in STAGE_ENDS.items() if stage != "report"}
+    return {**ends, "uncertainty": 1.0 - rest * (1.0 - STAGE_ENDS["energy"]), "report": 1.0}
 
 
-def _fitted(
+def _fit_subject(
     trials: Sequence[Recording],
     static: Recording | None,
     folder: Path,
-    plan: AnalysisSettings,
+    settings: AnalysisSettings,
     inputs: Mapping[str, Any],
-) -> tuple[Model, Fit | None, dict[str, Any]]:
-    """The model, how it was fitted, and the stage's key and seconds."""
+) -> _FittedModel:
+    """Fit the model to the trials, or read the fit of an earlier run."""
     start = perf_counter()
-    settings = {name: getattr(plan, name) for name in ("mass", "height", "sex", "fit", "start", "stop", "plates")}
-    key = stage_key("fit", inputs, settings | {"reading": plan.reading}, code=result_hash())
+    used = {name: getattr(settings, name) for name in ("mass", "height", "sex", "fit", "start", "end", "plates")}
+    key = stage_key("fit", inputs, used | {"reading": settings.reading}, code=result_hash())
     path = folder / "fit.nc"
-    if plan.fit and read_provenance(path).get("key") == key:
+    provenance = read_provenance(path)
+    if settings.fit and provenance.get("key") == key:
         known = read_fit(path)
         if known is not None:
-            return known.model, known, {**read_provenance(path), "loaded": True}
-    model = generic_model(plan, trials[0])
-    notes = size_notes(plan, trials[0])
-    if not plan.fit:
-        return model, None, {"key": key, "seconds": perf_counter() - start, "notes": notes}
+            return _FittedModel(known.model, known, known.notes, key, float(provenance["runtime_s"]), reused=True)
+    model = generic_model(settings, trials[0])
+    notes = size_notes(settings, trials[0])
+    if not settings.fit:
+        return _FittedModel(model, None, notes, key, perf_counter() - start)
     fit = fit_model(model, list(trials), static=static)
-    guessed = next((note for note in notes if note.action == "--mass"), None)
-    on_plates = [*trials, static] if static is not None else trials
-    weighed = mass_from_plates(fit.model, on_plates) if guessed is not None and plan.plates else None
-    if weighed is not None:
-        said = (
-            f"the subject's mass is not given: plates weigh {weighed[0]:.1f} kg over {weighed[1]:.2f} s, which is taken"
-        )
-        notes = (*(note for note in notes if note is not guessed), Note(said, "inferred", "--mass"))
-        fit = replace(fit, model=scale_mass(fit.model, weighed[0]))
+    if settings.plates and any(note.code == "mass_assumed" for note in notes):
+        weighed = mass_from_plates(fit.model, [*trials, static] if static is not None else trials)
+        if weighed is not None:
+            text = f"Body mass: {weighed[0]:.1f} kg, estimated from {weighed[1]:.2f} s on the force plates."
+            others = (note for note in notes if note.code != "mass_assumed")
+            notes = (*others, Note(text, "inferred", "--mass", "mass_from_plates"))
+            fit = replace(fit, model=scale_mass(fit.model, weighed[0]))
     fit = replace(fit, notes=(*notes, *fit.notes))
-    about = {"key": key, "seconds": perf_counter() - start}
-    write_fit(fit, path, about)
+    runtime = perf_counter() - start
+    write_fit(fit, path, {"key": key, "runtime_s": runtime})
     write_atomic(model_to_text(fit.model), folder / "model.toml")
-    return fit.model, fit, about
+    return _FittedModel(fit.model, fit, fit.notes, key, runtime)
 
 
-def _analyzed(
-    trial: Recording,
-    model: Model,
-    fit: Fit | None,
+def _make_cache(
     folder: Path,
-    plan: AnalysisSettings,
-    fitted: Mapping[str, Any],
-    seconds: dict[str, float],
     source: Mapping[str, str],
-    tell: Progress,
-    solved: Callable[[], Fit | None],
-) -> Analysis:
-    """The stages from pose to report of one recording."""
-    ends = stage_ends(plan.monte_carlo)
-    seconds["fit"] = float(fitted["seconds"])
-    settings = {"method": plan.torque_method, "plates": plan.plates, "cutoff": plan.cutoff}
+    fitted: _FittedModel,
+    settings: AnalysisSettings,
+    runtime: dict[str, float],
+    progress: Progress,
+) -> StageCache:
     key = partial(stage_key, code=result_hash())
-    keys = {"pose": key("pose", [fitted["key"], source["sha256"]], {"method": plan.method})}
-    keys["torques"] = key("torques", keys["pose"], settings)
-    keys["energy"] = key("energy", keys["torques"], {})
-    stages = StageCache(folder, keys, seconds, tell, ["fit"] if fitted.get("loaded") else [])
+    keys = {"ik": key("ik", [fitted.key, source["sha256"]], {"method": settings.ik_method})}
+    used = {"method": settings.id_method, "plates": settings.plates, "cutoff": settings.cutoff}
+    keys["id"] = key("id", keys["ik"], used)
+    keys["energy"] = key("energy", keys["id"], {})
+    return StageCache(folder, keys, runtime, progress, ["fit"] if fitted.reused else [])
 
-    def make_motion() -> Motion:
-        notes = tuple(fitted.get("notes", ())) if fit is None else fit.notes
-        follow = partial(inverse_kinematics, model, trial, method=plan.method)
-        motion: Motion = stages.timed("pose", "following the markers", ends["fit"], follow)
-        return replace(motion, notes=(*notes, *motion.notes, *missing_marker_notes(motion)))
 
-    def make_torques() -> Torques:
-        motion = stages.stage("pose", "motion.nc", make_motion)
-        found: Torques = stages.timed("torques", "finding torques", ends["pose"], partial(compute_torques, motion, plan))
-        return found
-
-    def make_energy() -> Energy:
-        torques = stages.stage("torques", "torques.nc", make_torques)
-        found: Energy = stages.timed("energy", "finding energy", ends["torques"], partial(compute_energy, torques))
-        return found
-
-    energy: Energy = stages.stage("energy", "energy.nc", make_energy)
-    bands = None
-    if plan.monte_carlo:
-
-        def count(done: int) -> None:
-            share = ends["energy"] + (ends["bands"] - ends["energy"]) * done / plan.monte_carlo
-            tell(f"repeating: {done} of {plan.monte_carlo}", share)
-
-        told = {"repeats": plan.monte_carlo, "noise": plan.noise}
-        own = {
-            "key": stage_key("bands", keys["energy"], told, code=source_hash(load_or_compute_uncertainty.__module__)),
-            "energy": keys["energy"],
-        }
-        bands, seconds["bands"], known = load_or_compute_uncertainty(
-            folder, own, energy, solved, repeats=plan.monte_carlo, noise=plan.noise, progress=count
-        )
-        stages.loaded.extend(["bands"] if known else [])
-    elif read_provenance(folder / UNCERTAINTY_FILE).get("energy", keys["energy"]) != keys["energy"]:
-        remove_uncertainty(folder)
-    tell("writing the report", ends["bands"])
+def _analyze_trial(
+    trial: Recording,
+    fitted: _FittedModel,
+    settings: AnalysisSettings,
+    source: Mapping[str, str],
+    stages: StageCache,
+    get_fit: Callable[[], Fit | None],
+) -> Analysis:
+    """Run the stages after the fit on one recording and write its results."""
+    ends, folder = stage_ends(settings.monte_carlo), stages.folder
+    energy = _run_stages(trial, fitted, settings, stages, ends)
+    uncertainty = _run_uncertainty(energy, settings, stages, ends, get_fit)
+    stages.progress("writing the report", ends["uncertainty"])
     start = perf_counter()
-    contacts = predict_grf_for_comparison(energy.torques)
-    about = {
-        **source, "settings": to_json_values(asdict(plan)), "seconds": {**seconds},
+    predicted = predict_grf_for_comparison(energy.torques)
+    provenance = {
+        **source, "settings": to_json_values(asdict(settings)), "runtime_s": {**stages.runtime},
         "version": __version__, "code": result_hash(),
     }  # fmt: skip
     write_tables(energy, folder)
-    if bands is not None:
-        write_uncertainty_tables(bands, folder)
-    write_report(energy, folder / "report.html", fit=fit, contacts=contacts, bands=bands, about=about)
-    seconds["report"] = perf_counter() - start
-    warned = [warning.text for warning in report_warnings(energy)]
-    warned += [note.text for note in bands.notes if note.kind == "problem"] if bands is not None else []
-    summary = summarize(energy, fit=fit, contacts=contacts, bands=bands, seconds=seconds, warnings=warned)
-    summary |= {**source, "loaded": stages.loaded}
+    if uncertainty is not None:
+        write_uncertainty_tables(uncertainty, folder)
+    write_report(
+        energy, folder / "report.html", fit=fitted.fit, predicted_grf=predicted, uncertainty=uncertainty,
+        provenance=provenance,
+    )  # fmt: skip
+    stages.runtime["report"] = perf_counter() - start
+    warnings = [warning.text for warning in report_warnings(energy)]
+    if uncertainty is not None:
+        warnings += [note.text for note in uncertainty.notes if note.kind == "problem"]
+    summary = summarize(
+        energy, fit=fitted.fit, predicted_grf=predicted, uncertainty=uncertainty, runtime=stages.runtime,
+        warnings=warnings,
+    )  # fmt: skip
+    summary |= {**source, "reused_stages": stages.reused}
     write_atomic(json.dumps(summary, indent=1, allow_nan=False) + "\n", folder / "summary.json")
-    return Analysis(energy, fit, contacts, summary, folder, tuple(stages.loaded), bands)
+    return Analysis(energy, fitted.fit, predicted, summary, folder, tuple(stages.reused), uncertainty)
+
+
+def _run_stages(
+    trial: Recording,
+    fitted: _FittedModel,
+    settings: AnalysisSettings,
+    stages: StageCache,
+    ends: Mapping[str, float],
+) -> Energy:
+    """Compute the energy of a trial and the stages before it, or read what earlier runs left."""
+
+    def make_motion() -> Motion:
+        run = partial(run_inverse_kinematics, trial, fitted.model, StageSettings(ik_method=settings.ik_method))
+        motion: Motion = stages.timed("ik", "inverse kinematics", ends["fit"], run)
+        return replace(motion, notes=(*fitted.notes, *motion.notes, *missing_marker_notes(motion)))
+
+    def make_torques() -> Torques:
+        motion = stages.load_or_compute("ik", "motion.nc", make_motion)
+        run = partial(compute_torques, motion, settings)
+        torques: Torques = stages.timed("id", "inverse dynamics", ends["ik"], run)
+        return torques
+
+    def make_energy() -> Energy:
+        torques = stages.load_or_compute("id", "torques.nc", make_torques)
+        energy: Energy = stages.timed("energy", "energetics", ends["id"], partial(compute_energy, torques))
+        return energy
+
+    energy: Energy = stages.load_or_compute("energy", "energy.nc", make_energy)
+    return energy
+
+
+def _run_uncertainty(
+    energy: Energy,
+    settings: AnalysisSettings,
+    stages: StageCache,
+    ends: Mapping[str, float],
+    get_fit: Callable[[], Fit | None],
+) -> AnalysisUncertainty | None:
+    """Compute the requested uncertainty, or remove that of other results from the folder."""
+    folder, key, repeats = stages.folder, stages.keys["energy"], settings.monte_carlo
+    if not repeats:
+        if read_provenance(folder / UNCERTAINTY_FILE).get("energy", key) != key:
+            remove_uncertainty(folder)
+        return None
+
+    def count(done: int) -> None:
+        fraction = ends["energy"] + (ends["uncertainty"] - ends["energy"]) * done / repeats
+        stages.progress(f"Monte Carlo repeats: {done} of {repeats}", fraction)
+
+    used = {"repeats": repeats, "marker_noise": settings.marker_noise}
+    code = source_hash(load_or_compute_uncertainty.__module__)
+    provenance = {"key": stage_key("uncertainty", key, used, code=code), "energy": key}
+    uncertainty, stages.runtime["uncertainty"], reused = load_or_compute_uncertainty(
+        folder, provenance, energy, get_fit, repeats=repeats, marker_noise=settings.marker_noise, progress=count
+    )
+    stages.reused.extend(["uncertainty"] if reused else [])
+    return uncertainty

@@ -1,8 +1,8 @@
-"""Stages that are taken up where they were left.
+"""Reuse of stage files from earlier runs.
 
-A stage's file carries a key made of what went into it: the content of the recordings, the settings so far, the version
-and the code. A stage whose file has the right key is loaded, not computed; so a run that was stopped is taken up where
-it was, and a changed setting computes only what follows from it.
+A stage file contains a key: a hash of the recordings, the settings so far, the version and the code. A stage whose file
+has the expected key is read instead of computed, so an interrupted run continues where it stopped, and a changed
+setting recomputes only the stages that depend on it.
 """
 
 from __future__ import annotations
@@ -17,69 +17,70 @@ from typing import Any
 
 from borelli import __version__
 from borelli.errors import BorelliError
-from borelli.export.stage_files import read_provenance, to_json_values, read_stage, write_stage
+from borelli.export.stage_files import read_provenance, read_stage, to_json_values, write_stage
 
 Progress = Callable[[str, float], None]
-"""Hears what is being done, and the share of all that is done."""
+"""Callback with a description of the running task and the fraction of all work that is done."""
 
 
 @dataclass(frozen=True)
 class StageCache:
-    """The stages of one recording in its folder.
+    """Stage files of one recording.
 
     Attributes:
-        folder: Where their files are.
-        keys: What their files must carry, by stage.
-        seconds: What each stage took, when it was made.
-        tell: Hears what is being made.
-        loaded: Stages that came from files.
-        held: Stages and the files that hold them, the latest last.
+        folder: Folder of the files.
+        keys: Expected key of each stage's file.
+        runtime: Run time of each stage [s].
+        progress: Callback for progress.
+        reused: Stages that were read from files.
+        written: Results and the files that contain them, the latest last.
     """
 
     folder: Path
     keys: Mapping[str, str]
-    seconds: dict[str, float]
-    tell: Progress
-    loaded: list[str] = field(default_factory=list)
-    held: list[tuple[Any, Path]] = field(default_factory=list)
+    runtime: dict[str, float]
+    progress: Progress
+    reused: list[str] = field(default_factory=list)
+    written: list[tuple[Any, Path]] = field(default_factory=list)
 
-    def stage(self, name: str, file: str, make: Callable[[], Any]) -> Any:
-        """From its file, which holds the stages before it, or made: then those before it are asked for."""
+    def load_or_compute(self, name: str, file: str, compute: Callable[[], Any]) -> Any:
+        """Read a stage, with those before it, from its file, or compute it and write the file."""
         path = self.folder / file
-        known = read_provenance(path)
-        if known.get("key") == self.keys[name]:
+        provenance = read_provenance(path)
+        if provenance.get("key") == self.keys[name]:
             try:
-                found = read_stage(path)
+                result = read_stage(path)
             except BorelliError:
-                pass  # damaged: made anew
+                pass  # the file is damaged: compute the stage again
             else:
-                self.seconds.update(known["seconds"])
-                self.loaded.extend(known["seconds"])
-                self.held.append((found, path))
-                return found
-        found = make()
-        own = {one: self.seconds[one] for one in self.keys if one in self.seconds}
-        write_stage(found, path, {"key": self.keys[name], "seconds": own}, upon=self.held[-1] if self.held else None)
-        self.held.append((found, path))
-        return found
+                self.runtime.update(provenance["runtime_s"])
+                self.reused.extend(provenance["runtime_s"])
+                self.written.append((result, path))
+                return result
+        result = compute()
+        runtime = {stage: self.runtime[stage] for stage in self.keys if stage in self.runtime}
+        previous = self.written[-1] if self.written else None
+        write_stage(result, path, {"key": self.keys[name], "runtime_s": runtime}, previous=previous)
+        self.written.append((result, path))
+        return result
 
-    def timed(self, name: str, what: str, share: float, make: Callable[[], Any]) -> Any:
-        """What is made, its time taken."""
-        self.tell(what, share)
+    def timed(self, name: str, task: str, done: float, compute: Callable[[], Any]) -> Any:
+        """Report a task with the fraction of work done before it, run it and record its run time."""
+        self.progress(task, done)
         start = perf_counter()
-        found = make()
-        self.seconds[name] = perf_counter() - start
-        return found
+        result = compute()
+        self.runtime[name] = perf_counter() - start
+        return result
 
 
 def stage_key(stage: str, inputs: Any, settings: Mapping[str, Any], *, code: str) -> str:
-    """Return the key of a stage made by code from inputs, given by their hashes or keys, with settings."""
-    told = [stage, __version__, code, to_json_values(inputs), to_json_values(settings)]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    """Return the key of a stage from the hashes or keys of its inputs, its settings and the hash of its code."""
+    parts = [stage, __version__, code, to_json_values(inputs), to_json_values(settings)]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file's content, or of all files of a folder."""
+    """Return the SHA-256 of a file, or of all files of a folder."""
     digest = hashlib.sha256()
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file():

@@ -1,15 +1,23 @@
-"""Which forces of the ground an analysis takes: measured, computed from the motion, or both."""
+"""Stages of an analysis: motion, torques and energy as functions of a recording, a model and settings.
+
+`analyze`, its Monte Carlo repeats and the stage commands all run these functions, so that every interval belongs to the
+quantity it is reported for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from borelli.analysis.dynamics.torques import Torques, inverse_dynamics
-from borelli.analysis.ground.predict_grf import ground_forces
+from borelli.analysis.dynamics.torques import Torques
+from borelli.analysis.energetics.energy import Energy, compute_energy
+from borelli.analysis.ground.predict_grf import predict_grf
+from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
+from borelli.analysis.inverse_dynamics import SOURCES, inverse_dynamics
+from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
 from borelli.model.model import Model
@@ -21,45 +29,109 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
-def compute_torques(motion: Motion, plan: AnalysisSettings) -> Torques:
-    """Torques with the plates' forces, where there are any and they are wanted, else, or beside them, computed ones."""
-    has_plates = motion.recording is not None and "ground_reaction_force" in motion.recording.data
-    measured = plan.plates and has_plates
-    if plan.cutoff is None and measured and motion.recording is not None:
+@dataclass(frozen=True)
+class StageSettings:
+    """Methods and filters of the stages, with every choice made.
+
+    Attributes:
+        ik_method: Inverse kinematics method.
+        id_method: Inverse dynamics method.
+        forces: Source of ground reaction forces, as in `inverse_dynamics`; None: no ground reaction force.
+        filter: Low-pass filter of the coordinates, as in `inverse_dynamics`.
+        cutoff: Cutoff of that filter [Hz]; None: the default.
+        plate_cutoff: Low-pass cutoff of measured forces [Hz]; None: unfiltered.
+    """
+
+    ik_method: str = IK_METHODS[0]
+    id_method: str = ID_METHODS[0]
+    forces: str | None = None
+    filter: str = "default"
+    cutoff: float | None = None
+    plate_cutoff: float | None = None
+
+
+def settings_of_results(energy: Energy) -> StageSettings:
+    """Return the settings that reproduce the results of an analysis."""
+    torques, motion = energy.torques, energy.torques.motion
+    used, source = torques.settings, torques.grf_source
+    return StageSettings(
+        motion.settings["method"], used["method"], used.get("forces", None if source == "none" else source),
+        used["filter"], used["cutoff_hz"], used.get("plate_cutoff_hz"),
+    )  # fmt: skip
+
+
+def run_stages(recording: Recording, model: Model, settings: StageSettings) -> Energy:
+    """Run inverse kinematics, inverse dynamics and energetics on a recording."""
+    return compute_energy(run_inverse_dynamics(run_inverse_kinematics(recording, model, settings), settings))
+
+
+def run_inverse_kinematics(recording: Recording, model: Model, settings: StageSettings) -> Motion:
+    """Compute the motion of a model from a recording's markers."""
+    return inverse_kinematics(model, recording, method=settings.ik_method)
+
+
+def run_inverse_dynamics(motion: Motion, settings: StageSettings) -> Torques:
+    """Compute the torques of a motion; the requested source of forces is kept in their settings."""
+    torques = inverse_dynamics(
+        motion, method=settings.id_method, forces=settings.forces, filter=settings.filter, cutoff=settings.cutoff,
+        plate_cutoff=settings.plate_cutoff,
+    )  # fmt: skip
+    return replace(torques, settings={**torques.settings, "forces": settings.forces})
+
+
+def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
+    """Compute the torques of a motion with the best ground reaction forces available.
+
+    These are measured forces, completed by predicted ones for steps off the plates; predicted forces where there are no
+    plates; and none where prediction fails, such as for a model without feet.
+    """
+    measured = settings.plates and motion.recording is not None and "ground_reaction_force" in motion.recording.data
+    chosen = StageSettings(id_method=settings.id_method, cutoff=settings.cutoff)
+    notes: tuple[Note, ...] = ()
+    if settings.cutoff is None and measured and motion.recording is not None:
         cutoff, note = step_cutoff(motion.recording)
         if note is not None:
-            found = compute_torques(motion, replace(plan, cutoff=cutoff))
-            return replace(found, notes=(*found.notes, note))
-    forces, ends = ("plates and contacts", "default") if measured else ("contacts", "strides")
+            chosen, notes = replace(chosen, cutoff=cutoff), (note,)
+    plates, predicted, both = SOURCES[settings.id_method]
+    # predicted forces need accelerations at the ends of the motion, which the preset "strides" estimates
+    best = replace(chosen, forces=both) if measured else replace(chosen, forces=predicted, filter="strides")
     try:
-        return inverse_dynamics(motion, method=plan.torque_method, forces=forces, filter=ends, cutoff=plan.cutoff)
+        torques = run_inverse_dynamics(motion, best)
     except BorelliError as error:
-        if measured:  # such as a model without soles, which has contacts nowhere
-            found = inverse_dynamics(motion, method=plan.torque_method, forces="plates", cutoff=plan.cutoff)
-            said = f"steps beside the plates are not filled in: {error}"
-            return replace(found, notes=(*found.notes, Note(said, "problem", "look at frames that are covered")))
-        found = inverse_dynamics(motion, method=plan.torque_method, forces=None, cutoff=plan.cutoff)
-        said = f"no forces of the ground are known, so all of its part is residual: {error}"
-        return replace(found, notes=(*found.notes, Note(said, "problem", "record plates")))
+        if measured:
+            torques = run_inverse_dynamics(motion, replace(chosen, forces=plates))
+            text = f"Steps off the plates have no ground reaction force, since it cannot be predicted: {error}"
+            note = Note(text, "problem", "Use frames with complete ground reaction force only.", "grf_incomplete")
+        else:
+            torques = run_inverse_dynamics(motion, chosen)
+            text = f"Ground reaction forces are neither measured nor predicted; residuals contain them: {error}"
+            note = Note(text, "problem", "Record force plates.", "grf_unavailable")
+        notes = (note, *notes)
+    return replace(torques, notes=(*torques.notes, *notes))
 
 
 def predict_grf_for_comparison(torques: Torques) -> Dataset | None:
-    """Forces of the feet computed from the motion, where plates measured them; None where that cannot be done."""
+    """Predict ground reaction forces that plates measured too; None without plates or if prediction fails."""
     if not torques.on_plates:
         return None
     try:
         cutoff = torques.settings.get("cutoff_hz")
-        return ground_forces(torques.motion, differentiate(torques.motion, filter="strides", cutoff=cutoff))
+        return predict_grf(torques.motion, differentiate(torques.motion, filter="strides", cutoff=cutoff))
     except BorelliError:
         return None
 
 
 def mass_from_plates(model: Model, trials: Sequence[Recording]) -> tuple[float, float] | None:
-    """Mass [kg] that the plates of the trials find, and for how long [s] they weighed it; None where they do not."""
+    """Estimate body mass from force plates.
+
+    Returns:
+        Mass [kg] and the time over which it was averaged [s], from the trial with the longest; None without any.
+    """
     best: tuple[float, float] | None = None
     for trial in trials:
         if "ground_reaction_force" in trial.data:
-            attrs = inverse_dynamics(inverse_kinematics(model, trial), forces="plates").data.attrs
+            settings = StageSettings(forces="plates")
+            attrs = run_inverse_dynamics(run_inverse_kinematics(trial, model, settings), settings).data.attrs
             if attrs["plate_mass_kg"] > 0.0 and (best is None or attrs["weighed_s"] > best[1]):
                 best = (float(attrs["plate_mass_kg"]), float(attrs["weighed_s"]))
     return best

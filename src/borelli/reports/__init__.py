@@ -1,1 +1,1 @@
-"""The report: one HTML file that shows an analysis and how far to trust it."""
+"""The report: one HTML file with the results of an analysis and their reliability."""

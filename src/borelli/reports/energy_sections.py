@@ -1,4 +1,4 @@
-"""The parts of the report about residuals and energy, and the plots of every coordinate."""
+"""Sections of the report on residuals, energy and all coordinates."""
 
 from __future__ import annotations
 
@@ -10,178 +10,170 @@ import numpy as np
 from borelli.analysis.energetics.energy import Energy
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.reports.gait_curves import SIDES
-from borelli.reports.html_parts import interval_of, legend, coordinate_pairs, interval_legend
+from borelli.reports.html_parts import coordinate_pairs, interval_legend, interval_of, legend
 from borelli.reports.report_warnings import residual_peaks
 from borelli.reports.svg import Line, line_plot
 
-STILL = {"rad": np.radians(2.0), "m": 0.01}
-"""Coordinates that move less [rad, m] are not drawn."""
+MIN_MOVEMENT = {"rad": np.radians(2.0), "m": 0.01}
+"""Range [rad, m] below which a coordinate is not plotted."""
 STYLES = ("right", "left", "third")
-WORKS = ("positive_work", "negative_work")
-JOINTS_SHOWN = 12
+MAX_WORK_ROWS = 12
+SUMMARY_ROWS = (
+    ("positive_work_j", "Positive joint work", "J", 1),
+    ("negative_work_j", "Negative joint work", "J", 1),
+    ("positive_work_per_stride_j_per_kg", "Positive joint work per stride", "J/kg", 2),
+    ("cost_of_transport_j_per_kg_m", "Mechanical cost of transport", "J/(kg m)", 3),
+    ("distance_m", "Distance", "m", 2),
+    ("speed_m_per_s", "Speed", "m/s", 2),
+    ("center_of_mass_positive_work_j", "Positive work on the center of mass", "J", 1),
+    ("torque_time_integral_nms", "Time integral of absolute torque", "N m s", 0),
+    ("residual_work_net_j", "Net residual work", "J", 2),
+    ("residual_work_absolute_j", "Absolute residual work", "J", 2),
+    ("energy_balance_error_percent", "Energy balance error", "% of positive work", 4),
+)
 
 
-def residual_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
-    """Residuals in time, against thresholds."""
-    data = energy.torques.data
-    limits = residual_peaks(energy)
+def residual_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> str:
+    """Return residual force and moment over time, with their recommended limits."""
+    torques, data, peaks = energy.torques, energy.torques.data, residual_peaks(energy)
     time = data["time"].values
     lines = [
         [
-            Line(axis, time, data[name].values[:, k], style, **interval_of(bands, "torques", name, np.s_[:, k]))
+            Line(axis, time, data[name].values[:, k], style, **interval_of(uncertainty, "torques", name, np.s_[:, k]))
             for k, (axis, style) in enumerate(zip("xyz", STYLES, strict=True))
         ]
         for name in ("residual_force", "residual_moment")
     ]
     force = line_plot(
-        "Residual force", "time [s]", "force [N]", lines[0], limits=(-limits.force_limit, limits.force_limit), wide=True
+        "Residual force", "time [s]", "force [N]", lines[0], limits=(-peaks.force_limit, peaks.force_limit), wide=True
     )
     moment = line_plot(
         "Residual moment at the pelvis", "time [s]", "moment [N m]", lines[1],
-        limits=(-limits.moment_limit, limits.moment_limit), wide=True,
+        limits=(-peaks.moment_limit, peaks.moment_limit), wide=True,
     )  # fmt: skip
     rows = (
-        ("force, peak", limits.force, limits.force_limit, "N", "5 % of the peak net external force"),
-        (
-            "moment, peak",
-            limits.moment,
-            limits.moment_limit,
-            "N m",
-            "1 % of it times the height of the centre of mass",
-        ),
-    )
+        ("Residual force, peak", peaks.force, peaks.force_limit, "N", "5 % of the peak net external force"),
+        ("Residual moment, peak", peaks.moment, peaks.moment_limit, "N m",
+         "1 % of that force times the height of the center of mass"),
+    )  # fmt: skip
     body = "".join(
         f'<tr><td>{name}</td><td class="n {"ok" if value <= limit else "off"}">{value:.1f} {unit}</td>'
-        f'<td class="n">{limit:.1f} {unit}</td><td>{why}</td></tr>'
-        for name, value, limit, unit, why in rows
+        f'<td class="n">{limit:.1f} {unit}</td><td>{basis}</td></tr>'
+        for name, value, limit, unit, basis in rows
     )
-    torques = energy.torques
-    body += (
-        f'<tr><td>force, rms</td><td class="n">{torques.residual_force_rms:.1f} N</td><td></td><td></td></tr>'
-        f'<tr><td>moment, rms</td><td class="n">{torques.residual_torque_rms:.1f} N m</td><td></td><td></td></tr>'
-    )
+    for name, value, unit in (
+        ("Residual force, RMS", torques.residual_force_rms, "N"),
+        ("Residual moment, RMS", torques.residual_moment_rms, "N m"),
+    ):
+        body += f'<tr><td>{name}</td><td class="n">{value:.1f} {unit}</td><td></td><td></td></tr>'
     return (
-        '<section id="residuals"><h2>Residuals</h2><p class="lead">What neither joints nor ground supply: the smaller, '
-        "the better motion, masses and forces fit together.</p>"
-        + legend(right="x", left="y", third="z", limit="limit (Hicks et al. 2015)", **interval_legend(bands))
+        '<section id="residuals"><h2>Residuals</h2><p class="lead">Force and moment at the root that joint torques and '
+        "ground reaction do not explain. Small residuals mean consistent motion, masses and forces.</p>"
+        + legend(right="x", left="y", third="z", limit="limit (Hicks et al. 2015)", **interval_legend(uncertainty))
         + f'<div class="plots wide">{force}{moment}</div>'
-        + '<table><tr><th></th><th class="n">here</th><th class="n">limit</th><th>which is</th></tr>'
+        + '<table><tr><th>Quantity</th><th class="n">Value</th><th class="n">Limit</th><th>Basis of the limit</th></tr>'
         + f"{body}</table></section>"
     )
 
 
-def energy_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
-    """Powers and energy in time, work by joint, and the books."""
+def energy_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> str:
+    """Return powers and energies over time, summary values, and work by joint."""
     data, summary = energy.data, energy.summary
     time, mass = data["time"].values, energy.torques.motion.model.mass
     powers = [
-        Line(title, time, data[name].values / mass, style, **interval_of(bands, "energy", name, factor=1.0 / mass))
+        Line(title, time, data[name].values / mass, style, **interval_of(uncertainty, "energy", name, factor=1 / mass))
         for name, title, style in (
-            ("joint_power", "joints", "dark"), ("ground_power", "ground", "third"),
+            ("total_joint_power", "joints", "dark"), ("ground_power", "ground", "third"),
             ("residual_power", "residual", "left"),
         )
         if name in data
     ]  # fmt: skip
-    joules = []
+    energies = []
     for name, title, style in (
-        ("mechanical_energy", "mechanical, from its least", "dark"), ("kinetic_energy", "kinetic", "right"),
-        ("potential_energy", "potential, from its least", "third"),
+        ("mechanical_energy", "mechanical", "dark"), ("kinetic_energy", "kinetic", "right"),
+        ("potential_energy", "potential", "third"),
     ):  # fmt: skip
         if name in data:
-            least = 0.0 if name == "kinetic_energy" else float(np.nanmin(data[name].values))
-            around = interval_of(bands, "energy", name, factor=1.0 / mass, zero=least)
-            joules.append(Line(title, time, (data[name].values - least) / mass, style, **around))
+            zero = 0.0 if name == "kinetic_energy" else float(np.nanmin(data[name].values))
+            interval = interval_of(uncertainty, "energy", name, factor=1.0 / mass, zero=zero)
+            energies.append(Line(title, time, (data[name].values - zero) / mass, style, **interval))
     power_plot = line_plot("Power", "time [s]", "power [W/kg]", powers, wide=True)
-    energy_plot = line_plot("Mechanical energy", "time [s]", "energy [J/kg]", joules, wide=True)
-    rows = [
-        (f"{title}", f"{summary[key]:.{digits}f} {unit}")
-        for key, title, unit, digits in (
-            ("positive_work_j", "positive work of the joints", "J", 1), ("negative_work_j", "negative work", "J", 1),
-            ("positive_work_per_stride_j_per_kg", "positive work a stride", "J/kg", 2),
-            ("cost_of_transport_j_per_kg_m", "mechanical cost of transport", "J/(kg m)", 3),
-            ("distance_m", "distance", "m", 2), ("speed_m_per_s", "speed", "m/s", 2),
-            ("center_of_mass_positive_work_j", "positive work on the centre of mass", "J", 1),
-            ("effort", "effort (integrated torque)", "N m s", 0),
-            ("residual_work_net_j", "work of the residual, net", "J", 2),
-            ("residual_work_absolute_j", "work of the residual, absolute", "J", 2),
-            ("energy_balance_error_percent", "difference of work and energy", "% of positive work", 4),
-        )
+    energy_plot = line_plot("Mechanical energy", "time [s]", "energy [J/kg]", energies, wide=True)
+    body = "".join(
+        f'<tr><td>{title}</td><td class="n">{escape(f"{summary[key]:.{digits}f} {unit}")}</td></tr>'
+        for key, title, unit, digits in SUMMARY_ROWS
         if key in summary and np.isfinite(summary[key])
-    ]  # fmt: skip
-    body = "".join(f'<tr><td>{title}</td><td class="n">{escape(value)}</td></tr>' for title, value in rows)
+    )
+    shading = interval_legend(uncertainty)
     return (
-        '<section id="energy"><h2>Energy</h2><div class="plots wide"><div>'
-        + legend(dark="joints", third="ground", left="residual", **interval_legend(bands)) + power_plot + "</div><div>"
-        + legend(dark="mechanical", right="kinetic", third="potential", **interval_legend(bands)) + energy_plot + "</div></div>"
-        + '<div class="plots wide"><div><h3>Sums</h3><table>' + body + "</table></div><div><h3>Work by joint</h3>"
-        + _work_table(energy) + "</div></div></section>"
+        '<section id="energy"><h2>Energy</h2><p class="lead">Mechanical and potential energy are relative to their '
+        'minima.</p><div class="plots wide"><div>'
+        + legend(dark="joints", third="ground", left="residual", **shading) + power_plot + "</div><div>"
+        + legend(dark="mechanical", right="kinetic", third="potential", **shading) + energy_plot + "</div></div>"
+        + '<div class="plots wide"><div><h3>Summary</h3><table><tr><th>Quantity</th><th class="n">Value</th></tr>'
+        + body + "</table></div><div><h3>Work by joint</h3>" + _work_table(energy) + "</div></div></section>"
     )  # fmt: skip
 
 
 def _work_table(energy: Energy) -> str:
     data, model = energy.data, energy.torques.motion.model
-    mass = model.mass
     rows = []
     for title, columns in coordinate_pairs(model).items():
         if columns[0][0] == "root":
             continue
-        plus, minus = ({side: float(data[name].values[k]) / mass for side, k in columns} for name in WORKS)
-        rows.append((sum(plus.values()) - sum(minus.values()), title, plus, minus))
+        positive, negative = (
+            {side: float(data[name].values[k]) / model.mass for side, k in columns}
+            for name in ("positive_work", "negative_work")
+        )
+        rows.append((sum(positive.values()) - sum(negative.values()), title, positive, negative))
     rows.sort(key=lambda row: -row[0])
 
     def cells(values: Mapping[str, float]) -> str:
         return "".join(f'<td class="n">{values[s]:+.3f}</td>' if s in values else "<td></td>" for s in SIDES)
 
-    shown = rows[:JOINTS_SHOWN]
-    body = "".join(f"<tr><td>{escape(title)}</td>{cells(plus)}{cells(minus)}</tr>" for _, title, plus, minus in shown)
-    return (
-        '<table><tr><th>J/kg</th><th class="n">right +</th><th class="n">left +</th><th class="n">right -</th>'
-        f'<th class="n">left -</th></tr>{body}</table>'
+    body = "".join(
+        f"<tr><td>{escape(title)}</td>{cells(positive)}{cells(negative)}</tr>"
+        for _, title, positive, negative in rows[:MAX_WORK_ROWS]
     )
+    head = "".join(f'<th class="n">{side} {sign}</th>' for sign in ("+", "-") for side in ("Right", "Left"))
+    return f"<table><tr><th>Work [J/kg]</th>{head}</tr>{body}</table>"
 
 
-def other_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
-    """Every coordinate that moves, and its torque, in time; folded away."""
-    plots = coordinate_plots(energy, bands)
+def coordinate_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> str:
+    """Return plots of every moving coordinate and its torque over time, collapsed."""
+    plots = coordinate_plots(energy, uncertainty)
     if not plots:
         return ""
     return (
-        '<section id="others"><h2>All coordinates</h2><details><summary>angles and torques over time</summary>'
-        + legend(right="right, or middle", left="left", **interval_legend(bands))
+        '<section id="coordinates"><h2>All coordinates</h2><details><summary>Angles and torques over time</summary>'
+        + legend(right="right or unpaired", left="left", **interval_legend(uncertainty))
         + f'<div class="plots">{"".join(plots)}</div></details></section>'
     )
 
 
-def coordinate_plots(energy: Energy, bands: AnalysisUncertainty | None = None) -> list[str]:
-    """A plot of the angle and one of the torque of each pair of coordinates that moves."""
+def coordinate_plots(energy: Energy, uncertainty: AnalysisUncertainty | None = None) -> list[str]:
+    """Return plots of value and torque of each pair of coordinates that moves."""
     torques, model = energy.torques, energy.torques.motion.model
     data, time = torques.data, torques.data["time"].values
-    plots = []
+    values, plots = data["coordinate_value"].values, []
     for title, columns in coordinate_pairs(model).items():
         rotational = model.coordinates[columns[0][1]].rotational
-        values = data["coordinate_value"].values
-        if all(np.ptp(values[:, k]) < STILL["rad" if rotational else "m"] for _, k in columns):
+        if all(np.ptp(values[:, k]) < MIN_MOVEMENT["rad" if rotational else "m"] for _, k in columns):
             continue
-        factor, unit = (180.0 / np.pi, "deg") if rotational else (1.0, "m")
-        lines = [
-            Line(
-                side,
-                time,
-                factor * values[:, k],
-                side,
-                **interval_of(bands, "torques", "coordinate_value", np.s_[:, k], factor),
-            )
-            for side, k in columns
-        ]
-        plots.append(line_plot(title, "time [s]", f"{'angle' if rotational else 'place'} [{unit}]", lines))
-        if columns[0][0] != "root":
-            unit = "N m/kg" if rotational else "N/kg"
-            pulls = [
+
+        def lines(name: str, factor: float, columns: list[tuple[str, int]] = columns) -> list[Line]:
+            return [
                 Line(
-                    side, time, data["torque"].values[:, k] / model.mass, side,
-                    **interval_of(bands, "torques", "torque", np.s_[:, k], 1.0 / model.mass),
+                    side, time, factor * data[name].values[:, k], side,
+                    **interval_of(uncertainty, "torques", name, np.s_[:, k], factor),
                 )
                 for side, k in columns
             ]  # fmt: skip
-            plots.append(line_plot(f"{title}, torque", "time [s]", f"torque [{unit}]", pulls))
+
+        factor, label = (180.0 / np.pi, "angle [deg]") if rotational else (1.0, "displacement [m]")
+        plots.append(line_plot(title, "time [s]", label, lines("coordinate_value", factor)))
+        if columns[0][0] != "root":
+            label = "torque [N m/kg]" if rotational else "force [N/kg]"
+            torque = lines("torque", 1.0 / model.mass)
+            plots.append(line_plot(f"{title}, {label.split()[0]}", "time [s]", label, torque))
     return plots

@@ -1,8 +1,8 @@
-"""What a gait laboratory looks at: angles, internal moments, powers and ground forces, by side, and over the cycle.
+"""Gait curves: angles, internal moments, powers and ground reaction forces by side, over time and over the gait cycle.
 
-Signs are those of the norms: flexion, adduction, inward rotation and dorsiflexion are positive angles; extensor,
-abductor and plantarflexor moments are positive; pelvis: forward tilt, the side's own half up, the side's own half
-forward.
+Signs are those of the normative curves. Flexion, adduction, internal rotation and dorsiflexion are positive angles;
+extensor, abductor and plantarflexor moments are positive. Of the pelvis, anterior tilt, obliquity with the own side up
+and rotation with the own side forward are positive.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Array = NDArray[np.float64]
 
 PERCENT = np.arange(101.0)
 SIDES = ("right", "left")
-STANDS = 0.4
-"""Part of a stride in which its foot must be on a plate for the force on it to be known."""
+MIN_STANCE_FRACTION = 0.4
+"""Fraction of a stride in which its foot must be on a plate for its force to be known."""
 
 
 class Curve(NamedTuple):
-    """A quantity of both sides in time: (frames,) each, or None where the model has no such thing."""
+    """Quantity of both sides over time, shape (frames,); None for a side that the model does not have."""
 
     name: str
     title: str
@@ -44,10 +44,10 @@ class Curve(NamedTuple):
     left: Array | None
 
 
-_COORDINATES = (  # name, title, coordinates that are it, the best first
+_COORDINATES = (  # name, title, names of the coordinate in order of preference
     ("hip_flexion", "Hip flexion", ("hip_flexion",)),
     ("hip_adduction", "Hip adduction", ("hip_adduction",)),
-    ("hip_rotation", "Hip inward rotation", ("hip_rotation",)),
+    ("hip_rotation", "Hip internal rotation", ("hip_rotation",)),
     ("knee_flexion", "Knee flexion", ("knee_flexion", "knee_angle")),
     ("ankle_dorsiflexion", "Ankle dorsiflexion", ("ankle_flexion", "ankle_angle")),
 )
@@ -65,31 +65,31 @@ _POWERS = (
 
 
 class Gait(NamedTuple):
-    """Curves in time, and the strides over which to look at them."""
+    """Curves over time, and the strides of the recording."""
 
     time: Array
     curves: tuple[Curve, ...]
-    find_strides: tuple[Stride, ...]
+    strides: tuple[Stride, ...]
     speed: str
-    """Class of the walking speed, for norms."""
-    seen: tuple[bool, ...]
-    """Of each stride, whether the force on its foot is known; plates may lie under some steps only."""
+    """Class of the walking speed, for normative curves."""
+    grf_known: tuple[bool, ...]
+    """Whether the ground reaction force of each stride is known; plates may lie under some steps only."""
     offset: float
-    """By how much [deg] norms of pelvis tilt and hip flexion are lowered: see `docs/formats.md`."""
+    """Angle subtracted from normative pelvic tilt and hip flexion [deg]: see `docs/formats.md`."""
 
-    def normative_curve(self, curve: Curve, source: str = "schwartz2008") -> NormativeCurve | None:
-        """The normal curve, at this speed; of the second source at its own."""
-        found = normative_curve(curve.name, self.speed if source == "schwartz2008" else "free", source)
-        if found is None:
+    def normative(self, curve: Curve, source: str = "schwartz2008") -> NormativeCurve | None:
+        """Return the normative curve, of Schwartz et al. (2008) at this walking speed."""
+        norm = normative_curve(curve.name, self.speed if source == "schwartz2008" else "free", source)
+        if norm is None:
             return None
         if curve.unit == "% BW":
-            return NormativeCurve(100.0 * found.mean, 100.0 * found.sd)
-        lower = self.offset if curve.name in ("pelvis_tilt", "hip_flexion") else 0.0
-        return NormativeCurve(found.mean - lower, found.sd)
+            return NormativeCurve(100.0 * norm.mean, 100.0 * norm.sd)
+        offset = self.offset if curve.name in ("pelvis_tilt", "hip_flexion") else 0.0
+        return NormativeCurve(norm.mean - offset, norm.sd)
 
 
 def gait_curves(energy: Energy) -> Gait:
-    """The curves of an analysis."""
+    """Return the gait curves of an analysis."""
     torques, motion = energy.torques, energy.torques.motion
     data, model = torques.data, motion.model
     mass = model.mass
@@ -122,22 +122,22 @@ def gait_curves(energy: Energy) -> Gait:
     curves += _ground(energy)
     cycles = find_strides(motion, time)
     kept = tuple(c for c in curves if c.right is not None or c.left is not None)
-    return Gait(time, kept, cycles, _speed(energy), _seen(energy, cycles), _offset(model))
+    return Gait(time, kept, cycles, _speed_class(energy), _strides_with_grf(energy, cycles), _offset(model))
 
 
 def curve_by_stride(gait: Gait, curve: Curve, side: str) -> Array:
-    """(cycles, 101) of a quantity over the strides of one side; of kinetics over those whose force is known."""
+    """Return a curve over the strides of one side, shape (strides, 101); kinetics only where the GRF is known."""
     rows = []
     values = curve.right if side == "right" else curve.left
-    for stride, seen in zip(gait.strides, gait.seen, strict=True):
-        if stride.side == side and values is not None and (seen or curve.group == "angle"):
-            at = stride.start + PERCENT / 100.0 * (stride.stop - stride.start)
+    for stride, known in zip(gait.strides, gait.grf_known, strict=True):
+        if stride.side == side and values is not None and (known or curve.group == "angle"):
+            at = stride.start + PERCENT / 100.0 * (stride.end - stride.start)
             rows.append(np.interp(at, gait.time, values))
     return np.array(rows).reshape(-1, 101)
 
 
 def curve_dataset(gait: Gait) -> Dataset:
-    """The curves by side, `in_time`, and `over_cycle`: their means over the strides, by percent of the gait cycle."""
+    """Return the curves by side over time (`in_time`), and their means over the strides (`over_cycle`)."""
     import xarray as xr
 
     unknown = np.full(len(gait.time), np.nan)
@@ -162,25 +162,25 @@ def curve_dataset(gait: Gait) -> Dataset:
 
 
 def heading(energy: Energy) -> float:
-    """The way the pelvis faces [rad from x, on the ground], over the whole recording."""
-    forward = _root_turn(energy)[:, :, 0]
+    """Return the mean heading of the pelvis [rad from x]."""
+    forward = _root_rotation(energy)[:, :, 0]
     return float(np.arctan2(np.nansum(forward[:, 1]), np.nansum(forward[:, 0])))
 
 
-def _seen(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
+def _strides_with_grf(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
     data = energy.torques.data
     if "grf_complete" not in data:
         return (True,) * len(cycles)
-    if "grf_known" in data:  # computed forces fill in for plates
+    if "grf_known" in data:  # predicted forces complete those of the plates
         return tuple(
-            bool(energy.torques.grf_known[(data["time"].values >= c.start) & (data["time"].values < c.stop)].all())
+            bool(energy.torques.grf_known[(data["time"].values >= c.start) & (data["time"].values < c.end)].all())
             for c in cycles
         )
     found = []
     for stride in cycles:
-        inside = (data["time"].values >= stride.start) & (data["time"].values < stride.stop)
+        inside = (data["time"].values >= stride.start) & (data["time"].values < stride.end)
         loaded = data["ground_reaction_force"].sel(foot=stride.side, axis="z").values[inside] >= MIN_PLATE_FORCE
-        found.append(bool(loaded.mean() >= STANDS))
+        found.append(bool(loaded.mean() >= MIN_STANCE_FRACTION))
     return tuple(found)
 
 
@@ -188,17 +188,17 @@ def _pelvis(energy: Energy) -> list[Curve]:
     model = energy.torques.motion.model
     if root_body(model) < 0:
         return []
-    way = heading(energy)
-    c, s = np.cos(way), np.sin(way)
-    turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) @ _root_turn(energy)
+    angle = heading(energy)
+    c, s = np.cos(angle), np.sin(angle)
+    rotation = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) @ _root_rotation(energy)
     degrees = 180.0 / np.pi
-    up = degrees * np.arcsin(np.clip(turn[:, 2, 1], -1.0, 1.0))  # the left half
-    tilt = degrees * np.arctan2(-turn[:, 2, 0], turn[:, 2, 2])
-    forward = degrees * np.arctan2(-turn[:, 0, 1], turn[:, 1, 1])  # the right half
+    up = degrees * np.arcsin(np.clip(rotation[:, 2, 1], -1.0, 1.0))  # the left half
+    tilt = degrees * np.arctan2(-rotation[:, 2, 0], rotation[:, 2, 2])
+    forward = degrees * np.arctan2(-rotation[:, 0, 1], rotation[:, 1, 1])  # the right half
     return [
-        Curve("pelvis_tilt", "Pelvis forward tilt", "deg", "angle", tilt, tilt),
-        Curve("pelvis_obliquity", "Pelvis side up", "deg", "angle", -up, up),
-        Curve("pelvis_rotation", "Pelvis side forward", "deg", "angle", forward, -forward),
+        Curve("pelvis_tilt", "Pelvic tilt (anterior +)", "deg", "angle", tilt, tilt),
+        Curve("pelvis_obliquity", "Pelvic obliquity (own side up +)", "deg", "angle", -up, up),
+        Curve("pelvis_rotation", "Pelvic rotation (own side forward +)", "deg", "angle", forward, -forward),
     ]
 
 
@@ -207,45 +207,45 @@ def _ground(energy: Energy) -> list[Curve]:
     if "ground_reaction_force" not in torques.data:
         return []
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
-    way = heading(energy)
-    ahead = np.array([np.cos(way), np.sin(way), 0.0])
+    angle = heading(energy)
+    ahead = np.array([np.cos(angle), np.sin(angle), 0.0])
     force = {
         str(foot): torques.data["ground_reaction_force"].sel(foot=foot).values / weight for foot in ("right", "left")
     }
     aside = {"right": np.array([ahead[1], -ahead[0], 0.0]), "left": np.array([-ahead[1], ahead[0], 0.0])}
     return [
         Curve(
-            "ground_force_vertical", "Ground force, vertical", "% BW", "ground",
+            "ground_force_vertical", "Ground reaction force, vertical", "% BW", "ground",
             100.0 * force["right"][:, 2], 100.0 * force["left"][:, 2],
         ),
         Curve(
-            "ground_force_forward", "Ground force, forward", "% BW", "ground",
+            "ground_force_forward", "Ground reaction force, forward", "% BW", "ground",
             100.0 * force["right"] @ ahead, 100.0 * force["left"] @ ahead,
         ),
         Curve(
-            "ground_force_outward", "Ground force, outward", "% BW", "ground",
+            "ground_force_outward", "Ground reaction force, lateral", "% BW", "ground",
             100.0 * force["right"] @ aside["right"], 100.0 * force["left"] @ aside["left"],
         ),
     ]  # fmt: skip
 
 
-def _root_turn(energy: Energy) -> Array:
-    """(frames, 3, 3) of the root body in the lab; none where it stands as the model's default, in lab axes."""
+def _root_rotation(energy: Energy) -> Array:
+    """Return the rotation of the root body in lab axes (frames, 3, 3), identity in the model's default pose."""
     model = energy.torques.motion.model
-    turn = to_model_axes(model)
+    axes = to_model_axes(model)
     rotation = poses(model, energy.torques.data["coordinate_value"].values)[1][:, max(root_body(model), 0)]
-    return np.asarray(turn.T @ rotation @ turn)
+    return np.asarray(axes.T @ rotation @ axes)
 
 
 def _sign(coordinate: Coordinate) -> float:
-    """-1 for a knee angle that counts flexion as negative, which its range tells."""
+    """Return -1 for a knee angle whose range shows that flexion is negative, else 1."""
     if not coordinate.name.startswith("knee_angle"):
         return 1.0
     low, high = coordinate.usual_range or (coordinate.lower, coordinate.upper)
     return 1.0 if abs(high) >= abs(low) else -1.0
 
 
-def _speed(energy: Energy) -> str:
+def _speed_class(energy: Energy) -> str:
     speed = energy.summary.get("speed_m_per_s", float("nan"))
     length = _leg_length(energy)
     if not np.isfinite(speed) or not length > 0.0:
@@ -254,7 +254,7 @@ def _speed(energy: Energy) -> str:
 
 
 def _leg_length(energy: Energy) -> float:
-    """Mean distance of hip to knee to ankle [m], by the joints' places; 0 where they are not found."""
+    """Return the mean leg length [m] from the joint centers; that of a person of 1.75 m where they are unknown."""
     model = energy.torques.motion.model
     lengths = []
     for side in ("r", "l"):
@@ -263,11 +263,11 @@ def _leg_length(energy: Energy) -> float:
         ankle = next((found[n] for n in (f"ankle_{side}",) if n in found), None)
         if knee is not None and ankle is not None:
             lengths.append(sum(float(np.linalg.norm(j.parent_frame.position)) for j in (knee, ankle)))
-    # from the hip to the ankle, and a foot's height below it
+    # thigh and shank, and the height of the foot below the ankle
     return 1.08 * float(np.mean(lengths)) if lengths and min(lengths) > 0.3 else 0.5 * 1.75
 
 
 def _offset(model: Model) -> float:
-    """Our human's pelvis is upright where that of landmarks, by which norms count, leans forward."""
+    """Return the normative pelvic tilt [deg] for `human()`, whose pelvis is upright in neutral pose, else 0."""
     found = normative_curve("pelvis_tilt")
     return float(found.mean.mean()) if found is not None and has_borelli_root(model) else 0.0

@@ -1,4 +1,4 @@
-"""The parts of the report about gait: angles, moments, powers and ground forces over the cycle, or over time."""
+"""Sections of the report on gait: angles, moments, powers and ground reaction forces over the gait cycle or time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.export.summary import grf_agreement
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.numerics.series_extension import UNSURE
-from borelli.reports.gait_curves import PERCENT, SIDES, Curve, Gait, heading, curve_by_stride
-from borelli.reports.html_parts import interval_of, legend, interval_legend
+from borelli.reports.gait_curves import PERCENT, SIDES, Curve, Gait, curve_by_stride, heading
+from borelli.reports.html_parts import interval_legend, interval_of, legend
 from borelli.reports.svg import Line, NormativeBand, line_plot
 
 if TYPE_CHECKING:
@@ -21,94 +21,106 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 GROUPS = (("angle", "Angles"), ("moment", "Internal moments"), ("power", "Powers"))
-STRIDES_SHOWN = 12
-"""Strides of a side that are drawn each; the mean is over all."""
+MAX_STRIDES = 12
+"""Number of single strides of a side that are drawn; the mean is over all."""
 
 
-def gait_section(gait: Gait, bands: AnalysisUncertainty | None) -> str:
-    """Angles, moments and powers over the gait cycle; over time where there is none."""
+def gait_section(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
+    """Return angles, moments and powers over the gait cycle, or over time if there is no complete stride."""
     if not gait.strides:
-        return _over_time(gait, bands)
+        return _over_time(gait, uncertainty)
     counts = {side: sum(one.side == side for one in gait.strides) for side in SIDES}
-    spans = np.mean([one.stop - one.start for one in gait.strides])
+    duration = np.mean([one.end - one.start for one in gait.strides])
     offset = ""
     if gait.offset:
         offset = (
-            f" Norms of pelvis tilt and hip flexion are drawn {gait.offset:.0f}° lower: they count from the pelvis's "
-            "landmarks, the model from a pelvis that stands upright."
+            f" Normative pelvic tilt and hip flexion are drawn {gait.offset:.0f}° lower: they refer to pelvic "
+            "landmarks, the model to an upright pelvis."
         )
     parts = [
         f'<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">{counts["right"]} right and '
-        f"{counts['left']} left strides of {spans:.2f} s, from foot strike to the next of the same foot; each one "
-        f"thin, their mean thick. Grey: normal gait at {gait.speed} speed, mean and sd.{offset}</p>",
-        legend(right="right", left="left", band="normal, mean and sd", mean="mean of a second source", **interval_legend(bands)),
+        f"{counts['left']} left strides of {duration:.2f} s, from one foot strike to the next of the same foot. Thin "
+        f"lines: single strides; thick lines: mean. Gray: normative gait at {gait.speed} speed, mean and SD."
+        f"{offset}</p>",
+        legend(
+            right="right",
+            left="left",
+            norm="normative, mean and SD",
+            mean="normative mean, second source",
+            **interval_legend(uncertainty),
+        ),
     ]
-    unseen = len(gait.seen) - sum(gait.seen)
-    if unseen:
+    unknown = len(gait.grf_known) - sum(gait.grf_known)
+    if unknown:
         parts.append(
-            f"<p>In {unseen} of {len(gait.seen)} strides forces under the feet are not known: they are left out of "
-            "moments, powers and ground forces.</p>"
+            f"<p>{unknown} of {len(gait.grf_known)} strides have incomplete ground reaction forces and are excluded "
+            "from moments, powers and ground reaction forces.</p>"
         )
     for group, title in GROUPS:
-        plots = [_cycle_plot(gait, curve, bands) for curve in gait.curves if curve.group == group]
+        plots = [_cycle_plot(gait, curve, uncertainty) for curve in gait.curves if curve.group == group]
         if plots:
             parts.append(f'<h3>{title}</h3><div class="plots">{"".join(plots)}</div>')
     return "".join(parts) + "</section>"
 
 
-def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: AnalysisUncertainty | None) -> str:
-    """Ground forces over the cycle and in time, against plates, with figures."""
+def ground_section(
+    energy: Energy, gait: Gait, predicted_grf: Dataset | None, uncertainty: AnalysisUncertainty | None
+) -> str:
+    """Return ground reaction forces over the gait cycle and over time, and their agreement with prediction."""
     data = energy.torques.data
     if "ground_reaction_force" not in data:
         return ""
-    source = energy.torques.contact_source
+    source = energy.torques.grf_source
     lead = {
-        "plates": "As the plates measured them, given to the feet.",
-        "contacts": "Computed from the motion alone: no plates were used.",
-        "plates and contacts": "As the plates measured them, given to the feet; of steps beside the plates computed.",
+        "plates": "Measured by force plates and assigned to the feet.",
+        "predicted": "Predicted from the motion, without force plates.",
+        "contacts": "Simulated contact, without force plates.",
+        "plates and predicted": "Measured by force plates and assigned to feet; predicted for steps off the plates.",
     }.get(source, "")
-    parts = [f'<section id="ground"><h2>Ground forces</h2><p class="lead">{lead} In % of body weight.</p>']
+    parts = [
+        f'<section id="ground"><h2>Ground reaction forces</h2><p class="lead">{lead} Forces in % of body weight.</p>'
+    ]
     if gait.strides:
-        parts.append(legend(right="right", left="left", band="normal, mean and sd", **interval_legend(bands)))
-        plots = [_cycle_plot(gait, curve, bands) for curve in gait.curves if curve.group == "ground"]
+        parts.append(legend(right="right", left="left", norm="normative, mean and SD", **interval_legend(uncertainty)))
+        plots = [_cycle_plot(gait, curve, uncertainty) for curve in gait.curves if curve.group == "ground"]
         parts.append(f'<div class="plots">{"".join(plots)}</div>')
     weight = energy.torques.motion.model.mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
-    way = heading(energy)
-    ahead = np.array([np.cos(way), np.sin(way), 0.0])
-    beside = contacts if energy.torques.on_plates else None
-    words = "computed" if source == "contacts" else source
-    if beside is not None:
-        parts.append("<h3>Measured by plates, and computed from the motion alone</h3>")
-        computed = {"right dash": "computed", "left dash": "computed"}
-        parts.append(legend(right=f"right, {words}", left=f"left, {words}", **computed, **interval_legend(bands)))
+    angle = heading(energy)
+    ahead = np.array([np.cos(angle), np.sin(angle), 0.0])
+    predicted = predicted_grf if energy.torques.on_plates else None
+    label = {"plates": "measured", "plates and predicted": "measured and predicted"}.get(source, source)
+    if predicted is not None:
+        parts.append("<h3>Measured by plates and predicted from the motion</h3>")
+        dashed = {"right dash": "right, predicted", "left dash": "left, predicted"}
+        parts.append(legend(right=f"right, {label}", left=f"left, {label}", **dashed, **interval_legend(uncertainty)))
     else:
-        parts.append("<h3>In time</h3>" + legend(right="right", left="left", **interval_legend(bands)))
+        parts.append("<h3>Over time</h3>" + legend(right="right", left="left", **interval_legend(uncertainty)))
     plots = []
     for title, direction in (("Vertical", np.array([0.0, 0.0, 1.0])), ("Forward", ahead)):
         lines = []
         for side in SIDES:
-            line = _push_line(data, f"{side}, {words}", side, direction, weight, side)
-            lines.append(line._replace(**_around(bands, "in_time", f"ground_force_{title.lower()}", side)))
-            if beside is not None:
-                lines.append(_push_line(beside, f"{side}, computed", side, direction, weight, f"{side} dash"))
+            line = _force_line(data, f"{side}, {label}", side, direction, weight, side)
+            lines.append(line._replace(**_interval(uncertainty, "in_time", f"ground_force_{title.lower()}", side)))
+            if predicted is not None:
+                lines.append(_force_line(predicted, f"{side}, predicted", side, direction, weight, f"{side} dash"))
         plots.append(line_plot(title, "time [s]", "force [% BW]", lines, wide=True))
     parts.append(f'<div class="plots wide">{"".join(plots)}</div>')
-    parts.append(_agreement_table(energy, contacts))
+    parts.append(_agreement_table(energy, predicted_grf))
     return "".join(parts) + "</section>"
 
 
-def _over_time(gait: Gait, bands: AnalysisUncertainty | None) -> str:
+def _over_time(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
     parts = [
-        '<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">Over time: the recording shows no whole '
-        "stride.</p>",
-        legend(right="right", left="left", **interval_legend(bands)),
+        '<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">Over time: the recording has no '
+        "complete stride.</p>",
+        legend(right="right", left="left", **interval_legend(uncertainty)),
     ]
     for group, title in GROUPS:
         plots = []
         for curve in gait.curves:
             if curve.group == group:
                 lines = [
-                    Line(side, gait.time, values, side, **_around(bands, "in_time", curve.name, side))
+                    Line(side, gait.time, values, side, **_interval(uncertainty, "in_time", curve.name, side))
                     for side, values in (("right", curve.right), ("left", curve.left))
                     if values is not None
                 ]
@@ -118,46 +130,50 @@ def _over_time(gait: Gait, bands: AnalysisUncertainty | None) -> str:
     return "".join(parts) + "</section>"
 
 
-def _cycle_plot(gait: Gait, curve: Curve, bands: AnalysisUncertainty | None) -> str:
-    usual, second = gait.norm(curve), gait.norm(curve, "pinzone2014")
+def _cycle_plot(gait: Gait, curve: Curve, uncertainty: AnalysisUncertainty | None) -> str:
+    norm, second = gait.normative(curve), gait.normative(curve, "pinzone2014")
     lines = []
     for side, values in (("right", curve.right), ("left", curve.left)):
         if values is None:
             continue
         rows = curve_by_stride(gait, curve, side)
         if len(rows) > 1:
-            lines += [Line(side, PERCENT, row, f"{side} thin") for row in rows[:STRIDES_SHOWN]]
+            lines += [Line(side, PERCENT, row, f"{side} thin") for row in rows[:MAX_STRIDES]]
         if len(rows):
-            lines.append(Line(side, PERCENT, rows.mean(axis=0), side, **_around(bands, "over_cycle", curve.name, side)))
+            lines.append(
+                Line(side, PERCENT, rows.mean(axis=0), side, **_interval(uncertainty, "over_cycle", curve.name, side))
+            )
     return line_plot(
         curve.title, "gait cycle [%]", f"{_quantity(curve)} [{curve.unit}]", lines, kind="cycle",
-        band=None if usual is None else NormativeBand(PERCENT, usual.mean, usual.sd),
-        second=None if second is None or usual is None else second.mean,
+        norm=None if norm is None else NormativeBand(PERCENT, norm.mean, norm.sd),
+        second=None if second is None or norm is None else second.mean,
     )  # fmt: skip
 
 
-def _around(bands: AnalysisUncertainty | None, variable: str, curve: str, side: str) -> dict[str, Any]:
-    """Between what a curve lies."""
-    if bands is None:
+def _interval(uncertainty: AnalysisUncertainty | None, variable: str, curve: str, side: str) -> dict[str, Any]:
+    """Return the interval of a curve."""
+    if uncertainty is None:
         return {}
-    names = list(map(str, bands.groups["curves"]["curve"].values))
-    return interval_of(bands, "curves", variable, (names.index(curve), SIDES.index(side))) if curve in names else {}
+    names = list(map(str, uncertainty.groups["curves"]["curve"].values))
+    return (
+        interval_of(uncertainty, "curves", variable, (names.index(curve), SIDES.index(side))) if curve in names else {}
+    )
 
 
 def _quantity(curve: Curve) -> str:
     return {"angle": "angle", "moment": "moment", "power": "power", "ground": "force"}[curve.group]
 
 
-def _push_line(data: Dataset, name: str, side: str, direction: Array, weight: float, style: str) -> Line:
+def _force_line(data: Dataset, name: str, side: str, direction: Array, weight: float, style: str) -> Line:
     values = 100.0 * data["ground_reaction_force"].sel(foot=side).values @ direction / weight
     return Line(name, data["time"].values, values, style)
 
 
-def _agreement_table(energy: Energy, contacts: Dataset | None) -> str:
-    feet = grf_agreement(energy, contacts)
+def _agreement_table(energy: Energy, predicted_grf: Dataset | None) -> str:
+    feet = grf_agreement(energy, predicted_grf)
     if not feet:
         return ""
-    told = energy.torques.data["grf_complete"].values
+    complete = energy.torques.data["grf_complete"].values
     rows = "".join(
         f'<tr><td>{one.foot}</td><td class="n">{one.vertical_rms:.1f} % BW</td><td class="n">{one.vertical_r:.3f}</td>'
         f'<td class="n">{one.forward_rms:.1f} % BW</td><td class="n">{one.sideways_rms:.1f} % BW</td>'
@@ -165,15 +181,18 @@ def _agreement_table(energy: Energy, contacts: Dataset | None) -> str:
         f'<td class="n">{one.frames}</td></tr>'
         for one in feet
     )
-    with_ends = ", ".join(f"{one.foot} {one.vertical_rms:.1f}" for one in grf_agreement(energy, contacts, ends=True))
-    where = (
-        f" Forces in the outer {UNSURE:g} s of the motion depend on how it went on, and are left out; with them the "
-        f"vertical rms is {with_ends} % BW."
+    with_ends = ", ".join(
+        f"{one.foot} {one.vertical_rms:.1f}" for one in grf_agreement(energy, predicted_grf, ends=True)
     )
-    if not told.all():
-        where += f" Plates carry the whole body in {100 * told.mean():.0f} % of the frames; the rest is left out."
+    where = (
+        f" The first and last {UNSURE:g} s are excluded, where prediction depends on the extension of the motion; "
+        f"including them, the vertical RMS error is {with_ends} % BW."
+    )
+    if not complete.all():
+        where += f" {100 * (1 - complete.mean()):.0f} % of frames are excluded, since plates do not record all forces."
     return (
-        f"<p>Over measured stance (20 N and more).{where}</p><table><tr><th>foot</th><th class='n'>vertical rms</th>"
-        "<th class='n'>r</th><th class='n'>forward, rms</th><th class='n'>sideways, rms</th>"
-        f"<th class='n'>centre of pressure, forward / sideways</th><th class='n'>frames</th></tr>{rows}</table>"
+        f"<p>Prediction error over measured stance (20 N and more).{where}</p><table><tr><th>Foot</th>"
+        "<th class='n'>Vertical, RMS</th><th class='n'>Vertical, r</th><th class='n'>Forward, RMS</th>"
+        "<th class='n'>Lateral, RMS</th><th class='n'>Center of pressure, forward / lateral, RMS</th>"
+        f"<th class='n'>Frames</th></tr>{rows}</table>"
     )

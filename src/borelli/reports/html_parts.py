@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from borelli.model.kinematics import root_coordinates
 from borelli.export.uncertainty_files import AnalysisUncertainty
+from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Model
 
 

@@ -1,4 +1,4 @@
-"""What a reader must know before the figures: faults, doubts, and what passes no threshold."""
+"""Warnings of the report: problems of the data, assumptions, and results beyond recommended thresholds."""
 
 from __future__ import annotations
 
@@ -7,116 +7,128 @@ from typing import NamedTuple
 import numpy as np
 
 from borelli.analysis.energetics.energy import Energy
+from borelli.errors import list_names
 from borelli.recording.recording import Note
 
-FORCE_LIMIT = 0.05
-"""Peak residual force, as a share of the peak net external force (Hicks et al. 2015)."""
-MOMENT_LIMIT = 0.01
-"""Peak residual moment, as a share of that force times the height of the centre of mass (Hicks et al. 2015)."""
-MARKER_RMS, MARKER_MAX = 0.02, 0.04
-"""Marker errors [m] that are good enough (Hicks et al. 2015)."""
-BALANCE = 0.1
-"""Difference of work and energy [% of positive work] that only a fault explains."""
+MAX_RESIDUAL_FORCE = 0.05
+"""Recommended limit of the peak residual force, as a fraction of the peak net external force (Hicks et al. 2015)."""
+MAX_RESIDUAL_MOMENT = 0.01
+"""The same of the residual moment, as a fraction of that force times the height of the COM (Hicks et al. 2015)."""
+MAX_MARKER_RMS, MAX_MARKER_ERROR = 0.02, 0.04
+"""Recommended limits of RMS and maximum marker error [m] (Hicks et al. 2015)."""
+MAX_BALANCE_ERROR = 0.1
+"""Energy balance error [% of positive work] beyond which the computation is not reliable."""
 
 
 class ReportWarning(NamedTuple):
-    """One sentence, how bad ("bad", "warn"), and what to do about it."""
+    """Warning of the report."""
 
     text: str
     grade: str
+    """ "bad" or "warn"."""
     action: str = ""
+    code: str = ""
 
 
 class Residuals(NamedTuple):
-    """Peaks and what they are held against [N, N m]."""
+    """Peak residuals, their limits [N, N m] and the times of the peaks [s]."""
 
     force: float
     force_limit: float
     moment: float
     moment_limit: float
     force_time: float
-    """When the force is at its peak [s]."""
     moment_time: float
 
 
 def residual_peaks(energy: Energy) -> Residuals:
-    """Peak residuals, and the thresholds of Hicks et al. 2015."""
+    """Return the peak residuals over the evaluated frames and their limits after Hicks et al. (2015)."""
     data = energy.torques.data
-    mass = energy.torques.motion.model.mass
-    weight = mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
-    # frames that plates do not cover tell nothing of how well masses and motion fit them
-    judged = energy.torques.judged
+    model = energy.torques.motion.model
+    evaluated = energy.torques.evaluated
     force, moment = (
-        np.where(judged, np.linalg.norm(data[name].values, axis=-1), np.nan)
+        np.where(evaluated, np.linalg.norm(data[name].values, axis=-1), np.nan)
         for name in ("residual_force", "residual_moment")
     )
-    push = weight
+    external = model.mass * float(np.linalg.norm(model.gravity))
     if "ground_reaction_force" in data:
-        push = float(np.nanmax(np.linalg.norm(data["ground_reaction_force"].sum("foot").values, axis=-1)))
+        external = float(np.nanmax(np.linalg.norm(data["ground_reaction_force"].sum("foot").values, axis=-1)))
     height = float(np.nanmean(energy.data["center_of_mass"].sel(axis="z").values))
     time = data["time"].values
     return Residuals(
-        float(np.nanmax(force)), FORCE_LIMIT * push, float(np.nanmax(moment)), MOMENT_LIMIT * abs(height) * push,
+        float(np.nanmax(force)), MAX_RESIDUAL_FORCE * external,
+        float(np.nanmax(moment)), MAX_RESIDUAL_MOMENT * abs(height) * external,
         float(time[np.nanargmax(force)]), float(time[np.nanargmax(moment)]),
     )  # fmt: skip
 
 
 def all_notes(energy: Energy) -> tuple[Note, ...]:
-    """Every note of every stage, once, in order."""
+    """Return the notes of all stages in order, without duplicates."""
     torques, motion = energy.torques, energy.torques.motion
     recorded = motion.recording.notes if motion.recording is not None else ()
     return tuple(dict.fromkeys((*recorded, *motion.notes, *torques.notes, *energy.notes)))
 
 
 def report_warnings(energy: Energy) -> tuple[ReportWarning, ...]:
-    """What is to be told first, the worst first."""
-    found = [*_of_markers(energy), *_of_residuals(energy)]
-    if energy.balance_error > BALANCE:
-        what = f"work and energy differ by {energy.balance_error:.2f} % of the positive work, more than {BALANCE:g} %"
-        found.append(ReportWarning(what, "bad"))
-    found += [ReportWarning(n.text, "warn", n.action) for n in all_notes(energy) if n.kind == "problem"]
-    return tuple(sorted(found, key=lambda w: w.grade != "bad"))
+    """Return the warnings of an analysis, the most severe first."""
+    warnings = [*_marker_warnings(energy), *_residual_warnings(energy)]
+    if energy.balance_error > MAX_BALANCE_ERROR:
+        text = (
+            f"The energy balance error is {energy.balance_error:.2f} % of positive work; the limit is "
+            f"{MAX_BALANCE_ERROR:g} %."
+        )
+        warnings.append(ReportWarning(text, "bad", code="energy_balance"))
+    problems = [note for note in all_notes(energy) if note.kind == "problem"]
+    warnings += [ReportWarning(note.text, "warn", note.action, note.code) for note in problems]
+    return tuple(sorted(warnings, key=lambda warning: warning.grade != "bad"))
 
 
 def assumptions(energy: Energy) -> tuple[Note, ...]:
-    """What was guessed, or cannot be told from the data."""
+    """Return the notes on assumptions and on quantities that the data do not determine."""
     return tuple(note for note in all_notes(energy) if note.kind == "inferred")
 
 
-def _of_markers(energy: Energy) -> list[ReportWarning]:
+def _marker_warnings(energy: Energy) -> list[ReportWarning]:
     data = energy.torques.motion.data
     if "marker_error" not in data:
         return []
     errors = data["marker_error"].values
-    worst = np.nanmax(np.where(np.isfinite(errors), errors, 0.0), axis=0)
+    largest = np.nanmax(np.where(np.isfinite(errors), errors, 0.0), axis=0)
     rms = float(np.sqrt(np.nanmean(errors**2)))
-    found = []
-    if rms > MARKER_RMS:
-        said = f"markers are {1e3 * rms:.0f} mm off on average; below {1e3 * MARKER_RMS:.0f} mm is good"
-        found.append(ReportWarning(said, "bad", "check names and the fit"))
-    far = [str(name) for name, value in zip(data["marker"].values, worst, strict=True) if value > MARKER_MAX]
+    warnings = []
+    if rms > MAX_MARKER_RMS:
+        text = (
+            f"Marker error is {1e3 * rms:.0f} mm RMS; the recommended limit is {1e3 * MAX_MARKER_RMS:.0f} mm (Hicks et "
+            "al. 2015)."
+        )
+        warnings.append(ReportWarning(text, "bad", "Check the marker names and the fit.", "marker_rms"))
+    far = [str(name) for name, value in zip(data["marker"].values, largest, strict=True) if value > MAX_MARKER_ERROR]
     if far:
-        said = f"{len(far)} markers come {1e3 * MARKER_MAX:.0f} mm or more off, at worst {1e3 * worst.max():.0f} mm: "
-        found.append(ReportWarning(said + ", ".join(far[:8]), "warn", "look for swaps with borelli doctor"))
-    return found
+        text = (
+            f"The error of {len(far)} markers exceeds {1e3 * MAX_MARKER_ERROR:.0f} mm, with a maximum of "
+            f"{1e3 * largest.max():.0f} mm: {list_names(far)}."
+        )
+        warnings.append(ReportWarning(text, "warn", "Look for swapped labels with borelli doctor.", "marker_error"))
+    return warnings
 
 
-def _of_residuals(energy: Energy) -> list[ReportWarning]:
-    if energy.torques.contact_source == "none":
-        what = "no force of the ground is known: residuals hold all of it, and torques of the legs mean little"
-        return [ReportWarning(what, "bad", "give a recording with plates")]
-    r = residual_peaks(energy)
-    found = []
-    if r.force > r.force_limit:
-        what = (
-            f"the residual force reaches {r.force:.0f} N, at {r.force_time:.2f} s; the limit is {r.force_limit:.0f} N, "
-            "5 % of the net external force"
+def _residual_warnings(energy: Energy) -> list[ReportWarning]:
+    if energy.torques.grf_source == "none":
+        text = "No ground reaction force is available: the residuals contain it all, and leg torques are not valid."
+        return [ReportWarning(text, "bad", "Use a recording with force plates.", "grf_unavailable")]
+    peaks = residual_peaks(energy)
+    warnings = []
+    if peaks.force > peaks.force_limit:
+        text = (
+            f"Residual force peaks at {peaks.force:.0f} N ({peaks.force_time:.2f} s); the recommended limit is "
+            f"{peaks.force_limit:.0f} N, 5 % of the net external force (Hicks et al. 2015)."
         )
-        found.append(ReportWarning(what, "warn", "see Residuals below"))
-    if r.moment > r.moment_limit:
-        what = (
-            f"the residual moment reaches {r.moment:.0f} N m, at {r.moment_time:.2f} s; the limit is "
-            f"{r.moment_limit:.0f} N m, 1 % of that force times the height of the centre of mass"
+        warnings.append(ReportWarning(text, "warn", "See Residuals.", "residual_force"))
+    if peaks.moment > peaks.moment_limit:
+        text = (
+            f"Residual moment peaks at {peaks.moment:.0f} N m ({peaks.moment_time:.2f} s); the recommended limit is "
+            f"{peaks.moment_limit:.0f} N m, 1 % of the net external force times the height of the center of mass "
+            "(Hicks et al. 2015)."
         )
-        found.append(ReportWarning(what, "warn", "see Residuals below"))
-    return found
+        warnings.append(ReportWarning(text, "warn", "See Residuals.", "residual_moment"))
+    return warnings

@@ -1,7 +1,7 @@
-"""Plots as SVG text: lines with bands, and bars. Every plot has a title, named axes with units, and ticks.
+"""Plots as SVG text: lines with intervals, and bars. Every plot has a title, axes with units, and ticks.
 
-Lines are polylines in pixels; the element's `data-at` says which values its edges stand for, so that the page's script
-can tell the values under the pointer.
+Lines are polylines in pixels; the attribute `data-at` contains the values at the plot's edges, from which the script of
+the page computes the values under the pointer.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-ROW = 15.0
+ROW_HEIGHT = 15.0
 """Height of a bar's row [px]."""
 
 
 class Line(NamedTuple):
-    """A curve: its name, x, y, and classes of the style sheet ("right", "left", "third", "dark"; "thin", "dash").
+    """Curve with classes of the style sheet ("right", "left", "third", "dark"; "thin", "dash").
 
-    Where `low` and `high` are known, the area between them is shaded: how sure the curve is.
+    The interval between `low` and `high`, if given, is shaded.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
 
 class NormativeBand(NamedTuple):
-    """What is usual: mean and standard deviation along x."""
+    """Normative mean and standard deviation along x."""
 
     x: Array
     mean: Array
@@ -42,7 +42,7 @@ class NormativeBand(NamedTuple):
 
 
 class Axes(NamedTuple):
-    """Where a plot's edges are [px], and the values they stand for."""
+    """Edges of a plot [px] and the values at these edges."""
 
     left: float
     right: float
@@ -54,19 +54,19 @@ class Axes(NamedTuple):
     y1: float
 
     def x(self, values: Array | float) -> Array:
-        """Pixels of values along x."""
+        """Return the pixels of values along x."""
         return np.asarray(self.left + (np.asarray(values) - self.x0) / (self.x1 - self.x0) * (self.right - self.left))
 
     def y(self, values: Array | float) -> Array:
-        """Pixels of values along y."""
+        """Return the pixels of values along y."""
         return np.asarray(self.bottom - (np.asarray(values) - self.y0) / (self.y1 - self.y0) * (self.bottom - self.top))
 
     def points(self, x: Array, y: Array) -> str:
-        """The points of a polyline."""
+        """Return the points of a polyline."""
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(self.x(x), self.y(y), strict=True))
 
     def across(self, y: float, style: str) -> str:
-        """A level line."""
+        """Return a horizontal line."""
         at = float(self.y(y))
         return f'<line class="{style}" x1="{self.left:.1f}" x2="{self.right:.1f}" y1="{at:.1f}" y2="{at:.1f}"/>'
 
@@ -78,60 +78,60 @@ def line_plot(
     lines: Sequence[Line],
     *,
     kind: str = "time",
-    band: NormativeBand | None = None,
+    norm: NormativeBand | None = None,
     second: Array | None = None,
     limits: Sequence[float] = (),
     wide: bool = False,
 ) -> str:
-    """A plot of lines.
+    """Return a plot of lines.
 
     Args:
-        title: What is shown.
-        x_label: With its unit.
-        y_label: With its unit.
+        title: Title of the plot.
+        x_label: Label of the x axis, with unit.
+        y_label: Label of the y axis, with unit.
         lines: Curves.
-        kind: "time", "cycle" or "": what x is, for the page's script.
-        band: Drawn behind, one standard deviation to both sides.
-        second: A further mean, on the x of the band, dotted.
-        limits: Values y at which a threshold is drawn.
-        wide: Whether the plot is wider than usual.
+        kind: Quantity on the x axis for the script of the page: "time", "cycle" or "".
+        norm: Normative curve, drawn behind with one standard deviation to both sides.
+        second: Second normative mean at the same x, dotted.
+        limits: Values of y with a threshold line.
+        wide: Draw a wide plot.
     """
     width, height = (460.0, 190.0) if wide else (300.0, 196.0)
-    reach = [line.y for line in lines] + [np.array(limits, float)]
-    reach += [edge for line in lines for edge in (line.low, line.high) if edge is not None]
-    if band is not None:
-        reach += [band.mean - band.sd, band.mean + band.sd]
+    values = [line.y for line in lines] + [np.array(limits, float)]
+    values += [limit for line in lines for limit in (line.low, line.high) if limit is not None]
+    if norm is not None:
+        values += [norm.mean - norm.sd, norm.mean + norm.sd]
     along = (0.0, 100.0) if kind == "cycle" else _extent([line.x for line in lines])
-    axes = Axes(46.0, width - 6.0, 24.0, height - 32.0, *along, *_room(*_extent(reach)))
+    axes = Axes(46.0, width - 6.0, 24.0, height - 32.0, *along, *_round_to_ticks(*_extent(values)))
     parts = [_open("plot", width, height, kind, axes, title), *_frame(axes, title, x_label, y_label, kind)]
-    if band is not None:
-        upper = axes.points(band.x, band.mean + band.sd)
-        lower = axes.points(band.x[::-1], (band.mean - band.sd)[::-1])
-        parts.append(f'<polygon class="band" points="{upper} {lower}"/>')
-        parts.append(f'<polyline class="mean" data-name="norm" points="{axes.points(band.x, band.mean)}"/>')
+    if norm is not None:
+        upper = axes.points(norm.x, norm.mean + norm.sd)
+        lower = axes.points(norm.x[::-1], (norm.mean - norm.sd)[::-1])
+        parts.append(f'<polygon class="norm" points="{upper} {lower}"/>')
+        parts.append(f'<polyline class="mean" data-name="normative" points="{axes.points(norm.x, norm.mean)}"/>')
         if second is not None:
-            parts.append(f'<polyline class="mean dots" points="{axes.points(band.x, second)}"/>')
+            parts.append(f'<polyline class="mean dots" points="{axes.points(norm.x, second)}"/>')
     parts += [axes.across(value, "limit") for value in limits]
-    parts += [_area(axes, line) for line in lines]
+    parts += [_interval(axes, line) for line in lines]
     for line in lines:
-        told = "" if "thin" in line.style else f' data-name="{escape(line.name)}"'
+        name = "" if "thin" in line.style else f' data-name="{escape(line.name)}"'
         for x, y in _pieces(line):
-            parts.append(f'<polyline class="s {line.style}"{told} points="{axes.points(x, y)}"/>')
+            parts.append(f'<polyline class="s {line.style}"{name} points="{axes.points(x, y)}"/>')
     return "<figure>" + "".join(parts) + "</svg></figure>"
 
 
-def bar_plot(title: str, x_label: str, names: Sequence[str], values: Array, whiskers: Array, hot: float) -> str:
-    """Bars to the right, one to a name, with a whisker to a second value; those above `hot` stand out."""
-    width, height = 460.0, 58.0 + ROW * len(names)
-    most = _room(0.0, float(np.nanmax([*whiskers, *values, 1e-9])))[1]
-    axes = Axes(78.0, width - 40.0, 24.0, height - 32.0, 0.0, most, len(names), 0.0)
-    middle = (axes.left + axes.right) / 2
+def bar_plot(title: str, x_label: str, names: Sequence[str], values: Array, whiskers: Array, highlight: float) -> str:
+    """Return horizontal bars with whiskers to a second value; bars above `highlight` are highlighted."""
+    width, height = 460.0, 58.0 + ROW_HEIGHT * len(names)
+    largest = _round_to_ticks(0.0, float(np.nanmax([*whiskers, *values, 1e-9])))[1]
+    axes = Axes(78.0, width - 40.0, 24.0, height - 32.0, 0.0, largest, len(names), 0.0)
+    center = (axes.left + axes.right) / 2
     parts = [
         _open("bars", width, height, "", axes, title),
         f'<text class="title" x="{axes.left:.0f}" y="14">{escape(title)}</text>',
-        f'<text x="{middle:.0f}" y="{height - 4:.0f}" text-anchor="middle">{escape(x_label)}</text>',
+        f'<text x="{center:.0f}" y="{height - 4:.0f}" text-anchor="middle">{escape(x_label)}</text>',
     ]
-    for tick in _ticks(0.0, most):
+    for tick in _ticks(0.0, largest):
         x = float(axes.x(tick))
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{axes.top:.1f}" y2="{axes.bottom:.1f}"/>')
         parts.append(f'<text x="{x:.1f}" y="{axes.bottom + 13:.1f}" text-anchor="middle">{tick:g}</text>')
@@ -139,7 +139,7 @@ def bar_plot(title: str, x_label: str, names: Sequence[str], values: Array, whis
         y = float(axes.y(i + 0.5))
         parts.append(f'<text x="{axes.left - 6:.0f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
         if np.isfinite(value):
-            parts.append(_bar(axes, name, float(value), float(whisker), y, "bar hot" if value > hot else "bar"))
+            parts.append(_bar(axes, name, float(value), float(whisker), y, "bar hot" if value > highlight else "bar"))
     return "<figure>" + "".join(parts) + "</svg></figure>"
 
 
@@ -147,7 +147,7 @@ def _bar(axes: Axes, name: str, value: float, whisker: float, y: float, style: s
     end, far = float(axes.x(value)), float(axes.x(whisker))
     return (
         f'<rect class="{style}" x="{axes.left:.1f}" y="{y - 5:.1f}" width="{end - axes.left:.1f}" height="10">'
-        f"<title>{escape(name)}: {value:.2f}, at most {whisker:.2f}</title></rect>"
+        f"<title>{escape(name)}: {value:.2f}, maximum {whisker:.2f}</title></rect>"
         f'<line class="whisker" x1="{end:.1f}" x2="{far:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
         f'<line class="whisker" x1="{far:.1f}" x2="{far:.1f}" y1="{y - 3:.1f}" y2="{y + 3:.1f}"/>'
     )
@@ -162,7 +162,7 @@ def _open(style: str, width: float, height: float, kind: str, axes: Axes, title:
 
 
 def _frame(axes: Axes, title: str, x_label: str, y_label: str, kind: str) -> list[str]:
-    """Title, ticks, names of the axes, grid."""
+    """Return the title, ticks, labels of the axes and grid."""
     parts = [f'<text class="title" x="{axes.left:.0f}" y="14">{escape(title)}</text>']
     for tick in _ticks(axes.y0, axes.y1):
         parts.append(axes.across(tick, "grid" if tick else "zero"))
@@ -174,24 +174,24 @@ def _frame(axes: Axes, title: str, x_label: str, y_label: str, kind: str) -> lis
     parts.append(axes.across(axes.y0, "frame"))
     across, down = (axes.left + axes.right) / 2, (axes.top + axes.bottom) / 2
     parts.append(f'<text x="{across:.0f}" y="{axes.bottom + 27:.0f}" text-anchor="middle">{escape(x_label)}</text>')
-    turned = f'text-anchor="middle" transform="rotate(-90 10 {down:.0f})"'
-    return [*parts, f'<text x="10" y="{down:.0f}" {turned}>{escape(y_label)}</text>']
+    rotated = f'text-anchor="middle" transform="rotate(-90 10 {down:.0f})"'
+    return [*parts, f'<text x="10" y="{down:.0f}" {rotated}>{escape(y_label)}</text>']
 
 
-def _area(axes: Axes, line: Line) -> str:
-    """What lies between the edges of a curve that is not sure."""
+def _interval(axes: Axes, line: Line) -> str:
+    """Return the shaded interval of a curve."""
     if line.low is None or line.high is None:
         return ""
     lows = _pieces(Line("", line.x, np.where(np.isfinite(line.high), line.low, np.nan)))
     highs = _pieces(Line("", line.x, np.where(np.isfinite(line.low), line.high, np.nan)))
     return "".join(
-        f'<polygon class="sure {line.style}" points="{axes.points(x, low)} {axes.points(x[::-1], high[::-1])}"/>'
+        f'<polygon class="interval {line.style}" points="{axes.points(x, low)} {axes.points(x[::-1], high[::-1])}"/>'
         for (x, low), (_, high) in zip(lows, highs, strict=True)
     )
 
 
 def _pieces(line: Line) -> list[tuple[Array, Array]]:
-    """The parts of a curve that are known."""
+    """Return the parts of a curve without missing values."""
     known = np.isfinite(line.y) & np.isfinite(line.x)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(int)))
     return [(line.x[a:b], line.y[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a > 1]
@@ -206,8 +206,8 @@ def _extent(values: Sequence[Array]) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def _room(low: float, high: float) -> tuple[float, float]:
-    """About as much as the values take, ending at ticks."""
+def _round_to_ticks(low: float, high: float) -> tuple[float, float]:
+    """Return the range of the values rounded to ticks."""
     step = _step(low, high)
     return float(np.floor(low / step + 0.03) * step), float(np.ceil(high / step - 0.03) * step)
 

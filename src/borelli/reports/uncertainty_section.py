@@ -1,4 +1,4 @@
-"""The part of the report that says how sure its figures are."""
+"""Section of the report on the uncertainty of its results."""
 
 from __future__ import annotations
 
@@ -8,39 +8,37 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.export.uncertainty_files import AnalysisUncertainty, summary_values
 from borelli.reports.html_parts import action_html, sentence
 
-FIGURES = (
-    ("positive_work_j", "positive work of the joints", "J"),
-    ("negative_work_j", "negative work", "J"),
-    ("positive_work_per_stride_j_per_kg", "positive work a stride", "J/kg"),
-    ("cost_of_transport_j_per_kg_m", "mechanical cost of transport", "J/(kg m)"),
-    ("speed_m_per_s", "speed", "m/s"),
-    ("center_of_mass_positive_work_j", "positive work on the centre of mass", "J"),
-    ("effort", "effort (integrated torque)", "N m s"),
-    ("residual_force_rms_n", "residual force, rms", "N"),
-    ("residual_torque_rms_nm", "residual moment, rms", "N m"),
-    ("residual_work_absolute_j", "work of the residual, absolute", "J"),
+VALUES = (
+    ("positive_work_j", "Positive joint work", "J"),
+    ("negative_work_j", "Negative joint work", "J"),
+    ("positive_work_per_stride_j_per_kg", "Positive joint work per stride", "J/kg"),
+    ("cost_of_transport_j_per_kg_m", "Mechanical cost of transport", "J/(kg m)"),
+    ("speed_m_per_s", "Speed", "m/s"),
+    ("center_of_mass_positive_work_j", "Positive work on the center of mass", "J"),
+    ("torque_time_integral_nms", "Time integral of absolute torque", "N m s"),
+    ("residual_force_rms_n", "Residual force, RMS", "N"),
+    ("residual_moment_rms_nm", "Residual moment, RMS", "N m"),
+    ("residual_work_absolute_j", "Absolute residual work", "J"),
 )
 
 
-def uncertainty_section(energy: Energy, bands: AnalysisUncertainty) -> str:
-    """Repeats, noise, what drew the models; and the figures with their spread."""
+def uncertainty_section(energy: Energy, uncertainty: AnalysisUncertainty) -> str:
+    """Return the section: method, notes, and values with standard deviation and 95 % interval."""
     values = summary_values(energy)
     rows = "".join(
-        f'<tr><td>{title} [{unit}]</td><td class="n">{values[key]:.4g}</td><td class="n">{doubt["sd"]:.2g}</td>'
-        f'<td class="n">{doubt["low"]:.4g}</td><td class="n">{doubt["high"]:.4g}</td></tr>'
-        for key, title, unit in FIGURES
-        if (doubt := bands.figures.get(key)) is not None and doubt["sd"] == doubt["sd"]
+        f'<tr><td>{title} [{unit}]</td><td class="n">{values[key]:.4g}</td><td class="n">{spread["sd"]:.2g}</td>'
+        f'<td class="n">{spread["low"]:.4g}</td><td class="n">{spread["high"]:.4g}</td></tr>'
+        for key, title, unit in VALUES
+        if (spread := uncertainty.summary.get(key)) is not None and spread["sd"] == spread["sd"]
     )
-    notes = "".join(f"<li>{escape(sentence(note.text))}{action_html(note.action)}</li>" for note in bands.notes)
+    notes = "".join(f"<li>{escape(sentence(note.text))}{action_html(note.action)}</li>" for note in uncertainty.notes)
+    models = "a model drawn from the fit" if uncertainty.models_drawn else "the same model"
     return (
-        f'<section id="bands"><h2>How sure</h2><p class="lead">The analysis was done {bands.repeats} times more, each '
-        f"time with other noise on the markers, of {bands.noise_mm:.2g} mm"
-        f"{'' if bands.stated else ' in the middle'}, {_models(bands)}. Shaded in all plots: where 95 % of the repeats "
-        "lie. Where a figure lies outside of its own, noise shifts it, for the repeats have noise twice.</p>"
-        f'<ul class="doubts">{notes}</ul><table><tr><th></th><th class="n">value</th><th class="n">sd</th>'
+        '<section id="uncertainty"><h2>Uncertainty</h2><p class="lead">The analysis was repeated '
+        f"{uncertainty.repeats} times with marker noise of {uncertainty.noise_mm:.2g} mm"
+        f"{'' if uncertainty.noise_stated else ' (median)'} and {models}. Shading shows the 95 % interval of the "
+        "repeats. A value can lie outside its interval: repeats add noise to data that already contain noise, which "
+        "biases quantities such as positive work.</p>"
+        f'<ul class="notes">{notes}</ul><table><tr><th>Quantity</th><th class="n">Value</th><th class="n">SD</th>'
         f'<th class="n">2.5 %</th><th class="n">97.5 %</th></tr>{rows}</table></section>'
     )
-
-
-def _models(bands: AnalysisUncertainty) -> str:
-    return "and with another of the models that the fit allows" if bands.drawn else "and with the model as it is"

@@ -1,5 +1,5 @@
 "use strict";
-// ---- plots: a line under the pointer with the values there; a line at the time that is played
+// ---- plots: a cursor with the values under the pointer; a cursor at the time shown
 const tip = document.createElement("div");
 tip.className = "tip";
 document.body.append(tip);
@@ -65,18 +65,18 @@ function mark(time, cycles) {
     }
   }
 }
-// ---- the body in three dimensions
+// ---- 3-D player
 const source = document.getElementById("motion");
 if (source) play(JSON.parse(source.textContent));
 function play(data) {
   const canvas = document.querySelector("#stage canvas");
   const gl = canvas.getContext("webgl", { antialias: true, preserveDrawingBuffer: true });
   const clock = document.querySelector("#stage .clock");
-  if (!gl) { clock.textContent = "This browser offers no WebGL, so the body cannot be shown."; return; }
+  if (!gl) { clock.textContent = "The 3-D view requires WebGL, which this browser does not support."; return; }
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
   const shorts = (text) => new Int16Array(bytes(text));
   const frames = data.frames, bodies = data.bodies.length, markers = data.markers;
-  const pose = shorts(data.pose), seen = shorts(data.measured), own = shorts(data.modelled), pushes = shorts(data.forces);
+  const pose = shorts(data.pose), measured = shorts(data.measured), modeled = shorts(data.modeled), forces = shorts(data.forces);
   const unit = data.unit, origin = data.origin, feet = data.feet;
   // programs
   const compile = (vs, fs) => {
@@ -85,24 +85,24 @@ function play(data) {
       const shader = gl.createShader(kind);
       gl.shaderSource(shader, text); gl.compileShader(shader); gl.attachShader(program, shader);
     }
-    gl.bindAttribLocation(program, 0, "place"); gl.bindAttribLocation(program, 1, "normal");
+    gl.bindAttribLocation(program, 0, "position"); gl.bindAttribLocation(program, 1, "normal");
     gl.linkProgram(program);
     return program;
   };
   const solid = compile(
-    "attribute vec3 place, normal; uniform mat4 model, view; uniform vec3 stretch; varying vec3 n;" +
-    "void main() { n = mat3(model) * (normal / stretch); gl_Position = view * model * vec4(place * stretch, 1.0); }",
+    "attribute vec3 position, normal; uniform mat4 model, view; uniform vec3 stretch; varying vec3 n;" +
+    "void main() { n = mat3(model) * (normal / stretch); gl_Position = view * model * vec4(position * stretch, 1.0); }",
     "precision mediump float; varying vec3 n; uniform vec4 color;" +
     "void main() { vec3 m = normalize(n); float up = 0.5 + 0.5 * m.z;" +
     "float sun = max(dot(m, normalize(vec3(0.45, -0.7, 0.75))), 0.0);" +
     "gl_FragColor = vec4(color.rgb * (0.38 + 0.27 * up + 0.45 * sun), color.a); }");
   const flat = compile(
-    "attribute vec3 place; uniform mat4 view; void main() { gl_Position = view * vec4(place, 1.0); }",
+    "attribute vec3 position; uniform mat4 view; void main() { gl_Position = view * vec4(position, 1.0); }",
     "precision mediump float; uniform vec4 color; void main() { gl_FragColor = color; }");
   const where = (program, names) => Object.fromEntries(names.map((n) => [n, gl.getUniformLocation(program, n)]));
   const us = where(solid, ["model", "view", "color", "stretch"]), uf = where(flat, ["view", "color"]);
   const buffer = (array) => { const b = gl.createBuffer(); gl.bindBuffer(gl.ARRAY_BUFFER, b); gl.bufferData(gl.ARRAY_BUFFER, array, gl.STATIC_DRAW); return b; };
-  // meshes: corners with their normals, and which three make a triangle
+  // meshes: vertices with normals, and triangles as indices
   const meshes = data.bodies.map((body) => {
     const v = shorts(body.vertices), n = new Int8Array(bytes(body.normals)), count = v.length / 3;
     const array = new Float32Array(6 * count);
@@ -141,15 +141,15 @@ function play(data) {
   const plateEdges = { buffer: buffer(new Float32Array(edges)), count: edges.length / 3 };
   const moving = gl.createBuffer();
   // camera
-  const cam = { turn: -1.12, rise: 0.2, far: data.far, shift: [0, 0, 0] };
+  const cam = { azimuth: -1.12, elevation: 0.2, distance: data.far, offset: [0, 0, 0] };
   const multiply = (a, b) => { const c = new Float32Array(16);
     for (let i = 0; i < 4; i++) for (let j = 0; j < 4; j++) { let s = 0; for (let k = 0; k < 4; k++) s += a[4 * k + j] * b[4 * i + k]; c[4 * i + j] = s; }
     return c; };
   function view(target) {
-    const ce = Math.cos(cam.rise), back = [Math.cos(cam.turn) * ce, Math.sin(cam.turn) * ce, Math.sin(cam.rise)];
-    const side = [-Math.sin(cam.turn), Math.cos(cam.turn), 0];
+    const ce = Math.cos(cam.elevation), back = [Math.cos(cam.azimuth) * ce, Math.sin(cam.azimuth) * ce, Math.sin(cam.elevation)];
+    const side = [-Math.sin(cam.azimuth), Math.cos(cam.azimuth), 0];
     const up = [back[1] * side[2] - back[2] * side[1], back[2] * side[0] - back[0] * side[2], back[0] * side[1] - back[1] * side[0]];
-    const eye = target.map((v, i) => v + back[i] * cam.far);
+    const eye = target.map((v, i) => v + back[i] * cam.distance);
     const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
     const look = new Float32Array([side[0], up[0], back[0], 0, side[1], up[1], back[1], 0, side[2], up[2], back[2], 0, -dot(side, eye), -dot(up, eye), -dot(back, eye), 1]);
     const near = 0.05, away = 60, f = 1 / Math.tan(0.31), w = canvas.width / canvas.height;
@@ -170,7 +170,7 @@ function play(data) {
     return new Float32Array([1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w), 0, 2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w), 0,
       2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y), 0, p[0], p[1], p[2], 1]);
   }
-  function along(p, d) { // the turn and length that lay an arrow's z along d
+  function along(p, d) { // rotation and length that align an arrow's z axis with d
     const n = Math.hypot(...d), z = d.map((v) => v / n), a = Math.abs(z[2]) < 0.9 ? [0, 0, 1] : [1, 0, 0];
     let x = [a[1] * z[2] - a[2] * z[1], a[2] * z[0] - a[0] * z[2], a[0] * z[1] - a[1] * z[0]];
     const m = Math.hypot(...x); x = x.map((v) => v / m);
@@ -194,10 +194,10 @@ function play(data) {
     const dpr = Math.min(devicePixelRatio || 1, 2), w = Math.round(canvas.clientWidth * dpr), h = Math.round(canvas.clientHeight * dpr);
     if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
     const f = Math.max(0, Math.min(frames - 1, Math.round(frame)));
-    const middle = data.path[f];
-    if (middle[0] !== null) target = middle;
+    const center = data.path[f];
+    if (center[0] !== null) target = center;
     if (!target) target = [0, 0, 1];
-    const eye = view(target.map((v, i) => v + cam.shift[i]));
+    const eye = view(target.map((v, i) => v + cam.offset[i]));
     gl.viewport(0, 0, w, h);
     gl.clearColor(0, 0, 0, 0); gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.enable(gl.DEPTH_TEST); gl.enable(gl.BLEND); gl.blendFuncSeparate(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA, gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
@@ -205,26 +205,26 @@ function play(data) {
     drawFlat(grid, gl.LINES, [0.66, 0.71, 0.76, 0.75]);
     if (plateFaces.count) { drawFlat(plateFaces, gl.TRIANGLES, [0.72, 0.78, 0.84, 0.75]); drawFlat(plateEdges, gl.LINES, [0.35, 0.45, 0.55, 1]); }
     gl.useProgram(solid); gl.uniformMatrix4fv(us.view, false, eye.matrix);
-    if (shown.modelled) { attributes(ball, true);
-      for (let m = 0; m < markers; m++) { const p = point(own, 3 * (f * markers + m)); if (p[0] === p[0]) drawSolid(ball, place(p, 0.009), [0.15, 0.2, 0.26, 1]); } }
+    if (shown.modeled) { attributes(ball, true);
+      for (let m = 0; m < markers; m++) { const p = point(modeled, 3 * (f * markers + m)); if (p[0] === p[0]) drawSolid(ball, place(p, 0.009), [0.15, 0.2, 0.26, 1]); } }
     if (shown.measured) { attributes(ball, true);
-      for (let m = 0; m < markers; m++) { const p = point(seen, 3 * (f * markers + m)); if (p[0] === p[0]) drawSolid(ball, place(p, 0.011), [0.93, 0.42, 0.1, 1]); } }
-    if (shown.bodies) { const clear = shown.modelled || shown.measured ? 0.9 : 1;
+      for (let m = 0; m < markers; m++) { const p = point(measured, 3 * (f * markers + m)); if (p[0] === p[0]) drawSolid(ball, place(p, 0.011), [0.93, 0.42, 0.1, 1]); } }
+    if (shown.bodies) { const clear = shown.modeled || shown.measured ? 0.9 : 1;
       for (let b = 0; b < bodies; b++) {
         const mesh = meshes[b]; if (!mesh.count || pose[7 * (f * bodies + b)] === -32768) continue;
         attributes(mesh, true); drawSolid(mesh, bodyMatrix(f, b), [...mesh.color, clear]);
       } }
     if (shown.forces) { attributes(arrow, true);
       for (let k = 0; k < feet; k++) {
-        const at = 6 * (f * feet + k), p = point(pushes, at), d = [3, 4, 5].map((i) => pushes[at + i] * data.forceUnit);
+        const at = 6 * (f * feet + k), p = point(forces, at), d = [3, 4, 5].map((i) => forces[at + i] * data.forceUnit);
         if (p[0] !== p[0] || Math.hypot(...d) < 0.02) continue;
         const lay = along(p, d), stretch = [0.011, 0.011, lay.length];
-        gl.disable(gl.DEPTH_TEST); drawSolid(arrow, lay.matrix, [0.1, 0.52, 0.32, 0.35], stretch); // shines through the leg
+        gl.disable(gl.DEPTH_TEST); drawSolid(arrow, lay.matrix, [0.1, 0.52, 0.32, 0.35], stretch); // visible through the leg
         gl.enable(gl.DEPTH_TEST); drawSolid(arrow, lay.matrix, [0.1, 0.52, 0.32, 1], stretch);
       } }
     if (shown.errors) { const lines = [];
       for (let m = 0; m < markers; m++) {
-        const at = 3 * (f * markers + m), p = point(own, at), q = point(seen, at);
+        const at = 3 * (f * markers + m), p = point(modeled, at), q = point(measured, at);
         if (p[0] === p[0] && q[0] === q[0]) lines.push(...p, ...p.map((v, i) => v + 10 * (q[i] - v)));
       }
       gl.useProgram(flat); gl.bindBuffer(gl.ARRAY_BUFFER, moving); gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(lines), gl.DYNAMIC_DRAW);
@@ -250,13 +250,13 @@ function play(data) {
   canvas.addEventListener("pointermove", (e) => {
     if (!e.buttons) return;
     if (e.shiftKey || e.buttons === 2) {
-      const eye = view([0, 0, 0]), k = cam.far * 0.0013;
-      for (let i = 0; i < 3; i++) cam.shift[i] += (-e.movementX * eye.side[i] + e.movementY * eye.up[i]) * k;
-    } else { cam.turn -= e.movementX * 0.008; cam.rise = Math.max(-0.2, Math.min(1.5, cam.rise + e.movementY * 0.006)); }
+      const eye = view([0, 0, 0]), k = cam.distance * 0.0013;
+      for (let i = 0; i < 3; i++) cam.offset[i] += (-e.movementX * eye.side[i] + e.movementY * eye.up[i]) * k;
+    } else { cam.azimuth -= e.movementX * 0.008; cam.elevation = Math.max(-0.2, Math.min(1.5, cam.elevation + e.movementY * 0.006)); }
     draw();
   });
   canvas.addEventListener("contextmenu", (e) => e.preventDefault());
-  canvas.addEventListener("wheel", (e) => { e.preventDefault(); cam.far = Math.max(0.6, Math.min(20, cam.far * Math.exp(e.deltaY * 0.001))); draw(); }, { passive: false });
+  canvas.addEventListener("wheel", (e) => { e.preventDefault(); cam.distance = Math.max(0.6, Math.min(20, cam.distance * Math.exp(e.deltaY * 0.001))); draw(); }, { passive: false });
   addEventListener("keydown", (e) => {
     if (e.target.matches("input, select, button")) return;
     if (e.key === " ") { e.preventDefault(); button.click(); }
