@@ -1,41 +1,48 @@
-"""What is public, and what importing it costs."""
+"""Public names: which there are, that type checkers know them, and what importing them costs."""
 
+import pkgutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 import borelli
 
+ROOT = Path(__file__).parents[2]
 PUBLIC = [
-    "Analysis", "Animation", "MonteCarloResult", "AnalysisUncertainty", "Body", "BorelliError", "CarriedLoad", "Control", "Coordinate", "Coupling",
-    "DivergedError", "Drive", "Energy", "Event", "Issue", "FileFormatError", "FileSource", "Fit", "AppliedForce", "Frame",
-    "Function", "Joint", "TrackingSettings", "LivePose", "Marker", "Measurement", "MinimumJerk", "Model", "ModelError", "Motion",
-    "TransformAxis", "MoveGround", "Muscle", "Note", "Obstacle", "PD", "ModelComparison", "PathPoint", "AnalysisSettings", "DragResult", "Push",
-    "Recording", "ScaleResult", "Scene", "SolverSettings", "SettingsError", "Shape", "Softness", "CoordinateRange", "Surface", "Torques",
-    "WeakenedJoint", "WrapObject", "__version__", "add_events", "add_plates", "analyze", "animate", "assign_plates",
-    "body_from_shapes", "clean", "make_controls", "crop", "drag_point", "compute_energy", "swap_markers", "swap_plates", "swap_sides",
-    "fill_gaps", "propagate_uncertainty", "check_recording", "find_gaps", "fit_model", "live_inverse_kinematics", "inverse_kinematics",
-    "track_targets", "full_skeleton", "gait_events", "gallery_scene", "human", "inverse_dynamics", "keyframes",
-    "loads_from_setup", "list_marker_sets", "monte_carlo", "compare_models", "parse_perturbation", "picture", "plot", "plot_deviation",
-    "plot_recording", "read_external_loads", "read_id_setup", "read_ik_setup", "read_model",
-    "read_pagoda", "read_qtvr", "read_recording", "read_scale_setup", "read_scene", "read_stage", "identify_marker_set",
-    "remove_spikes", "write_report", "resample", "resize_body", "repair_time_stamps", "run_scene", "scale_mass", "scale_model",
-    "show", "simulate", "lowpass_filter", "strobe", "synthetic_recording", "threshold_plates", "repair_label_swaps", "validate",
-    "video", "add_marker_set", "write_frames", "write_model", "write_recording", "write_scene", "write_stage",
-    "zero_plates",
+    "Analysis", "AnalysisSettings", "Animation", "BorelliError", "DivergedError", "Drive", "Energy", "FileFormatError",
+    "Fit", "Model", "ModelError", "Motion", "PD", "Push", "Recording", "Scene", "SettingsError", "SolverSettings",
+    "Torques", "TrackingSettings", "__version__", "add_marker_set", "analysis", "analyze", "animate", "check_recording",
+    "clean", "compute_energy", "control", "fit_model", "full_skeleton", "gallery_scene", "human", "identify_marker_set",
+    "inverse_dynamics", "inverse_kinematics", "live_inverse_kinematics", "model", "monte_carlo", "physics", "picture",
+    "pipeline", "plot", "propagate_uncertainty", "read_model", "read_recording", "read_scene", "read_stage", "recording",
+    "run_scene", "scale_model", "scenes", "show", "simulate", "strobe", "synthetic", "synthetic_recording",
+    "track_targets", "validate", "video", "view", "write_model", "write_recording", "write_report", "write_stage",
 ]  # fmt: skip
-
+PACKAGES = ("analysis", "control", "model", "physics", "pipeline", "recording", "scenes", "synthetic", "view")
+LAZY = tuple(name for name in PACKAGES if name not in ("model", "recording"))
 HEAVY = ("viser", "matplotlib", "plotly", "casadi", "dask", "numba", "scipy", "xarray", "PIL")
-IMPORT_LIMIT = 0.5  # [s]: what `import borelli` may take by itself
+IMPORT_LIMIT = 0.5  # [s]: time of `import borelli`
 
 
 def in_fresh_python(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
+def type_check(tmp_path, code):
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    # no project settings, only what a user of the package gets
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent",
+               f"--cache-dir={tmp_path / 'cache'}", str(script)]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+
 def test_public_names_are_these():
     assert sorted(borelli.__all__) == sorted(PUBLIC)
-    assert sorted(dir(borelli)) == sorted(PUBLIC)
+    assert set(PUBLIC) <= set(dir(borelli))
 
 
 def test_every_public_name_loads_and_is_documented():
@@ -44,9 +51,38 @@ def test_every_public_name_loads_and_is_documented():
         assert name == "__version__" or value.__doc__, f"{name} has no docstring"
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_names_of_packages_load(package):
+    module = import_module(f"borelli.{package}")
+    assert module.__doc__ and module.__all__
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_no_lazy_name_is_that_of_a_submodule(package):
+    module = import_module(f"borelli.{package}")
+    assert not {found.name for found in pkgutil.iter_modules(module.__path__)} & set(module.__all__)
+
+
 def test_unknown_name_is_an_attribute_error():
     code = "import borelli\ntry: borelli.nonsense\nexcept AttributeError as e: print(e)"
     assert "nonsense" in in_fresh_python(code)
+
+
+def test_type_checkers_know_every_public_name(tmp_path):
+    names = [f"bo.{name}" for name in PUBLIC]
+    for package in PACKAGES:
+        names += [f"bo.{package}.{name}" for name in import_module(f"borelli.{package}").__all__]
+    good = type_check(tmp_path, "import borelli as bo\n" + "".join(f"print({name})\n" for name in names))
+    assert good.returncode == 0, good.stdout
+
+
+def test_type_checkers_find_misspelt_names(tmp_path):
+    code = "import borelli as bo\nbo.read_recordng('walk.c3d')\nbo.control.keyframe\n"
+    bad = type_check(tmp_path, code)
+    assert bad.returncode == 1
+    assert '"read_recordng"' in bad.stdout and '"keyframe"' in bad.stdout
 
 
 def test_import_loads_nothing_heavy():
@@ -66,12 +102,13 @@ def test_import_is_quick():
 
 
 def test_citation_and_changelog_name_this_version():
-    root = Path(__file__).parents[2]
-    assert f"version: {borelli.__version__}\n" in (root / "CITATION.cff").read_text()
-    assert f"## {borelli.__version__}" in (root / "CHANGELOG.md").read_text()
+    assert f"version: {borelli.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {borelli.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_every_public_name_is_in_the_documentation():
-    pages = [path.read_text() for path in (Path(__file__).parents[2] / "docs").glob("*.md")]
-    missing = [name for name in PUBLIC if not name.startswith("__") and not any(name in page for page in pages)]
+    pages = [path.read_text() for path in (ROOT / "docs").glob("*.md")]
+    names = [name for name in PUBLIC if not name.startswith("__")]
+    names += [f"{package}.{name}" for package in LAZY for name in import_module(f"borelli.{package}").__all__]
+    missing = [name for name in names if not any(name.split(".")[-1] in page for page in pages)]
     assert not missing

@@ -1,4 +1,4 @@
-"""Runs side by side: sizes, frames, one camera for all, and what is refused."""
+"""Runs side by side: sizes, frames, one camera for all, and refused arguments."""
 
 import numpy as np
 import pytest
@@ -14,16 +14,18 @@ SMALL = View(width=48, height=40)
 @pytest.fixture(scope="module")
 def runs():
     time = np.linspace(0.0, 1.0, 11)
-    return {"turns": rotated_plank(time, -time), "stays": rotated_plank(time[:6], 0.0 * time[:6])}
+    return {"rotates": rotated_plank(time, -time), "rests": rotated_plank(time[:6], 0.0 * time[:6])}
 
 
 def test_stills_are_a_row_for_each_run(runs, tmp_path):
     image = np.asarray(Image.open(stills(runs, tmp_path / "stills.png", (0.0, 1.0), SMALL)).convert("RGB"), float)
     assert image.shape == (81, 97, 3)  # two panels of 48 by 40 each way and a line between
-    # between the name above and the time below
-    (turns, turned), (stays, stayed) = ((image[top : top + 12, :48], image[top : top + 12, 49:]) for top in (18, 59))
-    assert np.abs(turns - turned).max() > 50.0
-    assert (stays == stayed).all() and (stays == turns).all()
+    # between the title above and the time below
+    (first, last), (rest_first, rest_last) = (
+        (image[top : top + 12, :48], image[top : top + 12, 49:]) for top in (18, 59)
+    )
+    assert np.abs(first - last).max() > 50.0
+    assert (rest_first == rest_last).all() and (rest_first == first).all()
 
 
 def test_film_has_a_frame_for_each_instant(runs, tmp_path):
@@ -32,12 +34,12 @@ def test_film_has_a_frame_for_each_instant(runs, tmp_path):
         assert moving.n_frames == 5  # 0, 0.25, ... 1 s
 
 
-def test_what_cannot_be_shown_is_refused(runs, tmp_path):
+def test_arguments_without_content_are_refused(runs, tmp_path):
     with pytest.raises(SettingsError, match="at least one time"):
         stills(runs, tmp_path / "stills.png", ())
     with pytest.raises(SettingsError, match="no run to draw"):
         film({}, tmp_path / "film.gif")
-    with pytest.raises(SettingsError, match="positive rate and speed"):
+    with pytest.raises(SettingsError, match="both must be positive"):
         film(runs, tmp_path / "film.gif", rate=0.0)
-    with pytest.raises(SettingsError, match=r"\.gif, \.webp; got '\.mp4'"):
+    with pytest.raises(SettingsError, match=r"Unknown animation format '\.mp4'"):
         film(runs, tmp_path / "film.mp4", SMALL, rate=1.0)

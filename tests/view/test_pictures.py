@@ -1,4 +1,4 @@
-"""Pictures: geometry against closed forms, light against what it must do."""
+"""Images: geometry against closed forms, shading against simple scenes."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,11 @@ from borelli.model.kinematics import with_default_frames
 from borelli.model.model import Body, Frame, Joint, Model, Shape
 from borelli.numerics.quaternions import rotate
 from borelli.physics.simulate import simulate
-from borelli.view.drawing import colors_of, drawing_of, placed
+from borelli.view.drawing import body_colors, make_drawing, transform_vertices
 from borelli.view.mesh import shape_mesh
-from borelli.view.picture import actors_at, beside, picture, strobe, upright
+from borelli.view.picture import actors_at, picture, side_view, strobe
 from borelli.view.render import SUN, Camera, camera_for, project, render
+from borelli.view.results import posed_model
 from borelli.view.video import video, write_frames
 
 from .conftest import still
@@ -26,12 +27,14 @@ SOLIDS = {
     "cylinder": ((0.1, 0.2), np.pi * 0.1**2 * 0.4),
     "ellipsoid": ((0.1, 0.2, 0.3), 4 / 3 * np.pi * 0.1 * 0.2 * 0.3),
 }
-FACETS = 0.03  # share of the volume that facets and bevels cut off a round or sharp-edged solid
+FACETS = 0.03  # fraction of the volume that facets and bevels remove from a solid
+GROUND_PLANE = Shape("plane", frame=Frame((0.0, -5.0, 0.0), (0.5**0.5, -(0.5**0.5), 0.0, 0.0)))
+"""With normal y."""
 SMALL = {"width": 96, "height": 54}
 
 
 def mesh_volume(mesh):
-    """By the divergence theorem; positive only when all triangles face outwards."""
+    """Return the volume by the divergence theorem; positive only if all triangles face outward."""
     a, b, c = (mesh.vertices[mesh.triangles[:, k]] for k in range(3))
     return float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6
 
@@ -60,13 +63,13 @@ def test_hull_of_a_tetrahedron():
 
 
 @pytest.mark.parametrize("azimuth", [-62.0, 30.0, 180.0])
-def test_camera_sees_every_point(azimuth):
+def test_camera_shows_every_point(azimuth):
     points = np.random.default_rng(1).normal(size=(200, 3)) * [3.0, 0.5, 1.0]
     camera = camera_for(points, 16 / 9, azimuth=azimuth)
     column, row, inverse = project(points, camera, 160, 90).T
     assert (inverse > 0).all()
     assert column.min() > 0 and column.max() < 159 and row.min() > 0 and row.max() < 89
-    # and fills the picture in one direction
+    # and fills the image in one direction
     assert max(np.ptp(column) / 160, np.ptp(row) / 90) > 0.7
 
 
@@ -78,15 +81,14 @@ def ball_model(*positions, plane=False):
 
 
 def pixels_of(model, **options):
-    dataset = still(model)
-    drawing = drawing_of(model)
-    actors = actors_at(drawing, dataset, 0)
+    drawing = make_drawing(model)
+    actors = actors_at(drawing, posed_model(still(model)), 0)
     camera = camera_for(actors.vertices, 96 / 54, **options)
     return np.asarray(render(drawing, actors, camera, **SMALL)).astype(int), camera
 
 
 def test_near_body_hides_far_one():
-    """From -y, the amber ball stands before the blue one: no pixel is more blue than red where they overlap."""
+    """From -y, the amber ball is in front of the blue one: no pixel is more blue than red where they overlap."""
     image, camera = pixels_of(ball_model((0.0, -1.0, 0.5), (0.0, 1.0, 0.5)), azimuth=-90.0, elevation=0.0)
     column, row, _ = project(np.array([[0.0, -1.0, 0.5]]), camera, 96, 54)[0].astype(int)
     assert image[row, column, 0] > image[row, column, 2]
@@ -95,11 +97,11 @@ def test_near_body_hides_far_one():
 
 
 def test_ball_casts_its_shadow_away_from_the_sun():
-    """The middle of the shadow is dark; the ground as far on the sun's side is not."""
+    """The center of the shadow is dark; the ground at the same distance on the side of the sun is not."""
     model = ball_model((0.0, 0.0, 0.6), plane=True)
-    drawing = drawing_of(model)
+    drawing = make_drawing(model)
     camera = Camera(np.array([0.0, -0.1, 6.0]), np.zeros(3))
-    image = np.asarray(render(drawing, actors_at(drawing, still(model), 0), camera, **SMALL)).astype(int)
+    image = np.asarray(render(drawing, actors_at(drawing, posed_model(still(model)), 0), camera, **SMALL)).astype(int)
     shadow = np.array([0.0, 0.0, 0.6]) - SUN * 0.6 / SUN[2]
     brightness = []
     for point in (shadow, shadow * [-1.0, -1.0, 1.0]):
@@ -108,7 +110,7 @@ def test_ball_casts_its_shadow_away_from_the_sun():
     assert brightness[0] < 0.9 * brightness[1]
 
 
-def test_picture_and_strobe_have_the_asked_size_and_are_not_empty(person, tmp_path):
+def test_picture_and_strobe_have_the_requested_size_and_are_not_empty(person, tmp_path):
     picture(person, tmp_path / "a.png", **SMALL)
     with Image.open(tmp_path / "a.png") as image:
         assert image.size == (96, 54)
@@ -146,67 +148,70 @@ def test_frames_are_numbered_and_differ(tmp_path):
     assert paths[0].read_bytes() != paths[1].read_bytes()
 
 
-def test_unknown_kind_of_video(person, tmp_path):
+def test_unknown_video_format_is_refused(person, tmp_path):
     with pytest.raises(SettingsError, match=r"\.mp4"):
         video(person, tmp_path / "v.mp4")
 
 
-def test_result_of_someone_else(person):
+def test_dataset_without_a_model_is_refused(person):
     del person.attrs["model"]
     with pytest.raises(SettingsError, match="model"):
         picture(person)
 
 
-def test_trees_have_hues_of_their_own_and_sides_differ(person):
+def test_trees_and_sides_have_different_colors(person):
     from borelli.model.people.human import human
 
-    colors = colors_of(human())
+    colors = body_colors(human())
     assert colors["thigh_l"] != colors["thigh_r"]
-    assert len(set(colors_of(ball_model((0, 0, 0.5), (1, 0, 0.5))).values())) == 2
+    assert len(set(body_colors(ball_model((0, 0, 0.5), (1, 0, 0.5))).values())) == 2
 
 
-def test_body_without_shapes_is_a_dot():
+def test_body_without_shapes_is_a_sphere():
     model = Model("dot", (Body("dot", 1.0),))
-    assert len(drawing_of(model).triangles) > 0
+    assert len(make_drawing(model).triangles) > 0
 
 
-def test_what_moves_with_another_axis_up_is_shown_upright():
-    """A tilted box that falls along -y and drifts along x: in the picture it falls along -z; its corners go with it."""
+def test_model_with_another_vertical_axis_is_drawn_upright():
+    """A tilted box that falls along -y and drifts along x: drawn, it falls along -z, with its corners and ground."""
     box = body_from_shapes("box", (Shape("box", (0.1, 0.2, 0.3)),), frame=Frame((0.0, 1.0, 0.0), (0.8, 0.0, 0.0, 0.6)))
     fallen = simulate(
-        Model("box", (box,), gravity=(0.0, -9.81, 0.0)), duration=0.1, twists={"box": (0.5, 0.0, 0.2, 1.0, 2.0, 3.0)}
+        Model("box", (box,), gravity=(0.0, -9.81, 0.0), ground=(GROUND_PLANE,)),
+        duration=0.1,
+        twists={"box": (0.5, 0.0, 0.2, 1.0, 2.0, 3.0)},
     )
-    shown = upright(fallen)
-    np.testing.assert_allclose(shown["position"].values[..., [0, 2]], fallen["position"].values[..., [0, 1]])
+    shown = posed_model(fallen)
+    np.testing.assert_allclose(shown.position[..., [0, 2]], fallen["body_position"].values[..., [0, 1]])
+    np.testing.assert_allclose(make_drawing(shown.model).planes[0, 2], [0.0, 0.0, 1.0], atol=1e-15)
     corner = np.array([0.1, 0.2, 0.3])
-    there, here = (rotate(d["body_orientation"].values, corner) + d["body_position"].values for d in (shown, fallen))
+    there = rotate(shown.orientation, corner) + shown.position
+    here = rotate(fallen["body_orientation"].values, corner) + fallen["body_position"].values
     np.testing.assert_allclose(there, np.stack([here[..., 0], -here[..., 2], here[..., 1]], -1), atol=1e-12)
-    assert beside(shown)[0] == pytest.approx(np.degrees(np.arctan2(-0.2, 0.5)) - 90.0)
-    assert upright(shown) is shown
+    assert side_view(fallen)[0] == pytest.approx(np.degrees(np.arctan2(-0.2, 0.5)) - 90.0)
 
 
-def test_a_body_at_no_place_is_not_there():
+def test_body_with_nan_position_is_collapsed():
     pair = Model("pair", tuple(body_from_shapes(name, (Shape("sphere", (0.1,)),)) for name in "ab"))
-    drawing = drawing_of(pair)
-    at, upward = np.array([[0.0, 0.0, 1.0], [np.nan, np.nan, np.nan]]), np.tile([1.0, 0.0, 0.0, 0.0], (2, 1))
-    vertices, _ = placed(drawing, at, upward)
+    drawing = make_drawing(pair)
+    position, upright = np.array([[0.0, 0.0, 1.0], [np.nan, np.nan, np.nan]]), np.tile([1.0, 0.0, 0.0, 0.0], (2, 1))
+    vertices, _ = transform_vertices(drawing, position, upright)
     assert np.isfinite(vertices).all()
-    # all of its triangles are one point of the other body
+    # all of its triangles are one vertex of the other body
     assert len(np.unique(vertices[drawing.body == 1], axis=0)) == 1
     assert np.linalg.norm(vertices - [0.0, 0.0, 1.0], axis=1).max() <= 0.1 + 1e-12
 
 
-def test_bodies_without_shapes_are_rods_between_their_joints():
+def test_bodies_without_shapes_are_rods_between_joints():
     up, on = Frame((0.1, -0.3, 0.4)), Frame((0.0, 0.0, -0.2))
     joints = (
         Joint("a", "fixed", "ground", "upper", child_frame=on),
         Joint("b", "fixed", "upper", "lower", parent_frame=up),
     )
-    drawing = drawing_of(with_default_frames(Model("arm", (Body("upper", 1.0), Body("lower", 1.0)), joints)))
+    drawing = make_drawing(with_default_frames(Model("arm", (Body("upper", 1.0), Body("lower", 1.0)), joints)))
     rod, ball = (drawing.vertices[drawing.body == i] for i in range(2))
-    way = np.array([0.1, -0.3, 0.6])
-    along = (rod - [0.0, 0.0, -0.2]) @ way / (way @ way)
-    off = np.linalg.norm(rod - [0.0, 0.0, -0.2] - np.clip(along, 0.0, 1.0)[:, None] * way, axis=1)
+    axis = np.array([0.1, -0.3, 0.6])
+    along = (rod - [0.0, 0.0, -0.2]) @ axis / (axis @ axis)
+    off = np.linalg.norm(rod - [0.0, 0.0, -0.2] - np.clip(along, 0.0, 1.0)[:, None] * axis, axis=1)
     np.testing.assert_allclose(off, 0.02, atol=2e-4)
     assert along.min() < 0.0 and along.max() > 1.0
     np.testing.assert_allclose(np.linalg.norm(ball, axis=1), 0.03, atol=2e-4)

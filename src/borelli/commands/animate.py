@@ -19,12 +19,11 @@ from borelli.commands.console import (
     progress_bar,
 )
 from borelli.commands.options import (
-    Cutoff,
     End,
+    FitMass,
     Forward,
     Height,
     Json,
-    Mass,
     ModelFile,
     Sex,
     Skeleton,
@@ -86,10 +85,12 @@ def animate(
         float, option(help="Maximum external torque on the root [body weights x m]. Default: 1.", metavar="BWM")
     ] = 1.0,
     step: Annotated[float, option(help="Step length [s]. Default: 1/240 s.", metavar="S")] = 1 / 240,
-    cutoff: Cutoff = None,
+    cutoff: Annotated[
+        float | None, option(help="Low-pass cutoff for joint coordinates [Hz]. Default: 6 Hz.", metavar="HZ")
+    ] = None,
     start: Start = -inf,
     end: End = inf,
-    mass: Mass = None,
+    mass: FitMass = None,
     height: Height = None,
     sex: Sex = None,
     units: Units = None,

@@ -27,7 +27,7 @@ DECISIONS = ("units", "up", "forward")
 
 
 def info(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Recordings, models, scenes or results.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Recordings, models, scenes or results.")],
     json: Json = False,
     plot: Annotated[Path | None, option(help="Plot the recording: .png, .pdf or .svg.", metavar="FILE")] = None,
     units: Units = None,

@@ -27,6 +27,7 @@ from borelli.control.targets import Targets
 from borelli.control.track_targets import track_targets
 from borelli.control.tracking_error import add_tracking_error, free_root_coordinates, tracking_metrics
 from borelli.errors import SettingsError, list_names
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model, Shape
 from borelli.physics.prescribed_motion import steering, without_absent
@@ -75,6 +76,14 @@ class Animation:
     metrics: Mapping[str, float | None]
     """By name with unit; None where there is no value."""
     notes: tuple[Note, ...] = ()
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        rows = [(name, "none" if value is None else f"{value:.4g}") for name, value in self.metrics.items()]
+        error = (1e3 * self.data["body_tracking_error"].values).tolist()
+        return Summary("Animation", rows, self.data["time"].values.tolist(), {"bodies": error}, "Tracking error [mm]")
 
 
 def animate(

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.kinematics import coupled_coordinates
 from borelli.model.model import Coordinate, Joint, Marker, Model, Softness, Vector
 from borelli.numerics.quaternions import rotate
@@ -71,6 +72,13 @@ class DragResult:
     """Position of the dragged point [m], world."""
     distance: float
     """Distance of the point from its goal [m]."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        rows = [("point", f"{self.point} m"), ("distance from the goal", f"{self.distance:.3g} m")]
+        return Summary("DragResult", [*rows, ("coordinates", len(self.coordinates))])
 
     @property
     def reached(self) -> bool:

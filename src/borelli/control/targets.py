@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from borelli.analysis.motion import Motion
 from borelli.control.response import check_step
-from borelli.errors import SettingsError, unknown_name
+from borelli.errors import SettingsError, list_names, unknown_name
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
 
 Array = NDArray[np.float64]
@@ -43,6 +44,14 @@ class Targets:
     start: float = -inf
     end: float = inf
     """[s]"""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        names = f"{len(self.coordinates)}: {list_names(self.coordinates)}"
+        rows = [("model", self.model.name), ("coordinates", names), ("times", f"{self.start:g} to {self.end:g} s")]
+        return Summary("Targets", rows)
 
     def __post_init__(self) -> None:
         _check_names(self.model, self.coordinates)

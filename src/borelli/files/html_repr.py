@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 MAX_LINES = 20
 """Lines in one plot; further series are left out."""
@@ -82,6 +84,42 @@ def sparkline_svg(
     return "".join((*parts, "</svg>"))
 
 
+class Summary(NamedTuple):
+    """What a result shows of itself: rows of a table, and lines of a small plot."""
+
+    title: str
+    rows: Sequence[tuple[str, object]]
+    time: Sequence[float] = ()
+    series: Mapping[str, Sequence[float]] = MappingProxyType({})
+    label: str = ""
+
+
+def summary_repr(result: Any) -> str:
+    """Return the `repr` of a result from its `_summary()`."""
+    summary: Summary = result._summary()
+    rows = "".join(f"\n    {name}: {_shorten(value)}" for name, value in summary.rows)
+    return f"<borelli.{_shorten(summary.title)}{rows}>"
+
+
+def summary_html(result: Any) -> str:
+    """Return the HTML of a result for notebooks from its `_summary()`."""
+    summary: Summary = result._summary()
+    return html_table(summary.title, summary.rows) + sparkline_svg(summary.time, summary.series, label=summary.label)
+
+
+def main_series(data: Any, variable: str, count: int = 6, scale: float = 1.0) -> dict[str, list[float]]:
+    """Return the columns (time, names) of a dataset's variable with the largest range, by name, times `scale`."""
+    values = data[variable].values
+    names = [str(name) for name in data[data[variable].dims[1]].values]
+    columns = {name: [scale * float(value) for value in values[:, i]] for i, name in enumerate(names)}
+
+    def extent(name: str) -> float:
+        finite = [value for value in columns[name] if math.isfinite(value)]
+        return max(finite) - min(finite) if finite else 0.0
+
+    return {name: columns[name] for name in sorted(columns, key=extent, reverse=True)[:count]}
+
+
 def _path(points: Iterable[tuple[float, float]], pixel: Callable[[float, float], str]) -> str:
     """Return the `d` attribute of a line that is interrupted where a value is not finite."""
     commands, command = [], "M"
@@ -94,5 +132,9 @@ def _path(points: Iterable[tuple[float, float]], pixel: Callable[[float, float],
 
 
 def _escape(value: object, most: int = MAX_TEXT) -> str:
+    return escape(_shorten(value, most))
+
+
+def _shorten(value: object, most: int = MAX_TEXT) -> str:
     text = str(value)
-    return escape(text if len(text) <= most else f"{text[:most]}...")
+    return text if len(text) <= most else f"{text[:most]}..."

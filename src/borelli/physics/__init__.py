@@ -1,1 +1,5 @@
-"""The engine: rows and their laws, the solver, the step, and what is measured."""
+"""Simulation in maximal coordinates: constraint rows and their force-velocity laws, solvers, steps, diagnostics."""
+
+from borelli.lazy_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

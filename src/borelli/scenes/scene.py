@@ -12,6 +12,7 @@ import numpy as np
 from borelli.control.apply_perturbations import PerturbedModel, apply_perturbations, heading_of_pose
 from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Perturbation, Push, WeakenedJoint
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
 from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
 
@@ -53,6 +54,17 @@ class Scene:
     settings: SolverSettings = field(default_factory=SolverSettings)
     stepping: str = "soft"
     """One of `STEPPINGS`."""
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        rows = [
+            ("description", self.description), ("model", repr(self.model)), ("duration", f"{self.duration:g} s"),
+            ("step", f"{self.step:g} s, {self.stepping}"), ("drives", len(self.drives)), ("forces", len(self.forces)),
+            ("perturbations", len(self.perturbations)),
+        ]  # fmt: skip
+        return Summary(f"Scene {self.name}", rows)
 
     @property
     def perturbations(self) -> tuple[Perturbation, ...]:

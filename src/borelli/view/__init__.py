@@ -1,1 +1,5 @@
-"""Pictures, videos, plots and a browser workbench of what was simulated."""
+"""Images, videos, plots and a browser viewer of every result."""
+
+from borelli.lazy_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,27 +1,24 @@
-"""A result in the browser: turn it, play it, step through it. Served to this computer only."""
+"""3-D viewer in the browser: rotate, play and step through a result. Serves this computer only."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from borelli.errors import SettingsError
 from borelli.model.model import Shape
-from borelli.view.drawing import DOT, GROUND_COLOR, colors_of
+from borelli.view.drawing import DOT_RADIUS, GROUND_COLOR, body_colors
 from borelli.view.mesh import join, shape_mesh
-from borelli.view.picture import model_of
-
-if TYPE_CHECKING:
-    from xarray import Dataset
+from borelli.view.results import PosedModel, posed_model
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
-REDRAW = 1 / 40  # [s] between updates while playing
+UPDATE_INTERVAL = 1 / 40  # [s] while playing
 
 
-class Workbench:
-    """A result being served; `stop` ends it."""
+class BrowserViewer:
+    """A running viewer; `stop` ends it."""
 
     def __init__(self, server: Any) -> None:
         self.server = server
@@ -29,7 +26,7 @@ class Workbench:
 
     @property
     def url(self) -> str:
-        """Where to point the browser (the next free port when the wanted one was taken)."""
+        """Address of the viewer; its port is the next free one if the requested port was taken."""
         return f"http://{self.server.get_host()}:{self.server.get_port()}"
 
     def stop(self) -> None:
@@ -38,40 +35,65 @@ class Workbench:
         self.server.stop()
 
 
-def show(dataset: Dataset, *, host: str = "127.0.0.1", port: int = 8080, block: bool = True) -> Workbench:
-    """Serve a result at http://host:port until interrupted; returns at once when `block` is false."""
+def show(result: Any, *, host: str = "127.0.0.1", port: int = 8080, block: bool = True) -> BrowserViewer:
+    """Show a result in the browser at http://host:port.
+
+    Args:
+        result: As of `picture`.
+        host: Address to serve; this computer only.
+        port: Port; the next free one if it is taken.
+        block: Serve until interrupted. If false, return at once.
+
+    Returns:
+        The viewer, which has its `url` and `stop()`.
+
+    Raises:
+        SettingsError: The host is another computer, viser is not installed, or the result has no poses.
+    """
     if host not in LOCAL:
         raise SettingsError(
-            f"the viewer has no password, so it serves this computer only: host {host!r} is not one of {LOCAL}"
+            f"host is {host!r}, but the viewer has no password and serves this computer only. Use {LOCAL[0]}."
         )
-    workbench = Workbench(_serve(host, port))
-    bodies = _add_bodies(workbench.server, dataset)
-    _add_controls(workbench, dataset, bodies)
+    posed = posed_model(result)
+    viewer = BrowserViewer(_serve(host, port))
+    bodies = _add_bodies(viewer.server, posed)
+    if len(posed.time) > 1:
+        _add_controls(viewer, posed, bodies, _kinetic_energy(result))
+    else:
+        _set_poses(bodies, posed, 0)
     if block:
         try:
-            workbench.stopped.wait()
+            viewer.stopped.wait()
         except KeyboardInterrupt:
-            workbench.stop()
-    return workbench
+            viewer.stop()
+    return viewer
 
 
 def _serve(host: str, port: int) -> Any:
     try:
         import viser
     except ImportError:
-        raise SettingsError("the viewer needs viser, which is not installed: pip install 'borelli[view]'") from None
+        raise SettingsError(
+            "The viewer needs viser, which is not installed. Install it: pip install 'borelli[view]'"
+        ) from None
     return viser.ViserServer(host=host, port=port, label="borelli", verbose=False)
 
 
-def _add_bodies(server: Any, dataset: Dataset) -> list[Any]:
-    """Put every body into the scene; returns one movable frame each."""
-    model = model_of(dataset)
-    colors = colors_of(model)
+def _kinetic_energy(result: Any) -> Any:
+    """Return the kinetic energy [J] in every frame, if the result has one."""
+    data = getattr(result, "data", result)
+    return data["kinetic_energy"].values if "kinetic_energy" in getattr(data, "variables", ()) else None
+
+
+def _add_bodies(server: Any, posed: PosedModel) -> list[Any]:
+    """Add every body to the scene and return one movable frame for each."""
+    model = posed.model
+    colors = body_colors(model)
     server.scene.set_up_direction("+z")
     handles = []
     for body in model.bodies:
         handles.append(server.scene.add_frame(f"/bodies/{body.name}", show_axes=False))
-        mesh = join([shape_mesh(shape) for shape in body.shapes or (Shape("sphere", (DOT,)),)])
+        mesh = join([shape_mesh(shape) for shape in body.shapes or (Shape("sphere", (DOT_RADIUS,)),)])
         color = tuple(int(255 * c) for c in colors[body.name])
         server.scene.add_mesh_simple(f"/bodies/{body.name}/shape", mesh.vertices, mesh.triangles, color=color)
     for index, shape in enumerate(model.ground):
@@ -91,51 +113,54 @@ def _add_bodies(server: Any, dataset: Dataset) -> list[Any]:
             mesh = shape_mesh(shape)
             color = tuple(int(255 * c) for c in GROUND_COLOR)
             server.scene.add_mesh_simple(name, mesh.vertices, mesh.triangles, color=color)
-    _aim(server, dataset)
+    _aim(server, posed)
     return handles
 
 
-def _aim(server: Any, dataset: Dataset) -> None:
-    """Point every new visitor's camera at the motion."""
-    points = dataset["body_position"].values.reshape(-1, 3)
-    middle = (points.min(0) + points.max(0)) / 2
-    distance = 0.6 + 1.0 * float(np.linalg.norm(np.ptp(points, axis=0)))
+def _aim(server: Any, posed: PosedModel) -> None:
+    """Point the camera of every new client at the motion."""
+    low, high = np.nanmin(posed.position, axis=(0, 1)), np.nanmax(posed.position, axis=(0, 1))
+    center = (low + high) / 2
+    distance = 0.6 + 1.0 * float(np.linalg.norm(high - low))
 
     def aim(client: Any) -> None:
-        # moving the camera moves what it looks at, so the order matters
-        client.camera.position = middle + distance * np.array([0.45, -0.84, 0.30])
-        client.camera.look_at = middle
+        # setting the position moves the target, so the target comes last
+        client.camera.position = center + distance * np.array([0.45, -0.84, 0.30])
+        client.camera.look_at = center
 
     server.on_client_connect(aim)
 
 
-def _add_controls(workbench: Workbench, dataset: Dataset, bodies: list[Any]) -> None:
-    """A time slider, play and speed; a thread moves the slider while playing."""
-    server, clock = workbench.server, dataset["time"].values
-    position, quaternion = dataset["body_position"].values, dataset["body_orientation"].values
-    energy = dataset["kinetic_energy"].values if "kinetic_energy" in dataset else None
+def _set_poses(bodies: list[Any], posed: PosedModel, frame: int) -> None:
+    for body, position, orientation in zip(bodies, posed.position[frame], posed.orientation[frame], strict=True):
+        body.visible = bool(np.isfinite(position).all())
+        if body.visible:
+            body.position, body.wxyz = position, orientation
+
+
+def _add_controls(viewer: BrowserViewer, posed: PosedModel, bodies: list[Any], energy: Any) -> None:
+    """Add a time slider, play and speed; a thread moves the slider while playing."""
+    server, clock = viewer.server, posed.time
     step = max(float(clock[-1] - clock[0]) / 2000, 1e-4)
     slider = server.gui.add_slider("time [s]", float(clock[0]), float(clock[-1]), step, float(clock[0]))
     playing = server.gui.add_checkbox("play", True)
     speed = server.gui.add_slider("speed", 0.05, 2.0, 0.05, 1.0)
     readout = server.gui.add_markdown("")
 
-    def pose(now: float) -> None:
-        instant = int(np.abs(clock - now).argmin())
+    def update(now: float) -> None:
+        frame = posed.nearest_frame(now)
         with server.atomic():
-            for index, body in enumerate(bodies):
-                body.position = position[instant, index]
-                body.wxyz = quaternion[instant, index]
+            _set_poses(bodies, posed, frame)
         if energy is not None:
-            readout.content = f"kinetic energy {energy[instant]:.3g} J"
+            readout.content = f"kinetic energy {energy[frame]:.3g} J"
 
-    slider.on_update(lambda _: pose(slider.value))
+    slider.on_update(lambda _: update(slider.value))
 
     def play() -> None:
-        while not workbench.stopped.wait(REDRAW):
+        while not viewer.stopped.wait(UPDATE_INTERVAL):
             if playing.value:
-                now = slider.value + REDRAW * speed.value
+                now = slider.value + UPDATE_INTERVAL * speed.value
                 slider.value = float(clock[0]) if now > clock[-1] else now
 
-    pose(float(clock[0]))
+    update(float(clock[0]))
     threading.Thread(target=play, daemon=True, name="borelli-playback").start()

@@ -1,4 +1,4 @@
-"""A model as something to draw: coloured triangles on each body, and the planes of its ground."""
+"""Drawing of a model: colored triangles on each body, and the planes of its ground."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from borelli.model.model import GROUND, Body, Frame, Joint, Model, Shape
-from borelli.view.mesh import Array, Indices, join, rotation_of, shape_mesh
+from borelli.numerics.quaternions import rotation_matrix
+from borelli.view.mesh import Array, Indices, join, shape_mesh
 
-# hue, saturation, value of the trees of a model in turn: calm colours that differ in lightness as well as in hue
+# hue, saturation, value of the trees of a model in turn: colors that differ in lightness as well as in hue
 HUES = (
     (0.085, 0.60, 0.90),  # amber
     (0.575, 0.55, 0.78),  # blue
@@ -22,15 +23,15 @@ HUES = (
 )
 GROUND_COLOR = (0.66, 0.68, 0.71)
 TILES = ((0.80, 0.82, 0.84), (0.735, 0.755, 0.78))
-STAGE = (0.78, 0.79, 0.81)
-STAGE_GAP = 0.1  # [m]
-PATCH = 3.0  # a tilted plane is drawn as a square of this half side [m]; level planes reach the horizon
-DOT = 0.03  # radius [m] of the ball that stands for a body without shapes
-BONE = 0.02  # and of the rods between its joints
+FLOOR_COLOR = (0.78, 0.79, 0.81)
+FLOOR_GAP = 0.1  # [m]
+PATCH = 3.0  # half side of the square that represents a tilted plane [m]; level planes extend to the horizon
+DOT_RADIUS = 0.03  # radius of the sphere that represents a body without shapes [m]
+ROD_RADIUS = 0.02  # and of the rods between its joints [m]
 
 
 class Drawing(NamedTuple):
-    """What stays the same from picture to picture. Vertices are stated in their bodies' frames."""
+    """Everything that is constant in time. Vertices are in the frames of their bodies."""
 
     vertices: Array
     normals: Array
@@ -40,23 +41,23 @@ class Drawing(NamedTuple):
     colors: Array
     """(vertices, 3) linear light."""
     planes: Array
-    """(planes, 4, 3) two directions, normal, origin, in the world."""
+    """(planes, 4, 3) two directions, normal, origin, in lab axes."""
     plane_sizes: Array
     """(planes, 2) side of a tile and half side of the plane [m]."""
     plane_colors: Array
     """(planes, 2, 3) linear light of the two kinds of tile."""
 
 
-def drawing_of(model: Model) -> Drawing:
-    """The triangles, colours and planes of a model."""
+def make_drawing(model: Model) -> Drawing:
+    """Return the triangles, colors and planes of a model."""
     meshes, owners, colors = [], [], []
-    body_colors = colors_of(model)
+    by_body = body_colors(model)
     for index, body in enumerate(model.bodies):
-        shapes = body.shapes or _bones(model, body)
+        shapes = body.shapes or _rods(model, body)
         for shape in shapes:
             meshes.append(shape_mesh(shape))
             owners.append(index)
-            colors.append(body_colors[body.name])
+            colors.append(by_body[body.name])
     for shape in model.ground:
         meshes.append(shape_mesh(shape))
         owners.append(-1)
@@ -74,51 +75,53 @@ def drawing_of(model: Model) -> Drawing:
     )
 
 
-def _bones(model: Model, body: Body) -> tuple[Shape, ...]:
-    """What stands for a body without shapes: rods from the joint it hangs on to those that hang on it, or a ball.
+def _rods(model: Model, body: Body) -> tuple[Shape, ...]:
+    """Return shapes for a body without any: rods from its proximal joint to its distal joints, or a sphere.
 
-    A joint that also shifts, as OpenSim's knees do, is where the reference pose has it.
+    A joint that also translates, such as OpenSim's knee, is drawn at its reference position.
     """
-    hung = [j.child_frame.position for j in model.joints if j.child == body.name and not j.closes_loop]
-    carried = [_seen_from(body, model.body(j.child), j) for j in model.joints if j.parent == body.name]
-    start = np.array(hung[0] if hung else body.center_of_mass)
+    proximal = [j.child_frame.position for j in model.joints if j.child == body.name and not j.closes_loop]
+    distal = [_joint_in_parent(body, model.body(j.child), j) for j in model.joints if j.parent == body.name]
+    start = np.array(proximal[0] if proximal else body.center_of_mass)
     rods = []
-    for end in carried:
-        way = end - start
-        length = float(np.linalg.norm(way))
-        if length > DOT:
-            # the turn that takes z to the rod: half way between the two, by half a circle
-            half = way / length + [0.0, 0.0, 1.0]
+    for end in distal:
+        rod = end - start
+        length = float(np.linalg.norm(rod))
+        if length > DOT_RADIUS:
+            # rotation of z to the rod: by 180 degrees about their bisector
+            half = rod / length + [0.0, 0.0, 1.0]
             axis = half / np.linalg.norm(half) if np.linalg.norm(half) > 1e-9 else np.array([1.0, 0.0, 0.0])
-            turn = (0.0, float(axis[0]), float(axis[1]), float(axis[2]))
-            x, y, z = (start + 0.5 * way).tolist()
-            rods.append(Shape("capsule", (BONE, 0.5 * length), Frame((x, y, z), turn)))
-    return tuple(rods) or (Shape("sphere", (DOT,)),)
+            rotation = (0.0, float(axis[0]), float(axis[1]), float(axis[2]))
+            x, y, z = (start + 0.5 * rod).tolist()
+            rods.append(Shape("capsule", (ROD_RADIUS, 0.5 * length), Frame((x, y, z), rotation)))
+    return tuple(rods) or (Shape("sphere", (DOT_RADIUS,)),)
 
 
-def _seen_from(parent: Body, child: Body, joint: Joint) -> Array:
-    """Where a joint is on its parent in the reference pose."""
-    place = rotation_of(np.array(child.frame.orientation)) @ joint.child_frame.position + child.frame.position
-    return np.asarray(rotation_of(np.array(parent.frame.orientation)).T @ (place - np.array(parent.frame.position)))
+def _joint_in_parent(parent: Body, child: Body, joint: Joint) -> Array:
+    """Return the position of a joint in the frame of its parent, in the reference pose."""
+    position = rotation_matrix(np.array(child.frame.orientation)) @ joint.child_frame.position + child.frame.position
+    return np.asarray(
+        rotation_matrix(np.array(parent.frame.orientation)).T @ (position - np.array(parent.frame.position))
+    )
 
 
-def placed(drawing: Drawing, position: Array, quaternion: Array) -> tuple[Array, Array]:
-    """Vertices and normals in the world, with the bodies at these positions (bodies, 3) and quaternions (bodies, 4).
+def transform_vertices(drawing: Drawing, position: Array, quaternion: Array) -> tuple[Array, Array]:
+    """Return vertices and normals in lab axes for body positions (bodies, 3) and quaternions (bodies, 4).
 
-    A body whose position is not a number is not there: its triangles are shrunk to a point that is.
+    The triangles of a body whose position is NaN are collapsed to a vertex of another body.
     """
-    # the ground is appended, so that index -1 finds it
-    rotation = rotation_of(np.vstack([quaternion, [1.0, 0.0, 0.0, 0.0]]))[drawing.body]
-    shift = np.vstack([position, np.zeros(3)])[drawing.body]
-    vertices = np.einsum("nij,nj->ni", rotation, drawing.vertices) + shift
-    absent = np.isnan(shift[:, 0])
+    # the ground is last, at index -1
+    rotation = rotation_matrix(np.vstack([quaternion, [1.0, 0.0, 0.0, 0.0]]))[drawing.body]
+    offset = np.vstack([position, np.zeros(3)])[drawing.body]
+    vertices = np.einsum("nij,nj->ni", rotation, drawing.vertices) + offset
+    absent = np.isnan(offset[:, 0])
     if absent.any():
         vertices[absent] = vertices[~absent][0] if not absent.all() else 0.0
     return vertices, np.einsum("nij,nj->ni", rotation, drawing.normals)
 
 
-def colors_of(model: Model) -> dict[str, tuple[float, float, float]]:
-    """The colour (sRGB, 0 to 1) of each body: one hue per tree of joints; left is darker, right lighter."""
+def body_colors(model: Model) -> dict[str, tuple[float, float, float]]:
+    """Return the color (sRGB, 0 to 1) of each body: one hue per tree of joints; left darker, right lighter."""
     root = {body.name: body.name for body in model.bodies}
 
     def find(name: str) -> str:
@@ -131,17 +134,17 @@ def colors_of(model: Model) -> dict[str, tuple[float, float, float]]:
             root[find(joint.child)] = find(joint.parent)
     trees = list(dict.fromkeys(find(body.name) for body in model.bodies))
     return {
-        body.name: _tinted(body, index, HUES[trees.index(find(body.name)) % len(HUES)])
+        body.name: _color(body, index, HUES[trees.index(find(body.name)) % len(HUES)])
         for index, body in enumerate(model.bodies)
     }
 
 
 def linear(srgb: Array) -> Array:
-    """Linear light of sRGB values in 0 to 1."""
+    """Return linear light of sRGB values in 0 to 1."""
     return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
 
 
-def _tinted(body: Body, index: int, hsv: tuple[float, float, float]) -> tuple[float, float, float]:
+def _color(body: Body, index: int, hsv: tuple[float, float, float]) -> tuple[float, float, float]:
     hue, saturation, value = hsv
     words = body.name.replace(".", "_").replace("-", "_").lower().split("_")
     if {"left", "l"} & set(words):
@@ -156,18 +159,20 @@ def _tinted(body: Body, index: int, hsv: tuple[float, float, float]) -> tuple[fl
 
 
 def _plane(shape: Shape) -> Array:
-    return np.vstack([rotation_of(np.array(shape.frame.orientation)).T, shape.frame.position])
+    return np.vstack([rotation_matrix(np.array(shape.frame.orientation)).T, shape.frame.position])
 
 
 def _level(shape: Shape) -> bool:
     return float(_plane(shape)[2, 2]) > 0.9999
 
 
-def with_stage(drawing: Drawing, low: float) -> Drawing:
-    """The drawing with a plain floor a little below the height `low` [m], unless it has ground of its own."""
+def with_floor(drawing: Drawing, low: float) -> Drawing:
+    """Return the drawing with a plain floor a little below the height `low` [m], unless it has its own ground."""
     if (drawing.body == -1).any() or len(drawing.planes):
         return drawing
-    stage = np.vstack([np.eye(3), [0.0, 0.0, low - STAGE_GAP]])
+    floor = np.vstack([np.eye(3), [0.0, 0.0, low - FLOOR_GAP]])
     return drawing._replace(
-        planes=stage[None], plane_sizes=np.array([[1.0, inf]]), plane_colors=linear(np.array([[STAGE, STAGE]]))
+        planes=floor[None],
+        plane_sizes=np.array([[1.0, inf]]),
+        plane_colors=linear(np.array([[FLOOR_COLOR, FLOOR_COLOR]])),
     )

@@ -1,4 +1,4 @@
-"""Shapes as triangles: what both the pictures and the browser workbench draw."""
+"""Shapes as triangles, for images and the browser viewer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.model.model import Shape
+from borelli.numerics.quaternions import rotation_matrix
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-AROUND = 28  # divisions of a full turn: round enough at 1000 pixels
-BEVEL = 0.06  # share of a box's smallest half extent taken off its edges, so that they catch the light
+AROUND = 28  # divisions of a revolution: round enough at 1000 pixels
+BEVEL = 0.06  # bevel of a box, relative to its smallest half extent; it catches the light
 
 
 class Mesh(NamedTuple):
@@ -24,11 +25,11 @@ class Mesh(NamedTuple):
     normals: Array
     """(n, 3) unit."""
     triangles: Indices
-    """(m, 3) indices of vertices, anticlockwise seen from outside."""
+    """(m, 3) indices of vertices, counterclockwise from outside."""
 
 
 def shape_mesh(shape: Shape) -> Mesh:
-    """The triangles of a shape, in the frame of its body; a plane has none."""
+    """Return the triangles of a shape in the frame of its body; a plane has none."""
     match shape.kind:
         case "sphere":
             mesh = _ellipsoid((shape.size[0],) * 3)
@@ -44,12 +45,12 @@ def shape_mesh(shape: Shape) -> Mesh:
             mesh = _hull(np.array(shape.vertices))
         case _:
             mesh = Mesh(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), np.int64))
-    rotation = rotation_of(np.array(shape.frame.orientation))
+    rotation = rotation_matrix(np.array(shape.frame.orientation))
     return Mesh(mesh.vertices @ rotation.T + np.array(shape.frame.position), mesh.normals @ rotation.T, mesh.triangles)
 
 
 def join(meshes: list[Mesh]) -> Mesh:
-    """All triangles as one mesh."""
+    """Return several meshes as one."""
     if not meshes:
         return Mesh(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), np.int64))
     starts = np.cumsum([0] + [len(m.vertices) for m in meshes[:-1]])
@@ -60,19 +61,8 @@ def join(meshes: list[Mesh]) -> Mesh:
     )
 
 
-def rotation_of(quaternion: Array) -> Array:
-    """Rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
-    w, x, y, z = np.moveaxis(quaternion, -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
-
-
 def _revolved(radius: Array, height: Array, slope_radial: Array, slope_axial: Array) -> Mesh:
-    """A profile (radius against height, from the bottom up) turned about z, with its own normals."""
+    """Return the surface of revolution about z of a profile (radius by height, from the bottom up) with its normals."""
     angle = np.linspace(0.0, 2 * np.pi, AROUND, endpoint=False)
     c, s = np.cos(angle), np.sin(angle)
     vertices = np.stack([np.outer(radius, c), np.outer(radius, s), np.repeat(height[:, None], AROUND, 1)], axis=-1)
@@ -113,7 +103,7 @@ def _cylinder(radius: float, half_length: float) -> Mesh:
 
 
 def _box(half: tuple[float, ...]) -> Mesh:
-    """A box with bevelled edges: the hull of three slightly smaller boxes."""
+    """Return a box with beveled edges: the hull of three slightly smaller boxes."""
     cut = BEVEL * min(half)
     corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
     inset = [np.array(half) - cut * (np.arange(3) != axis) for axis in range(3)]
@@ -121,12 +111,14 @@ def _box(half: tuple[float, ...]) -> Mesh:
 
 
 def _hull(points: Array) -> Mesh:
-    """The convex hull of points, flat faces."""
+    """Return the convex hull of points, with flat faces."""
     from scipy.spatial import ConvexHull
 
     hull = ConvexHull(points)
     corners = points[hull.simplices]
     outward = hull.equations[:, :3]
-    turned = np.einsum("ij,ij->i", np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), outward) < 0
-    corners[turned] = corners[turned][:, [0, 2, 1]]
+    reversed_ = (
+        np.einsum("ij,ij->i", np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), outward) < 0
+    )
+    corners[reversed_] = corners[reversed_][:, [0, 2, 1]]
     return Mesh(corners.reshape(-1, 3), np.repeat(outward, 3, axis=0), np.arange(3 * len(corners)).reshape(-1, 3))

@@ -1,60 +1,59 @@
-"""Results of the same scene side by side under their names: as stills, and as a moving picture."""
+"""Results of the same scene side by side with titles: as stills, and as a video."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from borelli.errors import SettingsError
 from borelli.view.drawing import Drawing
-from borelli.view.picture import actors_at, caption, extent, nearest_instant, staged
+from borelli.view.picture import actors_at, caption, drawing_with_floor, extent
 from borelli.view.render import Camera, camera_for, render
+from borelli.view.results import PosedModel, posed_model
 from borelli.view.video import save_animation
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from xarray import Dataset
 
-LINE = (200, 203, 208)
-"""Between panels."""
+LINE_COLOR = (200, 203, 208)
+"""Color of the lines between panels."""
 
 
 class View(NamedTuple):
-    """How one panel looks."""
+    """Size and camera of one panel."""
 
     width: int = 320
     height: int = 300
     """[pixels]"""
     azimuth: float = -75.0
-    """Where the camera stands [degrees from x]."""
+    """Direction of the camera [degrees from x]."""
     elevation: float = 9.0
-    """And how high [degrees]."""
+    """Elevation of the camera [degrees]."""
 
 
-def stills(runs: Mapping[str, Dataset], path: str | Path, times: Sequence[float], view: View = View()) -> Path:
-    """A row of pictures for each run, one at each of these times [s]."""
+def stills(runs: Mapping[str, Any], path: str | Path, times: Sequence[float], view: View = View()) -> Path:
+    """Write an image with a row of panels for each run, one panel for each time [s]."""
     if not len(times):
-        raise SettingsError("stills need at least one time, got none")
-    scenes = _scenes(runs, view)
+        raise SettingsError("Stills need at least one time, but there is none. Set times.")
     rows = []
-    for (name, data), (drawing, camera) in zip(runs.items(), scenes, strict=True):
+    for scene in _scenes(runs, view):
         row = []
         for time in times:
-            image = _panel(data, drawing, camera, time, view)
+            image = _panel(scene, time, view)
             caption(image, f"{time:.2f} s", view.width / 2)
             row.append(image)
-        title(row[0], name)
+        title(row[0], scene.name)
         rows.append(row)
     _grid(rows).save(path)
     return Path(path)
 
 
 def film(
-    runs: Mapping[str, Dataset],
+    runs: Mapping[str, Any],
     path: str | Path,
     view: View = View(),
     *,
@@ -63,19 +62,19 @@ def film(
     columns: int = 4,
     progress: Callable[[float], None] | None = None,
 ) -> Path:
-    """A moving picture, .gif or .webp, of all runs at once; one that ended earlier stands still."""
+    """Write a video, .gif or .webp, of all runs at once; a shorter run stays at its last frame."""
     if not (rate > 0 and speed > 0):
-        raise SettingsError(f"a film needs a positive rate and speed; got rate {rate}, speed {speed}")
+        raise SettingsError(f"rate is {rate} and speed is {speed}; both must be positive.")
     scenes = _scenes(runs, view)
-    end = max(float(data["time"].values[-1]) for data in runs.values())
+    end = max(float(scene.posed.time[-1]) for scene in scenes)
     times = np.arange(0.0, end + 1e-9, speed / rate)
     frames = []
     for number, time in enumerate(times):
         panels = []
-        for (name, data), (drawing, camera) in zip(runs.items(), scenes, strict=True):
-            image = _panel(data, drawing, camera, time, view)
+        for scene in scenes:
+            image = _panel(scene, time, view)
             caption(image, f"{time:.2f} s", view.width * 0.9)
-            title(image, name)
+            title(image, scene.name)
             panels.append(image)
         lines = ceil(len(panels) / columns)
         each = ceil(len(panels) / lines)
@@ -86,41 +85,47 @@ def film(
 
 
 def title(image: Image, text: str) -> None:
-    """Write a name into the upper left corner of a picture."""
+    """Write a title into the upper left corner of an image."""
     from PIL import ImageDraw, ImageFont
 
     font = ImageFont.load_default(size=max(11, image.height // 20))
     ImageDraw.Draw(image).text((image.width * 0.03, image.height * 0.03), text, fill=(43, 47, 54), font=font)
 
 
-def _scenes(runs: Mapping[str, Dataset], view: View) -> list[tuple[Drawing, Camera]]:
-    """What is drawn of each run, and one camera for all of them that sees everything."""
+class _Scene(NamedTuple):
+    name: str
+    posed: PosedModel
+    drawing: Drawing
+    camera: Camera
+
+
+def _scenes(runs: Mapping[str, Any], view: View) -> list[_Scene]:
+    """Return the drawing of each run, with one camera for all of them that shows everything."""
     if not runs:
-        raise SettingsError("there is no run to draw: give at least one")
-    drawings = [staged(data) for data in runs.values()]
-    points = np.concatenate([extent(drawing, data) for drawing, data in zip(drawings, runs.values(), strict=True)])
+        raise SettingsError("There is no run to draw. Pass at least one.")
+    posed = [posed_model(run) for run in runs.values()]
+    drawings = [drawing_with_floor(one) for one in posed]
+    points = np.concatenate([extent(drawing, one) for drawing, one in zip(drawings, posed, strict=True)])
     camera = camera_for(points, view.width / view.height, azimuth=view.azimuth, elevation=view.elevation)
-    # the lowest stage for all: planes that differ would look like bodies that do
+    # one floor for all, since different floors would look like different motions
     low = min(drawings, key=lambda drawing: float(drawing.planes[:, 3, 2].min(initial=0.0)))
-    return [
-        (d._replace(planes=low.planes, plane_sizes=low.plane_sizes, plane_colors=low.plane_colors), camera)
-        for d in drawings
-    ]
+    planes = {"planes": low.planes, "plane_sizes": low.plane_sizes, "plane_colors": low.plane_colors}
+    return [_Scene(name, one, d._replace(**planes), camera) for name, one, d in zip(runs, posed, drawings, strict=True)]
 
 
-def _panel(data: Dataset, drawing: Drawing, camera: Camera, time: float, view: View) -> Image:
-    actors = actors_at(drawing, data, nearest_instant(data, time))
-    return render(drawing, actors, camera, view.width, view.height)
+def _panel(scene: _Scene, time: float, view: View) -> Image:
+    actors = actors_at(scene.drawing, scene.posed, scene.posed.nearest_frame(time))
+    return render(scene.drawing, actors, scene.camera, view.width, view.height)
 
 
 def _grid(rows: Sequence[Sequence[Image]]) -> Image:
-    """Pictures of one size in rows, with thin lines between."""
+    """Return images of equal size in rows, with thin lines between them."""
     from PIL import Image as images
 
     width, height = rows[0][0].size
     columns = max(len(row) for row in rows)
-    whole = images.new("RGB", (columns * (width + 1) - 1, len(rows) * (height + 1) - 1), LINE)
+    grid = images.new("RGB", (columns * (width + 1) - 1, len(rows) * (height + 1) - 1), LINE_COLOR)
     for down, row in enumerate(rows):
         for across, image in enumerate(row):
-            whole.paste(image, (across * (width + 1), down * (height + 1)))
-    return whole
+            grid.paste(image, (across * (width + 1), down * (height + 1)))
+    return grid

@@ -1,131 +1,315 @@
-"""Plots against time: energies, forces from the ground, coordinates."""
+"""Plots of results: one table says what is plotted of each class."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from borelli.view.picture import model_of
+from borelli.errors import SettingsError
+from borelli.view.plot_style import BLUE, GRID, INK, LINES, ORANGE, style_axes
+from borelli.view.recording_plots import recording_figure
+from borelli.view.results import dataset_model, handler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from xarray import Dataset
+    from xarray import DataArray, Dataset
 
-INK = "#2b2f36"
-LINES = ("#d9822b", "#3f6fae", "#3a8f7d", "#c0506a", "#7b5ea7", "#7d9440")
+    from borelli.analysis.fit.fit_model import Fit
+    from borelli.model.model import Model
 
+Array = NDArray[np.float64]
 
-def plot(dataset: Dataset, path: str | Path | None = None, *, coordinates: int = 6) -> Figure:
-    """Energies, ground force and the `coordinates` that move most, against time; saved when a path is given."""
-    from matplotlib.figure import Figure
-
-    panels: list[Callable[[Axes, Dataset], None]] = [_energies, _ground_force]
-    if dataset.sizes.get("coordinate", 0):
-        panels.append(partial(_coordinates, count=coordinates))
-    figure = Figure(figsize=(9.0, 2.3 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for ax, panel in zip(axes, panels, strict=True):
-        panel(ax, dataset)
-        ax.grid(color="#e3e5e8", linewidth=0.8)
-    return _finished(figure, list(axes), path)
+MIN_TRANSLATION = 1e-3
+"""Range of a translational coordinate that is plotted [m]."""
 
 
-def plot_deviation(dataset: Dataset, path: str | Path | None = None) -> Figure:
-    """How far a character strayed from its motion, what led its root, and the joints that strayed most; see `animate`.
+class Panel(NamedTuple):
+    """One panel of a plot against time."""
 
-    Grey bands are while it was pushed, the dotted line is when it had come back for good.
+    variable: str
+    """Variable that the dataset must have."""
+    draw: Callable[[Axes, Dataset, int], bool | None]
+    """Draws a dataset, with at most so many lines; returns false if there is nothing to draw."""
+
+
+def plot(result: Any, path: str | Path | None = None, *, coordinates: int = 6) -> Figure:
+    """Plot a result: of most kinds, its main quantities against time.
+
+    Args:
+        result: A recording, model, fit, motion, torques, energy, analysis, animation, or a dataset of `simulate`,
+            `track_targets` or `run_scene`.
+        path: Image file to write. Default: none.
+        coordinates: Number of coordinates in a panel: those with the largest range.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        SettingsError: The result cannot be plotted, or contains nothing to plot.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 6.6), layout="constrained")
-    axes = figure.subplots(3, 1, sharex=True)
-    time, off = dataset["time"].values, 1e3 * dataset["body_tracking_error"].values
-    axes[0].plot(time, off, color=INK, label="bodies, rms")
-    axes[0].set_ylabel("deviation [mm]")
-    _strayed(axes[1], dataset)
-    _leading(axes[2], dataset)
-    spans, back = json.loads(dataset.attrs["disturbed"]), dataset.attrs["recovered_at_s"]
-    for ax in axes:
-        for begin, end in spans:
-            ax.axvspan(begin, min(end, time[-1]), color="#e3e5e8", zorder=0)
-        if np.isfinite(back):
-            ax.axvline(back, color=INK, linestyle=":", linewidth=1.0, label="back for good" if ax is axes[0] else None)
-    return _finished(figure, list(axes), path)
-
-
-def _finished(figure: Figure, axes: Sequence[Axes], path: str | Path | None) -> Figure:
-    """The figure with plain axes against time, legends beside them; saved when a path is given."""
-    for ax in axes:
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(colors=INK)
-        ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        ax.margins(x=0)
-    axes[-1].set_xlabel("time [s]")
+    figure = handler(PLOTS, result, "plotted")(result, coordinates)
     if path is not None:
         figure.savefig(path, dpi=130)
     return figure
 
 
-def _strayed(axes: Axes, dataset: Dataset, count: int = 5) -> None:
-    """The angles that were farthest from their targets."""
-    turning = dataset["coordinate_units"].values == "rad"
-    names = dataset["coordinate"].values[turning]
-    error = np.degrees((dataset["coordinate_value"] - dataset["coordinate_target"]).values[:, turning])
-    error = np.nan_to_num(error - 360.0 * np.round(error / 360.0))
-    for k, index in enumerate(np.argsort(-np.abs(error).max(axis=0))[:count]):
-        axes.plot(dataset["time"].values, error[:, index], color=LINES[k], label=str(names[index]))
-    axes.set_ylabel("off target [deg]")
+def _time_figure(panels: Iterable[tuple[Panel, Dataset]], lines: int) -> Figure:
+    """Return a figure with one row for each panel whose variable is in its dataset, all against time."""
+    from matplotlib.figure import Figure
+
+    present = [(panel, data) for panel, data in panels if panel.variable in data]
+    if not present:
+        raise SettingsError("The dataset contains nothing to plot. Use a result of borelli.")
+    figure = Figure(layout="constrained")
+    axes = figure.subplots(len(present), 1, sharex=True, squeeze=False)[:, 0]
+    drawn = []
+    for ax, (panel, data) in zip(axes, present, strict=True):
+        if panel.draw(ax, data, lines) is False:
+            figure.delaxes(ax)
+        else:
+            drawn.append(ax)
+    figure.set_size_inches(9.0, 0.5 + 2.0 * len(drawn))
+    for row, ax in enumerate(drawn):
+        ax.set_subplotspec(figure.add_gridspec(len(drawn), 1)[row])
+        ax.tick_params(colors=INK, labelbottom=ax is drawn[-1])
+        ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        ax.margins(x=0)
+    style_axes(drawn)
+    drawn[-1].set_xlabel("time [s]")
+    return figure
 
 
-def _leading(axes: Axes, dataset: Dataset) -> None:
-    """Force and torque on the root, in body weights."""
-    weight = dataset.attrs["body_weight_n"]
-    used = [dataset[name].values / weight for name in ("root_residual_force", "root_residual_moment")]
-    for k, (values, label) in enumerate(zip(used, ("force [weights]", "torque [weights x m]"), strict=True)):
-        axes.plot(dataset["time"].values[1:], values[1:], color=LINES[k], label=label)
-    if dataset["ground_reaction_force"].values.any():
-        ground = np.linalg.norm(dataset["ground_reaction_force"].values.sum(axis=1), axis=1)[1:] / weight
-        axes.plot(dataset["time"].values[1:], ground, color=LINES[2], label="ground force [weights]", linewidth=0.8)
-        axes.set_ylim(
-            0.0, max(1.1, 1.2 * float(np.percentile(ground, 98)), 1.1 * max(float(v[1:].max()) for v in used))
-        )
-    axes.set_ylabel("what leads the root")
+def _lines(axes: Axes, variable: DataArray, count: int, values: Array | None = None) -> None:
+    """Draw the columns (time, names) with the largest range."""
+    table = np.asarray(variable.values if values is None else values, float)
+    finite = np.where(np.isfinite(table), table, np.nan)
+    with np.errstate(all="ignore"):
+        extent = np.nan_to_num(np.fmax.reduce(finite) - np.fmin.reduce(finite))
+    names = variable[variable.dims[1]].values
+    for k, index in enumerate(np.argsort(-extent, kind="stable")[:count]):
+        axes.plot(variable["time"].values, table[:, index], color=LINES[k % len(LINES)], label=str(names[index]))
 
 
-def _energies(axes: Axes, dataset: Dataset) -> None:
-    time = dataset["time"].values
-    kinetic, potential = dataset["kinetic_energy"].values, dataset["potential_energy"].values
-    # only differences of potential energy mean anything
-    potential = potential - potential.min()
+def _of_unit(data: Dataset, name: str, unit: str) -> DataArray:
+    """Return the columns of a variable whose coordinates have a unit."""
+    return data[name].isel(coordinate=np.flatnonzero(data["coordinate_units"].values == unit))
+
+
+def _angles(axes: Axes, data: Dataset, count: int) -> bool:
+    angles = _of_unit(data, "coordinate_value", "rad")
+    _lines(axes, angles, count, np.degrees(angles.values))
+    axes.set_ylabel("angle [deg]")
+    return angles.size > 0
+
+
+def _translations(axes: Axes, data: Dataset, count: int) -> bool:
+    values = _of_unit(data, "coordinate_value", "m")
+    moving = np.flatnonzero(np.ptp(np.nan_to_num(values.values), axis=0) > MIN_TRANSLATION)
+    _lines(axes, values.isel(coordinate=moving), count)
+    axes.set_ylabel("translation [m]")
+    return len(moving) > 0
+
+
+def _torques(axes: Axes, data: Dataset, count: int) -> bool:
+    torque = _of_unit(data, "torque", "rad")
+    _lines(axes, torque, count)
+    axes.set_ylabel("joint torque [N m]")
+    return bool(np.nan_to_num(torque.values).any())
+
+
+def _joint_power(axes: Axes, data: Dataset, count: int) -> None:
+    _lines(axes, data["joint_power"], count)
+    axes.set_ylabel("joint power [W]")
+
+
+def _power_balance(axes: Axes, data: Dataset, count: int) -> None:
+    labels = {"total_joint_power": "joints", "ground_power": "ground", "residual_power": "residual"}
+    for k, (name, label) in enumerate(labels.items()):
+        axes.plot(data["time"].values, data[name].values, color=LINES[k], label=label)
+    axes.set_ylabel("power [W]")
+
+
+def _marker_error(axes: Axes, data: Dataset, count: int) -> None:
+    error = 1e3 * data["marker_error"].values
+    seen = np.isfinite(error).any(axis=1)
+    rms, largest = (np.full(len(error), np.nan) for _ in range(2))
+    rms[seen] = np.sqrt(np.nanmean(error[seen] ** 2, axis=1))
+    largest[seen] = np.nanmax(error[seen], axis=1)
+    axes.plot(data["time"].values, largest, color=GRID, label="largest")
+    axes.plot(data["time"].values, rms, color=INK, label="RMS")
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel("marker error [mm]")
+
+
+def _foot_forces(axes: Axes, data: Dataset, count: int) -> None:
+    for foot, color in zip(data["foot"].values, (ORANGE, BLUE), strict=False):
+        force = data["ground_reaction_force"].sel(foot=foot).values
+        axes.plot(data["time"].values, force[:, 2], color=color, label=f"{foot}, vertical")
+        axes.plot(data["time"].values, np.hypot(force[:, 0], force[:, 1]), color=color, lw=0.8, ls="--",
+                  label=f"{foot}, horizontal")  # fmt: skip
+    axes.set_ylabel("ground reaction\nforce [N]")
+
+
+def _residuals(axes: Axes, data: Dataset, count: int) -> None:
+    for k, (name, label) in enumerate({"residual_force": "force [N]", "residual_moment": "moment [N m]"}.items()):
+        axes.plot(data["time"].values, np.linalg.norm(data[name].values, axis=1), color=LINES[k], label=label)
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel("residual")
+
+
+def _energies(axes: Axes, data: Dataset, count: int) -> None:
+    time, kinetic, potential = (data[name].values for name in ("time", "kinetic_energy", "potential_energy"))
+    potential = potential - np.nanmin(potential)  # its zero is arbitrary
     axes.plot(time, kinetic, color=LINES[0], label="kinetic")
     axes.plot(time, potential, color=LINES[1], label="potential")
     axes.plot(time, kinetic + potential, color=INK, label="sum")
     axes.set_ylabel("energy [J]")
 
 
-def _ground_force(axes: Axes, dataset: Dataset) -> None:
-    total = dataset["ground_reaction_force"].values.sum(axis=1)
+def _ground_force(axes: Axes, data: Dataset, count: int) -> None:
+    total = data["ground_reaction_force"].values.sum(axis=1)
     for k, name in enumerate("xyz"):
-        axes.plot(dataset["time"].values, total[:, k], color=LINES[k], label=f"{name}")
-    model = model_of(dataset)
+        axes.plot(data["time"].values, total[:, k], color=LINES[k], label=name)
+    model = dataset_model(data)
     axes.axhline(model.mass * float(np.linalg.norm(model.gravity)), color=INK, linestyle=":", label="weight")
-    # an impact is a spike of one step: show it cut rather than let it flatten the rest
+    # an impact is a spike of one step: clip it, so that the rest stays visible
     top = float(np.percentile(np.abs(total), 99)) * 1.4 + 1e-9
     if top < np.abs(total).max():
         axes.set_ylim(-0.35 * top, top)
-    axes.set_ylabel("ground force [N]")
+    axes.set_ylabel("ground reaction\nforce [N]")
 
 
-def _coordinates(axes: Axes, dataset: Dataset, count: int) -> None:
-    values = dataset["coordinate_value"]
-    moved = np.ptp(values.values, axis=0)
-    for k, index in enumerate(np.argsort(-moved)[:count]):
-        name = str(values["coordinate"].values[index])
-        axes.plot(dataset["time"].values, values.values[:, index], color=LINES[k % len(LINES)], label=name)
-    axes.set_ylabel("coordinate [rad or m]")
+def _coordinate_error(axes: Axes, data: Dataset, count: int) -> bool:
+    """Draw the angles with the largest difference from their targets."""
+    target = _of_unit(data, "coordinate_target", "rad")
+    error = np.degrees(_of_unit(data, "coordinate_value", "rad").values - target.values)
+    _lines(axes, target, count, error - 360.0 * np.round(error / 360.0))
+    axes.set_ylabel("angle error [deg]")
+    return bool(np.isfinite(error).any())
+
+
+def _body_tracking_error(axes: Axes, data: Dataset, count: int) -> None:
+    axes.plot(data["time"].values, 1e3 * data["body_tracking_error"].values, color=INK, label="bodies, RMS")
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel("tracking error [mm]")
+
+
+def _root_wrench(axes: Axes, data: Dataset, count: int) -> None:
+    """Draw the size of the external force and moment on the root, and of the ground reaction force."""
+    time = data["time"].values[1:]
+    force, moment = data["root_residual_force"].values[1:], data["root_residual_moment"].values[1:]
+    axes.plot(time, force, color=LINES[0], label="force [N]")
+    axes.plot(time, moment, color=LINES[1], label="moment [N m]")
+    ground = np.linalg.norm(data["ground_reaction_force"].values.sum(axis=1), axis=1)[1:]
+    if ground.any():
+        axes.plot(time, ground, color=LINES[2], label="ground reaction [N]", linewidth=0.8)
+        top = max(1.1 * data.attrs["body_weight_n"], 1.2 * float(np.percentile(ground, 98)))
+        axes.set_ylim(0.0, max(top, 1.1 * float(max(force.max(), moment.max()))))
+    axes.set_ylabel("root residual")
+
+
+COORDINATES = (Panel("coordinate_value", _angles), Panel("coordinate_value", _translations))
+MOTION = (*COORDINATES, Panel("marker_error", _marker_error))
+TORQUES = (Panel("torque", _torques), Panel("ground_reaction_force", _foot_forces), Panel("residual_force", _residuals))
+ENERGY = (
+    Panel("joint_power", _joint_power), Panel("total_joint_power", _power_balance), Panel("kinetic_energy", _energies),
+)  # fmt: skip
+SIMULATION = (
+    Panel("kinetic_energy", _energies), Panel("ground_reaction_force", _ground_force), *COORDINATES,
+    Panel("coordinate_target", _coordinate_error),
+)  # fmt: skip
+ANIMATION = (
+    Panel("body_tracking_error", _body_tracking_error), Panel("coordinate_target", _coordinate_error),
+    Panel("root_residual_force", _root_wrench),
+)  # fmt: skip
+
+
+def _simulation_figure(data: Dataset, lines: int) -> Figure:
+    """Return the plot of a simulation, or of an animation: gray while perturbed, dotted where it has recovered."""
+    if "body_tracking_error" not in data:
+        return _time_figure([(panel, data) for panel in SIMULATION], lines)
+    figure = _time_figure([(panel, data) for panel in ANIMATION], lines)
+    end, recovered = data["time"].values[-1], data.attrs["recovered_at_s"]
+    for ax in figure.axes:
+        for start, stop in json.loads(data.attrs["disturbed"]):
+            ax.axvspan(start, min(stop, end), color=GRID, zorder=0)
+        if np.isfinite(recovered):
+            ax.axvline(recovered, color=INK, linestyle=":", linewidth=1.0)
+            if ax is figure.axes[0]:
+                ax.text(recovered, 0.95, " recovered", transform=ax.get_xaxis_transform(), fontsize=8, color=INK)
+    return figure
+
+
+def _analysis_figure(analysis: Any, lines: int) -> Figure:
+    energy = analysis.energy
+    stages = ((MOTION, energy.torques.motion), (TORQUES, energy.torques), (ENERGY, energy))
+    return _time_figure([(panel, stage.data) for panels, stage in stages for panel in panels], lines)
+
+
+def _fit_figure(fit: Fit, lines: int) -> Figure:
+    """Return bars of segment lengths with their uncertainty, and of marker errors."""
+    data = fit.data
+    length, sd, given = (1e3 * data[name].values for name in ("length", "length_sd", "length_given"))
+    rms = 1e3 * data["marker_rms"].values
+    rows = max(len(length), len(rms))
+    figure, (left, right) = _bar_figure(rows)
+    _bars(left, data["segment"].values, length, "segment length [mm]", error=2.0 * sd)
+    left.plot(given, np.arange(len(given)), "|", color=ORANGE, markersize=8, label="before the fit")
+    left.legend(frameon=False, fontsize=7)
+    _bars(right, data["marker"].values, rms, "marker error, RMS [mm]")
+    left.set_title("bars: fitted; lines: 95 % interval", fontsize=8, color=INK)
+    return figure
+
+
+def _model_figure(model: Model, lines: int) -> Figure:
+    """Return bars of body masses, and the range of motion of rotational coordinates."""
+    coordinates = [c for c in model.coordinates if c.rotational and np.isfinite([c.lower, c.upper]).all()]
+    figure, (left, right) = _bar_figure(max(len(model.bodies), len(coordinates)))
+    _bars(left, [body.name for body in model.bodies], [body.mass for body in model.bodies], "body mass [kg]")
+    low, high = (np.degrees([getattr(c, end) for c in coordinates]) for end in ("lower", "upper"))
+    _bars(right, [c.name for c in coordinates], high - low, "range of motion [deg]", left=low)
+    left.set_title(f"{model.name}: {model.mass:.4g} kg", fontsize=8, color=INK)
+    return figure
+
+
+def _bar_figure(rows: int) -> tuple[Figure, Sequence[Axes]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 1.2 + 0.14 * rows), layout="constrained")
+    return figure, figure.subplots(1, 2)
+
+
+def _bars(axes: Axes, names: Sequence[object], values: Any, label: str, *, error: Any = None, left: Any = 0.0) -> None:
+    """Draw horizontal bars, the first on top."""
+    place = np.arange(len(names))
+    axes.barh(place, values, left=left, xerr=error, color=BLUE, height=0.7, error_kw={"lw": 1.0, "ecolor": INK})
+    axes.set_yticks(place, [str(name) for name in names], fontsize=6)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlabel(label, fontsize=8)
+    style_axes(axes)
+    axes.grid(visible=False, axis="y")
+
+
+def _stage_figure(panels: Sequence[Panel]) -> Callable[[Any, int], Figure]:
+    return lambda stage, lines: _time_figure([(panel, stage.data) for panel in panels], lines)
+
+
+PLOTS: Mapping[str, Callable[[Any, int], Figure]] = {
+    "Analysis": _analysis_figure,
+    "Animation": lambda animation, lines: _simulation_figure(animation.data, lines),
+    "Dataset": _simulation_figure,
+    "Energy": _stage_figure(ENERGY),
+    "Fit": _fit_figure,
+    "Model": _model_figure,
+    "Motion": _stage_figure(MOTION),
+    "Recording": recording_figure,
+    "ScaleResult": lambda result, lines: _model_figure(result.model, lines),
+    "Torques": _stage_figure((*COORDINATES, *TORQUES)),
+}
+"""Plots by class of result."""

@@ -1,7 +1,7 @@
-"""Kernels that turn triangles into pixels: a depth buffer, shadow maps and shading.
+"""Rasterization kernels: a depth buffer, shadow maps and shading.
 
-Light is a sun (with a shadow map along its direction) and a sky (with a second map straight down, sampled widely, so
-that places under a body are dim). Depth is kept as its inverse, which is linear on the screen.
+Light is a sun (with a shadow map along its direction) and a sky (with a second map straight down, sampled widely, for
+ambient occlusion). Depth is stored as its inverse, which is linear on the screen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def fill_depth(points, triangles, depth_out, triangle_out, weight_out):
         bx, by, bz = points[b, 0], points[b, 1], points[b, 2]
         cx, cy, cz = points[c, 0], points[c, 1], points[c, 2]
         area = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
-        # rows count downwards, so a triangle that faces the eye has negative area; behind the eye is not drawn
+        # rows count downwards, so a triangle that faces the camera has negative area; those behind it are skipped
         if not area < 0.0 or az <= 0.0 or bz <= 0.0 or cz <= 0.0:
             continue
         left, right = max(0, ceil(min(ax, bx, cx))), min(width - 1, floor(max(ax, bx, cx)))
@@ -44,7 +44,7 @@ def fill_depth(points, triangles, depth_out, triangle_out, weight_out):
 
 @kernel
 def fill_height(points, triangles, height_out):
-    """Draw triangles seen along -z with no perspective: keep the largest z (a shadow map)."""
+    """Draw triangles along -z without perspective: keep the largest z (a shadow map)."""
     rows, columns = height_out.shape
     for t in range(triangles.shape[0]):
         a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
@@ -65,43 +65,43 @@ def fill_height(points, triangles, height_out):
 
 @kernel
 def lit_cell(shadow_map, column, row, height):
-    """1 when nothing in this cell of the map is above `height`, else 0."""
+    """Return 1 if nothing in this cell of the map is above `height`, else 0."""
     if column < 0 or row < 0 or row >= shadow_map.shape[0] or column >= shadow_map.shape[1]:
         return 1
     return 1 if shadow_map[row, column] <= height else 0
 
 
 @kernel
-def open_share(light, shadow_map, spread, x, y, z):
-    """The share of a disc of light, `spread` map cells in radius, that reaches the point (x, y, z)."""
+def unoccluded_fraction(light, shadow_map, spread, x, y, z):
+    """Return the fraction of a disc of light, `spread` map cells in radius, that reaches the point (x, y, z)."""
     u = light[0, 0] * x + light[0, 1] * y + light[0, 2] * z + light[0, 3]
     v = light[1, 0] * x + light[1, 1] * y + light[1, 2] * z + light[1, 3]
     w = light[2, 0] * x + light[2, 1] * y + light[2, 2] * z + light[2, 3]
     rows, columns = shadow_map.shape
     if u < -spread or v < -spread or u > columns + spread or v > rows + spread:
         return 1.0
-    # where the rim and the middle agree, so does what lies between, nearly always
-    seen = 0
+    # where rim and center agree, the cells between nearly always do
+    lit = 0
     for i in range(-1, 2):
         for j in range(-1, 2):
-            seen += lit_cell(shadow_map, int(u + 0.5 + i * spread), int(v + 0.5 + j * spread), w)
-    if seen == 0 or seen == 9:
-        return seen / 9.0
-    seen, total = 0, 0
+            lit += lit_cell(shadow_map, int(u + 0.5 + i * spread), int(v + 0.5 + j * spread), w)
+    if lit == 0 or lit == 9:
+        return lit / 9.0
+    lit, total = 0, 0
     for i in range(-3, 4):
         for j in range(-3, 4):
             if i * i + j * j > 10:
                 continue
             total += 1
-            seen += lit_cell(shadow_map, int(u + 0.5 + i * spread / 3.0), int(v + 0.5 + j * spread / 3.0), w)
-    return seen / total
+            lit += lit_cell(shadow_map, int(u + 0.5 + i * spread / 3.0), int(v + 0.5 + j * spread / 3.0), w)
+    return lit / total
 
 
 @kernel
 def nearest_plane(planes, sizes, eye, dx, dy, dz, near):
-    """Distance along the ray, index (-1: none before `near`) and tile (0 or 1) of the first plane it meets.
+    """Return distance, index (-1: none before `near`) and tile (0 or 1) of the first plane that a ray hits.
 
-    A plane's rows are its two directions, its normal and its origin; its sizes are the tile and half the side [m].
+    The rows of a plane are two directions, normal and origin; its sizes are tile and half side [m].
     """
     hit, tile = -1, 0
     for k in range(planes.shape[0]):
@@ -123,7 +123,7 @@ def nearest_plane(planes, sizes, eye, dx, dy, dz, near):
 
 @kernel
 def smooth_normal(normals, a, b, c, wb, wc):
-    """The unit normal inside a triangle."""
+    """Return the interpolated unit normal in a triangle."""
     wa = 1.0 - wb - wc
     x = wa * normals[a, 0] + wb * normals[b, 0] + wc * normals[c, 0]
     y = wa * normals[a, 1] + wb * normals[b, 1] + wc * normals[c, 1]
@@ -134,7 +134,7 @@ def smooth_normal(normals, a, b, c, wb, wc):
 
 @kernel
 def gloss(sun, nx, ny, nz, dx, dy, dz):
-    """A highlight, by Blinn's half vector between the sun and the unit ray d."""
+    """Return the specular highlight by the half vector between sun and unit ray d (Blinn 1977)."""
     hx, hy, hz = sun[0] - dx, sun[1] - dy, sun[2] - dz
     along = (nx * hx + ny * hy + nz * hz) / sqrt(hx * hx + hy * hy + hz * hz)
     return 0.15 * max(along, 0.0) ** 40
@@ -144,16 +144,16 @@ def gloss(sun, nx, ny, nz, dx, dy, dz):
 def shade(
     # geometry
     normals, triangles, colors, planes, plane_sizes, plane_colors,
-    # what the depth buffer found
+    # depth buffer
     depth, triangle, weight,
     # camera: eye, and the screen's right, up and forward in the world, per unit of depth
     eye, right, up, forward,
     # light
-    sun, sun_frame, sun_map, sun_spread, sky_frame, sky_map, sky_spread, bias, reach, haze,
+    sun, sun_frame, sun_map, sun_spread, sky_frame, sky_map, sky_spread, bias, clearance, haze,
     # pixels out
     pixels_out,
 ):
-    """Colour every pixel, in linear light."""
+    """Compute the color of every pixel in linear light."""
     height, width = depth.shape
     for row in range(height):
         for column in range(width):
@@ -186,16 +186,17 @@ def shade(
                 direct = 0.0
                 if facing > 0.0:
                     e = bias * (2.0 - facing)
-                    direct = open_share(sun_frame, sun_map, sun_spread, x + e * nx, y + e * ny, z + e * nz)
-                # far enough out for a wall not to be its own roof
-                roof = open_share(sky_frame, sky_map, sky_spread, x + reach * nx, y + reach * ny, z + bias * nz)
-                ambient = (0.30 + 0.22 * nz) * (0.40 + 0.60 * roof)
-                lit = 0.72 * max(facing, 0.0) * direct
+                    direct = unoccluded_fraction(sun_frame, sun_map, sun_spread, x + e * nx, y + e * ny, z + e * nz)
+                # far enough from a wall that it does not shade itself
+                sky = unoccluded_fraction(
+                    sky_frame, sky_map, sky_spread, x + clearance * nx, y + clearance * ny, z + bias * nz)
+                ambient = (0.30 + 0.22 * nz) * (0.40 + 0.60 * sky)
+                sunlight = 0.72 * max(facing, 0.0) * direct
                 shine *= direct
                 # the sun is a little warm, the sky a little blue
-                r = r * (lit * 1.05 + ambient * 0.95) + shine
-                g = g * (lit + ambient) + shine
-                b = b * (lit * 0.92 + ambient * 1.08) + shine
+                r = r * (sunlight * 1.05 + ambient * 0.95) + shine
+                g = g * (sunlight + ambient) + shine
+                b = b * (sunlight * 0.92 + ambient * 1.08) + shine
             pixels_out[row, column, 0] = r + mist * (sky_r - r)
             pixels_out[row, column, 1] = g + mist * (sky_g - g)
             pixels_out[row, column, 2] = b + mist * (sky_b - b)
@@ -203,7 +204,7 @@ def shade(
 
 @kernel
 def develop(pixels, table, image_out):
-    """Average the samples of each pixel and look up the average, linear light in 0..1, in `table`."""
+    """Average the samples of each pixel and look up the average, linear light in 0 to 1, in `table`."""
     samples = pixels.shape[0] // image_out.shape[0]
     scale = (table.shape[0] - 1) / (samples * samples)
     for row in range(image_out.shape[0]):

@@ -1,16 +1,15 @@
-"""A recording at a glance: where the markers went, what the plates felt, what was not seen."""
+"""Plot of a recording: paths of the markers, forces of the plates, missing markers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError
-from borelli.view.plots import INK, LINES
+from borelli.view.plot_style import INK, LINES, RED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,20 +20,20 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-PATHS = 2000
-"""Frames drawn of a path: more cannot be seen."""
-ROWS = 60
-"""Markers named beside the raster: more names would overlap."""
+MAX_PATH_POINTS = 2000
+"""Frames drawn of a path."""
+MAX_MARKER_NAMES = 60
+"""Markers named next to the raster; more names would overlap."""
 POSES = 5
 """Instants shown as dots on the paths."""
-PALE, GAP = "#aeb6c2", "#c0506a"
+PATH_COLOR, VISIBLE_COLOR = "#aeb6c2", "#eef1f4"
 
 
-def plot_recording(recording: Recording, path: str | Path | None = None) -> Figure:
-    """Paths from above and the side, vertical plate forces, when markers were not seen; saved if a path is given.
+def recording_figure(recording: Recording, lines: int = 6) -> Figure:
+    """Return paths from above and from the side, vertical plate forces, missing markers, and up to `lines` columns.
 
     Raises:
-        SettingsError: if the recording has nothing that could be drawn.
+        SettingsError: The recording has nothing to plot.
     """
     from matplotlib.figure import Figure
 
@@ -46,21 +45,23 @@ def plot_recording(recording: Recording, path: str | Path | None = None) -> Figu
         heights.append(2.2)
     if "marker_position" in recording.data and recording.frames:
         rows.append(lambda ax: _raster(ax, recording))
-        heights.append(min(6.5, 0.9 + 0.11 * len(recording.markers)) if _hidden(recording).any() else 0.7)
+        heights.append(min(6.5, 0.9 + 0.11 * len(recording.markers)) if _missing(recording).any() else 0.7)
     if "coordinate_value" in recording.data:
-        rows.append(lambda ax: _coordinates(ax, recording, "coordinate_value", "coordinate"))
+        rows.append(lambda ax: _columns(ax, recording, "coordinate_value", lines))
         heights.append(2.4)
-    if "coordinate_value" in recording.data:
-        rows.append(lambda ax: _coordinates(ax, recording, "column_value", "column"))
+    if "column_value" in recording.data:
+        rows.append(lambda ax: _columns(ax, recording, "column_value", lines))
         heights.append(2.4)
     if points is None and not rows:
-        raise SettingsError(f"{recording.name or 'the recording'} has neither markers, plates nor columns to draw")
+        raise SettingsError(
+            f"{recording.name or 'The recording'}: There are no markers, force plates or columns to plot."
+        )
     top = 3.6 if points is not None else 0.0
     figure = Figure(figsize=(11.0, top + sum(heights) + 0.4), layout="constrained")
     figure.suptitle(_title(recording), fontsize=10, color=INK, x=0.01, ha="left")
-    # two rows of figures, because the paths share no axis with what is drawn against time
-    shares = (max(top, 0.01), max(sum(heights), 0.01))
-    upper, lower = figure.subfigures(2, 1, height_ratios=shares, squeeze=False)[:, 0]
+    # two sub-figures, since paths and time series share no axis
+    heights_of_both = (max(top, 0.01), max(sum(heights), 0.01))
+    upper, lower = figure.subfigures(2, 1, height_ratios=heights_of_both, squeeze=False)[:, 0]
     if points is not None:
         above, side = upper.subplots(1, 2)
         _above(above, points, recording)
@@ -71,28 +72,26 @@ def plot_recording(recording: Recording, path: str | Path | None = None) -> Figu
             draw(ax)
             _plain(ax)
         axes[-1].set_xlabel("time [s]", fontsize=8)
-    if path is not None:
-        figure.savefig(path, dpi=110)
     return figure
 
 
 def _title(recording: Recording) -> str:
     attrs = recording.data.attrs
-    said = [recording.name, recording.format]
+    parts = [recording.name, recording.format]
     if recording.frames:
-        said.append(f"{recording.frames} frames at {recording.rate:g} Hz")
+        parts.append(f"{recording.frames} frames at {recording.rate:g} Hz")
     if "file_units" in attrs:
         units = str(attrs["file_units"])
         units = f"{float(units):.5g} m" if units[0].isdigit() else units
-        said.append(f"taken as {units}, {attrs.get('file_up', '?')} up")
-    return "   ".join(said)
+        parts.append(f"file in {units}, {attrs.get('file_up', '?')} up")
+    return "   ".join(parts)
 
 
 def _points(recording: Recording) -> Array | None:
-    """Markers, or joint centres where there are none: shape (frames, points, 3) [m]."""
+    """Return markers, or joint centers if there are none, of shape (frames, points, 3) [m]."""
     for name in ("marker_position", "joint_center"):
         if name in recording.data and recording.frames:
-            points = recording.data[name].values[:: max(1, recording.frames // PATHS)]
+            points = recording.data[name].values[:: max(1, recording.frames // MAX_PATH_POINTS)]
             if np.isfinite(points).any():
                 return np.asarray(points, float)
     return None
@@ -119,18 +118,18 @@ def _side(axes: Axes, points: Array, recording: Recording) -> None:
 
 
 def _paths(axes: Axes, points: Array, across: int, along: int) -> None:
-    """Paths of all points, and the points themselves at a few instants from early (pale) to late (dark)."""
-    axes.plot(points[:, :, across], points[:, :, along], color=PALE, linewidth=0.4, alpha=0.7)
+    """Draw the paths of all points, and the points at a few instants from early (pale) to late (dark)."""
+    axes.plot(points[:, :, across], points[:, :, along], color=PATH_COLOR, linewidth=0.4, alpha=0.7)
     count = np.isfinite(points[:, :, 0]).sum(axis=1)
-    whole = np.flatnonzero(count >= 0.5 * count.max())
-    frames = whole[np.linspace(0, len(whole) - 1, POSES).astype(int)]
-    for share, frame in zip(np.linspace(0.25, 1.0, POSES), frames, strict=True):
+    complete = np.flatnonzero(count >= 0.5 * count.max())
+    frames = complete[np.linspace(0, len(complete) - 1, POSES).astype(int)]
+    for alpha, frame in zip(np.linspace(0.25, 1.0, POSES), frames, strict=True):
         pose = points[frame]
-        axes.plot(pose[:, across], pose[:, along], ".", color=LINES[1], alpha=float(share), markersize=3)
+        axes.plot(pose[:, across], pose[:, along], ".", color=LINES[1], alpha=float(alpha), markersize=3)
     low, high = np.nanpercentile(points.reshape(-1, 3), [0.5, 99.5], axis=0)
-    room = 0.1 * float((high - low).max()) + 1e-3
-    axes.set_xlim(low[across] - room, high[across] + room)
-    axes.set_ylim(low[along] - room, high[along] + room)
+    margin = 0.1 * float((high - low).max()) + 1e-3
+    axes.set_xlim(low[across] - margin, high[across] + margin)
+    axes.set_ylim(low[along] - margin, high[along] + margin)
     axes.set_aspect("equal", adjustable="box")
     _plain(axes)
 
@@ -146,21 +145,21 @@ def _forces(axes: Axes, recording: Recording) -> None:
     axes.margins(x=0)
 
 
-def _hidden(recording: Recording) -> npt.NDArray[np.bool_]:
-    """When each marker was not seen, shape (frames, markers)."""
+def _missing(recording: Recording) -> npt.NDArray[np.bool_]:
+    """Return whether each marker is missing, of shape (frames, markers)."""
     return ~np.isfinite(recording.data["marker_position"].values).all(axis=2)
 
 
 def _raster(axes: Axes, recording: Recording) -> None:
-    hidden = _hidden(recording)
+    missing = _missing(recording)
     time = recording.data["time"].values
     half = 0.5 / recording.rate if np.isfinite(recording.rate) else 0.5
-    extent = (float(time[0]) - half, float(time[-1]) + half, hidden.shape[1] - 0.5, -0.5)
-    axes.imshow(hidden.T, aspect="auto", interpolation="nearest", extent=extent, cmap=_two_colors(), vmin=0, vmax=1)
-    said = f"red: not seen, {100.0 * hidden.mean():.1f} % of all samples" if hidden.any() else "seen in all frames"
-    axes.set_title(f"{hidden.shape[1]} markers; {said}", fontsize=8, loc="left", color=INK)
-    if hidden.any() and hidden.shape[1] <= ROWS:
-        axes.set_yticks(range(hidden.shape[1]), recording.markers, fontsize=5.5)
+    extent = (float(time[0]) - half, float(time[-1]) + half, missing.shape[1] - 0.5, -0.5)
+    axes.imshow(missing.T, aspect="auto", interpolation="nearest", extent=extent, cmap=_two_colors(), vmin=0, vmax=1)
+    gaps = f"red: missing, {100.0 * missing.mean():.1f} % of all samples" if missing.any() else "visible in all frames"
+    axes.set_title(f"{missing.shape[1]} markers; {gaps}", fontsize=8, loc="left", color=INK)
+    if missing.any() and missing.shape[1] <= MAX_MARKER_NAMES:
+        axes.set_yticks(range(missing.shape[1]), recording.markers, fontsize=5.5)
     else:
         axes.set_yticks([])
 
@@ -168,18 +167,18 @@ def _raster(axes: Axes, recording: Recording) -> None:
 def _two_colors() -> ListedColormap:
     from matplotlib.colors import ListedColormap
 
-    return ListedColormap(["#eef1f4", GAP])
+    return ListedColormap([VISIBLE_COLOR, RED])
 
 
-def _coordinates(axes: Axes, recording: Recording, variable: str, dimension: str) -> None:
-    """The six columns that vary most."""
+def _columns(axes: Axes, recording: Recording, variable: str, count: int) -> None:
+    """Draw the columns with the largest range."""
     values = recording.data[variable].values
     with np.errstate(all="ignore"):
-        moved = np.fmax.reduce(values) - np.fmin.reduce(values)
-    for k, index in enumerate(np.argsort(-np.nan_to_num(moved))[:6]):
-        name = str(recording.data[dimension].values[index])
+        extent = np.fmax.reduce(values) - np.fmin.reduce(values)
+    for k, index in enumerate(np.argsort(-np.nan_to_num(extent))[:count]):
+        name = str(recording.data[recording.data[variable].dims[1]].values[index])
         axes.plot(recording.data["time"].values, values[:, index], color=LINES[k % len(LINES)], label=name)
-    axes.set_ylabel("rad or m" if variable == "coordinate_value" else "as in the file")
+    axes.set_ylabel("coordinate [rad or m]" if variable == "coordinate_value" else "value, as in the file")
     axes.legend(frameon=False, fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=6)
     axes.margins(x=0)
 

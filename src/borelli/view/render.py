@@ -1,4 +1,4 @@
-"""The renderer: world triangles and a camera in, a Pillow image out."""
+"""Renderer: triangles and a camera in, a Pillow image out."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 SUN = np.array([0.38, -0.42, 0.82]) / np.linalg.norm([0.38, -0.42, 0.82])
-MAP = 900  # cells along each side of the shadow maps
-FIELD = 32.0  # vertical angle of view [degrees]
+MAP_SIZE = 900  # cells along each side of the shadow maps
+FIELD_OF_VIEW = 32.0  # vertical [degrees]
 LIGHT = np.linspace(0.0, 1.0, 4096)
 SRGB = (255 * np.where(LIGHT <= 0.0031308, 12.92 * LIGHT, 1.055 * LIGHT ** (1 / 2.4) - 0.055) + 0.5).astype(np.uint8)
 
 
 class Camera(NamedTuple):
-    """Where the picture is taken from."""
+    """Position and target of the camera [m], lab axes."""
 
     eye: Array
     target: Array
 
 
 class Actors(NamedTuple):
-    """World triangles ready to draw: one pose, or several side by side."""
+    """Triangles in lab axes: one pose, or several side by side."""
 
     vertices: Array
     normals: Array
@@ -38,8 +38,8 @@ class Actors(NamedTuple):
     colors: Array
 
 
-def together(actors: Sequence[Actors]) -> Actors:
-    """Several poses as one set of triangles."""
+def join_actors(actors: Sequence[Actors]) -> Actors:
+    """Return several poses as one set of triangles."""
     starts = np.cumsum([0] + [len(a.vertices) for a in actors[:-1]])
     return Actors(
         np.concatenate([a.vertices for a in actors]),
@@ -52,9 +52,9 @@ def together(actors: Sequence[Actors]) -> Actors:
 def camera_for(
     points: Array, aspect: float, *, azimuth: float = -62.0, elevation: float = 14.0, margin: float = 1.16
 ) -> Camera:
-    """A camera that sees all points with some room around, from the given angles [degrees]."""
+    """Return a camera that shows all points with a margin, from the given angles [degrees]."""
     right, up, forward = axes_at(azimuth, elevation)
-    half_y = tan(radians(FIELD / 2)) / margin
+    half_y = tan(radians(FIELD_OF_VIEW / 2)) / margin
     half_x = half_y * aspect
     target = (points.min(0) + points.max(0)) / 2
     distance = 0.0
@@ -62,14 +62,14 @@ def camera_for(
         offset = points - target
         x, y, z = offset @ right, offset @ up, offset @ forward
         distance = max(float((np.abs(x) / half_x - z).max()), float((np.abs(y) / half_y - z).max()), 0.3)
-        # centre what is seen, not the box around it
+        # center the projection, not the bounding box
         u, v = x / (z + distance), y / (z + distance)
         target = target + distance * ((u.min() + u.max()) / 2 * right + (v.min() + v.max()) / 2 * up)
     return Camera(target - distance * forward, target)
 
 
 def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height: int, *, samples: int = 2) -> Image:
-    """The picture, `samples` squared rays per pixel."""
+    """Render an image with `samples` squared rays per pixel."""
     from PIL import Image as images
 
     w, h = width * samples, height * samples
@@ -96,7 +96,7 @@ def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height:
 
 
 def axes_at(azimuth: float, elevation: float) -> tuple[Array, Array, Array]:
-    """Right, up and forward of a camera that looks at the origin from these angles [degrees]."""
+    """Return right, up and forward of a camera that looks at the origin from these angles [degrees]."""
     a, e = radians(azimuth), radians(elevation)
     forward = -np.array([cos(e) * cos(a), cos(e) * sin(a), sin(e)])
     right = np.array([-sin(a), cos(a), 0.0])
@@ -104,16 +104,16 @@ def axes_at(azimuth: float, elevation: float) -> tuple[Array, Array, Array]:
 
 
 def _screen(camera: Camera, aspect: float) -> tuple[Array, Array, Array]:
-    """Half the screen to the right and up, and the way forward, all at unit depth."""
+    """Return half the screen to the right and up, and the forward direction, all at unit depth."""
     forward = (camera.target - camera.eye) / np.linalg.norm(camera.target - camera.eye)
     right = np.cross(forward, [0.0, 0.0, 1.0])
     right = right / np.linalg.norm(right)
-    half = tan(radians(FIELD / 2))
+    half = tan(radians(FIELD_OF_VIEW / 2))
     return right * half * aspect, np.cross(right, forward) * half, forward
 
 
 def project(points: Array, camera: Camera, width: int, height: int) -> Array:
-    """Column, row (of pixel centres) and inverse depth of world points."""
+    """Return column, row (of pixel centers) and inverse depth of points in lab axes."""
     right, up, forward = _screen(camera, width / height)
     offset = points - camera.eye
     z = offset @ forward
@@ -123,17 +123,17 @@ def project(points: Array, camera: Camera, width: int, height: int) -> Array:
 
 
 def _shadow_map(actors: Actors, toward: Array) -> tuple[Array, Array, float]:
-    """A light's frame (world to column, row, height), its map of heights, and the size of a cell [m]."""
+    """Return the frame of a light (lab to column, row, height), its map of heights, and the size of a cell [m]."""
     side = np.cross([0.0, 1.0, 0.0], toward)
     side /= np.linalg.norm(side)
     frame = np.vstack([side, np.cross(toward, side), toward])
-    seen = actors.vertices @ frame.T
-    if not len(seen):
+    local = actors.vertices @ frame.T
+    if not len(local):
         return np.zeros((3, 4)), np.full((1, 1), -inf), 1.0
-    low, high = seen.min(0), seen.max(0)
-    cell = max(float((high - low)[:2].max()) / (MAP - 4), 1e-6)
+    low, high = local.min(0), local.max(0)
+    cell = max(float((high - low)[:2].max()) / (MAP_SIZE - 4), 1e-6)
     scale = np.array([1 / cell, 1 / cell, 1.0])
-    shift = np.array([2.0 - low[0] / cell, 2.0 - low[1] / cell, 0.0])
-    heights = np.full((MAP, MAP), -inf)
-    fill_height(seen * scale + shift, actors.triangles, heights)
-    return np.hstack([frame * scale[:, None], shift[:, None]]), heights, cell
+    offset = np.array([2.0 - low[0] / cell, 2.0 - low[1] / cell, 0.0])
+    heights = np.full((MAP_SIZE, MAP_SIZE), -inf)
+    fill_height(local * scale + offset, actors.triangles, heights)
+    return np.hstack([frame * scale[:, None], offset[:, None]]), heights, cell

@@ -1,4 +1,4 @@
-"""Moving pictures without a display: animated GIF or WebP, or numbered PNG frames."""
+"""Videos without a display: animated GIF or WebP, or numbered PNG frames."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from borelli.errors import SettingsError
-from borelli.view.picture import actors_at, caption, extent, nearest_instant, picture, staged
+from borelli.view.picture import actors_at, caption, drawing_with_floor, extent, picture
 from borelli.view.render import camera_for, render
+from borelli.view.results import posed_model
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from xarray import Dataset
 
 RATE = 25.0  # frames per second; GIF counts in hundredths of a second
-AZIMUTH = -62.0  # where the camera stands [degrees from x]
+AZIMUTH = -62.0  # direction of the camera [degrees from x]
 ANIMATIONS = (".gif", ".webp")
 SUFFIXES = (*ANIMATIONS, ".png")
 
 
 def frames(
-    dataset: Dataset,
+    result: Any,
     *,
     rate: float = RATE,
     speed: float = 1.0,
@@ -34,23 +34,20 @@ def frames(
     azimuth: float = AZIMUTH,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[Image]:
-    """One picture per frame from a camera that stands still; `speed` 0.5 shows it at half speed.
-
-    `azimuth` is where the camera stands [degrees from x].
-    """
+    """Yield the images of a video, drawn with a fixed camera; arguments as of `video`."""
     if not (rate > 0 and speed > 0):
-        raise SettingsError(f"a video needs a positive rate and speed; got rate {rate}, speed {speed}")
-    drawing = staged(dataset)
-    camera = camera_for(extent(drawing, dataset), width / height, azimuth=azimuth, elevation=9.0)
-    clock = dataset["time"].values
+        raise SettingsError(f"rate is {rate} and speed is {speed}; both must be positive.")
+    posed = posed_model(result)
+    drawing = drawing_with_floor(posed)
+    camera = camera_for(extent(drawing, posed), width / height, azimuth=azimuth, elevation=9.0)
 
     def frame(time: float) -> Image:
-        image = render(drawing, actors_at(drawing, dataset, nearest_instant(dataset, time)), camera, width, height)
+        image = render(drawing, actors_at(drawing, posed, posed.nearest_frame(time)), camera, width, height)
         caption(image, f"{time:.2f} s", width * 0.94)
         return image
 
-    # the kernels let go of Python's lock, so threads are enough
-    times = np.arange(clock[0], clock[-1] + 1e-9, speed / rate)
+    # kernels release the GIL, so threads suffice
+    times = np.arange(posed.time[0], posed.time[-1] + 1e-9, speed / rate)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         for index, image in enumerate(pool.map(frame, times)):
             if progress is not None:
@@ -59,7 +56,7 @@ def frames(
 
 
 def video(
-    dataset: Dataset,
+    result: Any,
     path: str | Path,
     *,
     rate: float = RATE,
@@ -69,24 +66,43 @@ def video(
     azimuth: float = AZIMUTH,
     progress: Callable[[float], None] | None = None,
 ) -> Path:
-    """Write the result as .gif or .webp (an animation) or .png (its last instant)."""
+    """Write a video of a result.
+
+    Args:
+        result: As of `picture`.
+        path: File to write: .gif or .webp, or .png for an image of the last instant.
+        rate: Frames per second.
+        speed: Playback speed; 0.5 is half of real time.
+        width: Width [pixels].
+        height: Height [pixels].
+        azimuth: Direction of the camera [degrees from x].
+        progress: Called with the fraction done, 0 to 1.
+
+    Returns:
+        The path.
+
+    Raises:
+        SettingsError: Unknown suffix, rate or speed not positive, or a result without poses.
+    """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise SettingsError(f"{path}: a video is written as {', '.join(SUFFIXES)}; got {path.suffix or 'no suffix'!r}")
+        raise SettingsError(f"{path}: Unknown video format {path.suffix!r}. Supported suffixes: {', '.join(SUFFIXES)}.")
     if path.suffix.lower() == ".png":
-        picture(dataset, path, width=2 * width, height=2 * height)
+        picture(result, path, width=2 * width, height=2 * height)
         return path
     images = list(
-        frames(dataset, rate=rate, speed=speed, width=width, height=height, azimuth=azimuth, progress=progress)
+        frames(result, rate=rate, speed=speed, width=width, height=height, azimuth=azimuth, progress=progress)
     )
     return save_animation(images, path, rate)
 
 
 def save_animation(images: Sequence[Image], path: str | Path, rate: float) -> Path:
-    """Write pictures as an animation, .gif or .webp, at so many a second."""
+    """Write images as an animation, .gif or .webp, at a frame rate [1/s]."""
     path = Path(path)
     if path.suffix.lower() not in ANIMATIONS:
-        raise SettingsError(f"{path}: an animation is written as {', '.join(ANIMATIONS)}; got {path.suffix!r}")
+        raise SettingsError(
+            f"{path}: Unknown animation format {path.suffix!r}. Supported suffixes: {', '.join(ANIMATIONS)}."
+        )
     if path.suffix.lower() == ".gif":
         # one palette for all frames: no flicker, smaller file
         palette = images[len(images) // 2].quantize(128)
@@ -97,7 +113,7 @@ def save_animation(images: Sequence[Image], path: str | Path, rate: float) -> Pa
 
 
 def write_frames(
-    dataset: Dataset,
+    result: Any,
     folder: str | Path,
     *,
     rate: float = RATE,
@@ -106,11 +122,11 @@ def write_frames(
     height: int = 720,
     progress: Callable[[float], None] | None = None,
 ) -> list[Path]:
-    """Write frame-0000.png, frame-0001.png, ... into a folder."""
+    """Write frame-0000.png, frame-0001.png, ... into a folder; arguments as of `video`."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    images = frames(dataset, rate=rate, speed=speed, width=width, height=height, progress=progress)
+    images = frames(result, rate=rate, speed=speed, width=width, height=height, progress=progress)
     for index, image in enumerate(images):
         paths.append(folder / f"frame-{index:04d}.png")
         image.save(paths[-1])

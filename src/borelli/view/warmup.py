@@ -1,4 +1,4 @@
-"""Compile the kernels that pictures need, by drawing a small one."""
+"""Compilation of the kernels of images, by rendering a small one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from borelli.view.render import Actors, camera_for, render
 
 
 def compile_pictures() -> None:
-    """Compile the renderer, and the coordinates that pictures of a simulation ask for."""
+    """Compile the renderer, and the coordinates that a simulation dataset needs."""
     compile_coordinates()
     corner = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     triangle = np.array([[0, 1, 2]])

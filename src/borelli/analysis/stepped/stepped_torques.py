@@ -40,7 +40,7 @@ MAX_NUMERICAL_PERCENT = 0.1
 """Work of the scheme that is not reported [% of the positive work]."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SteppedTorques(Torques):
     """Torques with everything needed to replay them.
 

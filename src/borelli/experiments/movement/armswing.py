@@ -120,7 +120,7 @@ def _metrics(torques: SteppedTorques) -> dict[str, float]:
     return {
         "torque_time_integral_nms": torque_time_integral(torques, EDGE_DURATION, float(np.ptp(time)) - EDGE_DURATION),
         "positive_work_j": positive_work(torques),
-        "residual_torque_rms_nm": torques.residual_moment_rms,
+        "residual_moment_rms_nm": torques.residual_moment_rms,
         "root_deviation_m": root_deviation(torques),
     }
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.torques import Torques, inverse_dynamics
-from borelli.analysis.ground.predict_grf import ground_forces
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.dynamics.torques import Torques
+from borelli.analysis.ground.predict_grf import predict_grf
+from borelli.analysis.inverse_dynamics import inverse_dynamics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
 from borelli.experiments.movement.stepped_common import recorded_motion
@@ -75,7 +76,7 @@ def ground_experiment(
                 "The recording has no force plates to compare with. Use a recording with plates, or omit --recording."
             )
         measured = inverse_dynamics(motion, forces="plates")
-        trials.append(Trial(label, measured, ground_forces(motion, measured.derivatives)))
+        trials.append(Trial(label, measured, predict_grf(motion, measured.derivatives)))
     rows = [row for trial in trials for row in _rows(trial)]
     if not rows:
         raise SettingsError(

@@ -71,8 +71,8 @@ def inertia_swap_experiment(
         rows.append({
             "inertia": name, "mass_kg": torques.motion.model.mass, "leg_torque_r": correlation,
             "torque_time_integral_nms_per_kg": torque_time_integral(torques) / torques.motion.model.mass,
-            "angle_rms_deg": float(np.degrees(torques.deviation_rms)), "root_deviation_m": root_deviation(torques),
-            "residual_torque_rms_nm": torques.residual_moment_rms,
+            "angle_rms_deg": float(np.degrees(torques.rms_error)), "root_deviation_m": root_deviation(torques),
+            "residual_moment_rms_nm": torques.residual_moment_rms,
         })  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     image = out / "foreign_body.png"

@@ -56,7 +56,7 @@ def jump_experiment(
     rows, results = [], {}
     for limit in limits:
         log(f"residual moment up to {limit:g} N m")
-        results[limit] = stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole=SOLE_SOFTNESS)
+        results[limit] = stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole_softness=SOLE_SOFTNESS)
         rows.append({"residual_limit_nm": limit, **_metrics(results[limit])})
     out.mkdir(parents=True, exist_ok=True)
     image = out / "jump.png"
@@ -122,9 +122,9 @@ def _metrics(torques: SteppedTorques) -> dict[str, float]:
     simulated, reference = _heights(torques)
     return {
         "residual_torque_max_nm": float(np.abs(data["residual_moment"].values).max()),
-        "residual_torque_rms_nm": torques.residual_moment_rms,
+        "residual_moment_rms_nm": torques.residual_moment_rms,
         "residual_force_max_n": float(np.abs(data["residual_force"].values).max()),
-        "angle_rms_deg": float(np.degrees(torques.deviation_rms)),
+        "angle_rms_deg": float(np.degrees(torques.rms_error)),
         "root_deviation_m": root_deviation(torques),
         "flight_s": float((vertical < MAX_FLIGHT_FORCE).sum() / torques.motion.rate),
         "peak_force_bw": float(vertical.max()),

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics, make_ik_problem, motion_from_coordinates
+from borelli.analysis.kinematics.framewise_ik import make_ik_problem, motion_from_coordinates
 from borelli.analysis.kinematics.trajectory_smoother import smooth_markers
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 LEVELS = (0.1e-3, 0.5e-3, 1e-3, 2e-3, 4e-3, 8e-3, 16e-3, 32e-3, 64e-3)
 """[m]"""
 REPEATS = 20
-METHODS = ("converged", "smoothed", "dynamic")
+METHODS = ("framewise", "smoothed", "marker_driven")
 PAPER_ANGLE = {1e-3: 0.02, 5e-3: 0.0175}
 """Noise [m]: mean error of angles [rad] as stated in the text of the paper and in the caption of its Fig. 3."""
 PAPER_TORQUE = {1e-3: 3.0, 5e-3: 5.0}
@@ -215,7 +216,7 @@ def _claims(summary: Sequence[dict[str, Any]], truth: Truth) -> list[Claim]:
     frame = 1e3 / truth.walk.rate
     for line in summary:
         label, level = f"{line['method']}, {line['noise_mm']:g} mm", line["noise_mm"]
-        if line["method"] == "dynamic":
+        if line["method"] == "marker_driven":
             continue
         if level == 1.0:
             claims.append(Claim(f"{label}: angles [rad]", line["angle_rad"], "0.02", line["angle_rad"] <= 0.02))
@@ -234,7 +235,7 @@ def _claims(summary: Sequence[dict[str, Any]], truth: Truth) -> list[Claim]:
 def _draw(truth: Truth, summary: Sequence[dict[str, Any]], examples: Any, path: Path) -> None:
     from matplotlib.figure import Figure
 
-    colors = {"converged": BLUE, "smoothed": ORANGE, "dynamic": GREEN}
+    colors = {"framewise": BLUE, "smoothed": ORANGE, "marker_driven": GREEN}
     figure = Figure(figsize=(11.0, 7.5), layout="constrained")
     axes = figure.subplots(2, 3)
     panels = (("angle_rad", "mean error of angles [rad]"), ("torque_nm", "mean error of torques [N m]"))

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.torques import inverse_dynamics
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.inverse_dynamics import inverse_dynamics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.experiments.movement.stepped_common import HEIGHT, MASS, RATE, torque_time_integral
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
@@ -76,7 +76,7 @@ def reach_experiment(
             random = np.random.default_rng((number, trial))
             target = _target(distance, height) + random.normal(0.0, TARGET_SD, 3)
             motion, error = reach_motion(model, target)
-            torques = inverse_dynamics(motion, forces="contacts")
+            torques = inverse_dynamics(motion, forces="predicted")
             costs.append(torque_time_integral(torques))
             residuals.append(torques.residual_moment_rms)
             errors.append(error)
@@ -84,7 +84,7 @@ def reach_experiment(
         rows.append({
             "target": number + 1, "distance_m": distance, "height_m": height, "trials": trials,
             "torque_time_integral_nms": float(np.mean(costs)), "torque_time_integral_nms_se": spread,
-            "hand_from_target_m": float(np.mean(errors)), "residual_torque_rms_nm": float(np.mean(residuals)),
+            "hand_from_target_m": float(np.mean(errors)), "residual_moment_rms_nm": float(np.mean(residuals)),
         })  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     image = out / "reach.png"

@@ -1,0 +1,191 @@
+"""Results that can be drawn: lookup of the function for a result, and the poses of any result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from borelli.analysis.motion import to_model_axes
+from borelli.errors import ModelError, SettingsError
+from borelli.model.formats.native import model_from_text
+from borelli.model.kinematics import marker_positions, poses
+from borelli.model.model import Body, Frame, Joint, Model, Shape
+from borelli.model.transforms import compose, orientation_from_matrix
+from borelli.numerics.quaternions import quaternion_from_matrix, quaternion_product, rotate
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+    from borelli.analysis.motion import Motion
+    from borelli.recording.recording import Recording
+
+Array = NDArray[np.float64]
+T = TypeVar("T")
+
+MARKER_RADIUS = 0.012
+"""[m] of the sphere that represents a marker."""
+PLATE_THICKNESS = 0.01
+"""[m]"""
+
+
+def handler(table: Mapping[str, T], result: object, action: str) -> T:
+    """Return the entry of a table for the class of a result or for one of its base classes.
+
+    Tables name classes instead of importing them, since some are in packages above this one.
+
+    Raises:
+        SettingsError: The table has no entry; the message lists those it has.
+    """
+    for kind in type(result).__mro__:
+        if kind.__name__ in table and kind.__module__.split(".")[0] in ("borelli", "xarray"):
+            return table[kind.__name__]
+    name = f"{type(result).__module__}.{type(result).__name__}".removeprefix("builtins.")
+    raise SettingsError(f"{name} cannot be {action}. Use one of: {', '.join(sorted(table))}.")
+
+
+class PosedModel(NamedTuple):
+    """Poses of a model in time, z up."""
+
+    model: Model
+    """Its ground is in lab axes; the reference poses of its bodies are not used."""
+    time: Array
+    """(frames,) [s]"""
+    position: Array
+    """(frames, bodies, 3) origins of the body frames [m], lab axes; NaN: not present."""
+    orientation: Array
+    """(frames, bodies, 4) unit quaternions, body to lab."""
+
+    def nearest_frame(self, time: float) -> int:
+        """Return the index of the frame nearest to a time [s]."""
+        return int(np.abs(self.time - np.clip(time, self.time[0], self.time[-1])).argmin())
+
+    @property
+    def center_of_mass(self) -> Array:
+        """(frames, 3) center of mass [m], lab axes."""
+        offset = np.array([body.center_of_mass for body in self.model.bodies])
+        mass = np.array([body.mass for body in self.model.bodies])
+        centers = self.position + rotate(self.orientation, np.broadcast_to(offset, self.position.shape))
+        return np.asarray(np.einsum("b,fbi->fi", mass, centers) / mass.sum())
+
+
+def posed_model(result: Any) -> PosedModel:
+    """Return the poses that images, videos and the browser viewer draw of a result.
+
+    Raises:
+        SettingsError: The result has no poses.
+    """
+    return handler(POSES, result, "drawn in 3-D")(result)
+
+
+def dataset_model(data: Dataset) -> Model:
+    """Return the model a simulation was computed with."""
+    if "model" not in data.attrs:
+        raise SettingsError(
+            "The dataset has no attribute 'model'. Use a dataset of borelli's simulate, track_targets or run_scene."
+        )
+    return model_from_text(data.attrs["model"])
+
+
+def _simulation_poses(data: Dataset) -> PosedModel:
+    model = dataset_model(data)
+    return _in_lab(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
+
+
+def _in_lab(model: Model, time: Array, position: Array, orientation: Array) -> PosedModel:
+    """Return poses that are given in model axes."""
+    rotation, turned = _lab_rotation(model)
+    if turned is model:
+        return PosedModel(model, time, position, orientation)
+    orientation = quaternion_product(quaternion_from_matrix(rotation), orientation)
+    return PosedModel(turned, time, position @ rotation.T, orientation)
+
+
+def _lab_rotation(model: Model) -> tuple[Array, Model]:
+    """Return the rotation from model axes to lab axes, and the model with its ground in lab axes."""
+    try:
+        rotation = to_model_axes(model).T
+    except ModelError:  # gravity is zero or oblique, so the model's own z is up
+        return np.eye(3), model
+    if np.array_equal(rotation, np.eye(3)):
+        return rotation, model
+    frame = Frame(orientation=orientation_from_matrix(rotation))
+    return rotation, replace(model, ground=tuple(replace(s, frame=compose(frame, s.frame)) for s in model.ground))
+
+
+def _motion_poses(motion: Motion) -> PosedModel:
+    data, model = motion.data, _lab_rotation(motion.model)[1]
+    posed = PosedModel(model, data["time"].values, data["body_position"].values, data["body_orientation"].values)
+    if "marker_position" not in data:
+        return posed
+    return _with_markers(posed, [str(name) for name in data["marker"].values], data["marker_position"].values)
+
+
+def _model_poses(model: Model, coordinates: Mapping[str, float] | None = None) -> PosedModel:
+    """Return the pose with the given coordinates [rad or m], others at their defaults, and the model's markers."""
+    q = [[(coordinates or {}).get(c.name, c.default) for c in model.coordinates]]
+    position, rotation = poses(model, q)
+    orientation = np.array([[quaternion_from_matrix(matrix) for matrix in rotation[0]]]).reshape(1, -1, 4)
+    posed = _in_lab(model, np.zeros(1), position, orientation)
+    points = marker_positions(model, q) @ _lab_rotation(model)[0].T
+    return _with_markers(posed, [marker.name for marker in model.markers], points)
+
+
+def _scene_poses(scene: Any) -> PosedModel:
+    return _model_poses(replace(scene.model, markers=()), scene.coordinates)
+
+
+def _recording_poses(recording: Recording) -> PosedModel:
+    """Return the markers, or joint centers, and the force plates."""
+    data = recording.data
+    variable = next((name for name in ("marker_position", "joint_center") if name in data and recording.frames), None)
+    if variable is None:
+        raise SettingsError(
+            f"{recording.name or 'The recording'}: There are no markers or joint centers to draw. Use plot(), or "
+            "inverse_kinematics() with a model."
+        )
+    points = data[variable].values
+    low = min(0.0, float(np.nanpercentile(points[..., 2], 1.0)) if np.isfinite(points).any() else 0.0)
+    ground = [Shape("plane", frame=Frame((0.0, 0.0, low - PLATE_THICKNESS)))]
+    for corners in data["plate_corners"].values if "plate_corners" in data else ():
+        box = np.concatenate([corners, corners - [0.0, 0.0, PLATE_THICKNESS]])
+        ground.append(Shape("mesh", vertices=tuple((float(x), float(y), float(z)) for x, y, z in box)))
+    frames = len(points)
+    empty = PosedModel(
+        Model(recording.name or "recording", (), ground=tuple(ground)),
+        data["time"].values, np.zeros((frames, 0, 3)), np.zeros((frames, 0, 4)),
+    )  # fmt: skip
+    return _with_markers(empty, [str(name) for name in data[data[variable].dims[1]].values], points)
+
+
+def _with_markers(posed: PosedModel, names: list[str], points: Array) -> PosedModel:
+    """Return the poses with a small sphere for every marker (frames, markers, 3) [m]."""
+    if not names:
+        return posed
+    labels = [f"marker {name}" for name in names]
+    bodies = tuple(Body(label, 0.0, shapes=(Shape("sphere", (MARKER_RADIUS,)),)) for label in labels)
+    # one tree of joints has one color
+    joints = tuple(Joint(label, "fixed", labels[0], label) for label in labels[1:])
+    model = replace(posed.model, bodies=(*posed.model.bodies, *bodies), joints=(*posed.model.joints, *joints))
+    upright = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (len(points), len(names), 4))
+    position = np.concatenate([posed.position, points], axis=1)
+    return PosedModel(model, posed.time, position, np.concatenate([posed.orientation, upright], axis=1))
+
+
+POSES: Mapping[str, Callable[[Any], PosedModel]] = {
+    "Analysis": lambda analysis: _motion_poses(analysis.energy.torques.motion),
+    "Animation": lambda animation: _simulation_poses(animation.data),
+    "Dataset": _simulation_poses,
+    "Energy": lambda energy: _motion_poses(energy.torques.motion),
+    "Fit": lambda fit: _model_poses(fit.model),
+    "Model": _model_poses,
+    "Motion": _motion_poses,
+    "Recording": _recording_poses,
+    "ScaleResult": lambda result: _model_poses(result.model),
+    "Scene": _scene_poses,
+    "Torques": lambda torques: _motion_poses(torques.motion),
+}
+"""Poses by class of result."""
