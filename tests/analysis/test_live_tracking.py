@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.live_tracking import live_inverse_kinematics
 from borelli.bench.metrics import torque_error
 from borelli.errors import SettingsError
@@ -30,11 +30,11 @@ def test_live_torques_come_late_by_what_is_said():
     assert len(told) == len(found) - 8
     assert told[0].time - told[0].torque_time == pytest.approx(4 / 120)
     q, truth = job_truth()
-    from borelli.analysis.stepped.stepper import compile_stepped, spin_forces
+    from borelli.analysis.stepped.stepper import compile_stepped, drive_axis_forces
 
     compiled = compile_stepped(job_model(), 1 / 120, contacts=False)[0]
     frames = [round(pose.torque_time * 120) for pose in told]
-    torque = spin_forces(compiled, q[frames], np.array([pose.torque for pose in told]))[:, 6:]
+    torque = drive_axis_forces(compiled, q[frames], np.array([pose.torque for pose in told]))[:, 6:]
     assert torque_error(torque, truth[frames]) < 10.0  # [%]: no ground, springs to rest, a cubic through nine frames
 
 

@@ -28,6 +28,7 @@ from borelli.analysis.stepped.rollout import Rollout, make_step_inputs, make_ste
 from borelli.analysis.stepped.stepper import compile_stepped, drive_forces, twists_between
 from borelli.analysis.tree_kernels.newton_ik import make_search, settle_frames
 from borelli.errors import SettingsError
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.model import Model
 from borelli.physics.joints.coordinates import poses_from_coordinates
@@ -61,6 +62,14 @@ class LivePose:
     torque: Array | None
     torque_time: float
     latency: float
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        error = f"{1e3 * self.marker_rms:.1f} mm RMS"
+        rows = [("time", f"{self.time:.3f} s"), ("marker error", error), ("latency", f"{1e3 * self.latency:.2f} ms")]
+        return Summary("LivePose", [*rows, ("torques", self.torque is not None)])
 
 
 def live_inverse_kinematics(

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.fit.fit_model import Fit
-from borelli.errors import BorelliError, SettingsError, unknown_name
+from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
 from borelli.recording.recording import Note, Recording
 
@@ -55,6 +56,12 @@ class MonteCarloResult:
     high: Mapping[str, Array]
     repeats: int
     notes: tuple[Note, ...] = field(default=())
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        return Summary("MonteCarloResult", [("repeats", self.repeats), ("outputs", list_names(list(self.value)))])
 
     def to_dataset(self, like: Dataset) -> Dataset:
         """A dataset with the variables of another, each as `_sd`, `_low` and `_high`, dimensions and units kept."""

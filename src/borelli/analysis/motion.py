@@ -1,7 +1,6 @@
-"""A motion: a model's coordinates in time, where that puts its bodies and markers, and how far those are from the seen.
+"""Motion: coordinates of a model in time, with the poses of its bodies, its markers and their errors.
 
-Everything public is in the lab's frame, z up; `to_model_axes` turns it into the model's, whose gravity may point
-another way.
+Everything public is in lab axes, z up. `to_model_axes` rotates vectors into model axes, which may have another vertical.
 """
 
 from __future__ import annotations
@@ -17,10 +16,12 @@ from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
 from borelli.errors import ModelError, SettingsError
+from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.model import GROUND, Marker, Model
 from borelli.model.model_cache import cached_per_model
-from borelli.recording.identify_marker_set import normalize_label, common_prefix
+from borelli.numerics.quaternions import quaternion_series
+from borelli.recording.identify_marker_set import common_prefix, normalize_label
 from borelli.recording.recording import LAB, Note, Recording
 
 if TYPE_CHECKING:
@@ -32,15 +33,15 @@ AXES = ("x", "y", "z")
 
 @dataclass(frozen=True)
 class Motion:
-    """How a model moved.
+    """Motion of a model.
 
     Attributes:
         model: The model that moves.
-        data: By time: `coordinates` [rad or m], `body_position` [m], `body_orientation` (w, x, y, z), and where there
-            are markers `marker_position` and `measured` [m] and `marker_error` [m].
-        recording: What it was made from; None if it was made otherwise.
-        settings: How it was made, as plain values.
-        notes: What was decided or noticed on the way.
+        data: By time: `coordinate_value` [rad or m], `body_position` [m], `body_orientation` (w, x, y, z), and with
+            markers `model_marker_position`, `marker_position` [m] as measured, and `marker_error` [m].
+        recording: Recording it was computed from; None if there is none.
+        settings: Method and options, as plain values.
+        notes: Assumptions, changes and problems.
     """
 
     model: Model
@@ -48,6 +49,24 @@ class Motion:
     recording: Recording | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        time = self.data["time"].values
+        rows = [
+            ("model", self.model.name),
+            ("frames", f"{len(time)} at {self.rate:g} Hz"),
+            ("coordinates", len(self.model.coordinates)),
+            ("method", self.settings.get("method", "given coordinates")),
+            ("notes", len(self.notes)),
+        ]
+        if "marker_error" in self.data:
+            rows.insert(3, ("marker error", f"{1e3 * self.marker_rms:.1f} mm RMS, {self.data.sizes['marker']} markers"))
+        angles = self.data[["coordinate_value"]].isel(coordinate=self.data["coordinate_units"].values == "rad")
+        series = main_series(angles, "coordinate_value", scale=57.29577951308232)
+        return Summary("Motion", rows, time.tolist(), series, "Angles with the largest range [deg]")
 
     @property
     def rate(self) -> float:
@@ -61,22 +80,23 @@ class Motion:
 
     @property
     def marker_rms(self) -> float:
-        """Root mean square distance [m] of the model's markers from the measured ones."""
+        """RMS distance [m] between model markers and measured markers."""
         errors = self.data["marker_error"].values
         return float(np.sqrt(np.nanmean(errors**2)))
 
 
 def to_model_axes(model: Model) -> Array:
-    """The rotation that turns the lab's vectors into the model's: up becomes the way against gravity.
+    """Return the rotation matrix from lab axes to model axes: lab z becomes the direction against gravity.
 
     Raises:
-        ModelError: gravity lies along none of the model's axes.
+        ModelError: Gravity is not along one of the model's axes.
     """
     gravity = np.array(model.gravity)
     size = np.abs(gravity).max()
     if not size > 0.0 or np.count_nonzero(np.abs(gravity) > 1e-9 * size) != 1:
         raise ModelError(
-            f"model {model.name!r}: gravity {model.gravity} lies along none of its axes, so which way is up is unclear"
+            f"Model {model.name!r}: Gravity {model.gravity} is not along one of the model's axes, so the vertical is "
+            "unknown. Align gravity with an axis."
         )
     axis = int(np.abs(gravity).argmax())
     up = -np.sign(gravity[axis])
@@ -88,43 +108,44 @@ def to_model_axes(model: Model) -> Array:
     return np.array([[0.0, 0.0, up], [0.0, 1.0, 0.0], [-up, 0.0, 0.0]])
 
 
-def turned(values: Array, turn: Array) -> Array:
-    """Vectors (..., 3) from a model's axes into the lab's, with `turn` from `to_model_axes`.
+def rotate(vectors: Array, rotation: Array) -> Array:
+    """Return vectors (..., 3) in lab axes from model axes, with `rotation` from `to_model_axes`.
 
-    Most models have the lab's axes: what needs no turn is given back as it is.
+    Most models have lab axes: then the vectors are returned as they are.
     """
-    return values if np.array_equal(turn, np.eye(3)) else np.asarray(values @ turn)
+    return vectors if np.array_equal(rotation, np.eye(3)) else np.asarray(vectors @ rotation)
 
 
 def lengths(vectors: Array) -> Array:
-    """Of vectors (..., 3): a sum over three is soonest written out."""
+    """Return the lengths of vectors (..., 3)."""
     x, y, z = np.moveaxis(vectors, -1, 0)
     return np.asarray(np.sqrt(x * x + y * y + z * z))
 
 
 def match_markers(markers: Sequence[Marker], labels: Sequence[str]) -> list[int]:
-    """Where each of a model's markers is among a recording's labels; -1: nowhere.
+    """Return the index of each model marker among a recording's labels; -1 if it is not there.
 
-    Names are compared as they are, then without the subject's prefix and in any case, then by their aliases.
+    Names are compared exactly, then without the subject's prefix and case, then by their aliases.
     """
     exact = {label: i for i, label in enumerate(labels)}
     prefix = common_prefix(labels)
     loose = {normalize_label(label.removeprefix(prefix)): i for i, label in reversed(list(enumerate(labels)))}
 
     def find(marker: Marker) -> int:
-        for name in (marker.name, *marker.aliases):
+        names = (marker.name, *marker.aliases)
+        for name in names:
             if name in exact:
                 return exact[name]
-        return next((loose[normalize_label(n)] for n in (marker.name, *marker.aliases) if normalize_label(n) in loose), -1)
+        return next((loose[key] for key in map(normalize_label, names) if key in loose), -1)
 
     return [find(marker) for marker in markers]
 
 
-def points_of(model: Model, markers: Sequence[Marker]) -> Points:
-    """The markers as points for the kernels."""
+def marker_points(model: Model, markers: Sequence[Marker]) -> Points:
+    """Return the markers as points for the kernels."""
     index = {body.name: i for i, body in enumerate(model.bodies)} | {GROUND: -1}
-    place = np.array([marker.position for marker in markers], dtype=float).reshape(-1, 3)
-    return Points(np.array([index[marker.body] for marker in markers], dtype=np.int64), place)
+    offset = np.array([marker.position for marker in markers], dtype=float).reshape(-1, 3)
+    return Points(np.array([index[marker.body] for marker in markers], dtype=np.int64), offset)
 
 
 def make_motion(
@@ -140,19 +161,25 @@ def make_motion(
     settings: Mapping[str, Any] | None = None,
     notes: tuple[Note, ...] = (),
 ) -> Motion:
-    """The motion of a model whose coordinates are known.
+    """Return the motion of a model with given coordinates.
 
     Args:
         model: A model that `validate` accepts.
         coordinates: (frames, coordinates) [rad or m]; coupled ones are set by their couplings.
         time: (frames,) [s].
-        rate: [Hz]
-        tree: The model's tree, where it was made already.
-        markers: Those of the model's markers that are told of.
-        measured: (frames, markers, 3) where they were seen [m], lab axes; not a number where they were not.
-        recording: What the motion was made from.
-        settings: How it was made.
-        notes: What was decided or noticed.
+        rate: Frames per second [Hz].
+        tree: The model's tree, if already made.
+        markers: Model markers to include.
+        measured: (frames, markers, 3) measured positions [m], lab axes; NaN where missing.
+        recording: Recording that the motion was computed from.
+        settings: Method and options.
+        notes: Assumptions, changes and problems.
+
+    Returns:
+        The motion.
+
+    Raises:
+        SettingsError: The coordinates have the wrong shape.
     """
     import xarray as xr
 
@@ -160,41 +187,42 @@ def make_motion(
     q = np.array(coordinates, dtype=float)
     if q.shape != (len(time), len(model.coordinates)):
         raise SettingsError(
-            f"coordinates have shape {q.shape}, but {len(time)} times and {len(model.coordinates)} coordinates "
-            f"of model {model.name!r} want ({len(time)}, {len(model.coordinates)})"
+            f"Coordinates: The shape is {q.shape}, but model {model.name!r} and {len(time)} times need "
+            f"({len(time)}, {len(model.coordinates)})."
         )
-    points = points_of(model, markers)
+    points = marker_points(model, markers)
     frames, bodies = len(q), len(model.bodies)
-    position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
-    seen = np.empty((frames, len(markers), 3))
-    find_bodies(Shared(make_search(tree, points)), q, position, rotation, seen)
-    turn = to_model_axes(model)
+    position, orientation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
+    modeled = np.empty((frames, len(markers), 3))
+    find_bodies(Shared(make_search(tree, points)), q, position, orientation, modeled)
+    rotation = to_model_axes(model)
+    in_lab = orientation if np.array_equal(rotation, np.eye(3)) else rotation.T @ orientation
     variables = {
         "coordinate_value": (("time", "coordinate"), q, {"units": "rad or m: see coordinate_units"}),
-        "body_position": (("time", "body", "axis"), turned(position, turn), {"units": "m", "frame": LAB}),
+        "body_position": (("time", "body", "axis"), rotate(position, rotation), {"units": "m", "frame": LAB}),
         "body_orientation": (
-            ("time", "body", "quaternion"), _quaternions(rotation, turn), {"units": "1", "frame": LAB},
+            ("time", "body", "quaternion"), quaternion_series(in_lab), {"units": "1", "frame": LAB},
         ),
     }  # fmt: skip
     if markers:
-        seen = turned(seen, turn)
-        variables["model_marker_position"] = (("time", "marker", "axis"), seen, {"units": "m", "frame": LAB})
+        modeled = rotate(modeled, rotation)
+        variables["model_marker_position"] = (("time", "marker", "axis"), modeled, {"units": "m", "frame": LAB})
         if measured is not None:
-            error = lengths(seen - measured)
+            error = lengths(modeled - measured)
             variables["marker_position"] = (("time", "marker", "axis"), measured, {"units": "m", "frame": LAB})
             variables["marker_error"] = (("time", "marker"), error, {"units": "m"})
     data = xr.Dataset(
         variables,
         xr.Coordinates({"time": ("time", np.asarray(time, float), {"units": "s"})})
-        | _names(model, tuple(marker.name for marker in markers)),
+        | _labels(model, tuple(marker.name for marker in markers)),
         {"rate_hz": float(rate)},
     )
     return Motion(model, data, recording, dict(settings or {}), notes)
 
 
 @cached_per_model
-def _names(model: Model, markers: tuple[str, ...]) -> Coordinates:
-    """What the axes of a motion's data are called, but for time."""
+def _labels(model: Model, markers: tuple[str, ...]) -> Coordinates:
+    """Return the labels of the dataset's dimensions other than time."""
     import xarray as xr
 
     return xr.Coordinates(
@@ -207,23 +235,3 @@ def _names(model: Model, markers: tuple[str, ...]) -> Coordinates:
             "quaternion": list("wxyz"),
         }
     )
-
-
-def _quaternions(rotation: Array, turn: Array) -> Array:
-    """(frames, ..., 4) unit quaternions of rotations (frames, ..., 3, 3) in the lab, each near the one before it."""
-    m = rotation.reshape(-1, 3, 3) if np.array_equal(turn, np.eye(3)) else turn.T @ rotation.reshape(-1, 3, 3)
-    m = np.ascontiguousarray(m.reshape(-1, 9).T).reshape(3, 3, -1)
-    # 4 q q^T: its row with the largest diagonal entry is q without division by little (Shepperd 1978)
-    square = np.empty((4, 4, m.shape[-1]))
-    square[0, 0] = 1.0 + m[0, 0] + m[1, 1] + m[2, 2]
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        square[1 + i, 1 + i] = 1.0 + m[i, i] - m[j, j] - m[k, k]
-        square[0, 1 + i] = square[1 + i, 0] = m[k, j] - m[j, k]
-        square[1 + i, 1 + j] = square[1 + j, 1 + i] = m[i, j] + m[j, i]
-    largest = np.argmax([square[i, i] for i in range(4)], axis=0)
-    q = np.take_along_axis(square, largest[None, None], axis=0)[0]
-    q /= np.sqrt((q * q).sum(axis=0))
-    q = q.reshape(4, *rotation.shape[:-2])
-    same = (q[:, 1:] * q[:, :-1]).sum(axis=0)
-    q[:, 1:] *= np.cumprod(np.where(same < 0.0, -1.0, 1.0), axis=0)
-    return np.ascontiguousarray(np.moveaxis(q, 0, -1))

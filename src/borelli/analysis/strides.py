@@ -1,52 +1,174 @@
-"""Strides: from one foot strike to the next of the same foot."""
+"""Strides, from one foot strike to the next of the same foot, and spatiotemporal parameters of gait."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion
-from borelli.recording.forces.gait_events import STRIKE, add_events, gait_events, standardize_event
+from borelli.recording.forces.gait_events import OFF, STRIKE, add_events, gait_events, standardize_event
+from borelli.recording.landmarks import mean_position, where
 from borelli.recording.recording import Event, Recording
 
-SLOWEST = 2.5
-"""Strikes of one foot farther apart [s] have a pause or a missed strike between them."""
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Array = NDArray[np.float64]
+
+SIDES = ("right", "left")
+MAX_STRIDE_TIME = 2.5
+"""[s] Strikes of one foot farther apart have a pause or a missed strike between them."""
+TIME_TOLERANCE = 1e-6
+"""[s] Rounding of event times."""
 
 
 class Stride(NamedTuple):
-    """From start to stop [s] of one foot, "right" or "left"."""
+    """Stride of one foot, "right" or "left", from start to end [s]."""
 
     side: str
     start: float
-    stop: float
+    end: float
 
 
-def strides(motion: Motion, time: NDArray[np.float64]) -> tuple[Stride, ...]:
-    """The whole strides within these times [s], in order; empty where the recording shows none."""
+PARAMETERS = {
+    "stride_time": "s", "step_time": "s", "stride_length": "m", "step_length": "m", "step_width": "m",
+    "cadence": "steps/min", "speed": "m/s", "stance": "%", "swing": "%", "double_support": "%",
+}  # fmt: skip
+"""Units of the spatiotemporal parameters."""
+
+
+def find_strides(motion: Motion, time: Array | None = None) -> tuple[Stride, ...]:
+    """Return the whole strides of a motion, in order of time.
+
+    Args:
+        motion: A motion with a recording, whose gait events, plates or markers show foot strikes.
+        time: Times [s] within which strides must lie. Default: the frames of the motion.
+
+    Returns:
+        The strides; empty if the recording shows none.
+    """
+    time = np.asarray(motion.data["time"].values, dtype=float) if time is None else time
     if motion.recording is None or not len(time):
         return ()
     strikes = [event for event in _events(motion.recording) if event.label == STRIKE]
-    found = []
-    for side in ("Right", "Left"):
-        times = sorted(event.time for event in strikes if event.context == side)
-        found += [
-            Stride(side.lower(), a, b)
+    result = []
+    for side in SIDES:
+        times = _times(strikes, STRIKE, side)
+        result += [
+            Stride(side, a, b)
             for a, b in pairwise(times)
-            if b - a <= SLOWEST and a >= time[0] - 1e-6 and b <= time[-1] + 1e-6
+            if b - a <= MAX_STRIDE_TIME and a >= time[0] - TIME_TOLERANCE and b <= time[-1] + TIME_TOLERANCE
         ]
-    return tuple(sorted(found, key=lambda stride: stride.start))
+    return tuple(sorted(result, key=lambda stride: stride.start))
 
 
-def with_strikes(recording: Recording) -> Recording:
-    """The recording with its gait events stated: strides then stay where they are when its markers are changed."""
+def spatiotemporal_parameters(motion: Motion, *, belt: Sequence[float] = (0.0, 0.0, 0.0)) -> Dataset:
+    """Compute the spatiotemporal parameters of every stride of a walk or run.
+
+    Lengths are those of Huxham et al. (2006): from the horizontal positions of the heel (else ankle) markers at foot
+    strike, along and across the line from one strike of a foot to its next. The step of a stride is its second half,
+    from the strike of the other foot to that of its own. Means by side: `.groupby("stride_side").mean()`.
+
+    Args:
+        motion: A motion with a recording.
+        belt: Velocity of a treadmill belt [m/s], lab axes, such as `energy.data.attrs["belt_velocity"]`.
+
+    Returns:
+        By stride: `stride_time`, `step_time` [s], `stride_length`, `step_length`, `step_width` [m], `cadence`
+        [steps/min], `speed` [m/s], and `stance`, `swing`, `double_support` [% of the stride]; with the coordinates
+        `stride_side`, `stride_start` and `stride_end` [s]. NaN where an event or a marker is missing.
+    """
+    import xarray as xr
+
+    strides = find_strides(motion)
+    rows: list[tuple[float, ...]] = []
+    if motion.recording is not None and strides:
+        events = _events(motion.recording)
+        heels = {side: _heel(motion.recording, side, np.asarray(belt, dtype=float)) for side in SIDES}
+        clock = np.asarray(motion.recording.data["time"].values, dtype=float)
+        rows = [_parameters(stride, events, heels, clock) for stride in strides]
+    table = np.array(rows, dtype=float).reshape(-1, len(PARAMETERS))
+    return xr.Dataset(
+        {
+            name: ("stride", column, {"units": unit})
+            for (name, unit), column in zip(PARAMETERS.items(), table.T, strict=True)
+        },
+        {
+            "stride": np.arange(len(strides)),
+            "stride_side": ("stride", [stride.side for stride in strides]),
+            "stride_start": ("stride", [stride.start for stride in strides], {"units": "s"}),
+            "stride_end": ("stride", [stride.end for stride in strides], {"units": "s"}),
+        },
+    )
+
+
+def with_gait_events(recording: Recording) -> Recording:
+    """Return the recording with its gait events stored, so that strides do not change with its markers."""
     stated = any(standardize_event(event) for event in recording.events)
     return recording if stated else add_events(recording)
 
 
+def _parameters(stride: Stride, events: Sequence[Event], heels: dict[str, Array], clock: Array) -> tuple[float, ...]:
+    """Return the parameters of one stride in the order of `PARAMETERS`."""
+    own, other = stride.side, "left" if stride.side == "right" else "right"
+    duration = stride.end - stride.start
+    strike = _first(_times(events, STRIKE, other), stride)
+    off = _first(_times(events, OFF, own), stride)
+
+    def position(side: str, time: float) -> Array:
+        return np.array([np.interp(time, clock, column, np.nan, np.nan) for column in heels[side].T])
+
+    start, end, between = position(own, stride.start), position(own, stride.end), position(other, strike)
+    line = end - start
+    length = float(np.hypot(*line))
+    along = line / length if length > 0.0 else np.full(2, np.nan)
+    step = end - between
+    stance = off - stride.start
+    double = _initial_double_support(stride, events, other) + float(np.maximum(off - strike, 0.0))
+    percent = 100.0 / duration
+    return (
+        duration, stride.end - strike, length, float(step @ along), float(abs(step[0] * along[1] - step[1] * along[0])),
+        120.0 / duration, length / duration, percent * stance, 100.0 - percent * stance, percent * double,
+    )  # fmt: skip
+
+
+def _initial_double_support(stride: Stride, events: Sequence[Event], other: str) -> float:
+    """Return the time [s] from a strike until the other foot leaves; 0 if it is off the ground, NaN if unknown."""
+    both = sorted((event for event in events if event.context.lower() == other), key=lambda event: event.time)
+    before = [event for event in both if event.time <= stride.start]
+    if before and before[-1].label == OFF:
+        return 0.0
+    after = next((event for event in both if event.time > stride.start), None)
+    return after.time - stride.start if after is not None and after.label == OFF else float("nan")
+
+
+def _first(times: Sequence[float], stride: Stride) -> float:
+    """Return the first of these times [s] within a stride; NaN if there is none."""
+    return next((time for time in times if stride.start < time < stride.end), float("nan"))
+
+
+def _times(events: Sequence[Event], label: str, side: str) -> list[float]:
+    return sorted(event.time for event in events if event.label == label and event.context.lower() == side)
+
+
+def _heel(recording: Recording, side: str, belt: Array) -> Array:
+    """Return the horizontal position (frames, 2) [m] of a heel relative to the ground; NaN where it is unknown."""
+    time = np.asarray(recording.data["time"].values, dtype=float)
+    if "marker_position" not in recording.data:
+        return np.full((len(time), 2), np.nan)
+    labels = recording.markers
+    markers = where(labels, ("heel",), side) or where(labels, ("ankle",), side)
+    if not markers:
+        return np.full((len(time), 2), np.nan)
+    points = mean_position(np.asarray(recording.data["marker_position"].values, dtype=float), markers)
+    return np.asarray((points - np.outer(time, belt))[:, :2])
+
+
 def _events(recording: Recording) -> list[Event]:
-    """The recording's own gait events, or those its plates and markers show."""
-    own = [named for event in recording.events if (named := standardize_event(event))]
+    """Return the recording's own gait events, else those found from its plates and markers."""
+    own = [event for stated in recording.events if (event := standardize_event(stated))]
     return own or list(gait_events(recording))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.inverse_dynamics import inverse_dynamics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.kernels.compile_cache import CompileTask
 from borelli.model.kinematics import marker_positions
 from borelli.model.people.human import human

@@ -71,3 +71,22 @@ def quaternion_from_matrix(matrix: Array) -> Array:
     )
     best = square[:, int(np.argmax(np.diag(square)))]
     return np.asarray(best / np.sqrt(best @ best))
+
+
+def quaternion_series(rotations: Array) -> Array:
+    """Return the quaternions (frames, ..., 4) of matrices (frames, ..., 3, 3), each near the one before it."""
+    m = np.ascontiguousarray(rotations.reshape(-1, 9).T).reshape(3, 3, -1)
+    # 4 q q^T, as in `quaternion_from_matrix`
+    square = np.empty((4, 4, m.shape[-1]))
+    square[0, 0] = 1.0 + m[0, 0] + m[1, 1] + m[2, 2]
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        square[1 + i, 1 + i] = 1.0 + m[i, i] - m[j, j] - m[k, k]
+        square[0, 1 + i] = square[1 + i, 0] = m[k, j] - m[j, k]
+        square[1 + i, 1 + j] = square[1 + j, 1 + i] = m[i, j] + m[j, i]
+    largest = np.argmax([square[i, i] for i in range(4)], axis=0)
+    q = np.take_along_axis(square, largest[None, None], axis=0)[0]
+    q /= np.sqrt((q * q).sum(axis=0))
+    q = q.reshape(4, *rotations.shape[:-2])
+    same = (q[:, 1:] * q[:, :-1]).sum(axis=0)
+    q[:, 1:] *= np.cumprod(np.where(same < 0.0, -1.0, 1.0), axis=0)
+    return np.ascontiguousarray(np.moveaxis(q, 0, -1))

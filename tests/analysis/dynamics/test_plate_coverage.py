@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads
-from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.fit.fit_model import fit_model
+from borelli.analysis.inverse_dynamics import inverse_dynamics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.analysis.residual_reduction.masses import reduce_residuals
 from borelli.errors import SettingsError

@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.energetics.cocontraction import cocontraction
 from borelli.analysis.energetics.energy import compute_energy
+from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 

@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.model.people.human import human
 from borelli.recording.io import read_recording
 from borelli.recording.recording import make_dataset

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.errors import SettingsError
 from borelli.model.io import read_model
 from borelli.model.people.human import human

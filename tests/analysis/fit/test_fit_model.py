@@ -6,13 +6,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from borelli.analysis.fit.apply_fit import lowest
+from borelli.analysis.fit.apply_fit import lowest_point
 from borelli.analysis.fit.derivatives import differentiate
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.fit.frame_selection import choose_frames, dress, spread_frames
-from borelli.analysis.fit.least_squares import _settle, solve
-from borelli.analysis.fit.parameters import make_unknowns
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.fit.frame_selection import choose_frames, choose_marker_set, spread_frames
+from borelli.analysis.fit.least_squares import _solve_poses, solve
+from borelli.analysis.fit.parameters import make_parameters
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.errors import SettingsError
 from borelli.model.kinematics import marker_positions, with_default_frames
 from borelli.model.people.human import human
@@ -124,7 +124,7 @@ def test_knee_and_hip_angles_change_as_they_did():
 def test_the_model_keeps_its_mass_and_stands_as_high_and_its_bodies_follow_their_lengths():
     before, after = human(80.0, 1.8), fitted().model
     assert after.mass == pytest.approx(80.0, rel=1e-12)
-    assert lowest(after) == pytest.approx(lowest(before), abs=1e-9)
+    assert lowest_point(after) == pytest.approx(lowest_point(before), abs=1e-9)
     ratio = fitted().lengths["thigh_r"] / np.linalg.norm(before.joint("knee_r").parent_frame.position)
     grown = after.body("thigh_r").shapes[0].size[1] / before.body("thigh_r").shapes[0].size[1]
     assert grown == pytest.approx(ratio, rel=0.02)
@@ -184,11 +184,11 @@ def test_a_mirrored_walk_gives_the_mirrored_model():
 @pytest.mark.parametrize("exact", [True, False])
 def test_derivatives_are_those_of_the_energy_with_poses_at_their_least(exact):
     """Central differences over 1e-6 m; Gauss and Newton's second derivative is checked for its sign alone."""
-    model, _ = dress(human(80.0, 1.8), [walk()])
-    unknowns = make_unknowns(model, True, {"thigh_r": 0.45})
+    model, _ = choose_marker_set(human(80.0, 1.8), [walk()])
+    unknowns = make_parameters(model, True, {"thigh_r": 0.45})
     unknowns = replace(unknowns, kept_lengths={})
     choice = choose_frames(model, [walk()], None, 4, 0)
-    groups, _ = _settle(unknowns, unknowns.start, choice.groups)
+    groups, _ = _solve_poses(unknowns, unknowns.start, choice.groups)
     d = differentiate(unknowns, unknowns.start, groups, exact=exact)
     assert d is not None
     if not exact:
@@ -197,8 +197,8 @@ def test_derivatives_are_those_of_the_energy_with_poses_at_their_least(exact):
     rng = np.random.default_rng(0)
     for _ in range(4):
         way = rng.standard_normal(len(unknowns.start))
-        ahead, up = _settle(unknowns, unknowns.start + step * way, groups)
-        behind, down = _settle(unknowns, unknowns.start - step * way, groups)
+        ahead, up = _solve_poses(unknowns, unknowns.start + step * way, groups)
+        behind, down = _solve_poses(unknowns, unknowns.start - step * way, groups)
         assert (up - down) / (2.0 * step) == pytest.approx(d.gradient @ way, rel=1e-5)
         if exact:
             one = differentiate(unknowns, unknowns.start + step * way, ahead, exact=False).gradient
@@ -301,8 +301,8 @@ def test_frames_are_spread_from_the_first_to_the_last_and_never_both_fitted_and_
 
 
 def test_the_fit_ends_at_the_least_energy():
-    model, _ = dress(human(80.0, 1.8), [walk()])
-    unknowns = make_unknowns(model, True, {})
+    model, _ = choose_marker_set(human(80.0, 1.8), [walk()])
+    unknowns = make_parameters(model, True, {})
     solution = solve(unknowns, choose_frames(model, [walk()], None, 31, 30).groups)
     d = differentiate(unknowns, solution.p, solution.groups, exact=False)
     assert not solution.stopped_early

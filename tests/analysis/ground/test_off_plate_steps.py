@@ -1,4 +1,4 @@
-"""Steps beside the plates: a step whose plate is taken away is found again, and what is known is told."""
+"""Steps off the plates: a step whose plate is removed is predicted, and known frames are reported."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,7 +9,7 @@ import pytest
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.ground.off_plate_steps import SOURCE, _off_plates, _combine
+from borelli.analysis.ground.off_plate_steps import SOURCE, _combine, _off_plates
 from borelli.analysis.ground.predict_grf import predict_grf
 from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
@@ -33,7 +33,7 @@ from ..opensim_trials import folder
 
 @cache
 def walk():
-    """The synthetic walk as it was made, with its plates given to feet."""
+    """Return the synthetic walk, with its plates assigned to feet."""
     made = synthetic_recording("walk")
     recording = clean(made.recording, cutoff=None)
     return make_motion(
@@ -42,18 +42,18 @@ def walk():
 
 
 def hidden(motion, foot, number):
-    """The motion as if one step of a foot had been beside the plates, and when that was [s]."""
+    """Return the motion as if one step of a foot had been off the plates, and the time of that step [s]."""
     recording = motion.recording
     side = list(recording.data["foot"].values).index(foot)
     force = recording.data["ground_reaction_force"].values.copy()
     a, b = [one for one in spans(force[:, side, 2] > 0.0) if one[1] - one[0] > 0.3 * recording.analog_rate][number]
     force[a:b, side] = 0.0
-    data = recording.data.assign(foot_force=recording.data["ground_reaction_force"].copy(data=force))
+    data = recording.data.assign(ground_reaction_force=recording.data["ground_reaction_force"].copy(data=force))
     clock = recording.data["analog_time"].values
     return replace(motion, recording=replace(recording, data=data)), (clock[a], clock[b - 1])
 
 
-def test_a_hidden_step_is_filled_in_and_the_rest_stays_as_measured():
+def test_a_hidden_step_is_predicted_and_the_rest_stays_as_measured():
     motion, (start, stop) = hidden(walk(), "left", 1)
     whole = inverse_dynamics(walk(), forces="plates").data
     bare = inverse_dynamics(motion, forces="plates")
@@ -61,51 +61,52 @@ def test_a_hidden_step_is_filled_in_and_the_rest_stays_as_measured():
     time = whole["time"].values
     step = (time >= start) & (time <= stop)
     source = found.data["grf_source"]
-    assert (source.sel(foot="left").values[step] == "sole_contact").mean() > 0.9
+    assert (source.sel(foot="left").values[step] == "predicted").mean() > 0.9
     assert (source.sel(foot="right").values == "plate").all()
     far = (time < start - 0.1) | (time > stop + 0.1)
     for name in ("torque", "ground_reaction_force", "residual_force"):
         assert np.allclose(found.data[name].values[far], whole[name].values[far], atol=1e-8), name
     weight = motion.model.mass * 9.81
     error = (found.data["ground_reaction_force"] - whole["ground_reaction_force"]).sel(foot="left").values[step]
-    assert np.sqrt((error[:, 2] ** 2).mean()) < 0.05 * weight  # issue 4's figure of forces without any plate
+    assert np.sqrt((error[:, 2] ** 2).mean()) < 0.05 * weight  # the accuracy of prediction without any plate
     for name in ("ankle_flexion_l", "knee_flexion_l", "hip_flexion_l"):
         off = [
             np.abs(data["torque"] - whole["torque"]).sel(coordinate=name).values[step].mean()
             for data in (found.data, bare.data)
         ]
         assert off[0] < 0.4 * off[1], name
-    assert found.grf_source == SOURCE and found.grf_known.all() and not found.data["covered"].values.all()
+    assert found.grf_source == SOURCE and found.grf_known.all() and not found.data["grf_complete"].values.all()
     assert found.data["grf_complete"].equals(bare.data["grf_complete"])
-    # nothing leaps where measured and computed forces meet
+    # no discontinuity where measured and predicted forces meet
     jump = np.abs(np.diff(found.data["ground_reaction_force"].sel(foot="left", axis="z").values[step])).max()
     assert jump < 1.5 * np.abs(np.diff(whole["ground_reaction_force"].sel(foot="left", axis="z").values)).max()
     (note,) = [note for note in found.notes if "% of the frames" in note.text]
     assert "1 left step " in note.text and note.kind == "problem"
 
 
-def test_plates_that_see_every_step_are_left_alone():
+def test_plates_that_record_every_step_are_left_alone():
     found, plates = (inverse_dynamics(walk(), forces=forces) for forces in (SOURCE, "plates"))
     assert plates.data["grf_complete"].values.all()
     assert found.data.identical(plates.data)
 
 
-def test_stepped_torques_take_the_same_forces():
+def test_stepped_torques_use_the_same_forces():
     motion, _ = hidden(walk(), "left", 0)
     short = replace(motion, data=motion.data.isel(time=slice(0, 140)))
     smooth, stepped = (inverse_dynamics(short, method=method, forces=SOURCE) for method in ("newton_euler", "stepped"))
-    assert stepped.grf_source == SOURCE and "foot_source" in stepped.data
+    assert stepped.grf_source == SOURCE and "grf_source" in stepped.data
     assert len(set(stepped.notes)) == len(stepped.notes)
     apart = (stepped.data["ground_reaction_force"] - smooth.data["ground_reaction_force"]).values
-    assert np.nanmax(np.abs(apart)) < 0.05 * motion.model.mass * 9.81  # a step holds the mean of its span
+    assert np.nanmax(np.abs(apart)) < 0.05 * motion.model.mass * 9.81  # a step has the mean of its span
 
 
-def test_computed_forces_are_not_held_against_themselves():
-    """A foot whose every step is beside the plates is not compared; the other is as with the plates alone."""
+def test_predicted_forces_are_not_compared_with_themselves():
+    """A foot whose every step is off the plates is not compared; the other is as with the plates alone."""
     motion = walk()
     force = motion.recording.data["ground_reaction_force"].copy(deep=True)
     force.loc[{"foot": "left"}] = 0.0
-    motion = replace(motion, recording=motion.recording.with_data(motion.recording.data.assign(foot_force=force)))
+    data = motion.recording.data.assign(ground_reaction_force=force)
+    motion = replace(motion, recording=motion.recording.with_data(data))
     computed, weight = predict_grf(motion), motion.model.mass * 9.81
     filled, alone = (
         compare_feet(inverse_dynamics(motion, forces=forces).data, computed, weight) for forces in (SOURCE, "plates")
@@ -113,7 +114,7 @@ def test_computed_forces_are_not_held_against_themselves():
     assert [one.foot for one in filled] == ["right"] and filled == alone
 
 
-def test_steps_that_cannot_be_filled_in_are_told(monkeypatch):
+def test_steps_that_cannot_be_predicted_are_reported(monkeypatch):
     def no_soles(*_, **__):
         raise ModelError("its feet have no soles")
 
@@ -125,12 +126,12 @@ def test_steps_that_cannot_be_filled_in_are_told(monkeypatch):
     assert note.kind == "problem" and "not filled in" in note.text
 
 
-def test_a_low_pass_of_plates_is_not_passed_over():
+def test_a_cutoff_for_plates_is_not_ignored():
     with pytest.raises(SettingsError, match="smoothed"):
         inverse_dynamics(walk(), method="stepped", forces="plates", plate_cutoff=10.0)
 
 
-def test_filled_torques_are_kept_whole_in_a_file(tmp_path):
+def test_torques_with_predicted_steps_are_restored_from_a_file(tmp_path):
     motion, _ = hidden(walk(), "left", 1)
     found = inverse_dynamics(motion, forces=SOURCE)
     write_stage(found, tmp_path / "torques.nc")
@@ -140,7 +141,7 @@ def test_filled_torques_are_kept_whole_in_a_file(tmp_path):
     assert compute_energy(again).summary == pytest.approx(compute_energy(found).summary)
 
 
-def test_two_loads_make_one_wrench():
+def test_two_loads_combine_to_one_wrench():
     rng = np.random.default_rng(2)
     one, two = (
         Loads(("a", "b"), ("x", "y"), np.arange(5.0), *(rng.normal(size=(3, 5, 2, 3)) + [[[[0.0, 0.0, 2.0]]]] * 3))
@@ -152,8 +153,8 @@ def test_two_loads_make_one_wrench():
     assert np.allclose(about, sum(load.moment + np.cross(load.point, load.force) for load in (one, two)))
 
 
-def test_a_foot_that_leaves_its_plate_half_way_is_beside_it_from_there():
-    """Two feet in turn, 0.4 s each; the plate of the second sees only the first half of its step."""
+def test_a_foot_that_leaves_its_plate_midway_is_off_it_from_there():
+    """Two feet alternate, 0.4 s each; the plate of the second records only the first half of its step."""
     time = np.arange(160) / 100.0
     needed = np.zeros((160, 2))
     for k in range(4):
@@ -182,17 +183,17 @@ def test_work_is_summed_where_forces_are_known():
     assert part.torques.residual_force_rms < 0.05 * 70.0 * 9.81  # it is 0.4 of the weight with the frames that lack
 
 
-def test_residuals_are_not_reduced_against_computed_forces():
+def test_residuals_are_not_reduced_against_predicted_forces():
     with pytest.raises(SettingsError, match='forces="plates"'):
         inverse_dynamics(walk(), forces=SOURCE, residual="reduce")
 
 
 @pytest.mark.data
-def test_hidden_steps_of_a_measured_walk_are_found_again():
-    """subject01: each whole step with its plate taken away, against what that plate measured."""
-    place = folder("subject01_walk")
+def test_hidden_steps_of_a_measured_walk_are_predicted():
+    """subject01: each complete step with its plate removed, compared with what that plate measured."""
+    trial = folder("subject01_walk")
     recording = add_plates(
-        read_recording(place / "subject01_walk1.trc"), read_recording(place / "subject01_walk1_grf.mot")
+        read_recording(trial / "subject01_walk1.trc"), read_recording(trial / "subject01_walk1_grf.mot")
     )
     recording = clean(recording, cutoff=None)
     motion = inverse_kinematics(fit_model(human(72.6, 1.8), [recording]).model, recording)

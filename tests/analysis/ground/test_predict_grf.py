@@ -1,4 +1,4 @@
-"""Ground forces without plates: laws on motions whose forces are known."""
+"""Predicted ground reaction forces: laws on motions whose forces are known."""
 
 from dataclasses import replace
 
@@ -19,11 +19,11 @@ RATE = 100.0
 MODEL = human(70.0, 1.75)
 WEIGHT = MODEL.mass * 9.81
 COLUMN = {c.name: i for i, c in enumerate(MODEL.coordinates)}
-SAME = 1e-6  # of the weight: what turning, mirroring and shifting the lab may change
+SAME = 1e-6  # of the weight: what rotating, mirroring and translating the lab may change
 
 
 def motion_of(change, seconds=2.0, model=MODEL):
-    """The standing human with some coordinates as functions of time, and its derivatives, unfiltered."""
+    """Return the standing human with some coordinates as functions of time, and its derivatives, unfiltered."""
     time = np.arange(round(seconds * RATE)) / RATE
     q = np.tile([c.default for c in model.coordinates], (len(time), 1))
     for name, function in change.items():
@@ -33,8 +33,8 @@ def motion_of(change, seconds=2.0, model=MODEL):
 
 
 def march(period=1.6):
-    """Marching on the spot: the body leans over one leg while the other is lifted, with swinging arms."""
-    leg = 0.86  # m from hip to ankle, so that the feet stay where they are
+    """Return marching in place: the body leans over one leg while the other is lifted, with swinging arms."""
+    leg = 0.86  # m from hip to ankle, so that the feet stay in place
 
     def sway(t):
         return 0.08 * np.sin(2.0 * np.pi * t / period)
@@ -61,7 +61,7 @@ def march(period=1.6):
     return change
 
 
-def test_who_stands_still_is_carried_by_both_feet_alike():
+def test_a_standing_body_is_supported_by_both_feet_equally():
     motion, curves = motion_of({})
     found = predict_grf(motion, curves)
     force = found["ground_reaction_force"].values
@@ -74,34 +74,34 @@ def test_who_stands_still_is_carried_by_both_feet_alike():
     assert (found["belt_velocity"].values == 0.0).all()
 
 
-def test_what_is_given_and_what_is_missing_make_what_newton_asks():
+def test_predicted_and_unexplained_forces_add_up_to_the_required_force():
     motion, curves = motion_of(march())
     found = predict_grf(motion, curves)
     given = found["ground_reaction_force"].values.sum(axis=1) + found["unexplained_force"].values
     center = center_of_mass(MODEL, curves.coordinates)
     acceleration = np.gradient(np.gradient(center, 1.0 / RATE, axis=0), 1.0 / RATE, axis=0)
     inner = slice(5, -5)
-    asked = MODEL.mass * (acceleration - np.array(MODEL.gravity))
-    assert given[inner] == pytest.approx(asked[inner], abs=0.005 * WEIGHT)  # differences over 20 ms
+    required = MODEL.mass * (acceleration - np.array(MODEL.gravity))
+    assert given[inner] == pytest.approx(required[inner], abs=0.005 * WEIGHT)  # differences over 20 ms
 
 
-def test_the_foot_that_is_up_carries_nothing_and_the_other_everything():
+def test_the_lifted_foot_has_no_force_and_the_other_all_of_it():
     motion, curves = motion_of(march(), seconds=1.6)
     found = predict_grf(motion, curves)
     right, left = np.moveaxis(found["ground_reaction_force"].values[..., 2], 1, 0)
-    place = found["sole_position"].values
-    up = place[:, :5, 2].min(axis=1) > 0.05
+    position = found["sole_position"].values
+    up = position[:, :5, 2].min(axis=1) > 0.05
     assert up.sum() > 10
     assert (right[up] == 0.0).all()
     needed = (found["ground_reaction_force"].sum("foot") + found["unexplained_force"]).values[:, 2]
     assert left[up] == pytest.approx(needed[up], abs=0.01 * WEIGHT)
-    # the pressure is under the foot that stands
+    # the pressure is under the stance foot
     pressure = found["center_of_pressure"].values[up, 1, :2]
-    assert (pressure >= place[up, 5:, :2].min(axis=1) - 1e-3).all()
-    assert (pressure <= place[up, 5:, :2].max(axis=1) + 1e-3).all()
+    assert (pressure >= position[up, 5:, :2].min(axis=1) - 1e-3).all()
+    assert (pressure <= position[up, 5:, :2].max(axis=1) + 1e-3).all()
 
 
-def test_pushes_stay_in_their_friction_cones():
+def test_forces_stay_in_their_friction_cones():
     motion, curves = motion_of(march())
     for friction in (0.05, 0.8):
         force = predict_grf(motion, curves, friction=friction)["sole_force"].values
@@ -109,7 +109,7 @@ def test_pushes_stay_in_their_friction_cones():
         assert (slant <= friction * force[..., 2] + 1e-9 * WEIGHT).all()
 
 
-def test_a_body_in_flight_gets_nothing():
+def test_a_body_in_flight_has_no_ground_reaction():
     def fall(t):
         return np.where((t > 0.5) & (t < 1.1), 0.5 * 9.81 * (t - 0.5) * (1.1 - t), 0.0)
 
@@ -120,7 +120,7 @@ def test_a_body_in_flight_gets_nothing():
     assert np.isnan(found["center_of_pressure"].values[flight]).all()
 
 
-def turned(vectors, angle):
+def rotated(vectors, angle):
     c, s = np.cos(angle), np.sin(angle)
     return vectors @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
 
@@ -132,27 +132,27 @@ def differences(first, second):
     )
 
 
-def test_turning_and_shifting_the_lab_turns_and_shifts_the_forces():
+def test_rotating_and_translating_the_lab_rotates_and_translates_the_forces():
     change = march()
     motion, curves = motion_of(change)
     found = predict_grf(motion, curves)
-    angle, shift = 1.1, np.array([3.0, -7.0, 0.4])
+    angle, displacement = 1.1, np.array([3.0, -7.0, 0.4])
     start = np.array([MODEL.coordinates[COLUMN[f"root_{axis}"]].default for axis in "xyz"])
 
-    def place(axis):
+    def position(axis):
         def function(t):
             path = np.stack([np.zeros_like(t), change["root_y"](t), np.zeros_like(t)], axis=1) + start
-            return (turned(path, angle) + shift - start)[:, axis]
+            return (rotated(path, angle) + displacement - start)[:, axis]
 
         return function
 
     other = {**change, "root_yaw": lambda t: change["root_yaw"](t) + angle}
-    other |= {f"root_{name}": place(axis) for axis, name in enumerate("xyz")}
+    other |= {f"root_{name}": position(axis) for axis, name in enumerate("xyz")}
     again = predict_grf(*motion_of(other))
     expected = found.copy(deep=True)
     for name in ("ground_reaction_force", "free_moment", "sole_force", "unexplained_moment"):
-        expected[name].values = turned(found[name].values, angle)
-    expected["center_of_pressure"].values = turned(found["center_of_pressure"].values, angle) + shift
+        expected[name].values = rotated(found[name].values, angle)
+    expected["center_of_pressure"].values = rotated(found["center_of_pressure"].values, angle) + displacement
     assert differences(again, expected) <= SAME
 
 
@@ -182,16 +182,16 @@ def test_mirroring_the_body_mirrors_the_forces():
     assert differences(again, expected) <= SAME
 
 
-def test_a_treadmill_is_found_and_changes_nothing():
-    """Galilei: a belt that carries everything along at constant velocity needs the same forces."""
+def test_a_treadmill_is_detected_and_changes_nothing():
+    """Galilei: a belt that moves everything at constant velocity needs the same forces."""
     change = march()
     found = predict_grf(*motion_of(change))
     carried = change | {"root_x": lambda t: -1.2 * t, "root_y": lambda t: change["root_y"](t) + 0.3 * t}
     motion, curves = motion_of(carried)
     again = predict_grf(motion, curves)
     assert again["belt_velocity"].values == pytest.approx([-1.2, 0.3, 0.0], abs=0.05)
-    told = predict_grf(motion, curves, belt=(-1.2, 0.3))
-    assert told["ground_reaction_force"].values == pytest.approx(
+    stated = predict_grf(motion, curves, belt=(-1.2, 0.3))
+    assert stated["ground_reaction_force"].values == pytest.approx(
         found["ground_reaction_force"].values, abs=SAME * WEIGHT
     )
     assert again["ground_reaction_force"].values == pytest.approx(
@@ -199,7 +199,7 @@ def test_a_treadmill_is_found_and_changes_nothing():
     )
 
 
-def test_a_slow_belt_is_none():
+def test_a_slow_belt_counts_as_none():
     height = np.zeros((50, 2))
     velocity = np.zeros((50, 2, 3))
     velocity[..., 0] = 0.1
@@ -207,7 +207,7 @@ def test_a_slow_belt_is_none():
     assert belt_velocity(height, 10.0 * velocity) == pytest.approx([1.0, 0.0, 0.0])
 
 
-def test_who_stands_on_a_box_is_carried_by_it():
+def test_a_body_on_a_box_is_supported_by_it():
     def down(t):
         s = np.clip((t - 1.0) / 0.4, 0.0, 1.0)
         return 0.3 * (1.0 - s**3 * (10.0 - 15.0 * s + 6.0 * s * s))
@@ -220,8 +220,8 @@ def test_who_stands_on_a_box_is_carried_by_it():
     assert found["ground_reaction_force"].values.sum(axis=1)[curves.time > 1.6, 2] == pytest.approx(WEIGHT, rel=0.01)
 
 
-def test_soles_lie_before_the_markers_of_the_heel():
-    """A foot whose markers lie elsewhere than its box: the points follow the markers, on both sides."""
+def test_soles_follow_the_markers_of_heel_and_forefoot():
+    """A foot whose markers are displaced from its box: the points follow the markers, on both sides."""
     aside = 0.04
     foot = MODEL.body("foot_r").shapes[0]
     back = foot.frame.position[0] - foot.size[0]
@@ -237,7 +237,7 @@ def test_soles_lie_before_the_markers_of_the_heel():
     assert marked.positions[:, 1] == pytest.approx(plain.positions[:, 1] + outward, abs=1e-12)
 
 
-def test_what_is_asked_must_make_sense():
+def test_invalid_arguments_raise():
     motion, curves = motion_of({}, seconds=0.5)
     with pytest.raises(SettingsError, match="friction"):
         predict_grf(motion, curves, friction=-1.0)
@@ -252,5 +252,5 @@ def test_what_is_asked_must_make_sense():
             for j in MODEL.joints
         ),
     )
-    with pytest.raises(ModelError, match="no body is its right foot"):
+    with pytest.raises(ModelError, match="has no right foot"):
         predict_grf(replace(motion, model=footless), curves)

@@ -1,7 +1,7 @@
-"""Ground forces without plates against plates: a fitted human in six laboratories, and OpenSim's own results.
+"""Predicted ground reaction forces compared with plates: a fitted human in six laboratories, and OpenSim's results.
 
-One set of settings for all. Compared are frames that plates cover; of trials that begin or end at a step, without the
-first and last tenth of a second, where accelerations of a filtered motion are hardly known.
+All use the same settings. Compared are frames with complete plate forces; of trials that begin or end at a step,
+without the first and last tenth of a second, where accelerations of a filtered motion are not reliable.
 """
 
 from functools import cache
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.data, pytest.mark.skipif(not DATA.is_dir(), reason="no
 
 WALK, OPENCAP = "opensim/subject01_walk/subject01_walk1", "opensim/opencap_subject4/"
 RAJAGOPAL = "opensim/rajagopal2016/walk/"
-LOADED, FIRM = 20.0, 0.2  # N: stance; of the weight: where centres of pressure are compared
+LOADED, FIRM = 20.0, 0.2  # N: stance; of the weight: where centers of pressure are compared
 
 
 class Lab(NamedTuple):
@@ -40,9 +40,9 @@ class Lab(NamedTuple):
     height: float
     vertical: float
     """Largest RMS [% of weight] of either foot over stance."""
-    least_r: float
+    min_r: float
     forward: float
-    """Largest RMS of the centre of pressure [mm]."""
+    """Largest RMS of the center of pressure [mm]."""
     sideways: float
 
 
@@ -57,9 +57,9 @@ LABS = {
     "vicon_overground": Lab(
         "c3d/vicon_overground_4plates/test_small.c3d", None, None, 63.6, 1.58, 7.0, 0.96, 35.0, 20.0
     ),
-    # the file says 47.5 kg, with which the left foot misses by 10.3 %; the plates weigh 46.3 kg in the static trial.
-    # What is left is not ours: at 1.67 s Vicon's own centre of mass is accelerated up with 0.17 g, low-passed as here,
-    # while the plates carry no more than the weight
+    # the file states 47.5 kg, with which the left foot has an error of 10.3 %; the plates weigh 46.3 kg in the static
+    # trial. The rest is in the data: at 1.67 s Vicon's own center of mass is accelerated upward with 0.17 g, low-passed
+    # as here, while the plates carry no more than the weight
     "vicon_pig": Lab(
         "c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d", None, "c3d/vicon_pig/PiG_Calibration-FlatFoot-Full.c3d",
         46.3, 1.505, 10.0, 0.65, 35.0, 20.0,
@@ -87,44 +87,44 @@ def fitted(markers, plates, static, mass, height):
 
 
 def compare(motion, recording, cutoff=6.0):
-    """Found forces, measured ones at the same times, and which frames plates cover."""
+    """Return predicted forces, measured ones at the same times, and the frames with complete plate forces."""
     curves = differentiate(motion, filter="strides", cutoff=cutoff)
     found = predict_grf(motion, curves)
     loads = plate_loads(motion.model, recording)
     needed = (found["ground_reaction_force"].sum("foot") + found["unexplained_force"]).values[:, 2]
-    covered = find_plate_coverage(motion, curves.time, needed, loads, cutoff).grf_complete
-    return found, loads.at(curves.time), covered
+    complete = find_plate_coverage(motion, curves.time, needed, loads, cutoff).grf_complete
+    return found, loads.at(curves.time), complete
 
 
 def scores(motion, recording, ends=True):
-    found, measured, covered = compare(motion, recording)
+    found, measured, complete = compare(motion, recording)
     if not ends:
-        covered = covered & away_from_ends(found["time"].values)
+        complete = complete & away_from_ends(found["time"].values)
     weight = 9.81 * motion.model.mass
     force, center = found["ground_reaction_force"].values, found["center_of_pressure"].values
-    place = found["sole_position"].values.reshape(len(force), 2, 5, 3)
-    ahead = (place[:, :, 4] - place[:, :, :2].mean(axis=2)).mean(axis=(0, 1)) * (1.0, 1.0, 0.0)
+    position = found["sole_position"].values.reshape(len(force), 2, 5, 3)
+    ahead = (position[:, :, 4] - position[:, :, :2].mean(axis=2)).mean(axis=(0, 1)) * (1.0, 1.0, 0.0)
     ahead /= np.linalg.norm(ahead)
     for k in range(2):
-        stance = covered & (measured.force[:, k, 2] > LOADED)
-        ours, theirs = force[stance, k, 2], measured.force[stance, k, 2]
+        stance = complete & (measured.force[:, k, 2] > LOADED)
+        predicted, plate = force[stance, k, 2], measured.force[stance, k, 2]
         firm = stance & (measured.force[:, k, 2] > FIRM * weight) & np.isfinite(center[:, k, 0])
-        off = center[firm, k] - measured.point[firm, k]
+        error = center[firm, k] - measured.point[firm, k]
         yield Score(
-            100.0 * np.sqrt(np.mean((ours - theirs) ** 2)) / weight,
-            np.corrcoef(ours, theirs)[0, 1],
-            1e3 * np.sqrt(np.mean((off @ ahead) ** 2)),
-            1e3 * np.sqrt(np.mean((off @ [-ahead[1], ahead[0], 0.0]) ** 2)),
+            100.0 * np.sqrt(np.mean((predicted - plate) ** 2)) / weight,
+            np.corrcoef(predicted, plate)[0, 1],
+            1e3 * np.sqrt(np.mean((error @ ahead) ** 2)),
+            1e3 * np.sqrt(np.mean((error @ [-ahead[1], ahead[0], 0.0]) ** 2)),
         )
 
 
 @pytest.mark.parametrize("name", LABS)
-def test_each_foot_of_a_fitted_human_carries_what_its_plate_measured(name):
+def test_each_foot_of_a_fitted_human_agrees_with_its_plate(name):
     lab = LABS[name]
     motion = fitted(*lab[:5])
     for score in scores(motion, read_plates(lab.markers, lab.plates)):
         assert score.vertical <= lab.vertical
-        assert score.r >= lab.least_r
+        assert score.r >= lab.min_r
         assert score.forward <= lab.forward
         assert score.sideways <= lab.sideways
 
@@ -146,7 +146,7 @@ PUBLISHED = {  # model, coordinates, markers, plates, largest vertical RMS [% of
 
 
 def published(model_file, table_file, markers, plates):
-    """A motion as OpenSim's inverse kinematics had it; its times, rounded, are those of the frames."""
+    """Return a motion of OpenSim's inverse kinematics; its times, rounded, are those of the frames."""
     model, table = read_model(DATA / model_file), read_recording(DATA / table_file)
     names = list(map(str, table.data["coordinate"].values))
     q = np.tile([c.default for c in model.coordinates], (table.frames, 1))
@@ -159,8 +159,8 @@ def published(model_file, table_file, markers, plates):
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_so_does_each_foot_of_the_models_of_opensim(name):
-    """Without the outer 0.1 s: gait2354's coordinates are less than a stride, which tells not how it goes on."""
+def test_each_foot_of_opensim_models_agrees_with_its_plate(name):
+    """Without the outer 0.1 s: gait2354's coordinates are less than a stride, which cannot be extended."""
     *files, vertical = PUBLISHED[name]
     for score in scores(*published(*files), ends=False):
         assert score.vertical <= vertical
@@ -169,17 +169,17 @@ def test_so_does_each_foot_of_the_models_of_opensim(name):
         assert score.sideways <= 20.0
 
 
-def test_a_drop_jump_is_carried_by_box_and_plates_and_by_nothing_in_flight():
+def test_a_drop_jump_is_supported_by_box_and_plates_and_not_in_flight():
     plates = OPENCAP + "DJ1_grf.mot"
     motion = fitted(OPENCAP + "DJ1.trc", plates, None, 62.6, 1.70)
     found, measured, _ = compare(motion, read_plates(OPENCAP + "DJ1.trc", plates), cutoff=10.0)
     weight = 9.81 * motion.model.mass
     time, total = found["time"].values, found["ground_reaction_force"].values.sum(axis=1)[:, 2]
-    theirs = measured.force.sum(axis=1)[:, 2]
+    plate = measured.force.sum(axis=1)[:, 2]
     # from the flight off the box, over the landing at 1.42 s, to the end of the second flight
-    told = (time > 1.1) & (time < 2.55)
-    assert 100.0 * np.sqrt(np.mean((total - theirs)[told] ** 2)) / weight <= 15.0
-    assert np.corrcoef(total[told], theirs[told])[0, 1] >= 0.98
+    compared = (time > 1.1) & (time < 2.55)
+    assert 100.0 * np.sqrt(np.mean((total - plate)[compared] ** 2)) / weight <= 15.0
+    assert np.corrcoef(total[compared], plate[compared])[0, 1] >= 0.98
     flight = ((time > 1.15) & (time < 1.35)) | ((time > 2.25) & (time < 2.5))
     assert (total[flight] == 0.0).all()
     on_box = (time > 0.1) & (time < 0.5)
@@ -187,14 +187,14 @@ def test_a_drop_jump_is_carried_by_box_and_plates_and_by_nothing_in_flight():
     assert found["center_of_pressure"].values[on_box, :, 2] == pytest.approx(0.3, abs=0.05)
 
 
-def test_the_belt_of_a_treadmill_is_found():
-    """Subject01 walks on one at 1.1 to 1.2 m/s (its feet go back that fast); the other laboratories have floors."""
+def test_the_belt_of_a_treadmill_is_detected():
+    """Subject01 walks on one at 1.1 to 1.2 m/s (its feet move back that fast); the other laboratories have floors."""
     for name, speed in (("subject01", 1.15), ("opencap", 0.0)):
         belt = predict_grf(fitted(*LABS[name][:5]))["belt_velocity"].values
         assert np.linalg.norm(belt) == pytest.approx(speed, abs=0.05)
 
 
-def test_stairs_are_found_under_the_feet():
+def test_stairs_are_detected_under_the_feet():
     """Four steps with plates, at 0, 0.195, 0.389 and 0.584 m."""
     file = "c3d/pycgm_movement/Movement_trial.c3d"
     motion = fitted(file, None, None, 85.0, 1.679)
@@ -202,9 +202,9 @@ def test_stairs_are_found_under_the_feet():
     weight = 9.81 * motion.model.mass
     center = found["center_of_pressure"].values[..., 2]
     firm = (measured.force[..., 2] > 0.5 * weight) & np.isfinite(center)
-    off = (center - measured.point[..., 2])[firm]
+    error = (center - measured.point[..., 2])[firm]
     assert np.ptp(measured.point[..., 2][firm]) > 0.5
-    assert np.percentile(np.abs(off), 90) < 0.03
+    assert np.percentile(np.abs(error), 90) < 0.03
     total = found["ground_reaction_force"].values.sum(axis=1)[:, 2]
     assert total.mean() == pytest.approx(weight, rel=0.03)
     right = firm[:, 0]

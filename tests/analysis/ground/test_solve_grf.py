@@ -1,4 +1,4 @@
-"""The pushes of the soles: the law of the least cost, against a slow and obvious twin."""
+"""Contact forces of the soles: optimality, compared with a slow and simple solver."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from borelli.model.kinematics import center_of_mass, marker_jacobians, marker_po
 from borelli.model.model import Marker
 from borelli.model.people.human import human
 
-EXACT = 1e-8  # of the forces: Newton stops at 1e-12 of what is needed, and the problems' condition is some 1e4
+EXACT = 1e-8  # of the forces: Newton stops at 1e-12 of the requirement, and the problems' condition is some 1e4
 
 
 def problems(frames=60, rows=14, points=6, seed=0):
@@ -32,14 +32,14 @@ def solve(B, b, d, mu, most=1e9):
 
 
 @pytest.mark.parametrize("mu", [0.3, 0.8, 2.0])
-def test_forces_are_in_their_cones_and_no_other_costs_less(mu):
+def test_forces_are_in_their_cones_and_optimal(mu):
     B, b, d = problems()
     force, steps = solve(B, b, d, mu)
     assert steps.max() < 60
     slant = np.linalg.norm(force[..., :2], axis=-1)
     size = np.abs(force).max()
     assert (slant <= mu * force[..., 2] + EXACT * size).all()
-    # the slope of the cost at each force lies in the cone's dual, square to the force
+    # the gradient of the cost at each force lies in the dual cone, orthogonal to the force
     left = b - np.einsum("frk,fk->fr", B, force.reshape(len(B), -1))
     slope = d[..., None] * force - np.einsum("frk,fr->fk", B, left).reshape(force.shape)
     scale = np.abs(B).max() * np.abs(b).max()
@@ -49,7 +49,7 @@ def test_forces_are_in_their_cones_and_no_other_costs_less(mu):
     assert (slant < 0.99 * mu * force[..., 2]).any(), "the test has sticking, slipping and lifted points"
 
 
-def test_twin_that_takes_pyramids_of_many_edges():
+def test_pyramids_of_many_edges_approach_the_optimum():
     """A pyramid within the cone costs a little more, the less the more edges it has: a chord is (pi/n)^2/2 short."""
     B, b, d = problems(frames=12, rows=10, points=4)
     mu = 0.8
@@ -58,7 +58,7 @@ def test_twin_that_takes_pyramids_of_many_edges():
     def cost(f, forces):
         return np.sum((B[f] @ forces.ravel() - b[f]) ** 2) + np.sum(d[f][:, None] * forces**2)
 
-    def twin(f, count):
+    def pyramid(f, count):
         angle = 2.0 * np.pi * np.arange(count) / count
         edges = np.stack([mu * np.cos(angle), mu * np.sin(angle), np.ones(count)])
         does = np.concatenate([B[f, :, 3 * p : 3 * p + 3] @ edges for p in range(4)], axis=1)
@@ -67,13 +67,13 @@ def test_twin_that_takes_pyramids_of_many_edges():
         return x.reshape(4, count) @ edges.T
 
     for f in range(len(B)):
-        best, coarse, fine = cost(f, force[f]), cost(f, twin(f, 16)), cost(f, twin(f, 128))
+        best, coarse, fine = cost(f, force[f]), cost(f, pyramid(f, 16)), cost(f, pyramid(f, 128))
         assert best <= fine * (1.0 + 1e-12)
         assert fine <= coarse * (1.0 + 1e-12)
         assert fine - best <= 2e-3 * best
 
 
-def test_a_point_that_is_too_dear_bears_nothing():
+def test_a_point_with_too_high_a_cost_has_no_force():
     B, b, d = problems()
     force, _ = solve(B, b, d, 0.8, most=10.0)
     assert (force[d > 10.0] == 0.0).all()
@@ -87,38 +87,38 @@ def moving_human(frames=9, seed=3):
     return model, *(0.4 * random.normal(size=shape) for _ in range(3))
 
 
-def test_ways_of_the_soles_are_those_of_the_plain_kinematics():
+def test_motion_of_the_soles_agrees_with_plain_kinematics():
     model, q, u, _ = moving_human()
     soles = find_soles(model)
     marked = replace(
         model,
         markers=tuple(
-            Marker(name, body, tuple(place))
-            for name, body, place in zip(soles.names, soles.bodies, soles.positions, strict=True)
+            Marker(name, body, tuple(position))
+            for name, body, position in zip(soles.names, soles.bodies, soles.positions, strict=True)
         ),
     )
-    paths = sole_motion(forward_kinematics(model, q, u, u), soles)
-    assert paths.place[:, :10] == pytest.approx(marker_positions(marked, q), abs=1e-12)
+    motion = sole_motion(forward_kinematics(model, q, u, u), soles)
+    assert motion.position[:, :10] == pytest.approx(marker_positions(marked, q), abs=1e-12)
     jacobian = marker_jacobians(marked, q)
-    assert paths.velocity == pytest.approx(np.einsum("fpic,fc->fpi", jacobian, u), abs=1e-12)
-    of_columns = np.moveaxis(jacobian[..., paths.tree.free[paths.columns]], -1, 1)
-    assert paths.jacobian[:, :, :10] == pytest.approx(of_columns, abs=1e-12)
+    assert motion.velocity == pytest.approx(np.einsum("fpic,fc->fpi", jacobian, u), abs=1e-12)
+    of_columns = np.moveaxis(jacobian[..., motion.tree.free[motion.columns]], -1, 1)
+    assert motion.jacobian[:, :, :10] == pytest.approx(of_columns, abs=1e-12)
     step = 1e-6
     along = (marker_positions(marked, q + step * u) - marker_positions(marked, q - step * u)) / (2.0 * step)
-    assert paths.velocity == pytest.approx(along, abs=1e-8)
+    assert motion.velocity == pytest.approx(along, abs=1e-8)
 
 
-def test_what_is_needed_at_the_root_is_what_newton_asks():
+def test_required_force_at_the_root_obeys_newton():
     model, q, u, a = moving_human()
-    rows = required_wrench(forward_kinematics(model, q, u, a), find_soles(model))
+    required = required_wrench(forward_kinematics(model, q, u, a), find_soles(model))
     h = 1e-4
     ahead, behind = (center_of_mass(model, q + s * h * u + 0.5 * h * h * a) for s in (1.0, -1.0))
     acceleration = (ahead - 2.0 * center_of_mass(model, q) + behind) / h**2
-    force = rows.root_wrench(rows.need)[:, :3]
+    force = required.root_wrench(required.need)[:, :3]
     assert force == pytest.approx(model.mass * (acceleration - np.array(model.gravity)), abs=0.05)
-    # a push at a sole's point is a force there, and a moment about the centre of mass
+    # a force at a sole's point is a force at the root, and a moment about the center of mass
     push = np.array([3.0, -5.0, 70.0])
     for p in range(10):
-        done = rows.root_wrench(rows.rows[:, :, p] @ push)
-        assert done[:, :3] == pytest.approx(np.broadcast_to(push, (len(q), 3)), abs=1e-8)
-        assert done[:, 3:] == pytest.approx(np.cross(rows.place[:, p] - rows.center, push), abs=1e-8)
+        wrench = required.root_wrench(required.rows[:, :, p] @ push)
+        assert wrench[:, :3] == pytest.approx(np.broadcast_to(push, (len(q), 3)), abs=1e-8)
+        assert wrench[:, 3:] == pytest.approx(np.cross(required.position[:, p] - required.center, push), abs=1e-8)

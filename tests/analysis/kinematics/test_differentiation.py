@@ -7,7 +7,13 @@ from scipy.spatial.transform import Rotation
 
 from borelli.analysis.dynamics import rnea as newton
 from borelli.analysis.kinematics.differentiation import differentiate, opensim_lowpass
-from borelli.analysis.kinematics.joint_rotations import ThreeAxisJoint, angles_from_quaternions, find_rotation_joints, three_axis_joints, joint_quaternions
+from borelli.analysis.kinematics.joint_rotations import (
+    ThreeAxisJoint,
+    angles_from_quaternions,
+    find_rotation_joints,
+    joint_quaternions,
+    three_axis_joints,
+)
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.model.people.human import human
@@ -121,9 +127,9 @@ def test_rotations_know_no_gimbal_lock():
     found = differentiate(make_motion(MODEL, q, time, RATE))
     moved = newton.forward_kinematics(MODEL, found.coordinates, found.speeds, found.accelerations)
     inner = slice(60, -60)
-    spin = moved.spin[0][:, inner]
+    spin = moved.angular_velocity[0][:, inner]
     assert np.abs(spin - Rotation.from_euler("Z", 0.4).apply((0.0, rate, 0.0))[:, None]).max() < 1e-3
-    assert np.abs(moved.spin_change[0][:, inner]).max() < 0.05
+    assert np.abs(moved.angular_acceleration[0][:, inner]).max() < 0.05
 
 
 def test_angles_and_their_derivatives_agree():
@@ -136,7 +142,7 @@ def test_angles_and_their_derivatives_agree():
     q[:, second] += 1.2
     motion = make_motion(MODEL, q, motion.data["time"].values, RATE)
     found = differentiate(motion, cutoff=6.0)
-    assert len(found.turns) == 11
+    assert len(found.rotation_joints) == 11
     h = 1e-4
     middle = found.time[100:200]
     (q0, u0, _), (q1, u1, a1), (q2, u2, _) = (found.at(middle + way * h) for way in (-1, 0, 1))

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import borelli as bo
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics, make_ik_problem
+from borelli.analysis.inverse_kinematics import inverse_kinematics
+from borelli.analysis.kinematics.framewise_ik import make_ik_problem
 from borelli.analysis.opensim_setup import read_ik_setup
 from borelli.analysis.tree_kernels.newton_ik import find_derivatives
 

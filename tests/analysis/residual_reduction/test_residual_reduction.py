@@ -1,4 +1,4 @@
-"""Residuals traded for a stated deviation."""
+"""Residual reduction: kinematics and loads adjusted within bounds, and a root tolerance."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from borelli.errors import SettingsError
 from borelli.physics.inputs import Residual
 from borelli.synthetic.recordings import synthetic_recording
 
-SHIFT, TURN = 0.01, 0.03  # [m, rad]
+TRANSLATION, ROTATION = 0.01, 0.03  # [m, rad]
 
 
 @pytest.fixture(scope="module")
@@ -24,37 +24,38 @@ def walk():
 
 
 @pytest.fixture(scope="module")
-def traded(walk):
-    return adjust_kinematics(*walk, shift=SHIFT, turn=TURN)
+def adjusted(walk):
+    return adjust_kinematics(*walk, max_translation=TRANSLATION, max_rotation=ROTATION)
 
 
-def test_the_residual_falls_and_the_deviation_stays_as_stated(traded):
-    assert traded.after[0] < 0.5 * traded.before[0]
-    assert traded.after[1] < 0.6 * traded.before[1]
-    most = np.abs(traded.deviation).max(axis=0)
-    names = [c.name for c in traded.motion.model.coordinates]
-    for name, value in zip(names, most, strict=True):
-        allowed = {"root_x": SHIFT, "root_y": SHIFT, "root_z": SHIFT}.get(name, TURN if "sacral" in name else 0.0)
-        assert value <= 1.05 * allowed + 1e-12, name  # made linear anew, it may end a little beyond
+def test_the_residual_falls_and_the_adjustment_stays_within_bounds(adjusted):
+    assert adjusted.after[0] < 0.5 * adjusted.before[0]
+    assert adjusted.after[1] < 0.6 * adjusted.before[1]
+    largest = np.abs(adjusted.adjustment).max(axis=0)
+    names = [c.name for c in adjusted.motion.model.coordinates]
+    bounds = {f"root_{axis}": TRANSLATION for axis in "xyz"}
+    for name, value in zip(names, largest, strict=True):
+        allowed = bounds.get(name, ROTATION if "sacral" in name else 0.0)
+        assert value <= 1.05 * allowed + 1e-12, name  # after several linearizations it may end a little beyond
 
 
-def test_less_freedom_leaves_more(walk, traded):
-    tighter = adjust_kinematics(*walk, shift=0.2 * SHIFT, turn=0.2 * TURN)
-    assert traded.after[1] < tighter.after[1] < tighter.before[1]
+def test_tighter_bounds_leave_a_larger_residual(walk, adjusted):
+    tighter = adjust_kinematics(*walk, max_translation=0.2 * TRANSLATION, max_rotation=0.2 * ROTATION)
+    assert adjusted.after[1] < tighter.after[1] < tighter.before[1]
 
 
-def test_stepped_torques_take_the_trade(walk):
+def test_stepped_torques_adjust_kinematics(walk):
     motion, loads = walk
     plain = stepped_torques(motion, forces=loads)
-    less = stepped_torques(motion, forces=loads, kinematic_tolerance=(SHIFT, TURN))
+    less = stepped_torques(motion, forces=loads, kinematic_tolerance=(TRANSLATION, ROTATION))
     inner = slice(5, -5)
     before, after = (np.abs(t.data["residual_moment"].values[inner]).mean() for t in (plain, less))
     assert after < before
-    assert any("residual lowered" in note.text for note in less.notes)
+    assert any(note.code == "adjusted_kinematics" for note in less.notes)
 
 
-def test_forces_that_agree_leave_nothing_to_trade(walk):
-    """Loads that are the residual itself, on the root: nothing is left, and nothing moves."""
+def test_forces_that_agree_leave_nothing_to_adjust(walk):
+    """Loads that equal the residual, on the root: nothing is left, and nothing moves."""
     motion, _ = walk
     whole = stepped_torques(motion)
     data = whole.data
@@ -68,21 +69,21 @@ def test_forces_that_agree_leave_nothing_to_trade(walk):
     assert found.after[0] <= found.before[0]
 
 
-def test_within_its_slack_the_root_needs_no_residual(walk):
+def test_within_its_tolerance_the_root_needs_no_residual(walk):
     motion, loads = walk
-    shift, turn = 0.02, 0.05
-    torques = stepped_torques(motion, forces=loads, root_tolerance=(shift, turn))
+    translation, rotation = 0.02, 0.05
+    torques = stepped_torques(motion, forces=loads, root_tolerance=(translation, rotation))
     data = torques.data
     wrench = np.concatenate([data["residual_force"].values, data["residual_moment"].values], axis=1)
     acting = np.abs(wrench).max(axis=1) > 1e-6
     first = int(np.argmax(acting))
-    assert data["time"].values[first] - data["time"].values[0] > 0.2  # [s]: then it leans on the edge of its slack
+    assert data["time"].values[first] - data["time"].values[0] > 0.2  # [s]: then it reaches the edge of its tolerance
     assert np.abs(wrench[:first]).max() < 1e-9
-    deviation = np.abs(data["coordinate_error"].values).max(axis=0)
-    assert deviation[:3].max() < 1.02 * shift  # a step's rows are linear
-    assert deviation[3:6].max() < 1.03 * turn
-    assert np.all(deviation[6:] < turn**2)  # joints go as they should, to second order in the turn
-    assert any("needs no residual for 0.2" in note.text for note in torques.notes)
+    error = np.abs(data["coordinate_error"].values).max(axis=0)
+    assert error[:3].max() < 1.02 * translation  # a step's rows are linear
+    assert error[3:6].max() < 1.03 * rotation
+    assert np.all(error[6:] < rotation**2)  # joints track to second order in the rotation
+    assert any(note.code == "root_tolerance" and "needs no residual for 0.2" in note.text for note in torques.notes)
     assert compute_energy(torques).balance_error < 1e-6
     tight = stepped_torques(motion, forces=loads, root_tolerance=(0.0, 0.0))
     plain = stepped_torques(motion, forces=loads)
@@ -91,11 +92,11 @@ def test_within_its_slack_the_root_needs_no_residual(walk):
 
 
 def test_without_a_residual_the_root_leaves_its_path(walk):
-    """What is left of the residual drives it away; traded beforehand and shared with the plates, later."""
+    """The remaining residual drives it away; later if kinematics and loads are adjusted first."""
     motion, loads = walk
     times = []
-    for settings in ({}, {"trade": (0.02, 0.05), "doubt": (20.0, 0.005)}):
-        torques = stepped_torques(motion, forces=loads, residual=0.0, **settings)
+    for options in ({}, {"kinematic_tolerance": (0.02, 0.05), "load_sd": (20.0, 0.005)}):
+        torques = stepped_torques(motion, forces=loads, residual=0.0, **options)
         assert np.abs(torques.data["residual_force"].values).max() == 0.0
         away = np.linalg.norm(torques.data["coordinate_error"].values[:, :3], axis=1)
         times.append(float(torques.data["time"].values[np.argmax(away > 0.02)] - torques.data["time"].values[0]))
@@ -103,38 +104,40 @@ def test_without_a_residual_the_root_leaves_its_path(walk):
     assert times[1] > 2.0 * times[0]  # 0.74
 
 
-def test_measured_forces_give_way_within_their_doubt(walk):
+def test_measured_forces_are_adjusted_within_their_standard_deviations(walk):
     motion, loads = walk
     plain = stepped_torques(motion, forces=loads)
-    sure, doubted, lost = (adjust_loads(motion, loads, force=f, point=p) for f, p in ((0, 0), (20, 0.005), (1e4, 1)))
-    assert sure.force == pytest.approx(loads.force, abs=1e-9)
-    shared = [stepped_torques(motion, forces=given) for given in (sure, doubted, lost)]
+    exact, uncertain, unknown = (
+        adjust_loads(motion, loads, force_sd=f, point_sd=p) for f, p in ((0, 0), (20, 0.005), (1e4, 1))
+    )
+    assert exact.force == pytest.approx(loads.force, abs=1e-9)
+    shared = [stepped_torques(motion, forces=given) for given in (exact, uncertain, unknown)]
     for name in ("residual_force_rms", "residual_moment_rms"):
         left = [getattr(torques, name) for torques in shared]
         assert left[0] == pytest.approx(getattr(plain, name))
         assert left[0] > left[1] > left[2]
-    smooth = [inverse_dynamics(motion, forces=given).residual_force_rms for given in (sure, lost)]
-    assert smooth[1] < 0.05 * smooth[0]  # plates that know nothing take it all
-    change = (doubted.force - loads.force)[loads.force[..., 2] > 50.0]
-    assert 0.0 < np.sqrt(np.mean(change**2)) < 20.0  # [N]: the doubt
+    smooth = [inverse_dynamics(motion, forces=given).residual_force_rms for given in (exact, unknown)]
+    assert smooth[1] < 0.05 * smooth[0]  # plates of unknown accuracy take all of it
+    change = (uncertain.force - loads.force)[loads.force[..., 2] > 50.0]
+    assert 0.0 < np.sqrt(np.mean(change**2)) < 20.0  # [N]: the standard deviation
     known = np.isfinite(loads.point).all(axis=-1) & (loads.force[..., 2] > 50.0)
-    assert np.sqrt(np.mean((doubted.point - loads.point)[known] ** 2)) < 0.005  # [m]
-    assert any("their doubt being 20 N" in note.text for note in doubted.notes)
+    assert np.sqrt(np.mean((uncertain.point - loads.point)[known] ** 2)) < 0.005  # [m]
+    assert any(note.code == "adjusted_loads" and "20 N" in note.text for note in uncertain.notes)
 
 
-def test_refusals(walk):
+def test_invalid_options_raise(walk):
     motion, loads = walk
-    with pytest.raises(SettingsError, match="slack"):
+    with pytest.raises(SettingsError, match="root_tolerance: Got -1"):
         stepped_torques(motion, root_tolerance=(-1.0, 0.0))
-    with pytest.raises(SettingsError, match="slack frees the root from measured forces"):
+    with pytest.raises(SettingsError, match="root_tolerance: It applies to measured forces"):
         stepped_torques(motion, forces="contacts", root_tolerance=(0.01, 0.01))
-    with pytest.raises(SettingsError, match="slack"):
+    with pytest.raises(SettingsError, match="root_tolerance: It applies to the whole root"):
         stepped_torques(motion, root_tolerance=(0.01, 0.01), residual=[Residual("pelvis", 4, 5.0)])
-    with pytest.raises(SettingsError, match="doubt"):
+    with pytest.raises(SettingsError, match="load_sd"):
         stepped_torques(motion, load_sd=(20.0, 0.005))
-    with pytest.raises(SettingsError, match="doubt in force"):
-        adjust_loads(motion, loads, force=-1.0, point=0.0)
-    with pytest.raises(SettingsError, match="shift"):
-        adjust_kinematics(motion, loads, shift=0.0)
-    with pytest.raises(SettingsError, match="trade"):
+    with pytest.raises(SettingsError, match="load_sd: The force"):
+        adjust_loads(motion, loads, force_sd=-1.0, point_sd=0.0)
+    with pytest.raises(SettingsError, match="kinematic_tolerance"):
+        adjust_kinematics(motion, loads, max_translation=0.0)
+    with pytest.raises(SettingsError, match="kinematic_tolerance"):
         stepped_torques(motion, forces="contacts", kinematic_tolerance=(0.01, 0.01))

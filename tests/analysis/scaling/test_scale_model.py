@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.scaling.opensim_scale_setup import read_scale_setup, with_opensim_markers
 from borelli.analysis.scaling.scale_model import Measurement, place_markers, scale_model
 from borelli.errors import FileFormatError, ModelError, SettingsError

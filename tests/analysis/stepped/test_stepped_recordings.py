@@ -1,4 +1,4 @@
-"""Dragging and stepping on recordings: a walk, and a drop jump, in which the ground does the work."""
+"""Marker-driven kinematics and stepped torques of recordings: a walk, and a drop jump with strong ground contact."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,8 @@ from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import make_motion
-from borelli.analysis.stepped.marker_driven_ik import find_lag, stepped_torques
+from borelli.analysis.stepped.marker_driven_ik import find_lag
+from borelli.analysis.stepped.stepped_torques import stepped_torques
 from borelli.experiments.movement.jump import jump_experiment
 from borelli.model.io import read_model
 from borelli.model.people.human import human
@@ -29,19 +30,19 @@ def walk():
     return model, recording, inverse_kinematics(model, recording)
 
 
-def test_dragged_at_one_step_a_frame_the_walk_is_nearly_the_converged_one(walk):
-    model, recording, converged = walk
-    dragged = inverse_kinematics(model, recording, method="marker_driven")
-    assert dragged.marker_rms < converged.marker_rms + 0.1e-3  # [m]: 2.55 and 2.48 mm
-    assert abs(find_lag(dragged, converged)) < 1e-3  # [s]: 0.4 ms
+def test_marker_driven_walk_is_close_to_the_framewise_one(walk):
+    model, recording, framewise = walk
+    driven = inverse_kinematics(model, recording, method="marker_driven")
+    assert driven.marker_rms < framewise.marker_rms + 0.1e-3  # [m]: 2.55 and 2.48 mm
+    assert abs(find_lag(driven, framewise)) < 1e-3  # [s]: 0.4 ms
 
 
-def test_the_walk_is_reproduced_by_contacts_and_a_limited_torque(walk):
-    _, _, converged = walk
-    torques = stepped_torques(converged, forces="contacts")
+def test_the_walk_is_reproduced_by_contacts_and_a_limited_moment(walk):
+    _, _, framewise = walk
+    torques = stepped_torques(framewise, forces="contacts")
     residual = torques.data["residual_moment"].values
     assert np.abs(residual).max() <= 100.0
-    assert torques.residual_moment_rms < 60.0  # [N m]; the paper: 30 to 100
+    assert torques.residual_moment_rms < 60.0  # [N m]; Liu, Cooper and Ballard: 30 to 100
     assert np.abs(torques.data["coordinate_error"].values[:, 2]).max() < 0.05  # [m]: it does not fall
     assert np.degrees(torques.rms_error) < 0.5
     vertical = torques.data["ground_reaction_force"].values[..., 2].sum(axis=1)
@@ -51,9 +52,9 @@ def test_the_walk_is_reproduced_by_contacts_and_a_limited_torque(walk):
     # torques do not chatter as the foot rolls from corner to corner: 12.6, 8.5, 2.6 N m above 15 Hz (on soles of
     # 6e4 N/m that sink under load 22, 14.5, 8.5)
     named = ["hip_flexion_r", "knee_flexion_r", "ankle_flexion_r"]
-    swift = sosfiltfilt(butter(4, 15.0, "high", fs=converged.rate, output="sos"), torques.data["torque"].sel(
+    fast = sosfiltfilt(butter(4, 15.0, "high", fs=framewise.rate, output="sos"), torques.data["torque"].sel(
         coordinate=named).values, axis=0)[12:-12]  # fmt: skip
-    assert np.all(np.sqrt(np.mean(swift**2, axis=0)) < [15.0, 10.0, 4.0])
+    assert np.all(np.sqrt(np.mean(fast**2, axis=0)) < [15.0, 10.0, 4.0])
 
 
 def test_a_walk_of_another_laboratory_stays_up_on_contacts():

@@ -1,4 +1,4 @@
-"""Torques by rows: against torques known exactly, with contacts and measured forces, their work, and their replays."""
+"""Stepped torques: compared with known torques, with contacts and measured forces, their work, and their replays."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.rnea import coordinate_forces, forward_kinematics, subtree_wrenches, weight_wrenches
 from borelli.analysis.energetics.energy import compute_energy
-from borelli.analysis.stepped.dataset import about_origin, inertia_of, outside_wrenches
+from borelli.analysis.stepped.dataset import about_origin, external_wrenches, inertial_wrenches
 from borelli.analysis.stepped.replay import replay
 from borelli.analysis.stepped.stepped_torques import stepped_torques
 from borelli.analysis.stepped.stepper import drive_axis_forces
@@ -30,49 +30,51 @@ def standing():
     return stepped_torques(job(), filter="none", forces="contacts", ground=None, residual=0.0)
 
 
-def test_torques_are_those_that_made_the_motion(free):
+def test_torques_are_those_of_the_motion(free):
     q, truth = job_truth(2.0)
     found = drive_axis_forces(free.stepper.compiled, q, free.data["torque"].values)[:, 6:]
     assert torque_error(found[:-1], truth) < ERROR
 
 
-def test_the_motion_is_kept_and_parts_add_up(free):
-    assert free.rms_error < 1e-6  # steps move bodies straight on: second order in the step
+def test_the_motion_is_tracked_and_parts_add_up(free):
+    assert free.rms_error < 1e-6  # steps move bodies along straight lines: second order in the step
     parts = sum(free.data[f"torque_{part}"].values for part in ("inertial", "gravity", "ground"))
     assert parts == pytest.approx(free.data["torque"].values, abs=1e-9)
 
 
 def test_rows_agree_with_newton_and_euler(free):
-    """The bodies' own accelerations, summed from tips to root, ask for what drives and residual rows gave."""
-    data, stepper, trace = free.data, free.stepper, free.record
-    moved = forward_kinematics(job_model(), *(data[name].values for name in ("coordinates", "speeds", "accelerations")))
-    outside = about_origin(trace, outside_wrenches(stepper, trace)).transpose(1, 2, 0)
-    carried = subtree_wrenches(moved, inertia_of(stepper.compiled, trace) + weight_wrenches(moved) - outside)
-    asked = coordinate_forces(moved, carried)
-    assert asked[:, 6:] == pytest.approx(data["torque"].values[:, 6:], abs=0.01)  # gaps of 1e-6 m times weight
-    assert asked[:, :3] == pytest.approx(data["residual_force"].values, abs=1e-6)
+    """The bodies' own accelerations, summed from tips to root, require what drives and residual rows supply."""
+    data, stepper, record = free.data, free.stepper, free.record
+    names = ("coordinate_value", "coordinate_velocity", "coordinate_acceleration")
+    moved = forward_kinematics(job_model(), *(data[name].values for name in names))
+    external = about_origin(record, external_wrenches(stepper, record)).transpose(1, 2, 0)
+    carried = subtree_wrenches(moved, inertial_wrenches(stepper.compiled, record) + weight_wrenches(moved) - external)
+    required = coordinate_forces(moved, carried)
+    assert required[:, 6:] == pytest.approx(data["torque"].values[:, 6:], abs=0.01)  # gaps of 1e-6 m times weight
+    assert required[:, :3] == pytest.approx(data["residual_force"].values, abs=1e-6)
 
 
 def test_work_of_all_rows_is_the_change_of_energy(free, standing):
     """Every term by its own formula, none by what the others leave: they add up to rounding."""
     for torques in (free, standing):
-        assert torques.data.attrs["numerical_percent"] < 0.01  # [%] of positive work; 0.1 is asked for
+        assert torques.data.attrs["numerical_percent"] < 0.01  # [%] of positive work; 0.1 is reported
         found = compute_energy(torques)
         assert found.balance_error < 1e-8  # [%]: rounding
         summary = found.summary
-        assert abs(summary["numerical_work_net_j"]) <= summary["numerical_work_absolute_j"] < 0.1 * summary["positive_work_j"]
+        absolute = summary["numerical_work_absolute_j"]
+        assert abs(summary["numerical_work_net_j"]) <= absolute < 0.1 * summary["positive_work_j"]
 
 
 def test_work_of_the_scheme_falls_with_the_step(free):
-    """Rows of joints miss as much one way before a step as the other way after it: second order is left midway."""
+    """Joint rows have opposite errors before and after a step: second order is left midway."""
     coarse, fine = compute_energy(free), compute_energy(stepped_torques(job(2.0), filter="none", substeps=4))
     assert fine.balance_error < 1e-8
-    shares = [found.summary["numerical_work_absolute_j"] / found.summary["positive_work_j"] for found in (coarse, fine)]
-    assert shares[1] == pytest.approx(shares[0] / 4**2, rel=0.05)
+    parts = [found.summary["numerical_work_absolute_j"] / found.summary["positive_work_j"] for found in (coarse, fine)]
+    assert parts[1] == pytest.approx(parts[0] / 4**2, rel=0.05)
     assert fine.summary["positive_work_j"] == pytest.approx(coarse.summary["positive_work_j"], rel=0.01)
 
 
-def test_several_steps_a_frame_give_the_same_torques(free):
+def test_several_steps_per_frame_give_the_same_torques(free):
     fine = stepped_torques(job(2.0), filter="none", substeps=4)
     assert fine.data.sizes["time"] == free.data.sizes["time"]
     inside = slice(2, -2)
@@ -80,26 +82,26 @@ def test_several_steps_a_frame_give_the_same_torques(free):
     # both are means over the frames around with the same weight
     assert np.sqrt(np.mean((torque - other) ** 2)) < 2e-3 * np.sqrt(np.mean(torque**2))
     opened = replay(fine, loop="open")
-    made = opened.data["coordinate_error"].values - fine.data["coordinate_error"].values
-    assert np.abs(made[:30]).max() < 1e-9  # 0.25 s: only rounding, growing
+    error = opened.data["coordinate_error"].values - fine.data["coordinate_error"].values
+    assert np.abs(error[:30]).max() < 1e-9  # 0.25 s: only rounding, growing
     with pytest.raises(SettingsError, match="substeps"):
         stepped_torques(job(), substeps=0)
 
 
-def test_contacts_alone_carry_the_body(standing):
+def test_contacts_alone_support_the_body(standing):
     data = standing.data
     assert np.abs(data["residual_force"].values).max() == 0.0
     assert np.abs(data["residual_moment"].values).max() == 0.0
     acceleration = np.gradient(np.gradient(_center(), 1 / 120.0, axis=0), 1 / 120.0, axis=0)
     vertical = data["ground_reaction_force"].values[..., 2].sum(axis=1)
-    wanted = WEIGHT + 71.0 * acceleration[:, 2]
-    assert vertical[6:-6] == pytest.approx(wanted[6:-6], abs=0.05 * WEIGHT)
+    expected = WEIGHT + 71.0 * acceleration[:, 2]
+    assert vertical[6:-6] == pytest.approx(expected[6:-6], abs=0.05 * WEIGHT)
     assert np.abs(data["coordinate_error"].values[:, :3]).max() < 0.01  # [m]: the feet stay, so the body does
     assert np.nanmin(data["center_of_pressure"].values[..., 0]) > -0.07  # under the feet: heel at -0.06 m
     assert np.nanmax(data["center_of_pressure"].values[..., 0]) < 0.22
 
 
-def test_a_limited_residual_is_kept_within_its_limit():
+def test_a_limited_residual_stays_within_its_limit():
     torques = stepped_torques(
         job(), filter="none", forces="contacts", ground=None, residual=[Residual("pelvis", 4, 5.0)]
     )
@@ -108,27 +110,27 @@ def test_a_limited_residual_is_kept_within_its_limit():
     assert np.abs(residual[:, [0, 2]]).max() == 0.0
 
 
-def test_measured_forces_take_the_place_of_the_residual(standing):
-    """What contacts gave, fed back as if plates had measured it, leaves little residual."""
+def test_measured_forces_replace_the_residual(standing):
+    """Contact forces, applied as if plates had measured them, leave little residual."""
     data = standing.data
     point = np.nan_to_num(data["center_of_pressure"].values)
     loads = Loads(
-        ("right", "left"), ("right_foot", "left_foot"), data["time"].values, data["ground_reaction_force"].values, point,
-        data["free_moment"].values,
+        ("right", "left"), ("right_foot", "left_foot"), data["time"].values, data["ground_reaction_force"].values,
+        point, data["free_moment"].values,
     )  # fmt: skip
     torques = stepped_torques(job(), filter="none", forces=loads)
-    inside = slice(10, -10)  # at the ends the contacts settle
+    inside = slice(10, -10)  # at the ends the contacts converge
     assert np.abs(torques.data["residual_force"].values[inside]).max() < 0.1 * WEIGHT
     assert np.abs(torques.data["residual_force"].values[inside]).mean() < 0.01 * WEIGHT
     assert torques.data["grf_complete"].values[inside].all()
     assert torques.data.attrs["plate_mass_kg"] == pytest.approx(WEIGHT / 9.81, rel=0.03)
 
 
-def test_torques_replayed_make_the_same_motion_then_drift(free):
+def test_replayed_torques_reproduce_the_motion_then_drift(free):
     opened = replay(free, loop="open")
-    made = opened.data["coordinate_error"].values - free.data["coordinate_error"].values
-    assert np.abs(made[:60]).max() < 1e-9  # 0.5 s: only rounding, growing
-    assert opened.time_within(1e-3) < 1.9  # nothing holds the body: it drifts, and the replay says so
+    error = opened.data["coordinate_error"].values - free.data["coordinate_error"].values
+    assert np.abs(error[:60]).max() < 1e-9  # 0.5 s: only rounding, growing
+    assert opened.time_within(1e-3) < 1.9  # there is no feedback: the body drifts, and the replay reports it
     closed = replay(free, loop="closed")
     assert closed.rms_error < 1e-6
     assert np.abs(closed.data["feedback"].values).max() < 1e-6
@@ -143,7 +145,7 @@ def test_a_standing_body_falls_in_open_loop_and_stands_in_closed_loop():
     assert closed.max_root_error < 0.01
 
 
-def test_drives_with_limits_and_tolerances_deviate_as_stated():
+def test_drives_with_limits_and_tolerances_have_tracking_errors():
     limited = stepped_torques(job(), filter="none", max_force={"left_hand_y": 0.0, "left_hand_x": 0.0})
     hand = [str(n) for n in limited.data["coordinate"].values].index("left_hand_y")
     assert np.abs(limited.data["torque"].values[:, hand]).max() == 0.0
@@ -152,7 +154,7 @@ def test_drives_with_limits_and_tolerances_deviate_as_stated():
     assert np.abs(loose.data["coordinate_error"].values[:, hand]).max() == pytest.approx(0.05, abs=0.01)
 
 
-def test_unknown_settings_are_refused(free):
+def test_unknown_options_raise(free):
     with pytest.raises(SettingsError, match="source of forces"):
         stepped_torques(job(), forces="hope")
     with pytest.raises(SettingsError, match="loop"):

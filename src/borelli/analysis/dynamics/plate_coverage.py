@@ -1,9 +1,9 @@
-"""What the plates saw of a motion: the frames in which nothing else carried the body, and the weight they found.
+"""Plate coverage: the frames in which the force plates record the full ground reaction force, and the mass they weigh.
 
-By Newton's law the ground must carry m (g + a) of the centre of mass. Where the plates, low-passed as the motion was,
-carry much less for longer than a moment, something else does: a foot beside the plates, a box, a hand-rail. Such spans
-are followed outwards to where they begin and end. What is left is *covered*, and only there can computed forces be
-compared with measured ones.
+By Newton's law the ground must supply m (g + a) of the center of mass. Where the plates, low-pass filtered like the
+motion, supply much less for longer than an impact lasts, something else supports the body: a foot off the plates, a
+box, a handrail. Such spans are extended to where the deficit begins and ends. In all other frames the GRF is
+*complete*, and only there can predicted forces be compared with measured ones.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import OUTSIDE, Loads
-from borelli.analysis.strides import Stride, strides
+from borelli.analysis.dynamics.external_loads import MAX_EXTRAPOLATION, Loads
+from borelli.analysis.motion import Motion
+from borelli.analysis.strides import Stride, find_strides
 from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.cleaning.gaps import spans
 from borelli.recording.recording import Note
@@ -23,142 +24,162 @@ from borelli.recording.recording import Note
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from borelli.analysis.motion import Motion
-
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-MISSING = 0.25
-"""Share of the weight that plates must lack for a span to be uncovered; errors of covered frames are 0.02 to 0.1."""
-EDGE = 0.05
-"""Share of the weight at which such a span begins and ends."""
-LASTING = 0.06
-"""Spans that last less [s] are impacts, which a low-passed motion does not show."""
-LIKELY = (0.7, 1.4)
-"""Ratios of the subject's mass to the model's that are looked for."""
-DIFFERENT = 0.03
-"""Masses that differ by more than this share are told."""
-ENOUGH = 0.4
-"""Least time [s] over which plates weigh a body: half a stride."""
+MIN_DEFICIT = 0.25
+"""Fraction of the weight that plates must lack for a span to be incomplete; complete frames err by 0.02 to 0.1."""
+DEFICIT_EDGE = 0.05
+"""Fraction of the weight at which such a span begins and ends."""
+MIN_DEFICIT_DURATION = 0.06
+"""[s] Shorter spans are impacts, which a low-pass filtered motion does not show."""
+MASS_RATIO_RANGE = (0.7, 1.4)
+"""Ratios of the subject's mass to the model's that are considered."""
+MASS_TOLERANCE = 0.03
+"""Fraction by which the plates' mass may differ from the model's before a note reports it."""
+MIN_WEIGHING_TIME = 0.4
+"""[s] Least time over which plates weigh a body: half a stride."""
 
 
 @dataclass(frozen=True)
-class Support:
-    """What the plates carried.
+class PlateCoverage:
+    """Frames with the full ground reaction force on plates.
 
     Attributes:
-        covered: (frames,) whether all that carries the body is on plates.
-        plate_mass: What the plates weigh [kg]; not a number where they saw too little.
-        duration: For how long they weighed it [s].
+        grf_complete: (frames,) whether the plates record all of the ground reaction force.
+        plate_mass: Mass that the plates weigh [kg]; NaN if the GRF was complete for too short a time.
+        duration: Time over which they weighed it [s].
         whole_strides: Whether that was a whole number of strides.
     """
 
-    covered: Mask
+    grf_complete: Mask
     plate_mass: float
     duration: float
     whole_strides: bool
 
     def notes(self, mass: float, filled: str | None = None) -> tuple[Note, ...]:
-        """What is to be said of it, beside the model's mass [kg]; `filled` says whose forces were computed."""
-        found = []
-        if not self.covered.all():
-            share = 100.0 * float(self.covered.mean())
-            said = f"plates carry the whole body in {share:.0f} % of the frames; elsewhere "
+        """Return notes on incomplete frames and on the mass.
+
+        Args:
+            mass: Of the model [kg].
+            filled: The steps whose forces were predicted, in words; None: none.
+
+        Returns:
+            The notes.
+        """
+        result = []
+        if not self.grf_complete.all():
+            percent = 100.0 * float(self.grf_complete.mean())
+            text = f"The plates record the full ground reaction force in {percent:.0f} % of frames. "
             if filled is None:
-                found.append(Note(said + "torques of the legs are wrong", "problem", "look at frames that are covered"))
+                text += "Do not use leg torques in the others."
+                result.append(Note(text, "problem", "use frames with grf_complete", code="grf_incomplete"))
             else:
-                said += f"forces of {filled} are computed from the motion, and torques are as good as those"
-                found.append(Note(said, "problem", "foot_source tells which are which"))
-        if abs(self.plate_mass / mass - 1.0) > DIFFERENT:
-            what = "whole strides" if self.whole_strides else f"{self.duration:.2f} s"
-            said = f"plates weigh {self.plate_mass:.1f} kg over {what}, but the model {mass:.1f} kg"
-            found.append(Note(said, "problem", f"give the mass: --mass {self.plate_mass:.1f}"))
-        return tuple(found)
+                text += f"In the others the forces of {filled} are predicted from the motion."
+                result.append(Note(text, "problem", "grf_source lists them by frame and foot", code="grf_predicted"))
+        if abs(self.plate_mass / mass - 1.0) > MASS_TOLERANCE:
+            over = "whole strides" if self.whole_strides else f"{self.duration:.2f} s"
+            text = f"The plates weigh {self.plate_mass:.1f} kg over {over}, but the model's mass is {mass:.1f} kg."
+            result.append(Note(text, "problem", f"--mass {self.plate_mass:.1f}", code="plate_mass"))
+        return tuple(result)
 
 
-def find_support(motion: Motion, time: Array, needed: Array, loads: Loads, cutoff: float | None) -> Support:
-    """Covered frames and the plates' weight.
+def find_plate_coverage(
+    motion: Motion, time: Array, needed: Array, loads: Loads, cutoff: float | None
+) -> PlateCoverage:
+    """Return the frames with complete GRF, and the mass that the plates weigh.
 
     Args:
-        motion: Of the model; its recording tells strides.
-        time: (frames,) [s]
-        needed: (frames,) m (g + a), what carries the body [N].
-        loads: What was measured, at its own times.
-        cutoff: Of the low-pass on the motion [Hz]; None: 6 Hz is taken for the plates.
+        motion: Motion of the model; its recording gives the strides.
+        time: (frames,) [s].
+        needed: (frames,) vertical force m (g + a) that supports the body [N].
+        loads: Plate loads at their own times.
+        cutoff: Of the low-pass filter on the motion [Hz]; None: 6 Hz is used for the plates.
+
+    Returns:
+        The coverage.
     """
     model = motion.model
     gravity = float(np.linalg.norm(model.gravity))
-    half = 0.5 * (len(loads.time) - 1) / (loads.time[-1] - loads.time[0])
-    at = CUTOFF if cutoff is None else cutoff
-    smooth = loads.smoothed(at) if at < half else loads
-    carried = smooth.at(time).force[..., 2].sum(axis=1)
-    seen = (time >= loads.time[0] - OUTSIDE) & (time <= loads.time[-1] + OUTSIDE)
-    steps = strides(motion, time)
-    # a model of another mass than the subject's would lack or spare the difference everywhere
-    scale = _likely_scale(needed[seen], carried[seen], model.mass * gravity)
-    covered, weighed = seen, (float("nan"), 0.0, False)
+    nyquist = 0.5 * (len(loads.time) - 1) / (loads.time[-1] - loads.time[0])
+    plate_cutoff = CUTOFF if cutoff is None else cutoff
+    filtered = loads.smoothed(plate_cutoff) if plate_cutoff < nyquist else loads
+    supplied = filtered.at(time).force[..., 2].sum(axis=1)
+    recorded = (time >= loads.time[0] - MAX_EXTRAPOLATION) & (time <= loads.time[-1] + MAX_EXTRAPOLATION)
+    strides = find_strides(motion, time)
+    # a model whose mass differs from the subject's would show a deficit or a surplus everywhere
+    scale = _mass_ratio(needed[recorded], supplied[recorded], model.mass * gravity)
+    complete, weighed = recorded, (float("nan"), 0.0, False)
     for _ in range(2):
-        lack = (scale * needed - carried) / (scale * model.mass * gravity)
-        covered = seen & ~lasting(lack, time)
-        weighed = _weigh(steps, time, covered, needed / (model.mass * gravity), carried, gravity)
+        deficit = (scale * needed - supplied) / (scale * model.mass * gravity)
+        complete = recorded & ~sustained_deficit(deficit, time)
+        weighed = _weigh(strides, time, complete, needed / (model.mass * gravity), supplied, gravity)
         if not weighed[0] > 0.0:
             break
         scale = weighed[0] / model.mass
-    return Support(covered, *weighed)
+    return PlateCoverage(complete, *weighed)
 
 
-def tell_support(data: Dataset, support: Support) -> None:
-    """Write `covered`, and the mass that plates weigh, into the torques' dataset."""
-    data["grf_complete"] = (("time",), support.covered, {"units": "1"})
-    data.attrs["plate_mass_kg"] = support.plate_mass
-    data.attrs["weighed_s"] = support.duration
-    data.attrs["weighed_strides"] = int(support.whole_strides)
+def write_plate_coverage(data: Dataset, coverage: PlateCoverage) -> None:
+    """Write `grf_complete` and the mass that plates weigh into the dataset of torques."""
+    data["grf_complete"] = (("time",), coverage.grf_complete, {"units": "1"})
+    data.attrs["plate_mass_kg"] = coverage.plate_mass
+    data.attrs["weighed_s"] = coverage.duration
+    data.attrs["weighed_strides"] = int(coverage.whole_strides)
 
 
-def _likely_scale(needed: Array, carried: Array, weight: Array | float) -> float:
-    """The ratio of carried to needed force that most frames have within 5 %: that of the masses, if any are covered."""
-    firm = needed > 0.5 * weight
-    ratio = carried[firm] / needed[firm]
-    tries = np.linspace(*LIKELY, 61)
-    near = (np.abs(ratio[:, None] / tries - 1.0) < 0.05).sum(axis=0)
-    if near.max(initial=0) < 0.1 * len(needed):
+def _mass_ratio(needed: Array, supplied: Array, weight: Array | float) -> float:
+    """Return the ratio of supplied to needed force that most frames have within 5 %; 1 if no ratio is frequent."""
+    loaded = needed > 0.5 * weight
+    ratio = supplied[loaded] / needed[loaded]
+    candidates = np.linspace(*MASS_RATIO_RANGE, 61)
+    count = (np.abs(ratio[:, None] / candidates - 1.0) < 0.05).sum(axis=0)
+    if count.max(initial=0) < 0.1 * len(needed):
         return 1.0
-    return float(tries[near == near.max()].mean())
+    return float(candidates[count == count.max()].mean())
 
 
-def lasting(lack: Array, time: Array) -> Mask:
-    """Frames of spans in which much is lacking, followed to where little is."""
-    result = np.zeros(len(lack), bool)
-    for start, stop in spans(lack > EDGE):
-        deep = spans(lack[start:stop] > MISSING)
-        # of a span that the recording cuts off only a part is seen
-        enough = 0.5 * LASTING if start == 0 or stop == len(lack) else LASTING
-        if any(time[start + b - 1] - time[start + a] >= enough for a, b in deep):
-            result[start:stop] = True
+def sustained_deficit(deficit: Array, time: Array) -> Mask:
+    """Return the frames (frames,) of spans with a large, lasting deficit, extended to where it is small.
+
+    Args:
+        deficit: (frames,) force that plates lack, as a fraction of the weight.
+        time: (frames,) [s].
+
+    Returns:
+        The mask.
+    """
+    result = np.zeros(len(deficit), bool)
+    for start, end in spans(deficit > DEFICIT_EDGE):
+        deep = spans(deficit[start:end] > MIN_DEFICIT)
+        # of a span cut off by the recording only a part is visible
+        duration = 0.5 * MIN_DEFICIT_DURATION if start == 0 or end == len(deficit) else MIN_DEFICIT_DURATION
+        if any(time[start + b - 1] - time[start + a] >= duration for a, b in deep):
+            result[start:end] = True
     return result
 
 
 def _weigh(
-    steps: tuple[Stride, ...], time: Array, covered: Mask, needed: Array, carried: Array, gravity: float
+    strides: tuple[Stride, ...], time: Array, complete: Mask, needed: Array, supplied: Array, gravity: float
 ) -> tuple[float, float, bool]:
-    """Mass [kg] by mean force, how long it was weighed [s], and whether over whole strides.
+    """Return the mass [kg] by mean force, the time it was weighed [s], and whether over whole strides.
 
-    `needed` is (g + a) / g, so that what the body's momentum gained does not count as weight.
+    `needed` is (g + a) / g, so that a gain of momentum does not count as weight.
     """
     best: tuple[float, int, int, bool] | None = None
-    for start, stop in spans(covered):
-        inside = [s for s in steps if s.start >= time[start] - 1e-6 and s.stop <= time[stop - 1] + 1e-6]
-        a, b, whole = start, stop, False
+    for start, end in spans(complete):
+        inside = [s for s in strides if s.start >= time[start] - 1e-6 and s.end <= time[end - 1] + 1e-6]
+        a, b, whole = start, end, False
         for side in ("right", "left"):
             own = [s for s in inside if s.side == side]
             if own:
-                first, last = np.searchsorted(time, (own[0].start, own[-1].stop + 1e-9))
+                first, last = np.searchsorted(time, (own[0].start, own[-1].end + 1e-9))
                 if not whole or last - first > b - a:
                     a, b, whole = int(first), int(last), True
         length = float(time[b - 1] - time[a])
-        if length >= ENOUGH and (best is None or (whole, length) > (best[3], best[0])):
+        if length >= MIN_WEIGHING_TIME and (best is None or (whole, length) > (best[3], best[0])):
             best = (length, a, b, whole)
     if best is None:
         return float("nan"), 0.0, False
     length, a, b, whole = best
-    return float(carried[a:b].mean() / (needed[a:b].mean() * gravity)), length, whole
+    return float(supplied[a:b].mean() / (needed[a:b].mean() * gravity)), length, whole

@@ -25,6 +25,7 @@ from borelli.analysis.dynamics.rnea import (
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import AXES, Motion, rotate, to_model_axes
 from borelli.errors import SettingsError, unknown_name
+from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.model.kinematics import coupled_forces, root_coordinates, tree_links
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
@@ -62,6 +63,22 @@ class Torques:
     notes: tuple[Note, ...] = ()
     derivatives: Derivatives | None = None
     loads: Loads | None = None
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        rows = [
+            ("model", self.motion.model.name),
+            ("frames", f"{self.data.sizes['time']} at {self.motion.rate:g} Hz"),
+            ("method", self.settings.get("method", "newton_euler")),
+            ("ground reaction force", self.grf_source),
+            ("residual", f"{self.residual_force_rms:.1f} N, {self.residual_moment_rms:.1f} N m RMS"),
+            ("notes", len(self.notes)),
+        ]
+        joints = self.data[["torque"]].isel(coordinate=self.data["coordinate_units"].values == "rad")
+        time = self.data["time"].values.tolist()
+        return Summary("Torques", rows, time, main_series(joints, "torque"), "Torques with the largest range [N m]")
 
     @property
     def grf_source(self) -> str:

@@ -1,4 +1,4 @@
-"""Co-contraction: what it costs to stiffen joints by muscles that pull against each other."""
+"""Co-contraction: the cost of stiffening joints by antagonistic muscles."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ def cocontraction(
     stiffness: Mapping[str, float] | None = None,
     stiffness_per_torque: float | None = None,
 ) -> dict[str, float]:
-    """The costs of a motion whose joints are stiffened by antagonists that pull against each other.
+    """Compute the cost of a motion whose joints are stiffened by co-contraction.
 
-    Both groups pull by c more than the motion needs: the net torque stays, but one group shortens and does the positive
-    work c |u| dt, the other lengthens and takes it up, and the effort rises by 2 c dt.
+    Both muscle groups pull by c more than the motion needs: the net torque stays, but one group shortens and does the
+    positive work c |u| dt, the other lengthens and absorbs it, and the torque-time integral rises by 2 c dt.
 
     Args:
-        result: The energy without it.
+        result: Energy without co-contraction.
         torque: c [N m]: one for all joints, or by coordinate.
-        stiffness: Wanted of joints, by coordinate [N m/rad]; needs `stiffness_per_torque`.
-        stiffness_per_torque: Stiffness that a group's torque brings with it [1/rad], so that K = s (|torque| + 2 c).
+        stiffness: Required joint stiffness by coordinate [N m/rad]; needs `stiffness_per_torque`.
+        stiffness_per_torque: Stiffness per torque of a group, s [1/rad], so that K = s (|torque| + 2 c).
 
     Returns:
-        `positive_work_j`, `negative_work_j`, `torque_time_integral_nms`, `cost_of_transport_j_per_kg_m` as in the summary, with the co-contraction.
+        `positive_work_j`, `negative_work_j`, `torque_time_integral_nms` and `cost_of_transport_j_per_kg_m` as in the
+        summary, with co-contraction.
+
+    Raises:
+        SettingsError: Unknown coordinate, negative value, or stiffness without `stiffness_per_torque`.
     """
     model, data = result.torques.motion.model, result.torques.data
     names = [c.name for c in model.coordinates]
@@ -41,14 +45,14 @@ def cocontraction(
         for name, value in torque.items():
             extra[:, _column(names, name)] = _not_negative(name, value)
     elif torque is not None:
-        extra[:, _driven(model)] = _not_negative("torque", torque)
+        extra[:, _actuated(model)] = _not_negative("torque", torque)
     if stiffness:
         if stiffness_per_torque is None or not stiffness_per_torque > 0.0:
-            raise SettingsError("stiffness needs stiffness_per_torque [1/rad], which must be positive")
+            raise SettingsError("stiffness: It needs a positive stiffness_per_torque [1/rad].")
         for name, value in stiffness.items():
             column = _column(names, name)
-            wanted = 0.5 * (_not_negative(name, value) / stiffness_per_torque - net[:, column])
-            extra[:, column] = np.maximum(extra[:, column], wanted)
+            required = 0.5 * (_not_negative(name, value) / stiffness_per_torque - net[:, column])
+            extra[:, column] = np.maximum(extra[:, column], required)
     time = data["time"].values
     weight = np.gradient(time)
     weight[[0, -1]] *= 0.5
@@ -63,10 +67,10 @@ def cocontraction(
     }
 
 
-def _driven(model: Model) -> list[int]:
-    """Columns of the coordinates that muscles move: not the root's, nor what is locked or coupled."""
-    held = {*root_coordinates(model), *(coupling.coordinate for coupling in model.couplings)}
-    return [i for i, c in enumerate(model.coordinates) if not c.locked and c.name not in held]
+def _actuated(model: Model) -> list[int]:
+    """Return the columns of coordinates that muscles move: not the root's, nor locked or coupled ones."""
+    others = {*root_coordinates(model), *(coupling.coordinate for coupling in model.couplings)}
+    return [i for i, c in enumerate(model.coordinates) if not c.locked and c.name not in others]
 
 
 def _column(names: list[str], name: str) -> int:
@@ -77,5 +81,5 @@ def _column(names: list[str], name: str) -> int:
 
 def _not_negative(what: str, value: float) -> float:
     if not 0.0 <= value < np.inf:
-        raise SettingsError(f"co-contraction of {what!r} must be zero or positive, got {value}")
+        raise SettingsError(f"Co-contraction of {what!r}: The value is {value}. Use zero or a positive number.")
     return float(value)

@@ -1,8 +1,8 @@
-"""Energy: the power of every joint, what work it did, and whether the books balance.
+"""Energy of a motion: the power of every joint, its work, and the energy balance.
 
-The balance is the largest difference, at any time, between work done and energy gained, as a share of the positive work
-of the joints. Where frames are too coarse for it, times between them are taken from the same splines. It says nothing
-of the residual, whose work is therefore given by itself, net and absolute.
+The balance error is the largest difference, at any time, between work done and energy gained, as a fraction of the
+positive work of the joints. If the frames are too coarse for it, times between them are taken from the same splines.
+The balance includes the work of the residual, which is therefore also reported by itself, net and absolute.
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.rnea import mechanical_energy
 from borelli.analysis.dynamics.torques import Torques
-from borelli.analysis.energetics.energy_balance import Books, belt_velocity, books_at_frames, books_between
+from borelli.analysis.energetics.energy_balance import (
+    EnergyBalance,
+    balance_at_frames,
+    balance_between_frames,
+    belt_velocity,
+)
 from borelli.analysis.motion import AXES, to_model_axes
-from borelli.analysis.strides import strides
+from borelli.analysis.strides import find_strides
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
@@ -26,28 +31,27 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-COARSE = 5e-4
-"""Frames are too coarse where the balance errs by more than this share of the positive work."""
-FINEST = 40
-"""At most so many times are then taken for each frame: as many as make the error, which falls with their square,
-small."""
-TRAVEL = 0.5
-"""A body that moves less far [m] over the ground does not travel, and has no cost of transport."""
+MAX_BALANCE_ERROR = 5e-4
+"""Fraction of the positive work by which the balance at the frames may err before times between them are used."""
+MAX_TIMES_PER_FRAME = 40
+"""Times per frame that are then used at most; the error falls with their square."""
+MIN_DISTANCE = 0.5
+"""[m] A body that moves less far over the ground has no cost of transport."""
 
 
 @dataclass(frozen=True)
 class Energy:
-    """What a motion cost, mechanically.
+    """Power, work and energy of a motion.
 
     Attributes:
-        torques: What they were computed from.
-        data: By time `power` of every coordinate [W], `joint_power`, `residual_power`, `ground_power`,
-            `numerical_power` of the steps themselves [W], `kinetic_energy`, `potential_energy`, `mechanical_energy`
-            [J], `center_of_mass` [m] and its velocity, and `center_of_mass_power` of each foot [W]; by coordinate
-            `work_positive`, `work_negative` [J] and `effort` [N m s or N s]; by stride the same. The attribute
-            `balance_error` is in % of the positive work.
+        torques: Torques they were computed from.
+        data: By time `joint_power` of every coordinate, `total_joint_power`, `residual_power`, `ground_power`,
+            `numerical_power` of simulation steps [W], `kinetic_energy`, `potential_energy`, `mechanical_energy` [J],
+            `center_of_mass` [m] and its velocity, and `center_of_mass_power` of each foot [W]; by coordinate
+            `positive_work`, `negative_work` [J] and `torque_time_integral` [N m s or N s]; by stride the same. The
+            attribute `energy_balance_error_percent` is in % of the positive work.
         summary: Scalars: see `docs/theory.md`.
-        notes: What was decided or noticed.
+        notes: Assumptions and problems.
     """
 
     torques: Torques
@@ -57,64 +61,75 @@ class Energy:
 
     @property
     def balance_error(self) -> float:
-        """How far work and energy differ [% of the positive work of the joints]."""
+        """Largest difference between work and energy [% of the positive work of the joints]."""
         return float(self.data.attrs["energy_balance_error_percent"])
 
 
 def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None = None) -> Energy:
-    """Power, work and energy of a motion whose torques are known.
+    """Compute power, work and energy of a motion.
 
     Args:
         torques: Of either method.
-        belt: How the ground moves [m/s], lab axes: a treadmill's belt. By default that of the points of the feet that
-            carry load, where forces are known and it is faster than 0.2 m/s.
+        belt: Velocity of a treadmill belt [m/s], lab axes. Default: that of the loaded points of the feet, if it is
+            faster than 0.2 m/s, else zero.
+
+    Returns:
+        Power [W], work [J] and energy [J].
     """
-    frames = books = books_at_frames(torques)
-    finer = _refinement(torques, frames)
-    if finer > 1:
-        books = books_between(torques, np.linspace(frames.time[0], frames.time[-1], finer * (len(frames.time) - 1) + 1))
-    ground = belt_velocity(books) if belt is None else np.array(belt, dtype=float)
-    positive = books.positive
-    balance = 100.0 * books.error / positive if positive > 0.0 else 0.0
-    data, summary = _account(torques, frames, books, ground)
-    if not frames.counted.any():  # nothing was summed, which is not nothing done
-        balance, summary = float("nan"), dict.fromkeys(summary, float("nan")) | {"evaluated_s": 0.0}
-    data.attrs |= {"energy_balance_error_percent": balance, "belt_velocity": [float(v) for v in ground]}
+    frames = fine = balance_at_frames(torques)
+    factor = _refinement(torques, frames)
+    if factor > 1:
+        times = np.linspace(frames.time[0], frames.time[-1], factor * (len(frames.time) - 1) + 1)
+        fine = balance_between_frames(torques, times)
+    ground = belt_velocity(fine) if belt is None else np.array(belt, dtype=float)
+    positive = fine.positive_work
+    error = 100.0 * fine.error / positive if positive > 0.0 else 0.0
+    data, summary = _datasets(torques, frames, fine, ground)
+    if not frames.evaluated.any():  # nothing was evaluated, which is not zero work
+        error, summary = float("nan"), dict.fromkeys(summary, float("nan")) | {"evaluated_s": 0.0}
+    data.attrs |= {"energy_balance_error_percent": error, "belt_velocity": [float(v) for v in ground]}
     notes = []
     if belt is None and np.any(ground):
         speed = float(np.linalg.norm(ground))
-        said = f"the ground moves at {speed:.2f} m/s under the feet that carry load: taken as a treadmill's belt"
-        notes.append(Note(said, "inferred", "energy(belt=...)"))
-    if not frames.counted.all():
-        told, whole = (float((np.diff(frames.time) * part).sum()) for part in (frames.counted, 1.0))
-        said = f"work and cost are summed over {told:.2f} of {whole:.2f} s: where the forces under the feet are known"
-        notes.append(Note(said, "problem", "compare trials by positive_work_j / evaluated_s"))
-    return Energy(torques, data, summary | {"energy_balance_error_percent": balance}, tuple(notes))
+        text = f"Treadmill belt: {speed:.2f} m/s, inferred from the velocity of loaded feet."
+        notes.append(Note(text, "inferred", "compute_energy(belt=...)", code="belt_velocity"))
+    if not frames.evaluated.all():
+        part, whole = (float((np.diff(frames.time) * one).sum()) for one in (frames.evaluated, 1.0))
+        text = (
+            f"Work and cost are evaluated over {part:.2f} of {whole:.2f} s, where the GRF is known."
+        )
+        notes.append(Note(text, "problem", "compare trials by positive_work_j / evaluated_s", code="evaluated_time"))
+    return Energy(torques, data, summary | {"energy_balance_error_percent": error}, tuple(notes))
 
 
-def _refinement(torques: Torques, frames: Books) -> int:
-    """How many times a frame the books are to be kept: the error of trapezoids falls with their square."""
-    if torques.derivatives is None or "joint_power" in torques.data or not frames.counted.any():
+def _refinement(torques: Torques, frames: EnergyBalance) -> int:
+    """Return the number of times per frame for the balance: the error of the trapezoidal rule falls with its square."""
+    if torques.derivatives is None or "joint_power" in torques.data or not frames.evaluated.any():
         return 1
-    allowed = COARSE * frames.positive
+    allowed = MAX_BALANCE_ERROR * frames.positive_work
     if frames.error <= allowed:
         return 1
-    return min(int(np.ceil(np.sqrt(5.0 * frames.error / allowed))) if allowed > 0.0 else FINEST, FINEST)
+    factor = int(np.ceil(np.sqrt(5.0 * frames.error / allowed))) if allowed > 0.0 else MAX_TIMES_PER_FRAME
+    return min(factor, MAX_TIMES_PER_FRAME)
 
 
-def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tuple[Dataset, dict[str, float]]:
-    """The dataset at the frames, with work summed over the books; and the scalars."""
+def _datasets(
+    torques: Torques, frames: EnergyBalance, fine: EnergyBalance, belt: Array
+) -> tuple[Dataset, dict[str, float]]:
+    """Return the dataset at the frames, with work from the fine balance; and the scalars."""
     import xarray as xr
 
     model = torques.motion.model
-    turn = to_model_axes(model)
-    moved = frames.moved
-    mass = float(moved.masses.sum())
+    rotation = to_model_axes(model)
+    kinematics = frames.kinematics
+    masses = kinematics.masses
+    mass = float(masses.sum())
     center, velocity = (
-        np.einsum("b,bif->fi", moved.masses, values) / mass @ turn for values in (moved.center, moved.center_velocity)
+        np.einsum("b,bif->fi", masses, values) / mass @ rotation
+        for values in (kinematics.center, kinematics.center_velocity)
     )
-    kinetic, potential = mechanical_energy(moved)
-    positive, negative, effort = books.work()
+    kinetic, potential = mechanical_energy(kinematics)
+    positive, negative, integral = fine.work()
     power = np.asarray(torques.data["torque"].values * torques.data["coordinate_velocity"].values)
     by_time, by_coordinate, watts, joules = ("time",), ("coordinate",), {"units": "W"}, {"units": "J"}
     variables: dict[str, Any] = {
@@ -130,7 +145,7 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         "center_of_mass_velocity": (("time", "axis"), velocity, {"units": "m/s", "frame": LAB}),
         "positive_work": (by_coordinate, positive, joules),
         "negative_work": (by_coordinate, negative, joules),
-        "torque_time_integral": (by_coordinate, effort, {"units": "N m s or N s"}),
+        "torque_time_integral": (by_coordinate, integral, {"units": "N m s or N s"}),
     }
     coords: dict[str, Any] = {
         "time": ("time", frames.time, {"units": "s"}),
@@ -138,52 +153,52 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         "axis": list(AXES),
     }
     over_ground = velocity - belt
-    summed = float((np.diff(frames.time) * frames.counted).sum())
-    way = frames.gain(center) - summed * belt
-    summary = _summary(books, mass, way[:2], summed, (positive, negative, effort))
+    duration = float((np.diff(frames.time) * frames.evaluated).sum())
+    displacement = frames.change(center) - duration * belt
+    summary = _summary(fine, mass, displacement[:2], duration, (positive, negative, integral))
     if frames.loads is not None:
         on_center = np.einsum("fki,fi->fk", frames.loads.force, over_ground)
         variables["center_of_mass_power"] = (("time", "foot"), on_center, watts)
         coords["foot"] = list(frames.loads.name)
-        summary["center_of_mass_positive_work_j"] = float(frames.sum(np.maximum(on_center, 0.0)).sum())
-        summary["center_of_mass_negative_work_j"] = float(frames.sum(np.minimum(on_center, 0.0)).sum())
-    cycles = strides(torques.motion, frames.time)
-    if cycles:
-        # of a stride whose forces are not all known no sum is told
-        parts = [
-            books.work(c.start, c.stop) if books.counts(c.start, c.stop) else (np.full(len(positive), np.nan),) * 3
-            for c in cycles
-        ]
+        summary["center_of_mass_positive_work_j"] = float(frames.integrate(np.maximum(on_center, 0.0)).sum())
+        summary["center_of_mass_negative_work_j"] = float(frames.integrate(np.minimum(on_center, 0.0)).sum())
+    strides = find_strides(torques.motion, frames.time)
+    if strides:
+        # NaN for strides with unknown ground reaction force
+        unknown = (np.full(len(positive), np.nan),) * 3
+        parts = [fine.work(s.start, s.end) if fine.is_evaluated(s.start, s.end) else unknown for s in strides]
         for i, name in enumerate(("stride_positive_work", "stride_negative_work", "stride_torque_time_integral")):
             units = {"units": "N m s or N s"} if name == "stride_torque_time_integral" else joules
-            variables[name] = (("cycle", "coordinate"), np.array([part[i] for part in parts]), units)
-        coords["cycle"] = np.arange(len(cycles))
-        coords["stride_side"] = ("cycle", [stride.side for stride in cycles])
-        coords["stride_start"] = ("cycle", [stride.start for stride in cycles], {"units": "s"})
-        coords["stride_end"] = ("cycle", [stride.stop for stride in cycles], {"units": "s"})
-        sums = [sum_ for part in parts if np.isfinite(sum_ := float(part[0].sum()))]
+            variables[name] = (("stride", "coordinate"), np.array([part[i] for part in parts]), units)
+        coords["stride"] = np.arange(len(strides))
+        coords["stride_side"] = ("stride", [stride.side for stride in strides])
+        coords["stride_start"] = ("stride", [stride.start for stride in strides], {"units": "s"})
+        coords["stride_end"] = ("stride", [stride.end for stride in strides], {"units": "s"})
+        sums = [total for part in parts if np.isfinite(total := float(part[0].sum()))]
         summary["positive_work_per_stride_j_per_kg"] = float(np.mean(sums)) / mass if sums else float("nan")
     return xr.Dataset(variables, coords, {"mass_kg": mass}), summary
 
 
-def _summary(books: Books, mass: float, way: Array, summed: float, work: tuple[Array, ...]) -> dict[str, float]:
-    positive, negative, effort = (float(part.sum()) for part in work)
-    distance = float(np.linalg.norm(way))
+def _summary(
+    balance: EnergyBalance, mass: float, displacement: Array, duration: float, work: tuple[Array, ...]
+) -> dict[str, float]:
+    positive, negative, integral = (float(part.sum()) for part in work)
+    distance = float(np.linalg.norm(displacement))
     return {
-        "evaluated_s": summed,
+        "evaluated_s": duration,
         "positive_work_j": positive,
         "negative_work_j": negative,
         "net_work_j": positive + negative,
         "positive_work_j_per_kg": positive / mass,
-        "torque_time_integral_nms": effort,
-        "torque_time_integral_nms_per_kg": effort / mass,
+        "torque_time_integral_nms": integral,
+        "torque_time_integral_nms_per_kg": integral / mass,
         "distance_m": distance,
-        "speed_m_per_s": distance / summed if summed > 0.0 else float("nan"),
-        "cost_of_transport_j_per_kg_m": positive / (mass * distance) if distance >= TRAVEL else float("nan"),
-        "residual_work_net_j": float(books.sum(books.residual)),
-        "residual_work_absolute_j": float(books.sum(np.abs(books.residual))),
-        "ground_work_j": float(books.sum(books.ground)),
-        "numerical_work_net_j": float(books.sum(books.numerical)),
-        "numerical_work_absolute_j": float(books.sum(np.abs(books.numerical))),
-        "energy_change_j": float(books.gain(books.total)),
+        "speed_m_per_s": distance / duration if duration > 0.0 else float("nan"),
+        "cost_of_transport_j_per_kg_m": positive / (mass * distance) if distance >= MIN_DISTANCE else float("nan"),
+        "residual_work_net_j": float(balance.integrate(balance.residual)),
+        "residual_work_absolute_j": float(balance.integrate(np.abs(balance.residual))),
+        "ground_work_j": float(balance.integrate(balance.ground)),
+        "numerical_work_net_j": float(balance.integrate(balance.numerical)),
+        "numerical_work_absolute_j": float(balance.integrate(np.abs(balance.numerical))),
+        "energy_change_j": float(balance.change(balance.total)),
     }

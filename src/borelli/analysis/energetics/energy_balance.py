@@ -1,11 +1,11 @@
-"""Books: power and energy at the frames of a motion, or between them, ready to be summed.
+"""Energy balance: power and energy at the frames of a motion, or between them, with their sums over time.
 
-At every time of a smooth motion
+At every time of a motion with Newton-Euler torques
 
     power of joints + power of the residual + power of the ground on the bodies = change of mechanical energy
 
-exactly; only the sum over time, by trapezoids, errs. Steps of the physics engine keep books of their own, exact to
-rounding, in which the scheme has a share, each part of it computed from its own formula (`stepped_work.py`).
+exactly; only the sum over time, by the trapezoidal rule, has an error. Simulation steps have a balance of their own,
+exact to rounding, with numerical terms, each computed from its own formula (`step_work`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import Loads, foot_bodies
+from borelli.analysis.dynamics.external_loads import FOOT_VARIABLES, Loads, foot_bodies
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics, mechanical_energy
 from borelli.analysis.dynamics.torques import Torques, newton_euler
 from borelli.analysis.motion import to_model_axes
@@ -24,35 +24,35 @@ from borelli.recording.recording import MIN_PLATE_FORCE
 
 Array = NDArray[np.float64]
 
-POWERS = ("joint_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
-"""What steps tell of, whose sum is the change of energy."""
-STANDING = 0.2
-"""Ground under loaded feet that moves slower than this [m/s] stands; a belt is faster."""
+STEP_POWERS = ("joint_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
+"""Variables of stepped torques whose sum is the change of energy."""
+MIN_BELT_SPEED = 0.2
+"""[m/s] Ground under loaded feet that moves slower is at rest; a treadmill belt is faster."""
 
 
 @dataclass(frozen=True)
-class Books:
+class EnergyBalance:
     """Power and energy at some times.
 
     Attributes:
-        time: (times,) [s]
-        weight: (times,) of each in a sum over time [s]; zero where forces are not known.
-        counted: (times - 1,) whether a sum over time has the span from each time to the next.
-        moved: The bodies.
+        time: (times,) [s].
+        weight: (times,) of each time in a sum over time [s]; zero where the GRF is not known.
+        evaluated: (times - 1,) whether a sum over time includes the span from each time to the next.
+        kinematics: Of the bodies.
         power: (times, coordinates) of the joints [W]; zero for the root's.
         torque: (times, coordinates) [N m or N]; the root's is zero.
         residual: (times,) power of the residual [W].
         ground: (times,) power of the loads on the bodies [W].
-        numerical: (times,) power of the scheme by which steps were made [W]; zero for smooth motions.
+        numerical: (times,) power of the integration scheme of simulation steps [W]; zero for Newton-Euler torques.
         total: (times,) mechanical energy [J].
-        loads: What acted on the feet; None: nothing known.
+        loads: Loads on the feet; None: unknown.
         error: Largest difference between work and energy at any time [J].
     """
 
     time: Array
     weight: Array
-    counted: NDArray[np.bool_]
-    moved: BodyKinematics
+    evaluated: NDArray[np.bool_]
+    kinematics: BodyKinematics
     power: Array
     torque: Array
     residual: Array
@@ -62,158 +62,169 @@ class Books:
     loads: Loads | None
     error: float
 
-    def sum(self, values: Array) -> Array:
-        """Values summed over time."""
+    def integrate(self, values: Array) -> Array:
+        """Return the integral over time of values (times, ...)."""
         return np.asarray(np.tensordot(self.weight, values, axes=1))
 
-    def gain(self, values: Array) -> Array:
-        """By how much values change over the spans that are counted."""
-        return np.asarray(np.tensordot(self.counted.astype(float), np.diff(values, axis=0), axes=1))
+    def change(self, values: Array) -> Array:
+        """Return the change of values (times, ...) over the evaluated spans."""
+        return np.asarray(np.tensordot(self.evaluated.astype(float), np.diff(values, axis=0), axes=1))
 
-    def counts(self, start: float, stop: float) -> bool:
-        """Whether all spans from start to stop [s] are counted."""
-        inside = (self.time[:-1] >= start - 1e-9) & (self.time[1:] <= stop + 1e-9)
-        return bool(self.counted[inside].all())
+    def is_evaluated(self, start: float, end: float) -> bool:
+        """Return whether all spans from start to end [s] are evaluated."""
+        inside = (self.time[:-1] >= start - 1e-9) & (self.time[1:] <= end + 1e-9)
+        return bool(self.evaluated[inside].all())
 
     @property
-    def positive(self) -> float:
-        """Positive work of the joints [J]."""
-        return float(self.sum(np.maximum(self.power, 0.0)).sum())
+    def positive_work(self) -> float:
+        """Of the joints [J]."""
+        return float(self.integrate(np.maximum(self.power, 0.0)).sum())
 
-    def work(self, start: float = -np.inf, stop: float = np.inf) -> tuple[Array, Array, Array]:
-        """Positive and negative work [J] and effort [N m s or N s] of every coordinate from start to stop [s]."""
-        inside = (self.time >= start - 1e-9) & (self.time <= stop + 1e-9)
+    def work(self, start: float = -np.inf, end: float = np.inf) -> tuple[Array, Array, Array]:
+        """Return positive and negative work [J] and torque-time integral [N m s or N s] by coordinate."""
+        inside = (self.time >= start - 1e-9) & (self.time <= end + 1e-9)
         weight = self.weight * inside
         parts = (np.maximum(self.power, 0.0), np.minimum(self.power, 0.0), np.abs(self.torque))
-        positive, negative, effort = (np.asarray(np.tensordot(weight, part, axes=1)) for part in parts)
-        return positive, negative, effort
+        positive, negative, torque = (np.asarray(np.tensordot(weight, part, axes=1)) for part in parts)
+        return positive, negative, torque
 
 
-def books_at_frames(torques: Torques) -> Books:
-    """The books at the frames of the torques."""
+def balance_at_frames(torques: Torques) -> EnergyBalance:
+    """Return the energy balance at the frames of the torques."""
     data, model = torques.data, torques.motion.model
-    q, u, a = (
-        np.asarray(data[name].values, dtype=float)
-        for name in ("coordinate_value", "coordinate_velocity", "coordinate_acceleration")
-    )
-    moved = forward_kinematics(model, q, u, a)
+    names = ("coordinate_value", "coordinate_velocity", "coordinate_acceleration")
+    q, u, a = (np.asarray(data[name].values, dtype=float) for name in names)
+    kinematics = forward_kinematics(model, q, u, a)
     time, torque = np.asarray(data["time"].values, dtype=float), np.asarray(data["torque"].values, dtype=float)
     loads = _loads(torques, time) if "ground_reaction_force" in data else None
     if "joint_power" in data:
-        return _stepped(torques, time, moved, torque, loads)
-    ground = np.zeros(len(time)) if loads is None else _ground_power(moved, loads)
-    return _smooth(torques, time, moved, torque, u, ground, loads)
+        return _stepped_balance(torques, time, kinematics, torque, loads)
+    ground = np.zeros(len(time)) if loads is None else _ground_power(kinematics, loads)
+    return _newton_euler_balance(torques, time, kinematics, torque, u, ground, loads)
 
 
-def books_between(torques: Torques, time: Array) -> Books:
-    """The books at other times of a smooth motion, from its splines."""
+def balance_between_frames(torques: Torques, time: Array) -> EnergyBalance:
+    """Return the energy balance of Newton-Euler torques at other times [s], from the splines of the coordinates."""
     curves = torques.derivatives
     assert curves is not None
     q, u, a = curves.at(time)
     loads = None if torques.loads is None else torques.loads.at(time)
-    balance = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
-    return _smooth(torques, time, balance.kinematics, balance.torque.sum(axis=0), u, balance.ground_power, loads)
+    forces = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
+    torque = forces.torque.sum(axis=0)
+    return _newton_euler_balance(torques, time, forces.kinematics, torque, u, forces.ground_power, loads)
 
 
-def belt_velocity(books: Books) -> Array:
-    """Velocity of the ground [m/s], lab axes: of the feet's points that carry load, where it is a belt's."""
-    loads, model = books.loads, books.moved.model
+def belt_velocity(balance: EnergyBalance) -> Array:
+    """Return the velocity (3,) of a treadmill belt [m/s], lab axes, from the points of loaded feet; zero if at rest."""
+    loads, model = balance.loads, balance.kinematics.model
     if loads is None:
         return np.zeros(3)
     if loads.belt is not None:
         return np.array(loads.belt)
     names = [body.name for body in model.bodies]
-    turn = to_model_axes(model)
-    seen, weights = [], []
+    rotation = to_model_axes(model)
+    velocities, weights = [], []
     for k, name in enumerate(loads.body):
         normal = loads.force[:, k, 2]
-        firm = normal > MIN_PLATE_FORCE
-        points = loads.point[:, k] @ turn.T
-        seen.append((books.moved.point_velocity(names.index(name), points) @ turn)[firm])
-        weights.append(normal[firm])
-    velocity, weight = np.concatenate(seen), np.concatenate(weights)
+        loaded = normal > MIN_PLATE_FORCE
+        points = loads.point[:, k] @ rotation.T
+        velocities.append((balance.kinematics.point_velocity(names.index(name), points) @ rotation)[loaded])
+        weights.append(normal[loaded])
+    velocity, weight = np.concatenate(velocities), np.concatenate(weights)
     if not len(velocity):
         return np.zeros(3)
-    middle = np.array([_weighted_median(velocity[:, i], weight) for i in range(2)])
-    return np.array([*middle, 0.0]) if np.linalg.norm(middle) > STANDING else np.zeros(3)
+    median = np.array([_weighted_median(velocity[:, i], weight) for i in range(2)])
+    return np.array([*median, 0.0]) if np.linalg.norm(median) > MIN_BELT_SPEED else np.zeros(3)
 
 
 def root_columns(torques: Torques) -> list[int]:
-    """Columns of the coordinates whose torques are the residual."""
+    """Return the columns of the root's coordinates, whose torques are the residual."""
     model = torques.motion.model
     names = [c.name for c in model.coordinates]
     return [names.index(name) for name in root_coordinates(model)]
 
 
-def _smooth(
-    torques: Torques, time: Array, moved: BodyKinematics, torque: Array, u: Array, ground: Array, loads: Loads | None
-) -> Books:
+def _newton_euler_balance(
+    torques: Torques,
+    time: Array,
+    kinematics: BodyKinematics,
+    torque: Array,
+    u: Array,
+    ground: Array,
+    loads: Loads | None,
+) -> EnergyBalance:
     root = root_columns(torques)
     power = torque * u
     residual = power[:, root].sum(axis=1)
     joints, own = power.copy(), torque.copy()
     joints[:, root], own[:, root] = 0.0, 0.0
-    total = sum(mechanical_energy(moved), np.zeros(len(time)))
+    total = sum(mechanical_energy(kinematics), np.zeros(len(time)))
     rate = power.sum(axis=1) + ground
     steps = 0.5 * (rate[1:] + rate[:-1]) * np.diff(time)
     error = float(np.abs(np.concatenate([[0.0], np.cumsum(steps)]) - (total - total[0])).max())
-    counted = _counted(torques, time)
-    weight, spans = np.zeros(len(time)), 0.5 * np.diff(time) * counted
+    evaluated = _evaluated(torques, time)
+    weight, spans = np.zeros(len(time)), 0.5 * np.diff(time) * evaluated
     weight[1:] += spans
     weight[:-1] += spans
-    return Books(time, weight, counted, moved, joints, own, residual, ground, np.zeros(len(time)), total, loads, error)
+    numerical = np.zeros(len(time))
+    return EnergyBalance(
+        time, weight, evaluated, kinematics, joints, own, residual, ground, numerical, total, loads, error
+    )
 
 
-def _stepped(torques: Torques, time: Array, moved: BodyKinematics, torque: Array, loads: Loads | None) -> Books:
-    """The engine's own books: mean powers from each frame to the next."""
+def _stepped_balance(
+    torques: Torques, time: Array, kinematics: BodyKinematics, torque: Array, loads: Loads | None
+) -> EnergyBalance:
+    """Return the balance of the simulation's own terms: mean powers from each frame to the next."""
     data = torques.data
-    whole = np.full(len(time), 1.0 / float(data.attrs["rate_hz"]))
+    duration = np.full(len(time), 1.0 / float(data.attrs["rate_hz"]))
     power, residual, ground, constraint, gyroscopic, total = (
-        np.asarray(data[name].values, dtype=float) for name in (*POWERS, "mechanical_energy")
+        np.asarray(data[name].values, dtype=float) for name in (*STEP_POWERS, "mechanical_energy")
     )
     numerical = constraint + gyroscopic
-    done = whole * (power.sum(axis=1) + residual + ground + numerical)
-    error = float(np.abs(np.cumsum(done)[:-1] - (total[1:] - total[0])).max())
-    counted = _counted(torques, time)
-    # the last frame's step leads to where no energy is told
-    weight = np.append(whole[:-1] * counted, 0.0)
-    return Books(time, weight, counted, moved, power, torque, residual, ground, numerical, total, loads, error)
+    work = duration * (power.sum(axis=1) + residual + ground + numerical)
+    error = float(np.abs(np.cumsum(work)[:-1] - (total[1:] - total[0])).max())
+    evaluated = _evaluated(torques, time)
+    # the energy at the end of the last frame's step is not recorded
+    weight = np.append(duration[:-1] * evaluated, 0.0)
+    return EnergyBalance(
+        time, weight, evaluated, kinematics, power, torque, residual, ground, numerical, total, loads, error
+    )
 
 
-def _counted(torques: Torques, time: Array) -> NDArray[np.bool_]:
-    """Spans from each time to the next that lie between frames whose forces are known."""
+def _evaluated(torques: Torques, time: Array) -> NDArray[np.bool_]:
+    """Return the spans (times - 1,) from each time to the next between frames whose GRF is known."""
     frames, known = np.asarray(torques.data["time"].values, dtype=float), torques.grf_known
-    middle = 0.5 * (time[1:] + time[:-1])
-    after = np.clip(np.searchsorted(frames, middle), 1, len(frames) - 1)
+    midpoint = 0.5 * (time[1:] + time[:-1])
+    after = np.clip(np.searchsorted(frames, midpoint), 1, len(frames) - 1)
     return np.asarray(known[after - 1] & known[after])
 
 
 def _loads(torques: Torques, time: Array) -> Loads:
-    """What acted on the feet at the frames, as the torques tell it."""
+    """Return the loads on the feet at the frames."""
     if torques.loads is not None:
         return torques.loads.at(time)
     data = torques.data
     sides = tuple(map(str, data["foot"].values))
     bodies = foot_bodies(torques.motion.model)
-    force, point, moment = (
-        np.asarray(data[f"foot_{name}"].values, dtype=float) for name in ("force", "center_of_pressure", "free_moment")
-    )
+    force, point, moment = (np.asarray(data[name].values, dtype=float) for name in FOOT_VARIABLES)
     on = tuple(bodies[side] for side in sides)
     return Loads(sides, on, time, force, np.nan_to_num(point), moment, torques.grf_source)
 
 
-def _ground_power(moved: BodyKinematics, loads: Loads) -> Array:
-    names = [body.name for body in moved.model.bodies]
-    turn = to_model_axes(moved.model).T
+def _ground_power(kinematics: BodyKinematics, loads: Loads) -> Array:
+    names = [body.name for body in kinematics.model.bodies]
+    rotation = to_model_axes(kinematics.model).T
     power = np.zeros(len(loads.time))
     for k, name in enumerate(loads.body):
         body = names.index(name)
-        power += (loads.force[:, k] @ turn * moved.point_velocity(body, loads.point[:, k] @ turn)).sum(axis=-1)
-        power += (loads.moment[:, k] @ turn * moved.angular_velocity[body].T).sum(axis=-1)
+        velocity = kinematics.point_velocity(body, loads.point[:, k] @ rotation)
+        power += (loads.force[:, k] @ rotation * velocity).sum(axis=-1)
+        power += (loads.moment[:, k] @ rotation * kinematics.angular_velocity[body].T).sum(axis=-1)
     return power
 
 
 def _weighted_median(values: Array, weights: Array) -> float:
     order = np.argsort(values)
-    share = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(share, 0.5 * share[-1])])
+    total = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(total, 0.5 * total[-1])])

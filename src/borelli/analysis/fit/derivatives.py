@@ -9,8 +9,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.fit.parameters import MARKER_SD, Unknowns
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, Problem
+from borelli.analysis.fit.parameters import MARKER_SD, FitParameters
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem
 from borelli.analysis.tree_kernels.schur_complement import Places, eliminate_poses, make_room, solve_positive
 from borelli.kernels.shared_tuples import Shared
 
@@ -18,74 +18,78 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Group:
-    """Frames of one recording: the problem that holds them, and their poses."""
+class FrameGroup:
+    """Frames of one recording and their poses."""
 
-    problem: Problem
+    problem: IkProblem
     q: Array
     """(frames, coordinates)"""
     fitted: bool = True
     """False: held out."""
     energy: Array = field(default_factory=lambda: np.zeros(0))
-    """(frames,) [J] of each pose."""
+    """(frames,) of each pose [J]."""
 
 
 @dataclass(frozen=True)
-class Derivatives:
-    """Of the energy by p and by the poses."""
+class FitDerivatives:
+    """Derivatives of the energy by the parameters p and the poses q."""
 
     gradient: Array
-    """(unknowns,) [N]"""
+    """(parameters,) [N]"""
     matrix: Array
-    """(unknowns, unknowns) [N/m] H_pp - sum H_pq H_qq^-1 H_qp."""
-    follow: Array
-    """(frames, variables, unknowns) H_qq^-1 H_qp: a pose follows p by this with opposite sign."""
-    spread: Array
-    """(frames, variables) the diagonal of H_qq^-1 [rad/(N m) or m/N]; empty if it was not asked for."""
+    """(parameters, parameters) Schur complement H_pp - sum H_pq H_qq^-1 H_qp [N/m]."""
+    pose_response: Array
+    """(frames, variables, parameters) H_qq^-1 H_qp: the poses change by -pose_response dp."""
+    pose_compliance: Array
+    """(frames, variables) diagonal of H_qq^-1 [rad/(N m) or m/N]; empty if not requested."""
 
     @property
     def covariance(self) -> Array:
-        """(unknowns, unknowns) of p given the recordings [m^2]."""
+        """(parameters, parameters) of p given the recordings [m^2]."""
         result = np.eye(len(self.matrix))
         solve_positive(self.matrix.copy(), result)
-        return VARIANCE * result
+        return NOISE_ENERGY * result
 
 
-VARIANCE = MARKER_STIFFNESS * MARKER_SD**2
-"""[J] The energy that stands for a probability of exp(-1): a marker's energy when it is off by its deviation, twice."""
+NOISE_ENERGY = MARKER_STIFFNESS * MARKER_SD**2
+"""[J] Twice the energy of a marker spring stretched by its standard deviation: covariance is this times H^-1."""
 
 
 def differentiate(
-    unknowns: Unknowns, p: Array, groups: Sequence[Group], *, exact: bool, spread: bool = False
-) -> Derivatives | None:
-    """First and second derivative by p; None: Newton's second derivative is not positive.
+    parameters: FitParameters, p: Array, groups: Sequence[FrameGroup], *, exact: bool, uncertainty: bool = False
+) -> FitDerivatives | None:
+    """Return first and second derivatives by p; None if the exact Hessian is not positive definite.
 
     Args:
-        unknowns: What p means.
-        p: (unknowns,)
-        groups: Their poses are at their least energy.
-        exact: Newton's second derivative rather than Gauss and Newton's, which is always positive.
-        spread: To judge what is known: poses' own spread is found, and stops that hold a pose are no knowledge of it.
+        parameters: Meaning of p.
+        p: (parameters,)
+        groups: Frames, whose poses are at their minimum energy.
+        exact: Whether the Hessian is exact; else that of Gauss-Newton, which is always positive definite.
+        uncertainty: Whether to compute `pose_compliance`, without joint limits, which are not evidence for a pose.
     """
-    _, known, matrix = unknowns.known(p)
-    gradient, matrix = MARKER_STIFFNESS * known, MARKER_STIFFNESS * matrix
-    body, moved = unknowns.moves
+    _, prior_gradient, prior_matrix = parameters.prior(p)
+    gradient, matrix = MARKER_STIFFNESS * prior_gradient, MARKER_STIFFNESS * prior_matrix
+    body, moved = parameters.moved_markers
     places = Places(body, moved.astype(np.uint8))
-    follow, own = [], []
+    responses, compliances = [], []
     for group in groups:
         if not group.fitted:
             continue
         problem, frames = group.problem, len(group.q)
-        holds = problem.holds if not spread else problem.holds._replace(stop=np.full(len(problem.holds.stop), inf))
+        springs = problem.rest_springs
+        if uncertainty:
+            springs = springs._replace(stop=np.full(len(springs.stop), inf))
         variables = len(problem.tree.free)
-        ahead, diagonal = np.empty((frames, variables, len(p))), np.empty((frames if spread else 0, variables))
-        room = Shared(make_room(problem.tree, problem.points, holds, places))
+        response = np.empty((frames, variables, len(p)))
+        compliance = np.empty((frames if uncertainty else 0, variables))
+        room = Shared(make_room(problem.tree, problem.points, springs, places))
         if not eliminate_poses(
-            room, problem.rest, problem.target, problem.weight, group.q.copy(), exact, gradient, matrix, ahead, diagonal
-        ):
+            room, problem.rest, problem.target, problem.weight, group.q.copy(), exact, gradient, matrix, response,
+            compliance,
+        ):  # fmt: skip
             return None
-        follow.append(ahead)
-        own.append(diagonal)
+        responses.append(response)
+        compliances.append(compliance)
     lower = np.tril(matrix)
-    both = lower + np.tril(lower, -1).T
-    return Derivatives(gradient, both, np.concatenate(follow), np.concatenate(own))
+    symmetric = lower + np.tril(lower, -1).T
+    return FitDerivatives(gradient, symmetric, np.concatenate(responses), np.concatenate(compliances))

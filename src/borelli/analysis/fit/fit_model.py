@@ -1,8 +1,8 @@
-"""Fit: a model made the size of a subject, and its markers put where the subject wore them, from any trials.
+"""Model fitting: segment lengths, joint centers and marker offsets of a subject, estimated from any trials.
 
-One least squares over some 31 frames finds poses, joint places and attachments together; what is known beforehand (a
-body of this height, the marker set's places, two like sides) decides where the markers do not. How well each length
-and each angle's zero is known afterwards is part of the result.
+One least-squares problem over some 31 frames estimates poses, joint centers and marker offsets together. Prior
+knowledge (a body of this height, the marker set's offsets, symmetry) decides what the markers do not determine. The
+uncertainty of each length and of each angle's zero is part of the result.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from borelli.analysis.fit.apply_fit import fitted_model
-from borelli.analysis.fit.frame_selection import choose_frames, dress
-from borelli.analysis.fit.least_squares import Solution, marker_errors, rms, solve
-from borelli.analysis.fit.parameters import Unknowns, make_unknowns
-from borelli.analysis.fit.uncertainty import doubts, tell
-from borelli.errors import SettingsError
+from borelli.analysis.fit.frame_selection import choose_frames, choose_marker_set
+from borelli.analysis.fit.least_squares import FitSolution, marker_errors, rms, solve
+from borelli.analysis.fit.parameters import FitParameters, make_parameters
+from borelli.analysis.fit.uncertainty import fit_dataset, uncertainty_notes
+from borelli.errors import SettingsError, list_names
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
 from borelli.model.resize import scale_mass
 from borelli.recording.recording import Note, Recording
@@ -27,25 +28,25 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 FRAMES = 31
-"""Frames that are fitted: more change the result little (spec mocap, 1)."""
+"""Frames that are fitted: more change the result little."""
 HELD_OUT = 30
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A model fitted to a subject.
+    """Model fitted to a subject.
 
     Attributes:
-        model: The model with its new joint places, attachments and body sizes.
+        model: Model with fitted joint centers, marker offsets and body sizes.
         data: By segment: `length`, its standard deviation `length_sd`, and `length_given` before the fit [m]. By
-            coordinate: `zero_sd`, how well the zero of an angle is known, and `pose_sd`, how well a frame's value is
-            [rad or m]. By marker: `marker_rms` and `marker_rms_held_out` [m].
-        train_rms: Root mean square marker distance [m] in the frames that were fitted.
-        held_out_rms: The same in the frames that were not; not a number without such.
-        iterations: Steps of the least squares.
-        notes: What was decided, and what the recordings cannot tell.
-        unknowns: What was found, and what was known of it beforehand.
-        solution: Where the least squares came to.
+            coordinate: `zero_sd`, the standard deviation of the angle's zero, and `pose_sd`, that of its value in one
+            frame [rad or m]. By marker: `marker_rms` and `marker_rms_held_out` [m].
+        train_rms: RMS marker error [m] in the fitted frames.
+        held_out_rms: RMS marker error [m] in held-out frames; NaN without such.
+        iterations: Steps of the least-squares solver.
+        notes: Assumptions, and quantities that the recordings do not determine.
+        parameters: Parameters that were estimated, with their prior.
+        solution: Solution of the least-squares problem.
     """
 
     model: Model
@@ -54,8 +55,21 @@ class Fit:
     held_out_rms: float
     iterations: int
     notes: tuple[Note, ...] = ()
-    unknowns: Unknowns | None = field(default=None, repr=False)
-    solution: Solution | None = field(default=None, repr=False)
+    parameters: FitParameters | None = field(default=None, repr=False)
+    solution: FitSolution | None = field(default=None, repr=False)
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        rows = [
+            ("model", self.model.name),
+            ("marker error", f"{1e3 * self.train_rms:.1f} mm RMS; held out: {1e3 * self.held_out_rms:.1f} mm"),
+            ("segments", list_names([f"{name} {1e3 * length:.0f} mm" for name, length in self.lengths.items()])),
+            ("iterations", self.iterations),
+            ("notes", len(self.notes)),
+        ]
+        return Summary("Fit", rows)
 
     @property
     def lengths(self) -> dict[str, float]:
@@ -63,13 +77,23 @@ class Fit:
         return dict(zip(map(str, self.data["segment"].values), map(float, self.data["length"].values), strict=True))
 
     def draw(self, random: np.random.Generator) -> Model:
-        """One of the models that the recordings allow, drawn by how well places are known: to see what that leaves."""
-        if self.unknowns is None or self.solution is None:
-            raise SettingsError("this fit was made without its solution, so there is nothing to draw from")
+        """Draw a model from the posterior distribution of the parameters.
+
+        Args:
+            random: Random number generator.
+
+        Returns:
+            The model, with the mass of the fitted one.
+
+        Raises:
+            SettingsError: The fit was read from a file, which does not contain its solution.
+        """
+        if self.parameters is None or self.solution is None:
+            raise SettingsError("This fit has no solution to draw models from. Run fit_model again.")
         root = np.linalg.cholesky(self.solution.derivatives.covariance)
         p = self.solution.p + root @ random.standard_normal(len(self.solution.p))
-        drawn = fitted_model(self.unknowns, p)
-        # places are drawn; the mass is that of the model, which may have been weighed after the fit
+        drawn = fitted_model(self.parameters, p)
+        # the mass may have been weighed by plates after the fit
         return scale_mass(drawn, self.model.mass) if drawn.mass > 0.0 else drawn
 
 
@@ -83,34 +107,37 @@ def fit_model(
     frames: int = FRAMES,
     held_out: int = HELD_OUT,
 ) -> Fit:
-    """The model fitted to what the recordings show.
+    """Fit a model to recordings of a subject.
 
     Args:
-        model: A human of the subject's mass and height, or any model; without markers it is given the set that fits.
-        recordings: One trial or several of the same subject wearing the same markers.
-        static: A trial in which the subject stands still; it tells the zero of the angles.
+        model: A human of the subject's mass and height, or any model. Without markers it gets the best matching set.
+        recordings: One trial or several of the same subject with the same markers.
+        static: Static calibration trial: the subject stands still. It determines the zero of the angles.
         symmetric: Whether left and right are alike to within 3 mm.
-        keep: What is known: lengths [m] by the name of a segment, places [m] on their bodies by the name of a marker.
-        frames: How many frames are fitted, in all.
-        held_out: How many frames between them judge the fit, which ends when those grow worse; 0: none.
+        keep: Known values: lengths [m] by segment, marker offsets [m] on their bodies by marker.
+        frames: Number of fitted frames, in all.
+        held_out: Number of held-out frames between them, which end the fit when they get worse; 0: none.
+
+    Returns:
+        The fitted model with its uncertainty.
 
     Raises:
-        SettingsError: no marker set fits the labels, or a setting is out of range.
+        SettingsError: No marker set matches the labels, or an option is out of range.
     """
     trials = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     if not trials and static is not None:
         trials, static = (static,), static
     if not trials:
-        raise SettingsError("fit_model needs at least one recording")
+        raise SettingsError("fit_model: No recording is given. Pass at least one.")
     if frames < 1 or held_out < 0:
-        raise SettingsError(f"frames is {frames}, held_out {held_out}, but must be at least 1 and 0")
-    dressed, notes = dress(model, trials if static is None else (*trials, static))
-    unknowns = make_unknowns(dressed, symmetric, keep or {})
-    choice = choose_frames(unknowns.model, trials, static, frames, held_out)
-    solution = solve(unknowns, choice.groups)
+        raise SettingsError(f"fit_model: frames is {frames} and held_out {held_out}. Use at least 1 and 0.")
+    marked, notes = choose_marker_set(model, trials if static is None else (*trials, static))
+    parameters = make_parameters(marked, symmetric, keep or {})
+    choice = choose_frames(parameters.model, trials, static, frames, held_out)
+    solution = solve(parameters, choice.groups)
     train = [marker_errors(group) for group in solution.groups if group.fitted]
-    judged = [marker_errors(group) for group in solution.groups if not group.fitted]
-    data = tell(unknowns, solution, train, judged)
-    found = (*notes, *choice.notes, *doubts(unknowns, solution, data, static is not None))
-    model = fitted_model(unknowns, solution.p)
-    return Fit(model, data, rms(train), rms(judged), solution.iterations, found, unknowns, solution)
+    test = [marker_errors(group) for group in solution.groups if not group.fitted]
+    data = fit_dataset(parameters, solution, train, test)
+    notes = (*notes, *choice.notes, *uncertainty_notes(parameters, solution, data, static is not None))
+    fitted = fitted_model(parameters, solution.p)
+    return Fit(fitted, data, rms(train), rms(test), solution.iterations, notes, parameters, solution)

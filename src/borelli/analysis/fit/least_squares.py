@@ -109,9 +109,7 @@ def _step(
         damping = max(10.0 * damping, 1e-3)
 
 
-def _solve_poses(
-    parameters: FitParameters, p: Array, groups: Sequence[FrameGroup]
-) -> tuple[list[FrameGroup], float]:
+def _solve_poses(parameters: FitParameters, p: Array, groups: Sequence[FrameGroup]) -> tuple[list[FrameGroup], float]:
     """Return the groups with all poses at their minimum energy for p, and the energy [J] of fitted poses and prior."""
     model = parameters.model_at(p)
     tree, points = make_tree(model), marker_points(model, model.markers)

@@ -1,7 +1,7 @@
-"""What a fit may change: the places of joints on their parents and of markers on their bodies (attachments).
+"""Fit parameters: joint centers on their parents and marker offsets on their bodies.
 
-They are one row of numbers p, joints first, three each. Beforehand each is known so well (a standard deviation) about
-where the model has it; the two sides of the body are known to be alike; kept lengths and places are known exactly.
+They are one vector p, joints first, three numbers each. Their prior is normal about the given model; the two sides of
+the body are alike; kept lengths and offsets are exact.
 """
 
 from __future__ import annotations
@@ -21,80 +21,80 @@ from borelli.model.transforms import orientation_matrix, vector
 Array = NDArray[np.float64]
 
 MARKER_SD = 0.005
-"""[m] of a marker about its place: what skin and cameras leave (spec mocap, 1)."""
+"""[m] of a marker about its offset: what skin and cameras leave."""
 JOINT_SD = 0.020
-"""[m] of a joint about where a body of this height has it."""
-ATTACHMENT_SD = 0.030
-"""[m] of a marker about where the marker set puts it."""
-SIDES_SD = 0.003
-"""[m] by which left and right differ."""
+"""[m] of a joint center about that of a body of this height."""
+OFFSET_SD = 0.030
+"""[m] of a marker offset about that of the marker set."""
+SYMMETRY_SD = 0.003
+"""[m] of the difference between left and right."""
 KEPT_SD = 1e-6
-"""[m] of what the user states."""
+"""[m] of values that the user states."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A length on one body: between two joints that it carries, or from the joint that carries it to one of those."""
+    """Length on one body: between two joint centers on it, or from the body's own joint to one of them."""
 
     name: str
-    far: int
-    """Number of a joint among those whose places are unknown."""
-    near: int | Vector
-    """Number of another, or the place of the joint that carries the body [m]."""
+    distal: int
+    """Index of a joint among those whose centers are parameters."""
+    proximal: int | Vector
+    """Index of another, or the center of the body's own joint [m]."""
 
 
 @dataclass(frozen=True)
-class Unknowns:
-    """The joint places and attachments of a model, and what is known of them beforehand."""
+class FitParameters:
+    """Joint centers and marker offsets of a model, and their prior distribution."""
 
     model: Model
     joints: tuple[Joint, ...]
-    """Whose places on their parents are unknown."""
+    """Joints whose centers on their parents are parameters."""
     sides: tuple[tuple[int, int], ...]
     """Pairs of joints that mirror each other."""
-    across: int
-    """Number of the axis from one side of the body to the other."""
+    lateral_axis: int
+    """Index of the axis from one side of the body to the other."""
     kept_lengths: Mapping[int, float]
-    """By number of the segment [m]."""
-    kept_places: tuple[int, ...]
-    """Numbers of the markers that stay."""
+    """By index of the segment [m]."""
+    kept_offsets: tuple[int, ...]
+    """Indices of the markers whose offsets are known."""
 
     @cached_property
     def start(self) -> Array:
-        """(unknowns,) where the model has them."""
-        places = [joint.parent_frame.position for joint in self.joints]
-        return np.array([*places, *(marker.position for marker in self.model.markers)], dtype=float).ravel()
+        """(parameters,) of the given model."""
+        centers = [joint.parent_frame.position for joint in self.joints]
+        return np.array([*centers, *(marker.position for marker in self.model.markers)], dtype=float).ravel()
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """Every length between joints; named by its body, or by body and joints where several hang on it.
+        """All lengths between joints, named by body, or by body and joints where it has several.
 
-        The body that the ground carries has no joint to count from: its lengths are between those it carries.
+        The root body has no joint of its own to measure from: its lengths are between the joints on it.
         """
         own = {joint.child: joint for joint in self.model.joints if not joint.closes_loop}
-        held = [joint.parent for joint in self.joints]
-        found = []
+        parents = [joint.parent for joint in self.joints]
+        result = []
         for i, joint in enumerate(self.joints):
             body = joint.parent
             if own[body].parent != GROUND:
-                name = body if held.count(body) == 1 else f"{body} to {joint.name}"
-                found.append(Segment(name, i, own[body].child_frame.position))
+                name = body if parents.count(body) == 1 else f"{body} to {joint.name}"
+                result.append(Segment(name, i, own[body].child_frame.position))
             else:
-                others = [k for k in range(i) if held[k] == body]
-                found += [Segment(f"{body}: {self.joints[k].name} to {joint.name}", i, k) for k in others]
-        return tuple(found)
+                others = [k for k in range(i) if parents[k] == body]
+                result += [Segment(f"{body}: {self.joints[k].name} to {joint.name}", i, k) for k in others]
+        return tuple(result)
 
     @cached_property
     def precision(self) -> Array:
-        """(unknowns, unknowns) second derivative of what is known beforehand, in units of 1 / `MARKER_SD` ^2."""
+        """(parameters, parameters) Hessian of the prior without kept lengths, in units of 1 / `MARKER_SD`^2."""
         n, joints = len(self.start), len(self.joints)
-        sd = np.full(n // 3, ATTACHMENT_SD)
+        sd = np.full(n // 3, OFFSET_SD)
         sd[:joints] = JOINT_SD
-        sd[joints + np.array(self.kept_places, dtype=int)] = KEPT_SD
+        sd[joints + np.array(self.kept_offsets, dtype=int)] = KEPT_SD
         result = np.diag(np.repeat((MARKER_SD / sd) ** 2, 3))
         mirror = np.ones(3)
-        mirror[self.across] = -1.0
-        k = (MARKER_SD / SIDES_SD) ** 2
+        mirror[self.lateral_axis] = -1.0
+        k = (MARKER_SD / SYMMETRY_SD) ** 2
         for a, b in self.sides:
             for axis in range(3):
                 i, j = 3 * a + axis, 3 * b + axis
@@ -102,111 +102,118 @@ class Unknowns:
                 result[[i, j], [j, i]] -= k * mirror[axis]
         return result
 
-    def known(self, p: Array) -> tuple[float, Array, Array]:
-        """Energy, gradient and second derivative of what is known beforehand."""
+    def prior(self, p: Array) -> tuple[float, Array, Array]:
+        """Return energy, gradient and Hessian of the prior."""
         off = p - self.start
         matrix = self.precision.copy()
         gradient = matrix @ off
         energy = 0.5 * float(off @ gradient)
         k = (MARKER_SD / KEPT_SD) ** 2
-        for number, length in self.kept_lengths.items():
-            value, way = self.length(p, number)
+        for index, length in self.kept_lengths.items():
+            value, slope = self.length(p, index)
             energy += 0.5 * k * (value - length) ** 2
-            gradient += k * (value - length) * way
-            matrix += k * np.outer(way, way)
+            gradient += k * (value - length) * slope
+            matrix += k * np.outer(slope, slope)
         return energy, gradient, matrix
 
     @cached_property
-    def travels(self) -> Array:
-        """(joints, 3) how far each child's joint frame is from its place on the parent in the default pose [m]."""
-        return np.array([travel(self.model, joint) for joint in self.joints]).reshape(-1, 3)
+    def displacements(self) -> Array:
+        """(joints, 3) displacement [m] of each child's joint frame from its center on the parent, default pose."""
+        return np.array([default_displacement(self.model, joint) for joint in self.joints]).reshape(-1, 3)
 
-    def length(self, p: Array, number: int) -> tuple[float, Array]:
-        """A segment's length [m] and how it changes with p."""
-        segment, places = self.segments[number], p.reshape(-1, 3)
-        centers = places[: len(self.joints)] + self.travels
-        line = centers[segment.far] - (centers[segment.near] if isinstance(segment.near, int) else segment.near)
+    def length(self, p: Array, index: int) -> tuple[float, Array]:
+        """Return a segment's length [m] and its gradient (parameters,) by p."""
+        segment, points = self.segments[index], p.reshape(-1, 3)
+        centers = points[: len(self.joints)] + self.displacements
+        proximal = segment.proximal
+        line = centers[segment.distal] - (centers[proximal] if isinstance(proximal, int) else proximal)
         value = float(np.linalg.norm(line))
-        way = np.zeros_like(places)
+        slope = np.zeros_like(points)
         if value > 0.0:
-            way[segment.far] = line / value
-            if isinstance(segment.near, int):
-                way[segment.near] = -line / value
-        return value, way.reshape(-1)
+            slope[segment.distal] = line / value
+            if isinstance(proximal, int):
+                slope[proximal] = -line / value
+        return value, slope.reshape(-1)
 
-    def placed(self, p: Array) -> Model:
-        """The model with its joint places and attachments there; nothing else is changed."""
-        places = p.reshape(-1, 3)
-        found = {joint.name: vector(at) for joint, at in zip(self.joints, places, strict=False)}
+    def model_at(self, p: Array) -> Model:
+        """Return the model with joint centers and marker offsets p; nothing else is changed."""
+        points = p.reshape(-1, 3)
+        centers = {joint.name: vector(at) for joint, at in zip(self.joints, points, strict=False)}
         joints = tuple(
-            replace(joint, parent_frame=replace(joint.parent_frame, position=found[joint.name]))
-            if joint.name in found
+            replace(joint, parent_frame=replace(joint.parent_frame, position=centers[joint.name]))
+            if joint.name in centers
             else joint
             for joint in self.model.joints
         )
         markers = tuple(
             replace(marker, position=vector(at))
-            for marker, at in zip(self.model.markers, places[len(self.joints) :], strict=True)
+            for marker, at in zip(self.model.markers, points[len(self.joints) :], strict=True)
         )
         return replace(self.model, joints=joints, markers=markers)
 
     @cached_property
-    def moves(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The body in which each three unknowns are stated (-1: ground), and which markers they move."""
+    def moved_markers(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Body in whose frame each three parameters are (-1: ground), and the markers that they move."""
         index = {body.name: i for i, body in enumerate(self.model.bodies)} | {GROUND: -1}
-        carried = np.eye(len(self.model.bodies), dtype=bool)
+        subtree = np.eye(len(self.model.bodies), dtype=bool)
         for link in reversed(tree_links(self.model)):
             if link.parent >= 0:
-                carried[link.parent] |= carried[link.child]
+                subtree[link.parent] |= subtree[link.child]
         owner = np.array([index[marker.body] for marker in self.model.markers], dtype=np.int64)
         parent = np.array([index[joint.parent] for joint in self.joints], dtype=np.int64)
-        moved = [carried[index[joint.child]][owner] & (owner >= 0) for joint in self.joints]
+        moved = [subtree[index[joint.child]][owner] & (owner >= 0) for joint in self.joints]
         return np.concatenate([parent, owner]), np.array([*moved, *np.eye(len(owner), dtype=bool)], dtype=bool)
 
 
-def make_unknowns(model: Model, symmetric: bool, keep: Mapping[str, float | Sequence[float]]) -> Unknowns:
-    """What is unknown of a model that wears its markers; `keep` as in `fit_model`."""
+def make_parameters(model: Model, symmetric: bool, keep: Mapping[str, float | Sequence[float]]) -> FitParameters:
+    """Return the parameters of a model with markers; `keep` as in `fit_model`.
+
+    Raises:
+        SettingsError: `keep` names an unknown segment or marker, or has a value of the wrong kind.
+    """
     joints = tuple(
         joint for joint in model.joints if joint.parent != GROUND and joint.kind != "fixed" and not joint.closes_loop
     )
-    sides, across = mirrored_joints(joints)
-    plain = Unknowns(model, joints, sides if symmetric else (), across, {}, ())
+    sides, lateral_axis = mirrored_joints(joints)
+    plain = FitParameters(model, joints, sides if symmetric else (), lateral_axis, {}, ())
     segments = [segment.name for segment in plain.segments]
     names = [marker.name for marker in model.markers]
     lengths: dict[int, float] = {}
-    places: dict[int, tuple[float, float, float]] = {}
+    offsets: dict[int, tuple[float, float, float]] = {}
     for name, value in keep.items():
         if name in segments and isinstance(value, int | float):
             if not 0.0 < value < 10.0:
-                raise SettingsError(f"keep: {name!r} is {value} m long, but a length must be positive, in metres")
+                raise SettingsError(f"keep: The length of {name!r} is {value} m. Use a positive length in meters.")
             lengths[segments.index(name)] = float(value)
         elif name in names and not isinstance(value, int | float) and np.shape(value) == (3,):
-            places[names.index(name)] = vector(value)
+            offsets[names.index(name)] = vector(value)
         elif name in segments or name in names:
-            raise SettingsError(f"keep: {name!r} is {value!r}, but a segment takes a length [m], a marker a place (3)")
+            raise SettingsError(
+                f"keep: {name!r} is {value!r}. Pass a length [m] for a segment, or three numbers [m] for a marker."
+            )
         else:
             raise SettingsError(f"keep: {unknown_name('segment or marker', name, [*segments, *names])}")
     markers = tuple(
-        replace(marker, position=places[i]) if i in places else marker for i, marker in enumerate(model.markers)
+        replace(marker, position=offsets[i]) if i in offsets else marker for i, marker in enumerate(model.markers)
     )
-    return replace(plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_places=tuple(places))
+    return replace(plain, model=replace(model, markers=markers), kept_lengths=lengths, kept_offsets=tuple(offsets))
 
 
-def travel(model: Model, joint: Joint) -> Array:
-    """How far a joint has shifted its child along the parent's axes in the default pose [m]: knees that roll do."""
+def default_displacement(model: Model, joint: Joint) -> Array:
+    """Return the translation (3,) [m] of a joint's child in the default pose, in the parent's axes: knees may roll."""
     parts = (
         [*zip(joint.axes or np.eye(3), joint.coordinates, strict=False)] if joint.kind in ("slider", "planar") else []
     )
-    shift = sum((c.default * np.array(axis) for axis, c in parts if not c.rotational), start=np.zeros(3))
+    total = sum((c.default * np.array(axis) for axis, c in parts if not c.rotational), start=np.zeros(3))
     defaults = {c.name: c.default for c in model.coordinates}
     for one in joint.motion[3:]:
         x = defaults[one.coordinate] if one.coordinate else 0.0
-        shift = shift + one.function(x) * np.array(one.axis) / np.linalg.norm(one.axis)
-    return np.asarray(orientation_matrix(joint.parent_frame.orientation) @ shift)
+        total = total + one.function(x) * np.array(one.axis) / np.linalg.norm(one.axis)
+    return np.asarray(orientation_matrix(joint.parent_frame.orientation) @ total)
 
 
-def other_side(name: str) -> str | None:
-    """The name of a thing's twin on the left, if the name says right as models do (`_r`, `r_`, `right`)."""
+def left_name(name: str) -> str | None:
+    """Return the name of the left counterpart of a name for the right (`_r`, `r_`, `right`); None for other names."""
     if name.endswith("_r"):
         return f"{name[:-2]}_l"
     if name.startswith("r_"):
@@ -218,9 +225,9 @@ def other_side(name: str) -> str | None:
 
 
 def mirrored_joints(joints: Sequence[Joint]) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Pairs of joints (right, left) and the axis on which they are opposite."""
+    """Return pairs of joints (right, left) and the index of the axis on which they are opposite."""
     index = {joint.name: i for i, joint in enumerate(joints)}
-    pairs = [(i, index[twin]) for name, i in index.items() if (twin := other_side(name)) in index and twin is not None]
+    pairs = [(i, index[twin]) for name, i in index.items() if (twin := left_name(name)) in index and twin is not None]
     if not pairs:
         return (), 1
     right = np.array([joints[i].parent_frame.position for i, _ in pairs])

@@ -1,4 +1,4 @@
-"""How well a fit knows what it found, and what the recordings cannot tell."""
+"""Uncertainty of a fit, and notes on what the recordings do not determine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.fit.derivatives import VARIANCE
-from borelli.analysis.fit.least_squares import Solution
-from borelli.analysis.fit.parameters import Unknowns
+from borelli.analysis.fit.derivatives import NOISE_ENERGY
+from borelli.analysis.fit.least_squares import FitSolution
+from borelli.analysis.fit.parameters import FitParameters
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -18,31 +18,40 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-UNSURE_ZERO = 0.07
-"""[rad] An angle whose zero is known no better is named: 4 degrees."""
-UNSEEN = 0.35
-"""[rad] An angle known no better than this in a frame is told by the rest pose rather than by markers: 20 degrees."""
-UNSURE_LENGTH = 0.010
-"""[m] A length known no better is named."""
-FAR = 0.02
-"""[m] A marker that stays this far from where it was seen is named."""
-OTHER_SIZE = 0.06
-"""Share by which well-known lengths together differ from the given model before its height is doubted."""
+MAX_ZERO_SD = 0.07
+"""[rad] Angles whose zero is less certain are listed: 4 degrees."""
+MAX_POSE_SD = 0.35
+"""[rad] Angles less certain in a frame are determined by the rest pose rather than by markers: 20 degrees."""
+MAX_LENGTH_SD = 0.010
+"""[m] Lengths that are less certain are listed."""
+MAX_MARKER_ERROR = 0.02
+"""[m] Markers with a larger error are listed."""
+MAX_SIZE_DIFFERENCE = 0.06
+"""Fraction by which well-determined lengths together may differ from the given model's before it is reported."""
+SENSITIVITY_FRAMES = 8
+"""Frames from which the influence of the parameters on a pose is estimated."""
 
 
-def tell(unknowns: Unknowns, solution: Solution, train: list[Array], judged: list[Array]) -> Dataset:
-    """Lengths, angles and markers with how well they are known: the `data` of a `Fit`."""
+def fit_dataset(parameters: FitParameters, solution: FitSolution, train: list[Array], test: list[Array]) -> Dataset:
+    """Return lengths, angles and markers with their uncertainty: the `data` of a `Fit`.
+
+    Args:
+        parameters: Of the fit.
+        solution: Of the fit.
+        train: Marker errors (frames, markers) [m] of fitted frames, by group.
+        test: Marker errors of held-out frames.
+    """
     import xarray as xr
 
-    p, spread = solution.p, solution.derivatives.covariance
+    p, covariance = solution.p, solution.derivatives.covariance
     lengths, sds, given = [], [], []
-    for i in range(len(unknowns.segments)):
-        value, way = unknowns.length(p, i)
+    for i in range(len(parameters.segments)):
+        value, slope = parameters.length(p, i)
         lengths.append(value)
-        sds.append(float(np.sqrt(way @ spread @ way)))
-        given.append(unknowns.length(unknowns.start, i)[0])
-    zero, pose = _coordinate_spread(unknowns, solution, spread)
-    markers = [marker.name for marker in unknowns.model.markers]
+        sds.append(float(np.sqrt(slope @ covariance @ slope)))
+        given.append(parameters.length(parameters.start, i)[0])
+    zero, pose = _coordinate_sd(parameters, solution, covariance)
+    markers = [marker.name for marker in parameters.model.markers]
 
     def per_marker(errors: list[Array]) -> Array:
         every = np.concatenate(errors) if errors else np.full((1, len(markers)), np.nan)
@@ -50,132 +59,123 @@ def tell(unknowns: Unknowns, solution: Solution, train: list[Array], judged: lis
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.sqrt(np.nansum(every**2, axis=0) / count))
 
-    turned = {"units": "rad or m: see coordinate_units"}
+    units = {"units": "rad or m: see coordinate_units"}
     return xr.Dataset(
         {
             "length": ("segment", lengths, {"units": "m"}),
             "length_sd": ("segment", sds, {"units": "m"}),
             "length_given": ("segment", given, {"units": "m"}),
-            "zero_sd": ("coordinate", zero, turned),
-            "pose_sd": ("coordinate", pose, turned),
+            "zero_sd": ("coordinate", zero, units),
+            "pose_sd": ("coordinate", pose, units),
             "marker_rms": ("marker", per_marker(train), {"units": "m"}),
-            "marker_rms_held_out": ("marker", per_marker(judged), {"units": "m"}),
+            "marker_rms_held_out": ("marker", per_marker(test), {"units": "m"}),
         },
         {
-            "segment": [segment.name for segment in unknowns.segments],
-            "coordinate": [c.name for c in unknowns.model.coordinates],
-            "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in unknowns.model.coordinates]),
+            "segment": [segment.name for segment in parameters.segments],
+            "coordinate": [c.name for c in parameters.model.coordinates],
+            "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in parameters.model.coordinates]),
             "marker": markers,
         },
     )
 
 
-def _coordinate_spread(unknowns: Unknowns, solution: Solution, spread: Array) -> tuple[Array, Array]:
-    """How well the mean of each coordinate over the fitted frames is known, and its value in one frame.
+def _coordinate_sd(parameters: FitParameters, solution: FitSolution, covariance: Array) -> tuple[Array, Array]:
+    """Return the standard deviations of each coordinate's mean over the fitted frames, and of its value in one frame.
 
-    A pose follows p by -follow dp and has a spread of its own; the mean's own share falls with the number of frames.
+    A pose changes by -pose_response dp and varies by itself; the latter averages out over the frames.
     """
-    count = len(unknowns.model.coordinates)
+    count = len(parameters.model.coordinates)
     zero, pose = np.zeros(count), np.zeros(count)
     groups = [group for group in solution.groups if group.fitted]
     free = groups[0].problem.tree.free
-    follow, own = solution.derivatives.follow, solution.derivatives.spread * VARIANCE
-    mean = follow.mean(axis=0)
-    zero[free] = np.sqrt(np.einsum("ip,pq,iq->i", mean, spread, mean, optimize=True) + own.mean(axis=0) / len(own))
-    some = follow[:: max(1, len(follow) // 8)]  # eight frames tell enough
-    by_p = ((some @ spread) * some).sum(axis=-1).mean(axis=0)
+    response, own = solution.derivatives.pose_response, solution.derivatives.pose_compliance * NOISE_ENERGY
+    mean = response.mean(axis=0)
+    by_mean = np.einsum("ip,pq,iq->i", mean, covariance, mean, optimize=True)
+    zero[free] = np.sqrt(by_mean + own.mean(axis=0) / len(own))
+    some = response[:: max(1, len(response) // SENSITIVITY_FRAMES)]
+    by_p = ((some @ covariance) * some).sum(axis=-1).mean(axis=0)
     pose[free] = np.sqrt(by_p + own.mean(axis=0))
     return zero, pose
 
 
-def doubts(unknowns: Unknowns, solution: Solution, data: Dataset, static: bool) -> list[Note]:
-    """What the recordings cannot tell, and what fits badly."""
-    return [
-        *_unsure_angles(unknowns, data, static), *_unsure_lengths(data), *_size(data), *_far_markers(data),
-        *_kept(unknowns, data),
-        *(
-            [Note("the fit was ended early, because frames held out grew worse", "changed", "held_out=0")]
-            if solution.stopped_early
-            else []
-        ),
-    ]  # fmt: skip
-
-
-def _unsure_angles(unknowns: Unknowns, data: Dataset, static: bool) -> list[Note]:
-    root = {c.name for joint in unknowns.model.joints if joint not in unknowns.joints for c in joint.coordinates}
-    names = [str(name) for name in data["coordinate"].values]
-    turns = [u == "rad" and n not in root for n, u in zip(names, data["coordinate_units"].values, strict=True)]
-    unseen, unsure = {}, {}
-    for name, turn, zero, pose in zip(names, turns, data["zero_sd"].values, data["pose_sd"].values, strict=True):
-        if turn and pose > UNSEEN:
-            unseen[name] = np.degrees(pose)
-        elif turn and zero > UNSURE_ZERO:
-            unsure[name] = np.degrees(zero)
-    notes = []
-    if unseen:
-        notes.append(
-            Note(f"the markers hardly tell these angles, which keep near the rest pose: {_degrees(unseen)}", "inferred",
-                 "set markers on the bodies between")
-        )  # fmt: skip
-    if unsure:
-        notes.append(
-            Note(f"the recordings do not tell the zero of these angles, only their change: {_degrees(unsure)}", "inferred",
-                 "" if static else "give a static trial (static=)")
-        )  # fmt: skip
+def uncertainty_notes(parameters: FitParameters, solution: FitSolution, data: Dataset, static: bool) -> list[Note]:
+    """Return notes on what the recordings do not determine, and on what fits badly."""
+    notes = [*_angle_notes(parameters, data, static), *_length_notes(data), *_size_notes(data), *_marker_notes(data)]
+    kept = [f"{parameters.segments[i].name} {1e3 * length:.0f} mm" for i, length in parameters.kept_lengths.items()]
+    kept += [parameters.model.markers[i].name for i in parameters.kept_offsets]
+    if kept:
+        notes.append(Note(f"Kept as stated: {', '.join(kept)}.", "stated", code="kept_values"))
+    if solution.stopped_early:
+        text = "The fit was ended early, because held-out frames got worse."
+        notes.append(Note(text, "changed", "held_out=0", code="fit_ended_early"))
     return notes
 
 
-def _degrees(spread: dict[str, float]) -> str:
-    """Angles by the size of their deviation, both sides as one."""
+def _angle_notes(parameters: FitParameters, data: Dataset, static: bool) -> list[Note]:
+    root = {c.name for joint in parameters.model.joints if joint not in parameters.joints for c in joint.coordinates}
+    names = [str(name) for name in data["coordinate"].values]
+    angles = [u == "rad" and n not in root for n, u in zip(names, data["coordinate_units"].values, strict=True)]
+    poses, zeros = {}, {}
+    for name, angle, zero, pose in zip(names, angles, data["zero_sd"].values, data["pose_sd"].values, strict=True):
+        if angle and pose > MAX_POSE_SD:
+            poses[name] = np.degrees(pose)
+        elif angle and zero > MAX_ZERO_SD:
+            zeros[name] = np.degrees(zero)
+    notes = []
+    if poses:
+        text = f"These angles are poorly determined by the markers and stay near the rest pose: {_degrees(poses)}."
+        notes.append(Note(text, "inferred", "put markers on the bodies between", code="uncertain_angles"))
+    if zeros:
+        text = "The neutral position of these angles cannot be determined from the recordings; only changes can: "
+        action = "" if static else "give a static trial (static=)"
+        notes.append(Note(f"{text}{_degrees(zeros)}.", "inferred", action, code="uncertain_zeros"))
+    return notes
+
+
+def _degrees(sds: dict[str, float]) -> str:
+    """Return angles by the size of their standard deviation, both sides as one."""
     sides: dict[str, float] = {}
-    for name, value in spread.items():
+    for name, value in sds.items():
         key = re.sub(r"^(r|l)_|_(r|l)$", "", name)
         sides[key] = max(value, sides.get(key, 0.0))
     listed = ", ".join(f"{name} {value:.0f}" for name, value in sorted(sides.items(), key=lambda pair: -pair[1]))
     return f"{listed} (standard deviation, degrees)"
 
 
-def _unsure_lengths(data: Dataset) -> list[Note]:
-    unsure = [
+def _length_notes(data: Dataset) -> list[Note]:
+    uncertain = [
         f"{name} {1e3 * sd:.0f}"
         for name, sd in zip(data["segment"].values, data["length_sd"].values, strict=True)
-        if sd > UNSURE_LENGTH
+        if sd > MAX_LENGTH_SD
     ]
-    if not unsure:
+    if not uncertain:
         return []
-    return [Note(f"lengths that the recordings tell poorly: {', '.join(unsure)} (standard deviation, mm)", "inferred")]
+    text = f"Lengths poorly determined by the recordings: {', '.join(uncertain)} (standard deviation, mm)."
+    return [Note(text, "inferred", code="uncertain_lengths")]
 
 
-def _size(data: Dataset) -> list[Note]:
-    """Whether all that is well known is longer, or shorter, than it was given."""
-    well = data["length_sd"].values < UNSURE_LENGTH
-    given = data["length_given"].values[well]
-    if well.sum() < 4 or not given.sum() > 0.0:
+def _size_notes(data: Dataset) -> list[Note]:
+    """Return a note if all well-determined lengths together differ from the given model's."""
+    certain = data["length_sd"].values < MAX_LENGTH_SD
+    given = data["length_given"].values[certain]
+    if certain.sum() < 4 or not given.sum() > 0.0:
         return []
-    ratio = float(data["length"].values[well].sum() / given.sum())
-    if abs(ratio - 1.0) <= OTHER_SIZE:
+    ratio = float(data["length"].values[certain].sum() / given.sum())
+    if abs(ratio - 1.0) <= MAX_SIZE_DIFFERENCE:
         return []
-    return [
-        Note(f"the subject's limbs are {ratio:.2f} times as long as the model's: lengths that markers tell poorly are "
-             "still those of the model", "inferred", "give the subject's height")
-    ]  # fmt: skip
+    text = (
+        f"The subject's limbs are {ratio:.2f} times as long as the model's; lengths that the markers do not determine "
+    )
+    return [Note(f"{text}are still the model's.", "inferred", "give the subject's height", code="subject_size")]
 
 
-def _far_markers(data: Dataset) -> list[Note]:
+def _marker_notes(data: Dataset) -> list[Note]:
     far = [
         f"{name} {1e3 * error:.0f}"
         for name, error in zip(data["marker"].values, data["marker_rms"].values, strict=True)
-        if error > FAR
+        if error > MAX_MARKER_ERROR
     ]
     if not far:
         return []
-    return [
-        Note(f"markers that no fit brings near: {', '.join(far)} (root mean square, mm)", "problem",
-             "check their labels, or leave them out")
-    ]  # fmt: skip
-
-
-def _kept(unknowns: Unknowns, data: Dataset) -> list[Note]:
-    kept = [f"{unknowns.segments[i].name} {1e3 * length:.0f} mm" for i, length in unknowns.kept_lengths.items()]
-    kept += [unknowns.model.markers[i].name for i in unknowns.kept_places]
-    return [Note(f"kept as stated: {', '.join(kept)}", "stated")] if kept else []
+    text = f"Markers with large error after fitting: {', '.join(far)} (RMS, mm)."
+    return [Note(text, "problem", "check their labels, or leave them out", code="marker_error")]

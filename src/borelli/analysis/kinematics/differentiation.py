@@ -1,22 +1,22 @@
-"""Coordinates, speeds and accelerations of a motion: low-passed, then splines through the frames.
+"""Differentiation: coordinates of a motion, low-pass filtered, and their derivatives from splines through the frames.
 
-| preset | low-pass | spline |
+| preset | low-pass filter | spline |
 |---|---|---|
 | `default` | Butterworth of order 2, run forward and backward (order 4 in all) | quintic |
-| `strides` | the same; who walks goes on beyond the ends as a stride before | quintic |
+| `strides` | the same; a walk is continued beyond its ends as in the stride before | quintic |
 | `opensim` | Butterworth of order 3, run forward and backward | quintic |
 | `none` | none | quintic |
 
 The cutoff is that of each pass, as OpenSim and most laboratories state it: the gain there, after both, is 1/2.
 
-The three angles of a free joint, and those of joints that come near gimbal lock, are treated as one rotation
-(`turns.py`), so that the lab's axes make no difference. `opensim` knows no rotations: it is what OpenSim's inverse
-dynamics does with every coordinate, to the last detail that shows: the series is first continued at both ends by half
-its length, reflected in its end points; the filter starts from its first samples as they are. The others continue it
-as `ends.py` tells. `strides` is for forces that are found from the motion alone, which are no better than accelerations
-are; with measured forces `default` stays near what OpenSim and others find, whose motions have no acceleration at their
-ends. All take the spline through the continued series, whose third and fourth derivatives vanish at its
-far ends.
+The three angles of a free joint, and those of joints near gimbal lock, are treated as one rotation
+(`joint_rotations`), so that the lab axes make no difference. `opensim` has no rotations: it does with every coordinate
+what OpenSim's inverse dynamics does. The series is first extended at both ends by half its length, reflected in its end
+points; the filter starts from its first samples as they are. The other presets extend it as described in
+`numerics.series_extension`. `strides` is for forces predicted from the motion alone, which are no better than the
+accelerations; with measured forces `default` stays near the results of OpenSim and others, whose motions have no
+acceleration at their ends. All presets put the spline through the extended series, whose third and fourth derivatives
+vanish at its far ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.joint_rotations import Turn, angles_of, find_turns, quaternions
+from borelli.analysis.kinematics.joint_rotations import (
+    ThreeAxisJoint,
+    angles_from_quaternions,
+    find_rotation_joints,
+    joint_quaternions,
+)
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_motion
@@ -44,32 +49,32 @@ Array = NDArray[np.float64]
 
 PRESETS = ("default", "strides", "opensim", "none")
 LOW_PASSED = ("default", "strides")
-BRIDGE = 0.1
-"""Longest run of frames without a pose [s] inside a motion that cubics bridge: what `clean` bridges in markers."""
-FEWEST = 8
-"""Frames a spline of degree five can be asked about."""
-AHEAD = 6.0
-"""Periods of the cutoff by which a series is continued at most, but for OpenSim: more than the filter remembers."""
-UNEVEN = 1e-3
-"""Time steps that differ by more than this share are put on an even grid before filtering."""
+MAX_BRIDGE = 0.1
+"""[s] Longest run of frames without a pose inside a motion that cubics bridge, as `clean` bridges markers."""
+MIN_SPLINE_FRAMES = 8
+"""Frames that a quintic spline needs."""
+EXTENSION_PERIODS = 6.0
+"""Periods of the cutoff by which a series is extended at most, except for OpenSim: more than the filter's memory."""
+STEP_TOLERANCE = 1e-3
+"""Time steps that differ by more than this fraction are resampled to an even grid before filtering."""
 
 
 @dataclass(frozen=True)
 class Derivatives:
-    """How coordinates change, in the order of the model's coordinates.
+    """Coordinates and their time derivatives, in the order of the model's coordinates.
 
     Attributes:
-        model: Whose coordinates they are.
-        time: (frames,) [s]
+        model: Model of the coordinates.
+        time: (frames,) [s].
         coordinates: (frames, coordinates) [rad or m], filtered.
-        speeds: Their first derivative in time.
-        accelerations: Their second.
+        speeds: Their first time derivative.
+        accelerations: Their second time derivative.
         first: Frame of the motion that is the first of these.
-        rate: [Hz]
+        rate: Frames per second [Hz].
         settings: Preset and cutoff.
-        notes: What was decided.
-        curve: The splines of the coordinates, then of the quaternions of `turns`.
-        turns: The joints that are treated as rotations.
+        notes: Assumptions and changes.
+        curve: Splines of the coordinates, then of the quaternions of `rotation_joints`.
+        rotation_joints: Joints that are treated as rotations.
     """
 
     model: Model
@@ -82,98 +87,108 @@ class Derivatives:
     settings: dict[str, Any]
     notes: tuple[Note, ...]
     curve: BSpline
-    turns: tuple[Turn, ...]
+    rotation_joints: tuple[ThreeAxisJoint, ...]
 
     def at(self, time: Array) -> tuple[Array, Array, Array]:
-        """Coordinates, speeds and accelerations at other times [s] of the motion."""
+        """Return coordinates, speeds and accelerations at other times [s] of the motion."""
         nearest = np.clip(np.searchsorted(self.time, time - 0.5 / self.rate), 0, len(self.time) - 1)
-        return _evaluated(self.model, self.curve, self.turns, time, self.coordinates[nearest])
+        return _evaluate(self.model, self.curve, self.rotation_joints, time, self.coordinates[nearest])
 
 
-def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None = None) -> Derivatives:
-    """Coordinates, speeds and accelerations of a motion.
+def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | None = None) -> Derivatives:
+    """Filter the coordinates of a motion and compute their speeds and accelerations.
 
-    Frames without a pose at its ends are left out; inside they are bridged where they last no longer than `BRIDGE`.
+    Frames without a pose at the ends are left out; inside they are bridged if they last no longer than `MAX_BRIDGE`.
 
     Args:
         motion: The motion.
         filter: "default", "strides", "opensim" or "none".
-        cutoff: Of the low-pass [Hz]; 6 by default: see `borelli.recording.cleaning.filtering.CUTOFF`.
+        cutoff: Of the low-pass filter [Hz]. Default: 6.
+
+    Returns:
+        The coordinates [rad or m] and their derivatives.
 
     Raises:
-        SettingsError: unknown preset, a cutoff not below half the rate, or too few frames with a pose.
+        SettingsError: Unknown preset, cutoff not below the Nyquist frequency, uneven times, or too few frames.
     """
     if filter not in PRESETS:
         raise SettingsError(unknown_name("filter", filter, PRESETS))
     cutoff = CUTOFF if cutoff is None else float(cutoff)
     time = np.asarray(motion.data["time"].values, dtype=float)
-    q, start, stop, notes = _whole(motion.coordinates, time, motion.rate)
-    time, q = time[start:stop], q[start:stop]
+    q, start, end, notes = _bridge_gaps(motion.coordinates, time, motion.rate)
+    time, q = time[start:end], q[start:end]
     rate, even, resampled = motion.rate, time, q
     steps = np.diff(time)
     if not (steps > 0.0).all():
-        raise SettingsError("times do not advance, so there are no speeds: restore or resample the recording's times")
-    if np.ptp(steps) > UNEVEN * np.median(steps) and filter != "none":
-        # a filter counts samples: they must be even
+        raise SettingsError(
+            "The times of the motion do not increase, so speeds are undefined. Repair the recording's time stamps "
+            "(repair_time_stamps) or resample it."
+        )
+    if np.ptp(steps) > STEP_TOLERANCE * np.median(steps) and filter != "none":
+        # a digital filter assumes even samples
         rate = (len(time) - 1) / (time[-1] - time[0])
         even = time[0] + np.arange(len(time)) / rate
-        resampled = quintic(time, q)(even)
-        notes.append(Note("frames with uneven time steps were put on an even grid before the low-pass", "changed"))
+        resampled = quintic_spline(time, q)(even)
+        text = "Frames with uneven time steps were resampled to an even grid before the low-pass filter."
+        notes.append(Note(text, "changed", code="uneven_time"))
     if filter != "none" and not 0.0 < cutoff < 0.5 * rate:
-        raise SettingsError(f"the cutoff must lie between 0 and half the rate ({0.5 * rate:g} Hz), got {cutoff:g} Hz")
-    turns = () if filter == "opensim" else find_turns(motion.model, q)
-    pad, series = len(even) // 2, np.hstack([resampled, *(quaternions(turn, resampled) for turn in turns)])
+        raise SettingsError(
+            f"cutoff: {cutoff:g} Hz is not between 0 and the Nyquist frequency of the motion ({0.5 * rate:g} Hz). "
+            "Choose a lower cutoff."
+        )
+    joints = () if filter == "opensim" else find_rotation_joints(motion.model, q)
+    pad, series = len(even) // 2, np.hstack([resampled, *(joint_quaternions(joint, resampled) for joint in joints)])
     if filter == "opensim":
-        longer = opensim_lowpass(reflected(series, pad), rate, cutoff)
+        extended = opensim_lowpass(reflected(series, pad), rate, cutoff)
     else:
-        pad = min(pad, int(np.ceil(AHEAD * rate / cutoff)))
-        # the angles of turns depend on how the lab is turned, their quaternions only as vectors do
-        telling = np.delete(np.arange(series.shape[1]), [column for turn in turns for column in turn.columns])
-        longer = continued(
-            series, pad, rate / cutoff, noisy=filter in LOW_PASSED, telling=telling if filter == "strides" else ()
+        pad = min(pad, int(np.ceil(EXTENSION_PERIODS * rate / cutoff)))
+        # the angles of rotation joints depend on the lab axes, their quaternions only as vectors do
+        periodic = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
+        extended = continued(
+            series, pad, rate / cutoff, noisy=filter in LOW_PASSED, telling=periodic if filter == "strides" else ()
         )
     if filter in LOW_PASSED:
-        longer = lowpass(longer, rate, _over_both(cutoff, rate), ORDER)
+        extended = lowpass(extended, rate, _cutoff_of_both_passes(cutoff, rate), ORDER)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
-    curve = quintic(np.concatenate([before, even, after]), longer)
+    curve = quintic_spline(np.concatenate([before, even, after]), extended)
     settings = {"filter": filter, "cutoff_hz": None if filter == "none" else cutoff}
-    moved = _evaluated(motion.model, curve, turns, time, q)
-    return Derivatives(motion.model, time, *moved, start, motion.rate, settings, tuple(notes), curve, turns)
+    values = _evaluate(motion.model, curve, joints, time, q)
+    return Derivatives(motion.model, time, *values, start, motion.rate, settings, tuple(notes), curve, joints)
 
 
-def _evaluated(
-    model: Model, curve: BSpline, turns: tuple[Turn, ...], time: Array, near: Array
+def _evaluate(
+    model: Model, curve: BSpline, joints: tuple[ThreeAxisJoint, ...], time: Array, near: Array
 ) -> tuple[Array, Array, Array]:
-    """Coordinates, speeds and accelerations from the splines; angles of turns are nearest to those of `near`."""
+    """Return coordinates, speeds and accelerations of the splines; angles of rotation joints nearest to `near`."""
     values = [np.asarray(curve(time, n)) for n in range(3)]
     count = len(model.coordinates)
     q, u, a = (np.ascontiguousarray(value[:, :count]) for value in values)
-    for i, turn in enumerate(turns):
+    for i, joint in enumerate(joints):
         column = count + 4 * i
         p, p1, p2 = (value[:, column : column + 4] for value in values)
-        c = list(turn.columns)
-        q[:, c], u[:, c], a[:, c] = angles_of(turn, p, p1, p2, near[:, c])
+        c = list(joint.columns)
+        q[:, c], u[:, c], a[:, c] = angles_from_quaternions(joint, p, p1, p2, near[:, c])
     return coupled_motion(model, q, u, a)
 
 
-def _over_both(cutoff: float, rate: float) -> float:
-    """The frequency [Hz] of gain sqrt(1/2) over both passes, if each has the cutoff: what `lowpass` is told."""
+def _cutoff_of_both_passes(cutoff: float, rate: float) -> float:
+    """Return the frequency [Hz] of gain sqrt(1/2) over both passes, if each has the cutoff, as `lowpass` takes it."""
     single = ORDER // 2
     return float(rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (0.5 / single)))
 
 
 def opensim_lowpass(signal: Array, rate: float, cutoff: float) -> Array:
-    """A signal (samples, columns) as OpenSim's `lowpassIIR` leaves it.
+    """Return a signal (samples, columns) filtered as by OpenSim's `lowpassIIR`.
 
     Its order is 3, it runs forward and backward, and each pass copies its first three samples.
     """
     from scipy.signal import butter
 
     b, a = butter(3, cutoff, fs=rate)
-    return _pass(_pass(signal, b, a)[::-1], b, a)[::-1]
+    return _filter_once(_filter_once(signal, b, a)[::-1], b, a)[::-1]
 
 
-def _pass(signal: Array, b: Array, a: Array) -> Array:
+def _filter_once(signal: Array, b: Array, a: Array) -> Array:
     from scipy.signal import lfilter, lfiltic
 
     order = len(b) - 1
@@ -184,8 +199,8 @@ def _pass(signal: Array, b: Array, a: Array) -> Array:
     return result
 
 
-def quintic(time: Array, values: Array) -> BSpline:
-    """Quintics through all values; at the ends third and fourth derivative vanish."""
+def quintic_spline(time: Array, values: Array) -> BSpline:
+    """Return the quintic spline through all values; at the ends its third and fourth derivatives vanish."""
     from scipy.interpolate import make_interp_spline
 
     zero = np.zeros(values.shape[1:])
@@ -193,33 +208,34 @@ def quintic(time: Array, values: Array) -> BSpline:
     return make_interp_spline(time, values, k=5, bc_type=(ends, ends))
 
 
-def _whole(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, int, list[Note]]:
-    """The coordinates without holes between the first and the last frame that have a pose, and where those are."""
+def _bridge_gaps(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, int, list[Note]]:
+    """Return coordinates without gaps, the first and last (exclusive) frame with a pose, and notes."""
     posed = np.asarray(np.isfinite(coordinates).all(axis=1))
     count = int(posed.sum())
-    if count < FEWEST:
+    if count < MIN_SPLINE_FRAMES:
         raise SettingsError(
-            f"{count} of {len(posed)} frames have a pose, but speeds need at least {FEWEST}: take a longer part, or "
-            "see with `borelli doctor` why markers are missing"
+            f"{count} of {len(posed)} frames have a pose, but speeds need at least {MIN_SPLINE_FRAMES}. Use a longer "
+            "recording, or check with `borelli doctor` why markers are missing."
         )
     first, last = np.flatnonzero(posed)[[0, -1]]
     q, notes = np.array(coordinates), []
     lost = int(first + len(posed) - 1 - last)
     if lost:
-        notes.append(Note(f"{lost} frames without a pose at the ends are left out of speeds and torques", "changed"))
-    holes = [(a, b) for a, b in spans(~posed) if first < a and b <= last]
-    for a, b in holes:
-        if b - a > BRIDGE * rate:
+        text = f"{lost} frames without a pose at the ends are left out of speeds and torques."
+        notes.append(Note(text, "changed", code="ends_without_pose"))
+    gaps = [(a, b) for a, b in spans(~posed) if first < a and b <= last]
+    for a, b in gaps:
+        if b - a > MAX_BRIDGE * rate:
             raise SettingsError(
-                f"frames {a} to {b - 1} ({(b - a) / rate:.2f} s) have no pose, longer than the {BRIDGE:g} s that are "
-                f"bridged: analyse the parts before and after by themselves, up to {time[a - 1]:.2f} s (--stop) and "
-                f"from {time[b]:.2f} s (--start)"
+                f"Frames {a} to {b - 1} ({(b - a) / rate:.2f} s) have no pose; gaps of {MAX_BRIDGE:g} s are bridged. "
+                f"Analyze the parts before and after separately: --end {time[a - 1]:.2f} and --start {time[b]:.2f}."
             )
-    if holes:
+    if gaps:
         from scipy.interpolate import CubicSpline
 
         inside = ~posed
         inside[:first], inside[last + 1 :] = False, False
         q[inside] = CubicSpline(time[posed], coordinates[posed])(time[inside])
-        notes.append(Note(f"{int(inside.sum())} frames without a pose are bridged by cubics", "changed"))
+        text = f"{int(inside.sum())} frames without a pose are bridged by cubic splines."
+        notes.append(Note(text, "changed", code="bridged_frames"))
     return q, int(first), int(last) + 1, notes

@@ -107,7 +107,7 @@ def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Arr
 
 
 def snap_gradient(grouping: Grouping, jacobians: list[Array], force: Array) -> Array:
-    """Return the gradient (frames, variables) of sum weight snap^2 / 2, with force (frames - 4, variables) weight snap."""
+    """Return the gradient (frames, variables) of sum weight snap^2 / 2, with force = weight snap."""
     windows = len(force)
     gradient = np.zeros((windows + DIFFERENCE_ORDER, force.shape[1]))
     for k, c in enumerate(COEFFICIENTS):

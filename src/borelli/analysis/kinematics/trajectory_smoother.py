@@ -1,14 +1,14 @@
-"""The motion that follows all frames' markers at once and is smooth in time.
+"""Trajectory smoother: inverse kinematics of all frames at once, smooth in time.
 
-What is made least is the energy of the marker springs, the pose springs and the stops, as in the converged pose, plus a
-penalty on the *snap* of every variable (`snap.py`):
+The energy of marker springs, pose springs and joint limits, as in framewise inverse kinematics, plus a penalty on the
+*snap* of every variable (`snap_penalty`) is minimized:
 
-    sum k e^2 / 2 + pose, stops + scale sum_v w_v snap_v^2 / 2        w_v = noise / mean square of snap_v
+    sum k e^2 / 2 + pose springs, limits + scale sum_v w_v snap_v^2 / 2        w_v = noise / mean square of snap_v
 
-Noise is the spring energy that converged poses leave, per degree of freedom left; the mean squares come from the pose
-of low-passed markers. The one number left, `scale`, is that of least generalised cross-validation (Craven and Wahba
-1979): how well the motion would predict a marker that it was not shown. Nothing is set by hand.
-Frames with too few markers get the pose that smoothness gives them.
+The noise is the spring energy that framewise poses leave, per remaining degree of freedom; the mean squares come from
+the pose of low-pass filtered markers. The one remaining parameter, `scale`, minimizes generalized cross-validation
+(Craven and Wahba 1979): the error in predicting a marker that was held out. Nothing is set by hand. Frames with too few
+visible markers get the pose that smoothness gives them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,21 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge, settle_poses
-from borelli.analysis.kinematics.snap_penalty import REACH, Grouping, add_snap, find_snap, group_variables, pull_of_snap
+from borelli.analysis.kinematics.framewise_ik import (
+    MARKER_STIFFNESS,
+    POSE_STIFFNESS,
+    IkProblem,
+    solve_framewise,
+    solve_poses,
+)
+from borelli.analysis.kinematics.snap_penalty import (
+    DIFFERENCE_ORDER,
+    Grouping,
+    add_snap,
+    find_snap,
+    group_variables,
+    snap_gradient,
+)
 from borelli.analysis.tree_kernels.frame_derivatives import find_curvatures
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
 from borelli.kernels.shared_tuples import Shared
@@ -34,178 +47,191 @@ from borelli.recording.recording import Note, Recording
 Array = NDArray[np.float64]
 
 CUTOFF = 6.0
-"""[Hz] of the low-pass that gives the start and the relative weights (spec mocap, 3)."""
-LONGEST_BRIDGE = 0.25
-"""[s] A longer stretch without a pose of its own is told of."""
-FEWEST_FRAMES = 2 * REACH + 1
-NO_NOISE = 1e-7
-"""[m] Markers that the model meets this closely have no noise to take out."""
-SHARE = 1.1
-"""By how much the springs are varied to find the degrees of freedom they use up: those grow with the eighth root."""
-MOST_LOOKED_AT, SAMPLES = 160, 2
-"""Frames from which the scale is chosen, and stretches they are taken from where there are more."""
-STRETCH, OVERLAP = 1000, 200
-"""Frames smoothed at once, and how many of them the next stretch has too."""
+"""[Hz] of the low-pass filter that gives the start and the relative weights."""
+MAX_BRIDGE = 0.25
+"""[s] A longer run of frames without a pose of their own is reported."""
+MIN_FRAMES = 2 * DIFFERENCE_ORDER + 1
+MIN_NOISE = 1e-7
+"""[m] Markers that the model matches this closely have no noise to remove."""
+STIFFNESS_FACTOR = 1.1
+"""Variation of the marker stiffness that gives the degrees of freedom used; these grow with its eighth root."""
+MAX_SCALE_FRAMES, SCALE_WINDOWS = 160, 2
+"""Frames from which the scale is chosen, and windows they are taken from if there are more frames."""
+WINDOW, OVERLAP = 1000, 200
+"""Frames smoothed at once, and how many of them the next window has too."""
 ROUNDING = 1e-11
-"""Share by which sums over all frames may differ by rounding alone."""
-LITTLE = 1e-7
-"""[rad or m] A last step no longer than this ends the search: its own error is its square."""
-SHORT = 0.05
-"""[rad or m] Steps shorter than this are followed by exact ones."""
-SURE = 1e-5
-"""Energy won by a step, in that of one marker's noise, that ends the search too."""
-MOST_ITERATIONS = 20
+"""Fraction by which sums over all frames may differ by rounding alone."""
+STEP_TOLERANCE = 1e-7
+"""[rad or m] A step no longer than this ends the minimization: its error is of second order."""
+EXACT_BELOW = 0.05
+"""[rad or m] Steps shorter than this are followed by Newton steps with the exact Hessian."""
+ENERGY_TOLERANCE = 1e-5
+"""Decrease of the energy, in units of one marker's noise, that ends the minimization too."""
+MAX_ITERATIONS = 20
 SCALES = (-6.0, 8.0)
-"""Powers of ten between which the scale is sought."""
+"""Range of the scale, as powers of ten."""
 FIRST_STEP, LAST_STEP = 2.0, 0.5
-"""Powers of ten between the scales looked at: first to find the least, then to find it closely."""
-SOFTEST = 0.01
-"""Least share of the pose springs' stiffness: softer, rounding would decide what they alone hold."""
-FLAT = 1e-3
-"""Variables whose snap is less than this share of the usual are taken to have as much."""
+"""Steps between scales, as powers of ten: first to bracket the minimum, then to refine it."""
+MIN_STIFFNESS_FRACTION = 0.01
+"""Least fraction of the pose springs' stiffness: below, rounding would decide what they alone determine."""
+MIN_SNAP_FRACTION = 1e-3
+"""Variables with less snap than this fraction of the median are treated as if they had as much."""
 
 
 @dataclass(frozen=True)
-class Task:
-    """One stretch of frames to be smoothed."""
+class SmoothingProblem:
+    """Window of frames to smooth."""
 
-    problem: Problem
+    problem: IkProblem
     grouping: Grouping
     noise: float
-    """Twice the energy [J] that noise leaves in a marker's spring along one axis: stiffness times variance."""
+    """Twice the energy [J] that noise leaves in a marker spring along one axis: stiffness times variance."""
     weight: Array
     """(variables,) of the snap."""
 
 
-def smooth_poses(problem: Problem, q: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
-    """Coordinates (frames, coordinates) that follow the markers smoothly, and what was decided.
-
-    Not a number before the first frame with a pose and after the last: smoothness cannot tell what was before or after.
+def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
+    """Smooth the coordinates of framewise poses.
 
     Args:
-        problem: What the springs are.
-        q: The converged coordinates; not a number where too little is seen.
-        recording: Where the markers come from: its rate counts.
+        problem: The inverse kinematics problem.
+        q: (frames, coordinates) of framewise poses; NaN where too few markers are visible.
+        recording: Recording of the markers; its rate is used.
+
+    Returns:
+        Coordinates (frames, coordinates), NaN before the first and after the last frame with a pose; and notes.
     """
-    posed = _posed(q)
+    posed = _has_pose(q)
     first, last = int(np.argmax(posed)), len(posed) - int(np.argmax(posed[::-1]))
     span = slice(first, last)
-    if last - first < FEWEST_FRAMES:
-        return q, (Note(f"not smoothed: {last - first} frames are too few, {FEWEST_FRAMES} are needed", "problem"),)
-    whole = _cut(problem, span)
-    notes = _bridges(posed[span], first, recording.rate)
+    if last - first < MIN_FRAMES:
+        text = f"Not smoothed: {last - first} frames are too few, {MIN_FRAMES} are needed."
+        return q, (Note(text, "problem", code="not_smoothed"),)
+    whole = _select(problem, span)
+    notes = _bridge_notes(posed[span], first, recording.rate)
     noise = _noise(whole, q[span])
-    if noise <= _per_metre(whole) * NO_NOISE**2 and posed[span].all():
-        return q, (*notes, Note("not smoothed: markers have no noise", "inferred"))
-    start, more = _low_passed(whole, q[span], recording.rate)
+    if noise <= _mean_stiffness(whole) * MIN_NOISE**2 and posed[span].all():
+        return q, (*notes, Note("Not smoothed: the markers have no noise.", "inferred", code="not_smoothed"))
+    start, more = _filtered_poses(whole, q[span], recording.rate)
     grouping = group_variables(problem.model, problem.tree)
-    task = Task(_soften(whole, noise), grouping, noise, noise / _mean_squares(grouping, whole, start))
-    scale = choose_scale([System(replace(task, problem=_cut(task.problem, s)), start[s]) for s in _samples(len(start))])
+    weight = noise / _mean_square_snap(grouping, whole, start)
+    task = SmoothingProblem(_soften(whole, noise), grouping, noise, weight)
+    windows = _scale_windows(len(start))
+    scale = choose_scale([System(replace(task, problem=_select(task.problem, s)), start[s]) for s in windows])
     result = np.full_like(q, np.nan)
-    result[span] = minimise_in_turn(task, scale, start)
-    said = f"smoothed: markers are taken to err by {1e3 * (noise / _per_metre(whole)) ** 0.5:.2g} mm along each axis; "
-    return result, (*notes, *more, Note(f"{said}scale of the penalty {scale:.3g} by cross-validation", "inferred"))
+    result[span] = minimize_in_windows(task, scale, start)
+    sd = 1e3 * (noise / _mean_stiffness(whole)) ** 0.5
+    text = f"Smoothing: marker noise {sd:.2g} mm along each axis; penalty scale {scale:.3g} by cross-validation."
+    return result, (*notes, *more, Note(text, "inferred", code="smoothing"))
 
 
-def smooth_markers(problem: Problem, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
-    """As `smooth_poses`, without converged poses: each frame is settled from the pose of low-passed markers.
+def smooth_markers(problem: IkProblem, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
+    """Smooth the poses of a recording, without framewise poses at first.
 
-    So noise that leaves single frames without a pose, or leads them to a wrong one, does no harm.
+    Each frame is solved from the pose of low-pass filtered markers, so that noise that leaves single frames without a
+    pose, or in a local minimum, does no harm.
+
+    Args:
+        problem: The inverse kinematics problem.
+        recording: Recording of the markers; its rate is used.
+
+    Returns:
+        Coordinates and notes, as `smooth_poses`.
     """
     target = np.where(problem.weight[..., None] > 0.0, problem.target, np.nan)
     if recording.rate > 2.0 * CUTOFF:
         target = lowpass(target, recording.rate, CUTOFF)
-    calm = replace(problem, target=np.ascontiguousarray(np.nan_to_num(target)))
-    q, notes = converge(calm)
-    frames = np.flatnonzero(_posed(q))
-    settled = np.ascontiguousarray(q[frames])
-    settle_poses(problem, frames, settled, chained=False)
-    q[frames] = settled
+    filtered = replace(problem, target=np.ascontiguousarray(np.nan_to_num(target)))
+    q, notes = solve_framewise(filtered)
+    frames = np.flatnonzero(_has_pose(q))
+    poses = np.ascontiguousarray(q[frames])
+    solve_poses(problem, frames, poses, chained=False)
+    q[frames] = poses
     result, more = smooth_poses(problem, q, recording)
     return result, notes + more
 
 
-def _posed(q: Array) -> NDArray[np.bool_]:
-    """Which frames have a pose."""
+def _has_pose(q: Array) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(q).all(axis=1))
 
 
-def _per_metre(problem: Problem) -> float:
-    """Mean stiffness [N/m] of the markers seen."""
+def _mean_stiffness(problem: IkProblem) -> float:
+    """Return the mean stiffness [N/m] of visible markers."""
     return float(problem.weight[problem.weight > 0.0].mean())
 
 
-def _samples(frames: int) -> list[slice]:
-    """Stretches from which the scale is chosen: all frames, or some spread evenly."""
-    if frames <= MOST_LOOKED_AT:
+def _scale_windows(frames: int) -> list[slice]:
+    """Return the windows from which the scale is chosen: all frames, or some spread evenly."""
+    if frames <= MAX_SCALE_FRAMES:
         return [slice(0, frames)]
-    length = MOST_LOOKED_AT // SAMPLES
-    return [slice(int(at), int(at) + length) for at in np.linspace(0, frames - length, SAMPLES)]
+    length = MAX_SCALE_FRAMES // SCALE_WINDOWS
+    return [slice(int(at), int(at) + length) for at in np.linspace(0, frames - length, SCALE_WINDOWS)]
 
 
-def _cut(problem: Problem, span: slice) -> Problem:
+def _select(problem: IkProblem, span: slice) -> IkProblem:
     rest = problem.rest if len(problem.rest) == 1 else problem.rest[span]
     return replace(problem, target=np.ascontiguousarray(problem.target[span]),
                    weight=np.ascontiguousarray(problem.weight[span]), rest=np.ascontiguousarray(rest))  # fmt: skip
 
 
-def _bridges(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, ...]:
+def _bridge_notes(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, ...]:
     return tuple(
         Note(
-            f"frames {first + start} to {first + stop - 1} ({(stop - start) / rate:.2f} s) show too few markers: their "
-            "pose is what smoothness gives, not what was seen", "problem", "crop them away",
+            f"Frames {first + start} to {first + end - 1} ({(end - start) / rate:.2f} s): too few markers are visible; "
+            "poses there are extrapolated.", "problem", "crop the recording", code="extrapolated_poses",
         )
-        for start, stop in spans(~posed)
-        if stop - start > LONGEST_BRIDGE * rate
+        for start, end in spans(~posed)
+        if end - start > MAX_BRIDGE * rate
     )  # fmt: skip
 
 
-def _noise(problem: Problem, q: Array) -> float:
-    """Mean energy [J] times two that a marker's spring would hold along each axis if the model were exact."""
-    seen = _posed(q)
-    part = replace(problem, target=problem.target[seen], weight=problem.weight[seen],
-                   rest=problem.rest if len(problem.rest) == 1 else problem.rest[seen])  # fmt: skip
-    energy, _, stiffness, _ = differentiate(part, q[seen])
-    diagonal = part.holds.stiffness
-    held = stiffness + np.diag(np.maximum(diagonal, 1e-9 * np.median(np.einsum("tii->i", stiffness) / len(stiffness))))
-    used = np.trace(np.linalg.solve(held, stiffness), axis1=1, axis2=2).sum()
+def _noise(problem: IkProblem, q: Array) -> float:
+    """Return twice the mean energy [J] of a marker spring along one axis if the model were exact."""
+    posed = _has_pose(q)
+    part = replace(problem, target=problem.target[posed], weight=problem.weight[posed],
+                   rest=problem.rest if len(problem.rest) == 1 else problem.rest[posed])  # fmt: skip
+    energy, _, stiffness, _ = differentiate(part, q[posed])
+    diagonal = part.rest_springs.stiffness
+    least = 1e-9 * np.median(np.einsum("tii->i", stiffness) / len(stiffness))
+    total = stiffness + np.diag(np.maximum(diagonal, least))
+    used = np.trace(np.linalg.solve(total, stiffness), axis1=1, axis2=2).sum()
     return float(2.0 * energy.sum() / max(3.0 * np.count_nonzero(part.weight) - used, 1.0))
 
 
-def _soften(problem: Problem, noise: float) -> Problem:
-    """Pose springs in proportion to the noise: as stiff as given for markers 5 mm off, softer for better ones."""
-    usual = POSE_STIFFNESS / MARKER_STIFFNESS * _per_metre(problem)
-    holds = problem.holds._replace(stiffness=problem.holds.stiffness * min(1.0, max(noise / usual, SOFTEST)))
-    return replace(problem, holds=holds)
+def _soften(problem: IkProblem, noise: float) -> IkProblem:
+    """Return the problem with pose springs in proportion to the noise, at most as stiff as given."""
+    usual = POSE_STIFFNESS / MARKER_STIFFNESS * _mean_stiffness(problem)
+    springs, factor = problem.rest_springs, min(1.0, max(noise / usual, MIN_STIFFNESS_FRACTION))
+    return replace(problem, rest_springs=springs._replace(stiffness=springs.stiffness * factor))
 
 
-def _low_passed(problem: Problem, q: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
-    """The converged pose of low-passed markers; markers not seen are put where the model has them."""
-    whole = _interpolated(problem.model, q)
-    model = _marker_places(problem, whole)
-    seen = problem.weight > 0.0
-    offset = np.where(seen[..., None], problem.target - model, np.nan)
+def _filtered_poses(problem: IkProblem, q: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
+    """Return the poses of low-pass filtered markers; missing markers are taken from the model."""
+    model = _model_markers(problem, _interpolate(problem.model, q))
+    visible = problem.weight > 0.0
+    offset = np.where(visible[..., None], problem.target - model, np.nan)
     time = np.arange(len(q))
-    for m in range(seen.shape[1]):
-        rows = np.flatnonzero(seen[:, m])
+    for m in range(visible.shape[1]):
+        rows = np.flatnonzero(visible[:, m])
         for axis in range(3):
             if 0 < len(rows) < len(time):
                 offset[:, m, axis] = np.interp(time, rows, offset[rows, m, axis])
-    worn = np.asarray(seen.any(axis=0))
-    target = np.where(worn[:, None], model + np.where(worn[:, None], offset, 0.0), 0.0)
+    used = np.asarray(visible.any(axis=0))
+    target = np.where(used[:, None], model + np.where(used[:, None], offset, 0.0), 0.0)
     notes: tuple[Note, ...] = ()
     if rate > 2.0 * CUTOFF:
         target = lowpass(target, rate, CUTOFF)
     else:
-        notes = (Note(f"at {rate:g} Hz the smoother starts from unfiltered markers", "inferred"),)
-    weight = np.broadcast_to(problem.weight.max(axis=0), seen.shape)
+        text = f"Smoothing starts from unfiltered markers, since the rate is only {rate:g} Hz."
+        notes = (Note(text, "inferred", code="smoothing_start"),)
+    weight = np.broadcast_to(problem.weight.max(axis=0), visible.shape)
     filled = replace(problem, target=np.ascontiguousarray(target), weight=np.ascontiguousarray(weight))
-    return converge(filled)[0], notes
+    return solve_framewise(filled)[0], notes
 
 
-def _interpolated(model: Model, q: Array) -> Array:
-    """Coordinates with frames that have none put between their neighbours."""
-    posed = _posed(q)
+def _interpolate(model: Model, q: Array) -> Array:
+    """Return coordinates in which frames without a pose are interpolated linearly."""
+    posed = _has_pose(q)
     if posed.all():
         return q
     rows, result = np.flatnonzero(posed), q.copy()
@@ -217,200 +243,206 @@ def _interpolated(model: Model, q: Array) -> Array:
     return result
 
 
-def _marker_places(problem: Problem, q: Array) -> Array:
+def _model_markers(problem: IkProblem, q: Array) -> Array:
+    """Return the positions (frames, markers, 3) [m] of the model's markers."""
     frames, bodies, markers = len(q), len(problem.model.bodies), len(problem.markers)
-    seen = np.empty((frames, markers, 3))
-    find_bodies(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), seen)
-    return seen
+    result = np.empty((frames, markers, 3))
+    find_bodies(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), result)
+    return result
 
 
-def _mean_squares(grouping: Grouping, problem: Problem, q: Array) -> Array:
-    """Mean square of every variable's snap."""
+def _mean_square_snap(grouping: Grouping, problem: IkProblem, q: Array) -> Array:
+    """Return the mean square (variables,) of every variable's snap."""
     square = np.mean(find_snap(grouping, problem.tree, q)[0] ** 2, axis=0)
     for family in set(grouping.family):
         members = grouping.plain[grouping.family == family]
         square[members] = square[members].mean()
-    turning = np.array([problem.model.coordinates[c].rotational for c in problem.tree.free])
-    for kind in (turning, ~turning):
+    rotational = np.array([problem.model.coordinates[c].rotational for c in problem.tree.free])
+    for kind in (rotational, ~rotational):
         if kind.any():
-            square[kind] = np.maximum(square[kind], FLAT**2 * np.median(square[kind]))
+            square[kind] = np.maximum(square[kind], MIN_SNAP_FRACTION**2 * np.median(square[kind]))
     return np.maximum(square, np.finfo(float).tiny ** 0.5)
 
 
-def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array, Array]:
-    """Of the marker springs alone: energy (frames,), gradient (frames, n), and the two parts of the second derivative.
+def differentiate(problem: IkProblem, q: Array) -> tuple[Array, Array, Array, Array]:
+    """Return energy (frames,), gradient (frames, n) and Hessian of the marker springs alone.
 
-    The first part (frames, n, n) is Gauss and Newton's, the second what is lacking.
+    The Hessian is in two parts (frames, n, n): that of Gauss-Newton, and the rest.
     """
     n = len(problem.tree.free)
     energy, gradient = np.empty(len(q)), np.empty((len(q), n))
-    gauss, lacking = np.empty((len(q), n, n)), np.empty((len(q), n, n))
+    gauss_newton, rest = np.empty((len(q), n, n)), np.empty((len(q), n, n))
     search = Shared(make_search(problem.tree, problem.points))
     find_curvatures(
-        search, np.zeros((1, n)), problem.target, problem.weight, q.copy(), energy, gradient, gauss, lacking
+        search, np.zeros((1, n)), problem.target, problem.weight, q.copy(), energy, gradient, gauss_newton, rest
     )
-    return energy, gradient, gauss, lacking
+    return energy, gradient, gauss_newton, rest
 
 
-def hold(problem: Problem, q: Array) -> tuple[float, Array, Array]:
-    """Energy, gradient and second derivatives (frames, n) of pose springs and stops."""
-    x, holds = q[:, problem.tree.free], problem.holds
+def rest_energy(problem: IkProblem, q: Array) -> tuple[float, Array, Array]:
+    """Return energy [J], gradient and second derivatives (frames, n) of pose springs and joint limits."""
+    x, springs = q[:, problem.tree.free], problem.rest_springs
     off = x - problem.rest
-    stop = np.where(np.isfinite(holds.stop), holds.stop, 0.0)
-    beyond = np.maximum(x - holds.upper, 0.0) + np.minimum(x - holds.lower, 0.0)
-    energy = 0.5 * float((holds.stiffness * off**2).sum() + (stop * beyond**2).sum())
-    return energy, holds.stiffness * off + stop * beyond, holds.stiffness + stop * (beyond != 0.0)
+    limit = np.where(np.isfinite(springs.stop), springs.stop, 0.0)
+    beyond = np.maximum(x - springs.upper, 0.0) + np.minimum(x - springs.lower, 0.0)
+    energy = 0.5 * float((springs.stiffness * off**2).sum() + (limit * beyond**2).sum())
+    return energy, springs.stiffness * off + limit * beyond, springs.stiffness + limit * (beyond != 0.0)
 
 
 class System:
-    """The whole energy about a motion, to second order, for any scale of the penalty."""
+    """Quadratic model of the energy about a motion, for any scale of the penalty."""
 
-    def __init__(self, task: Task, q: Array) -> None:
+    def __init__(self, task: SmoothingProblem, q: Array) -> None:
         problem = task.problem
         self.task, self.q = task, q
-        energy, self.pull, self.stiffness, self._lacking = differentiate(problem, q)
+        energy, self.marker_gradient, self.stiffness, self._hessian_rest = differentiate(problem, q)
         self.marker_energy = float(energy.sum())
-        self.held_energy, self.held_pull, self.held_stiffness = hold(problem, q)
-        self._snap, self._changes = find_snap(task.grouping, problem.tree, q)
+        self.rest_energy, self.rest_gradient, self.rest_stiffness = rest_energy(problem, q)
+        self._snap, self._jacobians = find_snap(task.grouping, problem.tree, q)
         self.snap_energy = 0.5 * float((task.weight * self._snap**2).sum())
-        self.snap_pull = pull_of_snap(task.grouping, self._changes, task.weight * self._snap)
+        self.snap_gradient = snap_gradient(task.grouping, self._jacobians, task.weight * self._snap)
 
     def energy(self, scale: float) -> float:
-        """In J."""
-        return self.marker_energy + self.held_energy + scale * self.snap_energy
+        """Return the energy [J]."""
+        return self.marker_energy + self.rest_energy + scale * self.snap_energy
 
     def gradient(self, scale: float) -> Array:
-        """Of that energy (frames, n)."""
-        return self.pull + self.held_pull + scale * self.snap_pull
+        """Return the gradient (frames, n) of the energy."""
+        return self.marker_gradient + self.rest_gradient + scale * self.snap_gradient
 
     @cached_property
-    def _rough(self) -> BandedMatrix:
-        band = BandedMatrix(len(self.q), self.pull.shape[1], REACH)
-        add_snap(self.task.grouping, self._changes, self.task.weight, band)
+    def _snap_hessian(self) -> BandedMatrix:
+        band = BandedMatrix(len(self.q), self.marker_gradient.shape[1], DIFFERENCE_ORDER)
+        add_snap(self.task.grouping, self._jacobians, self.task.weight, band)
         return band
 
-    def band(self, scale: float, share: float = 1.0, exact: bool = False) -> BandedMatrix:
-        """The second derivative, the markers' part times a share; exact, or after Gauss and Newton."""
-        band = BandedMatrix(len(self.q), self.pull.shape[1], REACH)
-        np.multiply(self._rough.entry, scale, out=band.entry)
-        band.add_blocks(self.stiffness + self._lacking if exact else self.stiffness, share)
-        band.entry[:, :, 0] += self.held_stiffness
+    def hessian(self, scale: float, factor: float = 1.0, exact: bool = False) -> BandedMatrix:
+        """Return the Hessian, exact or of Gauss-Newton, with the markers' part times a factor."""
+        band = BandedMatrix(len(self.q), self.marker_gradient.shape[1], DIFFERENCE_ORDER)
+        np.multiply(self._snap_hessian.entry, scale, out=band.entry)
+        band.add_blocks(self.stiffness + self._hessian_rest if exact else self.stiffness, factor)
+        band.entry[:, :, 0] += self.rest_stiffness
         return band
 
-    def stopped(self, scale: float) -> NDArray[np.bool_]:
-        """(frames, n) which variables are pushed against a stop that they cannot pass."""
-        x, holds, gradient = self.q[:, self.task.problem.tree.free], self.task.problem.holds, self.gradient(scale)
-        outward = ((x <= holds.lower) & (gradient > 0.0)) | ((x >= holds.upper) & (gradient < 0.0))
-        return outward & ~np.isfinite(holds.stop)
+    def at_limit(self, scale: float) -> NDArray[np.bool_]:
+        """Return which variables (frames, n) are pushed against a hard joint limit."""
+        x, springs, gradient = (
+            self.q[:, self.task.problem.tree.free],
+            self.task.problem.rest_springs,
+            self.gradient(scale),
+        )
+        outward = ((x <= springs.lower) & (gradient > 0.0)) | ((x >= springs.upper) & (gradient < 0.0))
+        return outward & ~np.isfinite(springs.stop)
 
     def fit(self, scale: float) -> tuple[float, float, float]:
-        """Twice the spring energy after the next step, the freedom it uses up, and the numbers measured.
+        """Return twice the marker energy after the next step, the degrees of freedom used, and the numbers measured.
 
-        Freedom used up is tr(H^-1 G), G the markers' share of the second derivative H: that is how fast log det H
-        grows with the logarithm of that share.
+        The degrees of freedom used are tr(H^-1 G), G the markers' part of the Hessian H: the derivative of log det H by
+        the logarithm of a factor on that part.
         """
-        factor = self.band(scale).factor()
-        step = -factor.solve(self.gradient(scale))
-        grown = self.band(scale, SHARE).factor().log_determinant - factor.log_determinant
-        bent = (self.stiffness @ step[..., None])[..., 0]
-        left = self.marker_energy + float((self.pull * step).sum() + 0.5 * (step * bent).sum())
-        return 2.0 * left, grown / float(np.log(SHARE)), 3.0 * np.count_nonzero(self.task.problem.weight)
+        cholesky = self.hessian(scale).factor()
+        step = -cholesky.solve(self.gradient(scale))
+        growth = self.hessian(scale, STIFFNESS_FACTOR).factor().log_determinant - cholesky.log_determinant
+        change = (self.stiffness @ step[..., None])[..., 0]
+        left = self.marker_energy + float((self.marker_gradient * step).sum() + 0.5 * (step * change).sum())
+        used = growth / float(np.log(STIFFNESS_FACTOR))
+        return 2.0 * left, used, 3.0 * np.count_nonzero(self.task.problem.weight)
 
 
 def choose_scale(systems: Sequence[System]) -> float:
-    """The scale of the penalty of least generalised cross-validation about motions."""
+    """Return the scale of the penalty that minimizes generalized cross-validation."""
     known: dict[float, float] = {}
 
-    def look(power: float) -> float:
+    def score(power: float) -> float:
         if power not in known:
             try:
                 left, used, count = np.sum([system.fit(10.0**power) for system in systems], axis=0)
             except NotPositive:
                 if power <= 0.0:
                     raise
-                known[power] = np.inf  # so stiff that the markers are lost in its rounding: a second or less of motion
+                known[power] = np.inf  # so stiff that the markers are lost in rounding: a second or less of motion
             else:
                 known[power] = float(np.log(left / count) - 2.0 * np.log(1.0 - used / count))
         return known[power]
 
     best, step = 0.0, FIRST_STEP
-    way = step if look(step) < look(0.0) else -step
-    while SCALES[0] <= best + way <= SCALES[1] and look(best + way) < look(best):
-        best += way
+    change = step if score(step) < score(0.0) else -step
+    while SCALES[0] <= best + change <= SCALES[1] and score(best + change) < score(best):
+        best += change
     while step > LAST_STEP:
         step /= 2.0
-        best = min((best - step, best, best + step), key=look)
-    low, high = look(best - step), look(best + step)
-    bend = low - 2.0 * look(best) + high
-    if 0.0 < bend < np.inf:  # the vertex of the parabola through the three
-        best += 0.5 * step * (low - high) / bend
+        best = min((best - step, best, best + step), key=score)
+    low, high = score(best - step), score(best + step)
+    curvature = low - 2.0 * score(best) + high
+    if 0.0 < curvature < np.inf:  # the vertex of the parabola through the three
+        best += 0.5 * step * (low - high) / curvature
     return float(10.0**best)
 
 
-def minimise_in_turn(task: Task, scale: float, start: Array) -> Array:
-    """As `minimise`, in stretches that overlap where there are many frames: memory grows with a stretch only."""
+def minimize_in_windows(task: SmoothingProblem, scale: float, start: Array) -> Array:
+    """Return the result of `minimize`, in overlapping windows if there are many frames, to bound memory."""
     frames = len(start)
-    if frames <= STRETCH:
-        return minimise(task, scale, start)
-    result, share = np.zeros_like(start), np.zeros(frames)
-    count = int(np.ceil((frames - OVERLAP) / (STRETCH - OVERLAP)))
-    for first in np.linspace(0, frames - STRETCH, count).astype(int):
-        part = slice(int(first), int(first) + STRETCH)
-        # each is trusted in its middle, and fades out where its own ends are felt
-        inside = np.minimum(np.arange(STRETCH), np.arange(STRETCH)[::-1]) + 0.5
+    if frames <= WINDOW:
+        return minimize(task, scale, start)
+    result, total = np.zeros_like(start), np.zeros(frames)
+    count = int(np.ceil((frames - OVERLAP) / (WINDOW - OVERLAP)))
+    for first in np.linspace(0, frames - WINDOW, count).astype(int):
+        part = slice(int(first), int(first) + WINDOW)
+        # each window counts fully in its middle, and fades out towards its ends
+        inside = np.minimum(np.arange(WINDOW), np.arange(WINDOW)[::-1]) + 0.5
         fade = np.clip((inside - OVERLAP / 4.0) / (OVERLAP / 2.0), 1e-9, 1.0)
         fade = fade**3 * (10.0 - 15.0 * fade + 6.0 * fade**2)
         if first == 0:
-            fade[: STRETCH // 2] = 1.0
+            fade[: WINDOW // 2] = 1.0
         if part.stop == frames:
-            fade[STRETCH // 2 :] = 1.0
-        result[part] += fade[:, None] * minimise(replace(task, problem=_cut(task.problem, part)), scale, start[part])
-        share[part] += fade
-    return result / share[:, None]
+            fade[WINDOW // 2 :] = 1.0
+        result[part] += fade[:, None] * minimize(replace(task, problem=_select(task.problem, part)), scale, start[part])
+        total[part] += fade
+    return result / total[:, None]
 
 
-def minimise(task: Task, scale: float, start: Array) -> Array:
-    """The motion of least energy for a scale of the penalty, near a start.
+def minimize(task: SmoothingProblem, scale: float, start: Array) -> Array:
+    """Return the motion (frames, coordinates) of minimum energy for a scale of the penalty, near a start.
 
-    Gauss and Newton's method while steps are long, Newton's when they are short: far from the end the exact second
-    derivative leads astray where it is nearly singular. Stops bend the energy sharply, and coordinates that lean on
-    them come and go; what is still to be won is then far less than noise can tell.
+    Gauss-Newton while steps are long, Newton when they are short: far from the minimum the exact Hessian misleads where
+    it is nearly singular. Joint limits make the energy's slope jump, and coordinates come and go at them; the energy
+    then left to gain is far below the noise.
     """
-    free, holds = task.problem.tree.free, task.problem.holds
-    hard = ~np.isfinite(holds.stop)
+    free, springs = task.problem.tree.free, task.problem.rest_springs
+    hard = ~np.isfinite(springs.stop)
     system, exact = System(task, start), False
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         step = _newton_step(system, scale, exact)
         length = 1.0
         while True:
             trial = system.q.copy()
             trial[:, free] += length * step
-            trial[:, free[hard]] = np.clip(trial[:, free[hard]], holds.lower[hard], holds.upper[hard])
+            trial[:, free[hard]] = np.clip(trial[:, free[hard]], springs.lower[hard], springs.upper[hard])
             moved = float(np.abs(trial - system.q).max())
             after = System(task, trial)
-            if after.energy(scale) <= system.energy(scale) * (1.0 + ROUNDING) or moved <= LITTLE:
+            if after.energy(scale) <= system.energy(scale) * (1.0 + ROUNDING) or moved <= STEP_TOLERANCE:
                 break
             length *= 0.5
-        won, system = system.energy(scale) - after.energy(scale), after
-        exact = length == 1.0 and moved < SHORT
-        if moved <= LITTLE or won < SURE * task.noise:
+        decrease, system = system.energy(scale) - after.energy(scale), after
+        exact = length == 1.0 and moved < EXACT_BELOW
+        if moved <= STEP_TOLERANCE or decrease < ENERGY_TOLERANCE * task.noise:
             break
     return system.q
 
 
 def _newton_step(system: System, scale: float, exact: bool) -> Array:
-    stopped = system.stopped(scale)
-    pull = np.where(stopped, 0.0, system.gradient(scale))
+    at_limit = system.at_limit(scale)
+    gradient = np.where(at_limit, 0.0, system.gradient(scale))
 
     def factor(exact: bool) -> BandedCholesky:
-        band = system.band(scale, exact=exact)
-        if stopped.any():
-            band.free_only(stopped)
-        return band.factor()
+        hessian = system.hessian(scale, exact=exact)
+        if at_limit.any():
+            hessian.free_only(at_limit)
+        return hessian.factor()
 
     try:
-        return -factor(exact).solve(pull)
+        return -factor(exact).solve(gradient)
     except NotPositive:
         if not exact:
             raise
-        return -factor(exact=False).solve(pull)
+        return -factor(exact=False).solve(gradient)

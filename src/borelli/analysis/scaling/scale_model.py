@@ -15,9 +15,10 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, converge, state_problem
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, make_ik_problem, solve_framewise
 from borelli.analysis.motion import match_markers, to_model_axes
 from borelli.errors import SettingsError, list_names, unknown_name
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.inertia import mass_of_body
 from borelli.model.kinematics import marker_positions, poses, with_default_frames
 from borelli.model.model import Body, Joint, Model, Vector
@@ -58,6 +59,13 @@ class ScaleResult:
     factors: Mapping[str, Vector]
     notes: tuple[Note, ...] = ()
 
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        factors = [f"{body} {x:.2f} {y:.2f} {z:.2f}" for body, (x, y, z) in self.factors.items()]
+        return Summary("ScaleResult", [("model", repr(self.model)), ("factors", list_names(factors))])
+
 
 def scale_model(
     model: Model,
@@ -92,7 +100,9 @@ def scale_model(
     for measure in measures:
         ratio, skipped = lengths.ratio(measure)
         if skipped:
-            notes.append(Note(f"pairs of measure {measure.name!r} that were not seen: {list_names(skipped)}", "problem"))
+            notes.append(
+                Note(f"pairs of measure {measure.name!r} that were not seen: {list_names(skipped)}", "problem")
+            )
         if ratio is None:
             continue
         for body, axes in measure.bodies.items():
@@ -155,8 +165,8 @@ def place_markers(
     with np.errstate(invalid="ignore"):
         mean = np.nanmean(np.where(np.isfinite(seen), seen, np.nan), axis=0, keepdims=True)
     still = static.with_data(static.data.isel(time=[0]).assign(marker_position=(("time", "marker", "axis"), mean)))
-    problem = state_problem(model, still, weights, pose_stiffness, rest, hard_stops=True)
-    q, _ = converge(problem)
+    problem = make_ik_problem(model, still, weights, pose_stiffness, rest, hard_limits=True)
+    q, _ = solve_framewise(problem)
     position, rotation = poses(model, q)
     index = {body.name: i for i, body in enumerate(model.bodies)}
     column = match_markers(model.markers, static.markers)

@@ -1,0 +1,183 @@
+"""Inverse dynamics: the joint torques of a motion, given or together with the ground reaction forces.
+
+`newton_euler` applies Newton's and Euler's laws to splined coordinates, as OpenSim and gait laboratories do. `stepped`
+computes the torques that reproduce the motion in borelli's own simulation. Each has a table of ground force sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from inspect import signature
+from typing import Any
+
+from borelli.analysis.dynamics.external_loads import Loads, plate_loads, predicted_loads
+from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
+from borelli.analysis.dynamics.torques import Torques, newton_euler_torques
+from borelli.analysis.ground.off_plate_steps import SOURCE, torques_with_predicted_steps
+from borelli.analysis.ground.predict_grf import solve_ground_reaction
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
+from borelli.analysis.motion import Motion
+from borelli.analysis.option_values import option_value
+from borelli.analysis.residual_reduction.masses import reduce_residuals
+from borelli.analysis.stepped.stepped_torques import stepped_torques
+from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.recording.recording import Note, Recording
+
+Forces = str | Recording | Loads | None
+Feet = Mapping[str, str] | None
+
+AUTO = "auto"
+
+
+def inverse_dynamics(
+    motion: Motion,
+    *,
+    method: str = "newton_euler",
+    forces: Forces = AUTO,
+    filter: str = "default",
+    cutoff: float | None = None,
+    plate_cutoff: float | None = None,
+    feet: Feet = None,
+    residual: Any = None,
+    **options: Any,
+) -> Torques:
+    """Compute the joint torques of a motion.
+
+    Args:
+        motion: Motion of a model with masses.
+        method: "newton_euler" or "stepped".
+        forces: Ground reaction forces: "plates" (of the motion's recording), "predicted" (from the motion alone;
+            "stepped" has "contacts" instead, simulated with the motion), "plates and predicted" (predicted for steps
+            off the plates); a recording with plates; loads; or None for no ground reaction force. Default: the plates
+            of the motion's recording, else predicted, else none; a note states which.
+        filter: Low-pass filter preset of the coordinates: "default", "strides", "opensim" or "none".
+        cutoff: Cutoff of that filter [Hz]. Default: 6.
+        plate_cutoff: Cutoff of a low-pass filter on measured forces [Hz], for "newton_euler". Default: unfiltered.
+        feet: Bodies of the "right" and "left" foot, where their names do not identify them.
+        residual: None: reported as it is; "reduce": masses are adjusted within bounds to lower it, see
+            `reduce_residuals`. "stepped" has other values: see `stepped_torques`.
+        options: Further options of `stepped_torques`.
+
+    Returns:
+        Torques [N m or N], joint reactions [N, N m] and residual [N, N m] by frame.
+
+    Raises:
+        SettingsError: Unknown method, source, filter or option; or the requested forces are not available.
+        ModelError: The model has no feet, or no mass.
+    """
+    name = option_value("inverse dynamics method", method, METHODS)
+
+    def run(source: Forces) -> Torques:
+        return _SOLVERS[name](
+            motion, source, filter=filter, cutoff=cutoff, plate_cutoff=plate_cutoff, feet=feet, residual=residual,
+            **options,
+        )  # fmt: skip
+
+    if isinstance(forces, str):
+        if forces == AUTO:
+            return _choose_forces(motion, name, run)
+        if forces not in SOURCES[name]:
+            raise SettingsError(unknown_name(f'source of ground reaction forces for method "{name}"', forces,
+                                             SOURCES[name]))  # fmt: skip
+    return run(forces)
+
+
+def _choose_forces(motion: Motion, method: str, run: Callable[[Forces], Torques]) -> Torques:
+    """Return the torques with the first source of ground reaction forces that is available, and a note about it."""
+    predicted = SOURCES[method][1]
+    plates = motion.recording is not None and any(
+        name in motion.recording.data for name in ("plate_force", "ground_reaction_force")
+    )
+    reason = "" if plates else "the motion has no recording with force plates"
+    for source in ("plates", predicted) if plates else (predicted,):
+        try:
+            torques = run(source)
+        except (ModelError, SettingsError) as error:
+            reason = str(error).rstrip(".")
+            continue
+        how = "measured by force plates" if source == "plates" else f"predicted from the motion ({reason})"
+        note = Note(f"Ground reaction forces: {how}.", "inferred", "forces=", code="grf_source")
+        return replace(torques, notes=(*torques.notes, note))
+    note = Note(
+        f"No ground reaction force was used ({reason}): the residual contains it, and leg torques are not valid.",
+        "problem", "forces=", code="grf_source",
+    )  # fmt: skip
+    torques = run(None)
+    return replace(torques, notes=(*torques.notes, note))
+
+
+def _newton_euler(
+    motion: Motion,
+    forces: Forces,
+    *,
+    filter: str,
+    cutoff: float | None,
+    plate_cutoff: float | None,
+    feet: Feet,
+    residual: Any,
+    **options: Any,
+) -> Torques:
+    if options:
+        known = [
+            name for name in signature(stepped_torques).parameters if name not in signature(_newton_euler).parameters
+        ]
+        raise SettingsError(
+            f'Unknown option {next(iter(options))!r} for method "newton_euler". Options of "stepped": '
+            f"{', '.join(known)}."
+        )
+    curves = differentiate(motion, filter=filter, cutoff=cutoff)
+    kinematics = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
+    fills = forces == SOURCE
+    loads = _loads(motion, curves, kinematics, "plates" if fills else forces, feet)
+    if loads is not None and plate_cutoff is not None:
+        loads = loads.smoothed(plate_cutoff)
+    settings = {"method": "newton_euler", **curves.settings, "plate_cutoff_hz": plate_cutoff}
+    if fills and loads is not None:
+        if residual is not None:
+            raise SettingsError('Residual reduction uses measured forces only. Use forces="plates" with residual=.')
+        return torques_with_predicted_steps(motion, curves, kinematics, loads, settings, feet)
+    if residual == "reduce":
+        return reduce_residuals(motion, curves, loads, settings).torques
+    if residual is not None:
+        raise SettingsError(unknown_name("residual option", str(residual), ("reduce",)))
+    return newton_euler_torques(motion, curves, loads, settings, kinematics)
+
+
+def _loads(motion: Motion, curves: Derivatives, kinematics: BodyKinematics, forces: Forces, feet: Feet) -> Loads | None:
+    """Return the loads that `forces` names, with predicted ones from the kinematics."""
+    if forces is None or isinstance(forces, Loads):
+        return forces
+    if forces == "predicted":
+        ground = solve_ground_reaction(kinematics, curves)
+        return predicted_loads(motion.model, ground.time, *ground.on_feet(), ground.belt, feet)
+    recording = forces if isinstance(forces, Recording) else motion.recording
+    if recording is None:
+        raise SettingsError(
+            "The motion has no recording, so it has no force plates. Pass a recording or loads as forces."
+        )
+    return plate_loads(motion.model, recording, feet)
+
+
+def _stepped(motion: Motion, forces: Forces, *, plate_cutoff: float | None, feet: Feet, **options: Any) -> Torques:
+    if plate_cutoff is not None:
+        raise SettingsError(
+            'Method "stepped" does not filter plate forces. Pass filtered loads: forces=loads.smoothed(plate_cutoff).'
+        )
+    if forces != SOURCE:
+        return stepped_torques(motion, forces=forces, feet=feet, **options)
+    filtering = {name: options[name] for name in ("filter", "cutoff")}
+    framewise = inverse_dynamics(motion, forces=SOURCE, feet=feet, **filtering)
+    torques = stepped_torques(motion, forces=framewise.loads, feet=feet, **options)
+    names = [name for name in ("grf_complete", "grf_known", "grf_source") if name in framewise.data]
+    time = torques.data["time"]
+    at = framewise.data[names].sel(time=time.values, method="nearest").assign_coords(time=time)
+    data = torques.data.assign({name: at[name] for name in names})
+    data.attrs["plate_mass_kg"] = framewise.data.attrs["plate_mass_kg"]
+    return replace(torques, data=data, notes=tuple(dict.fromkeys((*torques.notes, *framewise.notes))))
+
+
+_SOLVERS: dict[str, Callable[..., Torques]] = {"newton_euler": _newton_euler, "stepped": _stepped}
+METHODS = tuple(_SOLVERS)
+SOURCES = {"newton_euler": ("plates", "predicted", SOURCE), "stepped": ("plates", "contacts", SOURCE)}
+"""Sources of ground reaction forces by method, that of prediction second."""

@@ -1,0 +1,98 @@
+"""Inverse kinematics: the motion of a model that matches the markers of a recording.
+
+| method | poses |
+|---|---|
+| `framewise` | each frame by itself, at the minimum of the marker energy: no lag at any rate |
+| `smoothed` | all frames at once, with a penalty on the fourth difference of every coordinate |
+| `marker_driven` | a forward simulation in which springs pull the body to its markers; lags behind them |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from borelli.analysis.kinematics.framewise_ik import (
+    MARKER_STIFFNESS,
+    POSE_STIFFNESS,
+    IkProblem,
+    make_ik_problem,
+    motion_from_coordinates,
+    solve_framewise,
+)
+from borelli.analysis.kinematics.trajectory_smoother import smooth_markers
+from borelli.analysis.motion import Motion
+from borelli.analysis.option_values import option_value
+from borelli.analysis.stepped.marker_driven_ik import MARKER_DRIVEN_OPTIONS, marker_driven_ik
+from borelli.errors import SettingsError, unknown_name
+from borelli.model.model import Model
+from borelli.recording.recording import Recording
+
+
+def inverse_kinematics(
+    model: Model,
+    recording: Recording,
+    *,
+    method: str = "framewise",
+    weights: Mapping[str, float] | float = MARKER_STIFFNESS,
+    pose_stiffness: Mapping[str, float] | float = POSE_STIFFNESS,
+    rest: Mapping[str, float] | None = None,
+    hard_limits: bool = False,
+    fixed: tuple[str, ...] = (),
+    **options: Any,
+) -> Motion:
+    """Compute the motion of a model from recorded markers.
+
+    Args:
+        model: A model with markers, fitted or scaled to the subject.
+        recording: A recording with markers [m].
+        method: "framewise", "smoothed" or "marker_driven".
+        weights: Stiffness of the marker springs [N/m]: one for all, or by marker; markers left out have none.
+        pose_stiffness: Stiffness of the springs to the rest pose [N m/rad or N/m]: one for all coordinates but the
+            root's, or by coordinate.
+        rest: Rest pose by coordinate [rad or m]. Default: the model's default pose.
+        hard_limits: Whether joint limits are exact; else they are springs.
+        fixed: Coordinates fixed at their rest pose.
+        options: Further options of "marker_driven": `substeps`, `ground`, `softness`, `rest_torque`.
+
+    Returns:
+        The motion, with model markers [m] and marker errors [m] in lab axes. Frames without a pose are NaN.
+
+    Raises:
+        SettingsError: Unknown method, option, marker or coordinate; or no marker of the model was recorded.
+        BorelliError: No frame has a pose.
+    """
+    name = option_value("inverse kinematics method", method, METHODS)
+    problem = make_ik_problem(model, recording, weights, pose_stiffness, rest, hard_limits, fixed)
+    return _SOLVERS[name](problem, recording, **options)
+
+
+def _framewise(problem: IkProblem, recording: Recording, **options: Any) -> Motion:
+    _refuse(options, "framewise")
+    q, notes = solve_framewise(problem)
+    return motion_from_coordinates(problem, q, recording, "framewise", notes)
+
+
+def _smoothed(problem: IkProblem, recording: Recording, **options: Any) -> Motion:
+    _refuse(options, "smoothed")
+    q, notes = smooth_markers(problem, recording)
+    return motion_from_coordinates(problem, q, recording, "smoothed", notes)
+
+
+def _marker_driven(problem: IkProblem, recording: Recording, **options: Any) -> Motion:
+    for name in options:
+        if name not in MARKER_DRIVEN_OPTIONS:
+            raise SettingsError(unknown_name('option of method "marker_driven"', name, MARKER_DRIVEN_OPTIONS))
+    return marker_driven_ik(problem, recording, **options)
+
+
+def _refuse(options: Mapping[str, Any], method: str) -> None:
+    if options:
+        raise SettingsError(
+            f'Unknown option {next(iter(options))!r} for method "{method}". Options of "marker_driven": '
+            f"{', '.join(MARKER_DRIVEN_OPTIONS)}."
+        )
+
+
+_SOLVERS = {"framewise": _framewise, "smoothed": _smoothed, "marker_driven": _marker_driven}
+METHODS = tuple(_SOLVERS)

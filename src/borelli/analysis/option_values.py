@@ -1,0 +1,27 @@
+"""Names of methods and sources, as users write them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from borelli.errors import SettingsError, unknown_name
+
+
+def option_value(what: str, value: str, known: Collection[str]) -> str:
+    """Return the known value that `value` names; a hyphen counts as an underscore, as on the command line.
+
+    Args:
+        what: Name of the option, for the error.
+        value: Value as the user wrote it.
+        known: Allowed values.
+
+    Returns:
+        One of `known`.
+
+    Raises:
+        SettingsError: The value is unknown.
+    """
+    name = value.replace("-", "_")
+    if name not in known:
+        raise SettingsError(unknown_name(what, value, known))
+    return name
