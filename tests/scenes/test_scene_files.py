@@ -26,7 +26,7 @@ HEADING = 'format = "borelli-scene"\nversion = 1\nname = "x"\n'
 NO_MASS = """
 [model]
 format = "borelli-model"
-version = 1
+version = 2
 name = "m"
 [[model.bodies]]
 name = "a"

@@ -1,4 +1,4 @@
-"""Recordings that are made: they obey Newton's laws, feet stay where they stand, and they say what they are."""
+"""Synthetic recordings: Newton's laws, stationary feet in stance, and notes that state they are synthetic."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,14 @@ import pytest
 from borelli.errors import SettingsError
 from borelli.model.kinematics import center_of_mass, marker_positions
 from borelli.model.people.human import human
-from borelli.normative.gait import norm, speed_class
+from borelli.normative.gait import normative_curve, speed_class
 from borelli.recording.forces.gait_events import STRIKE, gait_events
-from borelli.synthetic.curves import harmonics, least_jerk, stirred
-from borelli.synthetic.ground_forces import root_wrench, share_loads, sole_points
+from borelli.synthetic.curves import harmonics, minimum_jerk, spline_derivatives
+from borelli.synthetic.ground_forces import distribute_load, root_wrench, sole_points
 from borelli.synthetic.recordings import synthetic_recording
-from borelli.synthetic.walk import CYCLE, load_share, walk_coordinates
+from borelli.synthetic.walk import CYCLE, left_load_fraction, walk_coordinates
 
-SLIP = 0.010  # [m]: few harmonics cannot hold a foot quite still
+SLIP = 0.010  # [m]: few harmonics cannot keep a foot quite still
 
 
 @pytest.fixture(scope="module")
@@ -22,36 +22,36 @@ def model():
 
 
 @pytest.mark.parametrize("task", ["walk", "jump", "reach"])
-def test_plates_carry_what_newton_asks(task):
-    made = synthetic_recording(task, noise=0.0, gaps=0.0)
-    data = made.recording.data
-    weight = made.model.mass * 9.81
+def test_plate_forces_obey_newton(task):
+    synthetic = synthetic_recording(task, noise=0.0, gaps=0.0)
+    data = synthetic.recording.data
+    weight = synthetic.model.mass * 9.81
     time = data["time"].values
-    center = center_of_mass(made.model, made.coordinates)
-    _, _, acceleration = stirred(center, time[1] - time[0])
+    center = center_of_mass(synthetic.model, synthetic.coordinates)
+    _, _, acceleration = spline_derivatives(center, time[1] - time[0])
     force = np.stack([
         np.interp(time, data["analog_time"].values, data["plate_force"].sum("plate").values[:, i]) for i in range(3)
     ], axis=1)  # fmt: skip
-    needed = made.model.mass * acceleration + np.array([0.0, 0.0, weight])
+    needed = synthetic.model.mass * acceleration + np.array([0.0, 0.0, weight])
     inner = slice(8, -8)
-    if task == "jump":  # frames are too coarse for the moments at which it leaves and meets the ground
+    if task == "jump":  # frames are too coarse at takeoff and landing
         near = np.min(np.abs(time[:, None] - [0.66, 0.95, 1.378, 1.638]), axis=1) < 0.04
         force, needed = force[~near], needed[~near]
     assert np.abs(force - needed)[inner].max() < 0.05 * weight
     assert np.sqrt(((force - needed)[inner] ** 2).mean()) < 0.01 * weight
 
 
-def test_loads_have_the_force_and_the_moment_that_were_asked():
+def test_distributed_loads_have_the_given_force_and_moment():
     rng = np.random.default_rng(3)
     force = rng.normal(0.0, 50.0, (40, 3)) + np.array([0.0, 0.0, 700.0])
     moment, under = rng.normal(0.0, 60.0, (40, 3)), rng.normal(0.0, 0.2, (40, 2, 3))
-    loads = share_loads(force, moment, rng.uniform(0.0, 1.0, 40), under)
+    loads = distribute_load(force, moment, rng.uniform(0.0, 1.0, 40), under)
     assert np.allclose(loads.force.sum(axis=1), force)
     assert np.allclose((np.cross(loads.center, loads.force) + loads.free_moment).sum(axis=1), moment)
     assert not loads.center[..., 2].any()
 
 
-def test_root_wrench_of_a_body_that_stands_is_its_weight(model):
+def test_root_wrench_of_a_standing_body_is_its_weight(model):
     q = np.array([[c.default for c in model.coordinates]] * 2)
     q[1, 3:6] = 0.3, -0.2, 0.5
     force, moment = root_wrench(model, q, 0.0 * q, 0.0 * q)
@@ -60,7 +60,7 @@ def test_root_wrench_of_a_body_that_stands_is_its_weight(model):
     assert np.allclose(moment, np.cross(center_of_mass(model, q), weight))
 
 
-def test_feet_of_the_walk_stay_where_they_stand(model):
+def test_feet_of_the_walk_are_stationary_in_stance(model):
     time = np.arange(0.0, 2.0 * CYCLE, 0.01)
     soles = sole_points(model, walk_coordinates(model, time).coordinates)
     phase = (time / CYCLE) % 1.0
@@ -70,7 +70,7 @@ def test_feet_of_the_walk_stay_where_they_stand(model):
     assert np.abs(soles[flat, 1, 2:4, 2]).max() < SLIP  # the ball; the heel rises slowly
 
 
-def test_walk_keeps_near_normal_angles_and_speed(model):
+def test_walk_is_close_to_normative_angles_and_speed(model):
     time = np.arange(101) / 100.0 * CYCLE
     q = walk_coordinates(model, time).coordinates
     names = [c.name for c in model.coordinates]
@@ -79,31 +79,31 @@ def test_walk_keeps_near_normal_angles_and_speed(model):
         ("ankle_flexion_r", "ankle_dorsiflexion", 5.0),
     ):
         found = np.degrees(q[:, names.index(coordinate)])
-        assert np.sqrt(((found - norm(curve).mean) ** 2).mean()) < off
+        assert np.sqrt(((found - normative_curve(curve).mean) ** 2).mean()) < off
     assert (q[-1, 0] - q[0, 0]) / CYCLE == pytest.approx(0.76 * 1.72 / CYCLE, abs=0.01)
-    assert load_share(np.array([0.3, 0.8])).tolist() == [0.0, 1.0]
+    assert left_load_fraction(np.array([0.3, 0.8])).tolist() == [0.0, 1.0]
 
 
-def test_walk_refuses_another_model(model):
+def test_walk_of_another_model_raises(model):
     from borelli.scenes.gallery import gallery_scene
 
     with pytest.raises(SettingsError, match="human"):
         walk_coordinates(gallery_scene("pendulum").model, np.zeros(2))
 
 
-def test_recording_says_that_it_is_made_and_has_noise_and_gaps(walk):
+def test_recording_states_that_it_is_synthetic_and_has_noise_and_gaps(walk):
     recording = walk.recording
     assert recording.metadata["synthetic"] is True
-    assert recording.notes[0].text.startswith("synthetic")
-    seen = recording.data["marker_position"].values
-    assert 0.02 <= np.isnan(seen).any(axis=-1).mean() < 0.03
-    off = seen - marker_positions(walk.model, walk.coordinates)
-    assert np.nanstd(off) == pytest.approx(1e-3, rel=0.05)
+    assert recording.notes[0].code == "synthetic"
+    measured = recording.data["marker_position"].values
+    assert 0.02 <= np.isnan(measured).any(axis=-1).mean() < 0.03
+    error = measured - marker_positions(walk.model, walk.coordinates)
+    assert np.nanstd(error) == pytest.approx(1e-3, rel=0.05)
     strikes = [e.time for e in gait_events(recording, "plates") if e.label == STRIKE and e.context == "Right"]
     assert np.diff(strikes) == pytest.approx(CYCLE, abs=0.02)
 
 
-def test_same_seed_same_recording_other_seed_another():
+def test_recordings_depend_on_the_seed_only():
     one, same, other = (synthetic_recording("reach", seed=seed).recording.data for seed in (1, 1, 2))
     assert one.equals(same) and not one.equals(other)
 
@@ -113,19 +113,24 @@ def test_unknown_task_names_the_known_ones():
         synthetic_recording("cartwheel")
 
 
-def test_norms_have_bands_and_speeds():
+def test_normative_curves_have_standard_deviations_and_speeds():
     assert speed_class(1.25, 0.85) == "free" and speed_class(0.3, 0.9) == "very slow"
-    assert norm("knee_flexion").mean.max() == pytest.approx(59.3, abs=1.0)  # Schwartz 2008, free speed, at 72 %
-    assert norm("ankle_plantarflexor_moment", "fast").mean.max() > norm("ankle_plantarflexor_moment", "slow").mean.max()
-    assert norm("knee_flexion", source="pinzone2014").sd.min() > 0.0
-    assert norm("trunk_tilt", source="pinzone2014") is None
+    assert normative_curve("knee_flexion").mean.max() == pytest.approx(
+        59.3, abs=1.0
+    )  # Schwartz 2008, free speed, at 72 %
+    assert (
+        normative_curve("ankle_plantarflexor_moment", "fast").mean.max()
+        > normative_curve("ankle_plantarflexor_moment", "slow").mean.max()
+    )
+    assert normative_curve("knee_flexion", source="pinzone2014").sd.min() > 0.0
+    assert normative_curve("trunk_tilt", source="pinzone2014") is None
 
 
-def test_least_jerk_passes_its_knots_and_harmonics_repeat():
+def test_minimum_jerk_passes_its_knots_and_harmonics_repeat():
     knots = [(0.0, 1.0), (0.5, 2.0, 3.0, -9.81), (1.0, 0.0)]
-    assert least_jerk(knots, [-1.0, 0.0, 0.5, 1.0, 2.0]) == pytest.approx([1.0, 1.0, 2.0, 0.0, 0.0])
+    assert minimum_jerk(knots, [-1.0, 0.0, 0.5, 1.0, 2.0]) == pytest.approx([1.0, 1.0, 2.0, 0.0, 0.0])
     step = 1e-4
-    three = least_jerk(knots, [0.5 - step, 0.5, 0.5 + step])
+    three = minimum_jerk(knots, [0.5 - step, 0.5, 0.5 + step])
     assert (three[2] - three[0]) / (2 * step) == pytest.approx(3.0, abs=1e-3)
     phase = np.arange(50) / 50
     assert harmonics(phase, np.sin(2 * np.pi * phase), [0.25, 1.25], 3) == pytest.approx([1.0, 1.0])
