@@ -186,7 +186,7 @@ ball chest(1 0 1) <- arm(0 0 1) stops -90~90 -10~10 -5~5 axes <1 0 0> <0 1 0> <0
 uni arm(0 0 -1) <- hand(0 0 1) stops -90~90 -10~10
 """
 TOML = b"""format = "borelli-model"
-version = 1
+version = 2
 name = "two"
 gravity = [0.0, 0.0, -9.81]
 
@@ -349,7 +349,11 @@ def _c3d():
         f"{folder}/sample10_plate_type2_vs_4/TYPE-4.C3D", f"{folder}/sample15_plate_type3/FP1.C3D", "hdm/data.c3d",
         "c3d/motionanalysis_gait/Gait.c3d",
     )  # fmt: skip
-    return [*made_here, written("w.c3d", "coordinate_value"), *(seed for name in names for seed in real(name, short_c3d))]
+    return [
+        *made_here,
+        written("w.c3d", "coordinate_value"),
+        *(seed for name in names for seed in real(name, short_c3d)),
+    ]
 
 
 def _trc():

@@ -294,7 +294,7 @@ def test_what_files_say_cannot_drive_the_terminal(tmp_path):
     contents = [
         ("pagoda", PAGODA.replace(b"chest box", b"\x1b[2Jx box", 1)),
         ("pagoda", PAGODA + b"hinge \x1b]0;x\x07(0 0 0) <- arm(0 0 0)\n"),
-        ("native", b'format = "borelli-model"\nversion = 1\nname = "x"\n"\\u001b[2J\\nx" = 1\n'),
+        ("native", b'format = "borelli-model"\nversion = 2\nname = "x"\n"\\u001b[2J\\nx" = 1\n'),
         ("CSV", b"\x7f\xc2\x9b31m,b\n1,2\n"),
     ]
     for said in survive(tmp_path, contents, refused=True):

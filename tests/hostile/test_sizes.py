@@ -73,9 +73,9 @@ def test_brackets_nested_without_end(tmp_path):
         ("ASF", head + b":bonedata\n" + bones + b":hierarchy\nbegin\n" + chain + b"end\n"),
         ("pagoda", pagoda),
         ("URDF", f'<robot name="r">{links}{turns}</robot>'.encode()),
-        ("native", b'format = "borelli-model"\nversion = 1\nname = ' + b"[" * deep),
-        ("native", b'format = "borelli-model"\nversion = 1\n' + b"x = {a = " * deep),
-        ("native", b'format = "borelli-model"\nversion = 1\n[' + b"a." * deep + b"a]\n"),
+        ("native", b'format = "borelli-model"\nversion = 2\nname = ' + b"[" * deep),
+        ("native", b'format = "borelli-model"\nversion = 2\n' + b"x = {a = " * deep),
+        ("native", b'format = "borelli-model"\nversion = 2\n[' + b"a." * deep + b"a]\n"),
         ("native", b'format = "borelli-model"\nversion = ' + b"1" * deep),
         ("scene", b'format = "borelli-scene"\nversion = 1\nname = "x"\nstep = ' + b"[" * deep),
         ("CSV", b"# borelli recording 1\n# subject: " + b"[" * deep + b"\n\ntime [s],a.x [m]\n0,1\n"),
@@ -92,7 +92,7 @@ def many(size, head, piece, tail=""):
 @few_and_full
 def test_more_of_everything_than_a_body_has(full, tmp_path):
     """Sound files but for their size: what is read must take time in proportion, and the rest be refused."""
-    toml, most = 'format = "borelli-model"\nversion = 1\nname = "x"\n', 950_000
+    toml, most = 'format = "borelli-model"\nversion = 2\nname = "x"\n', 950_000
     body = toml + '[[bodies]]\nname = "b"\nmass = 1.0\ninertia = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]\n'
     hinge = 'kind = "hinge"\nparent = "ground"\naxes = [[1.0, 0.0, 0.0]]\n'
     muscle = "max_isometric_force = 1.0\noptimal_fiber_length = 1.0\ntendon_slack_length = 1.0\n"

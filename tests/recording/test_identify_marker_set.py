@@ -3,7 +3,13 @@
 import pytest
 
 from borelli.errors import FileFormatError
-from borelli.recording.identify_marker_set import FOLDER, identify_marker_set, load_name_sets, read_name_set, common_prefix
+from borelli.recording.identify_marker_set import (
+    FOLDER,
+    common_prefix,
+    identify_marker_set,
+    load_name_sets,
+    read_name_set,
+)
 
 from .walker import real
 
@@ -66,7 +72,7 @@ def test_a_folder_of_your_own_is_read(tmp_path, monkeypatch):
     labels = ["ear1", "Ear2", "snout", "CHIN", "hat"]
     assert identify_marker_set(labels) is None
     found = identify_marker_set(labels, tmp_path)
-    assert (found.set.name, found.found["snout"], found.missing) == ("Mine", "NOSE", ())
+    assert (found.set.name, found.matched["snout"], found.missing) == ("Mine", "NOSE", ())
     monkeypatch.setenv(FOLDER, str(tmp_path))
     assert identify_marker_set(labels).set.name == "Mine"
     with pytest.raises(FileFormatError, match="no folder"):

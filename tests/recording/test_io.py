@@ -74,7 +74,7 @@ def test_what_is_no_recording_is_refused(text, part, tmp_path):
     assert part in str(error.value)
 
 
-@pytest.mark.parametrize("ending", [ending for kind in FORMATS.values() for ending in kind.endings])
+@pytest.mark.parametrize("ending", [ending for kind in FORMATS.values() for ending in kind.extensions])
 def test_what_is_no_file_is_refused(ending, tmp_path):
     refuse_special_files(read_recording, tmp_path, ending)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import FileFormatError, SettingsError
-from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names, split_prefix
+from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, split_prefix, unique_names
 
 NAMES = st.lists(st.sampled_from(["A", "A_2", "A_3", "B", "B_2", ""]), max_size=12)
 

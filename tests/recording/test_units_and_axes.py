@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
 from borelli.recording.landmarks import Landmark, identify_landmark, left_right_pairs
-from borelli.recording.units_and_axes import UNITS, Conversion, parse_axis, infer_conversion, infer_up, parse_unit
+from borelli.recording.units_and_axes import UNITS, Conversion, infer_conversion, infer_up, parse_axis, parse_unit
 
 from .walker import walk
 

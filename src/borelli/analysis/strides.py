@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion
 from borelli.recording.forces.gait_events import OFF, STRIKE, add_events, gait_events, standardize_event
-from borelli.recording.landmarks import mean_position, where
+from borelli.recording.landmarks import mean_position, find_landmarks
 from borelli.recording.recording import Event, Recording
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _heel(recording: Recording, side: str, belt: Array) -> Array:
     if "marker_position" not in recording.data:
         return np.full((len(time), 2), np.nan)
     labels = recording.markers
-    markers = where(labels, ("heel",), side) or where(labels, ("ankle",), side)
+    markers = find_landmarks(labels, ("heel",), side) or find_landmarks(labels, ("ankle",), side)
     if not markers:
         return np.full((len(time), 2), np.nan)
     points = mean_position(np.asarray(recording.data["marker_position"].values, dtype=float), markers)

@@ -22,6 +22,7 @@ from borelli.errors import BorelliError
 from borelli.export.stage_files import read_group, to_json_values
 from borelli.export.tables import TABLES
 from borelli.files.atomic import atomic_path, write_atomic
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.files.netcdf import DAMAGED
 from borelli.recording.recording import Note
 
@@ -57,6 +58,14 @@ class AnalysisUncertainty:
     models_drawn: bool
     seed: int
     notes: tuple[Note, ...] = ()
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        noise = f"{self.noise_mm:.2f} mm, {'stated' if self.noise_stated else 'estimated from the recording'}"
+        rows = [("repeats", self.repeats), ("marker noise", noise), ("models drawn from the fit", self.models_drawn)]
+        return Summary("AnalysisUncertainty", [*rows, ("groups", ", ".join(self.groups))])
 
     @property
     def noise_mm(self) -> float:

@@ -1,1 +1,1 @@
-"""Bounded reading of text, XML and netCDF; atomic writes."""
+"""Bounded reading of text, XML and netCDF; atomic writes; HTML summaries."""

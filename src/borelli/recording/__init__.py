@@ -1,4 +1,4 @@
-"""What was measured: recordings of markers, forces, channels and joint angles, read, cleaned and written."""
+"""Recordings of markers, forces, analog channels and joint angles: reading, cleaning, checking and writing."""
 
 from borelli.recording.clean import changes, clean
 from borelli.recording.cleaning.filtering import crop, lowpass, lowpass_filter, repair_time_stamps, resample
@@ -9,29 +9,39 @@ from borelli.recording.forces.assign_to_feet import (
     Contact,
     add_plates,
     assign_plates,
-    plate_contacts,
     find_plate_swaps,
+    plate_contacts,
     swap_plates,
     threshold_plates,
     zero_plates,
 )
 from borelli.recording.forces.gait_events import add_events, gait_events
-from borelli.recording.identify_marker_set import NameSet, Recognition, identify_marker_set, known_sets, recognitions
-from borelli.recording.io import read_recording, renamed, write_recording
+from borelli.recording.identify_marker_set import (
+    MarkerSetMatch,
+    NameSet,
+    identify_marker_set,
+    load_name_sets,
+    rank_marker_sets,
+)
+from borelli.recording.io import read_recording, rename_markers, write_recording
+from borelli.recording.live import FileSource, LiveFrame, LiveSource
 from borelli.recording.quality_checks import Issue, check_recording
 from borelli.recording.recording import LAYOUT, Event, Note, Recording, make_dataset
-from borelli.recording.units_and_axes import Conversion, conversion
+from borelli.recording.units_and_axes import Conversion, infer_conversion
 
 __all__ = [
     "LAYOUT",
     "Contact",
     "Conversion",
     "Event",
+    "FileSource",
     "Gap",
     "Issue",
+    "LiveFrame",
+    "LiveSource",
+    "MarkerSetMatch",
     "NameSet",
     "Note",
-    "Recognition",
     "Recording",
     "add_events",
     "add_plates",
@@ -39,25 +49,25 @@ __all__ = [
     "changes",
     "check_recording",
     "clean",
-    "plate_contacts",
-    "conversion",
     "crop",
     "fill_gaps",
-    "find_plate_swaps",
     "find_gaps",
+    "find_plate_swaps",
     "find_sides",
     "find_spikes",
     "find_swaps",
     "gait_events",
     "identify_marker_set",
-    "known_sets",
+    "infer_conversion",
+    "load_name_sets",
     "lowpass",
     "lowpass_filter",
     "make_dataset",
+    "plate_contacts",
+    "rank_marker_sets",
     "read_recording",
-    "recognitions",
     "remove_spikes",
-    "renamed",
+    "rename_markers",
     "repair_label_swaps",
     "repair_time_stamps",
     "resample",

@@ -1,15 +1,15 @@
-"""Any recording, whatever its format: told by its content, not by the ending of its name."""
+"""Reading and writing of recordings; the format is detected from the content of a file, not from its name."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from borelli.errors import FileFormatError, SettingsError, unknown_name
-from borelli.files.number_rows import as_text_bytes
+from borelli.files.number_rows import normalize_encoding
+from borelli.files.paths import as_path
 from borelli.model.formats.asf_parser import looks_like_asf
 from borelli.recording.formats.amc import looks_like_amc, read_amc
 from borelli.recording.formats.bvh import looks_like_bvh, read_bvh, write_bvh
@@ -21,14 +21,14 @@ from borelli.recording.formats.netcdf import read_netcdf
 from borelli.recording.formats.trc import looks_like_trc, read_trc, write_trc
 from borelli.recording.recording import Note, Recording
 
-HEAD = 65536
-"""How many bytes are looked at to tell a format."""
+HEAD_BYTES = 65536
+"""Number of bytes used to detect the format."""
 
 
 class Format(NamedTuple):
-    """A format: the endings of its files, how its content is told, and its reader."""
+    """Format: its file extensions, a test of the first bytes, and its reader."""
 
-    endings: tuple[str, ...]
+    extensions: tuple[str, ...]
     looks: Callable[[bytes], bool]
     read: Callable[..., Recording]
 
@@ -51,18 +51,18 @@ WRITERS: Mapping[str, Callable[..., None]] = {
     ".csv": write_csv,
     ".bvh": write_bvh,
 }
-"""Writers, by the ending of the file's name."""
+"""Writers by file extension."""
 
 _BINARY = ("netCDF", "C3D")
-_MODELS = {  # what is no recording, and what it is instead
-    b"<OpenSimDocument": "an OpenSim model or setting",
+_MODELS = {
+    b"<OpenSimDocument": "an OpenSim model or setup file",
     b"<mujoco": "a MuJoCo model",
     b"<robot": "a URDF model",
 }
 
 
 def read_recording(
-    path: str | os.PathLike[str],
+    path: str | Path,
     *,
     units: str | None = None,
     up: str | None = None,
@@ -70,21 +70,21 @@ def read_recording(
     names: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Recording:
-    """The recording in a file of any format that is known: C3D, TRC, MOT, STO, CSV, AMC with ASF, BVH, netCDF of ours.
+    """Read a recording: C3D, TRC, MOT, STO, CSV, AMC with ASF, BVH, or netCDF of borelli.
 
     Args:
-        path: The file.
-        units: Unit of its lengths, such as "mm", instead of what the file states or shows.
-        up: Its vertical axis, such as "+Y", instead of what the file states or shows.
-        forward: Its axis to be turned into x; "auto" for the way the subject goes.
+        path: File to read.
+        units: Length unit of the file, such as "mm". Default: as stated or inferred.
+        up: Vertical axis of the file, such as "+Y". Default: as stated or inferred.
+        forward: Axis of the file that becomes x; "auto" for the direction of travel.
         names: New names of markers, by their names in the file.
-        options: What only the reader of that format takes, such as `skeleton` for AMC or `rate` for CSV.
+        options: Options of the reader of that format, such as `skeleton` for AMC or `rate` for CSV.
 
     Raises:
-        FileFormatError: if the file is not of a format known here, or damaged.
-        SettingsError: if a value given is out of range.
+        FileFormatError: if the format is unknown or the file is damaged.
+        SettingsError: if an argument is invalid.
     """
-    path = Path(path)
+    path = as_path(path)
     head = _head(path)
     kind = _format(path, head)
     chosen = {"units": units, "up": up, "forward": forward} if kind != "netCDF" else {}
@@ -92,69 +92,78 @@ def read_recording(
         recording = FORMATS[kind].read(path, **chosen, **options)
     except TypeError as error:
         if options and "argument" in str(error):
-            raise SettingsError(f"the reader of {kind} does not take all of {', '.join(options)}: {error}") from None
+            raise SettingsError(
+                f"The {kind} reader does not accept all of the options {', '.join(options)} ({error})."
+            ) from None
         raise
-    if path.suffix.lower() not in FORMATS[kind].endings and kind != "CSV":
-        recording = recording.with_notes(Note(f"the file is read as {kind}, by its content, not its name", "stated"))
-    return renamed(recording, names) if names else recording
+    if path.suffix.lower() not in FORMATS[kind].extensions and kind != "CSV":
+        text = f"The file is read as {kind}, because of its content."
+        recording = recording.with_notes(Note(text, "stated", code="file_format"))
+    return rename_markers(recording, names) if names else recording
 
 
-def write_recording(recording: Recording, path: str | os.PathLike[str], **options: Any) -> None:
-    """Writes a recording in the format that the file's ending names: .c3d, .trc, .mot, .sto, .csv, .bvh or .nc.
+def write_recording(recording: Recording, path: str | Path, **options: Any) -> None:
+    """Write a recording in the format of the file extension: .c3d, .trc, .mot, .sto, .csv, .bvh or .nc.
+
+    Args:
+        recording: Recording to write.
+        path: File to write.
+        options: Options of the writer of that format, such as `units` for TRC.
 
     Raises:
-        SettingsError: if the ending names no format written here, or the format cannot hold what is recorded.
+        SettingsError: if the extension is unknown, or the format cannot contain the recording.
     """
-    ending = Path(path).suffix.lower()
-    if ending not in WRITERS:
-        raise SettingsError(unknown_name("ending of a recording's file", ending, WRITERS))
-    WRITERS[ending](recording, path, **options)
+    extension = as_path(path).suffix.lower()
+    if extension not in WRITERS:
+        raise SettingsError(unknown_name("file extension of a recording", extension, WRITERS))
+    WRITERS[extension](recording, path, **options)
 
 
-def renamed(recording: Recording, names: Mapping[str, str]) -> Recording:
-    """The recording with other names of markers.
+def rename_markers(recording: Recording, names: Mapping[str, str]) -> Recording:
+    """Return the recording with markers renamed from the keys to the values of `names`.
 
     Raises:
-        SettingsError: if a marker is not there, or two would have one name.
+        SettingsError: if a marker does not exist, or two markers would have the same name.
     """
     known = recording.markers
     for name in names:
         if name not in known:
             raise SettingsError(unknown_name("marker", name, known))
     new = [names.get(name, name) for name in known]
-    twice = next((name for name in new if new.count(name) > 1), None)
-    if twice is not None:
-        raise SettingsError(f"two markers would be called {twice!r}")
-    what = f"{len(names)} markers are given other names, as asked"
-    return recording.with_data(recording.data.assign_coords(marker=new), Note(what, "changed"))
+    repeated = next((name for name in new if new.count(name) > 1), None)
+    if repeated is not None:
+        raise SettingsError(f"names: Two markers would be called {repeated!r}.")
+    note = Note(f"{len(names)} markers are renamed, as specified.", "changed", code="marker_names")
+    return recording.with_data(recording.data.assign_coords(marker=new), note)
 
 
 def _head(path: Path) -> bytes:
     try:
-        about = path.stat()
-        if not S_ISREG(about.st_mode):
-            raise FileFormatError(path, "is not an ordinary file; give the path of a file")
+        status = path.stat()
+        if not S_ISREG(status.st_mode):
+            raise FileFormatError(path, "The path is not a regular file.")
         with path.open("rb") as file:
-            head = file.read(HEAD)
+            head = file.read(HEAD_BYTES)
     except (OSError, ValueError) as error:
-        raise FileFormatError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise FileFormatError(path, f"The file cannot be read ({getattr(error, 'strerror', None) or error}).") from None
     if not head.strip():
-        raise FileFormatError(path, "the file is empty")
+        raise FileFormatError(path, "The file is empty.")
     return head
 
 
 def _format(path: Path, head: bytes) -> str:
-    """Name of the format that a file has by its first bytes."""
-    text = as_text_bytes(head)
+    """Return the name of the format detected from the first bytes."""
+    text = normalize_encoding(head)
     if text.lstrip().startswith(b"<"):
         what = next((what for start, what in _MODELS.items() if start in text), "an XML file")
-        raise FileFormatError(path, f"is {what}, not a recording; models are read with read_model")
+        raise FileFormatError(path, f"The file is {what}, not a recording. Read models with read_model.")
     for name, kind in FORMATS.items():
         if name == "AMC" and looks_like_asf(text) and not looks_like_amc(text):
-            raise FileFormatError(path, "holds a skeleton, not its motion; read the AMC file, or this with read_model")
+            raise FileFormatError(
+                path, "The file contains a skeleton, not its motion. Read the AMC file, or this file with read_model."
+            )
         if kind.looks(head if name in _BINARY else text):
             return name
-    by_ending = next((name for name, kind in FORMATS.items() if path.suffix.lower() in kind.endings), None)
-    known = ", ".join(FORMATS)
-    hint = f"named like {by_ending}, it does not begin like one" if by_ending else "its content is not known here"
-    raise FileFormatError(path, f"{hint}; recordings are {known}")
+    named = next((name for name, kind in FORMATS.items() if path.suffix.lower() in kind.extensions), None)
+    what = f"The content is not {named}, as the name suggests." if named else "Unknown recording format."
+    raise FileFormatError(path, f"{what} Supported formats: {', '.join(FORMATS)}.")

@@ -1,8 +1,7 @@
-"""Joint centres of a skeleton's motion, followed as if they were markers.
+"""Joint centers of a skeleton used as markers.
 
-Animation files (AMC, BVH) hold no markers but the angles of a skeleton of their own. Its joint centres are places on
-the body as markers are, and a model can be fitted to them; what they do not tell, such as the twist of a straight limb,
-the fit says.
+Animation files (AMC, BVH) contain no markers but the joint angles of a skeleton. A model can be fitted to its joint
+centers; quantities they do not determine, such as the axial rotation of a straight limb, are reported by the fit.
 """
 
 from __future__ import annotations
@@ -11,25 +10,27 @@ import numpy as np
 
 from borelli.recording.recording import LAYOUT, Note, Recording
 
-LEAP = 0.05
-"""A first frame farther [m] from the second than this, and than five times any later step, is a rest pose."""
+MIN_REST_POSE_JUMP = 0.05
+"""Least distance [m] of a rest pose in the first frame from the second, and five times any later step."""
 
 
-def joints_as_markers(recording: Recording) -> Recording:
-    """The recording with its joint centres as markers, where it has none; without a rest pose at its start."""
+def use_joint_centers_as_markers(recording: Recording) -> Recording:
+    """Return the recording with joint centers as markers if it has none, without a rest pose at its start."""
     data = recording.data
     if "marker_position" in data or "joint_center" not in data or not recording.frames:
         return recording
     centers = data["joint_center"].values
     steps = np.linalg.norm(np.diff(centers, axis=0), axis=-1).max(axis=1)
-    said = "the file holds no markers: the joint centres of its skeleton are followed in their place"
-    notes = [Note(said, "problem", "twist of straight limbs is not seen; markers tell more")]
+    text = "The file contains no markers; the joint centers of its skeleton are used instead."
+    action = "axial rotation of straight limbs is not determined: prefer a recording with markers"
+    notes = [Note(text, "problem", action, code="joint_centers")]
     layout = LAYOUT["marker_position"]
     names = [str(name) for name in data["joint"].values]
-    made = data.assign_coords(marker=names).assign(
+    data = data.assign_coords(marker=names).assign(
         markers=(layout.dims, centers, {"units": layout.units, "frame": layout.frame})
     )
-    if len(steps) > 2 and steps[0] > max(LEAP, 5.0 * float(steps[1:].max())):
-        made = made.isel(time=slice(1, None))
-        notes.append(Note(f"the first frame, {steps[0]:.2f} m from the second, is a rest pose and left out", "changed"))
-    return recording.with_data(made, *notes)
+    if len(steps) > 2 and steps[0] > max(MIN_REST_POSE_JUMP, 5.0 * float(steps[1:].max())):
+        data = data.isel(time=slice(1, None))
+        text = f"The first frame is a rest pose, {steps[0]:.2f} m from the second, and is removed."
+        notes.append(Note(text, "changed", code="rest_pose"))
+    return recording.with_data(data, *notes)

@@ -1,7 +1,7 @@
-"""What marker labels mean: the part of the body and its side, whatever the laboratory's spelling.
+"""Landmarks: body part and side of a marker, from its label in any laboratory's spelling.
 
-Only enough is understood to tell up from down, left from right and a heel from a toe; the exact place of a marker is
-the business of marker sets. Labels of joints (BVH, AMC) and joint centres are understood as well.
+They distinguish up from down, left from right and heel from toe; exact marker positions are defined by marker sets.
+Labels of joints (BVH, AMC) and joint centers are recognized as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-HEIGHT: dict[str, float] = {
+RELATIVE_HEIGHT: dict[str, float] = {
     "head": 0.93,
     "neck": 0.83,
     "shoulder": 0.82,
@@ -31,9 +31,9 @@ HEIGHT: dict[str, float] = {
     "heel": 0.02,
     "toe": 0.02,
 }
-"""Height of a standing person's parts as a fraction of stature; arms may be anywhere.
+"""Height of body parts of a standing person as a fraction of stature, without arms.
 
-Shoulder, hip, knee and ankle after Drillis and Contini 1966; the others are set where markers usually sit.
+Shoulder, hip, knee and ankle after Drillis and Contini 1966; the others are usual marker positions.
 """
 
 _WORDS = {
@@ -84,32 +84,32 @@ _FRONT = re.compile(
 _BACK = re.compile(
     r"psis?$|ips$|bwt|waist.*back|sac|s2$|c7$|cv7|t10|t7|t8|tv|spine|back|bhd|hdb|rear|heel|hee$|cal|fcc"
 )
-_NOT_A_PLACE = re.compile(r"angle|moment|power|force|grf|centreofmass|centerofmass|ground")
+_NOT_A_POSITION = re.compile(r"angle|moment|power|force|grf|centreofmass|centerofmass|ground")
 _SIDES = {"r": "right", "right": "right", "rt": "right", "l": "left", "left": "left", "lt": "left"}
 
 
 class Landmark(NamedTuple):
-    """A part of the body, one of `HEIGHT` or of the arm, and its side: "left", "right" or "" for the middle."""
+    """Body part, one of `RELATIVE_HEIGHT` or of the arm, and its side: "left", "right" or "" for the midline."""
 
     part: str
     side: str
 
 
-MOST_LABELS = 10_000
-"""Looked at for what they mean; the largest recordings have some hundreds."""
-LONGEST_LABEL = 100
-"""Longer ones mean no part of a body."""
+MAX_LABELS = 10_000
+"""Labels that are interpreted; the largest recordings have some hundreds."""
+MAX_LABEL_LENGTH = 100
+"""Longer labels are not interpreted."""
 
 
-@lru_cache(maxsize=MOST_LABELS)
-def landmark(label: str) -> Landmark | None:
-    """What a label means, or None where it is not understood.
+@lru_cache(maxsize=MAX_LABELS)
+def identify_landmark(label: str) -> Landmark | None:
+    """Return the landmark of a label, or None if it is not recognized.
 
-    Subject prefixes, case, and the marks between words do not matter: `RKNE`, `Bob:r_knee`, `Knee.Lat.R` and
-    `RightLeg` are all on the right knee.
+    Subject prefix, case and separators do not matter: `RKNE`, `Bob:r_knee`, `Knee.Lat.R` and `RightLeg` are all on
+    the right knee.
     """
     name = label.rpartition(":")[2].strip()
-    if len(label) > LONGEST_LABEL or name.startswith("*") or _NOT_A_PLACE.search(name.lower().replace("_", "")):
+    if len(label) > MAX_LABEL_LENGTH or name.startswith("*") or _NOT_A_POSITION.search(name.lower().replace("_", "")):
         return None
     for side, rest in _sides(_words(label)):
         part = _part(rest)
@@ -119,56 +119,56 @@ def landmark(label: str) -> Landmark | None:
 
 
 def front_or_back(label: str) -> int:
-    """1 for a marker on the front of its part (toes, breast bone, ...), -1 for one on the back, 0 if unknown."""
-    found = _side_and_rest(label)
-    name = found[1] if found else "".join(_words(label))
+    """Return 1 for a marker on the front of its part (toes, sternum, ...), -1 for one on the back, 0 if unknown."""
+    parts = _side_and_rest(label)
+    name = parts[1] if parts else "".join(_words(label))
     return 1 if _FRONT.search(name) else -1 if _BACK.search(name) else 0
 
 
-def facing(points: Array, labels: Sequence[str]) -> Array:
-    """Per frame, the horizontal unit vector the body faces, from the fronts and backs of its parts; z is up.
+def facing_direction(points: Array, labels: Sequence[str]) -> Array:
+    """Return the horizontal unit vector the body faces in each frame, from fronts and backs of its parts; z is up.
 
-    Feet, pelvis, trunk and head count alike; not a number where none of them shows front and back.
+    Feet, pelvis, trunk and head have equal weight; NaN where none of them shows front and back.
     """
     total = np.zeros((len(points), 3))
     for parts in (("heel", "toe"), ("pelvis",), ("chest", "neck"), ("head",)):
-        chosen = where(labels, parts)
+        chosen = find_landmarks(labels, parts)
         front = [i for i in chosen if front_or_back(labels[i]) > 0]
         back = [i for i in chosen if front_or_back(labels[i]) < 0]
         if front and back:
-            way = (mean_place(points, front) - mean_place(points, back)) * (1.0, 1.0, 0.0)
-            size = np.linalg.norm(way, axis=1, keepdims=True)
-            # a vertical foot or a body lying down faces nowhere
-            total += np.nan_to_num(np.where(size > 0.03, way / np.maximum(size, 1e-9), 0.0))
+            axis = (mean_position(points, front) - mean_position(points, back)) * (1.0, 1.0, 0.0)
+            size = np.linalg.norm(axis, axis=1, keepdims=True)
+            # a vertical foot and a lying body have no facing direction
+            total += np.nan_to_num(np.where(size > 0.03, axis / np.maximum(size, 1e-9), 0.0))
     length = np.linalg.norm(total, axis=1, keepdims=True)
     return np.where(length > 0.5, total / np.maximum(length, 1e-9), np.nan)
 
 
-def where(labels: Sequence[str], parts: Iterable[str], side: str | None = None) -> list[int]:
-    """Indices of the labels that lie on any of these parts, on one side only if it is named."""
-    wanted = set(parts)
-    found = ((index, landmark(label)) for index, label in enumerate(labels[:MOST_LABELS]))
-    return [i for i, mark in found if mark and mark.part in wanted and (side is None or mark.side == side)]
+def find_landmarks(labels: Sequence[str], parts: Iterable[str], side: str | None = None) -> list[int]:
+    """Return the indices of labels on any of these parts, on one side if it is given."""
+    chosen = set(parts)
+    marks = ((index, identify_landmark(label)) for index, label in enumerate(labels[:MAX_LABELS]))
+    return [i for i, mark in marks if mark and mark.part in chosen and (side is None or mark.side == side)]
 
 
 def visible(points: Array) -> npt.NDArray[np.bool_]:
-    """Whether each point was seen; the last axis of the points is x, y, z."""
+    """Return whether each point was measured; the last axis of the points is x, y, z."""
     return np.asarray(np.isfinite(points).all(axis=-1))
 
 
-def mean_place(points: Array, indices: Sequence[int]) -> Array:
-    """Mean position of some of the markers in each frame, not a number where none of them was seen."""
+def mean_position(points: Array, indices: Sequence[int]) -> Array:
+    """Return the mean position of the chosen markers in each frame, NaN where none is visible."""
     chosen = points[:, list(indices)]
-    seen = visible(chosen)[..., None]
-    count = seen.sum(axis=1)
-    total = np.where(seen, chosen, 0.0).sum(axis=1)
+    is_visible = visible(chosen)[..., None]
+    count = is_visible.sum(axis=1)
+    total = np.where(is_visible, chosen, 0.0).sum(axis=1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def twins(labels: Sequence[str]) -> list[tuple[int, int]]:
-    """Index pairs of a left marker and the right one of the same name."""
+def left_right_pairs(labels: Sequence[str]) -> list[tuple[int, int]]:
+    """Return index pairs of a left marker and the right marker of the same name."""
     named: dict[tuple[str, str], int] = {}
-    for index, label in enumerate(labels[:MOST_LABELS]):
+    for index, label in enumerate(labels[:MAX_LABELS]):
         key = _side_and_rest(label)
         if key:
             named.setdefault(key, index)
@@ -177,8 +177,8 @@ def twins(labels: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _side_and_rest(label: str) -> tuple[str, str] | None:
-    """The side a label names, and the label without it."""
-    if landmark(label) is None:
+    """Return the side in a label and the label without it, or None."""
+    if identify_landmark(label) is None:
         return None
     for side, rest in _sides(_words(label)):
         if _part(rest):
@@ -192,7 +192,7 @@ def _words(label: str) -> list[str]:
 
 
 def _sides(words: list[str]) -> Iterable[tuple[str, str]]:
-    """Ways to split a label into its side and the rest, the likeliest first."""
+    """Yield splits of a label into side and rest, the likeliest first."""
     for position in (0, len(words) - 1, *range(1, len(words) - 1)):
         if len(words) > 1 and words[position] in _SIDES:
             yield _SIDES[words[position]], "".join(words[:position] + words[position + 1 :])
@@ -200,7 +200,7 @@ def _sides(words: list[str]) -> Iterable[tuple[str, str]]:
     for word in ("right", "left"):
         if whole.startswith(word) or whole.endswith(word):
             yield word, whole.removeprefix(word).removesuffix(word)
-    # `RTOE` is the right toe, but `Rear.Head` is not the right ear: what follows the letter must begin with a name
+    # `RTOE` is the right toe, but `Rear.Head` is not the right ear: a known name must follow the letter
     rest = whole[1:]
     if whole[:1] in ("r", "l") and (_coded(rest) or any(rest.startswith(word) for word, _ in _BY_WORD)):
         yield _SIDES[whole[0]], rest
@@ -209,9 +209,9 @@ def _sides(words: list[str]) -> Iterable[tuple[str, str]]:
 
 
 def _part(core: str) -> str | None:
-    """The part whose code this is, or whose name comes first in it."""
-    found = [(core.index(word), -len(word), part) for word, part in _BY_WORD if word in core]
-    return _coded(core) or (min(found)[2] if found else None)
+    """Return the part with this code, or the part whose name comes first in it."""
+    matches = [(core.index(word), -len(word), part) for word, part in _BY_WORD if word in core]
+    return _coded(core) or (min(matches)[2] if matches else None)
 
 
 def _coded(core: str) -> str | None:

@@ -1,7 +1,7 @@
-"""Live markers: frames as they come, from a file played at its own pace or from whatever else has this interface.
+"""Live markers: frames as they arrive, from a file played in real time or from any source with this interface.
 
-A source names its markers once and then gives frames one by one. A network source would wait for its next packet where
-`FileSource` waits for the clock.
+A source names its markers once and then yields frames. A network source waits for its next packet where `FileSource`
+waits for the clock.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Array = NDArray[np.float64]
 
 
 class LiveFrame(NamedTuple):
-    """One frame: when it was taken [s], where the markers were (markers, 3) [m], lab axes; not a number: not seen."""
+    """Frame with its time [s] and marker positions (markers, 3) [m] in lab axes, NaN where missing."""
 
     time: float
     markers: Array
-    arrived: float
-    """When it came, by `time.perf_counter` [s]."""
+    received: float
+    """Time of arrival by `time.perf_counter` [s]."""
 
 
 class LiveSource(Protocol):
-    """Anything that gives marker frames as they are taken."""
+    """Interface of a source of marker frames."""
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -37,16 +37,16 @@ class LiveSource(Protocol):
 
     @property
     def rate(self) -> float:
-        """Frames per second that are meant to come [Hz]."""
+        """Nominal frame rate [Hz]."""
 
     def frames(self) -> Iterator[LiveFrame]:
-        """The frames, each as soon as it is there; the iterator ends when the source does."""
+        """Yield each frame as soon as it arrives, until the source ends."""
 
 
 class FileSource:
-    """A recording played as if it were taken now.
+    """Recording played in real time.
 
-    Frames that are due while the receiver is still busy are left out, for a camera would not wait; `left_out` counts.
+    Frames that are due while the receiver is busy are dropped, as with a camera; `dropped` counts them.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class FileSource:
         speed: float = 1.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Play a recording at `speed` times real time; infinite: as fast as frames are taken, none left out."""
+        """Play a recording at `speed` times real time; at infinite speed no frame is dropped."""
         if not speed > 0.0:
-            raise SettingsError(f"the speed of a replay is {speed}; it must be larger than 0")
+            raise SettingsError(f"speed: {speed} is not positive.")
         self._data = recording.data["marker_position"].values
         self._time = recording.data["time"].values
         self._speed, self._sleep = speed, sleep
         self.markers = recording.markers
         self.rate = recording.rate
-        self.left_out = 0
+        self.dropped = 0
 
     def frames(self) -> Iterator[LiveFrame]:
-        """The frames, each when it is due."""
+        """Yield each frame when it is due."""
         begun = time.perf_counter()
         last = len(self._time) - 1
         for i, stamp in enumerate(self._time):
@@ -75,7 +75,7 @@ class FileSource:
             if np.isfinite(self._speed):
                 due = begun + (stamp - self._time[0]) / self._speed
                 if i < last and now > due + 1.0 / (self.rate * self._speed):
-                    self.left_out += 1
+                    self.dropped += 1
                     continue
                 if now < due:
                     self._sleep(due - now)

@@ -1,13 +1,12 @@
-"""A recording: what was measured, labelled, in metres, z up, with what the reader decided about it.
+"""Recordings: labeled measurements in meters, z up, with notes on the decisions of the reader.
 
-Whatever varies in time is in one `xarray.Dataset`; `LAYOUT` says which variables it may have, their dimensions, units
-and frames. Every reader makes its dataset with `make_dataset`, so that all formats look alike afterwards.
+All time series are in one `xarray.Dataset`; `LAYOUT` lists its variables with dimensions, units and frames. Every
+reader makes its dataset with `make_dataset`, so that all formats look alike.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from borelli.errors import FileFormatError, SettingsError, unknown_name
+from borelli.errors import SettingsError, list_names, unknown_name
+from borelli.files.atomic import atomic_path
+from borelli.files.html_repr import html_table, sparkline_svg
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -25,12 +26,12 @@ NOTE_KINDS = ("stated", "inferred", "problem", "changed")
 
 LAB = "lab: right-handed, z up"
 
-LOADED = 20.0
-"""Below this normal force [N] a plate's centre of pressure means nothing and is given as not a number."""
+MIN_PLATE_FORCE = 20.0
+"""Normal force [N] below which a plate counts as unloaded and its center of pressure is NaN."""
 
 
 class Layout(NamedTuple):
-    """Where a variable of the dataset lives: its dimensions, its units ("" where they differ by element), its frame."""
+    """Dimensions, units ("" where they differ by element) and frame of a variable."""
 
     dims: tuple[str, ...]
     units: str
@@ -58,13 +59,13 @@ LAYOUT: Mapping[str, Layout] = {
 
 @dataclass(frozen=True)
 class Note:
-    """A decision or observation of a program stage, for the user.
+    """Decision or observation of a program stage, for the user.
 
     Attributes:
         text: One sentence, with its evidence.
-        kind: "stated" (by the file or the user), "inferred" (from the data), "problem" (in the data), "changed" (by us).
-        action: The option or function that overrides or fixes it; empty where nothing need be done.
-        code: What the note is about, such as "up_axis": programs decide by it, never by the text.
+        kind: "stated" (by file or user), "inferred" (from the data), "problem" (in the data), "changed" (by borelli).
+        action: Option or function that overrides or fixes it; "" if none is needed.
+        code: Subject of the note, such as "up_axis". Programs decide by it, never by the text.
     """
 
     text: str
@@ -77,26 +78,37 @@ class Note:
             raise SettingsError(unknown_name("kind of note", self.kind, NOTE_KINDS))
 
 
+def implausible_note(count: int, where: str = "") -> Note:
+    """Return the note on infinite or implausibly large numbers that were set to missing."""
+    text = f"{where}{count} infinite or implausibly large numbers are set to missing."
+    return Note(text, "problem", code="implausible_values")
+
+
+def repeated_names_note(names: Sequence[str]) -> Note:
+    """Return the note on repeated names that were numbered."""
+    return Note(f"Repeated names are numbered: {list_names(names, 10)}.", "problem", code="repeated_names")
+
+
 class Event(NamedTuple):
-    """Something that happened at one time [s from the first frame]; context is "Left", "Right" or "General"."""
+    """Event with its time [s from the first frame]; context is "Left", "Right" or "General"."""
 
     time: float
     label: str
     context: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recording:
-    """What one file holds, in metres and seconds, z up.
+    """Content of one file in meters and seconds, z up.
 
     Attributes:
-        data: Everything that varies in time, as `LAYOUT` describes.
-        name: The recording's name, by default its file's name without the ending.
-        path: The file it was read from; None if it was made otherwise.
+        data: Time series and events, as listed in `LAYOUT`.
+        name: Name of the recording, by default the file name without its extension.
+        path: File it was read from; None if there is none.
         format: "C3D", "TRC", "MOT", "STO", "CSV", "AMC" or "BVH".
-        subject: What the file says of the subject: name, mass [kg], height [m], prefix of its marker names.
-        metadata: The rest of the file's header, as plain values.
-        notes: What the reader and the cleaning decided, noticed and changed, in order.
+        subject: Name, mass [kg], height [m] and marker prefix of the subject, as far as stated.
+        metadata: Other header data of the file, as plain values.
+        notes: Decisions, observations and changes of the reader and of cleaning, in order.
     """
 
     data: Dataset
@@ -109,17 +121,17 @@ class Recording:
 
     @property
     def rate(self) -> float:
-        """Frames per second [Hz]; not a number where the file has fewer than two frames and states no rate."""
+        """Frame rate [Hz]; NaN for fewer than two frames without a stated rate."""
         return self._rate("rate", "time")
 
     @property
     def analog_rate(self) -> float:
-        """Samples per second of plates and analog channels [Hz]; not a number where there are none."""
+        """Sampling rate of plates and analog channels [Hz]; NaN if there are none."""
         return self._rate("analog_rate", "analog_time")
 
     @property
     def frames(self) -> int:
-        """How many frames there are."""
+        """Number of frames."""
         return int(self.data.sizes.get("time", 0))
 
     @property
@@ -145,7 +157,7 @@ class Recording:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What happened when, in order of time."""
+        """Events in order of time."""
         if "event_time" not in self.data:
             return ()
         times = self.data["event_time"].values
@@ -155,48 +167,60 @@ class Recording:
         return tuple(Event(float(times[i]), str(labels[i]), str(contexts[i])) for i in order)
 
     def with_data(self, data: Dataset, *notes: Note) -> Recording:
-        """This recording with other data, and with notes that say what was done."""
+        """Return a copy with other data and further notes."""
         return replace(self, data=data, notes=(*self.notes, *notes))
 
     def with_notes(self, *notes: Note) -> Recording:
-        """This recording with further notes."""
+        """Return a copy with further notes."""
         return replace(self, notes=(*self.notes, *notes))
 
     def select_markers(self, names: Iterable[str]) -> Recording:
-        """This recording with only these markers, in this order.
+        """Return a copy with only these markers, in this order.
 
         Raises:
-            SettingsError: naming the marker that is not there, and those that are.
+            SettingsError: if a marker does not exist.
         """
-        wanted = list(names)
+        chosen = list(names)
         known = self.markers
-        for name in wanted:
+        for name in chosen:
             if name not in known:
                 raise SettingsError(unknown_name("marker", name, known))
-        return replace(self, data=self.data.isel(marker=[known.index(name) for name in wanted]))
+        return replace(self, data=self.data.isel(marker=[known.index(name) for name in chosen]))
 
-    def to_netcdf(self, path: str | os.PathLike[str]) -> None:
-        """Writes the recording with its notes as netCDF 4: whole or, if anything fails, not at all."""
-        path = Path(path)
+    def to_netcdf(self, path: str | Path) -> None:
+        """Write the recording with its notes as netCDF 4, completely or not at all."""
         about = {key: getattr(self, key) for key in ("name", "path", "format")}
         about |= {"subject": dict(self.subject), "metadata": dict(self.metadata)}
         about["notes"] = [asdict(note) for note in self.notes]
         data = self.data.assign_attrs(borelli_recording=json.dumps(about))
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
+        with atomic_path(path) as temporary:
             data.to_netcdf(temporary, engine="h5netcdf")
-            temporary.replace(path)
-        except OSError as error:
-            raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from None
-        finally:
-            temporary.unlink(missing_ok=True)
 
-    @classmethod
-    def from_netcdf(cls, path: str | os.PathLike[str]) -> Recording:
-        """The recording that `to_netcdf` wrote."""
-        from borelli.recording.formats.netcdf import read_netcdf
+    def __repr__(self) -> str:
+        rows = "".join(f"\n    {name}: {value}" for name, value in self._summary())
+        return f"<borelli.Recording {self.name[:60]!r}{rows}>"
 
-        return read_netcdf(path)
+    def _repr_html_(self) -> str:
+        """Return a table of the content and a plot of marker heights, for notebooks."""
+        plot = ""
+        if "marker_position" in self.data:
+            heights = self.data["marker_position"].values[..., 2].T.tolist()
+            series = dict(zip(self.markers, heights, strict=True))
+            plot = sparkline_svg(self.data["time"].values.tolist(), series, label="Marker height [m]")
+        return html_table(f"Recording {self.name}", self._summary()) + plot
+
+    def _summary(self) -> list[tuple[str, str]]:
+        events = [f"{event.label} {event.context} {event.time:.3g} s" for event in self.events]
+        rows = [
+            ("format", self.format[:20]),
+            ("frames", f"{self.frames} at {self.rate:g} Hz, {self.duration:.3f} s"),
+            ("markers", f"{len(self.markers)}: {list_names(self.markers, 12)}"),
+            ("plates", f"{len(self.plates)}: {list_names(self.plates, 4)}"),
+            ("channels", f"{len(self.channels)}: {list_names(self.channels, 4)}"),
+            ("events", f"{len(events)}: {list_names(events, 4)}"),
+            ("notes", f"{len(self.notes)}"),
+        ]
+        return [(name, value) for name, value in rows if value and not value.startswith("0")]
 
     def _names(self, dimension: str) -> tuple[str, ...]:
         return tuple(map(str, self.data[dimension].values)) if dimension in self.data.coords else ()
@@ -218,16 +242,16 @@ def make_dataset(
     analog_rate: float | None = None,
     **attributes: Any,
 ) -> Dataset:
-    """A dataset as `LAYOUT` describes: dimensions, units and frames are put to each variable by its name.
+    """Return a dataset with the dimensions, units and frames of `LAYOUT`.
 
     Args:
-        variables: Arrays by names of `LAYOUT`; those of size zero are left out.
+        variables: Arrays by names of `LAYOUT`; empty ones are omitted.
         coordinates: Values by coordinate: `marker`, `plate`, `channel`...; names such as `channel_units` or
-            `event_label` lie along the dimension that is the first word. `time` [s] may be given; otherwise it is made
-            from the rate, and so is `analog_time`. `axis` and `corner` are added.
-        rate: Frames per second [Hz].
-        analog_rate: Samples per second of plates and channels [Hz].
-        attributes: What else is to be said of the whole: `file_units`, `file_up`, `file_forward`...
+            `event_label` lie along the dimension that is their first word. `time` [s] and `analog_time` [s] follow
+            from the rates unless given. `axis` and `corner` are added.
+        rate: Frame rate [Hz].
+        analog_rate: Sampling rate of plates and channels [Hz].
+        attributes: Attributes of the dataset: `file_units`, `file_up`, `file_forward`...
     """
     import xarray
 
@@ -235,7 +259,10 @@ def make_dataset(
     arrays = {name: values for name, values in arrays.items() if values.size}
     sizes = {dim: n for name, values in arrays.items() for dim, n in zip(LAYOUT[name].dims, values.shape, strict=True)}
     given: dict[str, Any] = {"axis": ["x", "y", "z"], "corner": np.arange(1, 5)}
-    given |= {"time": times(sizes.get("time", 0), rate), "analog_time": times(sizes.get("analog_time", 0), analog_rate)}
+    given |= {
+        "time": sample_times(sizes.get("time", 0), rate),
+        "analog_time": sample_times(sizes.get("analog_time", 0), analog_rate),
+    }
     given |= {name: values for name, values in coordinates.items() if values is not None}
     labels = {}
     for name, values in given.items():
@@ -252,29 +279,29 @@ def make_dataset(
     return xarray.Dataset(filled, coords=labels, attrs=attrs | attributes)
 
 
-def times(count: int, rate: float | None) -> npt.NDArray[np.float64]:
-    """Times of so many samples [s], from zero, each to the last bit."""
+def sample_times(count: int, rate: float | None) -> npt.NDArray[np.float64]:
+    """Return the times [s] of `count` samples from zero, without accumulated rounding errors."""
     return np.arange(count) / (rate or 1.0)
 
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The names, repeated ones told apart as `name_2`, `name_3`...; and which were repeated, each once."""
+    """Return the names with repeated ones numbered `name_2`, `name_3`..., and the repeated names."""
     taken = set(names)
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     unique = []
     for name in names:
-        count = seen[name] = seen.get(name, 0) + 1
+        count = counts[name] = counts.get(name, 0) + 1
         if count > 1:
             while (other := f"{name}_{count}") in taken:
-                count = seen[name] = count + 1
+                count = counts[name] = count + 1
             taken.add(other)
             name = other
         unique.append(name)
-    return unique, [name for name, count in seen.items() if count > 1]
+    return unique, [name for name, count in counts.items() if count > 1]
 
 
-def without_prefix(names: Sequence[str]) -> tuple[list[str], str]:
-    """The names without the subject prefix, as in `Subject:LASI`, that all of them share; and that prefix or ""."""
+def split_prefix(names: Sequence[str]) -> tuple[list[str], str]:
+    """Return the names without the subject prefix they all have (`Subject:LASI`), and that prefix or ""."""
     prefix = names[0].partition(":")[0] if names and ":" in names[0] else ""
     if not prefix or not all(name.startswith(f"{prefix}:") and len(name) > len(prefix) + 1 for name in names):
         return list(names), ""

@@ -1,54 +1,64 @@
-"""Units and axes of a file: as it states them, or as the bodies in it show them, never silently.
+"""Units and axes of a file, as stated or as inferred from the bodies in it; each decision is a note.
 
-The lab frame is right-handed, z up, in metres. A file's own frame is told by three words: its unit of length, the axis
-that points up, and the axis that becomes x in the lab ("forward"). Where the file does not state the first two, they
-are inferred: a person's parts lie at known fractions of stature (`landmarks.HEIGHT`), so the slope of the marker
-positions over those fractions is a vector as long as the person, pointing up.
+The lab frame is right-handed, z up, in meters. The frame of a file is given by its unit of length, its vertical axis
+("up") and the axis that becomes x in the lab ("forward"). Unit and vertical axis are inferred where they are not
+stated: body parts lie at known fractions of stature (`landmarks.RELATIVE_HEIGHT`), so the slope of marker positions
+over those fractions is a vector that points up and is as long as the person.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.recording.landmarks import HEIGHT, MOST_LABELS, facing, landmark, mean_place, visible, where
+from borelli.recording.landmarks import (
+    MAX_LABELS,
+    RELATIVE_HEIGHT,
+    facing_direction,
+    find_landmarks,
+    identify_landmark,
+    mean_position,
+    visible,
+)
 from borelli.recording.recording import Note, Recording
 
 Array = npt.NDArray[np.float64]
 
 UNITS = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "dm": 1e-1, "in": 0.0254, "ft": 0.3048}
-"""Lengths [m] of the units that are known by name."""
+"""Length [m] of each known unit."""
 _SPELLINGS = (("mil", "mm"), ("cen", "cm"), ("dec", "dm"), ("met", "m"), ("inc", "in"), ("fee", "ft"), ("foo", "ft"))
-STATURE = (0.5, 2.6)
-"""Statures [m] that are believed, from a child's crouch to a tall man's leap."""
-USUAL_STATURE = 1.65
-"""Stature [m] that tells inches from centimetres where both would be believed."""
-SPREAD = (0.04, 2.5)
-"""Median distances [m] of markers from their middle that are believed, from a hand to two people."""
-UPRIGHT = 0.75
-"""How much of a body's mean direction must lie along one axis to call that axis up."""
-TRAVEL = 0.5
-"""Distances [m] below which a body is said to stay where it is."""
-SAMPLE = 400
-"""How many frames are looked at, evenly spread over the recording."""
+STATURE_RANGE = (0.5, 2.6)
+"""Plausible statures [m], from a crouching child to a jumping tall adult."""
+TYPICAL_STATURE = 1.65
+"""Stature [m] that decides between inches and centimeters where both are plausible."""
+MARKER_SPREAD_RANGE = (0.04, 2.5)
+"""Plausible median distances [m] of markers from their median, from a hand to two people."""
+MIN_UPRIGHT_COMPONENT = 0.75
+"""Least component of the mean body direction along the vertical axis."""
+MIN_TRAVEL_DISTANCE = 0.5
+"""Horizontal displacement [m] below which the subject counts as stationary."""
+MAX_SAMPLED_FRAMES = 400
+"""Number of frames used for inference, evenly spread over the recording."""
 
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """From a file's numbers to metres in the lab frame, z up.
+    """Conversion from the coordinates of a file to meters in the lab frame, z up.
 
     Attributes:
         scale: Length of the file's unit [m].
         rotation: Matrix from the file's axes to the lab's, shape (3, 3).
-        units: The file's unit of length: a name of `UNITS`, or a number of metres.
-        up: The file's axis that is z in the lab: "+Y", "+Z"...
-        forward: The file's axis that is x in the lab.
+        units: Unit of length of the file: a name of `UNITS`, or a number of meters.
+        up: Axis of the file that is z in the lab: "+Y", "+Z"...
+        forward: Axis of the file that is x in the lab.
+        user_specified: Which of "units", "up" and "forward" the user stated.
+        subject_forward: Axis of the file along which the subject moves or faces; "" if unknown.
     """
 
     scale: float
@@ -56,65 +66,71 @@ class Conversion:
     units: str
     up: str
     forward: str
+    user_specified: tuple[str, ...] = ()
+    subject_forward: str = ""
 
     @classmethod
-    def of(cls, units: str, up: str, forward: str = "") -> Conversion:
-        """The conversion for a unit and an up axis; forward may be left to `default_forward`.
+    def from_axes(cls, units: str, up: str, forward: str = "") -> Conversion:
+        """Return the conversion for a unit, a vertical axis and a forward axis (default: `default_forward`).
 
         Raises:
-            SettingsError: if a word is not understood, or up and forward are the same axis.
+            SettingsError: if a unit or an axis is unknown, or up and forward are parallel.
         """
-        unit, upward = _unit(units), axis_name(up, "up")
-        ahead = axis_name(forward, "forward") if forward else default_forward(upward)
+        unit, upward = _unit(units), parse_axis(up, "up")
+        ahead = parse_axis(forward, "forward") if forward else default_forward(upward)
         z, x = _vector(upward), _vector(ahead)
         if abs(z @ x) > 0.5:
-            raise SettingsError(f"forward is {ahead}, but {upward} is up; forward must be one of the other two axes")
+            raise SettingsError(
+                f"forward: {ahead} is parallel to the vertical axis {upward}. Choose one of the other two axes."
+            )
         return cls(_length(unit), np.array([x, np.cross(z, x), z]), unit, upward, ahead)
 
     @classmethod
-    def of_file(cls, attributes: Mapping[Any, Any], units: str = "mm", up: str = "+Z") -> Conversion:
-        """The conversion of the file that a recording came from; units and up stand in where it came from none."""
-        stated = (attributes.get(f"file_{what}") for what in ("units", "up", "forward"))
-        return cls.of(*(str(word or usual) for word, usual in zip(stated, (units, up, ""), strict=True)))
+    def from_attributes(cls, attributes: Mapping[Any, Any], units: str = "mm", up: str = "+Z") -> Conversion:
+        """Return the conversion of the file a recording came from; units and up are the defaults without a file."""
+        stated = (attributes.get(f"file_{name}") for name in ("units", "up", "forward"))
+        return cls.from_axes(*(str(word or default) for word, default in zip(stated, (units, up, ""), strict=True)))
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What a recording keeps of it."""
-        return {"file_units": self.units, "file_up": self.up, "file_forward": self.forward}
+        """Attributes of the dataset that record the conversion."""
+        stated = {"file_units": self.units, "file_up": self.up, "file_forward": self.forward}
+        optional = {"user_specified": " ".join(self.user_specified), "subject_forward": self.subject_forward}
+        return stated | {name: value for name, value in optional.items() if value}
 
     def apply(self, points: Array) -> Array:
-        """Points of the file [its units] as points in the lab [m]; last axis x, y, z."""
-        return self.scale * self.turn(points)
+        """Convert points of the file [its unit] to the lab [m]; the last axis is x, y, z."""
+        return self.scale * self.rotate(points)
 
-    def turn(self, vectors: Array) -> Array:
-        """Vectors of the file as vectors in the lab, in the same units; for forces and directions."""
+    def rotate(self, vectors: Array) -> Array:
+        """Rotate vectors of the file into the lab without scaling, such as forces and directions."""
         return vectors @ self.rotation.T
 
-    def undo(self, points: Array) -> Array:
-        """Points in the lab [m] as the file would have them."""
+    def invert(self, points: Array) -> Array:
+        """Convert points in the lab [m] to the unit and axes of the file."""
         return (points @ self.rotation) / self.scale
 
 
-def opensim_axes(recording: Recording, units: str | None = None, up: str | None = None) -> Conversion:
-    """Units and axes to write in OpenSim's formats: y up, unless the recording came from one of them with others."""
-    had = Conversion.of_file(recording.data.attrs, up="+Y")
+def opensim_conversion(recording: Recording, units: str | None = None, up: str | None = None) -> Conversion:
+    """Return the conversion for writing OpenSim formats: y up, or the axes of the OpenSim file that was read."""
+    original = Conversion.from_attributes(recording.data.attrs, up="+Y")
     if up or recording.format not in ("TRC", "MOT", "STO"):
-        had = Conversion.of(had.units, up or "+Y")
-    return Conversion.of(units, had.up, had.forward) if units else had
+        original = Conversion.from_axes(original.units, up or "+Y")
+    return Conversion.from_axes(units, original.up, original.forward) if units else original
 
 
 class Inference(NamedTuple):
-    """What the data say about a file's units, up axis or forward axis, and why; answer "" where they say nothing.
+    """Unit or axis inferred from the data ("" if none), and its evidence.
 
-    `by_labels` if names of body parts tell it, which is surer than a floor or plates.
+    `source` is "labels" (names of body parts, the most reliable), "plates", "floor" or "".
     """
 
-    answer: str
+    value: str
     evidence: str
-    by_labels: bool = False
+    source: str = ""
 
 
-def conversion(
+def infer_conversion(
     stated_units: str | None,
     stated_up: str | None,
     positions: Array | None,
@@ -124,56 +140,61 @@ def conversion(
     up: str | None = None,
     forward: str | None = None,
     plate_corners: Array | None = None,
-    usual_units: str = "mm",
-    usual_up: str = "+Z",
+    default_units: str = "mm",
+    default_up: str = "+Z",
 ) -> tuple[Conversion, tuple[Note, ...]]:
-    """How to turn a file's numbers into lab metres, and the notes that say how that was found.
+    """Return the conversion from a file to the lab, and notes on how it was determined.
 
     Args:
-        stated_units: Unit of length the file states; None if it states none.
-        stated_up: Axis the file calls up, "+Z" or "Y"...; None if it does not say.
-        positions: The file's own numbers, shape (frames, points, 3), not a number where not seen; None without points.
-        labels: Names of the points, which tell heads from feet.
-        units: The user's word, which wins over everything.
-        up: The user's word for the axis that points up.
-        forward: The file's axis to be turned into x; "auto" for the way the subject goes or faces. By default nothing
-            is turned about the vertical.
-        plate_corners: Corners of force plates in the file's numbers, shape (plates, 4, 3).
-        usual_units: What files of this format mostly use, for want of evidence.
-        usual_up: Likewise for the axis that points up.
+        stated_units: Unit of length stated by the file, or None.
+        stated_up: Vertical axis stated by the file, such as "+Z" or "Y", or None.
+        positions: Points in the file's unit, shape (frames, points, 3), NaN where missing; None without points.
+        labels: Names of the points.
+        units: Unit stated by the user, which overrides everything.
+        up: Vertical axis stated by the user.
+        forward: Axis of the file that becomes x; "auto" for the direction in which the subject moves or faces. By
+            default nothing is rotated about the vertical.
+        plate_corners: Corners of force plates in the file's unit, shape (plates, 4, 3).
+        default_units: Usual unit of this format, used without evidence.
+        default_up: Usual vertical axis of this format, used without evidence.
     """
     points = _sample(positions)
     labels = labels[: points.shape[1]]
-    unit, unit_notes = _choose_units(stated_units, units, points, labels, usual_units)
-    seen = infer_up(points, labels, None if plate_corners is None else np.asarray(plate_corners, float))
-    upward, up_notes = _choose_up(stated_up, up, seen, usual_up)
-    found = Conversion.of(unit, upward)
-    way = infer_forward(found.apply(points), labels)
-    ahead = file_axis(way.answer, found)
+    unit, unit_notes = _choose_unit(stated_units, units, points, labels, default_units)
+    inferred = infer_up(points, labels, None if plate_corners is None else np.asarray(plate_corners, float))
+    upward, up_notes = _choose_up(stated_up, up, inferred, default_up)
+    result = Conversion.from_axes(unit, upward)
+    direction = infer_forward(result.apply(points), labels)
+    ahead = to_file_axis(direction.value, result)
     notes = [*unit_notes, *up_notes]
     if forward == "auto":
-        found = Conversion.of(unit, upward, ahead)
-        said = f"{found.forward} is made x: {way.evidence}" if ahead else f"nothing is turned: {way.evidence}"
-        notes.append(Note(f"forward: {said}", "inferred", "--forward +X (or another axis)"))
+        result = Conversion.from_axes(unit, upward, ahead)
+        decision = f"{result.forward} of the file becomes x" if ahead else "not changed"
+        text = f"Forward axis: {decision} ({direction.evidence})."
+        notes.append(Note(text, "inferred", "--forward +X (or another axis)", code="forward_axis"))
     elif forward:
-        found = Conversion.of(unit, upward, forward)
-        notes.append(Note(f"{found.forward} is made x, as asked", "stated"))
+        result = Conversion.from_axes(unit, upward, forward)
+        text = f"Forward axis: {result.forward} of the file becomes x, as specified."
+        notes.append(Note(text, "stated", code="forward_axis"))
     elif ahead:
-        turn = "" if ahead == found.forward else f"--forward {ahead} makes it x"
-        notes.append(Note(f"forward is {ahead} of the file: {way.evidence}", "inferred", turn))
-    return found, tuple(notes)
+        action = "" if ahead == result.forward else f"--forward {ahead} makes it x"
+        text = f"Forward axis: {ahead} of the file ({direction.evidence})."
+        notes.append(Note(text, "inferred", action, code="forward_axis"))
+    given = {"units": units, "up": up, "forward": forward if forward != "auto" else None}
+    specified = tuple(name for name, value in given.items() if value)
+    return replace(result, user_specified=specified, subject_forward=ahead), tuple(notes)
 
 
 def default_forward(up: str) -> str:
-    """The file's axis that becomes x where nobody asks for another: +X, or +Y in files whose X is vertical."""
+    """Return the axis of the file that becomes x by default: +X, or +Y if X is vertical."""
     return "+Y" if up[1] == "X" else "+X"
 
 
-def axis_name(word: str, what: str = "axis") -> str:
-    """An axis as sign and letter: "y", "Y" and "+y" are "+Y".
+def parse_axis(word: str, what: str = "axis") -> str:
+    """Return an axis as sign and letter: "y", "Y" and "+y" are "+Y".
 
     Raises:
-        SettingsError: if the word is no axis.
+        SettingsError: if the word is not an axis.
     """
     match = re.fullmatch(r"\s*([+-]?)\s*([xyzXYZ])\s*", word)
     if match is None:
@@ -181,8 +202,8 @@ def axis_name(word: str, what: str = "axis") -> str:
     return (match[1] or "+") + match[2].upper()
 
 
-def unit_name(word: str | None) -> str | None:
-    """The name in `UNITS` of a unit as files spell it ("Meters", "mete", "MM"); None if it is not understood."""
+def parse_unit(word: str | None) -> str | None:
+    """Return the name in `UNITS` of a unit as files spell it ("Meters", "mete", "MM"), or None."""
     text = (word or "").replace("\0", "").strip().lower()
     if text in UNITS:
         return text
@@ -190,142 +211,151 @@ def unit_name(word: str | None) -> str | None:
 
 
 def infer_units(points: Array, labels: Sequence[str]) -> Inference:
-    """The unit in which the bodies have a person's size; where several would do, metres and millimetres come first."""
-    size, (low, high), what = body_size(points, labels)
+    """Infer the unit in which the body has a plausible size; prefer meters and millimeters."""
+    size, (low, high), what = measure_body_size(points, labels)
     if not size > 0.0:
-        return Inference("", "there are no points to measure")
+        return Inference("", "there are no points")
     fitting = [name for name in ("m", "mm", "cm", "in", "ft", "dm") if low <= size * UNITS[name] <= high]
     if not fitting:
-        return Inference("", f"{what} is {size:.4g} in the file, which is a person's in no usual unit")
-    if (low, high) == STATURE:
-        fitting.sort(key=lambda name: abs(np.log(size * UNITS[name] / USUAL_STATURE)))
+        return Inference("", f"{what} is {size:.4g} in the file, which is implausible in every known unit")
+    if (low, high) == STATURE_RANGE:
+        fitting.sort(key=lambda name: abs(np.log(size * UNITS[name] / TYPICAL_STATURE)))
     return Inference(fitting[0], f"{what} is {size:.4g} in the file, {size * UNITS[fitting[0]]:.2f} m")
 
 
-def body_size(points: Array, labels: Sequence[str]) -> tuple[float, tuple[float, float], str]:
-    """Size of the bodies in the units of the points, the sizes [m] that are believed, and what was measured."""
+def measure_body_size(points: Array, labels: Sequence[str]) -> tuple[float, tuple[float, float], str]:
+    """Return the body size in the unit of the points, the plausible range [m], and a name of the size."""
     if not points.size:
-        return 0.0, SPREAD, "nothing"
-    slopes = _long_axes(points, labels)
+        return 0.0, MARKER_SPREAD_RANGE, "nothing"
+    slopes = _stature_vectors(points, labels)
     if len(slopes):
-        return float(np.median(np.linalg.norm(slopes, axis=1))), STATURE, "the stature that the labels imply"
+        return (
+            float(np.median(np.linalg.norm(slopes, axis=1))),
+            STATURE_RANGE,
+            "the stature estimated from labeled markers",
+        )
     named = [i for i, label in enumerate(labels) if not label.startswith("*")]
     chosen = points[:, named] if named else points
-    seen = visible(chosen)
-    full = seen.sum(axis=1) >= 3
+    is_visible = visible(chosen)
+    full = is_visible.sum(axis=1) >= 3
     if not full.any():
-        return 0.0, SPREAD, "nothing"
-    part = np.where(seen[full][..., None], chosen[full], np.nan)
-    middles = np.nanmedian(part, axis=1, keepdims=True)
-    distances = np.linalg.norm(part - middles, axis=2)
-    return float(np.nanmedian(distances)), SPREAD, "the markers' median distance from their middle"
+        return 0.0, MARKER_SPREAD_RANGE, "nothing"
+    part = np.where(is_visible[full][..., None], chosen[full], np.nan)
+    medians = np.nanmedian(part, axis=1, keepdims=True)
+    distances = np.linalg.norm(part - medians, axis=2)
+    return float(np.nanmedian(distances)), MARKER_SPREAD_RANGE, "the median distance of markers from their median"
 
 
 def infer_up(points: Array, labels: Sequence[str], corners: Array | None = None) -> Inference:
-    """The axis that points up: by heads above feet, else by the plane of the force plates, else by a common floor."""
-    slopes = _long_axes(points, labels)
+    """Infer the vertical axis from heads above feet, else from the plane of force plates, else from a floor."""
+    slopes = _stature_vectors(points, labels)
     if len(slopes):
         mean = (slopes / np.linalg.norm(slopes, axis=1, keepdims=True)).mean(axis=0)
         axis = int(np.argmax(np.abs(mean)))
-        if abs(mean[axis]) >= UPRIGHT:
-            answer = _named(axis, mean[axis])
-            return Inference(answer, f"the body's upper markers are above its lower ones along {answer}", True)
+        if abs(mean[axis]) >= MIN_UPRIGHT_COMPONENT:
+            name = _signed_axis(axis, mean[axis])
+            return Inference(name, f"the upper body is above the lower body along {name}", "labels")
     if corners is not None and len(corners):
-        found = _up_of_plates(points, corners)
-        if found.answer:
-            return found
-    return _up_of_floor(points)
+        by_plates = _up_from_plates(points, corners)
+        if by_plates.value:
+            return by_plates
+    return _up_from_floor(points)
 
 
 def infer_forward(lab_points: Array, labels: Sequence[str]) -> Inference:
-    """The lab's horizontal axis along which the subject travels or, staying in place, faces."""
+    """Infer the horizontal lab axis along which the subject moves or, if stationary, faces."""
     if not lab_points.size:
         return Inference("", "there are no points")
-    hips = where(labels, ("pelvis", "hip"))
-    path = mean_place(lab_points, hips or range(lab_points.shape[1]))
+    hips = find_landmarks(labels, ("pelvis", "hip"))
+    path = mean_position(lab_points, hips or range(lab_points.shape[1]))
     path = path[visible(path)]
     if len(path) > 1:
         tenth = max(1, len(path) // 10)
-        way = path[-tenth:].mean(axis=0) - path[:tenth].mean(axis=0)
-        if np.hypot(way[0], way[1]) >= TRAVEL:
-            name = "pelvis" if hips else "markers' middle"
-            return Inference(_main_axis(way), f"the {name} travels {np.hypot(way[0], way[1]):.2f} m")
-    faced = facing(lab_points, labels)
-    faced = faced[visible(faced)]
-    if len(faced):
-        return Inference(_main_axis(faced.mean(axis=0)), "the subject stays in place and faces that way")
-    return Inference("", "the subject does not travel, and no labels show its front and back")
+        displacement = path[-tenth:].mean(axis=0) - path[:tenth].mean(axis=0)
+        distance = np.hypot(displacement[0], displacement[1])
+        if distance >= MIN_TRAVEL_DISTANCE:
+            name = "pelvis" if hips else "center of the markers"
+            return Inference(_dominant_axis(displacement), f"the {name} moves {distance:.2f} m")
+    directions = facing_direction(lab_points, labels)
+    directions = directions[visible(directions)]
+    if len(directions):
+        return Inference(_dominant_axis(directions.mean(axis=0)), "the stationary subject faces this direction")
+    return Inference("", "the subject is stationary, and no labels show its front and back")
 
 
-def file_axis(lab_axis: str, found: Conversion) -> str:
-    """The file's axis that a lab axis was; "" for ""."""
+def to_file_axis(lab_axis: str, conversion: Conversion) -> str:
+    """Return the axis of the file that corresponds to a lab axis; "" for ""."""
     if not lab_axis:
         return ""
-    way = _vector(lab_axis) @ found.rotation
-    axis = int(np.argmax(np.abs(way)))
-    return _named(axis, way[axis])
+    direction = _vector(lab_axis) @ conversion.rotation
+    axis = int(np.argmax(np.abs(direction)))
+    return _signed_axis(axis, direction[axis])
 
 
-def _choose_units(
-    stated: str | None, asked: str | None, points: Array, labels: Sequence[str], usual: str
+def _choose_unit(
+    stated: str | None, specified: str | None, points: Array, labels: Sequence[str], default: str
 ) -> tuple[str, list[Note]]:
-    if asked:
-        return _unit(asked), [Note(f"lengths are taken as {_unit(asked)}, as asked", "stated")]
-    seen = infer_units(points, labels)
-    named = unit_name(stated)
+    if specified:
+        unit = _unit(specified)
+        return unit, [Note(f"Length unit: {unit}, as specified.", "stated", code="length_unit")]
+    inferred = infer_units(points, labels)
+    named = parse_unit(stated)
+    override = "--units mm (or m, cm, in)"
     if named is None:
-        odd = f"the file's unit {stated.strip()!r} is not known; " if stated and stated.strip() else ""
-        if seen.answer:
-            said = f"{odd}lengths are taken as {seen.answer}: {seen.evidence}"
-            return seen.answer, [Note(said, "inferred", "--units mm (or m, cm, in)")]
-        said = f"{odd}lengths are taken as {usual}, which is usual, without evidence: {seen.evidence}"
-        return usual, [Note(said, "inferred", "--units mm (or m, cm, in)")]
-    notes = [Note(f"lengths are taken as {named}: the file says so", "stated")]
-    size, (low, high), what = body_size(points, labels)
+        unknown = f" The stated unit {stated.strip()!r} is unknown." if stated and stated.strip() else ""
+        if inferred.value:
+            text = f"Length unit: {inferred.value}, inferred ({inferred.evidence}).{unknown}"
+            return inferred.value, [Note(text, "inferred", override, code="length_unit")]
+        text = f"Length unit: {default}, the usual one, without evidence ({inferred.evidence}).{unknown}"
+        return default, [Note(text, "inferred", override, code="length_unit")]
+    notes = [Note(f"Length unit: {named}, stated by the file.", "stated", code="length_unit")]
+    size, (low, high), what = measure_body_size(points, labels)
     if size > 0.0 and not low <= size * UNITS[named] <= high:
-        remedy = f"--units {seen.answer}" if seen.answer else "--units mm (or m, cm, in)"
-        said = f"the file says lengths are in {named}, but {what} would be {size * UNITS[named]:.4g} m"
-        notes.append(Note(said, "problem", remedy))
+        text = f"The file states lengths in {named}, but then {what} is {size * UNITS[named]:.4g} m."
+        action = f"--units {inferred.value}" if inferred.value else override
+        notes.append(Note(text, "problem", action, code="length_unit"))
     return named, notes
 
 
-def _choose_up(stated: str | None, asked: str | None, seen: Inference, usual: str) -> tuple[str, list[Note]]:
-    if asked:
-        upward = axis_name(asked, "up")
-        return upward, [Note(f"{upward} is up, as asked", "stated")]
+def _choose_up(stated: str | None, specified: str | None, inferred: Inference, default: str) -> tuple[str, list[Note]]:
+    override = "--up +Y (or another axis)"
+    if specified:
+        upward = parse_axis(specified, "up")
+        return upward, [Note(f"Vertical axis: {upward}, as specified.", "stated", code="up_axis")]
     try:
-        said = axis_name(stated, "up") if stated and stated.strip() else None
+        axis = parse_axis(stated, "up") if stated and stated.strip() else None
     except SettingsError:
-        said = None
-    if said is None:
-        if seen.answer:
-            return seen.answer, [Note(f"{seen.answer} is up: {seen.evidence}", "inferred", "--up +Y (or another axis)")]
-        answer = axis_name(usual)
-        why = f"{answer} is up, which is usual, without evidence: {seen.evidence}"
-        return answer, [Note(why, "inferred", "--up +Y (or another axis)")]
-    if not seen.answer or seen.answer == said:
-        return said, [Note(f"{said} is up: the file says so", "stated")]
-    if seen.answer[1] == said[1] and seen.by_labels:
-        # screens are described from in front and from behind: only the letter is to be trusted
-        both = f"{seen.answer} is up: {seen.evidence}, although the file says {said}"
-        return seen.answer, [Note(both, "inferred", f"--up {said}")]
-    notes = [Note(f"{said} is up: the file says so", "stated")]
-    notes.append(Note(f"the file says {said} is up, but {seen.evidence}", "problem", f"--up {seen.answer}"))
-    return said, notes
+        axis = None
+    if axis is None:
+        if inferred.value:
+            text = f"Vertical axis: {inferred.value}, inferred ({inferred.evidence})."
+            return inferred.value, [Note(text, "inferred", override, code="up_axis")]
+        axis = parse_axis(default)
+        text = f"Vertical axis: {axis}, the usual one, without evidence ({inferred.evidence})."
+        return axis, [Note(text, "inferred", override, code="up_axis")]
+    if inferred.value not in ("", axis) and inferred.value[1] == axis[1] and inferred.source == "labels":
+        # screens are described from in front and from behind, so only the letter is reliable
+        text = f"Vertical axis: {inferred.value}, inferred ({inferred.evidence}), although the file states {axis}."
+        return inferred.value, [Note(text, "inferred", f"--up {axis}", code="up_axis")]
+    notes = [Note(f"Vertical axis: {axis}, stated by the file.", "stated", code="up_axis")]
+    if inferred.value not in ("", axis):
+        text = f"The file states that {axis} is up, but {inferred.evidence}."
+        notes.append(Note(text, "problem", f"--up {inferred.value}", code="up_axis"))
+    return axis, notes
 
 
-def _long_axes(points: Array, labels: Sequence[str]) -> Array:
-    """Per frame, the slope of position over fraction of stature; frames that show too little of a body are left out."""
-    marks = [landmark(label) for label in labels[:MOST_LABELS]]
-    chosen = [i for i, mark in enumerate(marks) if mark and mark.part in HEIGHT]
+def _stature_vectors(points: Array, labels: Sequence[str]) -> Array:
+    """Return the slope of position over relative height in each frame that shows enough of the body."""
+    marks = [identify_landmark(label) for label in labels[:MAX_LABELS]]
+    chosen = [i for i, mark in enumerate(marks) if mark and mark.part in RELATIVE_HEIGHT]
     if len(chosen) < 3 or not points.size:
         return np.empty((0, 3))
-    heights = np.array([HEIGHT[mark.part] for mark in marks if mark and mark.part in HEIGHT])
+    heights = np.array([RELATIVE_HEIGHT[mark.part] for mark in marks if mark and mark.part in RELATIVE_HEIGHT])
     part = points[:, chosen]
-    seen = visible(part)
-    part = np.where(seen[..., None], part, 0.0)
-    count = seen.sum(axis=1)
-    offset = np.where(seen, heights - (seen @ heights / np.maximum(count, 1))[:, None], 0.0)
+    is_visible = visible(part)
+    part = np.where(is_visible[..., None], part, 0.0)
+    count = is_visible.sum(axis=1)
+    offset = np.where(is_visible, heights - (is_visible @ heights / np.maximum(count, 1))[:, None], 0.0)
     weight = (offset**2).sum(axis=1)
     # a fifth of stature between the upper and the lower half of at least three markers
     enough = (count >= 3) & (weight > count * 0.1**2)
@@ -333,7 +363,7 @@ def _long_axes(points: Array, labels: Sequence[str]) -> Array:
     return slopes[np.linalg.norm(slopes, axis=1) > 0.0]
 
 
-def _up_of_plates(points: Array, corners: Array) -> Inference:
+def _up_from_plates(points: Array, corners: Array) -> Inference:
     first, second = corners[:, 2] - corners[:, 0], corners[:, 3] - corners[:, 1]
     normals = np.cross(first, second)
     sizes = np.linalg.norm(normals, axis=1, keepdims=True)
@@ -341,47 +371,48 @@ def _up_of_plates(points: Array, corners: Array) -> Inference:
         return Inference("", "the force plates have no area")
     level = np.abs(normals / sizes).min(axis=0)
     axis = int(np.argmax(level))
-    seen = points[visible(points)]
-    if level[axis] < 0.95 or not len(seen):
-        return Inference("", "the force plates do not lie along the axes")
-    above = float(np.median(seen[:, axis]) - corners[..., axis].mean())
-    answer = _named(axis, above)
-    return Inference(answer, f"the force plates lie across {answer[1]}, and the markers are on their {answer[0]} side")
+    measured = points[visible(points)]
+    if level[axis] < 0.95 or not len(measured):
+        return Inference("", "the force plates are not aligned with the axes")
+    name = _signed_axis(axis, float(np.median(measured[:, axis]) - corners[..., axis].mean()))
+    evidence = f"{name[1]} is normal to the force plates, and the markers are on their {name[0]} side"
+    return Inference(name, evidence, "plates")
 
 
-def _up_of_floor(points: Array) -> Inference:
-    """The axis along which the lowest point of all frames stays nearest to one height, that height being about zero."""
-    seen = visible(points)
-    full = seen.sum(axis=1) >= 3
+def _up_from_floor(points: Array) -> Inference:
+    """Infer the axis along which the lowest point of all frames is nearly constant and near zero."""
+    is_visible = visible(points)
+    full = is_visible.sum(axis=1) >= 3
     if full.sum() < 3:
-        return Inference("", "there are too few points to see a floor")
-    part = np.where(seen[full][..., None], points[full], np.nan)
+        return Inference("", "there are too few points to detect a floor")
+    part = np.where(is_visible[full][..., None], points[full], np.nan)
     extent = np.nanmax(part, axis=1) - np.nanmin(part, axis=1)
     size = float(np.median(np.linalg.norm(extent, axis=1)))
-    found: list[tuple[float, str]] = []
+    candidates: list[tuple[float, str]] = []
     for axis in range(3):
         for sign in (1.0, -1.0):
             lowest = np.nanmin(sign * part[..., axis], axis=1)
             wide = np.median(extent[:, axis]) > 0.3 * size
             if wide and -0.1 * size < np.percentile(lowest, 5) and np.median(lowest) < 0.15 * size:
-                found.append((float(np.std(lowest)), _named(axis, sign)))
-    if len(found) == 1 or (len(found) > 1 and sorted(found)[0][0] < 0.5 * sorted(found)[1][0]):
-        answer = min(found)[1]
-        return Inference(answer, f"the lowest marker keeps to one height near zero along {answer} only")
-    return Inference("", "neither labels nor a floor show which axis is vertical")
+                candidates.append((float(np.std(lowest)), _signed_axis(axis, sign)))
+    ranked = sorted(candidates)
+    if len(ranked) == 1 or (len(ranked) > 1 and ranked[0][0] < 0.5 * ranked[1][0]):
+        name = ranked[0][1]
+        return Inference(name, f"the height of the lowest marker is nearly constant only along {name}", "floor")
+    return Inference("", "neither labels nor a floor show the vertical axis")
 
 
 def _sample(positions: Array | None) -> Array:
     if positions is None or not np.size(positions):
         return np.empty((0, 0, 3))
-    step = -(-len(positions) // SAMPLE)
+    step = -(-len(positions) // MAX_SAMPLED_FRAMES)
     points = np.asarray(positions[::step, :, :3], float)
-    absurd = ~(np.abs(points) < 1e12).all(axis=2) | (points == 0.0).all(axis=2)
-    return np.where(absurd[..., None], np.nan, points)
+    missing = ~(np.abs(points) < 1e12).all(axis=2) | (points == 0.0).all(axis=2)
+    return np.where(missing[..., None], np.nan, points)
 
 
 def _unit(word: str) -> str:
-    named = unit_name(word)
+    named = parse_unit(word)
     if named is not None:
         return named
     try:
@@ -389,7 +420,7 @@ def _unit(word: str) -> str:
     except ValueError:
         number = 0.0
     if not 1e-9 < number < 1e9:
-        raise SettingsError(f"units: {unknown_name('unit', word, UNITS)}, or a number of metres")
+        raise SettingsError(f"units: {unknown_name('unit', word, UNITS)}, or a number of meters")
     return str(number)
 
 
@@ -401,10 +432,10 @@ def _vector(axis: str) -> Array:
     return (1.0 if axis[0] == "+" else -1.0) * np.eye(3)["XYZ".index(axis[1])]
 
 
-def _named(axis: int, sign: float) -> str:
+def _signed_axis(axis: int, sign: float) -> str:
     return ("+" if sign >= 0.0 else "-") + "XYZ"[axis]
 
 
-def _main_axis(way: Array) -> str:
-    axis = int(np.argmax(np.abs(way[:2])))
-    return _named(axis, way[axis])
+def _dominant_axis(direction: Array) -> str:
+    axis = int(np.argmax(np.abs(direction[:2])))
+    return _signed_axis(axis, direction[axis])

@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.filtering import crop, infer_decimals, lowpass, lowpass_filter, repair_time_stamps, resample
+from borelli.recording.cleaning.filtering import (
+    crop,
+    infer_decimals,
+    lowpass,
+    lowpass_filter,
+    repair_time_stamps,
+    resample,
+)
 from borelli.recording.recording import Recording, make_dataset
 
 from ..walker import RATE, recording

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.gaps import Gap, fill_gaps, find_gaps, segment_neighbors, fit_rigid_motion, spans, zeros_as_missing
+from borelli.recording.cleaning.gaps import (
+    Gap,
+    fill_gaps,
+    find_gaps,
+    fit_rigid_motion,
+    segment_neighbors,
+    spans,
+    zeros_as_missing,
+)
 from borelli.recording.cleaning.spikes import find_spikes, remove_spikes
 from borelli.recording.recording import Recording, make_dataset
 

@@ -7,8 +7,8 @@ from borelli.errors import SettingsError
 from borelli.recording.forces.assign_to_feet import (
     add_plates,
     assign_plates,
-    plate_contacts,
     find_plate_swaps,
+    plate_contacts,
     swap_plates,
     threshold_plates,
     zero_plates,

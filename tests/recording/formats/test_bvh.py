@@ -213,13 +213,13 @@ def test_a_recording_without_a_skeleton_is_not_written(tmp_path):
         ("cmu/bvh_hahne2010/13_11.bvh", 31, 416, 120.0, 1.6),
     ],
 )
-def test_real_files_have_the_known_facts(name, joints, frames, rate, stature):
+def test_real_files_have_the_known_facts(name, joints, frames, rate, skeleton_stature):
     recording = read_bvh(real(name))
     assert recording.data.sizes["time"] == frames
     assert len(recording.metadata["skeleton"]) == joints
     assert recording.rate == rate
-    if stature is not None:
+    if skeleton_stature is not None:
         centers = recording.data["joint_center"].values
         heights = np.ptp(centers[..., 2], axis=1)
-        assert np.percentile(heights, 95) == pytest.approx(stature, abs=0.25)
+        assert np.percentile(heights, 95) == pytest.approx(skeleton_stature, abs=0.25)
         assert abs(np.percentile(centers[..., 2].min(axis=1), 5)) < 0.2  # feet on the ground

@@ -259,7 +259,10 @@ def test_more_than_65535_frames(tmp_path):
 
 def test_more_than_255_labels_and_events(tmp_path):
     names = [f"marker with a long name {i}" for i in range(600)]
-    variables = {"marker_position": np.random.default_rng(0).normal(size=(4, 600, 3)), "event_time": np.arange(300) * 1e-4}
+    variables = {
+        "marker_position": np.random.default_rng(0).normal(size=(4, 600, 3)),
+        "event_time": np.arange(300) * 1e-4,
+    }
     labels = {"marker": names, "event": np.arange(300), "event_label": [f"e{i}" for i in range(300)]}
     labels["event_context"] = ["General"] * 300
     write_c3d(Recording(make_dataset(variables, labels, rate=100.0)), tmp_path / "wide.c3d")
@@ -558,9 +561,18 @@ def test_six_encodings_of_one_trial_read_equal():
     for one in ones:
         assert int(np.isnan(one.data["marker_position"].values[..., 0]).sum()) == 228
         assert one.markers == ones[0].markers and len(one.markers) == 36
-        for name in ("marker_position", "marker_residual", "analog", "plate_force", "plate_center_of_pressure", "plate_free_moment"):
+        for name in (
+            "marker_position",
+            "marker_residual",
+            "analog",
+            "plate_force",
+            "plate_center_of_pressure",
+            "plate_free_moment",
+        ):
             wanted, got = ones[0].data[name].values, one.data[name].values
-            assert np.allclose(got, wanted, rtol=0.0, atol=step if name == "marker_position" else 1e-9, equal_nan=True), name
+            assert np.allclose(
+                got, wanted, rtol=0.0, atol=step if name == "marker_position" else 1e-9, equal_nan=True
+            ), name
     for one in ones[4:]:
         assert np.array_equal(one.data["marker_position"], ones[3].data["marker_position"], equal_nan=True)
 

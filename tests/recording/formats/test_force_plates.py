@@ -5,9 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from borelli.recording.formats.c3d.force_plates import Plate, baseline, channels_of, measure, read_plates
+from borelli.recording.formats.c3d.force_plates import (
+    Plate,
+    compute_loads,
+    plate_channels,
+    read_plates,
+    unloaded_samples,
+)
 from borelli.recording.formats.c3d.reader import read_c3d
-from borelli.recording.formats.c3d.write_parameters import stored
+from borelli.recording.formats.c3d.write_parameters import parameters_from_plain
 from borelli.recording.units_and_axes import Conversion
 
 from ..walker import real
@@ -78,7 +84,7 @@ def test_the_load_put_on_comes_out(seed, kind, turn, depth, reverse, on_plate, m
     if depth == 0.0:
         # an offset that lies in the surface cannot tell which way round it is meant
         plate = Plate(plate.name, kind, plate.corners, plate.channels, offset, matrix)
-    found, notes = measure([plate], channels, units)
+    found, notes = compute_loads([plate], channels, units)
     check(found, force, center, moment)
     assert any(("reversed" if on_plate else "kept") in note.text for note in notes)
 
@@ -97,7 +103,7 @@ def test_eight_sensors_give_the_load_they_carry(seed, depth):
     forces += [np.stack([zero, y14, zero], 1), np.stack([zero, y23, zero], 1)]
     forces += [np.stack([zero, zero, channels[:, 4 + i]], 1) for i in range(4)]
     places = [(0, b), (0, -b), (a, 0), (-a, 0), (a, b), (-a, b), (-a, -b), (a, -b)]
-    found, _ = measure([plate], channels, ["N"] * 8)
+    found, _ = compute_loads([plate], channels, ["N"] * 8)
     rotation = plate.rotation
     total = sum(forces) @ rotation.T
     point = np.array([0.3, -0.4, 0.5])
@@ -116,7 +122,7 @@ def test_corners_in_any_order_are_the_axes_of_the_channels(order):
     plate = place_plate(turn=0.3)
     plate = Plate("plate 1", 2, plate.corners[list(order)], plate.channels, np.zeros(3))
     force, center, moment = walk_load(np.random.default_rng(1), plate)
-    found, _ = measure([plate], channels_of(plate, force, center, moment), UNITS)
+    found, _ = compute_loads([plate], plate_channels(plate, force, center, moment), UNITS)
     check(found, force, center, moment)
 
 
@@ -129,13 +135,13 @@ def test_an_offset_within_the_surface_is_taken_as_it_is_stated():
         force, center, moment = walk_load(np.random.default_rng(1), tilted)
         transducer = tilted.middle - tilted.rotation @ plate.offset
         wrench = [force, moment_about(transducer, force, center, moment)]
-        found, _ = measure([tilted], np.concatenate([w @ tilted.rotation for w in wrench], axis=1), UNITS)
+        found, _ = compute_loads([tilted], np.concatenate([w @ tilted.rotation for w in wrench], axis=1), UNITS)
         assert np.allclose(found["plate_center_of_pressure"][:, 0], center, atol=1e-6)
 
 
 def test_sensors_without_distances_give_force_only():
     plate = place_plate(3, channels=8)
-    found, notes = measure([plate], np.full((20, 8), -100.0), ["N"] * 8)
+    found, notes = compute_loads([plate], np.full((20, 8), -100.0), ["N"] * 8)
     assert np.isnan(found["plate_center_of_pressure"]).all()
     assert np.allclose(found["plate_force"][:, 0, 2], 400.0)
     assert any(note.kind == "problem" and "distances" in note.text for note in notes)
@@ -144,7 +150,7 @@ def test_sensors_without_distances_give_force_only():
 def test_channels_made_from_a_load_give_it_back():
     plate = place_plate(2, 1.1, 0.4)
     force, center, moment = walk_load(np.random.default_rng(2), plate)
-    found, _ = measure([plate], channels_of(plate, force, center, moment), UNITS)
+    found, _ = compute_loads([plate], plate_channels(plate, force, center, moment), UNITS)
     check(found, force, center, moment)
 
 
@@ -152,7 +158,7 @@ def test_below_twenty_newtons_there_is_no_centre_of_pressure():
     plate = place_plate()
     force = np.array([[0, 0, 19.9], [0, 0, 20.1], [0, 0, 500.0]])
     center = np.tile(plate.middle + np.array([0.05, 0.02, 0.0]), (3, 1))
-    found, _ = measure([plate], channels_of(plate, force, center, np.zeros((3, 3))), UNITS)
+    found, _ = compute_loads([plate], plate_channels(plate, force, center, np.zeros((3, 3))), UNITS)
     assert np.isnan(found["plate_center_of_pressure"][:, 0, 0]).tolist() == [True, False, False]
     assert np.allclose(found["plate_center_of_pressure"][1:, 0], center[1:])
 
@@ -161,13 +167,13 @@ def test_the_baseline_is_taken_off_unless_somebody_stands_on_the_plate():
     plate = place_plate()
     force, center, moment = walk_load(np.random.default_rng(3), plate)
     force[:10], moment[:10] = 0.0, 0.0
-    channels = channels_of(plate, force, center, moment)
+    channels = plate_channels(plate, force, center, moment)
     drift = np.array([3.0, -2.0, -12.0, 1.0, 0.5, -0.3])
-    found, notes = measure([plate], channels + drift, UNITS, empty=slice(0, 10))
+    found, notes = compute_loads([plate], channels + drift, UNITS, empty=slice(0, 10))
     assert np.allclose(found["plate_force"][:, 0], force)
     assert np.allclose(found["plate_center_of_pressure"][10:, 0], center[10:])
     assert any("12.0 N" in note.text for note in notes)
-    found, notes = measure([plate], channels + drift, UNITS, empty=slice(20, 30))
+    found, notes = compute_loads([plate], channels + drift, UNITS, empty=slice(20, 30))
     assert not np.allclose(found["plate_force"][:, 0], force)
     assert any(note.kind == "problem" and "carries" in note.text for note in notes)
 
@@ -176,9 +182,9 @@ def test_the_baseline_is_taken_off_unless_somebody_stands_on_the_plate():
 def test_moments_in_the_wrong_unit_are_found_by_where_the_load_would_lie(said, true):
     plate = place_plate()
     force, center, moment = walk_load(np.random.default_rng(4), plate)
-    channels = channels_of(plate, force, center, moment)
+    channels = plate_channels(plate, force, center, moment)
     channels[:, 3:] /= true
-    found, notes = measure([plate], channels, [*UNITS[:3], said, said, said])
+    found, notes = compute_loads([plate], channels, [*UNITS[:3], said, said, said])
     check(found, force, center, moment)
     assert any("moments are taken as" in note.text for note in notes)
 
@@ -187,10 +193,10 @@ def test_an_unloaded_plate_follows_the_others():
     plates = [place_plate(), place_plate(channels=6)]
     plates[1] = Plate("plate 2", 2, plates[1].corners + np.array([2.0, 0.0, 0.0]), np.arange(6, 12), np.zeros(3))
     force, center, moment = walk_load(np.random.default_rng(6), plates[0])
-    loaded = channels_of(plates[0], force, center, moment)
+    loaded = plate_channels(plates[0], force, center, moment)
     noise = np.tile([0.0, 0.0, 5.0, 0.0, 0.0, 0.0], (len(force), 1))
     for sign in (1.0, -1.0):
-        found, _ = measure(plates, np.concatenate([sign * loaded, noise], axis=1), UNITS * 2)
+        found, _ = compute_loads(plates, np.concatenate([sign * loaded, noise], axis=1), UNITS * 2)
         assert np.allclose(found["plate_force"][:, 0], force)
         assert np.allclose(found["plate_force"][:, 1, 2], -5.0 * sign)
 
@@ -204,7 +210,7 @@ def described(**changes):
         "CHANNEL": [[1, 2, 3, 4, 5, 6]],
         "ZERO": [1, 3],
     }
-    return stored({"FORCE_PLATFORM": values | changes})
+    return parameters_from_plain({"FORCE_PLATFORM": values | changes})
 
 
 def test_plates_are_read_in_lab_metres():
@@ -212,8 +218,11 @@ def test_plates_are_read_in_lab_metres():
     assert not notes
     assert np.allclose(plate.corners[0], [0.3, 0.0, -0.2])
     assert np.allclose(plate.offset, [0, 0, -0.04])
-    assert baseline(described(), 10, 4) == slice(0, 12)
-    assert baseline(described(ZERO=[1, 0]), 10, 4) is None and baseline(described(ZERO=[1, 11]), 10, 4) is None
+    assert unloaded_samples(described(), 10, 4) == slice(0, 12)
+    assert (
+        unloaded_samples(described(ZERO=[1, 0]), 10, 4) is None
+        and unloaded_samples(described(ZERO=[1, 11]), 10, 4) is None
+    )
 
 
 @pytest.mark.parametrize(

@@ -217,12 +217,13 @@ def test_what_is_no_file_is_refused(tmp_path):
 def test_what_one_table_cannot_hold_is_refused(tmp_path):
     times = {"time": [0.0, 1.0], "analog_time": [0.0, 0.5, 1.0], "plate": ["1"], "coordinate": ["q"], "column": ["v"]}
     both = make_dataset(
-        {"coordinate_value": np.zeros((2, 1)), "plate_force": np.zeros((3, 1, 3)), "column_value": np.ones((2, 1))}, times
+        {"coordinate_value": np.zeros((2, 1)), "plate_force": np.zeros((3, 1, 3)), "column_value": np.ones((2, 1))},
+        times,
     )
     with pytest.raises(SettingsError, match="different times"):
         write_table(Recording(both), tmp_path / "x.mot")
     with pytest.raises(SettingsError, match="beside other columns"):
-        write_table(Recording(both), tmp_path / "x.mot", what=["coordinate_value", "column_value"])
+        write_table(Recording(both), tmp_path / "x.mot", variables=["coordinate_value", "column_value"])
     with pytest.raises(SettingsError, match="neither"):
         write_table(Recording(both[["event"]] if "event" in both else both[[]]), tmp_path / "x.mot")
     assert not list(tmp_path.iterdir())

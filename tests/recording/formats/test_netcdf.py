@@ -35,8 +35,14 @@ def describe(file, **changes):
     [
         (lambda f: f["marker"].write_direct(np.array(["A", "A"], dtype=object)), "2 markers have 1 names"),
         (lambda f: f["time"].write_direct(np.array([0.0, np.nan, 0.1, 0.2])), "time holds numbers that are not finite"),
-        (lambda f: rewrite(f, "marker_position", np.ones((4, 2))), "marker_position holds .* but must hold numbers along time, marker"),
-        (lambda f: rewrite(f, "marker_position", np.ones((4, 2, 3), dtype=complex)), "holds complex128, but must hold numbers"),
+        (
+            lambda f: rewrite(f, "marker_position", np.ones((4, 2))),
+            "marker_position holds .* but must hold numbers along time, marker",
+        ),
+        (
+            lambda f: rewrite(f, "marker_position", np.ones((4, 2, 3), dtype=complex)),
+            "holds complex128, but must hold numbers",
+        ),
         (lambda f: f.pop("event_label"), "event_time has no coordinate 'event_label'"),
         (lambda f: f.attrs.modify("rate", -1.0), "rate is '-1.0', but must be a finite number above 0"),
         (lambda f: f.attrs.modify("borelli_recording", "{"), "borelli_recording is no JSON"),

@@ -1,9 +1,9 @@
-"""Noise taken out of recordings, and other rates and times put on them.
+"""Filtering, resampling and cropping of recordings.
 
-The filter is a Butterworth low-pass run forward and backward, so that nothing is delayed. Running it twice squares its
-gain: a filter of order n and cutoff w has the gain 1/(1 + (f/w)^2n) after both passes, which is sqrt(1/2) at
-f = w (sqrt(2) - 1)^(1/2n). The single pass is therefore given a cutoff that much higher (Robertson and Dowling 2003),
-in the frequencies of the bilinear transform, and the pair has the stated cutoff exactly.
+The filter is a Butterworth low-pass run forward and backward (zero lag). Running it twice squares its gain: a filter of
+order n and cutoff w has the gain 1/(1 + (f/w)^2n) after both passes, which is sqrt(1/2) at f = w (sqrt(2) - 1)^(1/2n).
+The cutoff of the single pass is therefore higher by this factor (Robertson and Dowling 2003), in the frequencies of the
+bilinear transform, so that both passes together have exactly the stated cutoff.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ import numpy.typing as npt
 
 from borelli.errors import SettingsError
 from borelli.recording.cleaning.gaps import spans
-from borelli.recording.recording import LOADED, Note, Recording, times
-from borelli.recording.time_stamps import repair_time_stamps as restored
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, sample_times
+from borelli.recording.time_stamps import repair_time_stamps as repair_stamps
 
 Array = npt.NDArray[np.float64]
 
 CUTOFF = 6.0
-"""Cutoff for markers [Hz], usual for walking; 10 to 12 Hz suit jumps, 15 Hz and more sprints."""
+"""Cutoff for markers [Hz], usual for walking; use 10 to 12 Hz for jumps and at least 15 Hz for sprints."""
 ORDER = 4
-"""Order of the two passes together."""
-SHORTEST = 4
-"""Runs of fewer frames are left as they are."""
-PULSE = 1.5
-"""A push that lasts T, as half a sine, has its frequencies below 1.5 / T, where its spectrum first vanishes."""
-SHORTEST_STEP = 0.05
-"""Time [s] for which a foot loads a plate at least: what is shorter is chatter. Sprinters take 0.08 to 0.1 s."""
+"""Order of both passes together."""
+MIN_RUN_FRAMES = 4
+"""Shorter runs of frames are not filtered."""
+PULSE_BANDWIDTH = 1.5
+"""Bandwidth times duration of a half-sine pulse: its spectrum first vanishes at 1.5 / T."""
+MIN_STEP_DURATION = 0.05
+"""Least duration [s] of a step on a plate; shorter loads are noise. Sprinters take 0.08 to 0.1 s."""
 
 
 def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
-    """A signal without its frequencies above the cutoff, undelayed; time along the first axis.
+    """Return a signal low-pass filtered with zero lag; time is the first axis.
 
-    Runs between values that are not numbers are filtered each by itself. Ends are continued by point reflection.
+    Runs between NaN values are filtered separately. Ends are extended by point reflection.
 
     Args:
         signal: Values, shape (samples, ...).
-        rate: Samples per second [Hz].
-        cutoff: Frequency [Hz] at which the gain is sqrt(1/2), over both passes.
+        rate: Sampling rate [Hz].
+        cutoff: Frequency [Hz] at which the gain of both passes is sqrt(1/2).
         order: Order of both passes together, an even number.
 
     Raises:
@@ -49,24 +49,24 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
     from scipy.signal import sosfiltfilt
 
     if order < 2 or order % 2:
-        raise SettingsError(f"the order of a filter run forward and backward is even, got {order}")
+        raise SettingsError(f"order: {order} is not a positive even number (the filter runs forward and backward).")
     if not 0.0 < cutoff < rate / 2.0:
-        raise SettingsError(f"the cutoff must lie between 0 and half the rate ({rate / 2.0:g} Hz), got {cutoff:g} Hz")
+        raise SettingsError(f"cutoff: {cutoff:g} Hz is not between 0 and the Nyquist frequency ({rate / 2.0:g} Hz).")
     if not signal.size:
         return signal.astype(np.float64)
     sections = _sections(rate, cutoff, order)
     pad = int(np.ceil(2.0 * rate / cutoff))
     columns = signal.reshape(len(signal), -1)
-    out = columns.astype(np.float64)  # single precision would put its own noise on second derivatives
+    out = columns.astype(np.float64)  # single precision would add noise to second derivatives
     finite = np.isfinite(columns)
-    whole = finite.all(axis=0)
-    # a few columns at a time: the filter needs several copies of what it is given
-    together = np.array_split(np.flatnonzero(whole), max(1, columns.size // 1_000_000))
+    complete = finite.all(axis=0)
+    # a few columns at a time, because the filter copies its input several times
+    together = np.array_split(np.flatnonzero(complete), max(1, columns.size // 1_000_000))
     runs = [(0, len(columns), chosen) for chosen in together if len(chosen)]
-    for column in np.flatnonzero(~whole):
+    for column in np.flatnonzero(~complete):
         runs += [(start, stop, np.array([column])) for start, stop in spans(finite[:, column])]
     for start, stop, chosen in runs:
-        if stop - start >= SHORTEST:
+        if stop - start >= MIN_RUN_FRAMES:
             piece = out[start:stop, chosen]
             out[start:stop, chosen] = sosfiltfilt(sections, piece, axis=0, padlen=min(pad, stop - start - 1))
     return out.reshape(signal.shape)
@@ -74,7 +74,7 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
 
 @lru_cache(maxsize=64)
 def _sections(rate: float, cutoff: float, order: int) -> Array:
-    """Second-order sections of one pass; nobody may change them."""
+    """Return the second-order sections of one pass (cached: do not modify)."""
     from scipy.signal import butter
 
     single = order // 2
@@ -85,12 +85,12 @@ def _sections(rate: float, cutoff: float, order: int) -> Array:
 def lowpass_filter(
     recording: Recording, *, cutoff: float | None = CUTOFF, plate_cutoff: float | None = None
 ) -> Recording:
-    """The recording with its markers low-passed (4th order, zero lag), and its plates too if a cutoff is given.
+    """Return the recording with markers, and optionally plate forces, low-pass filtered (4th order, zero lag).
 
     Args:
-        recording: What to smooth.
-        cutoff: For markers and joint centres [Hz]; see `CUTOFF`. None leaves them.
-        plate_cutoff: For forces and moments of plates [Hz]; None leaves them. Centres of pressure are left as they are.
+        recording: Recording to filter.
+        cutoff: Cutoff for markers and joint centers [Hz]; see `CUTOFF`. None for no filter.
+        plate_cutoff: Cutoff for forces and moments of plates [Hz]; None for no filter. Centers of pressure are kept.
     """
     changed, notes = {}, []
     chosen = [] if cutoff is None else [(name, recording.rate, cutoff) for name in ("marker_position", "joint_center")]
@@ -101,68 +101,74 @@ def lowpass_filter(
             continue
         variable = recording.data[name]
         if not at < rate / 2.0:
-            said = f"{name} is not low-passed: {at:g} Hz is not below half the rate of {rate:g} Hz"
-            notes.append(Note(said, "inferred", "clean(cutoff=...)"))
+            text = f"{name} is not filtered: {at:g} Hz is not below the Nyquist frequency ({0.5 * rate:g} Hz)."
+            notes.append(Note(text, "inferred", "clean(cutoff=...)", code="lowpass_filter"))
         else:
             changed[name] = variable.copy(data=lowpass(variable.values, rate, at))
-            said = f"{name} low-passed at {at:g} Hz (Butterworth, order {ORDER} over both passes, no lag)"
-            notes.append(Note(said, "changed", "clean(cutoff=...)"))
+            text = f"{name} is low-pass filtered at {at:g} Hz (Butterworth, order {ORDER}, zero lag)."
+            notes.append(Note(text, "changed", "clean(cutoff=...)", code="lowpass_filter"))
             steps = np.diff(recording.data[str(variable.dims[0])].values)
             if len(steps) and np.ptp(steps) > 0.01 * np.median(steps):
-                said = f"{name} was low-passed as if its time steps were alike, which they are not"
-                notes.append(Note(said, "problem", "resample first"))
+                text = f"{name} was filtered as if its time steps were even, but they are not."
+                notes.append(Note(text, "problem", "resample first", code="uneven_time_steps"))
     return recording.with_data(recording.data.assign(changed), *notes) if notes else recording
 
 
 def resample(recording: Recording, rate: float | None = None, *, analog_rate: float | None = None) -> Recording:
-    """The recording at another rate, by cubics through the frames; gaps stay gaps.
+    """Return the recording at another rate, interpolated by cubic splines; gaps stay gaps.
 
-    A lower rate is preceded by a low-pass at 0.4 of it, so that nothing folds back.
+    A lower rate is preceded by a low-pass filter at 0.4 of it against aliasing.
 
     Args:
-        recording: What to resample.
-        rate: Frames per second [Hz]; None leaves them.
-        analog_rate: Samples per second of plates and channels [Hz]; None leaves them.
+        recording: Recording to resample.
+        rate: New frame rate [Hz]; None keeps it.
+        analog_rate: New sampling rate of plates and channels [Hz]; None keeps it.
     """
     for given in (rate, analog_rate):
         if given is not None and not 0.0 < given < 1e6:
-            raise SettingsError(f"a rate must lie between 0 and 1e6 Hz, got {given:g} Hz")
+            raise SettingsError(f"rate: {given:g} Hz is not between 0 and 1e6 Hz.")
     data, notes = recording.data, []
-    for dimension, had, wanted in (("time", recording.rate, rate), ("analog_time", recording.analog_rate, analog_rate)):
-        if wanted is None or data.sizes.get(dimension, 0) < 2 or not had > 0.0:
+    for dimension, old_rate, new_rate in (
+        ("time", recording.rate, rate),
+        ("analog_time", recording.analog_rate, analog_rate),
+    ):
+        if new_rate is None or data.sizes.get(dimension, 0) < 2 or not old_rate > 0.0:
             continue
         old = data[dimension].values
-        new = old[0] + times(int(np.floor((old[-1] - old[0]) * wanted + 1e-6)) + 1, wanted)
-        moved = {}
+        new = old[0] + sample_times(int(np.floor((old[-1] - old[0]) * new_rate + 1e-6)) + 1, new_rate)
+        resampled = {}
         for name, variable in data.data_vars.items():
             if dimension in variable.dims:
-                source = lowpass(variable.values, had, 0.4 * wanted) if wanted < had else variable.values
-                moved[name] = (variable.dims, _through(old, source, new), variable.attrs)
+                source = lowpass(variable.values, old_rate, 0.4 * new_rate) if new_rate < old_rate else variable.values
+                resampled[name] = (variable.dims, _interpolate(old, source, new), variable.attrs)
         data = (
-            data.drop_dims(dimension).assign(moved).assign_coords({dimension: (dimension, new, data[dimension].attrs)})
+            data.drop_dims(dimension)
+            .assign(resampled)
+            .assign_coords({dimension: (dimension, new, data[dimension].attrs)})
         )
-        data.attrs["rate" if dimension == "time" else "analog_rate"] = float(wanted)
-        notes.append(Note(f"{dimension}: {len(old)} samples at {had:g} Hz made {len(new)} at {wanted:g} Hz", "changed"))
+        data.attrs["rate" if dimension == "time" else "analog_rate"] = float(new_rate)
+        text = f"{dimension}: {len(old)} samples at {old_rate:g} Hz are resampled to {len(new)} at {new_rate:g} Hz."
+        notes.append(Note(text, "changed", code="resampled"))
     return recording.with_data(data, *notes)
 
 
 def repair_time_stamps(recording: Recording) -> Recording:
-    """The recording with times that a constant rate explains, to the last bit, where its own were rounded."""
+    """Return the recording with rounded time stamps recomputed from a constant rate that explains them."""
     if recording.frames < 3:
         return recording
     stamps = recording.data["time"].values
-    found = restored(stamps, decimals(stamps), recording.data.attrs.get("rate"))
-    if found.rate is None or np.array_equal(found.times, stamps):
+    repaired = repair_stamps(stamps, infer_decimals(stamps), recording.data.attrs.get("rate"))
+    if repaired.rate is None or np.array_equal(repaired.times, stamps):
         return recording
-    data = recording.data.assign_coords(time=("time", found.times, recording.data["time"].attrs))
-    data.attrs["rate"] = found.rate
-    off = 1000.0 * float(np.max(np.abs(found.times - stamps)))
-    note = Note(f"time stamps, up to {off:.2g} ms off, restored from the rate of {found.rate:.6g} Hz", "changed")
-    return recording.with_data(data, note)
+    data = recording.data.assign_coords(time=("time", repaired.times, recording.data["time"].attrs))
+    data.attrs["rate"] = repaired.rate
+    error = 1000.0 * float(np.max(np.abs(repaired.times - stamps)))
+    text = f"Time stamps with errors of up to {error:.2g} ms are recomputed from the rate of {repaired.rate:.6g} Hz."
+    return recording.with_data(data, Note(text, "changed", code="time_stamps_repaired"))
 
 
-def decimals(stamps: Array) -> int:
-    """With how many decimals times [s] were written, at most 9."""
+def infer_decimals(stamps: Array) -> int:
+    """Return the number of decimals that times [s] were written with, at most 9."""
     for count in range(9):
         if np.allclose(stamps * 10.0**count, np.round(stamps * 10.0**count), atol=1e-6, rtol=0.0):
             return count
@@ -170,58 +176,60 @@ def decimals(stamps: Array) -> int:
 
 
 def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
-    """A cutoff [Hz] for coordinates that leaves the pushes of feet on plates as they are, and a note if it is unusual.
+    """Return a cutoff [Hz] for coordinates that preserves the steps on plates, and a note if it is unusual.
 
-    That of walking would flatten the steps of a sprint.
+    The cutoff for walking would flatten the steps of a sprint.
     """
     data = recording.data
     if "ground_reaction_force" not in data or not recording.analog_rate > 0.0:
         return CUTOFF, None
-    loaded = data["ground_reaction_force"].values[..., 2] >= LOADED
+    loaded = data["ground_reaction_force"].values[..., 2] >= MIN_PLATE_FORCE
     steps = [b - a for foot in loaded.T for a, b in spans(foot) if a > 0 and b < len(foot)]
-    lasting = [step for step in steps if step >= SHORTEST_STEP * recording.analog_rate]
-    lasts = float(np.median(lasting)) / recording.analog_rate if lasting else np.inf
-    cutoff = round(PULSE / lasts, 1)
+    long_steps = [step for step in steps if step >= MIN_STEP_DURATION * recording.analog_rate]
+    duration = float(np.median(long_steps)) / recording.analog_rate if long_steps else np.inf
+    cutoff = round(PULSE_BANDWIDTH / duration, 1)
     if cutoff <= CUTOFF:
         return CUTOFF, None
-    said = f"steps last {lasts:.2f} s: coordinates are low-passed at {cutoff:g} Hz in place of {CUTOFF:g} Hz"
+    text = f"Steps last {duration:.2f} s and require a cutoff of {cutoff:g} Hz"
     if not cutoff < 0.5 * recording.rate:
-        said = f"steps last {lasts:.2f} s, which ask for a cutoff of {cutoff:g} Hz: too much for {recording.rate:g} Hz"
-        return CUTOFF, Note(f"{said}, so {CUTOFF:g} Hz flatten them", "problem", "record faster")
-    return cutoff, Note(said, "inferred", "--cutoff")
+        text = f"{text}, above the Nyquist frequency ({0.5 * recording.rate:g} Hz); {CUTOFF:g} Hz flattens them."
+        return CUTOFF, Note(text, "problem", "record at a higher rate", code="cutoff")
+    return cutoff, Note(f"{text} for coordinates instead of {CUTOFF:g} Hz.", "inferred", "--cutoff", code="cutoff")
 
 
-def crop(recording: Recording, start: float = -np.inf, stop: float = np.inf) -> Recording:
-    """The part of the recording from start to stop [s], both included; events outside it are dropped."""
-    if not start < stop:
-        raise SettingsError(f"the start must come before the stop, got {start:g} s and {stop:g} s")
+def crop(recording: Recording, start: float = -np.inf, end: float = np.inf) -> Recording:
+    """Return the part of the recording from start to end [s], both included; events outside are dropped."""
+    if not start < end:
+        raise SettingsError(f"start: {start:g} s is not before the end, {end:g} s.")
     data = recording.data
     for name in ("time", "analog_time", "event_time"):
         if name not in data:
             continue
-        low, high = _frames_span(recording, start, stop) if name == "analog_time" else (start, stop)
-        # a millionth of a second forgives times that were computed
+        low, high = _frame_limits(recording, start, end) if name == "analog_time" else (start, end)
+        # a microsecond of tolerance for computed times
         inside = (data[name].values >= low - 1e-6) & (data[name].values <= high + 1e-6)
         data = data.isel({"event" if name == "event_time" else name: np.flatnonzero(inside)})
     if not data.sizes.get("time", 1) or not data.sizes.get("analog_time", 1):
         span = recording.data["time" if "time" in recording.data else "analog_time"].values
-        raise SettingsError(f"nothing lies between {start:g} and {stop:g} s; there is {span[0]:g} to {span[-1]:g} s")
-    note = Note(f"cropped to {max(start, 0.0):g} ... {min(stop, recording.duration):g} s", "changed")
-    return recording.with_data(data, note)
+        raise SettingsError(
+            f"No frame lies between {start:g} and {end:g} s. The recording covers {span[0]:g} to {span[-1]:g} s."
+        )
+    text = f"Cropped to {max(start, 0.0):g} to {min(end, recording.duration):g} s."
+    return recording.with_data(data, Note(text, "changed", code="cropped"))
 
 
-def _frames_span(recording: Recording, start: float, stop: float) -> tuple[float, float]:
-    """The span from start to stop [s] moved to where frames begin and end, so that frames keep all their samples."""
+def _frame_limits(recording: Recording, start: float, end: float) -> tuple[float, float]:
+    """Return start and end [s] moved to the limits of frames, so that frames keep all their analog samples."""
     frames = recording.data["time"].values if "time" in recording.data else np.empty(0)
-    kept = frames[(frames >= start - 1e-6) & (frames <= stop + 1e-6)]
+    kept = frames[(frames >= start - 1e-6) & (frames <= end + 1e-6)]
     if not len(kept) or not recording.rate > 0.0 or not recording.analog_rate > 0.0:
-        return start, stop
+        return start, end
     last = kept[-1] + 1.0 / recording.rate - 0.5 / recording.analog_rate
-    return (kept[0] if frames[0] < kept[0] else start), (last if frames[-1] > kept[-1] else stop)
+    return (kept[0] if frames[0] < kept[0] else start), (last if frames[-1] > kept[-1] else end)
 
 
-def _through(old: Array, values: Array, new: Array) -> Array:
-    """Cubics through values, at new times, not a number where the values were not."""
+def _interpolate(old: Array, values: Array, new: Array) -> Array:
+    """Return cubic splines through the values at new times, NaN in gaps."""
     from scipy.interpolate import CubicSpline
 
     columns = values.reshape(len(values), -1)

@@ -1,11 +1,11 @@
-"""Gaps in marker trajectories: found, and filled as far as the data support it.
+"""Gaps in marker trajectories: detection and filling.
 
-A short gap is bridged by one cubic that meets both edges in place and in velocity, the velocities coming from a cubic
-fitted to the frames beside the gap. A long gap is filled from markers of the same segment, which the data themselves
-show: markers that keep their distances. Their motion through the gap carries the missing one, from its place before
-the gap and from its place after it, blended. What neither can do stays open.
+A short gap is interpolated by one cubic with the position and velocity of both edges; the velocities come from a cubic
+fitted to the frames next to the gap. A long gap is filled from markers of the same segment: those with constant
+distances. Their rigid motion moves the missing marker from its position before the gap and from that after it; the two
+paths are blended. Other gaps stay open.
 
-Measured on pieces cut out of one walk (100 Hz): cubics err by 3 mm RMS over 0.1 s, 9 mm over 0.2 s, 19 mm over 0.3 s.
+Errors on parts removed from a walk (100 Hz): cubics 3 mm RMS over 0.1 s, 9 mm over 0.2 s, 19 mm over 0.3 s.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from borelli.recording.recording import Note, Recording
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-SPLINE_LIMIT = 0.1
-"""Longest gap [s] bridged by a cubic."""
-RIGID_LIMIT = 1.0
-"""Longest gap [s] filled from the other markers of the segment."""
-EDGE = 6
-"""Frames beside a gap that give the velocity at its edge."""
-KEEPS_DISTANCE = 0.012
-"""Standard deviation of a distance [m] below which two markers are on one segment; skin moves by about that much."""
-NEAR = 0.6
-"""Markers farther apart [m] than this are not taken to be on one segment."""
-FITS = 0.02
-"""Largest RMS misfit [m] of the segment's markers that is still called rigid motion."""
-CLOSES = 0.04
-"""Largest distance [m] by which the fill from before the gap may miss the marker where it comes back."""
-NEIGHBOURS = 6
-"""At most so many markers carry a missing one."""
-SAMPLE = 2000
-"""At most so many frames are looked at to find which markers keep their distances."""
+MAX_SPLINE_GAP = 0.1
+"""Longest gap [s] interpolated by a cubic."""
+MAX_RIGID_GAP = 1.0
+"""Longest gap [s] filled from other markers of the segment."""
+EDGE_FRAMES = 6
+"""Frames next to a gap that determine the velocity at its edge."""
+MAX_DISTANCE_SD = 0.012
+"""Largest standard deviation of the distance [m] of two markers on one segment, about the motion of skin."""
+MAX_SEGMENT_DISTANCE = 0.6
+"""Largest distance [m] of two markers on one segment."""
+MAX_RIGID_MISFIT = 0.02
+"""Largest RMS misfit [m] of the segment's markers in a rigid motion."""
+MAX_CLOSING_ERROR = 0.04
+"""Largest distance [m] of the path from before the gap to the marker after it."""
+MAX_NEIGHBORS = 6
+"""Largest number of markers used to fill a gap."""
+MAX_SAMPLED_FRAMES = 2000
+"""Largest number of frames used to find markers of one segment."""
 
 
 class Gap(NamedTuple):
-    """Frames start to stop (exclusive) in which a marker was not seen; `inside` if it was seen before and after."""
+    """Frames start to stop (exclusive) in which a marker is missing; `inside` if it is visible before and after."""
 
     marker: str
     start: int
@@ -53,23 +53,25 @@ class Gap(NamedTuple):
 
     @property
     def frames(self) -> int:
-        """How long it is."""
+        """Number of frames."""
         return self.stop - self.start
 
 
 def find_gaps(recording: Recording) -> tuple[Gap, ...]:
-    """All gaps, by marker and then by time; a marker that is never seen has one gap as long as the recording."""
+    """Return all gaps, by marker and then by time; a marker without positions has one gap."""
     if "marker_position" not in recording.data:
         return ()
-    seen = visible(recording.data["marker_position"].values)
-    found = []
+    is_visible = visible(recording.data["marker_position"].values)
+    gaps = []
     for index, name in enumerate(recording.markers):
-        found += [Gap(name, start, stop, start > 0 and stop < len(seen)) for start, stop in spans(~seen[:, index])]
-    return tuple(found)
+        gaps += [
+            Gap(name, start, stop, start > 0 and stop < len(is_visible)) for start, stop in spans(~is_visible[:, index])
+        ]
+    return tuple(gaps)
 
 
 def spans(mask: Mask) -> list[tuple[int, int]]:
-    """Start and stop (exclusive) of each run of true values."""
+    """Return start and stop (exclusive) of each run of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
     return [(int(start), int(stop)) for start, stop in zip(edges[::2], edges[1::2], strict=True)]
 
@@ -77,48 +79,48 @@ def spans(mask: Mask) -> list[tuple[int, int]]:
 def fill_gaps(
     recording: Recording,
     *,
-    spline_limit: float = SPLINE_LIMIT,
-    rigid_limit: float = RIGID_LIMIT,
+    max_spline_gap: float = MAX_SPLINE_GAP,
+    max_rigid_gap: float = MAX_RIGID_GAP,
     markers: Sequence[str] | None = None,
 ) -> Recording:
-    """The recording with its gaps filled where that can be done, and a note for each marker that was changed.
+    """Return the recording with gaps filled where possible, and a note for each changed marker.
 
     Args:
-        recording: Its markers in metres.
-        spline_limit: Longest gap [s] bridged by a cubic; zero for none.
-        rigid_limit: Longest gap [s] filled from markers that keep their distances; zero for none.
-        markers: Only these; all by default.
+        recording: Recording with markers.
+        max_spline_gap: Longest gap [s] interpolated by a cubic; zero for none.
+        max_rigid_gap: Longest gap [s] filled from markers of the same segment; zero for none.
+        markers: Markers to fill. Default: all.
     """
-    if not (spline_limit >= 0.0 and rigid_limit >= 0.0):
-        raise SettingsError(f"gap limits must be zero or more seconds, got {spline_limit} and {rigid_limit}")
+    if not (max_spline_gap >= 0.0 and max_rigid_gap >= 0.0):
+        raise SettingsError(f"Gap limits must not be negative, got {max_spline_gap} s and {max_rigid_gap} s.")
     if "marker_position" not in recording.data or not recording.rate > 0.0:
         return recording
     before = recording.data["marker_position"].values
     points = before.copy()
-    # half a frame more, so that 0.1 s at 100 Hz is ten frames whatever the rounding
-    short, long = (limit * recording.rate + 0.5 for limit in (spline_limit, rigid_limit))
-    notes, wanted = [], set(recording.markers if markers is None else markers)
+    # half a frame more, so that 0.1 s at 100 Hz is ten frames despite rounding
+    short, long = (limit * recording.rate + 0.5 for limit in (max_spline_gap, max_rigid_gap))
+    notes, chosen = [], set(recording.markers if markers is None else markers)
     for index, name in enumerate(recording.markers):
         gaps = spans(~visible(before[:, index]))
-        if name not in wanted or not gaps or gaps == [(0, len(before))]:
+        if name not in chosen or not gaps or gaps == [(0, len(before))]:
             continue
-        done = {"spline": 0, "rigid": 0, "left": 0}
-        carriers: list[int] | None = None
+        filled_frames = {"spline": 0, "rigid": 0, "left": 0}
+        neighbors: list[int] | None = None
         for start, stop in gaps:
-            filled = _bridge(before[:, index], start, stop) if stop - start <= short else None
+            filled = _fill_by_cubic(before[:, index], start, stop) if stop - start <= short else None
             if filled is not None:
-                done["spline"] += stop - start
+                filled_frames["spline"] += stop - start
             elif stop - start <= long:
-                carriers = neighbours(before, index) if carriers is None else carriers
-                filled = _carry(before, index, start, stop, carriers)
-                done["rigid" if filled is not None else "left"] += stop - start
+                neighbors = segment_neighbors(before, index) if neighbors is None else neighbors
+                filled = _fill_from_segment(before, index, start, stop, neighbors)
+                filled_frames["rigid" if filled is not None else "left"] += stop - start
             else:
-                done["left"] += stop - start
+                filled_frames["left"] += stop - start
             if filled is not None:
                 points[start:stop, index] = filled
-        if done["spline"] or done["rigid"]:
-            used = ", ".join(recording.markers[i] for i in carriers or ())
-            notes.append(_note(name, done, used))
+        if filled_frames["spline"] or filled_frames["rigid"]:
+            sources = ", ".join(recording.markers[i] for i in neighbors or ())
+            notes.append(_note(name, filled_frames, sources))
     if not notes:
         return recording
     return recording.with_data(
@@ -127,7 +129,7 @@ def fill_gaps(
 
 
 def zeros_as_missing(recording: Recording) -> Recording:
-    """The recording with markers at exactly the origin taken as not seen, which is how many systems write that."""
+    """Return the recording with markers at exactly the origin set to missing, as many systems write them."""
     if "marker_position" not in recording.data:
         return recording
     points = recording.data["marker_position"].values
@@ -135,121 +137,123 @@ def zeros_as_missing(recording: Recording) -> Recording:
     if not zero.any():
         return recording
     names = [recording.markers[i] for i in np.flatnonzero(zero.any(axis=0))]
-    said = f"{int(zero.sum())} positions at exactly the origin are taken as not seen ({list_names(names)})"
-    gone = recording.data["marker_position"].copy(data=np.where(zero[..., None], np.nan, points))
-    return recording.with_data(recording.data.assign(marker_position=gone), Note(said, "changed", "clean(zeros=False)"))
+    text = f"{int(zero.sum())} positions at exactly the origin are set to missing ({list_names(names)})."
+    note = Note(text, "changed", "clean(zeros=False)", code="zeros_removed")
+    cleaned = recording.data["marker_position"].copy(data=np.where(zero[..., None], np.nan, points))
+    return recording.with_data(recording.data.assign(marker_position=cleaned), note)
 
 
-def neighbours(points: Array, index: int) -> list[int]:
-    """The markers on the segment of this one: those that keep their distances to it and to each other, best first."""
-    part = points[:: max(1, len(points) // SAMPLE)]
-    seen = visible(part)
+def segment_neighbors(points: Array, index: int) -> list[int]:
+    """Return the markers on the same segment (constant distances to it and to each other), best first."""
+    part = points[:: max(1, len(points) // MAX_SAMPLED_FRAMES)]
+    is_visible = visible(part)
     close: list[tuple[float, int]] = []
     for other in range(points.shape[1]):
-        middle, deviation = _distance(part, seen, index, other)
-        if middle <= NEAR and deviation <= KEEPS_DISTANCE:
-            # among markers that keep their distances alike, the nearer one is likelier to be on the same bone
-            close.append((deviation + 0.01 * middle, other))
+        median, deviation = _distance(part, is_visible, index, other)
+        if median <= MAX_SEGMENT_DISTANCE and deviation <= MAX_DISTANCE_SD:
+            # of markers with equally constant distances, the nearer is likelier on the same bone
+            close.append((deviation + 0.01 * median, other))
     chosen: list[int] = []
     for _, other in sorted(close):
-        if len(chosen) < NEIGHBOURS and all(_distance(part, seen, other, one)[1] <= KEEPS_DISTANCE for one in chosen):
+        if len(chosen) < MAX_NEIGHBORS and all(
+            _distance(part, is_visible, other, one)[1] <= MAX_DISTANCE_SD for one in chosen
+        ):
             chosen.append(other)
     return chosen
 
 
-def rigid_fit(shape: Array, placed: Array) -> tuple[Array, Array, Array]:
-    """Rotations and displacements that put a shape on its placed copies best, and the RMS misfit [m] of each.
+def fit_rigid_motion(shape: Array, observed: Array) -> tuple[Array, Array, Array]:
+    """Return the rotations and translations of a rigid shape onto its observed copies, and the RMS misfit [m] of each.
 
-    The closest rotation in the sense of least squares, from the singular values of the covariance (Kabsch 1976).
+    Least-squares rotation from the singular value decomposition of the covariance (Kabsch 1976).
 
     Args:
         shape: Points, shape (points, 3).
-        placed: The same points in each frame, shape (frames, points, 3).
+        observed: The same points in each frame, shape (frames, points, 3).
     """
-    middle, middles = shape.mean(axis=0), placed.mean(axis=1)
-    away, apart = shape - middle, placed - middles[:, None]
-    u, _, vt = np.linalg.svd(np.einsum("pa,fpb->fab", away, apart))
+    center, centers = shape.mean(axis=0), observed.mean(axis=1)
+    local, local_observed = shape - center, observed - centers[:, None]
+    u, _, vt = np.linalg.svd(np.einsum("pa,fpb->fab", local, local_observed))
     mirrored = np.linalg.det(u) * np.linalg.det(vt) < 0.0
     u[mirrored, :, 2] *= -1.0
-    turns = np.einsum("fab,fbc->fca", u, vt)
-    left = apart - np.einsum("fab,pb->fpa", turns, away)
-    return turns, middles - turns @ middle, np.sqrt((left**2).sum(axis=2).mean(axis=1))
+    rotations = np.einsum("fab,fbc->fca", u, vt)
+    misfit = local_observed - np.einsum("fab,pb->fpa", rotations, local)
+    return rotations, centers - rotations @ center, np.sqrt((misfit**2).sum(axis=2).mean(axis=1))
 
 
-def _distance(part: Array, seen: Mask, one: int, other: int) -> tuple[float, float]:
-    """Median distance [m] of two markers and its standard deviation, both infinite if they are hardly seen together."""
-    both = seen[:, one] & seen[:, other]
+def _distance(part: Array, is_visible: Mask, one: int, other: int) -> tuple[float, float]:
+    """Return median and standard deviation of the distance [m] of two markers; infinite if rarely visible together."""
+    both = is_visible[:, one] & is_visible[:, other]
     if one == other or both.sum() < max(3, 0.1 * len(part)):
         return float("inf"), float("inf")
     distance = np.linalg.norm(part[both, one] - part[both, other], axis=1)
-    # a stray frame must not hide a segment: the middle 90 % stand for a standard deviation
-    low, middle, high = np.percentile(distance, (5, 50, 95))
-    return float(middle), float(high - low) / 3.29
+    # robust against outliers: the central 90 % span 3.29 standard deviations
+    low, median, high = np.percentile(distance, (5, 50, 95))
+    return float(median), float(high - low) / 3.29
 
 
-def _bridge(path: Array, start: int, stop: int) -> Array | None:
-    """A cubic over the gap, or None if the marker is not seen long enough on both sides."""
-    before = _run(path[max(0, start - EDGE) : start][::-1])[::-1]
-    after = _run(path[stop : stop + EDGE])
+def _fill_by_cubic(path: Array, start: int, stop: int) -> Array | None:
+    """Return a cubic over the gap, or None if too few frames are visible on either side."""
+    before = _until_missing(path[max(0, start - EDGE_FRAMES) : start][::-1])[::-1]
+    after = _until_missing(path[stop : stop + EDGE_FRAMES])
     if min(len(before), len(after)) < 4:
         return None
-    speed_in = _slope(before[::-1]) * -1.0
-    speed_out = _slope(after)
+    slope_before = _slope(before[::-1]) * -1.0
+    slope_after = _slope(after)
     width = stop - start + 1
     s = (np.arange(1, width) / width)[:, None]
-    place = (1 + 2 * s) * (1 - s) ** 2 * before[-1] + s**2 * (3 - 2 * s) * after[0]
-    return place + width * (s * (1 - s) ** 2 * speed_in - s**2 * (1 - s) * speed_out)
+    position = (1 + 2 * s) * (1 - s) ** 2 * before[-1] + s**2 * (3 - 2 * s) * after[0]
+    return position + width * (s * (1 - s) ** 2 * slope_before - s**2 * (1 - s) * slope_after)
 
 
-def _run(path: Array) -> Array:
-    """The frames of a path up to the first one not seen."""
+def _until_missing(path: Array) -> Array:
+    """Return the frames of a path before the first missing one."""
     hidden = np.flatnonzero(~visible(path))
     return path[: hidden[0]] if len(hidden) else path
 
 
 def _slope(path: Array) -> Array:
-    """Velocity per frame at the first of a few frames, by a cubic fitted to them."""
+    """Return the velocity per frame at the first of a few frames, by a cubic fitted to them."""
     return np.polynomial.polynomial.polyfit(np.arange(len(path)), path, 3)[1]
 
 
-def _carry(points: Array, index: int, start: int, stop: int, carriers: list[int]) -> Array | None:
-    """The marker's path through a gap as its segment carries it, or None if the segment is not seen well enough."""
+def _fill_from_segment(points: Array, index: int, start: int, stop: int, neighbors: list[int]) -> Array | None:
+    """Return the path of a marker moved with its segment, or None if the segment is not well visible."""
     around = slice(max(0, start - 1), stop + 1)
-    usable = [other for other in carriers if visible(points[around, other]).all()]
+    usable = [other for other in neighbors if visible(points[around, other]).all()]
     if len(usable) < 3:
         return None
-    anchors = []
+    paths = []
     for edge in (start - 1, stop):
         if 0 <= edge < len(points):
-            if not _spread_out(points[edge, usable]):
+            if not _spans_plane(points[edge, usable]):
                 return None
-            turns, moves, misfit = rigid_fit(points[edge, usable], points[around, usable])
-            if not (misfit < FITS).all():
+            rotations, translations, misfit = fit_rigid_motion(points[edge, usable], points[around, usable])
+            if not (misfit < MAX_RIGID_MISFIT).all():
                 return None
-            anchors.append(turns @ points[edge, index] + moves)
-    lead = 1 if start > 0 else 0
-    if len(anchors) == 1:
-        return anchors[0][lead : lead + stop - start]
-    if np.linalg.norm(anchors[0][-1] - points[stop, index]) > CLOSES:
+            paths.append(rotations @ points[edge, index] + translations)
+    first = 1 if start > 0 else 0
+    if len(paths) == 1:
+        return paths[0][first : first + stop - start]
+    if np.linalg.norm(paths[0][-1] - points[stop, index]) > MAX_CLOSING_ERROR:
         return None
     weight = (np.arange(1, stop - start + 1) / (stop - start + 1))[:, None]
     inside = slice(1, -1)
-    return (1 - weight) * anchors[0][inside] + weight * anchors[1][inside]
+    return (1 - weight) * paths[0][inside] + weight * paths[1][inside]
 
 
-def _spread_out(shape: Array) -> bool:
-    """Whether points span a plane: the second extent is over 10 mm and over a tenth of the first."""
+def _spans_plane(shape: Array) -> bool:
+    """Return whether points span a plane: the second extent exceeds 10 mm and a tenth of the first."""
     sizes = np.linalg.svd(shape - shape.mean(axis=0), compute_uv=False)
     return bool(sizes[1] > max(0.01, 0.1 * sizes[0]))
 
 
-def _note(name: str, done: dict[str, int], used: str) -> Note:
-    ways = []
-    if done["spline"]:
-        ways.append(f"{done['spline']} frames by a cubic")
-    if done["rigid"]:
-        ways.append(f"{done['rigid']} frames from {used}, which keep their distances to it")
-    rest = f"; {done['left']} frames are left open" if done["left"] else ""
-    return Note(
-        f"gaps of {name} filled: {', '.join(ways)}{rest}", "changed", "fill_gaps(spline_limit=..., rigid_limit=...)"
-    )
+def _note(name: str, filled_frames: dict[str, int], sources: str) -> Note:
+    methods = []
+    if filled_frames["spline"]:
+        methods.append(f"{filled_frames['spline']} frames by a cubic")
+    if filled_frames["rigid"]:
+        methods.append(f"{filled_frames['rigid']} frames from {sources} on the same segment")
+    rest = f"; {filled_frames['left']} frames stay open" if filled_frames["left"] else ""
+    text = f"Gaps of {name} are filled: {', '.join(methods)}{rest}."
+    return Note(text, "changed", "fill_gaps(max_spline_gap=..., max_rigid_gap=...)", code="gaps_filled")

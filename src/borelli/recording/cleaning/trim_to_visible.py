@@ -1,7 +1,7 @@
-"""The part of a recording in which the subject is in view.
+"""Trimming to the frames in which the subject is visible.
 
-People walk into the cameras' room and out of it. Before all markers are there, poses are guesses: a leg without markers
-hangs as it likes, and what is differentiated twice makes forces of it.
+Subjects enter and leave the capture volume. Poses of segments without markers are arbitrary, and their second
+derivatives cause wrong forces.
 """
 
 from __future__ import annotations
@@ -9,40 +9,41 @@ from __future__ import annotations
 import numpy as np
 
 from borelli.recording.cleaning.filtering import crop
-from borelli.recording.landmarks import landmark, visible
+from borelli.recording.landmarks import identify_landmark, visible
 from borelli.recording.recording import Note, Recording
 
-IN_VIEW = 0.8
-"""Part of the markers that are seen at once, the most that are, below which the subject is only half in view."""
-KNOWN = 6
-"""With fewer names that tell a part of the body, all markers count."""
+MIN_VISIBLE_FRACTION = 0.8
+"""Least fraction of the largest number of simultaneously visible markers in a kept frame."""
+MIN_BODY_MARKERS = 6
+"""With fewer recognized body markers, all markers count."""
 
 
-def trim_to_visible(recording: Recording, start: bool = True, stop: bool = True) -> Recording:
-    """The recording without the frames at its ends in which many markers are not yet, or no longer, seen.
+def trim_to_visible(recording: Recording, start: bool = True, end: bool = True) -> Recording:
+    """Return the recording without the frames at its ends in which many markers are missing.
 
     Args:
-        recording: Cleaned: what can be filled is.
-        start: Whether the start may be cut off.
-        stop: Whether the end may be.
+        recording: Recording with gaps filled.
+        start: Whether the start may be trimmed.
+        end: Whether the end may be trimmed.
     """
     if "marker_position" not in recording.data or not recording.frames:
         return recording
-    named = [i for i, name in enumerate(recording.markers) if landmark(name) is not None]
-    chosen = named if len(named) >= KNOWN else list(range(len(recording.markers)))
+    named = [i for i, name in enumerate(recording.markers) if identify_landmark(name) is not None]
+    chosen = named if len(named) >= MIN_BODY_MARKERS else list(range(len(recording.markers)))
     count = visible(recording.data["marker_position"].values[:, chosen]).sum(axis=1)
-    enough = np.flatnonzero(count >= IN_VIEW * count.max(initial=1))
+    enough = np.flatnonzero(count >= MIN_VISIBLE_FRACTION * count.max(initial=1))
     time = recording.data["time"].values
     if not len(enough):
         return recording
     first = int(enough[0]) if start else 0
-    last = int(enough[-1]) if stop else len(time) - 1
+    last = int(enough[-1]) if end else len(time) - 1
     if first == 0 and last == len(time) - 1:
         return recording
     parts = [f"before {time[first]:.2f} s"] * (first > 0) + [f"after {time[last]:.2f} s"] * (last < len(time) - 1)
-    said = (
-        f"{' and '.join(parts)} fewer than {100 * IN_VIEW:.0f} % of the markers are seen: "
-        f"{len(time) - (last - first + 1)} of {len(time)} frames are cut off"
+    where = " and ".join(parts).capitalize()
+    text = (
+        f"{where}, fewer than {100 * MIN_VISIBLE_FRACTION:.0f} % of the markers are visible: "
+        f"{len(time) - (last - first + 1)} of {len(time)} frames are removed."
     )
-    cut = crop(recording, float(time[first]), float(time[last]))
-    return cut.with_notes(Note(said, "problem", "--start and --stop keep what they name"))
+    trimmed = crop(recording, float(time[first]), float(time[last]))
+    return trimmed.with_notes(Note(text, "problem", "--start and --end keep the frames they state", code="trimmed"))

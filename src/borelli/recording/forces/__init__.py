@@ -1,1 +1,1 @@
-"""Force plates: which load belongs to which foot, and the gait events they show."""
+"""Force plates: loads assigned to feet, and gait events."""

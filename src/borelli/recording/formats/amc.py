@@ -1,117 +1,135 @@
 """AMC: the motion of an ASF skeleton, frame by frame, bone by bone.
 
-The file names neither its rate nor its units of length: the skeleton states the latter, and 120 Hz is taken for the
-former, as in the CMU collection, unless the caller knows better.
+The file states neither its rate nor its unit of length: the skeleton states the unit, and the rate is assumed to be
+120 Hz, as in the CMU collection, unless the caller states it.
 """
 
 from __future__ import annotations
 
-import os
 from array import array
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import FileFormatError, SettingsError, unknown_name
-from borelli.files.number_rows import MAX_VALUES, decode_line, parse_number, enumerate_lines, read_text_bytes, mask_implausible
+from borelli.files.number_rows import (
+    MAX_VALUES,
+    decode_line,
+    enumerate_lines,
+    mask_implausible,
+    parse_number,
+    read_text_bytes,
+)
+from borelli.files.paths import as_path
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
 from borelli.model.transforms import Array, vector
 from borelli.recording.formats.animation_skeleton import Link, Matrix, infer_lab_frame, plain_links, pose, scale_links
-from borelli.recording.recording import Note, Recording, make_dataset
+from borelli.recording.recording import Note, Recording, implausible_note, make_dataset
 from borelli.recording.time_stamps import usable_rate
 
 CMU_RATE = 120.0
-"""[Hz], of the CMU collection."""
+"""Frame rate [Hz] of the CMU collection."""
 
 
 def looks_like_amc(head: bytes) -> bool:
-    """Whether a file that begins so is an AMC."""
+    """Return whether the first bytes are those of an AMC file."""
     lines = [line.strip().lower() for line in head.splitlines()[:200]]
     return any(line.startswith((b":fully-specified", b"#!oml:asf")) for line in lines)
 
 
 def read_amc(
-    path: str | os.PathLike[str],
-    skeleton: str | os.PathLike[str] | None = None,
+    path: str | Path,
+    skeleton: str | Path | None = None,
     *,
     rate: float | None = None,
     units: str | None = None,
     up: str | None = None,
     forward: str | None = None,
 ) -> Recording:
-    """The joint angles of an AMC file and the joint centres they imply, in metres, z up.
+    """Read the joint angles and joint centers of an AMC file, in radians and meters, z up.
 
     Args:
-        path: The file.
-        skeleton: Its ASF file; by default the one beside it, of the same name up to an underscore, or the only one.
-        rate: Frames per second [Hz], which the file does not say.
-        units: The skeleton's unit of length, if it is not the one the reader takes: cm, in, a number of metres...
-        up: Its vertical axis.
-        forward: Its axis to be turned into x.
+        path: File to read.
+        skeleton: ASF file. Default: the one in the same folder with the same name up to an underscore, or the only one.
+        rate: Frame rate [Hz], which the file does not state. Default: 120 Hz.
+        units: Length unit of the skeleton: cm, in, a number of meters... Default: as stated by the skeleton.
+        up: Vertical axis of the file. Default: inferred.
+        forward: Axis of the file that becomes x.
     """
     if rate is not None and usable_rate(rate) is None:
-        raise SettingsError(f"rate is {rate} Hz, but must be positive")
-    path = Path(path)
+        raise SettingsError(f"rate: {rate} Hz is not positive.")
+    path = as_path(path)
     data = read_text_bytes(path)
-    asf_path = Path(skeleton) if skeleton is not None else _find_skeleton(path, data)
+    asf_path = as_path(skeleton) if skeleton is not None else _find_skeleton(path, data)
     asf = read_asf_text(asf_path)
     links, order = links_from_asf(asf)
     rotational = np.array([channel[0] == "r" for link in links for channel in link.channels], dtype=bool)
     values, notes = _values(path, data, asf, order, rotational)
     names, positions = pose(links, values)
     meters, why = asf.length_unit()
-    found, (unit_note, *axis_notes) = infer_lab_frame(
+    converted, (unit_note, *axis_notes) = infer_lab_frame(
         links, names, positions, units=units or f"{meters:.17g}", up=up, forward=forward
     )
     if not units:
-        unit_note = Note(
-            f"lengths are taken as {meters:.5g} m: {why}", "inferred", "--units cm (or m, mm, in, a number)"
-        )
-    rate_note = Note(f"the rate is {rate:g} Hz, as asked", "stated") if rate else _CMU_RATE_NOTE
+        text = f"Length unit: {meters:.5g} m ({why})."
+        unit_note = Note(text, "inferred", "--units cm (or m, mm, in, a number)", code="length_unit")
+        specified = tuple(name for name in converted.user_specified if name != "units")
+        converted = replace(converted, user_specified=specified)
+    rate_note = _CMU_RATE_NOTE
+    if rate:
+        rate_note = Note(f"Frame rate: {rate:g} Hz, as specified.", "stated", code="frame_rate")
+    skeleton_note = Note(f"Skeleton: {asf_path.name}.", "stated", code="skeleton")
     dataset = make_dataset(
-        {"coordinate_value": np.where(rotational, values, found.scale * values), "joint_center": found.apply(positions)},
+        {
+            "coordinate_value": np.where(rotational, values, converted.scale * values),
+            "joint_center": converted.apply(positions),
+        },
         {
             "coordinate": [f"{link.name}_{channel}" for link in links for channel in link.channels],
-            "coordinate_units": ["rad" if rotation else "m" for rotation in rotational],
+            "coordinate_units": ["rad" if angle else "m" for angle in rotational],
             "joint": names,
         },
         rate=rate or CMU_RATE,
-        **found.attributes,
+        **converted.attributes,
     )
     return Recording(
         data=dataset,
         name=path.stem,
         path=str(path),
         format="AMC",
-        metadata={"skeleton": plain_links(scale_links(links, found.scale)), "asf": asf_path.name},
-        notes=(Note(f"the skeleton is that of {asf_path.name}", "stated"), unit_note, *axis_notes, rate_note, *notes),
+        metadata={"skeleton": plain_links(scale_links(links, converted.scale)), "asf": asf_path.name},
+        notes=(skeleton_note, unit_note, *axis_notes, rate_note, *notes),
     )
 
 
 _CMU_RATE_NOTE = Note(
-    f"the rate is taken as {CMU_RATE:g} Hz, as in the CMU collection; the file states none", "inferred", "rate="
+    f"Frame rate: {CMU_RATE:g} Hz, assumed as in the CMU collection, because the file states none.",
+    "inferred",
+    "rate=",
+    code="frame_rate",
 )
 
 
 def _values(
     path: Path, data: bytes, asf: AsfSkeleton, order: list[int], rotational: NDArray[np.bool_]
 ) -> tuple[Array, list[Note]]:
-    """The numbers of all frames in the order of the links' channels, angles in radians; and what is to be said."""
+    """Return the values of all frames in the order of the links' channels, angles in radians, and notes."""
     motion = _Motion(path, asf)
     for number, line in enumerate_lines(data, path):
         motion.take(line, number)
     values, notes = motion.values()
     if len(values) * (len(asf.bones) + 2) * 4 > MAX_VALUES:
-        raise FileFormatError(path, f"{len(asf.bones)} bones in {len(values)} frames are more than is read")
+        raise FileFormatError(path, f"The file is too large ({len(asf.bones)} bones in {len(values)} frames).")
     scale = np.where(rotational, np.pi / 180.0 if motion.degrees else 1.0, 1.0)
     return values[:, order] * scale, notes
 
 
 def links_from_asf(asf: AsfSkeleton) -> tuple[list[Link], list[int]]:
-    """The skeleton as links, in its own units; and which of the AMC's numbers belong to their channels, in order.
+    """Return the skeleton as links in its own unit, and the order of the AMC columns in their channels.
 
-    The AMC's numbers are taken root first, then bone by bone in the skeleton's order, in the order of the `dof` lines.
+    AMC columns are the root first, then bone by bone in the skeleton's order, in the order of the `dof` lines.
     """
     translations = [word for word in asf.root_order if word[0] == "t"]
     rotational = [word for word in asf.root_order if word[0] == "r"][::-1]
@@ -143,7 +161,7 @@ def links_from_asf(asf: AsfSkeleton) -> tuple[list[Link], list[int]]:
 
 
 def _channels(bone: Bone) -> tuple[str, ...]:
-    """Shifts first, then rotations: the one about the first axis of the `dof` line is innermost."""
+    """Return translations first, then rotations; the first axis of the `dof` line is innermost."""
     translations = [word for word in bone.freedoms if word[0] == "t"]
     rotational = [word for word in bone.freedoms if word[0] == "r"]
     return (*translations, *rotational[::-1])
@@ -155,7 +173,7 @@ def _axis(angles: tuple[float, float, float], order: str) -> Matrix:
 
 
 class _Motion:
-    """The numbers of an AMC file, checked against its skeleton."""
+    """Values of an AMC file, checked against its skeleton."""
 
     def __init__(self, path: Path, asf: AsfSkeleton) -> None:
         self.path = path
@@ -164,16 +182,16 @@ class _Motion:
         self.frames = array("d")
         self.count = 0
         self.numbers: list[int] = []
-        """What the file calls its frames, where that is not one more than the frame before."""
-        self.places: dict[str, slice] = {ROOT: slice(0, len(asf.root_order))}
+        """Frame numbers that are not one more than that of the frame before."""
+        self.columns: dict[str, slice] = {ROOT: slice(0, len(asf.root_order))}
         width = len(asf.root_order)
         for bone in asf.bones:
-            self.places[bone.name] = slice(width, width + len(bone.freedoms))
+            self.columns[bone.name] = slice(width, width + len(bone.freedoms))
             width += len(bone.freedoms)
         self.blank = array("d", [float("nan")] * width)
 
     def take(self, line: bytes, number: int) -> None:
-        """Reads one line: a setting, the number of a frame, or a bone with its numbers."""
+        """Read one line: a setting, a frame number, or a bone with its values."""
         words = line.split()
         if not words or words[0][:1] == b"#":
             return
@@ -184,59 +202,61 @@ class _Motion:
         elif len(words) == 1 and words[0].isdigit():
             self._end_frame(number)
             self.frame = array("d", self.blank)
-            said = int(words[0][:15])
+            frame = int(words[0][:15])
             if not self.count:
-                self.first = said
-            elif said != self.first + self.count:
-                self.numbers.append(said)
+                self.first = frame
+            elif frame != self.first + self.count:
+                self.numbers.append(frame)
         else:
             self._take_bone(decode_line(words[0]), words[1:], number)
 
     def _take_bone(self, name: str, words: list[bytes], number: int) -> None:
         if not self.frame:
-            raise FileFormatError(self.path, f"bone {name!r} before the number of the first frame", line=number)
-        if name not in self.places:
-            what = f"{unknown_name('bone', name, self.places)}; is this the motion of another skeleton?"
+            raise FileFormatError(self.path, f"Bone {name!r} precedes the number of the first frame.", line=number)
+        if name not in self.columns:
+            what = f"{unknown_name('bone', name, self.columns)}. Check that this is the skeleton of the motion."
             raise FileFormatError(self.path, what, line=number)
-        place = self.places[name]
+        columns = self.columns[name]
         values = [parse_number(word) for word in words]
-        if len(values) != place.stop - place.start or None in values:
-            what = f"bone {name!r} takes {place.stop - place.start} numbers, got {decode_line(b' '.join(words))[:60]!r}"
+        count = columns.stop - columns.start
+        if len(values) != count or None in values:
+            what = f"Bone {name!r} must have {count} numbers, got {decode_line(b' '.join(words))[:60]!r}."
             raise FileFormatError(self.path, what, line=number)
-        self.frame[place] = array("d", [value or 0.0 for value in values])
+        self.frame[columns] = array("d", [value or 0.0 for value in values])
 
     def _end_frame(self, number: int) -> None:
         if self.frame:
             self.frames.extend(self.frame)
             self.count += 1
             if len(self.frames) > MAX_VALUES:
-                raise FileFormatError(self.path, f"more than {MAX_VALUES} numbers, which is more than is read")
+                raise FileFormatError(self.path, f"The file has more than {MAX_VALUES} numbers.")
 
     def values(self) -> tuple[Array, list[Note]]:
-        """All frames (frames, numbers), and what is to be said of them."""
+        """Return the values of all frames (frames, columns), and notes."""
         self._end_frame(0)
         if not self.count:
-            raise FileFormatError(self.path, "no frame in the file; is this an AMC file?")
+            raise FileFormatError(self.path, "The file contains no frame. Check that it is an AMC file.")
         values, implausible = mask_implausible(np.frombuffer(self.frames, dtype=float).reshape(self.count, -1))
         notes = []
         missing = int(np.isnan(values).any(axis=1).sum())
         if missing:
-            notes.append(Note(f"{missing} frames do not set every bone; what they lack is not a number", "problem"))
+            text = f"{missing} frames do not state every bone; the missing values are NaN."
+            notes.append(Note(text, "problem", code="missing_values"))
         if implausible:
-            notes.append(Note(f"{implausible} infinite or absurdly large numbers are taken as not measured", "problem"))
+            notes.append(implausible_note(implausible))
         if self.numbers:
-            what = f"the numbers of {len(self.numbers)} frames do not follow on (such as {self.numbers[0]})"
-            notes.append(Note(f"{what}; frames are counted as they stand", "problem"))
+            text = f"{len(self.numbers)} frame numbers are not consecutive (such as {self.numbers[0]}) and are ignored."
+            notes.append(Note(text, "problem", code="frame_numbers"))
         return values, notes
 
 
 def _find_skeleton(path: Path, data: bytes) -> Path:
-    """The ASF file in the directory of an AMC file that goes with it."""
+    """Return the ASF file in the folder of an AMC file that belongs to it."""
     folder = path.parent
     try:
         found = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() == ".asf")
     except OSError as error:
-        raise FileFormatError(folder, f"cannot be read: {error.strerror or error}") from None
+        raise FileFormatError(folder, f"The folder cannot be read ({error.strerror or error}).") from None
     named = [path.stem, path.stem.rpartition("_")[0], path.stem.partition("_")[0], path.stem.partition("-")[0]]
     for line in data[:4096].splitlines():
         if line.upper().startswith(b"#!OML:ASF"):
@@ -248,5 +268,5 @@ def _find_skeleton(path: Path, data: bytes) -> Path:
     if len(found) == 1:
         return found[0]
     tried = ", ".join(f"{name}.asf" for name in dict.fromkeys(filter(None, named)))
-    what = f"its skeleton is not beside it ({tried}); {len(found)} others are; name the ASF file with `skeleton`"
+    what = f"There is no skeleton {tried} in the folder, only {len(found)} others. State the ASF file with `skeleton`."
     raise FileFormatError(path, what)

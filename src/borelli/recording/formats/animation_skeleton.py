@@ -1,7 +1,7 @@
-"""Skeletons of animation files: links that hang on one another, posed by the numbers of each frame.
+"""Skeletons of animation files: a tree of links, posed by the channels of each frame.
 
-The place of a link in its parent is: shift by its offset, turn by its axis A, then by its channels from left to right,
-then by A backwards. BVH has no axis (A is the identity); ASF states one for each bone.
+The pose of a link in its parent is a translation by its offset, then the rotations by its axis A, by its channels from
+left to right, and by the inverse of A. BVH has no axis (A is the identity); ASF states one for each bone.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from numpy.typing import NDArray
 from borelli.errors import SettingsError
 from borelli.model.model import Vector
 from borelli.model.transforms import Array
-from borelli.recording.landmarks import HEIGHT, landmark, mean_place, where
+from borelli.recording.landmarks import RELATIVE_HEIGHT, find_landmarks, identify_landmark, mean_position
 from borelli.recording.recording import Note
-from borelli.recording.units_and_axes import Conversion, conversion
+from borelli.recording.units_and_axes import Conversion, infer_conversion
 
-FRAMES_AT_ONCE = 4096
+CHUNK_FRAMES = 4096
 CHANNELS = ("tx", "ty", "tz", "rx", "ry", "rz")
 Matrix = tuple[Vector, Vector, Vector]
 IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
-CMU = 0.0254 / 0.45
-"""Length [m] of the unit of the CMU recordings: 0.45 of them make an inch."""
-UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, f"{CMU:.17g}": CMU}
-REMEDY = "--units cm (or m, mm, in, a number of metres)"
-STATURE = (1.2, 2.2)
-"""Statures [m] that are a grown person's, narrow enough to tell these units apart."""
+CMU_UNIT = 0.0254 / 0.45
+"""Length [m] of the unit of the CMU recordings: 0.45 units are an inch."""
+UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, f"{CMU_UNIT:.17g}": CMU_UNIT}
+OVERRIDE = "--units cm (or m, mm, in, a number of meters)"
+STATURE_RANGE = (1.2, 2.2)
+"""Plausible statures [m] of an adult, narrow enough to distinguish these units."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """One joint and what hangs on it, in the axes of the file.
+    """Joint with its segment, in the axes of the file.
 
     Attributes:
-        name: Of the joint.
-        parent: Number of the link it hangs on, which comes before it; -1 for a root.
-        offset: From the parent's joint to this one, in the parent's frame at rest.
+        name: Name of the joint.
+        parent: Index of the parent link, which precedes it; -1 for a root.
+        offset: Vector from the parent's joint to this one, in the parent's frame at rest.
         channels: "tx" ... "rz", applied from left to right.
         axis: Rotation A, rows of its matrix.
-        end: From the joint to the end of the link, where nothing else hangs on it.
-        replaces: Whether its shifts stand in place of the offset (BVH) or are added to it.
+        end: Vector from the joint to the end of a link without children.
+        replaces: Whether its translations replace the offset (BVH) or are added to it.
     """
 
     name: str
@@ -57,15 +57,15 @@ class Link:
 
 
 def plain_links(links: Sequence[Link]) -> list[dict[str, Any]]:
-    """The links as plain values, for a recording's metadata."""
+    """Return the links as plain values, for the metadata of a recording."""
     return [asdict(link) for link in links]
 
 
-def links_of(plain: Sequence[Mapping[str, Any]]) -> list[Link]:
-    """The links that `plain_links` made, even after a file kept them.
+def links_from_plain(plain: Sequence[Mapping[str, Any]]) -> list[Link]:
+    """Return the links from the plain values of `plain_links`.
 
     Raises:
-        SettingsError: if they are not what that function made.
+        SettingsError: if the values are invalid.
     """
     try:
         return [
@@ -81,11 +81,11 @@ def links_of(plain: Sequence[Mapping[str, Any]]) -> list[Link]:
             for one in plain
         ]
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise SettingsError(f"the recording's skeleton cannot be used: {error}") from None
+        raise SettingsError(f"The skeleton of the recording is invalid ({error}).") from None
 
 
-def scaled(links: Sequence[Link], factor: float) -> list[Link]:
-    """The same skeleton in another unit of length."""
+def scale_links(links: Sequence[Link], factor: float) -> list[Link]:
+    """Return the skeleton in another unit of length."""
     return [
         replace(
             link,
@@ -97,32 +97,32 @@ def scaled(links: Sequence[Link], factor: float) -> list[Link]:
 
 
 def pose(links: Sequence[Link], values: Array) -> tuple[list[str], Array]:
-    """Names of the joints and of the ends of links, and their places (frames, joints, 3) in the file's units and axes.
+    """Return names and positions (frames, joints, 3) of joints and link ends, in the units and axes of the file.
 
     Args:
-        links: The skeleton.
+        links: Skeleton.
         values: One column per channel, link by link; angles in radians.
     """
     ends = [i for i, link in enumerate(links) if link.end is not None]
     names = [link.name for link in links] + [f"{links[i].name}_end" for i in ends]
-    places = np.empty((len(values), len(names), 3))
-    for start in range(0, len(values), FRAMES_AT_ONCE):
-        part = slice(start, start + FRAMES_AT_ONCE)
-        origins, turns = _pose(links, values[part])
-        places[part, : len(links)] = np.stack(origins, axis=1)
+    positions = np.empty((len(values), len(names), 3))
+    for start in range(0, len(values), CHUNK_FRAMES):
+        part = slice(start, start + CHUNK_FRAMES)
+        origins, rotations = _pose(links, values[part])
+        positions[part, : len(links)] = np.stack(origins, axis=1)
         for k, i in enumerate(ends):
-            places[part, len(links) + k] = origins[i] + turns[i] @ np.array(links[i].end)
-    return names, places
+            positions[part, len(links) + k] = origins[i] + rotations[i] @ np.array(links[i].end)
+    return names, positions
 
 
 def local_rotations(links: Sequence[Link], values: Array) -> list[Array]:
-    """How each link is turned in its parent, (frames, 3, 3), its axis included."""
+    """Return the rotation of each link in its parent, (frames, 3, 3), including its axis."""
     columns = _columns(links)
     return [_local(link, values[:, columns[i]])[1] for i, link in enumerate(links)]
 
 
-def turn_about(axis: str, angle: Array) -> Array:
-    """Rotations (frames, 3, 3) about x, y or z by angles [rad]."""
+def axis_rotation(axis: str, angle: Array) -> Array:
+    """Return the rotations (frames, 3, 3) about x, y or z by angles [rad]."""
     k = "xyz".index(axis)
     i, j = (k + 1) % 3, (k + 2) % 3
     matrices = np.zeros((len(angle), 3, 3))
@@ -133,93 +133,101 @@ def turn_about(axis: str, angle: Array) -> Array:
     return matrices
 
 
-def lab_frame(
+def infer_lab_frame(
     links: Sequence[Link],
     names: Sequence[str],
-    places: Array,
+    positions: Array,
     *,
     units: str | None = None,
     up: str | None = None,
     forward: str | None = None,
 ) -> tuple[Conversion, tuple[Note, ...]]:
-    """How to turn a skeleton's places into the lab's metres: animation files state neither unit nor axes.
+    """Return the conversion of a skeleton to the lab, and notes; animation files state neither unit nor axes.
 
     Args:
-        links: The skeleton.
-        names: Of its places, as `pose` gives them.
-        places: In the file's units and axes, as `pose` gives them.
-        units: The user's word.
-        up: The user's word.
-        forward: The file's axis to be turned into x.
+        links: Skeleton.
+        names: Names of its joints and link ends.
+        positions: Their positions in the unit and axes of the file, from `joint_positions`.
+        units: Length unit stated by the user.
+        up: Vertical axis stated by the user.
+        forward: Axis of the file that becomes x.
     """
     unit, unit_note = _unit(links)
-    axis, up_note = _up(names, places)
-    found, (asked_unit, asked_up, *notes) = conversion(
-        None, None, places, names, units=units or unit, up=up or axis, forward=forward
+    axis, up_note = _up(names, positions)
+    converted, (given_unit, given_up, *notes) = infer_conversion(
+        None, None, positions, names, units=units or unit, up=up or axis, forward=forward
     )
-    return found, (asked_unit if units else unit_note, asked_up if up else up_note, *notes)
+    given = {"units": units, "up": up, "forward": forward if forward != "auto" else None}
+    converted = replace(converted, user_specified=tuple(name for name, value in given.items() if value))
+    return converted, (given_unit if units else unit_note, given_up if up else up_note, *notes)
 
 
-def stature(links: Sequence[Link]) -> float:
-    """Stature of the person a skeleton is made for: along its bones from ankle to pelvis to the top of the head.
+def skeleton_stature(links: Sequence[Link]) -> float:
+    """Return the stature of a skeleton: along its bones from ankle to pelvis to the top of the head.
 
-    Not a number where its names do not tell ankles and a head. It is the same in every pose.
+    NaN if its names do not identify ankles and a head. It does not depend on the pose.
     """
-    reach: list[float] = []
+    distances: list[float] = []
     for link in links:
-        reach.append(0.0 if link.parent < 0 else reach[link.parent] + float(np.linalg.norm(link.offset)))
-    marks = [landmark(link.name) for link in links]
-    ankles = [r for r, mark in zip(reach, marks, strict=True) if mark and mark.part in ("ankle", "foot")]
+        distances.append(0.0 if link.parent < 0 else distances[link.parent] + float(np.linalg.norm(link.offset)))
+    marks = [identify_landmark(link.name) for link in links]
+    ankles = [r for r, mark in zip(distances, marks, strict=True) if mark and mark.part in ("ankle", "foot")]
     heads = [
         r + (float(np.linalg.norm(link.end)) if link.end is not None else 0.0)
-        for r, mark, link in zip(reach, marks, links, strict=True)
+        for r, mark, link in zip(distances, marks, links, strict=True)
         if mark and mark.part == "head"
     ]
-    return (min(ankles) + max(heads)) / (1.0 - HEIGHT["ankle"]) if ankles and heads else float("nan")
+    return (min(ankles) + max(heads)) / (1.0 - RELATIVE_HEIGHT["ankle"]) if ankles and heads else float("nan")
 
 
 def _unit(links: Sequence[Link]) -> tuple[str, Note]:
-    size = stature(links)
+    size = skeleton_stature(links)
     for name, length in UNITS.items():
-        if STATURE[0] <= size * length <= STATURE[1]:
-            shown = name if length != CMU else f"{length:.5g} m (0.45 to the inch, as in CMU's files)"
-            what = f"lengths are taken as {shown}: the skeleton is {size:.4g} tall in the file, {size * length:.2f} m"
-            return name, Note(what, "inferred", REMEDY)
+        if STATURE_RANGE[0] <= size * length <= STATURE_RANGE[1]:
+            shown = name if length != CMU_UNIT else f"{length:.5g} m (0.45 to the inch, as in CMU files)"
+            text = (
+                f"Length unit: {shown}, inferred (the skeleton is {size:.4g} tall in the file, {size * length:.2f} m)."
+            )
+            return name, Note(text, "inferred", OVERRIDE, code="length_unit")
     why = (
-        "its joints are not those of a body" if size != size else f"it is {size:.4g} tall, a person's in no usual unit"
+        "the joints are not those of a body"
+        if size != size
+        else f"a stature of {size:.4g} is implausible in every unit"
     )
-    return "m", Note(f"lengths are taken as m, without evidence: {why}", "inferred", REMEDY)
+    return "m", Note(f"Length unit: m, without evidence ({why}).", "inferred", OVERRIDE, code="length_unit")
 
 
-def _up(names: Sequence[str], places: Array) -> tuple[str, Note]:
-    """The axis along which the head is above the feet, in most frames; else y, as is the custom."""
-    remedy = "--up +Z (or another axis)"
-    heads, feet = where(names, ("head",)), where(names, ("ankle", "foot", "toe"))
-    if heads and feet and len(places):
-        rise = mean_place(places, heads) - mean_place(places, feet)
+def _up(names: Sequence[str], positions: Array) -> tuple[str, Note]:
+    """Return the axis along which the head is above the feet in most frames, else y, as usual."""
+    action = "--up +Z (or another axis)"
+    heads, feet = find_landmarks(names, ("head",)), find_landmarks(names, ("ankle", "foot", "toe"))
+    if heads and feet and len(positions):
+        rise = mean_position(positions, heads) - mean_position(positions, feet)
         length = np.linalg.norm(rise, axis=1)
-        seen = np.isfinite(length) & (length > 0.0)
-        mean = (rise[seen] / length[seen, None]).sum(axis=0) / max(1, np.count_nonzero(seen))
-        axis = int(np.argmax(np.abs(mean)))
-        if abs(mean[axis]) > 0.5:
-            answer = ("+" if mean[axis] > 0.0 else "-") + "XYZ"[axis]
-            return answer, Note(f"{answer} is up: the head is above the feet along it", "inferred", remedy)
-    return "+Y", Note("+Y is up, as is the custom of animation files, without other evidence", "inferred", remedy)
+        known = np.isfinite(length) & (length > 0.0)
+        mean = (rise[known] / length[known, None]).sum(axis=0) / max(1, np.count_nonzero(known))
+        index = int(np.argmax(np.abs(mean)))
+        if abs(mean[index]) > 0.5:
+            axis = ("+" if mean[index] > 0.0 else "-") + "XYZ"[index]
+            text = f"Vertical axis: {axis}, inferred (the head is above the feet)."
+            return axis, Note(text, "inferred", action, code="up_axis")
+    text = "Vertical axis: +Y, as usual in animation files, without other evidence."
+    return "+Y", Note(text, "inferred", action, code="up_axis")
 
 
 def _pose(links: Sequence[Link], values: Array) -> tuple[list[Array], list[Array]]:
     origins: list[Array] = []
-    turns: list[Array] = []
+    rotations: list[Array] = []
     columns = _columns(links)
     for i, link in enumerate(links):
-        shift, turn = _local(link, values[:, columns[i]])
+        translation, rotation = _local(link, values[:, columns[i]])
         if link.parent < 0:
-            origins.append(shift)
-            turns.append(turn)
+            origins.append(translation)
+            rotations.append(rotation)
         else:
-            origins.append(origins[link.parent] + (turns[link.parent] @ shift[..., None])[..., 0])
-            turns.append(turns[link.parent] @ turn)
-    return origins, turns
+            origins.append(origins[link.parent] + (rotations[link.parent] @ translation[..., None])[..., 0])
+            rotations.append(rotations[link.parent] @ rotation)
+    return origins, rotations
 
 
 def _columns(links: Sequence[Link]) -> list[slice]:
@@ -228,18 +236,18 @@ def _columns(links: Sequence[Link]) -> list[slice]:
 
 
 def _local(link: Link, values: Array) -> tuple[Array, Array]:
-    """Shift and turn of a link in its parent, per frame."""
-    shift = np.tile(np.array(link.offset), (len(values), 1))
+    """Return translation and rotation of a link in its parent, per frame."""
+    translation = np.tile(np.array(link.offset), (len(values), 1))
     axis = np.array(link.axis)
-    turn: NDArray[np.float64] = np.tile(axis, (len(values), 1, 1))
+    rotation: NDArray[np.float64] = np.tile(axis, (len(values), 1, 1))
     for k, channel in enumerate(link.channels):
         number = values[:, k]
         if channel[0] == "t":
-            place = "xyz".index(channel[1])
-            shift[:, place] = number if link.replaces else shift[:, place] + number
+            index = "xyz".index(channel[1])
+            translation[:, index] = number if link.replaces else translation[:, index] + number
         else:
-            turn = turn @ turn_about(channel[1], number)
-    return shift, turn @ axis.T
+            rotation = rotation @ axis_rotation(channel[1], number)
+    return translation, rotation @ axis.T
 
 
 def _vector(values: Iterable[float]) -> Vector:

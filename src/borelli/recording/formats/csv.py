@@ -1,8 +1,8 @@
-"""CSV: tables of numbers with a line of names; ours, those of measuring systems, and plain ones.
+"""CSV: tables of numbers with a line of names, as written by borelli, by measuring systems and by others.
 
-Ours begins with `# borelli recording`, has one table for what is sampled with the markers and one for what is sampled
-with the plates, and names its columns `name.axis [unit]`, with the kind before a colon where it is no marker:
-`LASI.x [m]`, `force:1.z [N]`, `coordinate:knee_angle_r [rad]`, `analog:EMG1 [V; emg]`. It keeps all numbers exactly.
+A borelli CSV begins with `# borelli recording`, has one table for data at the frame rate and one for data at the analog
+rate, and names its columns `name.axis [unit]`, with the kind before a colon unless it is a marker: `LASI.x [m]`,
+`force:1.z [N]`, `coordinate:knee_angle_r [rad]`, `analog:EMG1 [V; emg]`. It keeps all numbers exactly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,32 +18,41 @@ from typing import Any
 import numpy as np
 
 from borelli.errors import FileFormatError, SettingsError
-from borelli.files.delimited import Column, column_of, is_header, sniff_delimiter, split_cells, without_empty_end
+from borelli.files.atomic import write_atomic
+from borelli.files.delimited import Column, is_header, parse_column_name, sniff_delimiter, split_cells, strip_empty_end
 from borelli.files.number_rows import (
-    ABSURD,
-    LONGEST_NAME,
+    MAX_MAGNITUDE,
+    MAX_NAME_LENGTH,
     Rows,
-    decode,
+    decode_line,
+    enumerate_lines,
     is_number,
-    number_of,
-    numbered_lines,
-    one_line,
+    mask_implausible,
+    parse_number,
     read_text_bytes,
-    without_absurd,
+    to_single_line,
 )
-from borelli.files.text import write_text
+from borelli.files.paths import as_path
 from borelli.model.transforms import Array
-from borelli.recording.formats.grf_columns import find_plates, plates_of, with_threshold
+from borelli.recording.formats.grf_columns import add_threshold, extract_plates, find_plates
 from borelli.recording.formats.vendor_csv import EXPORTS
-from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names
-from borelli.recording.time_stamps import Times, repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import UNITS, conversion, unit_name
+from borelli.recording.recording import (
+    LAYOUT,
+    Note,
+    Recording,
+    implausible_note,
+    make_dataset,
+    repeated_names_note,
+    unique_names,
+)
+from borelli.recording.time_stamps import Times, backward_note, repair_time_stamps, usable_rate
+from borelli.recording.units_and_axes import UNITS, infer_conversion, parse_unit
 
 FIRST_LINE = "# borelli recording 1"
 MAX_ROWS = 100_000
-"""Of events and of corners of plates."""
+"""Rows of the tables of events and of plate corners."""
 
-KINDS = {  # what stands before the colon: the variable, and the coordinates with its unit and kind
+KINDS = {  # prefix of the column: variable, coordinates of its unit and kind
     "marker": ("marker_position", "", ""),
     "residual": ("marker_residual", "", ""),
     "quantity": ("model_output", "quantity_units", "quantity_kind"),
@@ -67,44 +75,44 @@ _TRIPLE = re.compile(r"(.*?)[ ._-]?([xyz])", re.IGNORECASE)
 
 
 def looks_like_csv(head: bytes) -> bool:
-    """Whether a file that begins so may be a table of text: it has no control characters, and a delimiter."""
+    """Return whether the first bytes may be a text table: no control characters, and a delimiter."""
     if any(byte < 32 and byte not in (9, 10, 12, 13) for byte in head):
         return False
     return sniff_delimiter(head.splitlines()[:20]) is not None
 
 
 def read_csv(
-    path: str | os.PathLike[str],
+    path: str | Path,
     *,
     units: str | None = None,
     up: str | None = None,
     forward: str | None = None,
     rate: float | None = None,
 ) -> Recording:
-    """What a CSV file holds; positions in metres, z up.
+    """Read a CSV file; positions in meters, z up.
 
-    Read are our own files, exports of Vicon Nexus, Qualisys (TSV) and OptiTrack Motive, and plain tables with a column
-    called time or frame, whose other columns are numbers.
+    Supported are files of borelli, exports of Vicon Nexus, Qualisys (TSV) and OptiTrack Motive, and plain tables of
+    numbers with a column called time or frame.
 
     Args:
-        path: The file.
-        units: Unit of its positions, if the reader does not see it.
-        up: Its vertical axis.
-        forward: Its axis to be turned into x.
-        rate: Frames per second [Hz] of a plain table that has no time column.
+        path: File to read.
+        units: Length unit of the file. Default: as stated or inferred.
+        up: Vertical axis of the file. Default: inferred.
+        forward: Axis of the file that becomes x.
+        rate: Frame rate [Hz] of a plain table without a time column.
     """
-    path = Path(path)
+    path = as_path(path)
     data = read_text_bytes(path)
     if data.startswith(FIRST_LINE.encode()):
-        return _read_own(path, data)
+        return _read_borelli(path, data)
     for looks, read in EXPORTS:
         if looks(data[:4096]):
             return read(path, data, units=units, up=up, forward=forward)
     return _read_plain(path, data, units=units, up=up, forward=forward, rate=rate)
 
 
-def write_csv(recording: Recording, path: str | os.PathLike[str]) -> None:
-    """Writes all the numbers of a recording, exactly, with names and units; z up, metres."""
+def write_csv(recording: Recording, path: str | Path) -> None:
+    """Write all numbers of a recording exactly, with names and units; meters, z up."""
     data = recording.data
     about: dict[str, Any] = {"name": recording.name, "subject": dict(recording.subject)}
     about |= {key: value for key, value in data.attrs.items() if isinstance(value, str | float | int)}
@@ -116,7 +124,7 @@ def write_csv(recording: Recording, path: str | os.PathLike[str]) -> None:
         text.write(f"# {key}: {json.dumps(value)}\n")
     writer = csv.writer(text, lineterminator="\n")
     for dimension in ("time", "analog_time"):
-        names, columns = _own_columns(recording, dimension)
+        names, columns = _columns_along(recording, dimension)
         if names:
             writer.writerow(["time [s]", *names])
             table = np.column_stack([data[dimension].values, *columns])
@@ -126,24 +134,26 @@ def write_csv(recording: Recording, path: str | os.PathLike[str]) -> None:
         writer.writerow(["plate", "corner", "x [m]", "y [m]", "z [m]"])
         corners = data["plate_corners"].values
         for p, name in enumerate(recording.plates):
-            writer.writerows([one_line(name), c + 1, *map(repr, corners[p, c].tolist())] for c in range(4))
+            writer.writerows([to_single_line(name), c + 1, *map(repr, corners[p, c].tolist())] for c in range(4))
         text.write("\n")
     if "event_time" in data:
         writer.writerow(["event time [s]", "label", "context"])
         rows = zip(*(data[key].values.tolist() for key in ("event_time", "event_label", "event_context")), strict=True)
-        writer.writerows([repr(time), one_line(str(label)), one_line(str(side))] for time, label, side in rows)
+        writer.writerows(
+            [repr(time), to_single_line(str(label)), to_single_line(str(side))] for time, label, side in rows
+        )
         text.write("\n")
-    write_text(text.getvalue(), path)
+    write_atomic(text.getvalue(), path)
 
 
 def _more_attributes(attributes: Mapping[Any, Any]) -> dict[str, str | float | int]:
-    """What a variable's attributes say beyond what its name tells."""
+    """Return the attributes of a variable that `LAYOUT` does not define."""
     known = ("units", "frame")
     return {str(k): v for k, v in attributes.items() if k not in known and isinstance(v, str | float | int)}
 
 
-def _own_columns(recording: Recording, dimension: str) -> tuple[list[str], list[Array]]:
-    """Names and values of the columns of our table that has this time."""
+def _columns_along(recording: Recording, dimension: str) -> tuple[list[str], list[Array]]:
+    """Return names and values of the columns along this time dimension."""
     data = recording.data
     names: list[str] = []
     columns: list[Array] = []
@@ -151,7 +161,7 @@ def _own_columns(recording: Recording, dimension: str) -> tuple[list[str], list[
         layout = LAYOUT[variable]
         if variable not in data or layout.dims[0] != dimension:
             continue
-        labels = [one_line(str(name)) for name in data[layout.dims[1]].values]
+        labels = [to_single_line(str(name)) for name in data[layout.dims[1]].values]
         units = [str(u) for u in data[units_in].values] if units_in in data.coords else [layout.units] * len(labels)
         kinds = [f"; {k}" for k in data[kind_in].values] if kind_in in data.coords else [""] * len(labels)
         axes = [f".{axis}" for axis in "xyz"] if layout.dims[-1] == "axis" else [""]
@@ -163,7 +173,7 @@ def _own_columns(recording: Recording, dimension: str) -> tuple[list[str], list[
 
 
 class _Table:
-    """One table of our own files: names, then rows; numbers where it is a series in time, texts where it is not."""
+    """Table of a borelli CSV: names, then rows of numbers (time series) or of strings."""
 
     def __init__(self, path: Path, names: list[str], line: int, size: int) -> None:
         self.path = path
@@ -174,35 +184,35 @@ class _Table:
 
     def add(self, cells: list[bytes], number: int) -> None:
         if len(cells) != len(self.names):
-            what = f"the row has {len(cells)} cells for {len(self.names)} columns"
+            what = f"The row has {len(cells)} cells for {len(self.names)} columns."
             raise FileFormatError(self.path, what, line=number)
         if self.series is not None:
             self.series.add(cells, number)
         elif len(self.rows) < MAX_ROWS:
-            self.rows.append([decode(cell) for cell in cells])
+            self.rows.append([decode_line(cell) for cell in cells])
         else:
-            raise FileFormatError(self.path, f"more than {MAX_ROWS} rows of events or plates", line=number)
+            raise FileFormatError(self.path, f"The table has more than {MAX_ROWS} rows.", line=number)
 
     def numbers(self, columns: Sequence[int]) -> Array:
-        """Some columns of a table of texts, as numbers."""
-        values = [number_of(row[column].encode()) for row in self.rows for column in columns]
-        if any(value is None or abs(value) > ABSURD for value in values):
-            raise FileFormatError(self.path, "expected numbers in the table that begins here", line=self.line)
+        """Return columns of a table of strings as numbers."""
+        values = [parse_number(row[column].encode()) for row in self.rows for column in columns]
+        if any(value is None or abs(value) > MAX_MAGNITUDE for value in values):
+            raise FileFormatError(self.path, "The table that begins here must contain numbers.", line=self.line)
         return np.array(values, dtype=float).reshape(-1, len(columns))
 
 
-def _read_own(path: Path, data: bytes) -> Recording:
-    """A file that `write_csv` wrote."""
+def _read_borelli(path: Path, data: bytes) -> Recording:
+    """Read a file written by `write_csv`."""
     about: dict[str, Any] = {}
     tables: list[_Table] = []
     open_table = False
-    for number, line in numbered_lines(data, path):
+    for number, line in enumerate_lines(data, path):
         if line.startswith(b"#") and not tables:
-            key, _, value = decode(line[1:]).strip().partition(": ")
+            key, _, value = decode_line(line[1:]).strip().partition(": ")
             try:
                 about[key] = json.loads(value) if value else None
             except (ValueError, RecursionError):
-                raise FileFormatError(path, f"what follows {key!r} is not JSON", line=number) from None
+                raise FileFormatError(path, f"The value of {key!r} is not JSON.", line=number) from None
         elif not line.strip():
             open_table = False
         else:
@@ -210,22 +220,22 @@ def _read_own(path: Path, data: bytes) -> Recording:
             if open_table:
                 tables[-1].add(cells, number)
             elif len(tables) < len(LAYOUT):
-                tables.append(_Table(path, [decode(cell) for cell in cells], number, len(data)))
+                tables.append(_Table(path, [decode_line(cell) for cell in cells], number, len(data)))
                 open_table = True
             else:
-                raise FileFormatError(path, "more tables than a recording has", line=number)
+                raise FileFormatError(path, "The file has too many tables.", line=number)
     variables: dict[str, Any] = {}
     labels: dict[str, Any] = {}
     notes: list[Note] = []
     for table in tables:
-        _take_table(table, variables, labels, notes)
+        _read_table(table, variables, labels, notes)
     if not variables:
-        raise FileFormatError(path, "no table in the file")
+        raise FileFormatError(path, "The file contains no table.")
     rates = {key: usable_rate(_number(about.pop(key, None))) for key in ("rate", "analog_rate")}
     try:
         dataset = make_dataset(variables, labels, rate=rates["rate"], analog_rate=rates["analog_rate"])
     except ValueError as error:
-        raise FileFormatError(path, f"its tables do not fit together: {' '.join(str(error).split())[:200]}") from None
+        raise FileFormatError(path, f"The tables are inconsistent ({' '.join(str(error).split())[:200]}).") from None
     subject, name, more = (about.pop(key, None) for key in ("subject", "name", "attributes"))
     for variable, attrs in more.items() if isinstance(more, dict) else ():
         if variable in dataset and isinstance(attrs, dict):
@@ -241,18 +251,18 @@ def _read_own(path: Path, data: bytes) -> Recording:
     )
 
 
-def _take_table(table: _Table, variables: dict[str, Any], labels: dict[str, Any], notes: list[Note]) -> None:
-    """Puts the columns of one of our tables to their variables."""
+def _read_table(table: _Table, variables: dict[str, Any], labels: dict[str, Any], notes: list[Note]) -> None:
+    """Add the columns of a table to their variables."""
     if table.series is not None:
-        values, absurd = without_absurd(table.series.matrix(len(table.names)))
-        if absurd:
-            notes.append(Note(f"{absurd} infinite or absurdly large numbers are taken as not measured", "problem"))
+        values, implausible = mask_implausible(table.series.matrix(len(table.names)))
+        if implausible:
+            notes.append(implausible_note(implausible))
         if not np.isfinite(values[:, 0]).all():
-            raise FileFormatError(table.path, "a row of the table that begins here has no time", line=table.line)
+            raise FileFormatError(table.path, "A row of the table that begins here has no time.", line=table.line)
         backward = int(np.count_nonzero(np.diff(values[:, 0]) <= 0.0))
         if backward:
-            notes.append(Note(f"{backward} steps of time do not advance", "problem", "resample"))
-        _take_series(table, values, variables, labels)
+            notes.append(backward_note(backward))
+        _read_series(table, values, variables, labels)
     elif table.names[0] == "event time [s]" and len(table.names) == 3:
         variables["event_time"] = table.numbers([0])[:, 0]
         labels |= {"event_label": [row[1] for row in table.rows], "event_context": [row[2] for row in table.rows]}
@@ -261,113 +271,113 @@ def _take_table(table: _Table, variables: dict[str, Any], labels: dict[str, Any]
         variables["plate_corners"] = table.numbers([2, 3, 4]).reshape(-1, 4, 3)
         labels["plate"] = [row[0] for row in table.rows[::4]]
     else:
-        what = f"a table that begins {table.names[0][:40]!r} is not known here"
+        what = f"Unknown table: its first column is {table.names[0][:40]!r}."
         raise FileFormatError(table.path, what, line=table.line)
 
 
-def _take_series(table: _Table, values: Array, variables: dict[str, Any], labels: dict[str, Any]) -> None:
+def _read_series(table: _Table, values: Array, variables: dict[str, Any], labels: dict[str, Any]) -> None:
     path = table.path
-    found: dict[str, dict[str, list[int]]] = {}
-    facts: dict[str, dict[str, str]] = {}
+    indices_of: dict[str, dict[str, list[int]]] = {}
+    units_of: dict[str, dict[str, str]] = {}
     for i, heading in enumerate(table.names[1:], 1):
-        match = _NAME.fullmatch(heading) if len(heading) <= LONGEST_NAME else None
+        match = _NAME.fullmatch(heading) if len(heading) <= MAX_NAME_LENGTH else None
         kind = (match[1] or "marker") if match else ""
         if match is None or kind not in KINDS:
             raise FileFormatError(
-                path, f"column {i + 1} is called {heading[:60]!r}, not `name.axis [unit]`", line=table.line
+                path, f"Column {i + 1} is called {heading[:60]!r}, expected `name.axis [unit]`.", line=table.line
             )
         vector = LAYOUT[KINDS[kind][0]].dims[-1] == "axis"
         name = match[2] if vector or not match[3] else f"{match[2]}.{match[3]}"
-        found.setdefault(kind, {}).setdefault(name, []).append(i)
-        facts.setdefault(kind, {})[name] = match[4]
+        indices_of.setdefault(kind, {}).setdefault(name, []).append(i)
+        units_of.setdefault(kind, {})[name] = match[4]
     dimension = ""
-    for kind, columns in found.items():
+    for kind, columns in indices_of.items():
         variable, units_in, kind_in = KINDS[kind]
         layout = LAYOUT[variable]
         width = 3 if layout.dims[-1] == "axis" else 1
         if any(len(indices) != width for indices in columns.values()):
-            raise FileFormatError(path, f"a {kind} has not {width} columns of its name", line=table.line)
+            raise FileFormatError(path, f"Each {kind} must have {width} columns of its name.", line=table.line)
         if dimension not in ("", layout.dims[0]):
-            raise FileFormatError(path, f"a {kind} has no place in the table of {dimension}", line=table.line)
+            raise FileFormatError(path, f"A {kind} does not belong into the table along {dimension}.", line=table.line)
         dimension = layout.dims[0]
         chosen = values[:, [i for indices in columns.values() for i in indices]]
         variables[variable] = chosen.reshape((len(values), len(columns), 3)[: len(layout.dims)])
         labels[layout.dims[1]] = list(columns)
         if units_in:
-            labels[units_in] = [fact.partition("; ")[0] for fact in facts[kind].values()]
+            labels[units_in] = [text.partition("; ")[0] for text in units_of[kind].values()]
         if kind_in:
-            labels[kind_in] = [fact.partition("; ")[2] for fact in facts[kind].values()]
+            labels[kind_in] = [text.partition("; ")[2] for text in units_of[kind].values()]
     labels[dimension or "time"] = values[:, 0]
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and abs(value) < ABSURD else None
+    return float(value) if isinstance(value, int | float) and abs(value) < MAX_MAGNITUDE else None
 
 
 def _read_plain(
     path: Path, data: bytes, *, units: str | None, up: str | None, forward: str | None, rate: float | None
 ) -> Recording:
-    """A table with one line of names above its numbers."""
+    """Read a table with one line of names above its numbers."""
     delimiter = sniff_delimiter(data[:65536].splitlines()[:20])
     rows = Rows(path, len(data))
     names: list[bytes] = []
     clock = (-1, False)
-    left_out: list[str] = []
-    for number, line in numbered_lines(data, path):
+    skipped: list[str] = []
+    for number, line in enumerate_lines(data, path):
         if not line.strip() or (line.startswith(b"#") and not names):
             continue
         cells = split_cells(line, delimiter, path, number)
         if not names:
             if not is_header(cells):
-                raise FileFormatError(path, "expected a line of column names before the numbers", line=number)
+                raise FileFormatError(path, "Expected a line of column names before the numbers.", line=number)
             names, clock = cells, _clock(path, cells)
             continue
-        cells = without_empty_end(cells)
+        cells = strip_empty_end(cells)
         if len(cells) <= clock[0] or not is_number(cells[clock[0]]):
-            left_out.append(decode(cells[0])[:30] if cells else "")
-            if len(left_out) > 3:
-                what = f"column {decode(names[clock[0]])!r} holds {left_out[-1]!r}, and others that are no numbers"
+            skipped.append(decode_line(cells[0])[:30] if cells else "")
+            if len(skipped) > 3:
+                what = f"Column {decode_line(names[clock[0]])!r} contains {skipped[-1]!r} and others, expected numbers."
                 raise FileFormatError(path, what, line=number)
             continue
         if len(cells) > len(names):
-            raise FileFormatError(path, f"the row has {len(cells)} cells for {len(names)} columns", line=number)
+            raise FileFormatError(path, f"The row has {len(cells)} cells for {len(names)} columns.", line=number)
         rows.add(cells, number, clock[0])
     if not len(rows):
-        raise FileFormatError(path, "no row of numbers under the names")
+        raise FileFormatError(path, "There is no row of numbers under the names.")
     notes = []
-    if left_out:
-        notes.append(
-            Note(f"rows that begin {', '.join(map(repr, left_out))} are left out: they have no time", "problem")
-        )
-    heads = [column_of(decode(name)) for name in names]
-    values, infinite = without_absurd(rows.matrix(len(names)))
-    if infinite:
-        notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "problem"))
+    if skipped:
+        text = f"Rows without a time are skipped; they begin with {', '.join(map(repr, skipped))}."
+        notes.append(Note(text, "problem", code="skipped_rows"))
+    heads = [parse_column_name(decode_line(name)) for name in names]
+    values, implausible = mask_implausible(rows.matrix(len(names)))
+    if implausible:
+        notes.append(implausible_note(implausible))
     times = _plain_times(values[:, clock[0]], heads[clock[0]], rows.decimals, clock[1], rate)
     return _plain_recording(path, heads, values, clock[0], times, notes, units=units, up=up, forward=forward)
 
 
 def _clock(path: Path, names: Sequence[bytes]) -> tuple[int, bool]:
-    """Which column tells the time, and whether it only counts frames."""
-    heads = [column_of(decode(name)).name for name in names]
+    """Return the index of the time column, and whether it only counts frames."""
+    heads = [parse_column_name(decode_line(name)).name for name in names]
     for pattern, counts in ((TIME, False), (FRAME, True)):
         for i, head in enumerate(heads):
             if pattern.fullmatch(head):
                 return i, counts
     shown = ", ".join(head[:40] for head in heads[:8]) + (", ..." if len(heads) > 8 else "")
-    raise FileFormatError(path, f"this is no recording: no column is called time or frame, only {shown}")
+    raise FileFormatError(path, f"The file is not a recording: no column is called time or frame, only {shown}.")
 
 
 def _plain_times(stamps: Array, head: Column, decimals: int, counts: bool, rate: float | None) -> Times:
     if rate is not None and usable_rate(rate) is None:
-        raise SettingsError(f"rate is {rate} Hz, but must be positive")
+        raise SettingsError(f"rate: {rate} Hz is not positive.")
     if not counts:
         scale = 1e-3 if head.units.lower() in ("ms", "millisecond", "milliseconds") else 1.0
         return repair_time_stamps(stamps * scale, decimals + (3 if scale < 1.0 else 0), rate)
     if rate:
-        return Times(np.arange(len(stamps)) / rate, rate, (Note(f"the rate is {rate:g} Hz, as asked", "stated"),))
-    what = f"there is no time, only {head.name!r}, and no rate; times count frames as seconds"
-    return Times(np.arange(len(stamps), dtype=float), None, (Note(what, "problem", "rate="),))
+        note = Note(f"Frame rate: {rate:g} Hz, as specified.", "stated", code="frame_rate")
+        return Times(np.arange(len(stamps)) / rate, rate, (note,))
+    text = f"There is no time column, only {head.name!r}, and no rate: one frame counts as 1 s."
+    return Times(np.arange(len(stamps), dtype=float), None, (Note(text, "problem", "rate=", code="frame_rate"),))
 
 
 def _plain_recording(
@@ -382,9 +392,9 @@ def _plain_recording(
     up: str | None,
     forward: str | None,
 ) -> Recording:
-    names, repeated = unique_names([one_line(head.name) or "column" for head in heads])
+    names, repeated = unique_names([to_single_line(head.name) or "column" for head in heads])
     if repeated:
-        notes.append(Note(f"repeated column names are numbered: {', '.join(repeated[:10])}", "problem"))
+        notes.append(repeated_names_note(repeated))
     empty = [bool(np.isnan(column).all()) for column in values.T]
     free = [
         i != clock and not FRAME.fullmatch(name) and not (empty[i] and not heads[i].name)
@@ -394,12 +404,12 @@ def _plain_recording(
     labels: dict[str, Any] = {"time": times.times, "analog_time": times.times}
     attributes: dict[str, str] = {}
     plates = find_plates(names)
-    found = plates_of(plates, values, units=units, up=up, forward=forward) if plates else None
-    if found:
-        variables |= found.variables
+    extracted = extract_plates(plates, values, units=units, up=up, forward=forward) if plates else None
+    if extracted:
+        variables |= extracted.variables
         labels["plate"] = list(plates)
-        notes += found.notes
-        attributes = found.conversion.attributes
+        notes += extracted.notes
+        attributes = extracted.conversion.attributes
         for plate in plates.values():
             for i in (i for triple in plate[:3] for i in triple or ()):
                 free[i] = False
@@ -408,28 +418,28 @@ def _plain_recording(
         columns = [i for triple in markers.values() for i in triple]
         points = values[:, columns].reshape(len(values), len(markers), 3)
         stated = heads[columns[0]].units
-        usual_up = found.conversion.up if found else "+Z"
-        turned, axis_notes = conversion(
-            stated, None, points, list(markers), units=units, up=up, forward=forward, usual_up=usual_up
+        default_up = extracted.conversion.up if extracted else "+Z"
+        converted, axis_notes = infer_conversion(
+            stated, None, points, list(markers), units=units, up=up, forward=forward, default_up=default_up
         )
-        variables["marker_position"] = turned.apply(points)
+        variables["marker_position"] = converted.apply(points)
         labels["marker"] = list(markers)
         notes += axis_notes
-        attributes = turned.attributes
+        attributes = converted.attributes
         for i in columns:
             free[i] = False
     rest = [i for i, is_free in enumerate(free) if is_free]
     variables["column_value"] = values[:, rest]
     labels |= {"column": [names[i] for i in rest], "column_units": [heads[i].units for i in rest]}
     dataset = make_dataset(variables, labels, rate=times.rate, analog_rate=times.rate if plates else None, **attributes)
-    return Recording(with_threshold(dataset), path.stem, str(path), "CSV", notes=(*notes, *times.notes))
+    return Recording(add_threshold(dataset), path.stem, str(path), "CSV", notes=(*notes, *times.notes))
 
 
 def _triples(names: Sequence[str], heads: Sequence[Column], free: Sequence[bool]) -> dict[str, tuple[int, int, int]]:
-    """Markers: three columns of one name and x, y, z, whose unit is a length."""
-    found: dict[str, dict[str, int]] = {}
+    """Return the columns x, y, z of each marker: three columns of one name whose unit is a length."""
+    axes_of: dict[str, dict[str, int]] = {}
     for i, name in enumerate(names):
         match = _TRIPLE.fullmatch(name)
-        if match and match[1] and free[i] and unit_name(heads[i].units) in UNITS:
-            found.setdefault(match[1], {})[match[2].lower()] = i
-    return {name: (axes["x"], axes["y"], axes["z"]) for name, axes in found.items() if len(axes) == 3}
+        if match and match[1] and free[i] and parse_unit(heads[i].units) in UNITS:
+            axes_of.setdefault(match[1], {})[match[2].lower()] = i
+    return {name: (axes["x"], axes["y"], axes["z"]) for name, axes in axes_of.items() if len(axes) == 3}

@@ -1,12 +1,11 @@
-"""MOT and STO: OpenSim's tables, with the headers of SIMM, of OpenSim 1-3 and of OpenSim 4.
+"""MOT and STO: tables of OpenSim, with the headers of SIMM, OpenSim 1-3 and OpenSim 4.
 
-What a table holds is told by its names: ground forces become force plates, joint angles become coordinates in radians
-and metres, everything else (activations, moments, powers) keeps its numbers.
+The content follows from the column names: ground reaction forces become force plates, joint angles become coordinates
+in radians and meters, all other columns (activations, moments, powers) keep their numbers.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,127 +15,139 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import FileFormatError, SettingsError
+from borelli.errors import FileFormatError, SettingsError, unknown_name
+from borelli.files.atomic import write_atomic
 from borelli.files.number_rows import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     Rows,
-    cells_of,
-    decode,
-    number_cells,
-    number_of,
-    numbered_lines,
-    one_line,
+    decode_line,
+    enumerate_lines,
+    format_numbers,
+    mask_implausible,
+    parse_number,
     read_text_bytes,
-    row_cells,
-    without_absurd,
+    split_row,
+    split_stripped,
+    to_single_line,
 )
-from borelli.files.text import write_text
-from borelli.recording.formats.grf_columns import find_plates, plate_table, plates_of, with_threshold
-from borelli.recording.recording import Note, Recording, make_dataset, unique_names
+from borelli.files.paths import as_path
+from borelli.recording.formats.grf_columns import add_threshold, extract_plates, find_plates, plate_columns
+from borelli.recording.recording import (
+    Note,
+    Recording,
+    implausible_note,
+    make_dataset,
+    repeated_names_note,
+    unique_names,
+)
 from borelli.recording.time_stamps import MAX_TIME, Times, repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import Conversion, conversion, opensim_axes
+from borelli.recording.units_and_axes import Conversion, infer_conversion, opensim_conversion
 
 Array = NDArray[np.float64]
 
 ELEMENTS = {"double": 1, "float": 1, "vec2": 2, "vec3": 3, "unitvec3": 3, "quaternion": 4, "vec6": 6, "spatialvec": 6}
-"""How many numbers a cell holds, by the DataType of OpenSim 4."""
+"""Numbers in a cell, by the DataType of OpenSim 4."""
 AXES = {2: "xy", 3: "xyz", 4: "wxyz", 6: "123456"}
 RESULTS = re.compile(
     r"force|power|speed|error|dynamic|optimi[sz]|control|activation|probe|load|position|velocit|accelerat|moment"
     r"|excitation|analog|emg|value|reaction",
     re.IGNORECASE,
 )
-"""Titles of tables whose columns are named after coordinates but are not their values."""
+"""Titles of tables whose columns have names of coordinates but are not their values."""
 
 _KEY = re.compile(r"\s*([A-Za-z_][\w. ]*?)\s*=\s*(.*?)\s*")
 _SIMM = re.compile(r"\s*(name|datacolumns|datarows|otherdata|range|units|keys?)\s+(.*?)\s*", re.IGNORECASE)
-_SHIFT = re.compile(r"(?:.*_)?t[xyz](?:_[rl])?(?:_\d+)?", re.IGNORECASE)
+_TRANSLATION = re.compile(r"(?:.*_)?t[xyz](?:_[rl])?(?:_\d+)?", re.IGNORECASE)
 _STATE = re.compile(r"/.*/([^/]+)/(value|speed)")
 
 
 def looks_like_table(head: bytes) -> bool:
-    """Whether a file that begins so is a MOT or STO table."""
+    """Return whether the first bytes are those of a MOT or STO table."""
     return re.search(rb"^[^\S\n]*endheader[^\S\n]*$", head, re.IGNORECASE | re.MULTILINE) is not None
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: str | Path,
     *,
     units: str | None = None,
     up: str | None = None,
     forward: str | None = None,
     degrees: bool | None = None,
 ) -> Recording:
-    """What a MOT or STO file holds: plates and markers in metres, z up, angles in radians.
+    """Read a MOT or STO file: plates and markers in meters, z up, angles in radians.
 
     Args:
-        path: The file.
-        units: Unit of its lengths, if they are not what the reader takes them for.
-        up: Its vertical axis, for ground forces and markers.
-        forward: Its axis to be turned into x.
-        degrees: Whether its angles are in degrees, whatever the header says.
+        path: File to read.
+        units: Length unit of the file. Default: inferred.
+        up: Vertical axis of ground forces and markers. Default: inferred.
+        forward: Axis of the file that becomes x.
+        degrees: Whether angles are in degrees. Default: as stated by the header, else inferred.
     """
-    path = Path(path)
+    path = as_path(path)
     data = read_text_bytes(path)
     header, rows = _Header(), Rows(path, len(data))
-    for number, line in numbered_lines(data, path):
+    for number, line in enumerate_lines(data, path):
         header.take(line, number, rows)
     del data
     if not header.names:
-        raise FileFormatError(path, "no line of column names after `endheader`; is this a MOT or STO file?")
+        raise FileFormatError(
+            path, "There is no line of column names after `endheader`. Check that this is a MOT or STO file."
+        )
     if not len(rows):
-        raise FileFormatError(path, "the column names are followed by no row")
-    values, infinite = without_absurd(rows.matrix(len(header.names)))
-    notes = list(_faults(header, rows, infinite))
+        raise FileFormatError(path, "There is no row under the column names.")
+    values, implausible = mask_implausible(rows.matrix(len(header.names)))
+    notes = _header_notes(header, rows, implausible)
     names, repeated = unique_names([name or "column" for name in header.names])
     if repeated:
-        notes.append(Note(f"repeated column names are numbered: {', '.join(repeated[:10])}", "problem"))
+        notes.append(repeated_names_note(repeated))
     times, first = _times(header, names, values, rows)
-    sheet = _Sheet(path, header, names[first:], values[:, first:])
-    sheet.add_plates(units, up, forward)
-    sheet.add_markers(units, up, forward)
-    sheet.add_coordinates(degrees)
-    sheet.add_values()
-    analog = "plate_force" in sheet.variables
+    table = _Table(path, header, names[first:], values[:, first:])
+    table.add_plates(units, up, forward)
+    table.add_markers(units, up, forward)
+    table.add_coordinates(degrees)
+    table.add_values()
+    analog = "plate_force" in table.variables
     dataset = make_dataset(
-        sheet.variables,
-        {**sheet.labels, "time": times.times, "analog_time": times.times},
+        table.variables,
+        {**table.labels, "time": times.times, "analog_time": times.times},
         rate=times.rate,
         analog_rate=times.rate if analog else None,
-        **sheet.attributes,
+        **table.attributes,
     )
     return Recording(
-        data=with_threshold(dataset),
+        data=add_threshold(dataset),
         name=path.stem,
         path=str(path),
         format="MOT" if path.suffix.lower() == ".mot" else "STO",
         metadata={"title": header.title, "header": dict(header.settings), "comments": list(header.comments)},
-        notes=(*sheet.notes, *times.notes, *notes),
+        notes=(*table.notes, *times.notes, *notes),
     )
 
 
 def write_table(
-    recording: Recording, path: str | os.PathLike[str], *, what: Sequence[str] | None = None, up: str | None = None
+    recording: Recording, path: str | Path, *, variables: Sequence[str] | None = None, up: str | None = None
 ) -> None:
-    """Writes coordinates (in degrees), ground forces and other columns as a MOT or STO table of OpenSim.
+    """Write coordinates (in degrees), ground reaction forces and other columns as a MOT or STO table of OpenSim.
 
     Args:
-        recording: Holds them.
-        path: Of the file, which ends in .mot or .sto.
-        what: Which variables: "coordinate_value", "plate_force", "column_value"; by default all there are.
-        up: Vertical axis of the ground forces; by default "+Y", or that of the MOT, STO or TRC file they came from.
+        recording: Recording to write.
+        path: File with the extension .mot or .sto.
+        variables: Variables to write: "coordinate_value", "plate_force", "column_value"; default: all of these.
+        up: Vertical axis of the ground forces. Default: that of the MOT, STO or TRC file that was read, else "+Y".
 
     Raises:
-        SettingsError: if there is nothing to write, or things that one table cannot hold together.
+        SettingsError: if there is nothing to write, or the variables do not fit into one table.
     """
-    path = Path(path)
+    path = as_path(path)
     data = recording.data
-    chosen = [name for name in what or ("coordinate_value", "plate_force", "column_value") if name in data]
+    chosen = [name for name in variables or ("coordinate_value", "plate_force", "column_value") if name in data]
     if not chosen:
-        raise SettingsError(f"{recording.name or 'the recording'} has neither coordinates, plates nor other columns")
+        raise SettingsError(f"{recording.name or 'The recording'} has neither coordinates, plates nor other columns.")
     stamps = [data["analog_time" if name == "plate_force" else "time"].values for name in chosen]
     if any(not np.array_equal(stamps[0], other) for other in stamps[1:]):
-        raise SettingsError(f"{' and '.join(chosen)} have different times; write each to its own file with `what`")
+        raise SettingsError(
+            f"{' and '.join(chosen)} have different times. Write each to its own file with `variables`."
+        )
     degrees = "column_value" not in chosen
     names: list[str] = []
     columns: list[Array] = []
@@ -151,13 +162,13 @@ def write_table(
     lines += [] if rate is None else [f"DataRate={float(rate):.17g}"]
     lines += [f"inDegrees={'yes' if degrees else 'no'}", "", "endheader", "\t".join(["time", *names])]
     for stamp, row in zip(stamps[0].tolist(), table.tolist(), strict=True):
-        lines.append("\t".join([repr(stamp), *number_cells(row, "nan")]))
-    write_text("\n".join(lines) + "\n", path)
+        lines.append("\t".join([repr(stamp), *format_numbers(row, "nan")]))
+    write_atomic("\n".join(lines) + "\n", path)
 
 
 @dataclass
 class _Header:
-    """What stands above the numbers."""
+    """Header above the numbers."""
 
     title: str = ""
     settings: dict[str, str] = field(default_factory=dict)
@@ -171,15 +182,15 @@ class _Header:
     _widths: list[int] = field(default_factory=list)
 
     def number(self, key: str) -> float | None:
-        """A setting that is a number; None if there is none."""
-        return number_of(self.settings.get(key, "x").encode())
+        """Return a setting that is a number, or None."""
+        return parse_number(self.settings.get(key, "x").encode())
 
     def take(self, line: bytes, number: int, rows: Rows) -> None:
-        """Reads one line of the file: of the header, the column names, or a row."""
+        """Read one line: a line of the header, the column names, or a row."""
         if not line.strip():
             return
         if not self.ended:
-            self._take_setting(decode(line).strip(), number, rows)
+            self._take_setting(decode_line(line).strip(), number, rows)
         elif not self.names:
             self._take_names(line, number, rows)
         else:
@@ -190,9 +201,11 @@ class _Header:
             self.ended = True
             return
         if number > 10_000:
-            raise FileFormatError(rows.path, "no `endheader` in the first 10000 lines; is this a MOT or STO file?")
-        told = line if len(line) <= LONGEST_NAME else ""
-        key, simm = _KEY.fullmatch(told), _SIMM.fullmatch(told)
+            raise FileFormatError(
+                rows.path, "There is no `endheader` in the first 10000 lines. Check that this is a MOT or STO file."
+            )
+        text = line if len(line) <= MAX_NAME_LENGTH else ""
+        key, simm = _KEY.fullmatch(text), _SIMM.fullmatch(text)
         if key:
             self.settings[key[1].lower()] = key[2]
         elif simm:
@@ -207,35 +220,35 @@ class _Header:
     def _take_names(self, line: bytes, number: int, rows: Rows) -> None:
         kind = self.settings.get("datatype", "double").lower()
         if kind not in ELEMENTS:
-            raise FileFormatError(rows.path, f"DataType is {kind!r}, but must be one of {', '.join(ELEMENTS)}")
+            raise FileFormatError(rows.path, unknown_name("DataType", kind, ELEMENTS))
         self.elements = ELEMENTS[kind]
-        cells = [one_line(decode(cell)) for cell in cells_of(line)]
+        cells = [to_single_line(decode_line(cell)) for cell in split_stripped(line)]
         while cells and not cells[-1]:
             cells.pop()
-        if not cells or all(number_of(cell.encode()) is not None for cell in cells):
-            raise FileFormatError(rows.path, "expected the column names, got numbers", line=number)
+        if not cells or all(parse_number(cell.encode()) is not None for cell in cells):
+            raise FileFormatError(rows.path, "Expected the column names, got numbers.", line=number)
         self.time = next((i for i, cell in enumerate(cells) if cell.lower() in ("time", "t")), -1)
         self.names = cells
         if self.elements > 1:
             axes = AXES[self.elements]
-            lead = self.time + 1
-            self.names = cells[:lead] + [f"{cell}.{axis}" for cell in cells[lead:] for axis in axes]
+            first = self.time + 1
+            self.names = cells[:first] + [f"{cell}.{axis}" for cell in cells[first:] for axis in axes]
 
     def _take_row(self, line: bytes, number: int, rows: Rows) -> None:
         if self.elements > 1:
             line = line.translate(bytes.maketrans(b",", b"\t"), b"~[]()")
-        cells = row_cells(line)
+        cells = split_row(line)
         while len(cells) > len(self.names) and not cells[-1].strip():
             cells.pop()
         if len(cells) > len(self.names):
-            what = f"the row has {len(cells)} cells for {len(self.names)} columns"
+            what = f"The row has {len(cells)} cells for {len(self.names)} columns."
             raise FileFormatError(rows.path, what, line=number)
         self.short += len(cells) < len(self.names)
         rows.add(cells, number, self.time if self.time >= 0 else None)
 
 
-class _Sheet:
-    """The columns of a table, taken out one kind after the other."""
+class _Table:
+    """Columns of a table, assigned to variables one kind after the other."""
 
     def __init__(self, path: Path, header: _Header, names: Sequence[str], values: Array) -> None:
         self.path = path
@@ -252,7 +265,7 @@ class _Sheet:
         columns = find_plates(self.names)
         if not columns:
             return
-        plates = plates_of(columns, self.values, units=units, up=up, forward=forward)
+        plates = extract_plates(columns, self.values, units=units, up=up, forward=forward)
         for plate in columns.values():
             self._take([i for triple in plate[:3] for i in triple or ()])
         self.variables |= plates.variables
@@ -260,32 +273,32 @@ class _Sheet:
         self._note_axes(plates.conversion, plates.notes)
 
     def add_markers(self, units: str | None, up: str | None, forward: str | None) -> None:
-        """Markers of a static pose: `name_tx name_ty name_tz` that are no coordinates, for coordinates have speeds."""
+        """Add markers of a static pose: `name_tx name_ty name_tz` that are not coordinates, which have speeds."""
         states = set(self.names)
         index = {name: i for i, name in enumerate(self.names)}
-        found = []
+        markers = []
         if any(f"{name}_u" in states for name in self.names):
             stems = [name[:-3] for name in self.names if name.endswith("_tx") and f"{name}_u" not in states]
-            found = [stem for stem in stems if {f"{stem}_ty", f"{stem}_tz"} <= states]
-        if not found:
+            markers = [stem for stem in stems if {f"{stem}_ty", f"{stem}_tz"} <= states]
+        if not markers:
             return
-        columns = [index[f"{stem}_t{axis}"] for stem in found for axis in "xyz"]
+        columns = [index[f"{stem}_t{axis}"] for stem in markers for axis in "xyz"]
         self._take(columns)
-        points = self.values[:, columns].reshape(len(self.values), len(found), 3)
-        turned, notes = conversion(
+        points = self.values[:, columns].reshape(len(self.values), len(markers), 3)
+        converted, notes = infer_conversion(
             None,
             None,
             points,
-            found,
+            markers,
             units=units,
             up=up,
             forward=forward,
-            usual_units="m",
-            usual_up=self.attributes.get("file_up", "+Y"),
+            default_units="m",
+            default_up=self.attributes.get("file_up", "+Y"),
         )
-        self.variables["marker_position"] = turned.apply(points)
-        self.labels["marker"] = found
-        self._note_axes(turned, notes)
+        self.variables["marker_position"] = converted.apply(points)
+        self.labels["marker"] = markers
+        self._note_axes(converted, notes)
 
     def add_coordinates(self, degrees: bool | None) -> None:
         chosen = [
@@ -299,17 +312,17 @@ class _Sheet:
         if len(set(names)) < len(names):
             names = [self.names[i] for i in chosen]
         values = self.values[:, chosen]
-        turns = np.array([not _SHIFT.fullmatch(name) for name in names])
-        in_degrees, note = self._in_degrees(values[:, turns], degrees)
-        scale = np.where(turns & in_degrees, np.pi / 180.0, 1.0)
+        rotational = np.array([not _TRANSLATION.fullmatch(name) for name in names])
+        in_degrees, note = self._in_degrees(values[:, rotational], degrees)
+        scale = np.where(rotational & in_degrees, np.pi / 180.0, 1.0)
         for name in self._unconverted(names, values) if in_degrees else ():
             scale[names.index(name)] = 1.0
-            what = f"{name} is in radians in a file of degrees: it equals {name.removesuffix('_beta')} in radians"
-            self.notes.append(Note(what, "inferred"))
+            text = f"{name} is in radians although the file is in degrees: it equals {name.removesuffix('_beta')}."
+            self.notes.append(Note(text, "inferred", code="angle_unit"))
         self._take(chosen)
         self.variables["coordinate_value"] = values * scale
-        self.labels |= {"coordinate": names, "coordinate_units": ["rad" if turn else "m" for turn in turns]}
-        if turns.any():
+        self.labels |= {"coordinate": names, "coordinate_units": ["rad" if angle else "m" for angle in rotational]}
+        if rotational.any():
             self.notes.append(note)
 
     def add_values(self) -> None:
@@ -323,50 +336,50 @@ class _Sheet:
         for column in columns:
             self.free[column] = False
 
-    def _note_axes(self, found: Conversion, notes: Sequence[Note]) -> None:
+    def _note_axes(self, converted: Conversion, notes: Sequence[Note]) -> None:
         self.notes += notes
-        self.attributes = found.attributes
+        self.attributes = converted.attributes
 
-    def _in_degrees(self, turning: Array, asked: bool | None) -> tuple[bool, Note]:
-        """Whether angles are in degrees: as asked, as stated, as the numbers show."""
-        if asked is not None:
-            return asked, Note(f"angles are taken as {'degrees' if asked else 'radians'}, as asked", "stated")
-        largest = np.nanmax(np.abs(turning), axis=0, initial=0.0, where=~np.isnan(turning))
-        # a joint turns by less than a full turn; one column in four is more than a pelvis that spins
-        big = float(np.mean(largest > 2.0 * np.pi)) if turning.shape[1] else 0.0
+    def _in_degrees(self, angles: Array, specified: bool | None) -> tuple[bool, Note]:
+        """Return whether angles are in degrees: as specified, as stated, or as their size shows."""
+        if specified is not None:
+            text = f"Angle unit: {'degrees' if specified else 'radians'}, as specified."
+            return specified, Note(text, "stated", code="angle_unit")
+        largest = np.nanmax(np.abs(angles), axis=0, initial=0.0, where=~np.isnan(angles))
+        # joints rotate by less than a revolution; a quarter of the columns is more than a spinning pelvis
+        big = float(np.mean(largest > 2.0 * np.pi)) if angles.shape[1] else 0.0
         stated = self.header.settings.get("indegrees", "").lower()
         if stated in ("yes", "true", "1"):
-            return True, Note("angles are in degrees: the header says inDegrees=yes", "stated")
+            return True, Note("Angle unit: degrees, stated by the header (inDegrees=yes).", "stated", code="angle_unit")
         if stated in ("no", "false", "0") and big < 0.25:
-            return False, Note("angles are in radians: the header says inDegrees=no", "stated")
-        shown = (
-            f"{100.0 * big:.0f} % of the angles exceed a full turn in radians (largest {largest.max(initial=0.0):.4g})"
+            return False, Note("Angle unit: radians, stated by the header (inDegrees=no).", "stated", code="angle_unit")
+        evidence = (
+            f"{100.0 * big:.0f} % of the columns exceed 2 pi, the largest value is {largest.max(initial=0.0):.4g}"
         )
         if stated in ("no", "false", "0"):
-            what = f"the header says inDegrees=no, but {shown}, so they are taken as degrees"
-            return True, Note(what, "problem", "degrees=False")
+            text = f"The header states inDegrees=no, but {evidence}: degrees are assumed."
+            return True, Note(text, "problem", "degrees=False", code="angle_unit")
         if self.header.simm or big >= 0.25:
-            why = "SIMM's tables are" if big < 0.25 else shown
-            return True, Note(
-                f"angles are taken as degrees, which the header does not say: {why}", "inferred", "degrees="
-            )
-        return False, Note("angles are taken as radians, which the header does not say", "inferred", "degrees=")
+            why = "as usual in SIMM tables" if big < 0.25 else evidence
+            return True, Note(f"Angle unit: degrees, inferred ({why}).", "inferred", "degrees=", code="angle_unit")
+        text = f"Angle unit: radians, inferred ({evidence})."
+        return False, Note(text, "inferred", "degrees=", code="angle_unit")
 
     def _unconverted(self, names: Sequence[str], values: Array) -> list[str]:
-        """Coupled coordinates such as knee_angle_r_beta, which OpenSim leaves in radians."""
-        found = []
+        """Return coupled coordinates such as knee_angle_r_beta, which OpenSim leaves in radians."""
+        in_radians = []
         for i, name in enumerate(names):
             partner = name.removesuffix("_beta")
             if partner != name and partner in names:
                 expected = np.radians(values[:, names.index(partner)])
                 same = np.abs(values[:, i] - expected) < 1e-3
                 if np.nanmax(np.abs(expected), initial=0.0) > 0.02 and np.mean(same) > 0.9:
-                    found.append(name)
-        return found
+                    in_radians.append(name)
+        return in_radians
 
 
 def coordinate_columns(names: Sequence[str], title: str, suffix: str) -> list[bool]:
-    """Which columns are coordinates: by title, by the speeds that go with them, or because a MOT is a motion."""
+    """Return which columns are coordinates, by title, by matching speeds, or because a MOT file is a motion."""
     known = set(names)
     if any(_STATE.fullmatch(name) for name in names):
         return [bool((match := _STATE.fullmatch(name)) and match[2] == "value") for name in names]
@@ -383,7 +396,7 @@ def _coordinate_name(name: str) -> str:
 
 
 def _unit_of(name: str, title: str) -> str:
-    """The unit a column is known to be in; empty where it is not known."""
+    """Return the unit of a column, "" if unknown."""
     endings = {
         "_moment": "N m",
         "_force": "N",
@@ -398,43 +411,46 @@ def _unit_of(name: str, title: str) -> str:
 
 
 def _times(header: _Header, names: Sequence[str], values: Array, rows: Rows) -> tuple[Times, int]:
-    """The times, and how many columns come before the first that holds something else."""
+    """Return the times, and the number of time columns."""
     if header.time >= 0:
         if header.time > 0:
-            raise FileFormatError(rows.path, f"time is column {header.time + 1}, but must be the first")
+            raise FileFormatError(rows.path, f"The time is column {header.time + 1}, expected column 1.")
         return repair_time_stamps(values[:, 0], rows.decimals, header.number("datarate")), 1
-    limits = [number_of(word.encode()) for word in header.settings.get("range", "").split()]
+    limits = [parse_number(word.encode()) for word in header.settings.get("range", "").split()]
     start, end = (limits[0] or 0.0, limits[1] or 0.0) if len(limits) == 2 and None not in limits else (0.0, 0.0)
     if -MAX_TIME < start < end < MAX_TIME and len(values) > 1:
         times = np.linspace(start, end, len(values))
-        note = Note("there is no time column; the rows are spread evenly over the header's range", "inferred")
+        text = "There is no time column; the rows are assumed to be evenly spaced over the range in the header."
+        note = Note(text, "inferred", code="frame_rate")
         return Times(times, usable_rate((len(values) - 1) / (end - start)), (note,)), 0
-    raise FileFormatError(rows.path, f"no column is called time; the first is {names[0]!r}")
+    raise FileFormatError(rows.path, f"No column is called time; the first is {names[0]!r}.")
 
 
-def _faults(header: _Header, rows: Rows, infinite: int) -> list[Note]:
+def _header_notes(header: _Header, rows: Rows, implausible: int) -> list[Note]:
     notes = []
-    for keys, found, what in (
+    for keys, count, what in (
         (("nrows", "datarows"), len(rows), "rows"),
         (("ncolumns", "datacolumns"), len(header.names), "columns"),
     ):
-        said = next((header.number(key) for key in keys if key in header.settings), None)
-        if said is not None and said != found and header.elements == 1:
-            notes.append(Note(f"the header announces {said:g} {what}, the file has {found}, which are read", "problem"))
+        stated = next((header.number(key) for key in keys if key in header.settings), None)
+        if stated is not None and stated != count and header.elements == 1:
+            text = f"The header states {stated:g} {what}, but the file has {count}, which are read."
+            notes.append(Note(text, "problem", code="header_counts"))
     if header.short:
-        notes.append(Note(f"{header.short} rows end early; what they lack is taken as not measured", "problem"))
-    if infinite:
-        notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not measured", "problem"))
+        text = f"{header.short} rows are too short; their missing values are NaN."
+        notes.append(Note(text, "problem", code="short_rows"))
+    if implausible:
+        notes.append(implausible_note(implausible))
     return notes
 
 
 def _columns(recording: Recording, variable: str, degrees: bool, up: str | None) -> tuple[list[str], Array]:
-    """Names and values of the columns that a variable of the dataset fills."""
+    """Return names and values of the columns of a variable."""
     data = recording.data
     if variable == "plate_force":
-        return plate_table(recording, opensim_axes(recording, "m", up))
+        return plate_columns(recording, opensim_conversion(recording, "m", up))
     dimension = "coordinate" if variable == "coordinate_value" else "column"
-    names = [re.sub(r"\s+", "_", one_line(str(name))) for name in data[dimension].values]
+    names = [re.sub(r"\s+", "_", to_single_line(str(name))) for name in data[dimension].values]
     values = np.asarray(data[variable].values, dtype=float)
     if variable == "coordinate_value" and degrees and "coordinate_units" in data.coords:
         values = np.where(data["coordinate_units"].values == "rad", np.degrees(values), values)
@@ -442,17 +458,17 @@ def _columns(recording: Recording, variable: str, degrees: bool, up: str | None)
 
 
 def _title(recording: Recording, chosen: Sequence[str], names: Sequence[str], path: Path) -> str:
-    """A title under which the reader takes each column for what it is."""
-    own = one_line(str(recording.metadata.get("title", ""))) or one_line(recording.name) or "borelli"
+    """Return a title under which the reader recognizes each column."""
+    own = to_single_line(str(recording.metadata.get("title", ""))) or to_single_line(recording.name) or "borelli"
     if "=" in own or _SIMM.fullmatch(own):
         own = "borelli"
     taken = {i for plate in find_plates(names).values() for triple in plate[:3] for i in triple or ()}
-    wanted = [name in set(names) for name in names] if chosen == ["coordinate_value"] else None
+    expected_columns = [True] * len(names) if chosen == ["coordinate_value"] else None
     for title in ("Coordinates", own, "values") if "coordinate_value" in chosen else (own, "values"):
         got = coordinate_columns(names, title, path.suffix)
         counted = sum(is_one for i, is_one in enumerate(got) if i not in taken)
         expected = len(recording.data["coordinate"]) if "coordinate_value" in chosen else 0
-        if counted == expected and (wanted is None or got == wanted):
+        if counted == expected and expected_columns in (None, got):
             return title
-    what = "coordinates cannot stand beside other columns in one table of this kind"
-    raise SettingsError(f'{what}; write each to its own file with what=["coordinate_value"] and what=["column_value"]')
+    what = "Coordinates and other columns do not fit into one table. Write each to its own file with"
+    raise SettingsError(f'{what} variables=["coordinate_value"] and variables=["column_value"].')

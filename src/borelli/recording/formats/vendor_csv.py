@@ -1,4 +1,4 @@
-"""Tables that Vicon Nexus, Qualisys Track Manager and OptiTrack Motive export."""
+"""CSV exports of Vicon Nexus, Qualisys Track Manager and OptiTrack Motive."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ import numpy as np
 
 from borelli.errors import FileFormatError
 from borelli.files.delimited import sniff_delimiter, split_cells, strip_empty_end
-from borelli.files.number_rows import Rows, decode_line, parse_number, enumerate_lines, to_single_line, mask_implausible
+from borelli.files.number_rows import Rows, decode_line, enumerate_lines, mask_implausible, parse_number, to_single_line
 from borelli.model.transforms import Array
-from borelli.recording.recording import Note, Recording, make_dataset, unique_names, split_prefix
+from borelli.recording.recording import (
+    Note,
+    Recording,
+    implausible_note,
+    make_dataset,
+    repeated_names_note,
+    split_prefix,
+    unique_names,
+)
 from borelli.recording.time_stamps import event_origin, repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import infer_conversion
 
 SECTIONS = ("trajectories", "model outputs", "devices", "events", "joints", "segments")
-"""First cells of the parts of a Nexus file."""
+"""First cells of the sections of a Nexus file."""
 KINDS = {
     "deg": "angle",
     "rad": "angle",
@@ -30,7 +38,7 @@ KINDS = {
 
 
 class _Section(NamedTuple):
-    """One part of a Nexus file: its lines, as cells, with their numbers."""
+    """Section of a Nexus file: its lines as cells, with their line numbers."""
 
     name: str
     rate: float | None
@@ -38,34 +46,37 @@ class _Section(NamedTuple):
 
 
 def looks_like_nexus(head: bytes) -> bool:
-    """Whether a file that begins so is an ASCII export of Vicon Nexus."""
+    """Return whether the first bytes are those of an ASCII export of Vicon Nexus."""
     lines = head.splitlines()[:2]
     cells = [line.replace(b";", b",").replace(b"\t", b",").split(b",") for line in lines]
-    return len(lines) > 1 and decode_line(cells[0][0]).strip('" ').lower() in SECTIONS and parse_number(cells[1][0]) is not None
+    return (
+        len(lines) > 1
+        and decode_line(cells[0][0]).strip('" ').lower() in SECTIONS
+        and parse_number(cells[1][0]) is not None
+    )
 
 
 def read_nexus(path: Path, data: bytes, *, units: str | None, up: str | None, forward: str | None) -> Recording:
-    """Trajectories, model outputs, devices and events of a Nexus export."""
-    made = _Made()
+    """Read trajectories, model outputs, devices and events of a Nexus export."""
+    content = _Content()
     for section in _sections(path, data):
         if section.name == "events":
-            _nexus_events(section, made)
+            _nexus_events(section, content)
             continue
-        table, infinite = _nexus_table(path, section, len(data))
-        if infinite:
-            said = f"{section.name}: {infinite} infinite or absurdly large numbers are taken as not measured"
-            made.notes.append(Note(said, "problem"))
+        table, implausible = _nexus_table(path, section, len(data))
+        if implausible:
+            content.notes.append(implausible_note(implausible, f"{section.name}: "))
         if section.name == "devices":
-            _nexus_devices(table, made)
+            _nexus_devices(table, content)
         elif section.name == "trajectories":
-            _nexus_trajectories(table, made, units, up, forward)
+            _nexus_trajectories(table, content, units, up, forward)
         else:
-            _nexus_outputs(table, made)
-    return made.recording(path)
+            _nexus_outputs(table, content)
+    return content.recording(path)
 
 
-class _Made:
-    """What has been gathered from a file."""
+class _Content:
+    """Data of a file, collected section by section."""
 
     def __init__(self) -> None:
         self.variables: dict[str, Any] = {}
@@ -75,7 +86,7 @@ class _Made:
         self.rate: float | None = None
         self.analog_rate: float | None = None
         self.event_times = np.empty(0)
-        """As the file gives them [s], counted from the first frame of the trial, which need not be in the file."""
+        """Times [s] from the first frame of the trial, which need not be in the file."""
         self.subject: dict[str, str | float] = {}
         self.metadata: dict[str, Any] = {}
 
@@ -89,33 +100,35 @@ class _Made:
         forward: str | None,
         default_up: str = "+Z",
     ) -> None:
-        points, infinite = mask_implausible(points)
+        points, implausible = mask_implausible(points)
         points[~np.isfinite(points).all(axis=2)] = np.nan
-        if infinite:
-            self.notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not seen", "problem"))
+        if implausible:
+            self.notes.append(implausible_note(implausible))
         names, prefix = split_prefix([to_single_line(label) or f"*{i + 1}" for i, label in enumerate(labels)])
         names, repeated = unique_names(names)
         if repeated:
-            self.notes.append(Note(f"repeated names are numbered: {', '.join(repeated[:10])}", "problem"))
+            self.notes.append(repeated_names_note(repeated))
         if prefix:
             self.subject["prefix"] = prefix
-        found, notes = infer_conversion(stated, None, points, names, units=units, up=up, forward=forward, default_up=default_up)
-        self.variables["marker_position"] = found.apply(points)
+        converted, notes = infer_conversion(
+            stated, None, points, names, units=units, up=up, forward=forward, default_up=default_up
+        )
+        self.variables["marker_position"] = converted.apply(points)
         self.labels["marker"] = names
-        self.attributes = found.attributes
+        self.attributes = converted.attributes
         self.notes += notes
 
     def recording(self, path: Path) -> Recording:
         frames = {len(v) for k, v in self.variables.items() if k in ("marker_position", "model_output", "column_value")}
         if len(frames) > 1:
-            raise FileFormatError(path, f"its parts have different numbers of frames: {sorted(frames)}")
+            raise FileFormatError(path, f"The sections have different numbers of frames: {sorted(frames)}.")
         if not self.variables:
-            raise FileFormatError(path, "no part of the file holds numbers")
+            raise FileFormatError(path, "The file contains no numbers.")
         if len(self.event_times):
-            since, notes = event_origin(
+            origin, notes = event_origin(
                 self.event_times, self.metadata.get("first_frame", 1), max(frames, default=0), self.rate
             )
-            self.variables["event_time"] = self.event_times - since
+            self.variables["event_time"] = self.event_times - origin
             self.notes += notes
         dataset = make_dataset(
             self.variables, self.labels, rate=self.rate, analog_rate=self.analog_rate, **self.attributes
@@ -127,7 +140,7 @@ class _Made:
 
 class _Nexus(NamedTuple):
     names: list[str]
-    """Of each column: what stands above it, or above the nearest to its left."""
+    """Name above each column, or above the nearest column to its left."""
     axes: list[str]
     units: list[str]
     values: Array
@@ -147,7 +160,9 @@ def _sections(path: Path, data: bytes) -> Iterator[_Section]:
         elif section is None:
             section = _Section(decode_line(cells[0]).strip('" ').lower(), None, [])
             if section.name not in SECTIONS:
-                raise FileFormatError(path, f"expected the name of a part, got {decode_line(cells[0])[:40]!r}", line=number)
+                raise FileFormatError(
+                    path, f"Expected the name of a section, got {decode_line(cells[0])[:40]!r}.", line=number
+                )
         elif section.rate is None and not section.lines and len(cells) == 1 and parse_number(cells[0]) is not None:
             section = section._replace(rate=usable_rate(parse_number(cells[0])))
         else:
@@ -157,12 +172,12 @@ def _sections(path: Path, data: bytes) -> Iterator[_Section]:
 
 
 def _nexus_table(path: Path, section: _Section, size: int) -> tuple[_Nexus, int]:
-    """The numbers under three lines: names, axes, units; and how many of them were infinite or absurd."""
+    """Return the table under the lines of names, axes and units, and the number of implausible values."""
     if len(section.lines) < 4:
-        raise FileFormatError(path, f"{section.name}: expected lines of names, axes, units and numbers")
+        raise FileFormatError(path, f"{section.name}: Expected lines of names, axes, units and numbers.")
     (_, tops), (number, axes), (_, units), *body = section.lines
     if decode_line(axes[0]).lower() != "frame":
-        raise FileFormatError(path, f"{section.name}: expected a line that begins Frame, Sub Frame", line=number)
+        raise FileFormatError(path, f"{section.name}: Expected a line that begins with Frame, Sub Frame.", line=number)
     width = len(axes)
     names, last = [], ""
     for i in range(width):
@@ -171,14 +186,14 @@ def _nexus_table(path: Path, section: _Section, size: int) -> tuple[_Nexus, int]
     rows = Rows(path, size)
     for line, cells in body:
         rows.add(cells[:width], line)
-    values, infinite = mask_implausible(rows.matrix(width))
+    values, implausible = mask_implausible(rows.matrix(width))
     first = int(values[0, 0]) if np.isfinite(values[0, 0]) else 1
     shown = [decode_line(unit) for unit in units] + [""] * (width - len(units))
-    return _Nexus(names, [decode_line(axis) for axis in axes], shown, values, section.rate, first), infinite
+    return _Nexus(names, [decode_line(axis) for axis in axes], shown, values, section.rate, first), implausible
 
 
 def _groups(table: _Nexus) -> Iterator[tuple[str, list[int]]]:
-    """Columns that share a name, in order."""
+    """Yield name and columns of each group of columns with one name."""
     start = 2
     for i in range(3, len(table.names) + 1):
         if i == len(table.names) or table.names[i] != table.names[i - 1]:
@@ -186,19 +201,21 @@ def _groups(table: _Nexus) -> Iterator[tuple[str, list[int]]]:
             start = i
 
 
-def _nexus_trajectories(table: _Nexus, made: _Made, units: str | None, up: str | None, forward: str | None) -> None:
+def _nexus_trajectories(
+    table: _Nexus, content: _Content, units: str | None, up: str | None, forward: str | None
+) -> None:
     groups = [
         (name, columns) for name, columns in _groups(table) if [table.axes[i] for i in columns][:3] == ["X", "Y", "Z"]
     ]
     if groups:
         points = np.stack([table.values[:, columns[:3]] for _, columns in groups], axis=1)
         stated = table.units[groups[0][1][0]]
-        made.add_markers([name for name, _ in groups], points, stated, units, up, forward)
-    made.rate = made.rate or table.rate
-    made.metadata["first_frame"] = table.first
+        content.add_markers([name for name, _ in groups], points, stated, units, up, forward)
+    content.rate = content.rate or table.rate
+    content.metadata["first_frame"] = table.first
 
 
-def _nexus_outputs(table: _Nexus, made: _Made) -> None:
+def _nexus_outputs(table: _Nexus, content: _Content) -> None:
     vectors = [
         (name, columns) for name, columns in _groups(table) if [table.axes[i] for i in columns] == ["X", "Y", "Z"]
     ]
@@ -207,57 +224,61 @@ def _nexus_outputs(table: _Nexus, made: _Made) -> None:
         names, prefix = split_prefix([name for name, _ in vectors])
         names, _ = unique_names(names)
         units = [table.units[columns[0]] for _, columns in vectors]
-        made.variables["model_output"] = np.stack([table.values[:, columns] for _, columns in vectors], axis=1)
+        content.variables["model_output"] = np.stack([table.values[:, columns] for _, columns in vectors], axis=1)
         kinds = [KINDS.get(unit.lower().removesuffix("/kg"), "scalar") for unit in units]
-        made.labels |= {"quantity": names, "quantity_units": units, "quantity_kind": kinds}
+        content.labels |= {"quantity": names, "quantity_units": units, "quantity_kind": kinds}
         if prefix:
-            made.subject.setdefault("prefix", prefix)
+            content.subject.setdefault("prefix", prefix)
     rest = [i for i in range(2, len(table.names)) if i not in taken]
     if rest:
-        made.variables["column_value"] = table.values[:, rest]
+        content.variables["column_value"] = table.values[:, rest]
         labels, _ = unique_names([f"{table.names[i].rpartition(':')[2]}.{table.axes[i]}" for i in rest])
-        made.labels |= {"column": labels, "column_units": [table.units[i] for i in rest]}
-    made.rate = made.rate or table.rate
-    made.metadata["first_frame"] = table.first
+        content.labels |= {"column": labels, "column_units": [table.units[i] for i in rest]}
+    content.rate = content.rate or table.rate
+    content.metadata["first_frame"] = table.first
 
 
-def _nexus_devices(table: _Nexus, made: _Made) -> None:
+def _nexus_devices(table: _Nexus, content: _Content) -> None:
     columns = list(range(2, len(table.names)))
     names, _ = unique_names([f"{table.names[i]} {table.axes[i]}".strip() for i in columns])
-    made.variables["analog"] = table.values[:, 2:]
+    content.variables["analog"] = table.values[:, 2:]
     lower = [name.lower() for name in names]
     kinds = ["emg" if "emg" in n else "plate" if "force" in n or "plate" in n else "other" for n in lower]
-    made.labels |= {"channel": names, "channel_units": [table.units[i] for i in columns], "channel_kind": kinds}
-    made.analog_rate = table.rate
+    content.labels |= {"channel": names, "channel_units": [table.units[i] for i in columns], "channel_kind": kinds}
+    content.analog_rate = table.rate
     if "plate" in kinds:
-        said = "force plates are kept as channels: the export tells neither their places nor what their signs mean"
-        made.notes.append(Note(said, "inferred", "read the trial's C3D file"))
+        text = "Force plates are kept as channels: the export states neither their positions nor their sign convention."
+        content.notes.append(Note(text, "inferred", "read the C3D file of the trial", code="plates_as_channels"))
 
 
-def _nexus_events(section: _Section, made: _Made) -> None:
-    """Rows of subject, context, name, time, description, under a line that says so."""
-    found = []
+def _nexus_events(section: _Section, content: _Content) -> None:
+    """Read rows of subject, context, name, time, description under a header line."""
+    events = []
     for _, cells in section.lines[1:]:
         time = parse_number(cells[3]) if len(cells) > 3 else None
         if time is not None and np.isfinite(time):
-            found.append((time, decode_line(cells[2]), decode_line(cells[1])))
-    if found:
-        times, labels, contexts = zip(*found, strict=True)
-        made.event_times = np.array(times)
-        made.labels |= {"event_label": list(labels), "event_context": list(contexts), "event": np.arange(len(found))}
+            events.append((time, decode_line(cells[2]), decode_line(cells[1])))
+    if events:
+        times, labels, contexts = zip(*events, strict=True)
+        content.event_times = np.array(times)
+        content.labels |= {
+            "event_label": list(labels),
+            "event_context": list(contexts),
+            "event": np.arange(len(events)),
+        }
 
 
 def looks_like_qualisys(head: bytes) -> bool:
-    """Whether a file that begins so is a TSV export of Qualisys."""
+    """Return whether the first bytes are those of a TSV export of Qualisys."""
     return head.lstrip().upper().startswith((b"NO_OF_FRAMES", b"FILE_VERSION\t"))
 
 
 def read_qualisys(path: Path, data: bytes, *, units: str | None, up: str | None, forward: str | None) -> Recording:
-    """Marker positions and events of a Qualisys TSV export."""
-    made = _Made()
+    """Read marker positions and events of a Qualisys TSV export."""
+    content = _Content()
     header: dict[str, list[str]] = {}
     events = []
-    lead: int | None = None
+    first: int | None = None
     rows = Rows(path, len(data))
     for number, line in enumerate_lines(data, path):
         cells = [cell.strip() for cell in line.split(b"\t")]
@@ -266,45 +287,46 @@ def read_qualisys(path: Path, data: bytes, *, units: str | None, up: str | None,
         if parse_number(cells[0]) is not None or (not cells[0] and len(rows)):
             rows.add(cells if cells[-1] else cells[:-1], number)
         elif len(rows):
-            raise FileFormatError(path, f"expected a number, got {decode_line(cells[0])[:40]!r}", line=number)
+            raise FileFormatError(path, f"Expected a number, got {decode_line(cells[0])[:40]!r}.", line=number)
         elif cells[0].upper() == b"EVENT" and len(cells) >= 4:
             time = parse_number(cells[3])
             if time is not None and np.isfinite(time):
                 events.append((time, decode_line(cells[1])))
         elif decode_line(cells[0]).lower() in ("frame", "time") and len(cells) > 3:
-            lead = sum(decode_line(cell).lower() in ("frame", "time") for cell in cells[:2])
+            first = sum(decode_line(cell).lower() in ("frame", "time") for cell in cells[:2])
         else:
             header[decode_line(cells[0]).upper()] = [decode_line(cell) for cell in cells[1:]]
     if not len(rows):
-        raise FileFormatError(path, "no row of numbers under the header")
+        raise FileFormatError(path, "There is no row of numbers under the header.")
     labels = [name for name in header.get("MARKER_NAMES", []) if name]
     values = rows.matrix()
-    lead = values.shape[1] % 3 if lead is None else lead
-    count = (values.shape[1] - lead) // 3
+    first = values.shape[1] % 3 if first is None else first
+    count = (values.shape[1] - first) // 3
     if len(labels) != count:
-        made.notes.append(Note(f"the header names {len(labels)} markers, the rows have {count}", "problem"))
+        text = f"The header names {len(labels)} markers, but the rows have {count}."
+        content.notes.append(Note(text, "problem", code="header_counts"))
         labels = (labels + [""] * count)[:count]
-    made.add_markers(
-        labels, values[:, lead : lead + 3 * count].reshape(len(values), count, 3), "mm", units, up, forward
+    content.add_markers(
+        labels, values[:, first : first + 3 * count].reshape(len(values), count, 3), "mm", units, up, forward
     )
     stated = parse_number((header.get("FREQUENCY") or ["x"])[0].encode())
-    made.rate = usable_rate(stated)
+    content.rate = usable_rate(stated)
     if events:
-        made.variables["event_time"] = np.array([time for time, _ in events])
-        made.labels |= {"event_label": [label for _, label in events], "event_context": ["General"] * len(events)}
-        made.labels["event"] = np.arange(len(events))
-    made.metadata["header"] = {key: " ".join(words) for key, words in header.items() if key != "MARKER_NAMES"}
-    return made.recording(path)
+        content.variables["event_time"] = np.array([time for time, _ in events])
+        content.labels |= {"event_label": [label for _, label in events], "event_context": ["General"] * len(events)}
+        content.labels["event"] = np.arange(len(events))
+    content.metadata["header"] = {key: " ".join(words) for key, words in header.items() if key != "MARKER_NAMES"}
+    return content.recording(path)
 
 
 def looks_like_motive(head: bytes) -> bool:
-    """Whether a file that begins so is a CSV export of OptiTrack Motive."""
+    """Return whether the first bytes are those of a CSV export of OptiTrack Motive."""
     return head.lstrip().startswith((b"Format Version,", b"Take Name,"))
 
 
 def read_motive(path: Path, data: bytes, *, units: str | None, up: str | None, forward: str | None) -> Recording:
-    """Marker positions of a Motive export; rigid bodies and bones are passed over."""
-    made = _Made()
+    """Read marker positions of a Motive export; rigid bodies and bones are ignored."""
+    content = _Content()
     rows = Rows(path, len(data))
     header: dict[str, str] = {}
     above: list[list[str]] = []
@@ -323,24 +345,24 @@ def read_motive(path: Path, data: bytes, *, units: str | None, up: str | None, f
         else:
             above.append([decode_line(cell) for cell in cells])
     if not len(rows) or len(axes) < 3:
-        raise FileFormatError(path, "no line that begins Frame, Time with numbers under it")
+        raise FileFormatError(path, "There is no line that begins with Frame, Time and has numbers under it.")
     labels, columns = _motive_markers(above, axes)
     if not labels:
-        raise FileFormatError(path, "no marker positions in the file; export the markers from Motive as well")
+        raise FileFormatError(path, "The file contains no marker positions. Export the markers from Motive as well.")
     values = rows.matrix(len(axes))
     points = values[:, columns].reshape(len(values), len(labels), 3)
-    made.add_markers(labels, points, header.get("Length Units"), units, up, forward, default_up="+Y")
+    content.add_markers(labels, points, header.get("Length Units"), units, up, forward, default_up="+Y")
     stated = header.get("Export Frame Rate") or header.get("Capture Frame Rate") or "x"
     times = repair_time_stamps(values[:, 1], rows.decimals, parse_number(stated.encode()))
-    made.rate = times.rate
-    made.labels["time"] = times.times
-    made.notes += times.notes
-    made.metadata["header"] = header
-    return made.recording(path)
+    content.rate = times.rate
+    content.labels["time"] = times.times
+    content.notes += times.notes
+    content.metadata["header"] = header
+    return content.recording(path)
 
 
 def _motive_markers(above: Sequence[Sequence[str]], axes: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Names of the markers, and the three columns of each, from the lines of type, name, ID and property."""
+    """Return names and columns of the markers, from the lines of type, name, ID and property."""
 
     def line_with(words: set[str]) -> list[str]:
         for line in above:
@@ -352,13 +374,13 @@ def _motive_markers(above: Sequence[Sequence[str]], axes: Sequence[str]) -> tupl
     properties = line_with({"position"})
     named = next((line for line in above if len(line) > 1 and line[1].lower() == "name"), [])
     names = list(named) + [""] * len(axes)
-    found: dict[str, dict[str, int]] = {}
-    # markers as they were seen come before those that a rigid body of the same names implies
+    axes_of: dict[str, dict[str, int]] = {}
+    # measured markers precede markers of a rigid body with the same names
     for i, axis in sorted(enumerate(axes), key=lambda column: kinds[column[0]].lower() != "marker"):
         if kinds[i].lower().endswith("marker") and properties[i].lower() == "position" and axis in ("X", "Y", "Z"):
-            found.setdefault(names[i], {}).setdefault(axis, i)
-    whole = {name: at for name, at in found.items() if len(at) == 3}
-    return list(whole), [at[axis] for at in whole.values() for axis in "XYZ"]
+            axes_of.setdefault(names[i], {}).setdefault(axis, i)
+    complete = {name: at for name, at in axes_of.items() if len(at) == 3}
+    return list(complete), [at[axis] for at in complete.values() for axis in "XYZ"]
 
 
 Reader = Callable[..., Recording]
@@ -367,4 +389,4 @@ EXPORTS: tuple[tuple[Callable[[bytes], bool], Reader], ...] = (
     (looks_like_qualisys, read_qualisys),
     (looks_like_motive, read_motive),
 )
-"""Whether a file looks like it, and its reader."""
+"""Test of the first bytes, and reader of each export."""

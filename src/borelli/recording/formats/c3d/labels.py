@@ -1,4 +1,4 @@
-"""What the points and channels of a C3D file are: their names, kinds and units, and the subject they belong to."""
+"""Names, kinds and units of the points and channels of a C3D file, and its subject."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from borelli.errors import list_names
 from borelli.recording.formats.c3d.parameters import Parameters
-from borelli.recording.recording import Note, unique_names, without_prefix
+from borelli.recording.recording import Note, repeated_names_note, split_prefix, unique_names
 
 GROUPS = {"ANGLES": "angle", "FORCES": "force", "MOMENTS": "moment", "POWERS": "power", "SCALARS": "scalar"}
-"""Parameters of the group POINT that list computed points which are no positions (Vicon's model outputs)."""
+"""Parameters of the group POINT that list computed quantities other than positions (Vicon model outputs)."""
 
 _BY_NAME = re.compile(r"[LR]?\w*?(?P<kind>Angle|Force|GRF|Moment|Power)s?")
-_UNLABELLED = re.compile(r"(?:\*|U|uname\*?|unlabell?ed\s*|unnamed\s*|unknown\s*)(\d+)", re.IGNORECASE)
-_CUT = 4
-"""Width to which old programs cut labels."""
+_UNLABELED = re.compile(r"(?:\*|U|uname\*?|unlabell?ed\s*|unnamed\s*|unknown\s*)(\d+)", re.IGNORECASE)
+_TRUNCATED_LENGTH = 4
+"""Length to which old programs truncate labels."""
 
 _MUSCLES = re.compile(
     r"rect|vast|bicep|tricep|hamst|semi[tm]|tibial|gastro|sole[ua]|glut|adduct|peron|erector|trapez|delt|lat.*dors|"
@@ -36,7 +36,7 @@ _VOLTS = {"v", "mv", "uv", "µv", "volt", "volts", "microv", "millivolts"}
 
 @dataclass(frozen=True)
 class Points:
-    """Which of a file's points are markers and which are other quantities, by index, with their names and units."""
+    """Indices, names and units of the points that are markers and of those that are other quantities."""
 
     markers: npt.NDArray[np.intp]
     marker_names: list[str]
@@ -48,31 +48,28 @@ class Points:
 
 
 def name_points(parameters: Parameters, count: int) -> tuple[Points, list[Note]]:
-    """The names of so many points, told into markers and computed quantities."""
+    """Return names and kinds of `count` points, and notes."""
     notes: list[Note] = []
     labels, described = _full_labels(parameters, count)
     if described:
         notes.append(described)
     labels, prefix = _stripped(labels)
     kinds = _kinds(parameters, labels, prefix)
-    guessed = [name for name, (kind, stated) in zip(labels, kinds, strict=True) if kind and not stated]
-    if guessed:
-        said = f"{list_names(guessed)} are taken for computed angles, forces, moments or powers by their names"
-        notes.append(Note(f"{said}, not for positions", "inferred"))
-    unlabelled = [i for i, name in enumerate(labels) if not name or _UNLABELLED.fullmatch(name)]
-    for i in unlabelled:
-        match = _UNLABELLED.fullmatch(labels[i])
+    inferred = [name for name, (kind, stated) in zip(labels, kinds, strict=True) if kind and not stated]
+    if inferred:
+        text = f"{list_names(inferred)} are assumed to be angles, forces, moments or powers because of their names."
+        notes.append(Note(text, "inferred", code="model_outputs"))
+    unlabeled = [i for i, name in enumerate(labels) if not name or _UNLABELED.fullmatch(name)]
+    for i in unlabeled:
+        match = _UNLABELED.fullmatch(labels[i])
         labels[i] = f"*{match[1] if match else i + 1}"
-    if unlabelled:
-        called = list_names([labels[i] for i in unlabelled])
-        said = f"{len(unlabelled)} of {count} points have no label and are called {called}"
-        notes.append(Note(said, "problem", "label them, or leave them out with select_markers"))
+    if unlabeled:
+        called = list_names([labels[i] for i in unlabeled])
+        text = f"{len(unlabeled)} of {count} points have no label and are called {called}."
+        notes.append(Note(text, "problem", "label them, or omit them with select_markers", code="unlabeled_points"))
     names, repeated = unique_names(labels)
     if repeated:
-        said = (
-            f"the labels {list_names(repeated)} occur more than once; the later ones are called {repeated[0]}_2 and so on"
-        )
-        notes.append(Note(said, "problem"))
+        notes.append(repeated_names_note(repeated))
     chosen = np.array([bool(kind) for kind, _ in kinds], bool)
     units = {kind: _kind_units(parameters, group, kind) for group, kind in GROUPS.items()}
     quantities = np.flatnonzero(chosen)
@@ -89,38 +86,42 @@ def name_points(parameters: Parameters, count: int) -> tuple[Points, list[Note]]
 
 
 def _full_labels(parameters: Parameters, count: int) -> tuple[list[str], Note | None]:
-    """Labels of the points, completed from the descriptions where programs cut them to four letters."""
+    """Return the labels of the points, completed from the descriptions where they are truncated, and a note."""
     labels = parameters.texts("POINT", "LABELS")[:count]
     labels += [""] * (count - len(labels))
     stored = parameters.get("POINT", "LABELS")
     descriptions = parameters.texts("POINT", "DESCRIPTIONS")[:count]
-    if stored is None or not stored.dims or stored.dims[0] > _CUT or len(descriptions) < count:
+    if stored is None or not stored.dims or stored.dims[0] > _TRUNCATED_LENGTH or len(descriptions) < count:
         return labels, None
-    cut = [_is_cut(label, text) for label, text in zip(labels, descriptions, strict=True)]
+    truncated = [_is_truncated(label, text) for label, text in zip(labels, descriptions, strict=True)]
     words = any(" " in text for text in descriptions)
     repeated = len(set(labels)) < len(labels)
     fuller = sum(len(text) > len(label) for label, text in zip(labels, descriptions, strict=True))
-    if not fuller or sum(cut) < 0.8 * count or (words and not repeated):
+    if not fuller or sum(truncated) < 0.8 * count or (words and not repeated):
         return labels, None
     full = [text or label for label, text in zip(labels, descriptions, strict=True)]
     example = next(i for i in range(count) if len(full[i]) > len(labels[i]))
-    said = f"labels are cut to {stored.dims[0]} letters; full names are taken from POINT:DESCRIPTIONS"
-    return full, Note(f"{said} ({labels[example]} is {full[example]})", "stated")
+    text = f"Labels are truncated to {stored.dims[0]} characters; full names are from POINT:DESCRIPTIONS"
+    return full, Note(f"{text} ({labels[example]} is {full[example]}).", "stated", code="truncated_labels")
 
 
-def _is_cut(label: str, description: str) -> bool:
-    """Whether a label is what remains of a description: its start, or an initial and the next word's start."""
+def _is_truncated(label: str, description: str) -> bool:
+    """Return whether a label is a truncated description: its start, or an initial and the start of the next word."""
     words = [word.upper() for word in re.findall(r"[A-Za-z0-9]+", description)]
     if not words or not label:
         return False
-    forms = {description.upper()[:_CUT], "".join(words)[:_CUT], words[0][:1] + "".join(words[1:])[: _CUT - 1]}
+    forms = {
+        description.upper()[:_TRUNCATED_LENGTH],
+        "".join(words)[:_TRUNCATED_LENGTH],
+        words[0][:1] + "".join(words[1:])[: _TRUNCATED_LENGTH - 1],
+    }
     return label.upper() in forms
 
 
 def _stripped(labels: list[str]) -> tuple[list[str], str]:
-    """Labels without the prefix that all labelled points share."""
-    named = [i for i, name in enumerate(labels) if name and not _UNLABELLED.fullmatch(name)]
-    short, prefix = without_prefix([labels[i] for i in named])
+    """Return the labels without the prefix of all labeled points, and that prefix."""
+    named = [i for i, name in enumerate(labels) if name and not _UNLABELED.fullmatch(name)]
+    short, prefix = split_prefix([labels[i] for i in named])
     stripped = list(labels)
     for i, name in zip(named, short, strict=True):
         stripped[i] = name
@@ -128,7 +129,7 @@ def _stripped(labels: list[str]) -> tuple[list[str], str]:
 
 
 def _kinds(parameters: Parameters, labels: Sequence[str], prefix: str) -> list[tuple[str, bool]]:
-    """Per point: the kind of quantity ("" for a position), and whether the file states it."""
+    """Return for each point the kind of quantity ("" for a position), and whether the file states it."""
     stated = {}
     for group, kind in GROUPS.items():
         for name in parameters.texts("POINT", group):
@@ -150,13 +151,15 @@ def _kind_units(parameters: Parameters, group: str, kind: str) -> str:
     return {"Nmm": "N mm", "Nm": "N m", "N.m": "N m", "N.mm": "N mm"}.get(stated, stated) or usual
 
 
-def per_kilogram(points: Points, peaks: npt.NDArray[np.float64], mass: float | None) -> tuple[list[str], list[Note]]:
-    """Units of the quantities, with "/kg" where a ground force of a few N/kg shows that they are divided by mass.
+def normalized_units(
+    points: Points, peaks: npt.NDArray[np.float64], mass: float | None
+) -> tuple[list[str], list[Note]]:
+    """Return the units of the quantities, with "/kg" if the size of the ground force shows a division by mass.
 
     Args:
-        points: The quantities.
+        points: Quantities.
         peaks: Largest magnitude of each over time, in its stated units.
-        mass: The subject's mass [kg], if the file tells it.
+        mass: Body mass [kg], if stated.
     """
     units = list(points.quantity_units)
     ground = [
@@ -174,14 +177,15 @@ def per_kilogram(points: Points, peaks: npt.NDArray[np.float64], mass: float | N
         if kind in ("force", "moment", "power") and not points.quantity_names[i].endswith("NormalisedGRF"):
             units[i] += "/kg"
     weight = f", and the subject weighs {mass * 9.81:.0f} N" if mass else ""
-    said = "computed forces, moments and powers are taken as divided by body mass"
-    return units, [Note(f"{said}: the ground force peaks at {largest:.1f} where the file says N{weight}", "inferred")]
+    text = "Computed forces, moments and powers are assumed to be divided by body mass"
+    text = f"{text}: the ground force peaks at {largest:.1f}, where the file states N{weight}."
+    return units, [Note(text, "inferred", code="mass_normalized")]
 
 
 def channel_kinds(
     labels: Sequence[str], descriptions: Sequence[str], units: Sequence[str], plates: set[int]
 ) -> list[str]:
-    """Kind of each channel: "plate", "emg" (by its label, description and unit) or "other"."""
+    """Return the kind of each channel: "plate", "emg" (by label, description and unit) or "other"."""
     kinds = []
     for i, label in enumerate(labels):
         text = f"{label} {descriptions[i]}"
@@ -198,7 +202,7 @@ def channel_kinds(
 
 
 def read_subject(parameters: Parameters, prefix: str) -> dict[str, str | float]:
-    """What the file says of the subject: name, mass [kg], height [m], marker set, prefix of the labels."""
+    """Return name, mass [kg], height [m], marker set and label prefix of the subject, as far as stated."""
     subject: dict[str, str | float] = {}
     names = [name for name in parameters.texts("SUBJECTS", "NAMES") if name]
     name = ", ".join(names) or parameters.text("SUBJECT", "NAME")

@@ -1,7 +1,7 @@
-"""Where a C3D file keeps its samples and how many there are, settled before a single one is read.
+"""Layout of the samples in a C3D file, determined before any is read.
 
-Header and parameters tell the same counts twice, and programs disagree about which to keep up to date. Every statement
-is a candidate; the one with which the samples fill the file is taken, and what contradicts it is noted.
+Header and parameters state the same counts twice, and programs disagree about which to update. Every statement is a
+candidate; the one with which the samples fill the file is used, and statements that contradict it are noted.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ WORDS_OF_POINT = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """How the samples lie in the file: frames of points, each point four numbers, followed by analog samples.
+    """Layout of the samples: frames of points, each point four numbers, followed by analog samples.
 
     Attributes:
         start: First byte of the first frame.
-        frames: How many frames there are.
-        first: Number of the first frame, as the laboratory counted.
+        frames: Number of frames.
+        first: Number of the first frame in the trial.
         points: Points in a frame.
         channels: Analog channels.
         samples: Analog samples of each channel in a frame.
         real: Whether numbers are 32-bit reals; otherwise they are 16-bit integers.
-        scale: Factor from integers to the file's length unit, positive; also that of the residuals.
-        rate: Frames per second [Hz].
+        scale: Factor from integers to the file's length unit, positive; also that of the marker residuals.
+        rate: Frame rate [Hz].
     """
 
     start: int
@@ -57,7 +57,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class _Guess:
+class _Candidate:
     frames: int
     points: int
     analog: int
@@ -68,30 +68,30 @@ class _Guess:
         return (WORDS_OF_POINT * self.points + self.analog) * (4 if self.real else 2)
 
 
-def settle_layout(
+def infer_layout(
     header: Header, parameters: Parameters, size: int, path: object, *, partial: bool = False
 ) -> tuple[Layout, list[Note]]:
-    """The layout that fits a file of this size, and notes on statements that contradict it.
+    """Return the layout that fits a file of this size, and notes on statements that contradict it.
 
     Raises:
-        FileFormatError: if the file is too short for what it says it holds (unless a part will do), or says nothing.
+        FileFormatError: if the file is truncated (unless `partial`), or states no content.
     """
     notes: list[Note] = []
     rate = _rate(header, parameters, path)
     scale = parameters.number("POINT", "SCALE") or header.scale
     start = _start(header, parameters, size, path, notes)
-    first, spans = _spans(header, parameters)
-    best = _best(header, parameters, spans, size - start)
+    first, counts = _frame_counts(header, parameters)
+    best = _choose_candidate(header, parameters, counts, size - start)
     if best.frames == 0 or best.frame_bytes == 0:
         what = "no frames" if best.frames == 0 else "neither points nor analog channels"
         if parameters.number("ROTATION", "USED") > 0:
-            what += ", only rotations of segments (ROTATION), which are not read"
-        raise FileFormatError(path, f"the file says that it holds {what}; there is nothing to read")
+            what += ", only segment rotations (ROTATION), which are not supported"
+        raise FileFormatError(path, f"The file contains {what}.")
     frames = best.frames
-    whole = (size - start) // best.frame_bytes
-    if frames > whole:
-        frames = whole
-        _refuse_or_note(best, whole, size, path, partial, notes)
+    complete = (size - start) // best.frame_bytes
+    if frames > complete:
+        frames = complete
+        _note_truncation(best, complete, size, path, partial, notes)
     samples = _samples(header, parameters, best.analog, rate)
     layout = Layout(
         start=start,
@@ -104,10 +104,10 @@ def settle_layout(
         scale=abs(scale) if math.isfinite(scale) and scale else 1.0,
         rate=rate,
     )
-    if best.frames not in spans:
-        said = f"the number of frames, {best.frames}, is taken from the file's size: it only says {spans}, in 16 bits"
-        notes.append(Note(said, "inferred"))
-    notes.extend(_contradictions(header, parameters, best, spans))
+    if best.frames not in counts:
+        text = f"The number of frames, {best.frames}, follows from the file size: it states only {counts}, in 16 bits."
+        notes.append(Note(text, "inferred", code="frame_count"))
+    notes.extend(_disagreement_notes(header, parameters, best, counts))
     return layout, notes
 
 
@@ -117,76 +117,75 @@ def _rate(header: Header, parameters: Parameters, path: object) -> float:
             return rate
     raise FileFormatError(
         path,
-        f"the frame rate is {parameters.number('POINT', 'RATE'):g} in POINT:RATE and {header.rate:g} in the header, "
-        "but must be a positive number of frames per second; the header is damaged or of another byte order",
+        f"The frame rate is {parameters.number('POINT', 'RATE'):g} in POINT:RATE and {header.rate:g} in the header, "
+        "expected a positive number [Hz]. The header is damaged or has another byte order.",
     )
 
 
 def _start(header: Header, parameters: Parameters, size: int, path: object, notes: list[Note]) -> int:
-    """First byte of the samples: as the header says, else as the parameters say."""
+    """Return the first byte of the samples as stated by the header, else by the parameters."""
     blocks = [header.data_block, *parameters.counts("POINT", "DATA_START")[:1]]
     usable = [int(block) for block in blocks if block > 2 and (block - 1) * BLOCK <= size]
     if not usable:
         raise FileFormatError(
             path,
-            f"the samples should begin in block {header.data_block}, but the file has {-(-size // BLOCK)} blocks "
-            f"of {BLOCK} bytes; it was cut off before its samples, or its header is damaged",
+            f"The samples should begin in block {header.data_block}, but the file has {-(-size // BLOCK)} blocks "
+            f"of {BLOCK} bytes. It is truncated, or its header is damaged.",
         )
     if len(set(blocks)) > 1:
-        notes.append(
-            Note(f"samples are read from block {usable[0]}; header and POINT:DATA_START say {blocks}", "problem")
-        )
+        text = f"Samples are read from block {usable[0]}; header and POINT:DATA_START state {blocks}."
+        notes.append(Note(text, "problem", code="data_start"))
     return (usable[0] - 1) * BLOCK
 
 
-def _spans(header: Header, parameters: Parameters) -> tuple[int, list[int]]:
-    """Number of the first frame, and the counts of frames that are stated, the most trusted first."""
+def _frame_counts(header: Header, parameters: Parameters) -> tuple[int, list[int]]:
+    """Return the number of the first frame and the stated numbers of frames, the most reliable first."""
     first, last = (_long(parameters, f"ACTUAL_{end}_FIELD") for end in ("START", "END"))
-    spans = []
+    counts = []
     if first is not None and last is not None and last >= first:
-        spans.append(last - first + 1)
-    spans.extend(int(count) for count in parameters.counts("POINT", "LONG_FRAMES")[:1] if count > 0)
-    spans.extend(int(count) for count in parameters.counts("POINT", "FRAMES")[:1] if count > 0)
+        counts.append(last - first + 1)
+    counts.extend(int(count) for count in parameters.counts("POINT", "LONG_FRAMES")[:1] if count > 0)
+    counts.extend(int(count) for count in parameters.counts("POINT", "FRAMES")[:1] if count > 0)
     if header.last >= header.first:
-        spans.append(header.last - header.first + 1)
-    return first if first else max(header.first, 1), list(dict.fromkeys(spans))
+        counts.append(header.last - header.first + 1)
+    return first if first else max(header.first, 1), list(dict.fromkeys(counts))
 
 
 def _long(parameters: Parameters, name: str) -> int | None:
-    """A frame number written as one number or as two words, the low one first."""
+    """Return a frame number stored as one number or as two words, the low one first."""
     words = parameters.counts("TRIAL", name)
     if not len(words):
         return None
     return int(words[0]) + (WORD * int(words[1]) if len(words) > 1 else 0)
 
 
-def _best(header: Header, parameters: Parameters, spans: list[int], room: int) -> _Guess:
-    """The statements with which the samples fill the file; without such, the first that fits; else the first."""
+def _choose_candidate(header: Header, parameters: Parameters, counts: list[int], available: int) -> _Candidate:
+    """Return the candidate with which the samples fill the file, else the first that fits, else the first."""
     scale = parameters.number("POINT", "SCALE")
     points = _distinct(parameters.counts("POINT", "USED")[:1], (header.points,))
     used = int(next(iter(parameters.counts("ANALOG", "USED")), 0))
     analog = _distinct((header.analog_words, used * header.samples))
     real = _distinct([value < 0 for value in (scale, header.scale) if value])
-    guesses = [
-        _Guess(frames, int(n), int(words), bool(kind))
+    candidates = [
+        _Candidate(frames, int(n), int(words), bool(kind))
         for n, words, kind in product(points, analog, real or [False])
-        for frames in _lengths(spans, _Guess(0, int(n), int(words), bool(kind)).frame_bytes, room)
+        for frames in _possible_counts(counts, _Candidate(0, int(n), int(words), bool(kind)).frame_bytes, available)
     ]
-    fitting = [guess for guess in guesses if guess.frames * guess.frame_bytes <= room]
-    filling = [guess for guess in fitting if room - guess.frames * guess.frame_bytes < BLOCK]
-    return next(iter(filling or fitting or guesses), _Guess(0, 0, 0, False))
+    fitting = [candidate for candidate in candidates if candidate.frames * candidate.frame_bytes <= available]
+    filling = [candidate for candidate in fitting if available - candidate.frames * candidate.frame_bytes < BLOCK]
+    return next(iter(filling or fitting or candidates), _Candidate(0, 0, 0, False))
 
 
-def _lengths(spans: list[int], frame_bytes: int, room: int) -> Iterator[int]:
-    """Counts of frames that may be meant: those stated, and those a 16-bit count has lost 65,536 of."""
-    yield from spans
-    whole = room // frame_bytes if frame_bytes else 0
-    if whole > WORD - 1 and any((whole - span) % WORD == 0 or span == WORD - 1 for span in spans):
-        yield whole
+def _possible_counts(counts: list[int], frame_bytes: int, available: int) -> Iterator[int]:
+    """Yield the stated numbers of frames, and the number that overflowed a 16-bit count."""
+    yield from counts
+    complete = available // frame_bytes if frame_bytes else 0
+    if complete > WORD - 1 and any((complete - count) % WORD == 0 or count == WORD - 1 for count in counts):
+        yield complete
 
 
 def _samples(header: Header, parameters: Parameters, analog: int, rate: float) -> int:
-    """Analog samples of one channel in a frame."""
+    """Return the number of analog samples of a channel in a frame."""
     used = int(next(iter(parameters.counts("ANALOG", "USED")), 0))
     if used and analog % used == 0 and analog:
         return analog // used
@@ -197,26 +196,29 @@ def _samples(header: Header, parameters: Parameters, analog: int, rate: float) -
     return 1
 
 
-def _refuse_or_note(best: _Guess, whole: int, size: int, path: object, partial: bool, notes: list[Note]) -> None:
-    said = (
-        f"the file says that it holds {best.frames} frames of {best.points} points and {best.analog} analog samples, "
-        f"but it ends after {size} bytes with {whole} whole frames"
+def _note_truncation(
+    best: _Candidate, complete: int, size: int, path: object, partial: bool, notes: list[Note]
+) -> None:
+    text = (
+        f"The file states {best.frames} frames of {best.points} points and {best.analog} analog samples, "
+        f"but ends after {size} bytes with {complete} complete frames"
     )
-    if not partial or not whole:
-        way = "; read_c3d(path, partial=True) reads those" if whole else ""
-        raise FileFormatError(path, f"{said}: it was cut off, or its header is damaged{way}")
-    notes.append(Note(f"{said}: it was cut off, and only those are read", "problem", "copy the file again"))
+    if not partial or not complete:
+        action = " Read the complete frames with read_c3d(path, partial=True)." if complete else ""
+        raise FileFormatError(path, f"{text}: it is truncated, or its header is damaged.{action}")
+    text = f"{text}: it is truncated, and only the complete frames are read."
+    notes.append(Note(text, "problem", "copy the file again", code="truncated"))
 
 
-def _contradictions(header: Header, parameters: Parameters, best: _Guess, spans: list[int]) -> Iterator[Note]:
-    stated = {"frames": (best.frames, spans), "points": (best.points, [header.points])}
+def _disagreement_notes(header: Header, parameters: Parameters, best: _Candidate, counts: list[int]) -> Iterator[Note]:
+    stated = {"frames": (best.frames, counts), "points": (best.points, [header.points])}
     stated["points"][1].extend(map(int, parameters.counts("POINT", "USED")[:1]))
-    for what, (taken, others) in stated.items():
-        # a header cannot say more than 65,535 frames: that is no contradiction
-        wrong = sorted({n for n in others if n != taken and not (taken >= WORD - 1 and n <= WORD - 1)})
+    for what, (used, others) in stated.items():
+        # a header cannot state more than 65,535 frames: that is no contradiction
+        wrong = sorted({n for n in others if n != used and not (used >= WORD - 1 and n <= WORD - 1)})
         if wrong:
-            said = f"header and parameters disagree on the number of {what}: {taken} was taken, {wrong} is also stated"
-            yield Note(said, "problem")
+            text = f"Header and parameters disagree on the number of {what}: {used} is used, {wrong} is also stated."
+            yield Note(text, "problem", code="header_counts")
 
 
 def _distinct(*values: Iterable[object]) -> list[int]:

@@ -1,8 +1,8 @@
-"""The header block and the parameter section of a C3D file, every count checked against the file's size.
+"""Header block and parameter section of a C3D file, with every count checked against the file size.
 
-A C3D file is made of blocks of 512 bytes: one header block, the parameter section, the samples. The format is that of
-the C3D user guide (c3d.org). The parameter section is a chain of groups and parameters; each entry tells where the next
-one begins, and every parameter carries its type and dimensions. Numbers are written as one of three processors did.
+A C3D file consists of blocks of 512 bytes: one header block, the parameter section, the samples (C3D user guide,
+c3d.org). The parameter section is a chain of groups and parameters; each entry states the offset of the next one, and
+every parameter has a type and dimensions. Numbers have the format of one of three processors.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ BLOCK = 512
 KEY = 0x50
 PROCESSORS = {84: "Intel", 85: "DEC", 86: "SGI"}
 MAX_ENTRIES = 60_000
-"""Groups and parameters read at most; large real files have some hundreds."""
-
+"""Groups and parameters; large files have some hundreds."""
 MAX_TEXTS = 300_000
-"""Texts read at most in all parameters together; large real files have some thousands."""
+"""Strings in all parameters together; large files have some thousands."""
 
 CHARACTERS = -1
 ITEM_BYTES = {CHARACTERS: 1, 1: 1, 2: 2, 4: 4}
@@ -36,15 +35,15 @@ Floats = npt.NDArray[np.float32]
 
 
 def integers(raw: bytes | memoryview, processor: str) -> npt.NDArray[np.int16]:
-    """16-bit integers as this processor wrote them."""
+    """Return 16-bit integers in the format of this processor."""
     return np.frombuffer(raw, ">i2" if processor == "SGI" else "<i2")
 
 
 def floats(raw: bytes | memoryview, processor: str) -> Floats:
-    """32-bit numbers as this processor wrote them.
+    """Return 32-bit floats in the format of this processor.
 
-    A DEC number has its two 16-bit halves exchanged and an exponent that is larger by two; its exponent zero means
-    zero. Those below 2^-126 cannot be said in IEEE form without loss and become zero.
+    A DEC number has its two 16-bit halves swapped and an exponent larger by two; exponent zero means zero. Numbers
+    below 2^-126 have no exact IEEE form and become zero.
     """
     if processor != "DEC":
         return np.frombuffer(raw, ">f4" if processor == "SGI" else "<f4")
@@ -58,7 +57,7 @@ def floats(raw: bytes | memoryview, processor: str) -> Floats:
 
 @dataclass(frozen=True)
 class Header:
-    """The first block, as it stands: nothing in it is trusted before it is compared with the parameters."""
+    """First block, unchecked; it is compared with the parameters later."""
 
     points: int
     analog_words: int
@@ -73,7 +72,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its values in the file's order (first index fastest), its dimensions, its description."""
+    """Parameter with its values in file order (first index fastest), dimensions and description."""
 
     kind: int
     dims: tuple[int, ...]
@@ -81,7 +80,7 @@ class Parameter:
     description: str = ""
 
     def plain(self) -> Any:
-        """The value as nested lists, last index outermost; a single value stands alone."""
+        """Return the value as nested lists, last index outermost; a single value is not in a list."""
         if isinstance(self.values, tuple):
             shape = tuple(reversed(self.dims[1:]))
             return _nested(list(self.values), shape)
@@ -90,42 +89,42 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameter section by group and name, both in capitals."""
+    """Parameter section by group and name, both in capitals."""
 
     processor: str
     groups: Mapping[str, Mapping[str, Parameter]]
-    faults: tuple[str, ...] = field(default=())
+    problems: tuple[str, ...] = field(default=())
 
     def get(self, group: str, name: str) -> Parameter | None:
-        """The parameter, or None."""
+        """Return the parameter, or None."""
         return self.groups.get(group, {}).get(name)
 
     def numbers(self, group: str, name: str) -> npt.NDArray[np.float64]:
-        """The parameter's numbers in the file's order, following it into NAME2, NAME3...; none if it is not there."""
+        """Return the numbers of a parameter and its continuations NAME2, NAME3..., in file order; empty if missing."""
         parts = [p.values for p in self._continued(group, name) if not isinstance(p.values, tuple)]
         return np.concatenate(parts).astype(float) if parts else np.zeros(0)
 
     def counts(self, group: str, name: str) -> npt.NDArray[np.int64]:
-        """The parameter's whole numbers taken as unsigned, as counts and frame numbers are written."""
+        """Return the integers of a parameter as unsigned, the convention for counts and frame numbers."""
         parts = [p for p in self._continued(group, name) if not isinstance(p.values, tuple)]
         return np.concatenate([_unsigned(p) for p in parts]) if parts else np.zeros(0, np.int64)
 
     def number(self, group: str, name: str, default: float = 0.0) -> float:
-        """The parameter's first number."""
+        """Return the first number of a parameter."""
         values = self.numbers(group, name)
         return float(values[0]) if len(values) else default
 
     def texts(self, group: str, name: str) -> list[str]:
-        """The parameter's texts, following it into NAME2, NAME3... where a list was too long for one parameter."""
+        """Return the strings of a parameter and its continuations NAME2, NAME3..."""
         return [text for p in self._continued(group, name) if isinstance(p.values, tuple) for text in p.values]
 
     def text(self, group: str, name: str, default: str = "") -> str:
-        """The parameter's first text."""
+        """Return the first string of a parameter."""
         values = self.texts(group, name)
         return values[0] if values else default
 
     def plain(self) -> dict[str, dict[str, Any]]:
-        """All parameters as plain values."""
+        """Return all parameters as plain values."""
         return {group: {name: p.plain() for name, p in content.items()} for group, content in self.groups.items()}
 
     def _continued(self, group: str, name: str) -> Iterator[Parameter]:
@@ -137,7 +136,7 @@ class Parameters:
 
 
 def looks_like_c3d(head: bytes) -> bool:
-    """Whether a file that begins so may be a C3D file: its second byte is the format's key, and it is no text.
+    """Return whether the first bytes may be those of a C3D file: the key in the second byte, and not text.
 
     The key is the letter P: a table with the title "FP1" has it too, but neither a low first byte nor a NUL.
     """
@@ -145,9 +144,9 @@ def looks_like_c3d(head: bytes) -> bool:
 
 
 def read_header(content: memoryview, processor: str) -> Header:
-    """The first block's numbers."""
+    """Return the values of the first block."""
     words = integers(content[:BLOCK], processor).view(np.uint16 if processor != "SGI" else ">u2").astype(int)
-    numbers = floats(content[:BLOCK], processor)  # pairs of words: number k is made of words 2k + 1 and 2k + 2
+    numbers = floats(content[:BLOCK], processor)  # number k consists of words 2k + 1 and 2k + 2
     return Header(
         points=int(words[1]),
         analog_words=int(words[2]),
@@ -166,7 +165,7 @@ def _float_at(content: memoryview, offset: int, processor: str) -> float:
 
 
 def _header_events(content: memoryview, words: npt.NDArray[Any], processor: str) -> tuple[tuple[float, str], ...]:
-    """Times [s] and labels of the events that are switched on in the header."""
+    """Return times [s] and labels of the enabled events in the header."""
     width = 4 if words[149] == FOUR_CHARACTER_KEY else 2
     count = min(int(words[150]), HEADER_EVENTS)
     times = floats(content[304 : 304 + 4 * HEADER_EVENTS], processor)
@@ -181,50 +180,52 @@ def _header_events(content: memoryview, words: npt.NDArray[Any], processor: str)
 
 
 def read_parameters(content: memoryview, path: object) -> Parameters:
-    """The parameter section of a file's content.
+    """Return the parameter section of a file.
 
     Raises:
-        FileFormatError: naming the byte at which an entry does not hold together.
+        FileFormatError: if an entry is inconsistent; the message states its byte.
     """
     start = (content[0] - 1) * BLOCK
     if len(content) < start + 4 or start < BLOCK:
         raise FileFormatError(
             path,
-            f"the header puts the parameters in block {content[0]}, but the file has "
-            f"{len(content)} bytes; it was cut off or is no C3D file",
+            f"The header states that the parameters begin in block {content[0]}, but the file has "
+            f"{len(content)} bytes. It is truncated, or not a C3D file.",
         )
-    processor, faults = _processor(content, start, path)
+    processor, problems = _processor(content, start, path)
     data = read_header(content, processor).data_block - 1
     blocks = content[start + 2]
     end = (data if data > start // BLOCK else start // BLOCK + blocks) * BLOCK
-    return _Section(content, start, min(end, len(content)), processor, faults, path).read()
+    return _Section(content, start, min(end, len(content)), processor, problems, path).read()
 
 
 def _processor(content: memoryview, start: int, path: object) -> tuple[str, list[str]]:
-    """Whose numbers these are: as the file says, unless only another reading of the header makes sense."""
+    """Return the processor as stated, unless the header is plausible only for another one, and problems."""
     stated = PROCESSORS.get(content[start + 3])
-    if stated and _makes_sense(read_header(content, stated)):
+    if stated and _is_plausible(read_header(content, stated)):
         return stated, []
-    fitting = [name for name in PROCESSORS.values() if _makes_sense(read_header(content, name))]
-    said = f"byte {start + 3} gives the processor type {content[start + 3]}"
-    if len(fitting) == 1:
-        return fitting[0], [f"{said}, but the header's numbers are those of {fitting[0]}; they are read so"]
+    plausible = [name for name in PROCESSORS.values() if _is_plausible(read_header(content, name))]
+    stated_type = f"Byte {start + 3} states the processor type {content[start + 3]}"
+    if len(plausible) == 1:
+        return plausible[0], [
+            f"{stated_type}, but the numbers in the header are those of {plausible[0]}, which is used."
+        ]
     if stated is None:
         raise FileFormatError(
-            path, f"{said}, but only 84 (Intel), 85 (DEC) and 86 (SGI) exist; the parameter section is damaged"
+            path, f"{stated_type}, expected 84 (Intel), 85 (DEC) or 86 (SGI). The parameter section is damaged."
         )
     return stated, []
 
 
-def _makes_sense(header: Header) -> bool:
+def _is_plausible(header: Header) -> bool:
     return bool(1e-3 < header.rate < 1e6 and 1e-9 < abs(header.scale) < 1e6 and header.data_block > 1)
 
 
 class _Section:
-    """Walks the chain of groups and parameters once."""
+    """Parser of the chain of groups and parameters."""
 
     def __init__(
-        self, content: memoryview, start: int, end: int, processor: str, faults: list[str], path: object
+        self, content: memoryview, start: int, end: int, processor: str, problems: list[str], path: object
     ) -> None:
         self.content = content
         self.start = start
@@ -232,94 +233,94 @@ class _Section:
         self.processor = processor
         self.path = path
         self.names: dict[int, str] = {}
-        self.found: dict[int, dict[str, Parameter]] = {}
-        self.faults = faults
-        # entries may overlap in a damaged file: together they may hold no more than the file does
+        self.parameters: dict[int, dict[str, Parameter]] = {}
+        self.problems = problems
+        # entries may overlap in a damaged file: together they must not exceed the file
         self.bytes_left = len(content)
         self.texts_left = MAX_TEXTS
 
     def read(self) -> Parameters:
-        place = self.start + 4
+        position = self.start + 4
         for _ in range(MAX_ENTRIES):
-            following = self._entry(place)
+            following = self._entry(position)
             if following is None:
                 break
-            place = following
+            position = following
         else:
             raise FileFormatError(
-                self.path, f"there are more than {MAX_ENTRIES} groups and parameters; the parameter section is damaged"
+                self.path, f"There are more than {MAX_ENTRIES} groups and parameters. The parameter section is damaged."
             )
         groups: dict[str, dict[str, Parameter]] = {}
-        for identity, content in self.found.items():
+        for identity, content in self.parameters.items():
             groups.setdefault(self.names.get(identity, f"GROUP {identity}"), {}).update(content)
-        return Parameters(self.processor, groups, tuple(self.faults))
+        return Parameters(self.processor, groups, tuple(self.problems))
 
-    def _entry(self, place: int) -> int | None:
-        """Reads the entry at this byte; gives the place of the next, or None at the end of the chain."""
+    def _entry(self, position: int) -> int | None:
+        """Read the entry at this byte and return the byte of the next, or None at the end of the chain."""
         content = self.content
-        if place + 2 > len(content):
+        if position + 2 > len(content):
             return None
-        length = abs(_signed(content[place]))
-        identity = _signed(content[place + 1])
+        length = abs(_signed(content[position]))
+        identity = _signed(content[position + 1])
         if length == 0 or identity == 0:
             return None
-        after = place + 2 + length
+        after = position + 2 + length
         if after + 3 > len(content):
-            self._broken(place, "an entry", length + 5)
-        name = _text(bytes(content[place + 2 : after])).upper()
+            self._raise_truncated(position, "An entry", length + 5)
+        name = _text(bytes(content[position + 2 : after])).upper()
         offset = int.from_bytes(content[after : after + 2], "big" if self.processor == "SGI" else "little")
         if identity < 0:
             self.names.setdefault(-identity, name)
-            self.found.setdefault(-identity, {})
+            self.parameters.setdefault(-identity, {})
             natural = after + 3 + content[after + 2]
         else:
             natural = self._parameter(name, identity, after + 2)
         return self._next(name, after, offset, natural)
 
     def _next(self, name: str, after: int, offset: int, natural: int) -> int | None:
-        """Where the next entry begins: where this one says, unless that lies outside the section."""
+        """Return the start of the next entry as stated, unless it lies outside the section."""
         if offset == 0:
             return None
         following = after + offset
         if offset > 2 and (following <= self.end or following == natural):
             return following
-        self.faults.append(
-            f"parameter {name!r} says that the next one begins at byte {following}, outside the parameter section "
-            f"(it ends at byte {self.end}); it was looked for where this one ends, at byte {natural}"
+        self.problems.append(
+            f"Parameter {name!r} states that the next one begins at byte {following}, outside of the parameter section "
+            f"(which ends at byte {self.end}); byte {natural}, where this one ends, is used."
         )
         return natural
 
-    def _parameter(self, name: str, identity: int, place: int) -> int:
-        """Reads a parameter's values from this byte; gives the byte after its description."""
+    def _parameter(self, name: str, identity: int, position: int) -> int:
+        """Read the values of a parameter from this byte and return the byte after its description."""
         content = self.content
-        if place + 2 > len(content):
-            self._broken(place, f"parameter {name!r}", 2)
-        kind, count = _signed(content[place]), content[place + 1]
+        if position + 2 > len(content):
+            self._raise_truncated(position, f"Parameter {name!r}", 2)
+        kind, count = _signed(content[position]), content[position + 1]
         if kind not in ITEM_BYTES or count > MAX_DIMENSIONS:
             raise FileFormatError(
                 self.path,
-                f"parameter {name!r} at byte {place} has type {kind} and {count} dimensions, but types are -1, 1, 2, 4 "
-                f"and dimensions at most {MAX_DIMENSIONS}; the parameter section is damaged",
+                f"Parameter {name!r} at byte {position} has type {kind} and {count} dimensions, expected -1, 1, 2 or 4 "
+                f"and at most {MAX_DIMENSIONS} dimensions. The parameter section is damaged.",
             )
-        dims = tuple(content[place + 2 : place + 2 + count])
-        first = place + 2 + count
+        dims = tuple(content[position + 2 : position + 2 + count])
+        first = position + 2 + count
         size = prod(dims) * ITEM_BYTES[kind]
         if len(dims) < count or first + size > len(content):
-            self._broken(place, f"parameter {name!r}", size)
+            self._raise_truncated(position, f"Parameter {name!r}", size)
         self.bytes_left -= size
         self.texts_left -= prod(dims[1:]) if kind == CHARACTERS and dims and dims[0] else 0
         if self.bytes_left < 0 or self.texts_left < 0:
             raise FileFormatError(
                 self.path,
-                f"parameter {name!r} at byte {place}: the parameters together hold more than the file or more than "
-                f"{MAX_TEXTS} texts; the parameter section is damaged",
+                f"Parameter {name!r} at byte {position}: The parameters are together larger than the file, or have "
+                f"more than {MAX_TEXTS} strings. The parameter section is damaged.",
             )
         values = self._values(kind, dims, content[first : first + size])
         last = first + size
         length = content[last] if last < len(content) else 0
         description = _text(bytes(content[last + 1 : last + 1 + length]))
-        # a name given twice: the first that holds anything is the one other programs see
-        here = self.found.setdefault(identity, {})
+        # of a repeated name, the first that is not empty is the one other programs use
+        here = self.parameters.setdefault(identity, {})
         if name not in here or not len(here[name].values):
             here[name] = Parameter(kind, dims, values, description)
         return last + 1 + length
@@ -336,11 +337,11 @@ class _Section:
             return integers(raw, self.processor).astype(np.int16)
         return floats(raw, self.processor).astype(np.float32)
 
-    def _broken(self, place: int, what: str, size: int) -> None:
+    def _raise_truncated(self, position: int, what: str, size: int) -> None:
         raise FileFormatError(
             self.path,
-            f"{what} at byte {place} needs {size} bytes, but the file ends at byte {len(self.content)}; "
-            "it was cut off or its parameter section is damaged",
+            f"{what} at byte {position} needs {size} bytes, but the file ends at byte {len(self.content)}. "
+            "It is truncated, or its parameter section is damaged.",
         )
 
 
@@ -359,7 +360,7 @@ def _unsigned(parameter: Parameter) -> npt.NDArray[np.int64]:
 
 
 def _text(raw: bytes) -> str:
-    """Text of unknown origin: UTF-8 where it is that, else Latin-1; without padding and control characters."""
+    """Return text decoded as UTF-8, else as Latin-1, without padding and control characters."""
     raw = raw.split(b"\0", 1)[0]
     try:
         text = raw.decode("utf-8")

@@ -1,4 +1,4 @@
-"""The samples of a C3D file: frames of points and channels, converted in pieces so that no second copy is ever held."""
+"""Samples of a C3D file: frames of points and channels, converted in chunks to bound memory."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from borelli.recording.formats.c3d.parameters import floats, integers
 from borelli.recording.recording import Note
 from borelli.recording.units_and_axes import Conversion
 
-PIECE = 4 * 1024 * 1024
-"""Bytes of samples that are converted at once."""
-SAMPLE = 200
-"""Frames looked at to infer units and axes."""
-POINTS_AT_A_GLANCE = 1_000_000
-"""Positions looked at for that, at most."""
-LARGEST_WORD = 65535.0
-"""Fourth numbers of points beyond 16 bits hold no residual."""
+CHUNK_BYTES = 4 * 1024 * 1024
+"""Bytes of samples converted at once."""
+MAX_SAMPLED_FRAMES = 200
+"""Frames used to infer units and axes."""
+MAX_SAMPLED_POINTS = 1_000_000
+"""Positions used to infer units and axes."""
+MAX_WORD = 65535.0
+"""Fourth numbers of points beyond 16 bits contain no marker residual."""
 
 Array = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Analog:
-    """How the analog channels are called and scaled."""
+    """Names and scales of the analog channels."""
 
     names: list[str]
     descriptions: list[str]
@@ -43,7 +43,7 @@ class Analog:
 
 
 class Samples:
-    """The samples of an open file."""
+    """Samples of an open file."""
 
     def __init__(self, file: BinaryIO, layout: Layout, processor: str, analog: Analog, path: Path) -> None:
         self.file = file
@@ -53,22 +53,22 @@ class Samples:
         self.path = path
         self.notes: list[Note] = []
 
-    def glance(self, chosen: npt.NDArray[np.intp]) -> Doubles:
-        """Positions of chosen points in a few frames, in the file's own unit."""
-        count = max(2, min(SAMPLE, POINTS_AT_A_GLANCE // max(1, self.layout.points)))
+    def sample_positions(self, chosen: npt.NDArray[np.intp]) -> Doubles:
+        """Return positions of chosen points in a few frames, in the file's unit."""
+        count = max(2, min(MAX_SAMPLED_FRAMES, MAX_SAMPLED_POINTS // max(1, self.layout.points)))
         frames = np.unique(np.linspace(0, self.layout.frames - 1, count).astype(int))
         four = np.concatenate([self._points(self._piece(int(frame), 1)) for frame in frames])[:, chosen]
-        places = four[..., :3].astype(np.float64) * (1.0 if self.layout.real else self.layout.scale)
-        places[self._unseen(four)] = np.nan
-        return places
+        positions = four[..., :3].astype(np.float64) * (1.0 if self.layout.real else self.layout.scale)
+        positions[self._is_missing(four)] = np.nan
+        return positions
 
-    def read(self, points: Points, turned: Conversion, *, single: bool) -> dict[str, Array]:
-        """Markers [m] and residuals [m] in the lab, other quantities and analog samples as they are.
+    def read(self, points: Points, converted: Conversion, *, single: bool) -> dict[str, Array]:
+        """Return markers [m] and marker residuals [m] in the lab, other quantities and analog samples as stored.
 
         Args:
-            points: Which points are markers.
-            turned: From the file's unit and axes to the lab's.
-            single: Keeps single precision.
+            points: Kinds of the points.
+            converted: Conversion from the file to the lab.
+            single: Whether to keep single precision.
         """
         layout = self.layout
         kind = np.float32 if single else np.float64
@@ -78,75 +78,75 @@ class Samples:
         analog = np.empty((layout.frames * layout.samples, layout.channels), kind)
         unit = 1.0 if layout.real else layout.scale
         everything = slice(None) if not len(points.quantities) else points.markers
-        absurd = 0
+        invalid = 0
         for start, piece in self._pieces():
             rows = slice(start, start + len(piece))
             four = self._points(piece)
-            gone = self._unseen(four)
-            absurd += int((gone & (four[..., 3] >= 0)).sum())
-            chosen, missing = four[:, everything], gone[:, everything]
-            _place(chosen[..., :3], unit * turned.scale * turned.rotation, markers[rows])
+            is_missing = self._is_missing(four)
+            invalid += int((is_missing & (four[..., 3] >= 0)).sum())
+            chosen, missing = four[:, everything], is_missing[:, everything]
+            _transform(chosen[..., :3], unit * converted.scale * converted.rotation, markers[rows])
             markers[rows][missing] = np.nan
-            low_byte = np.where(missing | (chosen[..., 3] > LARGEST_WORD), 0, chosen[..., 3]).astype(np.int32) & 0xFF
-            residual[rows] = low_byte * (layout.scale * turned.scale)
+            low_byte = np.where(missing | (chosen[..., 3] > MAX_WORD), 0, chosen[..., 3]).astype(np.int32) & 0xFF
+            residual[rows] = low_byte * (layout.scale * converted.scale)
             residual[rows][missing] = np.nan
             if len(points.quantities):
                 quantities[rows] = four[:, points.quantities, :3] * np.float64(unit)
-                quantities[rows][gone[:, points.quantities]] = np.nan
+                quantities[rows][is_missing[:, points.quantities]] = np.nan
             if layout.channels:
                 analog[layout.samples * rows.start : layout.samples * rows.stop] = self._channels(piece)
-        self._note_absurd(absurd, analog)
+        self._note_invalid(invalid, analog)
         return {"marker_position": markers, "marker_residual": residual, "model_output": quantities, "analog": analog}
 
     def _pieces(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        rows = max(1, PIECE // self.layout.frame_bytes)
+        rows = max(1, CHUNK_BYTES // self.layout.frame_bytes)
         for start in range(0, self.layout.frames, rows):
             yield start, self._piece(start, min(rows, self.layout.frames - start))
 
     def _piece(self, start: int, count: int) -> npt.NDArray[Any]:
-        """So many frames from this one, shape (frames, numbers of a frame)."""
+        """Return `count` frames from `start` on, shape (frames, numbers of a frame)."""
         layout = self.layout
         self.file.seek(layout.start + start * layout.frame_bytes)
         raw = self.file.read(count * layout.frame_bytes)
         if len(raw) < count * layout.frame_bytes:
-            raise FileFormatError(self.path, f"the file ended within frame {start + count} while it was being read")
+            raise FileFormatError(self.path, f"The file ended within frame {start + count} while it was being read.")
         numbers = (floats if layout.real else integers)(raw, self.processor)
         return numbers.astype(numbers.dtype.newbyteorder("="), copy=False).reshape(count, layout.words)
 
     def _points(self, piece: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The four numbers of each point: x, y, z, and a word with the residual in its low byte, negative if unseen."""
+        """Return x, y, z and a word with the residual in its low byte (negative if missing) of each point."""
         words = WORDS_OF_POINT * self.layout.points
         return piece[:, :words].reshape(len(piece), self.layout.points, WORDS_OF_POINT)
 
-    def _unseen(self, four: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which points the file calls missing, or gives no finite position."""
-        unseen = ~(four[..., 3] >= 0)
+    def _is_missing(self, four: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return which points are marked as missing or have no finite position."""
+        missing = ~(four[..., 3] >= 0)
         if self.layout.real:
             for axis in range(3):
-                unseen |= ~np.isfinite(four[..., axis])
-        return unseen
+                missing |= ~np.isfinite(four[..., axis])
+        return missing
 
     def _channels(self, piece: npt.NDArray[Any]) -> Doubles:
-        """Scaled analog samples of some frames, shape (samples, channels)."""
+        """Return the scaled analog samples of some frames, shape (samples, channels)."""
         raw = piece[:, WORDS_OF_POINT * self.layout.points :].reshape(-1, self.layout.channels)
         values = raw.astype(np.float64)
         if self.analog.unsigned:
             values[values < 0.0] += 65536.0
         return (values - self.analog.offset) * self.analog.scale
 
-    def _note_absurd(self, points: int, analog: Array) -> None:
+    def _note_invalid(self, points: int, analog: Array) -> None:
         if points:
-            said = f"{points} positions that the file calls valid are no finite numbers; they are taken as missing"
-            self.notes.append(Note(said, "problem"))
-        broken = ~np.isfinite(analog)
-        if broken.any():
-            analog[broken] = np.nan
-            said = f"{np.count_nonzero(broken)} analog samples are no finite numbers; they are taken as not measured"
-            self.notes.append(Note(said, "problem"))
+            text = f"{points} positions that are marked as valid are not finite and are set to missing."
+            self.notes.append(Note(text, "problem", code="implausible_values"))
+        invalid = ~np.isfinite(analog)
+        if invalid.any():
+            analog[invalid] = np.nan
+            text = f"{np.count_nonzero(invalid)} analog samples are not finite and are set to missing."
+            self.notes.append(Note(text, "problem", code="implausible_values"))
 
 
-def _place(points: npt.NDArray[Any], matrix: Doubles, out: Array) -> None:
-    """Puts the points, turned and scaled by the matrix, into `out`; one product each where axes only change places."""
+def _transform(points: npt.NDArray[Any], matrix: Doubles, out: Array) -> None:
+    """Write the points, transformed by the matrix, into `out`; with one product each where axes are only permuted."""
     for i, row in enumerate(matrix):
         axes = np.flatnonzero(row)
         if len(axes) == 1:

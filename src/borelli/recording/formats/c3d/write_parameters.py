@@ -1,4 +1,4 @@
-"""Plain values as C3D parameters, and the parameter section made of them: the way back of `c3d_parameters`."""
+"""Plain values as C3D parameters, and their parameter section: the inverse of `parameters`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from borelli.recording.formats.c3d.parameters import BLOCK, CHARACTERS, KEY, Parameter, Parameters
 
 INTEL = 84
-LONGEST_LIST = 255
-"""Elements along one dimension of a parameter; longer lists go on in NAME2, NAME3..."""
-LONGEST_PARAMETER = 60_000
+MAX_LIST_LENGTH = 255
+"""Elements along one dimension of a parameter; longer lists continue in NAME2, NAME3..."""
+MAX_PARAMETER_BYTES = 60_000
 """Bytes of one parameter; the format counts them in 16 bits."""
-LONGEST_NAME = 120
+MAX_NAME_BYTES = 120
 
 
-def stored(metadata: Mapping[str, Any]) -> Parameters:
-    """Parameters from the plain values that `Parameters.plain` gave."""
+def parameters_from_plain(metadata: Mapping[str, Any]) -> Parameters:
+    """Return parameters from the plain values of `Parameters.plain`."""
     groups = {
         str(group): {str(name): parameter for name, value in content.items() if (parameter := to_parameter(value))}
         for group, content in metadata.items()
@@ -29,9 +29,9 @@ def stored(metadata: Mapping[str, Any]) -> Parameters:
 
 
 def to_parameter(value: Any) -> Parameter | None:
-    """A plain value as a parameter; None for what the format cannot hold."""
+    """Return a plain value as a parameter; None if the format does not support it."""
     if isinstance(value, str):
-        return Parameter(CHARACTERS, (min(len(value.encode()), LONGEST_LIST),), (value,))
+        return Parameter(CHARACTERS, (min(len(value.encode()), MAX_LIST_LENGTH),), (value,))
     if isinstance(value, bool | int | float | np.number):
         return _numbers(np.asarray(value))
     if isinstance(value, np.ndarray):
@@ -40,15 +40,15 @@ def to_parameter(value: Any) -> Parameter | None:
         return None
     flat, shape = _flattened(value)
     if flat and all(isinstance(item, str) for item in flat):
-        width = max(1, min(max(len(item.encode()) for item in flat), LONGEST_LIST))
+        width = max(1, min(max(len(item.encode()) for item in flat), MAX_LIST_LENGTH))
         return Parameter(CHARACTERS, (width, *reversed(shape)), tuple(flat))
     if all(isinstance(item, bool | int | float | np.number) for item in flat):
         return _numbers(np.array(flat, float if any(isinstance(item, float) for item in flat) else None).reshape(shape))
     return None
 
 
-def section(values: Mapping[str, Mapping[str, Any]]) -> bytes:
-    """The parameter section that holds these plain values by group and name, in whole blocks."""
+def format_section(values: Mapping[str, Mapping[str, Any]]) -> bytes:
+    """Return the parameter section of plain values by group and name, padded to complete blocks."""
     parts = [b""]
     for number, (group, content) in enumerate(values.items(), start=1):
         parts.append(_entry(group, -number, b"\0"))
@@ -72,7 +72,7 @@ def _numbers(array: np.ndarray[Any, Any]) -> Parameter:
 
 
 def _flattened(value: list[Any] | tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...]]:
-    """Items of nested lists and the lists' lengths, outermost first; uneven lists are laid end to end."""
+    """Return the items of nested lists and their shape, outermost first; uneven lists are concatenated."""
     items, shape = list(value), [len(value)]
     while items and all(isinstance(item, list | tuple) for item in items):
         lengths = {len(item) for item in items}
@@ -82,14 +82,14 @@ def _flattened(value: list[Any] | tuple[Any, ...]) -> tuple[list[Any], tuple[int
 
 
 def _pieces(name: str, parameter: Parameter) -> Iterator[tuple[str, Parameter]]:
-    """The parameter, cut along its last dimension where it is too long, as NAME, NAME2..."""
+    """Yield the parameter, split along its last dimension into NAME, NAME2... if it is too long."""
     dims = parameter.dims
-    if not dims or (len(dims) == 1 and parameter.kind == CHARACTERS) or max(dims[:-1], default=0) > LONGEST_LIST:
+    if not dims or (len(dims) == 1 and parameter.kind == CHARACTERS) or max(dims[:-1], default=0) > MAX_LIST_LENGTH:
         yield name, parameter
         return
     count = dims[-1]
     each = prod(dims[:-1]) * (4 if parameter.kind == 4 else 2 if parameter.kind == 2 else 1)
-    step = max(1, min(LONGEST_LIST, LONGEST_PARAMETER // max(each, 1)))
+    step = max(1, min(MAX_LIST_LENGTH, MAX_PARAMETER_BYTES // max(each, 1)))
     items = len(parameter.values) // count if count else 0
     for number, start in enumerate(range(0, max(count, 1), step), start=1):
         part = parameter.values[start * items : (start + step) * items]
@@ -98,7 +98,7 @@ def _pieces(name: str, parameter: Parameter) -> Iterator[tuple[str, Parameter]]:
 
 
 def _body(parameter: Parameter) -> bytes:
-    dims = tuple(min(n, LONGEST_LIST) for n in parameter.dims)
+    dims = tuple(min(n, MAX_LIST_LENGTH) for n in parameter.dims)
     if isinstance(parameter.values, tuple):
         width = dims[0]
         raw = b"".join(_cut(text, width).ljust(width) for text in parameter.values)
@@ -108,10 +108,10 @@ def _body(parameter: Parameter) -> bytes:
 
 
 def _entry(name: str, number: int, body: bytes) -> bytes:
-    short = _cut(name, LONGEST_NAME)
+    short = _cut(name, MAX_NAME_BYTES)
     return bytes([len(short), number & 0xFF]) + short + (2 + len(body)).to_bytes(2, "little") + body
 
 
 def _cut(text: str, width: int) -> bytes:
-    """The text in at most so many bytes, whole characters only."""
+    """Return the text in at most `width` bytes, without partial characters."""
     return text.encode()[:width].decode(errors="ignore").encode()

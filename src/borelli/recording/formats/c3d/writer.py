@@ -1,13 +1,11 @@
-"""C3D files, written: Intel order, 32-bit reals, in the units and axes that the recording's own file had.
+"""C3D writer: Intel byte order, 32-bit reals, in the units and axes of the file that was read.
 
-What a C3D file held besides its samples is kept where it is still true. Force plates are written with their own
-channels as long as these still give the recording's forces; otherwise (after cleaning, or from another format) as
-plates of type 2.
+Other parameters of that file are kept where they are still valid. Force plates are written with their own channels as
+long as these still give the recording's forces; otherwise (after cleaning, or from another format) as plates of type 2.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,13 +14,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from borelli.errors import FileFormatError, SettingsError
-from borelli.recording.formats.c3d.force_plates import Plate, channels_of
+from borelli.errors import SettingsError
+from borelli.files.atomic import atomic_path
+from borelli.recording.formats.c3d.force_plates import Plate, plate_channels
 from borelli.recording.formats.c3d.labels import GROUPS
 from borelli.recording.formats.c3d.layout import WORD, WORDS_OF_POINT
 from borelli.recording.formats.c3d.parameters import BLOCK, KEY
-from borelli.recording.formats.c3d.recompute_plates import channels_still_tell
-from borelli.recording.formats.c3d.write_parameters import section, stored
+from borelli.recording.formats.c3d.recompute_plates import channels_match_plates
+from borelli.recording.formats.c3d.write_parameters import format_section, parameters_from_plain
 from borelli.recording.units_and_axes import Conversion
 
 if TYPE_CHECKING:
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
 
     from borelli.recording.recording import Recording
 
-PIECE = 4 * 1024 * 1024
-"""Bytes of samples that are put together at once."""
-SURPLUS = 0.1
-"""Analog samples before the first or after the last frame are left out, but not for longer [s] than this."""
+CHUNK_BYTES = 4 * 1024 * 1024
+"""Bytes of samples assembled at once."""
+MAX_SURPLUS_TIME = 0.1
+"""Longest time [s] of analog samples before the first or after the last frame that is dropped."""
 RESIDUAL_STEPS = 255
-"""A residual is stored in one byte."""
+"""Largest marker residual in steps: it is stored in one byte."""
 _LISTS = ("USED", "LABELS", "DESCRIPTIONS")
 _STALE = {
     "POINT": (*_LISTS, "FRAMES", "LONG_FRAMES", "DATA_START", "SCALE", "RATE", "UNITS", *GROUPS),
@@ -43,14 +42,14 @@ _STALE = {
     "TRIAL": ("ACTUAL_START_FIELD", "ACTUAL_END_FIELD"),
     "EVENT": (*_LISTS, "CONTEXTS", "ICON_IDS", "ICONS_IDS", "SUBJECTS", "TIMES", "GENERIC_FLAGS"),
 }
-"""Parameters that describe the samples of the file that was read, and are made anew."""
+"""Parameters that describe the samples and are written again."""
 
 Values = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Channels:
-    """Analog samples to be written, shape (samples, channels), with names, units and descriptions."""
+    """Analog samples to write, shape (samples, channels), with names, units and descriptions."""
 
     values: npt.NDArray[np.floating]
     names: list[str]
@@ -58,37 +57,29 @@ class _Channels:
     descriptions: list[str]
 
 
-def write_c3d(recording: Recording, path: str | os.PathLike[str]) -> None:
-    """Writes markers, computed quantities, plates, analog channels and events as a C3D file, whole or not at all.
+def write_c3d(recording: Recording, path: str | Path) -> None:
+    """Write markers, model outputs, plates, analog channels and events as a C3D file, completely or not at all.
 
-    Joint angles and table columns have no place in the format and are left out.
+    The format does not support joint angles and table columns, which are omitted.
 
     Raises:
-        SettingsError: if the recording has nothing that a C3D file can hold, or its rates do not fit together.
+        SettingsError: if the recording has nothing that C3D supports, or its rates are not multiples.
     """
-    path = Path(path)
     content = _Content(recording)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            content.write(file)
-        temporary.replace(path)
-    except OSError as error:
-        raise FileFormatError(path, f"cannot be written: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        content.write(file)
 
 
 class _Content:
-    """A recording as a C3D file lays it out."""
+    """Content of a C3D file for a recording."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.data = recording.data
         attrs = self.data.attrs
-        self.turned = Conversion.of_file(attrs)
-        self.stored = stored(recording.metadata if recording.format == "C3D" else {})
-        self.kept: Values = _kept(recording)
+        self.converted = Conversion.from_attributes(attrs)
+        self.stored = parameters_from_plain(recording.metadata if recording.format == "C3D" else {})
+        self.kept: Values = _kept_parameters(recording)
         self.markers = self.data["marker_position"].values if "marker_position" in self.data else np.empty((0, 0, 3))
         self.quantities = self.data["model_output"].values if "model_output" in self.data else np.empty((0, 0, 3))
         self.points = self.markers.shape[1] + self.quantities.shape[1]
@@ -99,29 +90,33 @@ class _Content:
         self.scale = self._scale()
 
     def write(self, file: BinaryIO) -> None:
-        """The header, the parameters and the samples."""
-        block = 2 + len(section(self._parameters(0))) // BLOCK
+        """Write the header, the parameters and the samples."""
+        block = 2 + len(format_section(self._parameters(0))) // BLOCK
         file.write(self._header(block))
-        file.write(section(self._parameters(block)))
+        file.write(format_section(self._parameters(block)))
         words = WORDS_OF_POINT * self.points + self.samples * len(self.channels.names)
-        rows = max(1, PIECE // (4 * words))
+        rows = max(1, CHUNK_BYTES // (4 * words))
         for start in range(0, self.frames, rows):
             piece = slice(start, min(start + rows, self.frames))
             file.write(self._piece(piece, words).tobytes())
         file.write(bytes(-file.tell() % BLOCK))
 
     def _start(self) -> float:
-        """Time of the first frame [s]; more than zero in a recording that was cropped."""
+        """Return the time of the first frame [s]; positive in a cropped recording."""
         name = "time" if "time" in self.data.coords else "analog_time"
         return float(self.data[name].values[0])
 
     def _timing(self) -> tuple[int, float, int]:
-        """Frames, frames per second, and analog samples in a frame."""
+        """Return number of frames, frame rate [Hz], and analog samples per frame."""
         recording, count = self.recording, len(self.channels.values)
         if not self.points and not count:
-            raise SettingsError("nothing to write: the recording has no markers, plates or channels that C3D can hold")
+            raise SettingsError(
+                "The recording has no markers, plates or channels, so there is nothing to write as C3D."
+            )
         if self.points >= WORD:
-            raise SettingsError(f"{self.points} markers and quantities are too many: C3D holds {WORD - 1} at most")
+            raise SettingsError(
+                f"The recording has {self.points} markers and model outputs, but C3D supports at most {WORD - 1}."
+            )
         if not self.points:
             return count, _positive(recording.analog_rate, "analog_rate"), 1
         rate = _positive(recording.rate, "rate")
@@ -131,70 +126,71 @@ class _Content:
         samples = _positive(recording.analog_rate, "analog_rate") / rate
         if abs(samples - round(samples)) > 1e-6 * samples:
             raise SettingsError(
-                f"C3D needs whole numbers of analog samples in a frame, but {recording.analog_rate:g} Hz is no multiple"
-                f" of {rate:g} Hz; resample first"
+                f"C3D requires an integer number of analog samples per frame, but {recording.analog_rate:g} Hz is not "
+                f"a multiple of {rate:g} Hz. Resample first."
             )
         return frames, rate, round(samples)
 
     def _aligned(self) -> _Channels:
-        """The analog samples that belong to the frames, from the first frame on."""
+        """Return the analog samples of the frames, from the first frame on."""
         if not self.points or not self.channels.names:
             return self.channels
-        values, rate, wanted = self.channels.values, self.recording.analog_rate, self.samples * self.frames
-        lead = round((self._start() - float(self.data["analog_time"].values[0])) * rate)
-        left = len(values) - lead - wanted
-        if lead < 0 or left <= -self.samples or max(lead, left) > SURPLUS * rate:
+        values, rate, count = self.channels.values, self.recording.analog_rate, self.samples * self.frames
+        before = round((self._start() - float(self.data["analog_time"].values[0])) * rate)
+        after = len(values) - before - count
+        if before < 0 or after <= -self.samples or max(before, after) > MAX_SURPLUS_TIME * rate:
             raise SettingsError(
-                f"C3D needs analog samples for its frames and no others, but they begin {lead / rate:g} s before the "
-                f"first of {self.frames} frames and go on for {left / rate:g} s after the last; crop first"
+                f"C3D requires analog samples for its frames only, but they begin {before / rate:g} s before the first "
+                f"of {self.frames} frames and continue for {after / rate:g} s after the last. Crop first."
             )
-        held = np.repeat(values[-1:], max(0, -left), axis=0)  # the end of the last frame, where it was not sampled
-        return replace(self.channels, values=np.concatenate([values[lead:], held])[:wanted])
+        padding = np.repeat(values[-1:], max(0, -after), axis=0)  # the end of the last frame, if not sampled
+        return replace(self.channels, values=np.concatenate([values[before:], padding])[:count])
 
     def _scale(self) -> float:
-        """The file's step of residuals, in its unit of length: as it was, unless that is too fine or too coarse."""
+        """Return the step of marker residuals in the file's unit: as before, unless too fine for the largest one."""
         stated = abs(self.stored.number("POINT", "SCALE"))
         largest = 0.0
         if "marker_residual" in self.data:
             residual = self.data["marker_residual"].values
-            largest = float(np.nanmax(residual, initial=0.0)) / self.turned.scale
+            largest = float(np.nanmax(residual, initial=0.0)) / self.converted.scale
         if stated and largest <= RESIDUAL_STEPS * stated:
             return stated
         return max(largest / RESIDUAL_STEPS, 1e-6)
 
     def _channels(self) -> _Channels:
-        """The channels to write: as they are, or with plate channels made from the plates' forces."""
+        """Return the channels to write, with plate channels computed from the loads if these changed."""
         data = self.data
         values = data["analog"].values if "analog" in data else np.empty((0, 0))
         names = [str(name) for name in data["channel"].values] if "analog" in data else []
         units = _texts(data, "channel_units", len(names))
-        told = self.stored.texts("ANALOG", "DESCRIPTIONS")
-        told = told if self.stored.number("ANALOG", "USED") == len(names) == len(told) else [""] * len(names)
-        channels = _Channels(values, names, units, told)
+        descriptions = self.stored.texts("ANALOG", "DESCRIPTIONS")
+        if not self.stored.number("ANALOG", "USED") == len(names) == len(descriptions):
+            descriptions = [""] * len(names)
+        channels = _Channels(values, names, units, descriptions)
         if "plate_force" not in data:
             self.kept.pop("FORCE_PLATFORM", None)
             return channels
-        if channels_still_tell(self.recording):
+        if channels_match_plates(self.recording):
             return channels
         kinds = _texts(data, "channel_kind", len(names))
         others = [i for i, kind in enumerate(kinds) if kind != "plate"]
-        made = self._plate_channels()
+        computed = self._plate_channels()
         self._describe_plates(len(others))
-        parts = [values[:, others].astype(float), made.values] if others else [made.values]
+        parts = [values[:, others].astype(float), computed.values] if others else [computed.values]
         return _Channels(
             np.concatenate(parts, axis=1),
-            [names[i] for i in others] + made.names,
-            [units[i] for i in others] + made.units,
-            [told[i] for i in others] + made.descriptions,
+            [names[i] for i in others] + computed.names,
+            [units[i] for i in others] + computed.units,
+            [descriptions[i] for i in others] + computed.descriptions,
         )
 
-    def _where(self) -> list[Plate]:
-        """The plates' places; where the recording does not know them, rectangles about the centres of pressure."""
+    def _plates(self) -> list[Plate]:
+        """Return the plates; where their corners are unknown, with rectangles around the centers of pressure."""
         names = list(self.recording.plates)
         if "plate_corners" in self.data:
             corners = list(self.data["plate_corners"].values)
         else:
-            corners = [_around(self._centers()[:, i]) for i in range(len(names))]
+            corners = [_enclosing_rectangle(self._centers()[:, i]) for i in range(len(names))]
         none = np.zeros(0, np.intp)
         return [Plate(name, 2, np.asarray(c, float), none, np.zeros(3)) for name, c in zip(names, corners, strict=True)]
 
@@ -207,20 +203,20 @@ class _Content:
         data = self.data
         center = self._centers()
         moment = data["plate_free_moment"].values if "plate_free_moment" in data else np.zeros_like(center)
-        millimetres = self.turned.units == "mm"
+        millimeters = self.converted.units == "mm"
         names, parts = [], []
-        for i, plate in enumerate(self._where()):
-            wrench = channels_of(plate, data["plate_force"].values[:, i], center[:, i], np.nan_to_num(moment[:, i]))
-            wrench[:, 3:] *= 1e3 if millimetres else 1.0
+        for i, plate in enumerate(self._plates()):
+            wrench = plate_channels(plate, data["plate_force"].values[:, i], center[:, i], np.nan_to_num(moment[:, i]))
+            wrench[:, 3:] *= 1e3 if millimeters else 1.0
             parts.append(wrench)
             names += [f"{part}{i + 1}" for part in ("Fx", "Fy", "Fz", "Mx", "My", "Mz")]
-        units = (["N"] * 3 + ["Nmm" if millimetres else "Nm"] * 3) * len(parts)
+        units = (["N"] * 3 + ["Nmm" if millimeters else "Nm"] * 3) * len(parts)
         return _Channels(np.concatenate(parts, axis=1), names, units, [""] * len(names))
 
     def _describe_plates(self, before: int) -> None:
-        plates = self._where()
+        plates = self._plates()
         count = len(plates)
-        corners = self.turned.undo(np.stack([plate.corners for plate in plates]))
+        corners = self.converted.invert(np.stack([plate.corners for plate in plates]))
         self.kept["FORCE_PLATFORM"] = {
             "USED": count,
             "TYPE": [2] * count,
@@ -254,7 +250,7 @@ class _Content:
         return values
 
     def _described(self, block: int) -> Values:
-        """The parameters that describe these samples."""
+        """Return the parameters that describe the samples."""
         point = self.kept.get("POINT", {})
         described: Values = {
             "POINT": {
@@ -263,9 +259,9 @@ class _Content:
                 "DATA_START": block,
                 "SCALE": -self.scale,
                 "RATE": float(self.rate),
-                "UNITS": self.turned.units,
-                "X_SCREEN": point.get("X_SCREEN", self.turned.forward),
-                "Y_SCREEN": self.turned.up,
+                "UNITS": self.converted.units,
+                "X_SCREEN": point.get("X_SCREEN", self.converted.forward),
+                "Y_SCREEN": self.converted.up,
                 "LABELS": self._labels("marker") + self._labels("quantity"),
             },
             "ANALOG": {
@@ -313,8 +309,8 @@ class _Content:
 
     def _events(self) -> Values:
         events = self.recording.events
-        since = (int(self.data.attrs.get("first_frame", 1)) - 1) / self.rate
-        times = [event.time + since for event in events]
+        origin = (int(self.data.attrs.get("first_frame", 1)) - 1) / self.rate
+        times = [event.time + origin for event in events]
         return {
             "EVENT": {
                 "USED": len(events),
@@ -325,7 +321,7 @@ class _Content:
         }
 
     def _subject(self) -> Values:
-        """Name, mass and height of the subject, where the kept parameters do not tell them already."""
+        """Return name, mass and height of the subject, unless the kept parameters state them."""
         subject = self.recording.subject
         values: Values = {}
         if "name" in subject and "SUBJECTS" not in self.kept and "SUBJECT" not in self.kept:
@@ -338,16 +334,16 @@ class _Content:
         return values
 
     def _piece(self, rows: slice, words: int) -> npt.NDArray[np.float32]:
-        """The frames of these rows as the file holds them."""
+        """Return the frames of these rows as stored in the file."""
         count = rows.stop - rows.start
         piece = np.zeros((count, words), "<f4")
         points = piece[:, : WORDS_OF_POINT * self.points].reshape(count, self.points, WORDS_OF_POINT)
         markers = self.markers[rows]
         split = markers.shape[1]
         if split:
-            points[:, :split, :3] = self.turned.undo(np.asarray(markers, float))
+            points[:, :split, :3] = self.converted.invert(np.asarray(markers, float))
             if "marker_residual" in self.data:
-                steps = self.data["marker_residual"].values[rows] / (self.turned.scale * self.scale)
+                steps = self.data["marker_residual"].values[rows] / (self.converted.scale * self.scale)
                 points[:, :split, 3] = np.clip(np.rint(np.nan_to_num(steps)), 0, RESIDUAL_STEPS)
         if self.points > split:
             points[:, split:, :3] = self.quantities[rows]
@@ -360,8 +356,8 @@ class _Content:
         return piece
 
 
-def _kept(recording: Recording) -> Values:
-    """The parameters of the C3D file that was read, but for those that described its samples."""
+def _kept_parameters(recording: Recording) -> Values:
+    """Return the parameters of the C3D file that was read, except those that describe its samples."""
     if recording.format != "C3D":
         return {}
     kept: Values = {}
@@ -373,10 +369,10 @@ def _kept(recording: Recording) -> Values:
     return kept
 
 
-def _around(center: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Corners of a level rectangle that holds these centres of pressure [m], its own z downward."""
-    seen = center[np.isfinite(center).all(axis=1)]
-    low, high = np.percentile(seen, (1, 99), axis=0) if len(seen) else np.zeros((2, 3))
+def _enclosing_rectangle(center: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the corners [m] of a level rectangle around centers of pressure, its own z downward."""
+    known = center[np.isfinite(center).all(axis=1)]
+    low, high = np.percentile(known, (1, 99), axis=0) if len(known) else np.zeros((2, 3))
     half = np.maximum(0.5 * (high - low) + 0.1, 0.3) * (1.0, 1.0, 0.0)
     return 0.5 * (low + high) + half * np.array([[1, 1, 0], [1, -1, 0], [-1, -1, 0], [-1, 1, 0]])
 
@@ -386,11 +382,11 @@ def _texts(data: Dataset, name: str, count: int) -> list[str]:
 
 
 def _two_words(number: int) -> list[int]:
-    """A number as two 16-bit words, the low one first."""
+    """Return a number as two 16-bit words, the low one first."""
     return [number % WORD, number // WORD]
 
 
 def _positive(rate: float, name: str) -> float:
     if not rate > 0.0:
-        raise SettingsError(f"the recording's {name} is {rate}, but C3D needs a positive number of samples per second")
+        raise SettingsError(f"{name}: {rate} Hz is not positive, which C3D requires.")
     return rate
