@@ -18,3 +18,6 @@ from borelli.analysis.scaling.opensim_scale_setup import read_scale_setup as rea
 from borelli.analysis.scaling.scale_model import Measurement as Measurement
 from borelli.analysis.scaling.scale_model import ScaleResult as ScaleResult
 from borelli.analysis.stepped.stepped_torques import SteppedTorques as SteppedTorques
+from borelli.analysis.strides import Stride as Stride
+from borelli.analysis.strides import find_strides as find_strides
+from borelli.analysis.strides import spatiotemporal_parameters as spatiotemporal_parameters

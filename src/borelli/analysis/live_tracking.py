@@ -1,8 +1,8 @@
-"""Pose and torques of a live source, frame by frame, with the functions that take whole recordings.
+"""Live tracking: inverse kinematics and torques of a live source, frame by frame.
 
-Each frame's pose is brought to its least energy, starting from where the frames before lead: it has no lag but the
-time the computing takes, which is measured. Torques want accelerations, and so frames on both sides: they are those of
-an earlier frame, some frames back, from a cubic through the frames around it, by rows.
+Each frame's pose is solved as in framewise inverse kinematics, starting from the extrapolated previous poses: the only
+lag is the computing time, which is measured. Torques need accelerations, and so frames on both sides: they belong to an
+earlier frame, and come from one simulation step along a cubic through the frames around it.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from borelli.recording.recording import Recording, make_dataset
 Array = NDArray[np.float64]
 
 WINDOW = 4
-"""Frames on either side that a torque's cubic goes through."""
+"""Frames on either side of the cubic for a torque."""
 DEGREE = 3
 
 
 @dataclass(frozen=True)
 class LivePose:
-    """What is known when a frame has come.
+    """Pose of a live frame.
 
     Attributes:
         time: Of the frame [s].
-        coordinates: (coordinates,) [rad or m]; not a number while too few markers were ever seen.
-        marker_rms: Root mean square distance of the markers seen [m].
-        torque: (coordinates,) [N m or N] of an earlier frame; None: not asked for, or too few frames yet.
-        torque_time: Of that frame [s].
-        latency: From the frame's arrival until this was known [s].
+        coordinates: (coordinates,) [rad or m]; NaN until enough markers were visible once.
+        marker_rms: RMS distance of the visible markers [m].
+        torque: (coordinates,) of an earlier frame [N m or N]; None: not requested, or too few frames yet.
+        torque_time: Of that earlier frame [s].
+        latency: From the frame's arrival until its pose was computed [s].
     """
 
     time: float
@@ -82,35 +82,41 @@ def live_inverse_kinematics(
     torques: bool = False,
     window: int = WINDOW,
 ) -> Iterator[LivePose]:
-    """Pose by pose, as frames come; arguments as those of `inverse_kinematics`.
+    """Compute the pose of each frame of a live source as it arrives.
 
     Args:
         model: A model with markers, fitted to the subject.
-        source: Of marker frames.
-        weights: Of the markers [N/m].
-        pose_stiffness: Of the springs to the rest pose.
-        rest: The rest pose.
-        torques: Whether torques are wanted: without ground forces, the root held on its path.
-        window: Frames by which torques are late, and on either side of which they are smoothed.
+        source: Source of marker frames [m].
+        weights: Stiffness of the marker springs [N/m], as in `inverse_kinematics`.
+        pose_stiffness: Stiffness of the springs to the rest pose [N m/rad or N/m].
+        rest: Rest pose by coordinate [rad or m]. Default: the model's default pose.
+        torques: Whether to compute torques: without ground reaction forces, the root on its prescribed path.
+        window: Delay of the torques in frames, and frames on either side over which they are smoothed.
+
+    Yields:
+        The pose of each frame.
+
+    Raises:
+        SettingsError: The window is too short, or no marker of the model is in the source.
     """
     if torques and window < 2:
-        raise SettingsError(f"window is {window}; a cubic wants at least 2 frames on either side")
-    # anywhere but at the origin, which stands for a marker that was not seen
+        raise SettingsError(f"window: {window} is too short for a cubic. Use at least 2 frames.")
+    # any position but the origin, which means a missing marker
     blank = np.ones((1, len(source.markers), 3))
     data = make_dataset({"marker_position": blank}, {"marker": list(source.markers)}, rate=source.rate)
     problem = make_ik_problem(model, Recording(data), weights, pose_stiffness, rest)
     full = problem.weight[0].copy()
     labels = match_markers(problem.markers, source.markers)
-    turn, search = to_model_axes(model), make_search(problem.tree, problem.points, problem.rest_springs)
+    rotation, search = to_model_axes(model), make_search(problem.tree, problem.points, problem.rest_springs)
     shared = Shared(search)
     energy, count = np.zeros(1), np.zeros(1, np.int64)
     q = np.full((1, len(model.coordinates)), np.nan)
     before, gap = q.copy(), 1
     dynamics = _LiveTorques(model, source.rate, window) if torques else None
     for frame in source.frames():
-        seen = frame.markers[labels] @ turn.T
-        visible = np.asarray(np.isfinite(seen).all(axis=1) & (seen != 0.0).any(axis=1))
-        problem.target[0] = np.where(visible[:, None], seen, 0.0)
+        measured = frame.markers[labels] @ rotation.T
+        visible = np.asarray(np.isfinite(measured).all(axis=1) & (measured != 0.0).any(axis=1))
+        problem.target[0] = np.where(visible[:, None], measured, 0.0)
         problem.weight[0] = full * visible
         rms = np.nan
         if visible.sum() >= MIN_VISIBLE_MARKERS:
@@ -118,20 +124,19 @@ def live_inverse_kinematics(
                 q[0] = find_initial_pose(problem, 0)
                 before = q.copy()
             else:
-                guess = q + (q - before) / gap
-                before, gap = q, 1
-                q = guess
+                extrapolated = q + (q - before) / gap
+                before, gap, q = q, 1, extrapolated
             settle_frames(shared, problem.rest, problem.target, problem.weight, q, MAX_ITERATIONS, False, energy, count)
-            away = np.linalg.norm(search.springs.seen - problem.target[0], axis=1)[visible]
-            rms = float(np.sqrt(np.mean(away**2)))
+            distance = np.linalg.norm(search.springs.seen - problem.target[0], axis=1)[visible]
+            rms = float(np.sqrt(np.mean(distance**2)))
         else:
             gap += 1
-        torque, stamp = dynamics.take(frame.time, q[0]) if dynamics else (None, np.nan)
+        torque, stamp = dynamics.add_frame(frame.time, q[0]) if dynamics else (None, np.nan)
         yield LivePose(frame.time, q[0].copy(), rms, torque, stamp, time.perf_counter() - frame.received)
 
 
 class _LiveTorques:
-    """Torques by one step around the middle of the last frames."""
+    """Torques of the middle of the last frames, by one simulation step."""
 
     def __init__(self, model: Model, rate: float, window: int) -> None:
         self.compiled, drives, _, _ = compile_stepped(model, 1.0 / rate, contacts=False)
@@ -150,8 +155,8 @@ class _LiveTorques:
         fit = np.linalg.pinv(np.vander(x, DEGREE + 1))
         self.smooth = np.vander([-1.0, 0.0, 1.0], DEGREE + 1) @ fit
 
-    def take(self, stamp: float, q: Array) -> tuple[Array | None, float]:
-        """The torque of the middle frame and its time, once there are frames enough."""
+    def add_frame(self, stamp: float, q: Array) -> tuple[Array | None, float]:
+        """Return the torque of the middle frame and its time [s]; None while there are too few frames."""
         self.last.append((stamp, q.copy()))
         if len(self.last) < 2 * self.window + 1 or np.isnan(q).any():
             return None, np.nan

@@ -1,7 +1,7 @@
-"""Uncertainty by repetition: an analysis done again on recordings shaken as much as markers err.
+"""Monte Carlo uncertainty: an analysis repeated on recordings with added marker noise.
 
-The recording already has its own noise; noise of the same size is added to it. What comes out then differs by as much
-as if the measurement had been made again, about the answer of the recording as it is, which is what is reported.
+The recording already has its own noise; noise of the same size is added to it. The results then differ by as much as if
+the measurement had been repeated, about the result of the recording itself, which is what is reported.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
 Outputs = Mapping[str, Any]
 
-FEWEST = 2
-MOST_NOISE = 1.0
-"""[m] Markers that err by more are no markers."""
+MIN_REPEATS = 2
+MAX_NOISE = 1.0
+"""[m] Upper bound of marker noise."""
 PERCENTILES = (2.5, 97.5)
-MOST_FAILED = 0.5
-"""Share of repeats that may fail before nothing can be said."""
-LEAST_KNOWN = 0.5
-"""Share of repeats in which a value must be known for its band to be: feet stand in some and not in others."""
+MAX_FAILED_FRACTION = 0.5
+"""Fraction of repeats that may fail."""
+MIN_KNOWN_FRACTION = 0.5
+"""Fraction of repeats in which a value must be known for its interval: feet are loaded in some and not in others."""
 
 
 @dataclass(frozen=True)
 class MonteCarloResult:
-    """How sure the outputs of an analysis are.
+    """Uncertainty of the outputs of an analysis.
 
     Attributes:
-        value: What the analysis gives on the recording as it is.
+        value: Outputs for the recording itself.
         sd: Standard deviation of each output over the repeats.
         low: Their 2.5th percentile.
         high: Their 97.5th percentile.
-        repeats: How many there were.
-        notes: What was decided or noticed.
+        repeats: Number of repeats that did not fail.
+        notes: Problems.
     """
 
     value: Mapping[str, Array]
@@ -64,23 +64,19 @@ class MonteCarloResult:
         return Summary("MonteCarloResult", [("repeats", self.repeats), ("outputs", list_names(list(self.value)))])
 
     def to_dataset(self, like: Dataset) -> Dataset:
-        """A dataset with the variables of another, each as `_sd`, `_low` and `_high`, dimensions and units kept."""
-        found = {}
+        """Return the dataset `like` with each variable as `_sd`, `_low` and `_high`, in its units."""
+        variables = {}
         for name in self.sd:
             if name in like:
                 for ending, values in (("sd", self.sd), ("low", self.low), ("high", self.high)):
-                    found[f"{name}_{ending}"] = (like[name].dims, values[name], dict(like[name].attrs))
-        return like.assign(found)[list(found)]
+                    variables[f"{name}_{ending}"] = (like[name].dims, values[name], dict(like[name].attrs))
+        return like.assign(variables)[list(variables)]
 
 
 def check_repeats(n: int) -> None:
-    """Refuses fewer repeats than a spread needs.
-
-    Raises:
-        SettingsError: so it is.
-    """
-    if n < FEWEST:
-        raise SettingsError(f"a band needs at least {FEWEST} repeats, got {n}; 100 are usual")
+    """Raise SettingsError for fewer repeats than a standard deviation needs."""
+    if n < MIN_REPEATS:
+        raise SettingsError(f"Monte Carlo needs at least {MIN_REPEATS} repeats (got {n}). 100 are usual.")
 
 
 def monte_carlo(
@@ -95,48 +91,52 @@ def monte_carlo(
     workers: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> MonteCarloResult:
-    """The band that marker noise, and doubt about the model, put on every output of an analysis.
+    """Compute the uncertainty of every output of an analysis from marker noise and model uncertainty.
 
-    Repeat i is drawn from the seed and i alone, and results are gathered in order: the answer is the same, to the bit,
-    whatever the number of workers.
+    Repeat i depends on the seed and i alone, and results are collected in order: the result is the same, to the bit,
+    for any number of workers.
 
     Args:
         run: The analysis: takes a recording, and a model if `models` are given; returns arrays by name, such as the
             variables of a dataset. Arrays of one name always have one shape.
-        recording: What was measured.
-        n: How many repeats.
+        recording: The recording.
+        n: Number of repeats.
         noise: Standard deviation [m] of markers along each axis; one for all, or by marker (others: none).
         seed: Of the random numbers.
-        models: Doubt about the model: a fit, whose `draw` gives the models and whose own model the answer; or models to
-            choose from, the first of which gives the answer; None: the model is certain.
-        value: What the analysis gave on the recording as it is, where that is known; else it is run for it.
-        workers: How many repeats run side by side (in threads: the kernels release the interpreter).
-        progress: Told how many are done.
+        models: A fit, from which models are drawn, its own model being the reference; or models to choose from, the
+            first being the reference; None: the model is exact.
+        value: Outputs for the recording itself, if already computed.
+        workers: Number of repeats in parallel (in threads: the kernels release the interpreter lock).
+        progress: Called with the number of finished repeats.
+
+    Returns:
+        Standard deviation and 95 % interval of each output, in its units.
 
     Raises:
-        SettingsError: a setting is out of range, or there is no such marker.
-        BorelliError: more than half of the repeats failed.
+        SettingsError: An option is out of range, or a marker is unknown.
+        BorelliError: More than half of the repeats failed.
     """
     check_repeats(n)
     if workers < 1:
-        raise SettingsError(f"workers is {workers}, but must be at least 1")
-    spread = _spread(recording, noise)
-    answer = {name: np.asarray(v, dtype=float) for name, v in (value or _call(run, recording, _first(models))).items()}
+        raise SettingsError(f"workers: {workers} is too small. Use at least 1.")
+    sd = _noise_by_marker(recording, noise)
+    outputs = value or _call(run, recording, _reference_model(models))
+    reference = {name: np.asarray(v, dtype=float) for name, v in outputs.items()}
 
     def repeat(i: int) -> dict[str, Array32] | None:
         random = np.random.default_rng((seed, i))
         points = recording.data["marker_position"]
-        shaken = points.copy(data=points.values + spread[:, None] * random.normal(size=points.shape))
+        noisy = points.copy(data=points.values + sd[:, None] * random.normal(size=points.shape))
         model = None
         if isinstance(models, Sequence):
             model = models[int(random.integers(len(models)))]
         elif models is not None:
             model = models.draw(random)
         try:
-            found = _call(run, recording.with_data(recording.data.assign(marker_position=shaken)), model)
+            outputs = _call(run, recording.with_data(recording.data.assign(marker_position=noisy)), model)
         except BorelliError:
             return None
-        return _away(found, answer)
+        return _differences(outputs, reference)
 
     results: list[dict[str, Array32] | None] = []
     if workers == 1:
@@ -150,71 +150,77 @@ def monte_carlo(
                 progress(i + 1)
     good = [result for result in results if result is not None]
     failed = n - len(good)
-    if failed > MOST_FAILED * n or len(good) < FEWEST:
-        raise BorelliError(f"{failed} of {n} repeats failed: the analysis does not bear noise of {_told(noise)}")
-    notes = [Note(f"{failed} of {n} repeats failed and are left out of the band", "problem")] if failed else []
-    return MonteCarloResult(answer, *_statistics(answer, good), len(good), tuple(notes))
+    if failed > MAX_FAILED_FRACTION * n or len(good) < MIN_REPEATS:
+        size = f"{1e3 * noise:g} mm" if isinstance(noise, float | int) else "the given"
+        raise BorelliError(
+            f"{failed} of {n} Monte Carlo repeats failed with {size} marker noise. Reduce the noise (--marker-noise)."
+        )
+    notes = []
+    if failed:
+        text = f"{failed} of {n} Monte Carlo repeats failed and are left out of the intervals."
+        notes.append(Note(text, "problem", code="failed_repeats"))
+    return MonteCarloResult(reference, *_statistics(reference, good), len(good), tuple(notes))
 
 
 def _call(run: Callable[..., Outputs], recording: Recording, model: Model | None) -> Outputs:
     return run(recording) if model is None else run(recording, model)
 
 
-def _first(models: Fit | Sequence[Model] | None) -> Model | None:
-    """The model of the answer itself."""
+def _reference_model(models: Fit | Sequence[Model] | None) -> Model | None:
     if models is None:
         return None
     return models[0] if isinstance(models, Sequence) else models.model
 
 
-def _away(found: Outputs, answer: Mapping[str, Array]) -> dict[str, Array32]:
-    """By how much outputs differ from the answer: in single precision, which differences bear, for there are many."""
-    away = {}
-    for name, at in answer.items():
-        values = np.asarray(found[name], dtype=float)
-        if values.shape != at.shape:
-            raise SettingsError(f"output {name!r} has shape {at.shape} once and {values.shape} with noise: give one")
-        away[name] = (values - at).astype(np.float32)
-    return away
+def _differences(outputs: Outputs, reference: Mapping[str, Array]) -> dict[str, Array32]:
+    """Return the differences of outputs from the reference, in single precision to save memory."""
+    result = {}
+    for name, expected in reference.items():
+        values = np.asarray(outputs[name], dtype=float)
+        if values.shape != expected.shape:
+            raise SettingsError(
+                f"Output {name!r}: Its shape is {expected.shape} without and {values.shape} with noise. Return "
+                "arrays of one shape."
+            )
+        result[name] = (values - expected).astype(np.float32)
+    return result
 
 
-def _told(noise: float | Mapping[str, float]) -> str:
-    return f"{1e3 * noise:g} mm" if isinstance(noise, float | int) else "the sizes given"
-
-
-def _spread(recording: Recording, noise: float | Mapping[str, float]) -> Array:
-    """Noise of every marker [m]."""
+def _noise_by_marker(recording: Recording, noise: float | Mapping[str, float]) -> Array:
+    """Return the standard deviation of every marker [m]."""
     given = dict.fromkeys(recording.markers, noise) if isinstance(noise, float | int) else dict(noise)
     for name, size in given.items():
         if name not in recording.markers:
             raise SettingsError(f"noise: {unknown_name('marker', name, recording.markers)}")
-        if not 0.0 <= size < MOST_NOISE:
-            raise SettingsError(f"noise: marker {name!r} has {size} m, but must lie between 0 and {MOST_NOISE:g} m")
+        if not 0.0 <= size < MAX_NOISE:
+            raise SettingsError(f"noise: Marker {name!r} has {size} m. Use a value between 0 and {MAX_NOISE:g} m.")
     return np.array([given.get(name, 0.0) for name in recording.markers], dtype=float)
 
 
 def _statistics(
-    answer: Mapping[str, Array], repeats: Sequence[Mapping[str, Array32]]
+    reference: Mapping[str, Array], repeats: Sequence[Mapping[str, Array32]]
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
     sd, low, high = {}, {}, {}
-    for name, at in answer.items():
-        away = np.sort(np.stack([repeat[name] for repeat in repeats]), axis=0)  # what is not known comes last
-        known = np.isfinite(away).sum(axis=0)
-        told = (known >= FEWEST) & (known >= LEAST_KNOWN * len(repeats))
-        count = np.where(told, known, FEWEST)
-        mean = np.nansum(away, axis=0, dtype=float) / count
-        square = np.nansum((away - mean) ** 2, axis=0, dtype=float) / (count - 1)
-        sd[name] = np.where(told, np.sqrt(square), np.nan)
-        low[name], high[name] = (at + np.where(told, _percentile(away, count, share), np.nan) for share in PERCENTILES)
+    for name, value in reference.items():
+        differences = np.sort(np.stack([repeat[name] for repeat in repeats]), axis=0)  # NaN comes last
+        known = np.isfinite(differences).sum(axis=0)
+        enough = (known >= MIN_REPEATS) & (known >= MIN_KNOWN_FRACTION * len(repeats))
+        count = np.where(enough, known, MIN_REPEATS)
+        mean = np.nansum(differences, axis=0, dtype=float) / count
+        square = np.nansum((differences - mean) ** 2, axis=0, dtype=float) / (count - 1)
+        sd[name] = np.where(enough, np.sqrt(square), np.nan)
+        low[name], high[name] = (
+            value + np.where(enough, _percentile(differences, count, percent), np.nan) for percent in PERCENTILES
+        )
     return sd, low, high
 
 
 def _percentile(ordered: Array32, known: NDArray[np.int_], percent: float) -> Array:
-    """Of the first values along the first axis, as many as are known, in order: linear between them."""
-    place = percent / 100.0 * (known - 1)
-    first = np.floor(place).astype(int)
+    """Return a percentile of the first `known` of ordered values along the first axis, interpolated linearly."""
+    position = percent / 100.0 * (known - 1)
+    first = np.floor(position).astype(int)
     below, above = (
         np.take_along_axis(ordered, np.minimum(at, known - 1)[None], axis=0)[0].astype(float)
         for at in (first, first + 1)
     )
-    return np.asarray(below + (place - first) * (above - below))
+    return np.asarray(below + (position - first) * (above - below))

@@ -1,6 +1,6 @@
 """Motion: coordinates of a model in time, with the poses of its bodies, its markers and their errors.
 
-Everything public is in lab axes, z up. `to_model_axes` rotates vectors into model axes, which may have another vertical.
+Everything public is in lab axes, z up. `to_model_axes` rotates vectors into model axes, whose vertical may differ.
 """
 
 from __future__ import annotations

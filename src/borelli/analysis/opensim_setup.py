@@ -1,6 +1,6 @@
-"""OpenSim's setup files: what inverse kinematics and inverse dynamics were told, for running the same here.
+"""OpenSim's setup files of inverse kinematics, inverse dynamics and external loads.
 
-Only what is said in the file is given; the files it names are not opened.
+Only the content of the file is returned; the files it names are not opened.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from borelli.model.model import GROUND
 from borelli.recording.formats.grf_columns import find_plates
 from borelli.recording.recording import Recording
 
-MOST_TASKS = 5000
+MAX_TASKS = 5000
 
 
 @dataclass(frozen=True)
 class CoordinateTask:
-    """That a coordinate is drawn to a value [rad or m] in inverse kinematics."""
+    """Spring of a coordinate to a value [rad or m] in inverse kinematics."""
 
     weight: float
     value: float | None
-    """None: the coordinate's default."""
+    """None: the default of the coordinate."""
     from_file: bool = False
     """Whether the value is that of the coordinates file at each time."""
 
 
 @dataclass(frozen=True)
 class InverseKinematicsSetup:
-    """An InverseKinematicsTool; tasks that are switched off are left out."""
+    """Content of an InverseKinematicsTool; tasks that are switched off are left out."""
 
     marker_weights: Mapping[str, float]
     coordinate_tasks: Mapping[str, CoordinateTask]
@@ -49,7 +49,7 @@ class InverseKinematicsSetup:
 
 @dataclass(frozen=True)
 class InverseDynamicsSetup:
-    """An InverseDynamicsTool."""
+    """Content of an InverseDynamicsTool."""
 
     time_range: tuple[float, float]
     cutoff: float | None
@@ -61,30 +61,40 @@ class InverseDynamicsSetup:
 
 @dataclass(frozen=True)
 class ExternalForce:
-    """Which columns of a table push which body."""
+    """Columns of a table whose force acts on a body."""
 
     name: str
     body: str
     force: str
-    """What the names of the three force columns begin with."""
+    """Prefix of the three force columns."""
     point: str
     torque: str
 
 
 @dataclass(frozen=True)
 class ExternalLoads:
-    """An ExternalLoads file; forces that are switched off are left out."""
+    """Content of an ExternalLoads file; forces that are switched off are left out."""
 
     forces: tuple[ExternalForce, ...]
     data_file: str
 
 
 def read_ik_setup(path: str | os.PathLike[str]) -> InverseKinematicsSetup:
-    """What an InverseKinematicsTool file says."""
+    """Read an OpenSim InverseKinematicsTool file.
+
+    Args:
+        path: Of the file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        FileFormatError: The file is not an InverseKinematicsTool file, or a task has an invalid value.
+    """
     tool = _tool(path, "InverseKinematicsTool")
-    tasks = [task for task_set in tool.listed("IKTaskSet") for task in (task_set,)]
-    if len(tasks) > MOST_TASKS:
-        raise FileFormatError(path, f"it has {len(tasks)} tasks, but at most {MOST_TASKS} are read")
+    tasks = tool.listed("IKTaskSet")
+    if len(tasks) > MAX_TASKS:
+        raise FileFormatError(path, f"The file has {len(tasks)} tasks; at most {MAX_TASKS} are supported. Remove some.")
     weights: dict[str, float] = {}
     coordinates: dict[str, CoordinateTask] = {}
     for task in tasks:
@@ -92,13 +102,13 @@ def read_ik_setup(path: str | os.PathLike[str]) -> InverseKinematicsSetup:
             continue
         weight = task.number("weight", 1.0)
         if weight < 0.0:
-            raise task.error(f"<weight> must not be negative, got {weight:g}")
+            raise task.error(f"<weight> must not be negative (got {weight:g}). Correct it.")
         if task.kind == "IKMarkerTask":
             weights[task.name] = weight
         elif task.kind == "IKCoordinateTask":
             source = task.text("value_type") or "default_value"
             if source not in ("default_value", "manual_value", "from_file"):
-                raise task.error(f"<value_type> must be default_value, manual_value or from_file, got {source[:40]!r}")
+                raise task.error(f"Unknown <value_type> {source[:40]!r}. Use default_value, manual_value or from_file.")
             value = task.number("value", 0.0) if source == "manual_value" else None
             coordinates[task.name] = CoordinateTask(weight, value, source == "from_file")
     return InverseKinematicsSetup(
@@ -108,7 +118,17 @@ def read_ik_setup(path: str | os.PathLike[str]) -> InverseKinematicsSetup:
 
 
 def read_id_setup(path: str | os.PathLike[str]) -> InverseDynamicsSetup:
-    """What an InverseDynamicsTool file says."""
+    """Read an OpenSim InverseDynamicsTool file.
+
+    Args:
+        path: Of the file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        FileFormatError: The file is not an InverseDynamicsTool file.
+    """
     tool = _tool(path, "InverseDynamicsTool")
     cutoff = tool.number("lowpass_cutoff_frequency_for_coordinates", -1.0)
     return InverseDynamicsSetup(
@@ -118,49 +138,57 @@ def read_id_setup(path: str | os.PathLike[str]) -> InverseDynamicsSetup:
 
 
 def read_external_loads(path: str | os.PathLike[str]) -> ExternalLoads:
-    """What an ExternalLoads file says.
+    """Read an OpenSim ExternalLoads file.
+
+    Args:
+        path: Of the file.
+
+    Returns:
+        Its content.
 
     Raises:
-        FileFormatError: forces or points are not expressed in the ground.
+        FileFormatError: The file is not an ExternalLoads file, or a force is not expressed in the ground.
     """
     loads = _tool(path, "ExternalLoads")
-    holder = loads.child("objects") or loads
-    found = []
-    for item in holder.children():
+    forces = []
+    for item in (loads.child("objects") or loads).children():
         if item.kind != "ExternalForce" or item.flag("isDisabled") or not item.flag("appliesForce", True):
             continue
         for tag in ("force_expressed_in_body", "point_expressed_in_body"):
             if (item.text(tag) or GROUND) != GROUND:
-                raise item.error(f"<{tag}> is {item.text(tag)[:40]!r}; only what is expressed in ground is read")
+                raise item.error(f"<{tag}> is {item.text(tag)[:40]!r}; only ground is supported. Express it in ground.")
         body = item.text("applied_to_body")
         force = item.text("force_identifier")
         if not body or not force:
-            raise item.error("says no <applied_to_body> or no <force_identifier>")
-        found.append(
+            raise item.error("<applied_to_body> or <force_identifier> is missing. Add both.")
+        forces.append(
             ExternalForce(item.name or body, body, force, item.text("point_identifier"), item.text("torque_identifier"))
         )
-        if len(found) > MOST_TASKS:
-            raise FileFormatError(path, f"it has more than {MOST_TASKS} forces, which are not read")
-    return ExternalLoads(tuple(found), _file(loads, "datafile"))
+        if len(forces) > MAX_TASKS:
+            raise FileFormatError(path, f"The file has more than {MAX_TASKS} forces. Remove some.")
+    return ExternalLoads(tuple(forces), _file(loads, "datafile"))
 
 
 def loads_from_setup(
     setup: ExternalLoads, table: Recording, bodies: Mapping[str, str] | None = None, *, at_origin: bool = False
 ) -> Loads:
-    """The loads that OpenSim would apply.
+    """Return the loads that OpenSim would apply.
 
     Args:
-        setup: Which plates push which bodies.
-        table: The recording read from the table of ground forces.
-        bodies: Bodies by the names of the forces, in place of the setup's.
-        at_origin: Whether forces too small for a point of application act at the world's origin. Some tables have
-            zeros there, and OpenSim applies what force there is at that place, metres from the foot.
+        setup: External loads of a setup file.
+        table: Recording read from the table of ground reaction forces.
+        bodies: Bodies by force name, in place of the setup's.
+        at_origin: Whether forces too small for a point of application act at the world origin. Some tables have zeros
+            there, and OpenSim applies the force at that point, meters from the foot.
+
+    Returns:
+        The loads [N, m, N m].
 
     Raises:
-        SettingsError: the table has no plate for a force of the setup.
+        SettingsError: The setup has no force, or the table has no plate for one.
     """
     if not setup.forces:
-        raise SettingsError("the external loads name no force")
+        raise SettingsError("The external loads contain no force. Pass a setup with at least one.")
     changed = dict(bodies or {})
     names = [force.name for force in setup.forces]
     for name in changed:
@@ -171,8 +199,8 @@ def loads_from_setup(
         plate = next(iter(find_plates([f"{one.force}{axis}" for axis in "xyz"])), one.force)
         if plate not in table.plates:
             raise SettingsError(
-                f"external force {one.name!r} wants columns {one.force}x ..., but the table has plates "
-                f"{', '.join(table.plates) or 'none'}"
+                f"External force {one.name!r}: The table has no columns {one.force}x, y, z (plates: "
+                f"{', '.join(table.plates) or 'none'}). Pass the table that belongs to the setup."
             )
         chosen.append(table.plates.index(plate))
     data = table.data
@@ -189,15 +217,15 @@ def loads_from_setup(
 
 def _tool(path: str | os.PathLike[str], kind: str) -> Item:
     root = read_xml(path)
-    found = next((element for element in root.walk() if element.tag == kind), None)
-    if found is None:
+    element = next((element for element in root.walk() if element.tag == kind), None)
+    if element is None:
         got = root.children[0].tag if root.tag == "OpenSimDocument" and root.children else root.tag
-        raise FileFormatError(path, f"the document holds <{got[:40]}> instead of <{kind}>")
-    return Item(found)
+        raise FileFormatError(path, f"The document contains <{got[:40]}> instead of <{kind}>. Pass another file.")
+    return Item(element)
 
 
 def _time_range(tool: Item) -> tuple[float, float]:
-    """From and to [s]; everything where the file does not say."""
+    """Return the first and last time [s]; unlimited if not stated."""
     # OpenSim itself writes -inf and inf for no limit
     words = tool.text("time_range").lower().split()
     if len(words) != 2 or any(word.lstrip("+-") in ("inf", "infinity") for word in words):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion
 from borelli.recording.forces.gait_events import OFF, STRIKE, add_events, gait_events, standardize_event
-from borelli.recording.landmarks import mean_position, find_landmarks
+from borelli.recording.landmarks import find_landmarks, mean_position
 from borelli.recording.recording import Event, Recording
 
 if TYPE_CHECKING:

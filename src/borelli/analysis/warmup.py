@@ -1,4 +1,4 @@
-"""Compile the kernels that an analysis calls, by analyzing a body that hardly moves."""
+"""Warm-up: compiles the kernels of an analysis by analyzing a body that hardly moves."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ FRAMES = 16
 
 
 def warm_up() -> None:
-    """Fit, follow and push against the ground once."""
+    """Run fit, inverse kinematics and inverse dynamics once."""
     body = human(markers="cmu41")
     sway = 0.02 * np.sin(np.arange(FRAMES)[:, None] * np.linspace(0.1, 0.3, len(body.coordinates)))
     rest = np.array([c.default for c in body.coordinates])
-    seen = marker_positions(body, rest + sway)
+    markers = marker_positions(body, rest + sway)
     names = [marker.name for marker in body.markers]
-    recording = Recording(make_dataset({"marker_position": seen}, {"marker": names}, rate=100.0), "sample")
+    recording = Recording(make_dataset({"marker_position": markers}, {"marker": names}, rate=100.0), "sample")
     fitted = fit_model(body, recording, frames=4, held_out=2).model
-    inverse_dynamics(inverse_kinematics(fitted, recording, method="smoothed"), forces="contacts")
+    inverse_dynamics(inverse_kinematics(fitted, recording, method="smoothed"), forces="predicted")
 
 
 TASKS = (CompileTask("analysis", warm_up, 4),)

@@ -13,7 +13,7 @@ import numpy as np
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
-from borelli.analysis.monte_carlo import MOST_NOISE, Array, MonteCarloResult, check_repeats, monte_carlo
+from borelli.analysis.monte_carlo import MAX_NOISE, Array, MonteCarloResult, check_repeats, monte_carlo
 from borelli.analysis.strides import with_gait_events
 from borelli.errors import SettingsError
 from borelli.export.stage_files import read_provenance
@@ -45,9 +45,9 @@ def check_uncertainty_settings(repeats: int, marker_noise: float | None) -> None
         check_repeats(repeats)
     elif marker_noise is not None:
         raise SettingsError("--marker-noise: No Monte Carlo repeats are requested. Add --monte-carlo N.")
-    if marker_noise is not None and not 0.0 <= marker_noise < MOST_NOISE:
+    if marker_noise is not None and not 0.0 <= marker_noise < MAX_NOISE:
         raise SettingsError(
-            f"--marker-noise: {1e3 * marker_noise:g} mm is out of range. Give 0 to {1e3 * MOST_NOISE:g} mm."
+            f"--marker-noise: {1e3 * marker_noise:g} mm is out of range. Give 0 to {1e3 * MAX_NOISE:g} mm."
         )
 
 

@@ -85,7 +85,7 @@ def test_masses_keep_their_shares_or_go_with_the_volumes():
     # a longer body of the same mass has an inertia that goes with the square of its length
     before, after = (model.body("thigh_r").inertia[0][0] for model in (generic(), kept))
     assert after == pytest.approx(before * 1.1**2 * 70.0 / 80.0)
-    free = scale_model(generic(), recording, [right], mass=70.0, keep_mass_shares=False).model
+    free = scale_model(generic(), recording, [right], mass=70.0, keep_mass_fractions=False).model
     assert free.mass == pytest.approx(70.0)
     ratio = free.body("thigh_r").mass / free.body("thigh_l").mass
     assert ratio == pytest.approx(1.1**3)
@@ -149,8 +149,8 @@ def test_opensim_scales_the_same():
     )
     static = read_recording(DATA / "opensim" / "subject01_walk" / setup.marker_file)
     scaled = scale_model(
-        model, static, setup.measures, factors=setup.factors, mass=setup.mass,
-        keep_mass_shares=setup.keep_mass_shares, time=setup.time,
+        model, static, setup.measurements, factors=setup.factors, mass=setup.mass,
+        keep_mass_fractions=setup.keep_mass_fractions, time=setup.time,
     )  # fmt: skip
     text = (GAIT / "reference" / "subject01_scaleSet_applied.xml").read_text()
     theirs = re.findall(r"<scales>([^<]*)</scales>\s*<segment>\s*(\S+?)\s*</segment>", text)

@@ -24,6 +24,7 @@ from borelli.analysis.energetics.energy_balance import (
 )
 from borelli.analysis.motion import AXES, to_model_axes
 from borelli.analysis.strides import find_strides
+from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
@@ -58,6 +59,24 @@ class Energy:
     data: Dataset
     summary: Mapping[str, float]
     notes: tuple[Note, ...] = ()
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        motion, data = self.torques.motion, self.data
+        rows = [
+            ("model", motion.model.name),
+            ("frames", f"{data.sizes['time']} at {motion.rate:g} Hz"),
+            ("positive work", f"{self.summary['positive_work_j']:.1f} J"),
+            ("speed", f"{self.summary['speed_m_per_s']:.2f} m/s"),
+            ("energy balance error", f"{self.balance_error:.2g} %"),
+            ("notes", len(self.notes)),
+        ]
+        time = data["time"].values.tolist()
+        return Summary(
+            "Energy", rows, time, main_series(data, "joint_power"), "Joint powers with the largest range [W]"
+        )
 
     @property
     def balance_error(self) -> float:
@@ -95,9 +114,7 @@ def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None 
         notes.append(Note(text, "inferred", "compute_energy(belt=...)", code="belt_velocity"))
     if not frames.evaluated.all():
         part, whole = (float((np.diff(frames.time) * one).sum()) for one in (frames.evaluated, 1.0))
-        text = (
-            f"Work and cost are evaluated over {part:.2f} of {whole:.2f} s, where the GRF is known."
-        )
+        text = f"Work and cost are evaluated over {part:.2f} of {whole:.2f} s, where the GRF is known."
         notes.append(Note(text, "problem", "compare trials by positive_work_j / evaluated_s", code="evaluated_time"))
     return Energy(torques, data, summary | {"energy_balance_error_percent": error}, tuple(notes))
 

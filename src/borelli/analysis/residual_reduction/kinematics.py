@@ -155,10 +155,10 @@ def _columns(model: Model) -> list[int]:
 
 def _residual(curves: Derivatives, loads: Loads | None, q: Array, u: Array, a: Array) -> Array:
     """Return (frames, 6) force [N], and moment [N m] about the root's origin divided by an arm, model axes."""
-    balance = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
+    forces = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
     root = root_body(curves.model)
-    wrench = balance.carried[root]
-    moment = wrench[:3] - np.cross(balance.moved.position[root], wrench[3:], axis=0)
+    wrench = forces.wrench[root]
+    moment = wrench[:3] - np.cross(forces.kinematics.position[root], wrench[3:], axis=0)
     return np.concatenate([wrench[3:], moment / MOMENT_ARM]).T
 
 

@@ -1,6 +1,6 @@
-"""OpenSim's scale setup and marker set files, for scaling the same here.
+"""OpenSim's scale setup and marker set files.
 
-Only what is said in the file is given; the files it names are not opened.
+Only the content of the file is returned; the files it names are not opened.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from borelli.model.validate import validate
 
 @dataclass(frozen=True)
 class ScaleSetup:
-    """A ScaleTool; measurements and scales that are switched off are left out.
+    """Content of a ScaleTool; measurements and scales that are switched off are left out.
 
     Attributes:
-        measures: What sizes what.
-        factors: Stated stretch along x, y, z by body, in force over what is measured where `manual_last`.
-        manual_last: Whether stated factors come after measured ones.
-        mass: Of the subject [kg]; None where the file does not say.
-        keep_mass_shares: Whether each body keeps its share of the mass.
-        time: From and to [s] of the static trial that is measured.
-        placed: From and to [s] of the frames on which markers are placed.
-        marker_weights: Of the markers when the model is posed to place them.
-        coordinate_weights: Of the coordinates then.
-        coordinate_values: Where these are drawn to [rad or m], if not to their defaults.
+        measurements: Marker pairs and the bodies that they scale.
+        factors: Manual scale factors along x, y, z by body, which replace measured ones if `manual_last`.
+        manual_last: Whether manual factors come after measured ones.
+        mass: Of the subject [kg]; None if not stated.
+        keep_mass_fractions: Whether each body keeps its fraction of the mass.
+        time: First and last time [s] of the static trial for measurements.
+        placement_time: First and last time [s] of the static trial for marker placement.
+        marker_weights: Weights of the markers in marker placement.
+        coordinate_weights: Weights of the coordinates in marker placement.
+        coordinate_values: Values of these [rad or m], if not their defaults.
         marker_file: Name of the static trial.
-        marker_set_file: Name of the file that gives the model its markers.
+        marker_set_file: Name of the file with the model's markers.
         model_file: Name of the unscaled model.
     """
 
-    measures: tuple[Measurement, ...]
+    measurements: tuple[Measurement, ...]
     factors: Mapping[str, Vector]
     manual_last: bool
     mass: float | None
-    keep_mass_shares: bool
+    keep_mass_fractions: bool
     time: tuple[float, float]
-    placed: tuple[float, float]
+    placement_time: tuple[float, float]
     marker_weights: Mapping[str, float]
     coordinate_weights: Mapping[str, float]
     coordinate_values: Mapping[str, float]
@@ -54,12 +54,22 @@ class ScaleSetup:
 
 
 def read_scale_setup(path: str | os.PathLike[str]) -> ScaleSetup:
-    """What a ScaleTool file says."""
+    """Read an OpenSim ScaleTool file.
+
+    Args:
+        path: Of the file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        FileFormatError: The file is not a ScaleTool file.
+    """
     tool = _find(path, "ScaleTool")
     scaler, maker, placer = (tool.child(tag) for tag in ("ModelScaler", "GenericModelMaker", "MarkerPlacer"))
     if scaler is None:
-        raise FileFormatError(path, "the ScaleTool holds no <ModelScaler>")
-    measures = [_measure(item) for item in scaler.listed("MeasurementSet") if item.flag("apply", True)]
+        raise FileFormatError(path, "The ScaleTool has no <ModelScaler>. Add one.")
+    measurements = [_measurement(item) for item in scaler.listed("MeasurementSet") if item.flag("apply", True)]
     scales = [item for item in scaler.listed("ScaleSet") if item.flag("apply", True)]
     order = scaler.text("scaling_order").split()
     mass = tool.number("mass", -1.0)
@@ -72,7 +82,7 @@ def read_scale_setup(path: str | os.PathLike[str]) -> ScaleSetup:
                 values[task.name] = task.number("value", 0.0)
     whole = (-inf, inf)
     return ScaleSetup(
-        tuple(measures) if "measurements" in order or not order else (),
+        tuple(measurements) if "measurements" in order or not order else (),
         {item.text("segment"): item.vector("scales", (1.0, 1.0, 1.0)) for item in scales}
         if "manualScale" in order or not order
         else {},
@@ -91,9 +101,13 @@ def read_scale_setup(path: str | os.PathLike[str]) -> ScaleSetup:
 
 
 def with_opensim_markers(model: Model, path: str | os.PathLike[str]) -> tuple[Model, tuple[str, ...]]:
-    """The model wearing the markers of an OpenSim marker set file, and those that stay when markers are placed."""
-    found = _find(path, "MarkerSet")
-    inner = found.child("objects") or found
+    """Return the model with the markers of an OpenSim marker set file, and the markers that placement does not move.
+
+    Raises:
+        FileFormatError: The file is not a marker set, or has no markers.
+    """
+    marker_set = _find(path, "MarkerSet")
+    inner = marker_set.child("objects") or marker_set
     markers, fixed = [], []
     for item in inner.children():
         if item.kind != "Marker":
@@ -104,16 +118,16 @@ def with_opensim_markers(model: Model, path: str | os.PathLike[str]) -> tuple[Mo
         if item.flag("fixed"):
             fixed.append(item.name)
     if not markers:
-        raise FileFormatError(path, "the marker set holds no markers")
+        raise FileFormatError(path, "The marker set has no markers. Add at least one <Marker>.")
     return validate(replace(model, markers=tuple(markers)), sound_masses=False), tuple(fixed)
 
 
-def _measure(item: Item) -> Measurement:
+def _measurement(item: Item) -> Measurement:
     pairs = []
     for pair in item.listed("MarkerPairSet"):
         names = pair.text("markers").split()
         if len(names) != 2:
-            raise pair.error(f"<markers> must name two markers, got {' '.join(names)[:60]!r}")
+            raise pair.error(f"<markers> must name two markers (got {' '.join(names)[:60]!r}). Correct the pair.")
         pairs.append((names[0], names[1]))
     bodies = {body.name: "".join(body.text("axes").lower().split()) for body in item.listed("BodyScaleSet")}
     return Measurement(tuple(pairs), bodies, item.name)
@@ -121,7 +135,7 @@ def _measure(item: Item) -> Measurement:
 
 def _find(path: str | os.PathLike[str], kind: str) -> Item:
     root = read_xml(path)
-    found = next((element for element in root.walk() if element.tag == kind), None)
-    if found is None:
-        raise FileFormatError(path, f"the document holds <{root.tag[:40]}> without a <{kind}>")
-    return Item(found)
+    element = next((element for element in root.walk() if element.tag == kind), None)
+    if element is None:
+        raise FileFormatError(path, f"The document <{root.tag[:40]}> contains no <{kind}>. Pass another file.")
+    return Item(element)

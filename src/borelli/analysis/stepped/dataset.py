@@ -12,7 +12,6 @@ from borelli.analysis.dynamics.external_loads import FEET
 from borelli.analysis.dynamics.rnea import (
     BodyKinematics,
     coordinate_forces,
-    cross,
     forward_kinematics,
     joint_reactions,
     subtree_wrenches,
@@ -25,6 +24,7 @@ from borelli.analysis.stepped.soles_and_ground import descendants
 from borelli.analysis.stepped.step_work import step_power
 from borelli.analysis.stepped.stepper import Stepper, coordinate_errors, drive_forces, residual_wrench
 from borelli.model.kinematics import coupled_coordinates, coupled_forces, root_coordinates
+from borelli.numerics.vectors import cross
 from borelli.physics.arrays.compile_model import Compiled
 from borelli.physics.diagnostics import coordinates_of, rotations_of
 from borelli.recording.recording import LAB
