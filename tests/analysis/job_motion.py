@@ -1,4 +1,4 @@
-"""The common job as a motion and a recording: a squat with every joint swinging, whose torques are known exactly."""
+"""Benchmark workload as a motion and a recording: a squat with all joints moving, whose torques are known exactly."""
 
 from dataclasses import replace
 from functools import cache
@@ -16,7 +16,7 @@ ROOT_NAMES = ("root_x", "root_y", "root_z", "root_roll", "root_pitch", "root_yaw
 
 @cache
 def job_model():
-    """The job's human, its root on a free joint."""
+    """Return the workload's human with a free root joint."""
     coordinates = tuple(Coordinate(name, rotational=i >= 3) for i, name in enumerate(ROOT_NAMES))
     model = human(HARD_JOINT)
     return replace(model, joints=(Joint("root", "free", "ground", "pelvis", coordinates=coordinates), *model.joints))
@@ -24,7 +24,7 @@ def job_model():
 
 @cache
 def job_truth(seconds=1.0, fps=120.0):
-    """Coordinates (frames, 54) and torques (frames, 48), balls' along the child's axes."""
+    """Return coordinates (frames, 54) and torques (frames, 48), those of balls along the child's axes."""
     made = motion(fps, seconds)
     q = np.concatenate([made.poses[:, 0, :3], np.zeros((made.frames, 3)), made.coordinates], axis=1)
     return q, torque_truth(fps, seconds)
@@ -32,14 +32,14 @@ def job_truth(seconds=1.0, fps=120.0):
 
 @cache
 def job(seconds=1.0, fps=120.0):
-    """The motion."""
+    """Return the motion."""
     q, _ = job_truth(seconds, fps)
     return make_motion(job_model(), q, np.arange(len(q)) / fps, fps)
 
 
 @cache
 def job_recording(seconds=1.0, fps=120.0):
-    """Its markers."""
+    """Return a recording of its markers."""
     names = [marker.name for marker in job_model().markers]
     data = make_dataset({"marker_position": motion(fps, seconds).markers}, {"marker": names}, rate=fps)
     return Recording(data, name="common job")

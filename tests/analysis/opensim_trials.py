@@ -1,4 +1,4 @@
-"""OpenSim's own examples: model, coordinates, plates and what its inverse dynamics made of them."""
+"""OpenSim's own examples: model, coordinates, plates and the results of its inverse dynamics."""
 
 from functools import cache
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class Trial(NamedTuple):
     motion: Motion
     loads: Loads
     reference: dict[str, np.ndarray]
-    """Generalized forces by coordinate, those of coupled ones counted where they lead."""
+    """Generalized forces by coordinate, those of coupled ones moved to their drivers."""
 
 
 def folder(name=""):
@@ -40,7 +40,7 @@ def folder(name=""):
 
 
 def motion_of(model, table):
-    """The motion that a table of coordinates describes."""
+    """Return the motion of a table of coordinates."""
     names = list(map(str, table.data["coordinate"].values))
     values = table.data["coordinate_value"].values
     q = np.tile([c.default for c in model.coordinates], (len(values), 1))
@@ -57,11 +57,11 @@ def trial(name):
     model = read_model(where / osim)
     motion = motion_of(model, read_recording(where / "reference" / ik))
     plates = read_recording(DATA / PLATES.get(name, "subject01_walk/subject01_walk1_grf.mot"))
-    # the run's table has zeros for points of application below some 20 N, and OpenSim pushes there
+    # the run's table has zeros for points of application below some 20 N, where OpenSim applies the force
     loads = loads_from_setup(read_external_loads(where / "setup" / grf), plates, at_origin=name in PLATES)
     table = read_recording(where / "reference" / moments)
     columns = {str(c).rsplit("_", 1)[0]: i for i, c in enumerate(table.data["column"].values)}
-    reference = {name: table.data["value"].values[:, i].copy() for name, i in columns.items()}
+    reference = {name: table.data["column_value"].values[:, i].copy() for name, i in columns.items()}
     for coupling in model.couplings:
         reference[coupling.on] += reference.pop(coupling.coordinate)  # all of them are of slope 1
     return Trial(motion, loads, reference)

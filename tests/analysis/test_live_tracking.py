@@ -1,4 +1,4 @@
-"""A live source: the same poses as from the whole recording, frames left out when late, latency measured."""
+"""Live tracking: the same poses as from the recording, dropped frames, and latency."""
 
 import itertools
 
@@ -22,19 +22,19 @@ def test_live_poses_are_those_of_the_recording():
     assert np.median([pose.latency for pose in found]) < 1 / 120  # keeps pace
 
 
-def test_live_torques_come_late_by_what_is_said():
+def test_live_torques_are_delayed_by_the_window():
     found = list(
         live_inverse_kinematics(job_model(), FileSource(job_recording(), speed=np.inf), torques=True, window=4)
     )
-    told = [pose for pose in found if pose.torque is not None]
-    assert len(told) == len(found) - 8
-    assert told[0].time - told[0].torque_time == pytest.approx(4 / 120)
+    delayed = [pose for pose in found if pose.torque is not None]
+    assert len(delayed) == len(found) - 8
+    assert delayed[0].time - delayed[0].torque_time == pytest.approx(4 / 120)
     q, truth = job_truth()
     from borelli.analysis.stepped.stepper import compile_stepped, drive_axis_forces
 
     compiled = compile_stepped(job_model(), 1 / 120, contacts=False)[0]
-    frames = [round(pose.torque_time * 120) for pose in told]
-    torque = drive_axis_forces(compiled, q[frames], np.array([pose.torque for pose in told]))[:, 6:]
+    frames = [round(pose.torque_time * 120) for pose in delayed]
+    torque = drive_axis_forces(compiled, q[frames], np.array([pose.torque for pose in delayed]))[:, 6:]
     assert torque_error(torque, truth[frames]) < 10.0  # [%]: no ground, springs to rest, a cubic through nine frames
 
 
@@ -48,7 +48,7 @@ def test_a_frame_without_markers_keeps_the_last_pose():
     assert found[60].coordinates == pytest.approx(inverse_kinematics(job_model(), recording).coordinates[60], abs=1e-6)
 
 
-def test_a_slow_receiver_misses_frames_and_a_fast_one_none():
+def test_a_slow_receiver_drops_frames():
     clock = itertools.count()
     quick = FileSource(job_recording(), speed=1e6, sleep=lambda seconds: next(clock))
     assert sum(1 for _ in quick.frames()) + quick.dropped == job_recording().frames

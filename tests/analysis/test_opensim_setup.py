@@ -1,4 +1,4 @@
-"""OpenSim's setup files: read as they are written, and refused where they cannot be what they say."""
+"""OpenSim's setup files: content is read, invalid files are refused."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_external_loads(tmp_path):
     loads = loads_from_setup(setup, Recording(data), {"left": "talus_l"}, at_origin=True)
     assert loads.body == ("calcn_r", "talus_l")
     assert np.array_equal(loads.force, force[:, ::-1]) and not loads.point.any()
-    with pytest.raises(SettingsError, match="table has plates 1"):
+    with pytest.raises(SettingsError, match="plates: 1"):
         loads_from_setup(setup, Recording(data.isel(plate=[0])))
 
 
@@ -74,7 +74,7 @@ def test_external_loads(tmp_path):
         (IK.replace("true", "perhaps"), "true or false"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path, text, words):
+def test_invalid_setups_are_refused(tmp_path, text, words):
     with pytest.raises(FileFormatError, match=words):
         read_ik_setup(write(tmp_path, text))
 
@@ -92,7 +92,7 @@ def test_stored_setups_are_read(name):
 
 
 @pytest.mark.data
-def test_gait2354_holds_its_feet_stiff():
+def test_gait2354_has_stiff_feet():
     folder("gait2354")
     setup = read_ik_setup(DATA / "gait2354" / "setup" / "subject01_Setup_IK.xml")
     assert {name: task.weight for name, task in setup.coordinate_tasks.items()} == {

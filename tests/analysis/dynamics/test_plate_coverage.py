@@ -1,4 +1,4 @@
-"""What plates saw: frames they cover, the weight they find, times that were rounded, residuals that masses explain."""
+"""Plate coverage: frames with complete GRF, mass from plates, rounded times, and residuals explained by masses."""
 
 from dataclasses import replace
 from functools import cache
@@ -24,21 +24,21 @@ from ..opensim_trials import folder, trial
 from .test_torques import MODEL, WEIGHT, supporting, swinging
 
 
-def without(loads, start, stop):
-    """The loads with nothing measured between two times."""
-    off = (loads.time >= start) & (loads.time <= stop)
+def without(loads, start, end):
+    """Return the loads with zero force between two times."""
+    off = (loads.time >= start) & (loads.time <= end)
     return replace(loads, force=np.where(off[:, None, None], 0.0, loads.force))
 
 
-def test_frames_that_plates_miss_are_found():
+def test_frames_off_the_plates_are_incomplete():
     motion = swinging(401)
     loads = supporting(motion)
     assert inverse_dynamics(motion, forces=loads).data["grf_complete"].all()
     found = inverse_dynamics(motion, forces=without(loads, 1.0, 1.6))
-    covered, time = found.data["grf_complete"].values, found.data["time"].values
-    assert not covered[(time > 1.0) & (time < 1.6)].any()
-    assert covered[(time < 0.8) | (time > 1.8)].all()
-    assert any("% of the frames" in note.text for note in found.notes)
+    complete, time = found.data["grf_complete"].values, found.data["time"].values
+    assert not complete[(time > 1.0) & (time < 1.6)].any()
+    assert complete[(time < 0.8) | (time > 1.8)].all()
+    assert any(note.code == "grf_incomplete" for note in found.notes)
     late = replace(loads, time=loads.time + 1.0)
     assert not inverse_dynamics(motion, forces=late).data["grf_complete"].values[time < 0.9].any()
 
@@ -48,27 +48,27 @@ def test_plates_weigh_the_body():
     loads = supporting(motion)
     found = inverse_dynamics(motion, forces=loads)
     assert found.data.attrs["plate_mass_kg"] == pytest.approx(70.0, rel=2e-3)
-    assert not any("weigh" in note.text for note in found.notes)
+    assert not any(note.code == "plate_mass" for note in found.notes)
     heavier = inverse_dynamics(motion, forces=replace(loads, force=1.1 * loads.force))
     assert heavier.data.attrs["plate_mass_kg"] == pytest.approx(77.0, rel=2e-3)
     assert heavier.data["grf_complete"].all()
-    (note,) = [note for note in heavier.notes if "weigh" in note.text]
-    assert "77.0 kg" in note.text and "70.0 kg" in note.text and note.action == "give the mass: --mass 77.0"
+    (note,) = [note for note in heavier.notes if note.code == "plate_mass"]
+    assert "77.0 kg" in note.text and "70.0 kg" in note.text and note.action == "--mass 77.0"
 
 
-def test_a_wrong_mass_does_not_hide_what_is_covered():
-    """A model 15 % too heavy lacks as much in every frame, and yet only one span is uncovered."""
+def test_a_wrong_mass_does_not_hide_complete_frames():
+    """A model 15 % too heavy has a deficit in every frame, and yet only one span is incomplete."""
     motion = swinging(401)
     loads = supporting(motion)
     found = inverse_dynamics(motion, forces=without(replace(loads, force=0.87 * loads.force), 1.0, 1.6))
-    covered, time = found.data["grf_complete"].values, found.data["time"].values
-    assert not covered[(time > 1.0) & (time < 1.6)].any()
-    assert covered[(time < 0.8) | (time > 1.8)].all()
+    complete, time = found.data["grf_complete"].values, found.data["time"].values
+    assert not complete[(time > 1.0) & (time < 1.6)].any()
+    assert complete[(time < 0.8) | (time > 1.8)].all()
     assert found.data.attrs["plate_mass_kg"] == pytest.approx(0.87 * 70.0, rel=5e-3)
 
 
-def test_masses_that_were_changed_are_found_again():
-    """A trunk whose mass lies 20 mm farther forward, and heavier thighs, leave a residual that the search explains."""
+def test_changed_masses_are_recovered():
+    """A trunk whose center of mass is 20 mm farther forward leaves a residual that mass adjustment explains."""
     motion = swinging(401)
     bodies = {body.name: body for body in MODEL.bodies}
     heaviest = max((b for b in MODEL.bodies if "torso" in b.name), key=lambda body: body.mass).name
@@ -79,27 +79,27 @@ def test_masses_that_were_changed_are_found_again():
     found = reduce_residuals(motion, differentiate(motion), loads)
     assert found.trunk == heaviest
     assert found.after[1] < 0.5 * found.before[1]
-    assert found.center_change[0] > 0.008  # no farther than the data ask: half the bound is one standard deviation
+    assert found.center_change[0] > 0.008  # half the bound is one standard deviation of the prior
     assert max(map(abs, found.mass_change.values())) <= 0.1 + 1e-9
     assert found.mass_change["thigh_r"] == found.mass_change["thigh_l"]
-    with pytest.raises(SettingsError, match="give forces"):
-        inverse_dynamics(motion, residual="reduce")
+    with pytest.raises(SettingsError, match="forces"):
+        inverse_dynamics(motion, forces=None, residual="reduce")
     with pytest.raises(SettingsError, match="reduce"):
-        inverse_dynamics(motion, residual="remove")
+        inverse_dynamics(motion, forces=None, residual="remove")
 
 
-def test_no_load_carries_no_weight():
+def test_zero_load_is_never_complete():
     motion = swinging()
     nothing = np.zeros((2, 1, 3))
     loads = Loads(("right",), ("foot_r",), np.array([0.0, 2.0]), nothing, nothing, nothing)
     found = inverse_dynamics(motion, forces=loads)
     assert not found.data["grf_complete"].any() and np.isnan(found.data.attrs["plate_mass_kg"])
-    assert found.residual_force_rms == pytest.approx(inverse_dynamics(motion).residual_force_rms)
+    assert found.residual_force_rms == pytest.approx(inverse_dynamics(motion, forces=None).residual_force_rms)
     assert found.residual_force_rms > 0.9 * WEIGHT
 
 
 @pytest.mark.data
-def test_residuals_fall_where_opensim_moved_the_trunk():
+def test_trunk_moves_as_in_opensims_residual_reduction():
     """OpenSim's residual reduction moved the torso of gait2354 by (+49, 0, +17) mm: subject01_simbody_adjusted.osim."""
     motion, loads, _ = trial("gait2354")
     found = reduce_residuals(motion, differentiate(motion), loads)
@@ -109,7 +109,7 @@ def test_residuals_fall_where_opensim_moved_the_trunk():
 
 
 @pytest.mark.data
-def test_a_run_is_covered_from_the_first_plate_to_the_last_flight():
+def test_a_run_is_complete_from_the_first_plate_to_the_last_flight():
     motion, loads, _ = trial("rajagopal2015_run_bmclab")
     data = inverse_dynamics(motion, forces=loads).data
     time = data["time"].values[data["grf_complete"].values]
@@ -119,9 +119,9 @@ def test_a_run_is_covered_from_the_first_plate_to_the_last_flight():
 
 @pytest.mark.data
 def test_plates_of_rajagopal2016_weigh_85_kg():
-    """The plates' mean over whole steps is 85.0 kg, the model's mass 75.3 kg (spec mocap, 8).
+    """The plates' mean over whole steps is 85.0 kg, the model's mass 75.3 kg.
 
-    The model is not scaled and wears ten of the markers: its pose is rough, which the weight hardly feels.
+    The model is not scaled and has ten of the markers: its pose is rough, which hardly affects the mass.
     """
     where = folder("rajagopal2016")
     recording = add_plates(
@@ -131,10 +131,10 @@ def test_plates_of_rajagopal2016_weigh_85_kg():
     motion = inverse_kinematics(read_model(where / "Rajagopal2016.osim"), recording)
     found = inverse_dynamics(motion, forces="plates")
     assert found.data.attrs["plate_mass_kg"] == pytest.approx(85.0, abs=1.0)
-    assert any("but the model 75.3 kg" in note.text for note in found.notes)
-    covered, time = found.data["grf_complete"].values, found.data["time"].values
-    assert covered[(time > 0.5) & (time < 1.75)].all()  # the window by hand (spec mocap, 2)
-    assert covered.mean() < 0.75
+    assert any(note.code == "plate_mass" and "75.3 kg" in note.text for note in found.notes)
+    complete, time = found.data["grf_complete"].values, found.data["time"].values
+    assert complete[(time > 0.5) & (time < 1.75)].all()  # the window found by hand
+    assert complete.mean() < 0.75
 
 
 @cache
@@ -149,10 +149,10 @@ def subject01():
 
 
 @pytest.mark.data
-def test_rounded_times_are_repaired_before_they_shake_the_body():
+def test_rounded_times_are_repaired_before_differentiation():
     """Vertical force from motion alone against raw plates, % of weight: 2.5 over the trial, 6 with times as written.
 
-    It ends 0.04 s after a heel strike: the stride before tells how it goes on (3.1 without it).
+    It ends 0.04 s after a heel strike: it is extended as in the stride before (3.1 without that).
     """
 
     def vertical(motion, filter="strides"):
@@ -160,7 +160,7 @@ def test_rounded_times_are_repaired_before_they_shake_the_body():
         return 100.0 * float(np.sqrt(np.mean(found.data["residual_force"].values[:, 2] ** 2))) / (72.6 * 9.81)
 
     motion = subject01()
-    assert any("restored from the rate" in note.text for note in motion.recording.notes)
+    assert any(note.code == "time_stamps_repaired" for note in motion.recording.notes)
     assert vertical(motion) <= 2.5
     # a spline through frames at the times the file has, to the millisecond, as OpenSim 3 would take it
     time = motion.data["time"].values
@@ -168,6 +168,6 @@ def test_rounded_times_are_repaired_before_they_shake_the_body():
         motion.model, differentiate(motion).coordinates, np.round(time, 3), 60.0, recording=motion.recording
     )
     assert vertical(rounded, filter="none") > 5.0
-    # and even those are mended, because frames are put on an even grid before the low-pass
-    mended = make_motion(motion.model, motion.coordinates, np.round(time, 3), 60.0, recording=motion.recording)
-    assert vertical(mended) <= 2.5
+    # and even those are repaired, because frames are resampled to an even grid before the low-pass filter
+    repaired = make_motion(motion.model, motion.coordinates, np.round(time, 3), 60.0, recording=motion.recording)
+    assert vertical(repaired) <= 2.5

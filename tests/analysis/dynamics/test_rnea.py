@@ -1,11 +1,11 @@
-"""Newton and Euler for all frames at once: the same as frame by frame, and energy is what power makes it."""
+"""RNEA for all frames at once: agrees with the body-frame version, and power is the change of energy."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from borelli.analysis.dynamics import rnea as newton
+from borelli.analysis.dynamics import rnea
 from borelli.model.io import read_model
 from borelli.model.kinematics import generalized_forces, poses
 from borelli.model.people.human import human
@@ -25,14 +25,14 @@ def motion(model, frames=7, seed=3):
 
 
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
-def test_forces_are_those_of_the_slow_twin(model):
+def test_forces_agree_with_generalized_forces(model):
     q, u, a = motion(model)
-    moved = newton.forward_kinematics(model, q, u, a)
+    kinematics = rnea.forward_kinematics(model, q, u, a)
     position, rotation = poses(model, q)
-    assert np.allclose(moved.position.transpose(2, 0, 1), position, atol=1e-12)
-    assert np.allclose(moved.rotation.transpose(3, 0, 1, 2), rotation, atol=1e-12)
-    causes = np.stack([newton.inertial_wrenches(moved), newton.weight_wrenches(moved)])
-    inertial, gravity = newton.coordinate_forces(moved, newton.subtree_wrenches(moved, causes))
+    assert np.allclose(kinematics.position.transpose(2, 0, 1), position, atol=1e-12)
+    assert np.allclose(kinematics.rotation.transpose(3, 0, 1, 2), rotation, atol=1e-12)
+    causes = np.stack([rnea.inertial_wrenches(kinematics), rnea.weight_wrenches(kinematics)])
+    inertial, gravity = rnea.coordinate_forces(kinematics, rnea.subtree_wrenches(kinematics, causes))
     largest = np.abs(inertial).max() + 1.0
     assert np.abs(inertial - generalized_forces(model, q, u, a, gravity=False)).max() < ROUND_OFF * largest
     assert np.abs(inertial + gravity - generalized_forces(model, q, u, a)).max() < ROUND_OFF * largest
@@ -43,10 +43,10 @@ def test_power_is_the_change_of_energy(model):
     q, u, a = motion(model)
     step = 1e-5
 
-    def total(way):
-        h = way * step
-        moved = newton.forward_kinematics(model, q + h * u + 0.5 * h * h * a, u + h * a, a)
-        return sum(newton.mechanical_energy(moved))
+    def total(sign):
+        h = sign * step
+        kinematics = rnea.forward_kinematics(model, q + h * u + 0.5 * h * h * a, u + h * a, a)
+        return sum(rnea.mechanical_energy(kinematics))
 
     change = (total(1) - total(-1)) / (2.0 * step)
     power = (generalized_forces(model, q, u, a) * u).sum(axis=1)
@@ -54,30 +54,32 @@ def test_power_is_the_change_of_energy(model):
     assert np.abs(change - power).max() < 1e-5 * (np.abs(power).max() + 1.0)
 
 
-def test_points_move_as_their_differences_say():
+def test_point_velocity_agrees_with_finite_differences():
     model = human(mass=70.0, height=1.75)
     q, u, a = motion(model)
     h = 1e-6
-    moved, later, earlier = (newton.forward_kinematics(model, q + way * h * u, u, a) for way in (0.0, 1.0, -1.0))
+    kinematics, later, earlier = (rnea.forward_kinematics(model, q + sign * h * u, u, a) for sign in (0.0, 1.0, -1.0))
     hand = [body.name for body in model.bodies].index("hand_r")
     local = np.array([0.02, -0.01, -0.1])
 
-    def place(of):
+    def position(of):
         return (of.position[hand] + np.einsum("ijf,j->if", of.rotation[hand], local)).T
 
-    velocity = (place(later) - place(earlier)) / (2.0 * h)
-    assert np.abs(moved.point_velocity(hand, place(moved)) - velocity).max() < 1e-7
+    velocity = (position(later) - position(earlier)) / (2.0 * h)
+    assert np.abs(kinematics.point_velocity(hand, position(kinematics)) - velocity).max() < 1e-7
 
 
-def test_a_joint_carries_all_that_hangs_on_it():
-    """At rest the hip carries the weight of its leg, straight up, with its moment about the hip."""
+def test_joint_reaction_supports_the_subtree():
+    """At rest the hip supports the weight of its leg, upward, with its moment about the hip."""
     model = human(mass=70.0, height=1.75)
     q = np.zeros((1, len(model.coordinates)))
-    moved = newton.forward_kinematics(model, q, q, q)
-    force, moment = newton.joint_reactions(moved, newton.subtree_wrenches(moved, newton.weight_wrenches(moved)))
+    kinematics = rnea.forward_kinematics(model, q, q, q)
+    force, moment = rnea.joint_reactions(
+        kinematics, rnea.subtree_wrenches(kinematics, rnea.weight_wrenches(kinematics))
+    )
     leg = [i for i, body in enumerate(model.bodies) if body.name in ("thigh_r", "shank_r", "foot_r", "toes_r")]
-    link = next(i for i, one in enumerate(moved.links) if model.bodies[one.child].name == "thigh_r")
-    weight = 9.81 * moved.masses[leg].sum()
+    link = next(i for i, one in enumerate(kinematics.links) if model.bodies[one.child].name == "thigh_r")
+    weight = 9.81 * kinematics.masses[leg].sum()
     assert np.allclose(force[link, :, 0], (0.0, 0.0, weight))
-    center = np.average(moved.center[leg][..., 0], axis=0, weights=moved.masses[leg])
-    assert np.allclose(moment[link, :, 0], np.cross(center - moved.origin[link, :, 0], (0.0, 0.0, weight)))
+    center = np.average(kinematics.center[leg][..., 0], axis=0, weights=kinematics.masses[leg])
+    assert np.allclose(moment[link, :, 0], np.cross(center - kinematics.origin[link, :, 0], (0.0, 0.0, weight)))

@@ -1,8 +1,8 @@
-"""The fit on a real walk, judged by frames and trials it has not seen and by two other solutions.
+"""Fit to a measured walk, evaluated on held-out frames, on another trial and against two other solutions.
 
-Figures: marker errors and correlations that a careful fit of this trial reaches (a prototype: 2.4 mm held out, 2.9 mm
-first half on second, 5.8 mm on another trial; hip 0.99, knee 0.94, ankle 0.89-0.92 against the published skeleton,
-whose knee centre wanders by 5-7 mm; 0.996 against the marker triangle).
+Limits are marker errors and correlations that a careful fit of this trial achieves (2.4 mm held out, 2.9 mm first half
+on second, 5.8 mm on another trial; hip 0.99, knee 0.94, ankle 0.89-0.92 against the published skeleton, whose knee
+center moves by 5-7 mm; 0.996 against the marker triangle).
 """
 
 from dataclasses import replace
@@ -48,10 +48,10 @@ def test_held_out_frames_within_3_mm():
     fit = fitted()
     assert fit.held_out_rms <= 3e-3
     assert fit.train_rms <= 3e-3
-    assert motion().marker_rms <= 3e-3  # every frame, posed anew
+    assert motion().marker_rms <= 3e-3  # every frame, solved again
 
 
-def test_fitted_on_the_first_half_and_tested_on_the_second_within_3_5_mm():
+def test_second_half_of_a_trial_within_3_5_mm_of_a_fit_to_the_first():
     half = walk().frames // 2
     fit = fit_model(human(80.0, 1.8), part(walk(), slice(0, half)))
     assert inverse_kinematics(fit.model, part(walk(), slice(half, None))).marker_rms <= 3.5e-3
@@ -67,11 +67,11 @@ def angle(a, b):
     return np.arccos(np.clip(cosine, -1.0, 1.0))
 
 
-def hip_flexion(hip, other_hip, middle, knee):
-    """The thigh's turn about the line between the hips, from a pelvis of the hips and a third point above them."""
+def hip_flexion(hip, other_hip, trunk, knee):
+    """Return the rotation of the thigh about the line between the hips, relative to the hips and a point above them."""
     left = other_hip - hip
     left /= np.linalg.norm(left, axis=1, keepdims=True)
-    up = middle - (hip + other_hip) / 2.0
+    up = trunk - (hip + other_hip) / 2.0
     up -= np.einsum("ti,ti->t", up, left)[:, None] * left
     up /= np.linalg.norm(up, axis=1, keepdims=True)
     thigh = knee - hip
@@ -80,43 +80,42 @@ def hip_flexion(hip, other_hip, middle, knee):
 
 @pytest.mark.parametrize("side", ["r", "l"])
 def test_angles_agree_with_the_published_skeleton(side):
-    theirs = read_recording(DATA / "cmu" / "asfamc" / "02_01.amc").data["joint_center"]
-    ours = motion().data["body_position"]
+    published = read_recording(DATA / "cmu" / "asfamc" / "02_01.amc").data["joint_center"]
+    fitted_positions = motion().data["body_position"]
     other = "l" if side == "r" else "r"
 
-    def them(name):
-        return theirs.sel(joint=name).values
+    def amc(name):
+        return published.sel(joint=name).values
 
-    def us(name):
-        return ours.sel(body=name).values
+    def fit(name):
+        return fitted_positions.sel(body=name).values
 
     pairs = {
         "hip": (
-            hip_flexion(them(f"{side}femur"), them(f"{other}femur"), them("root"), them(f"{side}tibia")),
-            hip_flexion(us(f"thigh_{side}"), us(f"thigh_{other}"), us("lower_torso"), us(f"shank_{side}")),
+            hip_flexion(amc(f"{side}femur"), amc(f"{other}femur"), amc("root"), amc(f"{side}tibia")),
+            hip_flexion(fit(f"thigh_{side}"), fit(f"thigh_{other}"), fit("lower_torso"), fit(f"shank_{side}")),
         ),
         "knee": (
-            angle(them(f"{side}tibia") - them(f"{side}femur"), them(f"{side}foot") - them(f"{side}tibia")),
-            angle(us(f"shank_{side}") - us(f"thigh_{side}"), us(f"foot_{side}") - us(f"shank_{side}")),
+            angle(amc(f"{side}tibia") - amc(f"{side}femur"), amc(f"{side}foot") - amc(f"{side}tibia")),
+            angle(fit(f"shank_{side}") - fit(f"thigh_{side}"), fit(f"foot_{side}") - fit(f"shank_{side}")),
         ),
         "ankle": (
-            angle(them(f"{side}foot") - them(f"{side}tibia"), them(f"{side}toes") - them(f"{side}foot")),
-            angle(us(f"foot_{side}") - us(f"shank_{side}"), us(f"toes_{side}") - us(f"foot_{side}")),
+            angle(amc(f"{side}foot") - amc(f"{side}tibia"), amc(f"{side}toes") - amc(f"{side}foot")),
+            angle(fit(f"foot_{side}") - fit(f"shank_{side}"), fit(f"toes_{side}") - fit(f"foot_{side}")),
         ),
     }
-    least = {"hip": 0.98, "knee": 0.93, "ankle": 0.85}
-    for joint, (theirs_, ours_) in pairs.items():
-        r = np.corrcoef(theirs_, ours_)[0, 1]
-        assert r >= least[joint], joint
+    minimum = {"hip": 0.98, "knee": 0.93, "ankle": 0.85}
+    for joint, curves in pairs.items():
+        assert np.corrcoef(*curves)[0, 1] >= minimum[joint], joint
 
 
 @pytest.mark.parametrize("side", ["R", "L"])
-def test_the_knee_agrees_with_the_triangle_of_markers(side):
-    """Hip centre from the waist by Bell, Pedersen and Brand 1990: 30 % of the waist's width below, 22 % behind."""
-    seen = walk().data["marker_position"]
+def test_knee_angle_agrees_with_the_triangle_of_markers(side):
+    """Hip center from the waist by Bell, Pedersen and Brand 1990: 30 % of the waist's width below, 22 % behind."""
+    markers = walk().data["marker_position"]
 
     def at(name):
-        return seen.sel(marker=name).values
+        return markers.sel(marker=name).values
 
     across = at("LFWT") - at("RFWT")
     width = np.linalg.norm(across, axis=1, keepdims=True)
@@ -129,24 +128,24 @@ def test_the_knee_agrees_with_the_triangle_of_markers(side):
     inward = across if side == "R" else -across
     hip = at(f"{side}FWT") + width * (0.14 * inward - 0.30 * up + 0.22 * back)
     triangle = np.pi - angle(hip - at(f"{side}KNE"), at(f"{side}ANK") - at(f"{side}KNE"))
-    ours = motion().data["coordinate_value"].sel(coordinate=f"knee_flexion_{side.lower()}").values
-    assert np.corrcoef(triangle, ours)[0, 1] >= 0.99
+    knee = motion().data["coordinate_value"].sel(coordinate=f"knee_flexion_{side.lower()}").values
+    assert np.corrcoef(triangle, knee)[0, 1] >= 0.99
 
 
 SAME = 1e-6
-"""[m] What is left of a rotation of the lab after Newton's steps have ended at 1e-7 m."""
+"""[m] Difference after Newton steps that end at 1e-7 m."""
 
 
-def changed(recording, turn, shift, names):
-    seen = recording.data["marker_position"].values @ turn.T + shift
-    data = make_dataset({"marker_position": seen}, {"marker": names}, rate=recording.rate)
+def transformed(recording, rotation, offset, names):
+    markers = recording.data["marker_position"].values @ rotation.T + offset
+    data = make_dataset({"marker_position": markers}, {"marker": names}, rate=recording.rate)
     return replace(recording, data=data)
 
 
-def test_the_fit_turns_and_shifts_with_the_lab():
+def test_the_fit_does_not_depend_on_lab_axes():
     c, s = np.cos(2.5), np.sin(2.5)
-    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-    other = fit_model(human(80.0, 1.8), changed(walk(), turn, [4.0, -1.0, 0.0], walk().markers))
+    rotation = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    other = fit_model(human(80.0, 1.8), transformed(walk(), rotation, [4.0, -1.0, 0.0], walk().markers))
     for name, length in fitted().lengths.items():
         assert abs(other.lengths[name] - length) < SAME, name
     for one, two in zip(fitted().model.markers, other.model.markers, strict=True):
@@ -154,22 +153,22 @@ def test_the_fit_turns_and_shifts_with_the_lab():
 
 
 def test_the_fit_mirrors_with_the_walk():
-    """But for the marker on the right shoulder blade, which has no twin."""
+    """Except for the marker on the right shoulder blade, which has no counterpart."""
     names = [name for name in walk().markers if name != "RBAC"]
     swap = {"R": "L", "L": "R"}
     twins = [swap.get(name[0], name[0]) + name[1:] for name in names]
     plain = walk().select_markers(names)
     one = fit_model(human(80.0, 1.8), plain)
-    two = fit_model(human(80.0, 1.8), changed(plain, np.diag([1.0, -1.0, 1.0]), np.zeros(3), twins))
+    two = fit_model(human(80.0, 1.8), transformed(plain, np.diag([1.0, -1.0, 1.0]), np.zeros(3), twins))
     for name, length in one.lengths.items():
         side = {"_r": "_l", "_l": "_r"}.get(name[-2:], "")
-        if " to " not in name:  # joints of one body may stand in the other order
+        if " to " not in name:  # joints of one body may be in the other order
             assert abs(two.lengths[name[:-2] + side if side else name] - length) < SAME, name
     assert two.held_out_rms == pytest.approx(one.held_out_rms, abs=SAME)
 
 
-WANDERS = pytest.mark.xfail(strict=True, reason="the published skeleton's knee wanders 20 to 25 mm fore and aft")
-CENTRES = [  # of the fit, of the published skeleton, and the fitted body in whose frame the two are compared
+MOVING_KNEE = pytest.mark.xfail(strict=True, reason="the published skeleton's knee moves 20 to 25 mm fore and aft")
+CENTERS = [  # of the fit, of the published skeleton, and the fitted body in whose frame the two are compared
     ("thigh", "femur", "pelvis"), ("shank", "tibia", "thigh"), ("foot", "foot", "shank"),
     ("upper_arm", "humerus", "upper_torso"), ("forearm", "radius", "upper_arm"), ("hand", "wrist", "forearm"),
 ]  # fmt: skip
@@ -177,14 +176,14 @@ CENTRES = [  # of the fit, of the published skeleton, and the fitted body in who
 
 @pytest.mark.parametrize("side", ["r", "l"])
 @pytest.mark.parametrize(
-    ("body", "bone", "parent"), [pytest.param(*c, marks=WANDERS) if c[0] == "shank" else c for c in CENTRES]
+    ("body", "bone", "parent"), [pytest.param(*c, marks=MOVING_KNEE) if c[0] == "shank" else c for c in CENTERS]
 )
-def test_joint_centres_of_c3d_and_amc_keep_their_places_within_15_mm(side, body, bone, parent):
-    """Root mean square about the mean; constant offsets of 16 to 98 mm remain, two ideas of the same joint."""
+def test_joint_centers_of_c3d_and_amc_differ_by_a_constant_within_15_mm(side, body, bone, parent):
+    """RMS about the mean; constant offsets of 16 to 98 mm remain, two definitions of the same joint."""
     amc = read_recording(DATA / "cmu" / "asfamc" / "02_01.amc", forward="+Z").data["joint_center"]
     data = motion().data
     frame = parent if parent in data["body"].values else f"{parent}_{side}"
     apart = amc.sel(joint=f"{side}{bone}").values - data["body_position"].sel(body=f"{body}_{side}").values
-    turn = Rotation.from_quat(data["body_orientation"].sel(body=frame).values, scalar_first=True)
-    local = turn.inv().apply(apart)
+    rotation = Rotation.from_quat(data["body_orientation"].sel(body=frame).values, scalar_first=True)
+    local = rotation.inv().apply(apart)
     assert np.sqrt(np.mean(np.sum((local - local.mean(axis=0)) ** 2, axis=1))) <= 0.015

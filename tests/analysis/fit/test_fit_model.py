@@ -1,4 +1,4 @@
-"""Fitting: what is found again from markers of a known body, what turns and mirrors with the lab, what is admitted."""
+"""Model fitting: known bodies are recovered, results rotate and mirror with the lab, uncertainty is reported."""
 
 from dataclasses import replace
 from functools import cache
@@ -27,7 +27,7 @@ STRETCH = {"thigh": 1.02, "shank": 0.98, "upper_arm": 0.98, "forearm": 1.0}
 
 @cache
 def subject():
-    """A body of other proportions than the tables', its markers up to 20 mm from where the set puts them."""
+    """Return a body of other proportions than the tables', with markers up to 20 mm from the set's offsets."""
     model = human(80.0, 1.8, markers="cmu41")
     for bone, factor in STRETCH.items():
         for side in "rl":
@@ -41,7 +41,7 @@ def subject():
 
 
 def gait(model, seconds=2.0, standing=False):
-    """Coordinates of something like a walk: degrees about a mean, once a second, the left side half a second late."""
+    """Return coordinates similar to walking: one stride per second, the left side half a second late."""
     t = np.arange(int(seconds * RATE)) / RATE
     swing = {  # mean, swing, and a second harmonic with its phase
         "hip_flexion": (10, 22, 4, 1.0), "hip_adduction": (0, 5, 2, 0.4), "hip_rotation": (0, 5, 2, 2.0),
@@ -65,16 +65,16 @@ def gait(model, seconds=2.0, standing=False):
             late = np.pi if side == "l" else 0.0
             if name.startswith(("shoulder", "elbow")):
                 late += np.pi
-            turn = 2.0 * np.pi * t + late
-            q[:, i] = np.radians(mean + first * np.sin(turn) + second * np.sin(2.0 * turn + phase))
+            angle = 2.0 * np.pi * t + late
+            q[:, i] = np.radians(mean + first * np.sin(angle) + second * np.sin(2.0 * angle + phase))
     q[:, 0] += 1.2 * t
     return q
 
 
 def record(markers, names, noise=NOISE, seed=5):
     rng = np.random.default_rng(seed)
-    seen = markers + noise * rng.standard_normal(markers.shape)
-    return Recording(make_dataset({"marker_position": seen}, {"marker": list(names)}, rate=RATE), "made")
+    measured = markers + noise * rng.standard_normal(markers.shape)
+    return Recording(make_dataset({"marker_position": measured}, {"marker": list(names)}, rate=RATE), "synthetic")
 
 
 @cache
@@ -89,14 +89,14 @@ def fitted():
 
 
 def true_length(name):
-    far = {"thigh": "knee", "shank": "ankle", "upper_arm": "elbow", "forearm": "wrist"}
+    distal = {"thigh": "knee", "shank": "ankle", "upper_arm": "elbow", "forearm": "wrist"}
     bone, side = name.rsplit("_", 1)
-    return np.linalg.norm(subject().joint(f"{far[bone]}_{side}").parent_frame.position)
+    return np.linalg.norm(subject().joint(f"{distal[bone]}_{side}").parent_frame.position)
 
 
 @pytest.mark.parametrize("scale", [0.95, 1.0, 1.05])
-def test_long_bones_are_found_again_within_10_mm(scale):
-    """The figure: what 1 mm of noise and a start 5 % too short or too long leave, as priors of 20 mm allow."""
+def test_long_bones_are_recovered_within_10_mm(scale):
+    """The limit is what 1 mm of noise and a start 5 % too short or too long leave with priors of 20 mm."""
     fit = fit_model(human(80.0, 1.8 * scale), walk())
     for name in LONG_BONES:
         assert abs(fit.lengths[name] - true_length(name)) < 0.010, name
@@ -104,15 +104,15 @@ def test_long_bones_are_found_again_within_10_mm(scale):
         assert 0.0 < sd < 0.015
 
 
-def test_markers_are_met_to_the_noise_in_frames_that_were_not_fitted():
+def test_marker_error_of_held_out_frames_is_the_noise():
     fit = fitted()
     assert fit.held_out_rms < 1.1 * np.sqrt(3.0) * NOISE
     motion = inverse_kinematics(fit.model, walk())
     assert motion.marker_rms < 1.1 * np.sqrt(3.0) * NOISE
 
 
-def test_knee_and_hip_angles_change_as_they_did():
-    """Standard deviation of the error within 1 degree: the zero is another matter."""
+def test_changes_of_knee_and_hip_angles_are_recovered():
+    """Standard deviation of the error within 1 degree; the zero is not determined."""
     truth = gait(subject())
     motion = inverse_kinematics(fitted().model, walk())
     names = [c.name for c in subject().coordinates]
@@ -121,17 +121,17 @@ def test_knee_and_hip_angles_change_as_they_did():
         assert np.degrees(error.std()) < 1.0, name
 
 
-def test_the_model_keeps_its_mass_and_stands_as_high_and_its_bodies_follow_their_lengths():
+def test_mass_and_height_are_kept_and_bodies_are_resized():
     before, after = human(80.0, 1.8), fitted().model
     assert after.mass == pytest.approx(80.0, rel=1e-12)
     assert lowest_point(after) == pytest.approx(lowest_point(before), abs=1e-9)
     ratio = fitted().lengths["thigh_r"] / np.linalg.norm(before.joint("knee_r").parent_frame.position)
     grown = after.body("thigh_r").shapes[0].size[1] / before.body("thigh_r").shapes[0].size[1]
     assert grown == pytest.approx(ratio, rel=0.02)
-    assert after.markers  # what the recording shows is worn
+    assert after.markers  # those that were recorded
 
 
-def test_both_sides_are_alike_unless_that_is_not_wanted():
+def test_symmetry_can_be_switched_off():
     lengths = fitted().lengths
     for bone in STRETCH:
         assert abs(lengths[f"{bone}_r"] - lengths[f"{bone}_l"]) < 0.003
@@ -141,24 +141,24 @@ def test_both_sides_are_alike_unless_that_is_not_wanted():
     )
 
 
-def moved(recording, turn, shift, names=None):
-    seen = recording.data["marker_position"].values @ turn.T + shift
-    return record(seen, names or recording.markers, noise=0.0)
+def transformed(recording, rotation, offset, names=None):
+    markers = recording.data["marker_position"].values @ rotation.T + offset
+    return record(markers, names or recording.markers, noise=0.0)
 
 
-def turned_about(axis, angle):
+def rotation_about(axis, angle):
     a = np.array(axis) / np.linalg.norm(axis)
     cross = np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
     return np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross
 
 
 SAME = 1e-6
-"""[m] What is left of a rotation of the lab after Newton's steps have ended at 1e-7 m."""
+"""[m] Difference after Newton steps that end at 1e-7 m."""
 
 
-@pytest.mark.parametrize("turn", [turned_about((0, 0, 1), 2.0), turned_about((0, 0, 1), -0.7)])
-def test_a_turned_and_shifted_lab_gives_the_same_model(turn):
-    other = fit_model(human(80.0, 1.8), moved(walk(), turn, [3.0, -2.0, 0.1]))
+@pytest.mark.parametrize("rotation", [rotation_about((0, 0, 1), 2.0), rotation_about((0, 0, 1), -0.7)])
+def test_the_model_does_not_depend_on_lab_axes(rotation):
+    other = fit_model(human(80.0, 1.8), transformed(walk(), rotation, [3.0, -2.0, 0.1]))
     assert other.iterations == fitted().iterations
     for one, two in zip(fitted().model.markers, other.model.markers, strict=True):
         assert np.abs(np.array(one.position) - two.position).max() < SAME, one.name
@@ -167,65 +167,65 @@ def test_a_turned_and_shifted_lab_gives_the_same_model(turn):
 
 
 def test_a_mirrored_walk_gives_the_mirrored_model():
-    """The one marker that is worn on one side only is left out: its twin has no place in the set."""
+    """The one marker that exists on one side only is left out."""
     names = [name for name in walk().markers if name != "RBAC"]
     plain = walk().select_markers(names)
     swap = {"R": "L", "L": "R"}
     twins = [swap.get(n[0], n[0]) + n[1:] if n[0] in "RL" else n for n in names]
     mirror = np.diag([1.0, -1.0, 1.0])
     one = fit_model(human(80.0, 1.8), plain)
-    two = fit_model(human(80.0, 1.8), moved(plain, mirror, np.zeros(3), twins))
-    places = {m.name: np.array(m.position) for m in two.model.markers}
+    two = fit_model(human(80.0, 1.8), transformed(plain, mirror, np.zeros(3), twins))
+    offsets = {m.name: np.array(m.position) for m in two.model.markers}
     for marker in one.model.markers:
         twin = swap.get(marker.name[0], marker.name[0]) + marker.name[1:] if marker.name[0] in "RL" else marker.name
-        assert np.abs(mirror @ marker.position - places[twin]).max() < SAME, marker.name
+        assert np.abs(mirror @ marker.position - offsets[twin]).max() < SAME, marker.name
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_derivatives_are_those_of_the_energy_with_poses_at_their_least(exact):
-    """Central differences over 1e-6 m; Gauss and Newton's second derivative is checked for its sign alone."""
+def test_derivatives_agree_with_finite_differences(exact):
+    """Central differences over 1e-6 m; the Gauss-Newton Hessian is checked for positive definiteness only."""
     model, _ = choose_marker_set(human(80.0, 1.8), [walk()])
-    unknowns = make_parameters(model, True, {"thigh_r": 0.45})
-    unknowns = replace(unknowns, kept_lengths={})
+    parameters = make_parameters(model, True, {"thigh_r": 0.45})
+    parameters = replace(parameters, kept_lengths={})
     choice = choose_frames(model, [walk()], None, 4, 0)
-    groups, _ = _solve_poses(unknowns, unknowns.start, choice.groups)
-    d = differentiate(unknowns, unknowns.start, groups, exact=exact)
+    groups, _ = _solve_poses(parameters, parameters.start, choice.groups)
+    d = differentiate(parameters, parameters.start, groups, exact=exact)
     assert d is not None
     if not exact:
         assert np.linalg.eigvalsh(d.matrix).min() > 0.0
     step = 1e-6
     rng = np.random.default_rng(0)
     for _ in range(4):
-        way = rng.standard_normal(len(unknowns.start))
-        ahead, up = _solve_poses(unknowns, unknowns.start + step * way, groups)
-        behind, down = _solve_poses(unknowns, unknowns.start - step * way, groups)
-        assert (up - down) / (2.0 * step) == pytest.approx(d.gradient @ way, rel=1e-5)
+        direction = rng.standard_normal(len(parameters.start))
+        ahead, up = _solve_poses(parameters, parameters.start + step * direction, groups)
+        behind, down = _solve_poses(parameters, parameters.start - step * direction, groups)
+        assert (up - down) / (2.0 * step) == pytest.approx(d.gradient @ direction, rel=1e-5)
         if exact:
-            one = differentiate(unknowns, unknowns.start + step * way, ahead, exact=False).gradient
-            two = differentiate(unknowns, unknowns.start - step * way, behind, exact=False).gradient
+            one = differentiate(parameters, parameters.start + step * direction, ahead, exact=False).gradient
+            two = differentiate(parameters, parameters.start - step * direction, behind, exact=False).gradient
             slope = (one - two) / (2.0 * step)
-            assert np.abs(slope - d.matrix @ way).max() < 1e-4 * np.abs(slope).max()
+            assert np.abs(slope - d.matrix @ direction).max() < 1e-4 * np.abs(slope).max()
 
 
-def test_a_kept_length_and_a_kept_place_stay():
-    place = human(80.0, 1.8, markers="cmu41").marker("RKNE").position
-    fit = fit_model(human(80.0, 1.8), walk(), keep={"thigh_r": 0.43, "RKNE": place})
+def test_kept_lengths_and_offsets_stay():
+    offset = human(80.0, 1.8, markers="cmu41").marker("RKNE").position
+    fit = fit_model(human(80.0, 1.8), walk(), keep={"thigh_r": 0.43, "RKNE": offset})
     assert fit.lengths["thigh_r"] == pytest.approx(0.43, abs=1e-5)
-    assert fit.model.marker("RKNE").position == pytest.approx(place, abs=1e-5)
-    assert any("kept" in note.text and "thigh_r" in note.text for note in fit.notes)
+    assert fit.model.marker("RKNE").position == pytest.approx(offset, abs=1e-5)
+    assert any(note.code == "kept_values" and "thigh_r" in note.text for note in fit.notes)
 
 
 @pytest.mark.parametrize(
-    ("keep", "said"),
+    ("keep", "message"),
     [
         ({"thing": 0.4}, "thing"),
         ({"thigh_r": -1.0}, "positive"),
-        ({"RKNE": 0.3}, "place"),
+        ({"RKNE": 0.3}, "three numbers"),
         ({"thigh_r": (1, 2, 3)}, "length"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(keep, said):
-    with pytest.raises(SettingsError, match=said):
+def test_invalid_kept_values_are_refused(keep, message):
+    with pytest.raises(SettingsError, match=message):
         fit_model(human(80.0, 1.8), walk(), keep=keep)
 
 
@@ -236,60 +236,60 @@ def zero_error(fit, name):
     return float(np.mean(found - gait(subject())[:, names.index(name)]))
 
 
-def test_a_static_trial_tells_the_zero_of_the_ankle():
-    """The subject of the trial stands exactly neutral; two degrees are left for the 3 that it is trusted to."""
+def test_a_static_trial_determines_the_zero_of_the_ankle():
+    """The subject stands exactly neutral; two degrees of error are allowed for a standard deviation of 3."""
     model = subject()
     static = record(marker_positions(model, gait(model, standing=True)), [m.name for m in model.markers])
     with_static = fit_model(human(80.0, 1.8), walk(), static=static)
     names = ("ankle_flexion_r", "ankle_flexion_l")
     for name in names:
-        unsure, sure = (float(f.data["zero_sd"].sel(coordinate=name)) for f in (fitted(), with_static))
-        assert sure < 0.07 < unsure
+        without, with_it = (float(f.data["zero_sd"].sel(coordinate=name)) for f in (fitted(), with_static))
+        assert with_it < 0.07 < without
         assert abs(np.degrees(zero_error(with_static, name))) < 2.0
-        assert abs(zero_error(fitted(), name)) < 3.0 * unsure  # what it says of itself is true
-    said = " ".join(note.text for note in fitted().notes)
-    assert "ankle_flexion" in said
-    assert "lumbar_rotation" in said  # no marker between pelvis and chest
-    assert not any("zero" in n.text and "ankle_flexion" in n.text for n in with_static.notes)
+        assert abs(zero_error(fitted(), name)) < 3.0 * without  # the reported uncertainty holds
+    text = " ".join(note.text for note in fitted().notes)
+    assert "ankle_flexion" in text
+    assert "lumbar_rotation" in text  # no marker between pelvis and chest
+    assert not any(n.code == "uncertain_zeros" and "ankle_flexion" in n.text for n in with_static.notes)
 
 
-def test_labels_of_no_set_are_refused_with_what_would_be_needed():
+def test_labels_of_no_set_are_refused():
     made = record(np.zeros((5, 12, 3)) + np.arange(12)[:, None], [f"thing{i}" for i in range(12)])
     with pytest.raises(SettingsError, match=r"thing0.*cmu41.*RFHD"):
         fit_model(human(), made)
-    with pytest.raises(SettingsError, match="at least one recording"):
+    with pytest.raises(SettingsError, match="No recording"):
         fit_model(human(), [])
 
 
-def test_a_model_with_its_own_markers_keeps_them_and_strangers_are_left_out():
+def test_a_models_own_markers_are_kept_and_others_not_used():
     model = human(80.0, 1.8, markers="cmu41")
-    seen = walk().data["marker_position"].values
-    more = np.concatenate([seen, seen[:, :1] + 0.5], axis=1)
-    fit = fit_model(model, record(more, [*walk().markers, "STRANGER"], noise=0.0))
-    assert any("STRANGER" in note.text for note in fit.notes)
+    markers = walk().data["marker_position"].values
+    more = np.concatenate([markers, markers[:, :1] + 0.5], axis=1)
+    fit = fit_model(model, record(more, [*walk().markers, "OTHER"], noise=0.0))
+    assert any(note.code == "unused_markers" and "OTHER" in note.text for note in fit.notes)
     assert fit.held_out_rms == pytest.approx(fitted().held_out_rms, rel=1e-6)
 
 
-def test_markers_at_the_origin_and_gaps_do_not_count():
-    seen = walk().data["marker_position"].values.copy()
+def test_markers_at_the_origin_and_gaps_are_missing():
+    markers = walk().data["marker_position"].values.copy()
     k = walk().markers.index("LUPA")
-    seen[:, k] = 0.0
+    markers[:, k] = 0.0
     rng = np.random.default_rng(2)
-    seen[rng.random(seen.shape[:2]) < 0.3] = np.nan  # a third is missing
-    fit = fit_model(human(80.0, 1.8), record(seen, walk().markers, noise=0.0))
+    markers[rng.random(markers.shape[:2]) < 0.3] = np.nan  # a third is missing
+    fit = fit_model(human(80.0, 1.8), record(markers, walk().markers, noise=0.0))
     assert fit.held_out_rms < 1.2 * np.sqrt(3.0) * NOISE
     for name in LONG_BONES:
         assert abs(fit.lengths[name] - true_length(name)) < 0.012, name
 
 
-def test_several_recordings_share_one_body():
+def test_several_recordings_are_fitted_together():
     first, second = (walk().with_data(walk().data.isel(time=part)) for part in (slice(0, 50), slice(50, None)))
     fit = fit_model(human(80.0, 1.8), [first, second])
     for name in LONG_BONES:
         assert abs(fit.lengths[name] - true_length(name)) < 0.010, name
 
 
-def test_frames_are_spread_from_the_first_to_the_last_and_never_both_fitted_and_held_out():
+def test_frames_are_spread_evenly_and_held_out_frames_are_separate():
     for count in (1, 2, 7, 60, 61, 343):
         fitted_, held = spread_frames(count, 31, 30)
         assert fitted_[0] == 0
@@ -300,16 +300,16 @@ def test_frames_are_spread_from_the_first_to_the_last_and_never_both_fitted_and_
     assert len(spread_frames(343, 31, 0)[1]) == 0
 
 
-def test_the_fit_ends_at_the_least_energy():
+def test_the_fit_ends_at_the_minimum():
     model, _ = choose_marker_set(human(80.0, 1.8), [walk()])
-    unknowns = make_parameters(model, True, {})
-    solution = solve(unknowns, choose_frames(model, [walk()], None, 31, 30).groups)
-    d = differentiate(unknowns, solution.p, solution.groups, exact=False)
+    parameters = make_parameters(model, True, {})
+    solution = solve(parameters, choose_frames(model, [walk()], None, 31, 30).groups)
+    d = differentiate(parameters, solution.p, solution.groups, exact=False)
     assert not solution.stopped_early
-    assert np.abs(d.gradient).max() < 1e-3  # N, where markers pull with 1 N/mm
+    assert np.abs(d.gradient).max() < 1e-3  # N, with marker springs of 1 N/mm
 
 
-def test_models_drawn_from_a_fit_differ_as_much_as_it_says():
+def test_drawn_models_vary_as_reported():
     """The deviation of 60 draws is known to 9 %; four times that is allowed."""
     random = np.random.default_rng(4)
     fit = fitted()

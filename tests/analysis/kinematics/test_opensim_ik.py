@@ -1,7 +1,7 @@
-"""The same model, markers and weights as OpenSim's inverse kinematics: the same angles, at no higher cost.
+"""Agreement with OpenSim's inverse kinematics: same model, markers and weights, same angles, no higher cost.
 
-Figures: spec mocap, section 6. Published motions that are no minima of the setups they come with (gait2392, the BMClab
-run, OpenCap) are judged by their cost, and OpenSim is run again, to 1e-9, in a process of its own.
+Published motions that are not minima of their setups (gait2392, the BMClab run, OpenCap) are compared by cost, and
+OpenSim is run again, to 1e-9, in a process of its own.
 """
 
 import os
@@ -29,7 +29,7 @@ WALK = "subject01_walk/subject01_walk1.trc"
 
 @dataclass
 class Trial:
-    """A model, a recording, a setup and the motion published with them."""
+    """Model, recording, setup and the motion published with them."""
 
     model: str
     markers: str
@@ -39,22 +39,22 @@ class Trial:
     def __post_init__(self):
         self.body = bo.read_model(DATA / self.model)
         self.recording = bo.read_recording(DATA / self.markers)
-        said = read_ik_setup(DATA / self.setup)
-        worn = {marker.name for marker in self.body.markers}
-        tasks = said.coordinate_tasks
+        setup = read_ik_setup(DATA / self.setup)
+        names = {marker.name for marker in self.body.markers}
+        tasks = setup.coordinate_tasks
         self.settings = {
-            "weights": {name: w for name, w in said.marker_weights.items() if name in worn},
+            "weights": {name: w for name, w in setup.marker_weights.items() if name in names},
             "pose_stiffness": {name: task.weight for name, task in tasks.items()},
             "rest": {name: task.value for name, task in tasks.items() if task.value is not None},
             "hard_limits": True,
         }
 
-    def follow(self):
+    def solve(self):
         self.motion = inverse_kinematics(self.body, self.recording, **self.settings)
         return self.motion
 
     def read(self, path):
-        """Coordinates (frames, coordinates) of a motion file and which of the recording's frames they are."""
+        """Return coordinates (frames, coordinates) of a motion file and their frames in the recording."""
         table = bo.read_recording(path).data["coordinate_value"]
         times = self.recording.data["time"].values
         frames = np.array([np.abs(times - t).argmin() for t in table["time"].values])
@@ -66,13 +66,13 @@ class Trial:
         return found, frames[kept]
 
     def difference(self, q, frames):
-        """RMS difference [deg] of the free angles."""
+        """Return the RMS difference [deg] of the free angles."""
         free = [i for i, c in enumerate(self.body.coordinates) if c.rotational and not c.locked]
         apart = q[:, free] - self.motion.coordinates[frames][:, free]
         return np.degrees(np.sqrt(np.mean(apart**2, axis=0)))
 
     def cost(self, q, frames):
-        """Sum of the energies of poses."""
+        """Return the sum of the energies of poses."""
         problem = make_ik_problem(self.body, self.recording, **self.settings)
         n, count = len(problem.tree.free), len(frames)
         energy = np.zeros(count)
@@ -109,9 +109,9 @@ OPENCAP = (
 
 
 @pytest.mark.parametrize("files", [GAIT10, GAIT2354], ids=["gait10dof", "gait2354"])
-def test_published_angles_are_found_within_a_twentieth_of_a_degree(files):
+def test_published_angles_agree_within_a_twentieth_of_a_degree(files):
     trial = Trial(*files)
-    trial.follow()
+    trial.solve()
     q, frames = trial.read(DATA / trial.published)
     assert len(frames) > 70
     assert trial.difference(q, frames).max() < 0.05
@@ -119,9 +119,9 @@ def test_published_angles_are_found_within_a_twentieth_of_a_degree(files):
 
 
 @pytest.mark.parametrize("files", [GAIT2392, RUN, OPENCAP], ids=["gait2392", "run", "opencap"])
-def test_published_motions_that_are_no_minima_cost_more(files):
+def test_published_motions_that_are_not_minima_cost_more(files):
     trial = Trial(*files)
-    trial.follow()
+    trial.solve()
     q, frames = trial.read(DATA / trial.published)
     ratio = trial.cost_ratio(q, frames)
     print(f"{trial.published}: cost {ratio:.3f} of the published motion's")
@@ -129,12 +129,12 @@ def test_published_motions_that_are_no_minima_cost_more(files):
 
 
 @pytest.mark.parametrize("files", [GAIT2392, RUN, OPENCAP], ids=["gait2392", "run", "opencap"])
-def test_opensim_run_to_the_end_agrees(files, tmp_path):
+def test_converged_opensim_agrees(files, tmp_path):
     python = os.environ.get("BORELLI_OPENSIM_PYTHON") or sys.executable
     if find_spec("opensim") is None and python == sys.executable:
         pytest.skip("opensim is not installed: `pip install opensim`")
     trial = Trial(*files)
-    trial.follow()
+    trial.solve()
     times = trial.recording.data["time"].values
     start, end = times[len(times) // 3], times[len(times) // 3 + 9]
     command = [
@@ -146,9 +146,9 @@ def test_opensim_run_to_the_end_agrees(files, tmp_path):
     q, frames = trial.read(tmp_path / "ik.mot")
     assert len(frames) >= 8
     assert trial.cost_ratio(q, frames) <= 1.0001
-    # what no marker shows is left where either began
-    seen = np.array([c.name for c in trial.body.coordinates if c.rotational and not c.locked])
-    apart = dict(zip(seen, trial.difference(q, frames), strict=True))
-    unseen = {name for name in seen if name.startswith(("mtp_angle", "wrist_", "pro_sup"))}
+    # angles that no marker determines stay at their start
+    names = np.array([c.name for c in trial.body.coordinates if c.rotational and not c.locked])
+    apart = dict(zip(names, trial.difference(q, frames), strict=True))
+    undetermined = {name for name in names if name.startswith(("mtp_angle", "wrist_", "pro_sup"))}
     print(trial.model, {name: round(v, 4) for name, v in apart.items() if v > 0.01})
-    assert max(v for name, v in apart.items() if name not in unseen) < 0.05
+    assert max(v for name, v in apart.items() if name not in undetermined) < 0.05
