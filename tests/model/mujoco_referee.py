@@ -33,7 +33,7 @@ def random_rows(model, count=5, seed=0):
 
 
 def agrees(ours, theirs, rows) -> None:
-    """Bodies and sites stand where MuJoCo puts them."""
+    """Assert that poses of bodies and sites agree with MuJoCo."""
     mujoco = engine()
     data = mujoco.MjData(theirs)
     bodies = {body.name: i for i, body in enumerate(ours.bodies)}
@@ -111,7 +111,7 @@ def _expand(element, folder, main):
 
 
 def names_of_joint(theirs, number):
-    """Name of a MuJoCo joint, or what our reader calls it."""
+    """Name of a MuJoCo joint in the model."""
     joint = theirs.joint(number)
     kind = ("free", "ball", "slide", "hinge")[joint.type[0]]
     return joint.name or f"{theirs.body(joint.bodyid[0]).name}_{kind}"
@@ -130,7 +130,7 @@ def cardan(angles):
 
 
 def set_coordinates(ours, theirs, data, row):
-    """Puts MuJoCo's joints where our coordinates are."""
+    """Set MuJoCo's joints to the model's coordinates."""
     values = {c.name: x for c, x in zip(ours.coordinates, row, strict=True)}
     for number in range(theirs.njnt):
         name, start = names_of_joint(theirs, number), theirs.jnt_qposadr[number]

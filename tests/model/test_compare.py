@@ -50,39 +50,39 @@ def changed(model, **fields):
     return replace(model, **fields)
 
 
-def test_a_model_agrees_with_itself() -> None:
+def test_model_agrees_with_itself() -> None:
     report = compare_models(human(), human())
-    assert all(report.worst(quantity.text) == 0.0 for quantity in report.quantities)
+    assert all(report.worst(quantity.name) == 0.0 for quantity in report.quantities)
     assert report.only_a == report.only_b == {}
     assert len(report.quantity("inverse dynamics").rows) == len(human().coordinates)
 
 
 @pytest.mark.parametrize(
-    ("changed", "touched"),
+    ("change", "touched"),
     [
         (lambda m: changed(m, bodies=(replace(m.bodies[0], mass=2.5), m.bodies[1])),
          {"total mass": 0.5, "body mass": 0.5}),
         (lambda m: changed(m, bodies=(m.bodies[0], replace(m.bodies[1], center_of_mass=(0.0, 0.01, -0.12)))),
-         {"body centre of mass": 0.01}),
+         {"body center of mass": 0.01}),
         (lambda m: changed(m, joints=(m.joints[0], replace(m.joints[1], parent_frame=Frame((0.0, 0.0, -0.32))))),
          {"segment length": 0.02, "body position": 0.02}),
         (lambda m: changed(m, markers=(replace(m.markers[0], position=(0.0, 0.003, -0.246)), m.markers[1])),
          {"marker position": 0.005}),
         (lambda m: changed(m, muscles=(replace(m.muscles[0], max_isometric_force=480.0, tendon_slack_length=0.21),)),
-         {"muscle peak force": 20.0, "muscle tendon length": 0.01}),
+         {"muscle maximum isometric force": 20.0, "tendon slack length": 0.01}),
     ],
 )  # fmt: skip
-def test_a_change_is_found_where_it_was_made(change, touched) -> None:
+def test_changes_appear_in_their_quantity(change, touched) -> None:
     report = compare_models(arm(), change(arm()), poses=20)
-    for what, size in touched.items():
-        assert report.worst(what) == pytest.approx(size, rel=1e-9)
-    moves = {"body mass", "body centre of mass", "segment length"} & touched.keys()
+    for name, size in touched.items():
+        assert report.worst(name) == pytest.approx(size, rel=1e-9)
+    moves = {"body mass", "body center of mass", "segment length"} & touched.keys()
     assert (report.worst("inverse dynamics") > 1e-3) == bool(moves)
     untouched = {"body inertia", "body orientation"}
-    assert all(report.worst(what) < ROUNDING for what in untouched)
+    assert all(report.worst(name) < ROUNDING for name in untouched)
 
 
-def test_names_are_matched_without_case_and_punctuation_when_that_is_clear() -> None:
+def test_names_match_without_case_and_punctuation_if_unambiguous() -> None:
     model = arm()
     other = replace(
         model, markers=(Marker("wri", "fore", (0.0, 0.0, -0.25)), Marker("L_ELB", "upper", (0.0, 0.0, 0.0)))
@@ -94,26 +94,26 @@ def test_names_are_matched_without_case_and_punctuation_when_that_is_clear() -> 
     assert compare_models(model, twice).quantity("marker position").rows == ()
 
 
-def test_another_up_axis_is_turned() -> None:
+def test_other_vertical_axis_is_rotated() -> None:
     model = arm()
     half = 0.5**0.5
-    lying = Frame(orientation=(half, -half, 0.0, 0.0))  # z up seen with y up
+    lying = Frame(orientation=(half, -half, 0.0, 0.0))  # z up in a world with y up
     joints = tuple(
         replace(j, parent_frame=compose(lying, j.parent_frame)) if j.parent == GROUND else j for j in model.joints
     )
     other = replace(model, joints=joints, gravity=(0.0, -9.81, 0.0))
     report = compare_models(model, other)
-    assert any("gravity" in note for note in report.notes)
-    for what in ("body position", "body orientation", "marker position", "inverse dynamics", "whole centre of mass"):
-        assert report.worst(what) < ROUNDING
+    assert any("Gravity" in note for note in report.notes)
+    for name in ("body position", "body orientation", "marker position", "inverse dynamics", "model center of mass"):
+        assert report.worst(name) < ROUNDING
 
 
-def test_places_may_be_seen_from_a_body() -> None:
+def test_positions_can_be_relative_to_a_body() -> None:
     model = arm()
     moved = replace(model, joints=(replace(model.joints[0], parent_frame=Frame((1.0, 2.0, 3.0))), model.joints[1]))
     assert compare_models(model, moved).worst("marker position") > 3.0
     assert compare_models(model, moved, frame="upper").worst("marker position") < ROUNDING
-    with pytest.raises(SettingsError, match="unknown body in both models 'hand'"):
+    with pytest.raises(SettingsError, match="Unknown body in both models 'hand'"):
         compare_models(model, moved, frame="hand")
 
 
@@ -136,11 +136,11 @@ def followed(powers) -> tuple[Model, Model]:
     return validate(a), validate(b)
 
 
-def test_a_coupled_coordinate_is_the_same_as_a_function_in_the_joint() -> None:
+def test_coupling_equals_a_function_in_the_joint() -> None:
     report = compare_models(*followed([0.01, 0.1, -0.2, 0.05]))
-    for what in ("body position", "inverse dynamics"):
-        assert len(report.quantity(what).rows) == 1
-        assert report.worst(what) < ROUNDING
+    for name in ("body position", "inverse dynamics"):
+        assert len(report.quantity(name).rows) == 1
+        assert report.worst(name) < ROUNDING
     assert report.quantity("inverse dynamics").rows[0].a[0] != 0.0
 
 
@@ -164,31 +164,31 @@ def test_coupled_motion_and_forces_do_the_same_work() -> None:
 def test_random_models_agree_through_all_joint_kinds() -> None:
     model = random_model(5, KINDS)
     report = compare_models(model, replace(model, bodies=model.bodies[::-1], joints=model.joints[::-1]), poses=10)
-    assert all(report.worst(quantity.text) < ROUNDING for quantity in report.quantities)
+    assert all(report.worst(quantity.name) < ROUNDING for quantity in report.quantities)
 
 
-def test_the_report_can_be_read_and_stored() -> None:
+def test_comparison_as_text_and_json() -> None:
     model = arm()
     other = replace(model, name="arm 2", markers=(replace(model.markers[0], position=(0.0, 0.01, -0.25)),))
     report = compare_models(model, other, poses=5)
     text = report.text()
     assert "marker position" in text and "0.01" in text and "markers only in arm: ELB" in text
     plain = json.loads(json.dumps(report.to_dict()))
-    (entry,) = (q for q in plain["quantities"] if q["text"] == "marker position")
+    (entry,) = (q for q in plain["quantities"] if q["name"] == "marker position")
     assert entry["worst"] == pytest.approx(0.01)
     assert entry["rows"][0]["name"] == "WRI"
     assert compare_models(model, model).a == "arm (1)"
     assert compare_models(model, model, labels=("a.osim", "b.xml")).b == "b.xml"
 
 
-def test_wrong_calls_are_told() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(SettingsError, match="poses is 0"):
         compare_models(arm(), arm(), poses=0)
-    with pytest.raises(SettingsError, match="unknown quantity 'weight'"):
+    with pytest.raises(SettingsError, match="Unknown quantity 'weight'"):
         compare_models(arm(), arm(), poses=1).worst("weight")
 
 
-def test_models_without_anything_in_common() -> None:
+def test_models_without_common_elements() -> None:
     empty = Model("empty", (), ())
     report = compare_models(arm(), empty, poses=2)
     assert report.worst("body position") == 0.0

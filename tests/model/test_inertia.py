@@ -48,8 +48,8 @@ def test_ellipsoid_with_equal_axes_is_a_sphere(r: float) -> None:
 
 
 @given(size, size)
-def test_capsule_is_a_cylinder_and_two_half_balls(radius: float, half: float) -> None:
-    """Each half ball: centre of mass 3/8 r from its flat side, moment 83/320 m r^2 across."""
+def test_capsule_is_a_cylinder_and_two_hemispheres(radius: float, half: float) -> None:
+    """Each half ball: center of mass 3/8 r from its flat side, moment 83/320 m r^2 across."""
     capsule = shape_mass(Shape("capsule", (radius, half), density=1.0))
     tube = shape_mass(Shape("cylinder", (radius, half), density=1.0))
     cap = 2 / 3 * pi * radius**3
@@ -72,7 +72,7 @@ def test_mesh_of_a_box_is_the_box(x, y, z, position, orientation) -> None:
 
 
 @given(size, size, size, offset)
-def test_mesh_away_from_its_frame_has_the_same_inertia(x, y, z, shift) -> None:
+def test_inertia_of_an_offset_mesh(x, y, z, shift) -> None:
     here = shape_mass(Shape("mesh", vertices=corners(x, y, z)))
     there = shape_mass(Shape("mesh", vertices=tuple(tuple(np.add(c, shift)) for c in corners(x, y, z))))
     assert there.center == pytest.approx(shift, abs=1e-9)
@@ -80,7 +80,7 @@ def test_mesh_away_from_its_frame_has_the_same_inertia(x, y, z, shift) -> None:
 
 
 @given(size, size, size)
-def test_two_half_boxes_make_the_whole(x, y, z) -> None:
+def test_two_half_boxes_equal_the_box(x, y, z) -> None:
     whole = shape_mass(Shape("box", (x, y, z)))
     halves = mass_of_shapes([Shape("box", (x / 2, y, z), Frame((s * x / 2, 0.0, 0.0))) for s in (-1, 1)])
     assert halves.mass == pytest.approx(whole.mass)
@@ -89,7 +89,7 @@ def test_two_half_boxes_make_the_whole(x, y, z) -> None:
 
 
 @given(size, size, offset, quaternion)
-def test_cutting_out_undoes_adding(radius, half, position, orientation) -> None:
+def test_subtraction_inverts_addition(radius, half, position, orientation) -> None:
     part = shape_mass(Shape("capsule", (radius, half), Frame(position, orientation)))
     rest = shape_mass(Shape("box", (0.4, 0.5, 0.6)))
     back = (rest + part) - part
@@ -99,7 +99,7 @@ def test_cutting_out_undoes_adding(radius, half, position, orientation) -> None:
 
 
 @given(quaternion)
-def test_turning_keeps_the_principal_moments(orientation) -> None:
+def test_rotation_keeps_the_principal_moments(orientation) -> None:
     straight, turned = (
         shape_mass(Shape("box", (0.1, 0.2, 0.3), frame)) for frame in (Frame(), Frame((0, 0, 0), orientation))
     )
@@ -140,15 +140,15 @@ def test_scale_mass_leaves_kinematic_bodies_alone() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: body_from_shapes("a", []), "'a'.*no shapes"),
-        (lambda: body_from_shapes("a", [Shape("sphere", (1.0,))], mass=0.0), "'a'.*mass is 0.0"),
+        (lambda: body_from_shapes("a", []), "'a' has neither shapes"),
+        (lambda: body_from_shapes("a", [Shape("sphere", (1.0,))], mass=0.0), "'a' has a mass of 0.0"),
         (lambda: shape_mass(Shape("plane")), "plane has no volume"),
-        (lambda: shape_mass(Shape("cone", (1.0,))), "unknown kind of shape 'cone'"),
-        (lambda: shape_mass(Shape("mesh", vertices=((0, 0, 0), (1, 0, 0), (0, 1, 0)))), "span a volume"),
-        (lambda: scale_mass(Model("m", ()), 70.0), "nothing to scale"),
+        (lambda: shape_mass(Shape("cone", (1.0,))), "Unknown kind of shape 'cone'"),
+        (lambda: shape_mass(Shape("mesh", vertices=((0, 0, 0), (1, 0, 0), (0, 1, 0)))), "span no volume"),
+        (lambda: scale_mass(Model("m", ()), 70.0), "no moving body with mass"),
         (lambda: scale_mass(Model("m", (Body("a", 1.0),)), -70.0), "total mass is -70.0"),
     ],
 )
-def test_what_has_no_mass_is_refused(call, words: str) -> None:
+def test_undefined_masses_are_refused(call, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         call()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import BorelliError, FileFormatError, ModelError, SettingsError
-from borelli.model import GROUND, model_to_text
+from borelli.model import GROUND, Model, model_to_text
 from borelli.model.compare import compare_models
 from borelli.model.formats.mjcf.writer import mjcf_text
 from borelli.model.formats.osim.writer import osim_text
@@ -80,7 +80,7 @@ def put(path, text) -> Path:
     return path
 
 
-def test_the_content_chooses_the_reader_whatever_the_name(tmp_path) -> None:
+def test_reader_is_chosen_by_content(tmp_path) -> None:
     man = human()
     files = {
         "native": model_to_text(man),
@@ -97,7 +97,7 @@ def test_the_content_chooses_the_reader_whatever_the_name(tmp_path) -> None:
     assert bodies["pagoda"] == 2 and bodies["asf"] == 2 and bodies["urdf"] == 5
 
 
-def test_a_comment_as_long_as_it_likes_may_come_first(tmp_path) -> None:
+def test_long_comment_may_come_first(tmp_path) -> None:
     text = mjcf_text(human())[0]
     first, rest = text.split("\n", 1)
     long = put(tmp_path / "m.xml", f"{first}\n<!-- {'licence ' * 20000} -->\n{rest}")
@@ -105,19 +105,19 @@ def test_a_comment_as_long_as_it_likes_may_come_first(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".toml", ".osim", ".xml", ".mjcf"])
-def test_models_are_written_as_their_name_asks_and_come_back(tmp_path, ending) -> None:
+def test_models_are_written_by_ending_and_restored(tmp_path, ending) -> None:
     man = human(mass=80.0, height=1.9)
     path = tmp_path / f"man{ending}"
     assert write_model(man, path) == () or ending == ".osim"
     report = compare_models(man, read_model(path), poses=10)
-    for what in ("total mass", "body position", "body orientation", "marker position", "body inertia"):
-        assert report.worst(what) < 1e-9
+    for name in ("total mass", "body position", "body orientation", "marker position", "body inertia"):
+        assert report.worst(name) < 1e-9
     assert report.worst("inverse dynamics") < 1e-6
     assert "coordinates" not in report.only_a
 
 
-def test_an_unknown_ending_is_told(tmp_path) -> None:
-    with pytest.raises(SettingsError, match=r"\.toml .*\.osim .*\.xml .*not '.c3d'"):
+def test_unknown_ending_is_refused(tmp_path) -> None:
+    with pytest.raises(SettingsError, match=r"Unknown ending '.c3d'.*\.toml .*\.osim .*\.xml "):
         write_model(human(), tmp_path / "man.c3d")
     assert not (tmp_path / "man.c3d").exists()
 
@@ -126,7 +126,7 @@ def test_an_unknown_ending_is_told(tmp_path) -> None:
     ("content", "problem"),
     [
         (b"", "is empty"),
-        (b"hello\n", "no model of a kind that is known"),
+        (b"hello\n", "Unknown model format"),
         (b"\x02\x50" + bytes(510), "use read_recording"),
         (b"HIERARCHY\nROOT hips\n", "use read_recording"),
         (b"<html></html>", "root element is <html>"),
@@ -135,7 +135,7 @@ def test_an_unknown_ending_is_told(tmp_path) -> None:
         (b"<OpenSimDocument", "begins like XML"),
     ],
 )
-def test_what_is_no_model_is_refused_in_one_sentence(tmp_path, content, problem) -> None:
+def test_other_content_is_refused_in_one_sentence(tmp_path, content, problem) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match=problem) as caught:
@@ -143,7 +143,7 @@ def test_what_is_no_model_is_refused_in_one_sentence(tmp_path, content, problem)
     assert "\n" not in str(caught.value)
 
 
-def test_folders_pipes_and_nothing_are_refused(tmp_path) -> None:
+def test_folders_pipes_and_missing_files_are_refused(tmp_path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in (".", "pipe", "nothing"):
         with pytest.raises(FileFormatError):
@@ -159,7 +159,7 @@ def test_tables_of_qtvr_are_read_by_folder_or_by_one_of_them(hdm, tmp_path) -> N
         read_model(tmp_path / "dimMap.txt")
 
 
-def test_a_urdf_s_joints_shapes_and_limits(tmp_path) -> None:
+def test_urdf_joints_shapes_and_limits(tmp_path) -> None:
     model = read_urdf(put(tmp_path / "r.urdf", URDF))
     assert {j.child: j.kind for j in model.joints} == {
         "arm": "hinge", "slide": "slider", "finger": "hinge", "tip": "fixed", "base": "fixed",
@@ -169,12 +169,12 @@ def test_a_urdf_s_joints_shapes_and_limits(tmp_path) -> None:
     assert model.body("base").shapes[0].size == (0.1, 0.15, 0.2)
     assert model.body("arm").shapes[0].size == (0.05, 0.2)
     assert model.joint("base_to_ground").parent == GROUND
-    told = " ".join(model.notes)
-    assert "mesh" in told and "transmission" in told and "fixed to the ground" in told
+    notes = " ".join(model.notes)
+    assert "mesh" in notes and "transmission" in notes and "fixed to the ground" in notes
 
 
 @pytest.mark.crosscheck
-def test_a_urdf_moves_as_pinocchio_has_it(tmp_path) -> None:
+def test_urdf_poses_agree_with_pinocchio(tmp_path) -> None:
     pinocchio = pytest.importorskip("pinocchio")
     limit = '<limit lower="-3" upper="3" effort="1" velocity="1"/>'  # pinocchio keeps a continuous angle as two numbers
     text = URDF.replace("continuous", "revolute").replace('<axis xyz="1 0 0"/>', f'<axis xyz="1 0 0"/>{limit}')
@@ -196,7 +196,7 @@ def test_a_urdf_moves_as_pinocchio_has_it(tmp_path) -> None:
             assert places[f, b] == pytest.approx(place, abs=1e-9)
 
 
-def test_a_urdf_may_mimic_float_and_stand_on_the_world(tmp_path) -> None:
+def test_urdf_mimic_floating_and_world(tmp_path) -> None:
     text = """<robot name="r"><link name="world"/><link name="a"/><link name="b"/><link name="c"/><link name="d"/>
       <joint name="f" type="floating"><parent link="world"/><child link="a"/></joint>
       <joint name="p" type="planar"><parent link="a"/><child link="b"/><axis xyz="0 0 2"/></joint>
@@ -215,14 +215,14 @@ def test_a_urdf_may_mimic_float_and_stand_on_the_world(tmp_path) -> None:
     ("text", "error", "problem"),
     [
         ("<robot/>", FileFormatError, "no links"),
-        ('<robot><link name="a"/><joint name="j" type="hinge"/></robot>', FileFormatError, "unknown type 'hinge'"),
+        ('<robot><link name="a"/><joint name="j" type="hinge"/></robot>', FileFormatError, "Unknown type 'hinge'"),
         ('<robot><link name="a"/><joint name="j" type="fixed"><parent link="a"/><child link="b"/></joint></robot>',
-         FileFormatError, "unknown child link 'b'"),
+         FileFormatError, "Unknown child link 'b'"),
         ('<robot><link name="a"><inertial><mass value="x"/></inertial></link></robot>', FileFormatError, "finite"),
         ('<robot><link name="a"><inertial><mass value="-1"/></inertial></link></robot>', ModelError, "not be negative"),
         ('<robot><link name="a"/><link name="b"/>'
          '<joint name="j" type="fixed"><parent link="a"/><child link="b"/></joint>'
-         '<joint name="k" type="fixed"><parent link="b"/><child link="a"/></joint></robot>', ModelError, "circle"),
+         '<joint name="k" type="fixed"><parent link="b"/><child link="a"/></joint></robot>', ModelError, "closed loop"),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_urdf_are_named(tmp_path, text, error, problem) -> None:
@@ -232,7 +232,7 @@ def test_mistakes_in_a_urdf_are_named(tmp_path, text, error, problem) -> None:
 
 @pytest.mark.data
 @pytest.mark.skipif(not DATA.is_dir(), reason="no data: set BORELLI_DATA")
-def test_nothing_in_the_data_breaks_the_choice_of_reader() -> None:
+def test_reader_choice_on_all_data() -> None:
     from borelli.model.io import model_reader
 
     for path in DATA.rglob("*"):
@@ -241,3 +241,23 @@ def test_nothing_in_the_data_breaks_the_choice_of_reader() -> None:
                 model_reader(path)
             except FileFormatError as error:
                 assert "\n" not in str(error)
+
+
+def test_model_summary_is_short() -> None:
+    man = human(markers="plugin_gait")
+    assert repr(man) == (
+        "Model('human, male, 75 kg, 1.75 m', mass=75 kg, bodies=21, joints=21, coordinates=54, markers=39, muscles=0)"
+    )
+    long = Model("x" * 5000, man.bodies * 50, man.joints * 50)
+    assert len(repr(long)) < 2000 and len(long._repr_html_()) < 60_000
+    html = man._repr_html_()
+    assert html.startswith("<table>") and "75 kg" in html and "knee_r" in html and "thigh_r" in html
+
+
+@pytest.mark.parametrize(
+    "call", [read_model, read_urdf, lambda path: write_model(human(), path), lambda path: human(markers=path)]
+)
+def test_paths_of_other_types_are_refused(call) -> None:
+    for path in (3, b"model.toml", ["model.toml"]):
+        with pytest.raises(SettingsError, match="A file path must be"):
+            call(path)

@@ -36,7 +36,7 @@ from borelli.model.kinematics import (
     with_default_frames,
 )
 from borelli.model.people.human import human
-from borelli.model.transforms import compose, inverse, orientation_matrix, orientation_from_matrix, vector
+from borelli.model.transforms import compose, inverse, orientation_from_matrix, orientation_matrix, vector
 from borelli.model.validate import ROTATIONAL_COORDINATES
 
 KINDS = [kind for kind in JOINT_KINDS if kind != "fixed"]
@@ -75,7 +75,8 @@ def random_joint(rng, kind, name, parent, child) -> Joint:
     count = {"free": 3, "ball": 3, "universal": 2, "hinge": 1, "slider": 1, "planar": 2, "fixed": 0}[kind]
     axes = tuple(map(vector, turn.T[:count])) if rng.random() < 0.7 else ()
     coordinates = tuple(
-        Coordinate(f"{name}_{i}", default=0.1 * i, rotational=turns) for i, turns in enumerate(ROTATIONAL_COORDINATES[kind])
+        Coordinate(f"{name}_{i}", default=0.1 * i, rotational=rotational)
+        for i, rotational in enumerate(ROTATIONAL_COORDINATES[kind])
     )
     return Joint(name, kind, parent, child, axes=axes, coordinates=coordinates, **frames)
 
@@ -137,7 +138,7 @@ def test_poses_of_every_kind_compose(kind) -> None:
             assert rotation[f, b] == pytest.approx(orientation_matrix(expected.orientation), abs=1e-12)
 
 
-def test_markers_ride_on_their_bodies_and_the_ground() -> None:
+def test_markers_move_with_their_bodies() -> None:
     model = random_model(2, KINDS)
     q = coordinates_of(model, 3)
     position, rotation = poses(model, q)
@@ -184,7 +185,7 @@ def spins(rotation, step):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_forces_do_what_d_alembert_says(seed) -> None:
+def test_forces_satisfy_d_alembert(seed) -> None:
     """Q_i = sum over bodies of (m (a - g)) . dc/dq_i + (d(I w)/dt) . dturn/dq_i, all by finite differences."""
     model = random_model(seed, KINDS)
     step, count = 1e-4, len(model.coordinates)
@@ -232,7 +233,7 @@ def serial_model(seed, kinds) -> Model:
 
 
 def mjcf_of(model) -> str:
-    """Plain MJCF of a tree of hinges and sliders whose child frames are not turned."""
+    """Plain MJCF of a tree of hinges and sliders whose child frames are not rotated."""
     children: dict[str, list[Joint]] = {}
     for joint in model.joints:
         children.setdefault(joint.parent, []).append(joint)
@@ -313,7 +314,7 @@ def test_forces_equal_pinocchio() -> None:
         assert found[f] == pytest.approx(pinocchio.rnea(theirs, data, *rows)[order], rel=1e-9, abs=1e-9)
 
 
-def test_a_function_is_evaluated_as_it_is_one_by_one() -> None:
+def test_array_evaluation_equals_scalar_evaluation() -> None:
     for function in [*FUNCTIONS, constant(2.0), piecewise_linear([0.0, 1.0, 3.0], [0.0, 2.0, 1.0])]:
         x = np.linspace(-3.0, 4.0, 57)
         value, slope, curvature = evaluate(function, x)
@@ -325,7 +326,7 @@ def test_a_function_is_evaluated_as_it_is_one_by_one() -> None:
         assert curvature[smooth] == pytest.approx(rise[smooth], abs=1e-6)
 
 
-def test_couplings_follow_one_another() -> None:
+def test_couplings_apply_in_sequence() -> None:
     model = random_model(0, ["hinge", "hinge", "hinge"])
     a, b, c = (coordinate.name for coordinate in model.coordinates)
     model = replace(
@@ -336,7 +337,7 @@ def test_couplings_follow_one_another() -> None:
     )
 
 
-def test_default_frames_put_joints_together() -> None:
+def test_default_frames_close_the_joints() -> None:
     model = with_default_frames(random_model(3, KINDS))
     position, rotation = poses(model, [c.default for c in model.coordinates])
     for b, body in enumerate(model.bodies):
@@ -344,7 +345,7 @@ def test_default_frames_put_joints_together() -> None:
         assert orientation_matrix(body.frame.orientation) == pytest.approx(rotation[0, b])
 
 
-def test_a_body_on_no_joint_stays_and_a_loop_is_not_followed() -> None:
+def test_bodies_without_joint_stay_and_loops_are_ignored() -> None:
     rng = np.random.default_rng(0)
     model = random_model(0, ["hinge", "hinge"])
     loop = replace(random_joint(rng, "ball", "loop", GROUND, "body1"), closes_loop=True)
@@ -363,13 +364,13 @@ def test_the_center_of_mass_of_a_standing_human_is_near_its_navel() -> None:
     assert 0.54 * 1.75 < center[0, 2] < 0.6 * 1.75
 
 
-def test_wrong_calls_are_told() -> None:
+def test_invalid_arguments_are_refused() -> None:
     model = random_model(0, ["hinge", "ball"])
     with pytest.raises(SettingsError, match=r"\(3, 5\).*\(frames, 4\)"):
         poses(model, np.zeros((3, 5)))
-    with pytest.raises(SettingsError, match="1, 2, 2 frames"):
+    with pytest.raises(SettingsError, match="1, 2 and 2 frames"):
         generalized_forces(model, np.zeros((1, 4)), np.zeros((2, 4)), np.zeros((2, 4)))
-    with pytest.raises(ModelError, match="unknown body 'arm'"):
+    with pytest.raises(ModelError, match="Unknown body 'arm'"):
         point_positions(model, np.zeros((1, 4)), ["arm"], [[0.0, 0.0, 0.0]])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import FileFormatError
-from borelli.model import Body, Frame, Model, Shape, body_from_shapes, extent, marker_sets, with_markers
+from borelli.model import Body, Frame, Model, Shape, add_marker_set, body_from_shapes, extent, list_marker_sets
 from borelli.model.people.human import human
 
 MIRROR = np.array([1.0, -1.0, 1.0])
@@ -22,8 +22,8 @@ def place(model: Model, name: str) -> np.ndarray:
     return np.array(model.body(marker.body).frame.position) + marker.position
 
 
-def test_all_sets_are_there() -> None:
-    assert set(marker_sets()) == set(COUNTS)
+def test_all_marker_sets_are_listed() -> None:
+    assert set(list_marker_sets()) == set(COUNTS)
     for name, count in COUNTS.items():
         assert len(human(markers=name).markers) == count
 
@@ -45,7 +45,7 @@ def test_left_mirrors_right(name: str, height: float) -> None:
             assert place(model, marker.name)[1] == pytest.approx(0.0, abs=1e-12), marker.name
 
 
-# marker, the joint whose centre is near it, and how far it may lie [m] from it along x, y, z in a 1.75 m man
+# marker, the joint whose center is near it, and the largest distance [m] from it along x, y, z in a 1.75 m man
 LANDMARKS = {
     "cmu41": {
         "RKNE": ("shank_r", (0.01, 0.08, 0.01)),
@@ -68,14 +68,14 @@ LANDMARKS = {
 
 
 @pytest.mark.parametrize(("name", "marker"), [(n, m) for n, markers in LANDMARKS.items() for m in markers])
-def test_landmarks_lie_beside_their_joints(name: str, marker: str) -> None:
+def test_landmarks_are_near_their_joints(name: str, marker: str) -> None:
     model = human(markers=name)
     body, allowed = LANDMARKS[name][marker]
     distance = np.abs(place(model, marker) - model.body(body).frame.position)
     assert (distance <= allowed).all(), distance
 
 
-def test_landmarks_lie_on_the_right_side_of_each_other() -> None:
+def test_landmarks_have_the_correct_relative_positions() -> None:
     model = human(markers="cmu41")
     assert place(model, "RHEE")[0] < place(model, "RANK")[0] < place(model, "RMT5")[0] < place(model, "RTOE")[0]
     assert place(model, "RMT5")[1] < place(model, "RTOE")[1] < 0.0 < place(model, "LTOE")[1]
@@ -86,8 +86,8 @@ def test_landmarks_lie_on_the_right_side_of_each_other() -> None:
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_markers_lie_on_or_just_outside_the_skin(name: str) -> None:
-    """Only Helen Hayes' wands stand off."""
+def test_markers_are_on_or_just_outside_the_skin(name: str) -> None:
+    """Only the wands of Helen Hayes are away from the skin."""
     model = human(markers=name)
     for marker in model.markers:
         middle, half = extent(model.body(marker.body))
@@ -96,7 +96,7 @@ def test_markers_lie_on_or_just_outside_the_skin(name: str) -> None:
         assert beyond < (0.12 if wand else 0.015), marker.name
 
 
-def test_a_set_of_ones_own(tmp_path) -> None:
+def test_marker_set_from_a_file(tmp_path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
         'format = "borelli-markers"\nversion = 1\nname = "mine"\n'
@@ -109,21 +109,21 @@ def test_a_set_of_ones_own(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ('name = "A"\nbody = "hnad_r"\nat = [0, 0, 0]', "mine.toml: unknown body 'hnad_r'.*did you mean 'hand_r'"),
-        ('name = "A"\nbody = "hand_r"\nat = [0, 0]', r"markers\[0\] 'A': at: expected 3 entries"),
-        ('name = "A"\nbody = "hand_r"\nposition = [0, 0, 0]', "unknown key 'position'; known: name, body, at"),
-        ('name = "A"\nbody = "hand_r"\nat = [0, 0, 0]\nmirror = "A"', "marker 'A': the name is used 2 times"),
+        ('name = "A"\nbody = "hnad_r"\nat = [0, 0, 0]', "mine.toml: Unknown body 'hnad_r'.*did you mean 'hand_r'"),
+        ('name = "A"\nbody = "hand_r"\nat = [0, 0]', r"markers\[0\] 'A': at: Expected 3 entries"),
+        ('name = "A"\nbody = "hand_r"\nposition = [0, 0, 0]', "Unknown key 'position'; known: name, body, at"),
+        ('name = "A"\nbody = "hand_r"\nat = [0, 0, 0]\nmirror = "A"', "Marker 'A': The name is used 2 times"),
     ],
 )
 def test_mistakes_in_a_set_are_named(tmp_path, lines: str, words: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(f'format = "borelli-markers"\nversion = 1\nname = "mine"\n[[markers]]\n{lines}\n')
     with pytest.raises(FileFormatError, match=words):
-        with_markers(human(), path)
+        add_marker_set(human(), path)
 
 
 @pytest.mark.parametrize("kind", ["sphere", "box", "capsule", "cylinder", "ellipsoid", "mesh"])
-def test_extent_holds_the_shape_tightly(kind: str) -> None:
+def test_extent_is_the_bounding_box(kind: str) -> None:
     """Support in the direction of each axis, from points spread over the surface."""
     rng = np.random.default_rng(5)
     a, b, c = 0.2, 0.3, 0.5
@@ -150,7 +150,7 @@ def test_extent_holds_the_shape_tightly(kind: str) -> None:
     assert middle - half == pytest.approx(points.min(axis=0), abs=2e-3)
 
 
-def test_a_body_without_shapes_cannot_wear_a_set() -> None:
+def test_body_without_shapes_is_refused() -> None:
     bare = Model("m", tuple(Body(b.name, b.mass) for b in human().bodies))
     with pytest.raises(FileFormatError, match="has no shapes"):
-        with_markers(bare, "cmu41")
+        add_marker_set(bare, "cmu41")

@@ -1,4 +1,4 @@
-"""Planks, chains, loops and nets: counts, masses, that they hold together as they lie, and who may carry what."""
+"""Planks, chains, loops and nets: counts, masses, closed joints in the initial pose, and carried objects."""
 
 from math import cos, pi
 
@@ -40,7 +40,7 @@ def test_net_has_the_counts_of_the_paper() -> None:
     assert gaps(model).max() < 1e-12
 
 
-def test_net_lies_where_it_is_put() -> None:
+def test_net_has_the_given_pose() -> None:
     turned = Frame((1.0, 2.0, 3.0), (0.5**0.5, 0.0, 0.5**0.5, 0.0))  # x becomes down
     model = validate(net(3, 4, spacing=0.2, arc=0.0, frame=turned))
     assert len(model.joints) == 2 * (3 * 3 + 2 * 4)
@@ -59,7 +59,7 @@ def test_net_hangs_slack_between_its_corners() -> None:
     assert gaps(model).max() < 1e-12
 
 
-def test_plank_is_turned_by_gravity_as_a_uniform_rod() -> None:
+def test_plank_falls_like_a_uniform_rod() -> None:
     """m L^2 / 3 about its end, L = 1 m, but for its thickness: the plank of the paper's figures."""
     plank = planks().body("link_1")
     about_end = plank.inertia[1][1] + plank.mass * 0.25
@@ -76,7 +76,7 @@ def test_planks_follow_each_other(kind: str) -> None:
     assert model.body("link_5").frame.position == pytest.approx((2.25, 0.0, 2.5))
 
 
-def test_growing_angles_lift_a_plank() -> None:
+def test_increasing_angles_lift_a_plank() -> None:
     model = planks(2)
     position, _ = poses(model, np.array([[0.3, 0.0], [-pi / 2, 0.0]]))
     base = model.joints[0].parent_frame.position[2]
@@ -85,7 +85,7 @@ def test_growing_angles_lift_a_plank() -> None:
 
 
 @pytest.mark.parametrize("angle", [0.3, 1.0, 2.5])
-def test_four_bar_is_shut_at_its_start(angle: float) -> None:
+def test_four_bar_is_closed_initially(angle: float) -> None:
     model, start = four_bar(angle=angle)
     row = np.array([[start.get(c.name, c.default) for c in model.coordinates]])
     position, rotation = poses(model, row)
@@ -112,28 +112,28 @@ def test_mace_hangs_from_the_hand(hand: str) -> None:
     assert model.body("mace_head").shapes[0].size[0] == pytest.approx((3 * 2.0 / (4 * pi * 7800)) ** (1 / 3))
 
 
-def test_loads_are_added_to_what_is_there() -> None:
+def test_loads_are_added_to_the_model() -> None:
     model = with_block(SKELETON, "hand_l", mass=5.0, at=Frame((0.0, 0.0, -0.2)))
     assert model.mass == pytest.approx(80.0)
     assert gaps(model).max() < 1e-12
     hit = with_ball(planks(3), (1.0, 0.0, 4.0), mass=10.0)
     assert hit.self_collision and hit.mass == pytest.approx(13.0)
-    with pytest.raises(ModelError, match=r"already has a body 'block'; give one of them another name"):
+    with pytest.raises(ModelError, match=r"already has a body 'block'. Choose another name"):
         with_block(model, "hand_r")
-    with pytest.raises(ModelError, match=r"unknown body 'hand'"):
+    with pytest.raises(ModelError, match=r"Unknown body 'hand'"):
         with_mace(SKELETON, "hand")
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: net(1, 5), "at least 2 by 2 knots; got 1 by 5"),
-        (lambda: planks(0), "at least 1 link; got 0"),
-        (lambda: chain(2, Shape("sphere", (0.1,)), 0.2, kind="slider"), "unknown kind of joint in a chain 'slider'"),
-        (lambda: with_mace(SKELETON, "hand_r", links=0), "at least 1 link; got 0"),
+        (lambda: net(1, 5), "rows and columns are 1 and 5. A net has at least 2 by 2 knots"),
+        (lambda: planks(0), "links is 0. A .* has at least 1 link"),
+        (lambda: chain(2, Shape("sphere", (0.1,)), 0.2, kind="slider"), "Unknown kind of joint in a chain 'slider'"),
+        (lambda: with_mace(SKELETON, "hand_r", links=0), "links is 0. A .* has at least 1 link"),
         (lambda: four_bar(rocker=0.05), "cannot span"),
     ],
 )
-def test_what_cannot_be_is_refused(make, words: str) -> None:
+def test_impossible_mechanisms_are_refused(make, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         make()

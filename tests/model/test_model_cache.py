@@ -7,7 +7,7 @@ from borelli.model.model_cache import cached_per_model
 from borelli.model.people.human import human
 
 
-def test_each_model_is_asked_once_and_forgotten_when_it_is_gone():
+def test_results_are_cached_per_model_and_released_with_it():
     asked = []
 
     @cached_per_model
@@ -25,7 +25,7 @@ def test_each_model_is_asked_once_and_forgotten_when_it_is_gone():
     assert len(asked) == 3
     del one
     gc.collect()
-    # whatever takes the place of the one that is gone is asked anew
+    # a new model at the same address is computed again
     for _ in range(20):
         name_of(replace(other), "!")
     assert len(asked) == 23

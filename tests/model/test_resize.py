@@ -1,4 +1,4 @@
-"""A stretched body keeps everything attached to it in its relative place."""
+"""Everything attached to a stretched body keeps its relative position."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from borelli.model import (
 from borelli.model.people.human import human
 
 FACTORS = (1.1, 0.9, 1.3)
-ALONG_X = (0.5**0.5, 0.0, 0.5**0.5, 0.0)  # z turned to x
+ALONG_X = (0.5**0.5, 0.0, 0.5**0.5, 0.0)  # z rotated to x
 
 
 def two_bodies(shape: Shape) -> Model:
@@ -35,7 +35,7 @@ def two_bodies(shape: Shape) -> Model:
     )
 
 
-def test_points_on_the_body_move_and_others_stay() -> None:
+def test_only_points_on_the_body_move() -> None:
     model = resize_body(two_bodies(Shape("box", (0.1, 0.2, 0.3))), "a", FACTORS)
     assert model.joint("j").parent_frame.position == pytest.approx((0.11, 0.18, 0.39))
     assert model.joint("j").child_frame.position == (0.4, 0.5, 0.6)
@@ -67,7 +67,7 @@ def test_mass_and_extent_follow_the_shape(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sphere", "capsule", "cylinder"])
-def test_round_shapes_follow_an_even_growth_exactly(kind: str) -> None:
+def test_round_shapes_scale_exactly_with_equal_factors(kind: str) -> None:
     shape = Shape(kind, (0.1, 0.2)[: 1 if kind == "sphere" else 2], Frame((0.2, 0.0, 0.1), ALONG_X))
     after = resize_body(two_bodies(shape), "a", (1.2, 1.2, 1.2)).body("a")
     rebuilt = body_from_shapes("a", after.shapes)
@@ -75,7 +75,7 @@ def test_round_shapes_follow_an_even_growth_exactly(kind: str) -> None:
     assert np.array(after.inertia) == pytest.approx(np.array(rebuilt.inertia), abs=1e-12)
 
 
-def test_resizing_there_and_back_changes_nothing() -> None:
+def test_inverse_resizing_restores_the_model() -> None:
     model = human(markers="cmu41")
     back = resize_body(resize_body(model, "thigh_r", FACTORS), "thigh_r", [1.0 / f for f in FACTORS])
     assert back.body("thigh_r").mass == pytest.approx(model.body("thigh_r").mass)
@@ -83,7 +83,7 @@ def test_resizing_there_and_back_changes_nothing() -> None:
     assert back.joint("knee_r").parent_frame.position == pytest.approx(model.joint("knee_r").parent_frame.position)
 
 
-def test_a_longer_thigh_is_still_a_sound_model() -> None:
+def test_model_with_a_longer_thigh_is_valid() -> None:
     model = resize_body(human(), "thigh_r", (1.0, 1.0, 1.1))
     validate(model)
     assert model.joint("knee_r").parent_frame.position[2] == pytest.approx(
@@ -93,10 +93,10 @@ def test_a_longer_thigh_is_still_a_sound_model() -> None:
 
 @pytest.mark.parametrize("factors", [(1.0, 1.0), (1.0, 0.0, 1.0), (1.0, float("nan"), 1.0), (1.0, float("inf"), 1.0)])
 def test_bad_factors_are_refused(factors) -> None:
-    with pytest.raises(ModelError, match=r"'pelvis'.*three positive numbers"):
+    with pytest.raises(ModelError, match=r"'pelvis'.*Give three positive numbers"):
         resize_body(human(), "pelvis", factors)
 
 
-def test_unknown_body_names_the_nearest() -> None:
+def test_unknown_body_suggests_the_nearest_name() -> None:
     with pytest.raises(ModelError, match="did you mean 'pelvis'"):
         resize_body(human(), "pelvs", (1.0, 1.0, 1.0))

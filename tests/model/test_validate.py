@@ -1,4 +1,4 @@
-"""Every fault of a model is refused in one sentence that names the culprit."""
+"""Every inconsistency of a model is refused in one sentence that names the element."""
 
 from dataclasses import replace
 from math import inf, nan
@@ -39,8 +39,8 @@ def hinge(name: str = "elbow", parent: str = "ground", child: str = "arm", **cha
     return replace(Joint(name, "hinge", parent, child, coordinates=(Coordinate(f"{name}_angle"),)), **changes)
 
 
-def joint(kind: str, count: int, shifts: int = 0, **changes) -> Joint:
-    coordinates = tuple(Coordinate(f"q{i}", rotational=i >= shifts) for i in range(count))
+def joint(kind: str, count: int, translations: int = 0, **changes) -> Joint:
+    coordinates = tuple(Coordinate(f"q{i}", rotational=i >= translations) for i in range(count))
     return replace(Joint("elbow", kind, "ground", "arm", coordinates=coordinates), **changes)
 
 
@@ -89,157 +89,157 @@ def wrapped(wrap: WrapObject, over: PathWrap = OVER) -> Model:
 WRAP = WrapObject("knob", "sphere", "arm", (0.1,))
 TWO, THREE = [body("a"), body("b")], [body("a"), body("b"), body("c")]
 
-FAULTS = {
-    "duplicate body": (model(bodies=[body(), body()]), "body 'arm': the name is used 2 times"),
+PROBLEMS = {
+    "duplicate body": (model(bodies=[body(), body()]), "Body 'arm': The name is used 2 times"),
     "duplicate joint": (
         model(hinge("j", "ground", "a"), hinge("j", "a", "b"), bodies=TWO),
-        "joint 'j': the name is used 2 times",
+        "Joint 'j': The name is used 2 times",
     ),
     "duplicate coordinate": (
         model(hinge("j", "ground", "a"), hinge("k", "a", "b", coordinates=(Coordinate("j_angle"),)), bodies=TWO),
-        "coordinate 'j_angle': the name is used 2 times",
+        "Coordinate 'j_angle': The name is used 2 times",
     ),
-    "duplicate marker": (model(markers=(Marker("M", "arm", X), Marker("M", "arm", Y))), "marker 'M': the name"),
-    "duplicate muscle": (replace(muscled(), muscles=muscled().muscles * 2), "muscle 'biceps': the name"),
-    "no name": (model(bodies=[body("")]), "a body has no name"),
-    "ground as body": (model(bodies=[body("ground")]), "body 'ground': this name is reserved"),
-    "unknown parent": (model(hinge(parent="amr")), r"joint 'elbow': unknown body 'amr' \(did you mean 'arm'\?\)"),
-    "unknown child": (model(hinge(child="leg")), "joint 'elbow': unknown body 'leg'; known: arm, ground"),
-    "unknown marker body": (model(markers=(Marker("M", "leg", X),)), "marker 'M': unknown body 'leg'"),
-    "unknown muscle body": (muscled(path=(PathPoint("leg", X),) * 2), "muscle 'biceps': unknown body 'leg'"),
-    "own parent": (model(hinge(parent="arm")), "joint 'elbow': parent and child are both 'arm'"),
-    "ground as child": (model(hinge(parent="arm", child="ground")), "joint 'elbow': the child is 'ground'"),
+    "duplicate marker": (model(markers=(Marker("M", "arm", X), Marker("M", "arm", Y))), "Marker 'M': The name"),
+    "duplicate muscle": (replace(muscled(), muscles=muscled().muscles * 2), "Muscle 'biceps': The name"),
+    "no name": (model(bodies=[body("")]), "A body has no name"),
+    "ground as body": (model(bodies=[body("ground")]), "Body 'ground': This name is reserved"),
+    "unknown parent": (model(hinge(parent="amr")), r"Joint 'elbow': Unknown body 'amr' \(did you mean 'arm'\?\)"),
+    "unknown child": (model(hinge(child="leg")), "Joint 'elbow': Unknown body 'leg'; known: arm, ground"),
+    "unknown marker body": (model(markers=(Marker("M", "leg", X),)), "Marker 'M': Unknown body 'leg'"),
+    "unknown muscle body": (muscled(path=(PathPoint("leg", X),) * 2), "Muscle 'biceps': Unknown body 'leg'"),
+    "own parent": (model(hinge(parent="arm")), "Joint 'elbow': Parent and child are both 'arm'"),
+    "ground as child": (model(hinge(parent="arm", child="ground")), "Joint 'elbow': The child is 'ground'"),
     "cycle": (
         model(hinge("i", "c", "a"), hinge("j", "a", "b"), hinge("k", "b", "c"), bodies=THREE),
-        "bodies 'a' -> 'c' -> 'b' -> 'a': .*circle",
+        "closed loop through bodies 'a', 'c', 'b', 'a'. Set closes_loop",
     ),
     "two inboard joints": (
         model(hinge("i", "ground", "b"), hinge("j", "a", "b"), bodies=TWO),
-        "body 'b': .*'i' and 'j'; mark one of them closes_loop",
+        "Body 'b' is the child of two joints, 'i' and 'j'. Set closes_loop = true",
     ),
-    "zero mass": (model(bodies=[body(mass=0.0)]), "body 'arm': mass is 0.0 kg"),
-    "negative mass": (model(bodies=[body(mass=-1.0)]), "body 'arm': mass is -1.0 kg"),
-    "mass not a number": (model(bodies=[body(mass=nan)]), "body 'arm': mass is nan"),
-    "infinite mass": (model(bodies=[body(mass=inf)]), "body 'arm': mass is inf, but must be a finite number"),
-    "inertia skew": (inertia((1.0, 0.1, 0.0), (0.0, 1.0, 0.0), Z), "body 'arm': inertia .* not symmetric"),
-    "inertia indefinite": (inertia((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), Z), "body 'arm': .*principal moment -1 "),
-    "inertia zero": (inertia((0.0,) * 3, (0.0,) * 3, (0.0,) * 3), "body 'arm': .*principal moment 0 "),
+    "zero mass": (model(bodies=[body(mass=0.0)]), "Body 'arm': Mass is 0.0 kg"),
+    "negative mass": (model(bodies=[body(mass=-1.0)]), "Body 'arm': Mass is -1.0 kg"),
+    "mass not a number": (model(bodies=[body(mass=nan)]), "Body 'arm': mass is nan"),
+    "infinite mass": (model(bodies=[body(mass=inf)]), "Body 'arm': mass is inf. It must be a finite number"),
+    "inertia skew": (inertia((1.0, 0.1, 0.0), (0.0, 1.0, 0.0), Z), "Body 'arm': Inertia .* not symmetric"),
+    "inertia indefinite": (inertia((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), Z), ".*principal moment of inertia is -1 "),
+    "inertia zero": (inertia((0.0,) * 3, (0.0,) * 3, (0.0,) * 3), "Body 'arm': .*principal moment of inertia is 0 "),
     "inertia impossible": (inertia((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 2.1)), "'arm': .*triangle inequality"),
-    "inertia shape": (inertia(X, Y), "body 'arm': inertia has shape"),
-    "position not a number": (model(bodies=[body(frame=Frame((0.0, nan, 0.0)))]), "body 'arm': frame: position is nan"),
-    "gravity infinite": (model(gravity=(0.0, 0.0, -inf)), "model 'test': gravity is -inf"),
-    "marker not a number": (model(markers=(Marker("M", "arm", (nan, 0.0, 0.0)),)), "marker 'M': position is nan"),
-    "stop not a number": (limited(lower=nan), "coordinate 'bend': lower is nan, but must be a number"),
-    "damping infinite": (model(hinge(softness=Softness(1.0, inf))), "joint 'elbow': softness: damping is inf"),
+    "inertia shape": (inertia(X, Y), "Body 'arm': Inertia has shape"),
+    "position not a number": (model(bodies=[body(frame=Frame((0.0, nan, 0.0)))]), "Body 'arm': frame: position is nan"),
+    "gravity infinite": (model(gravity=(0.0, 0.0, -inf)), "Model 'test': gravity is -inf"),
+    "marker not a number": (model(markers=(Marker("M", "arm", (nan, 0.0, 0.0)),)), "Marker 'M': position is nan"),
+    "limit not a number": (limited(lower=nan), "Coordinate 'bend': lower is nan. It must be a number"),
+    "damping infinite": (model(hinge(softness=Softness(1.0, inf))), "Joint 'elbow': softness: damping is inf"),
     "quaternion": (
         model(bodies=[body(frame=Frame((0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0)))]),
-        "body 'arm': frame: orientation .* length 1.41421",
+        "Body 'arm': frame: Orientation .* length 1.41421",
     ),
-    "joint quaternion": (model(hinge(child_frame=Frame(X, (0.9, 0.0, 0.0, 0.0)))), "joint 'elbow': child_frame"),
-    "shape kind": (shaped(Shape("bx", (1.0,))), r"body 'arm': shape 0: unknown kind 'bx' \(did you mean 'box'\?\)"),
-    "shape sizes": (shaped(Shape("box", (1.0,))), "body 'arm': shape 0: a box takes 3 sizes, got 1"),
-    "shape size zero": (shaped(Shape("sphere", (0.0,))), "body 'arm': shape 0: sizes .* positive"),
-    "density": (shaped(Shape("sphere", (0.1,), density=0.0)), "body 'arm': shape 0: density is 0.0"),
-    "plane on a body": (shaped(Shape("plane")), "body 'arm': shape 0 is a plane, which only the ground"),
-    "flat mesh": (shaped(Shape("mesh", vertices=(X, Y, Z, X))), "body 'arm': shape 0: .*span a volume"),
-    "vertices on a box": (shaped(Shape("box", (1.0,) * 3, vertices=(X, Y, Z))), "shape 0: a box has no vertices"),
-    "ground shape": (model(ground=(Shape("sphere", (-1.0,)),)), "ground: shape 0: sizes"),
-    "friction": (surfaced(friction=-0.1), "body 'arm': shape 0: friction is -0.1"),
-    "rolling friction": (surfaced(rolling_friction=-0.1), "shape 0: rolling_friction is -0.1"),
-    "restitution": (surfaced(restitution=1.1), "shape 0: restitution is 1.1"),
-    "surface softness": (surfaced(softness=Softness(-1.0)), "shape 0: softness: stiffness is -1.0"),
-    "joint kind": (model(joint("hing", 1)), r"joint 'elbow': unknown kind 'hing' \(did you mean 'hinge'\?\)"),
-    "coordinate count": (model(joint("ball", 2)), "joint 'elbow': a ball joint has 3 coordinates, got 2"),
-    "axis count": (model(joint("ball", 3, axes=(X, Y))), "joint 'elbow': a ball joint takes 3 axes or none, got 2"),
-    "zero axis": (model(hinge(axes=((0.0, 0.0, 0.0),))), "joint 'elbow': axis .* no direction"),
-    "parallel axes": (model(joint("universal", 2, axes=(X, (-2.0, 0.0, 0.0)))), "joint 'elbow': .*parallel"),
+    "joint quaternion": (model(hinge(child_frame=Frame(X, (0.9, 0.0, 0.0, 0.0)))), "Joint 'elbow': child_frame"),
+    "shape kind": (shaped(Shape("bx", (1.0,))), r"Body 'arm': Shape 0: Unknown kind 'bx' \(did you mean 'box'\?\)"),
+    "shape sizes": (shaped(Shape("box", (1.0,))), "Body 'arm': Shape 0: A box has 3 sizes \\(found 1\\)"),
+    "shape size zero": (shaped(Shape("sphere", (0.0,))), "Body 'arm': Shape 0: Sizes .* positive"),
+    "density": (shaped(Shape("sphere", (0.1,), density=0.0)), "Body 'arm': Shape 0: Density is 0.0"),
+    "plane on a body": (shaped(Shape("plane")), "Body 'arm': Shape 0 is a plane, which only the ground"),
+    "flat mesh": (shaped(Shape("mesh", vertices=(X, Y, Z, X))), "Body 'arm': Shape 0: .*span no volume"),
+    "vertices on a box": (shaped(Shape("box", (1.0,) * 3, vertices=(X, Y, Z))), "Shape 0: A box has 3 vertices"),
+    "ground shape": (model(ground=(Shape("sphere", (-1.0,)),)), "Ground: Shape 0: Sizes"),
+    "friction": (surfaced(friction=-0.1), "Body 'arm': Shape 0: friction is -0.1"),
+    "rolling friction": (surfaced(rolling_friction=-0.1), "Shape 0: rolling_friction is -0.1"),
+    "restitution": (surfaced(restitution=1.1), "Shape 0: restitution is 1.1"),
+    "surface softness": (surfaced(softness=Softness(-1.0)), "Shape 0: softness: stiffness is -1.0"),
+    "joint kind": (model(joint("hing", 1)), r"Joint 'elbow': Unknown kind 'hing' \(did you mean 'hinge'\?\)"),
+    "coordinate count": (model(joint("ball", 2)), "Joint 'elbow': A ball joint has 3 coordinates \\(found 2\\)"),
+    "axis count": (model(joint("ball", 3, axes=(X, Y))), r"'elbow': A ball joint has 3 axes or none \(found 2\)"),
+    "zero axis": (model(hinge(axes=((0.0, 0.0, 0.0),))), "Joint 'elbow': Axis .* no direction"),
+    "parallel axes": (model(joint("universal", 2, axes=(X, (-2.0, 0.0, 0.0)))), "Joint 'elbow': .*parallel"),
     "oblique universal": (
         model(joint("universal", 2, axes=(X, (1.0, 1.0, 0.0)))),
-        "joint 'elbow': .*universal joint are 45 deg apart, but must be perpendicular",
+        "Joint 'elbow': .*universal axes are 45 deg apart. Make them perpendicular",
     ),
-    "oblique ball": (model(joint("ball", 3, axes=(X, Y, (0.0, 0.1, 1.0)))), "joint 'elbow': .*ball.*perpendicular"),
-    "angle for a shift": (model(joint("slider", 1)), "coordinate 'q0' is a shift .* rotational = false"),
-    "shift for an angle": (model(joint("hinge", 1, shifts=1)), "coordinate 'q0' is an angle .* rotational = true"),
-    "free in wrong order": (model(joint("free", 6)), "coordinate 'q0' is a shift .*shifts come before angles"),
-    "stops crossed": (limited(lower=1.0, upper=-1.0), "coordinate 'bend': lower stop 1.0 lies above upper stop -1.0"),
-    "no room": (limited(lower=inf, upper=inf), "coordinate 'bend': stops .* leave no room"),
-    "default outside": (limited(lower=0.5), "coordinate 'bend': default 0.0 lies outside the stops 0.5 to inf"),
-    "stop softness": (limited(stop=Softness(damping=-1.0)), "coordinate 'bend': stop: damping is -1.0"),
-    "erp": (model(hinge(softness=Softness(erp=1.5))), "joint 'elbow': softness: erp is 1.5"),
-    "cfm": (model(hinge(softness=Softness(cfm=-1e-9))), "joint 'elbow': softness: cfm is -1e-09"),
-    "no spring at all": (model(hinge(softness=Softness(0.0, 0.0))), "joint 'elbow': softness: .*both zero"),
-    "motion on a hinge": (model(hinge(motion=motion().motion)), "joint 'elbow': motion belongs to kind 'coordinate'"),
-    "motion too short": (model(motion(motion=motion().motion[:5])), "joint 'elbow': motion has 5 parts"),
+    "oblique ball": (model(joint("ball", 3, axes=(X, Y, (0.0, 0.1, 1.0)))), "Joint 'elbow': .*ball.*perpendicular"),
+    "angle for a translation": (model(joint("slider", 1)), "'q0' must be a translation .* rotational = false"),
+    "translation for an angle": (model(joint("hinge", 1, translations=1)), "'q0' must be an angle .*rotational = true"),
+    "free in wrong order": (model(joint("free", 6)), "'q0' must be a translation .*translations come before"),
+    "limits crossed": (limited(lower=1.0, upper=-1.0), "'bend': The lower joint limit 1.0 is above the upper one"),
+    "empty range": (limited(lower=inf, upper=inf), "Coordinate 'bend': The range of motion .* is empty"),
+    "default outside": (limited(lower=0.5), "Coordinate 'bend': Default 0.0 is outside the joint limits 0.5 to inf"),
+    "limit softness": (limited(limit_softness=Softness(damping=-1.0)), "'bend': limit_softness: damping is -1.0"),
+    "erp": (model(hinge(softness=Softness(erp=1.5))), "Joint 'elbow': softness: erp is 1.5"),
+    "cfm": (model(hinge(softness=Softness(cfm=-1e-9))), "Joint 'elbow': softness: cfm is -1e-09"),
+    "no spring at all": (model(hinge(softness=Softness(0.0, 0.0))), "Joint 'elbow': softness: .*both zero"),
+    "motion on a hinge": (model(hinge(motion=motion().motion)), "Joint 'elbow': A hinge joint has no motion"),
+    "motion too short": (model(motion(motion=motion().motion[:5])), "Joint 'elbow': motion has 5 axes"),
     "motion unknown": (
         model(motion(motion=(TransformAxis(X, linear(1.0), "q1"), *motion().motion[1:]))),
-        "joint 'elbow': motion 0: unknown coordinate 'q1'",
+        "Joint 'elbow': motion 0: Unknown coordinate 'q1'",
     ),
     "motion not constant": (
         model(motion(motion=(*motion().motion[:5], TransformAxis(Z, linear(1.0))))),
-        "joint 'elbow': motion 5: its function is not constant",
+        "Joint 'elbow': motion 5: The function is not constant",
     ),
     "motion flat": (
         model(motion(motion=(*motion().motion[:5], TransformAxis(X, constant(0.0))))),
-        "joint 'elbow': the three shift axes .* one plane",
+        "Joint 'elbow': The three translation axes .* one plane",
     ),
     "motion idle": (
         model(motion(motion=(TransformAxis(X, constant(0.0)), *motion().motion[1:]))),
-        "joint 'elbow': coordinate 'q0' moves nothing",
+        "Joint 'elbow': Coordinate 'q0' moves nothing",
     ),
-    "coupling unknown": (coupled(Coupling("c", "q0", "q9", linear(1.0))), "coupling 'c': unknown coordinate 'q9'"),
+    "coupling unknown": (coupled(Coupling("c", "q0", "q9", linear(1.0))), "Coupling 'c': Unknown coordinate 'q9'"),
     "coupling twice": (
         coupled(Coupling("c", "q0", "q1", linear(1.0)), Coupling("d", "q0", "q1", linear(2.0))),
-        "coupling 'd': coordinate 'q0' is already held",
+        "Coupling 'd': Coordinate 'q0' already depends on another coupling",
     ),
-    "coupling circle": (
+    "coupling cycle": (
         coupled(Coupling("c", "q0", "q1", linear(1.0)), Coupling("d", "q1", "q0", linear(2.0))),
-        "coordinates 'q0' -> 'q1' -> 'q0': coupled in a circle",
+        "Couplings form a cycle through coordinates 'q0', 'q1', 'q0'",
     ),
     "function breaks": (
         coupled(Coupling("c", "q0", "q1", Function((0.0, 0.0), ((1.0,),)))),
-        "coupling 'c': the breaks of a function must increase",
+        "Coupling 'c': The breaks of a function do not increase",
     ),
     "function pieces": (
         coupled(Coupling("c", "q0", "q1", Function((0.0, 1.0), ((1.0,), (2.0,))))),
-        "coupling 'c': 2 breaks and 2 pieces",
+        "Coupling 'c': A function has 2 breaks and 2 pieces",
     ),
-    "muscle path": (muscled(path=(PathPoint("arm", X),)), "muscle 'biceps': its path has 1 points"),
-    "muscle force": (muscled(max_isometric_force=0.0), "muscle 'biceps': max_isometric_force is 0.0"),
-    "muscle activation": (muscled(activation_time=-0.1), "muscle 'biceps': activation_time is -0.1"),
-    "muscle speed": (muscled(max_contraction_velocity=0.0), "muscle 'biceps': max_contraction_velocity is 0.0"),
+    "muscle path": (muscled(path=(PathPoint("arm", X),)), "Muscle 'biceps': The path has 1 points"),
+    "muscle force": (muscled(max_isometric_force=0.0), "Muscle 'biceps': max_isometric_force is 0.0"),
+    "muscle activation": (muscled(activation_time=-0.1), "Muscle 'biceps': activation_time is -0.1"),
+    "muscle speed": (muscled(max_contraction_velocity=0.0), "Muscle 'biceps': max_contraction_velocity is 0.0"),
     "moving point": (
         muscled(path=(PathPoint("arm", X, "P", motion=(TransformAxis(X, linear(1.0), "q9"),)),) * 2),
-        "muscle 'biceps': point 'P': unknown coordinate 'q9'",
+        "Muscle 'biceps': Point 'P': Unknown coordinate 'q9'",
     ),
     "conditional point": (
         muscled(path=(PathPoint("arm", X, "P", CoordinateRange("q9", 0.0, 1.0)),) * 2),
-        "muscle 'biceps': point 'P': unknown coordinate 'q9'",
+        "Muscle 'biceps': Point 'P': Unknown coordinate 'q9'",
     ),
-    "wrap unknown": (muscled(wraps=(PathWrap("knob"),)), "muscle 'biceps': unknown wrap object 'knob'"),
-    "wrap method": (wrapped(WRAP, PathWrap("knob", method="long")), "biceps': unknown wrap method 'long'"),
-    "wrap range": (wrapped(WRAP, PathWrap("knob", 0, 2)), "'knob' from point 0 to 2, but .* numbered 0 to 1"),
-    "wrap side point": (wrapped(WRAP, PathWrap("knob", side_point=PathPoint("leg", X))), "unknown body 'leg'"),
-    "wrap twice": (replace(wrapped(WRAP), wrap_objects=(WRAP, WRAP)), "wrap object 'knob': the name is used 2 times"),
-    "wrap body": (wrapped(replace(WRAP, body="leg")), "wrap object 'knob': unknown body 'leg'"),
-    "wrap kind": (wrapped(replace(WRAP, kind="cone")), "wrap object 'knob': unknown kind 'cone'"),
-    "wrap sizes": (wrapped(replace(WRAP, size=(1.0, 2.0))), "wrap object 'knob': a sphere takes 1 sizes, got 2"),
-    "wrap size": (wrapped(replace(WRAP, size=(0.0,))), "wrap object 'knob': sizes"),
-    "wrap side": (wrapped(replace(WRAP, side="x")), "wrap object 'knob': unknown side 'x'"),
-    "usual range": (limited(usual_range=(1.0, 0.0)), "coordinate 'bend': usual range 1.0 to 0.0 runs backwards"),
-    "muscle pennation": (muscled(pennation_angle=2.0), "muscle 'biceps': pennation_angle is 2.0"),
+    "wrap unknown": (muscled(wraps=(PathWrap("knob"),)), "Muscle 'biceps': Unknown wrap object 'knob'"),
+    "wrap method": (wrapped(WRAP, PathWrap("knob", method="long")), "biceps': Unknown wrap method 'long'"),
+    "wrap range": (wrapped(WRAP, PathWrap("knob", 0, 2)), "'knob' is from point 0 to 2, but .* numbered 0 to 1"),
+    "wrap side point": (wrapped(WRAP, PathWrap("knob", side_point=PathPoint("leg", X))), "Unknown body 'leg'"),
+    "wrap twice": (replace(wrapped(WRAP), wrap_objects=(WRAP, WRAP)), "Wrap object 'knob': The name is used 2 times"),
+    "wrap body": (wrapped(replace(WRAP, body="leg")), "Wrap object 'knob': Unknown body 'leg'"),
+    "wrap kind": (wrapped(replace(WRAP, kind="cone")), "Wrap object 'knob': Unknown kind 'cone'"),
+    "wrap sizes": (wrapped(replace(WRAP, size=(1.0, 2.0))), "Wrap object 'knob': A sphere has 1 sizes \\(found 2\\)"),
+    "wrap size": (wrapped(replace(WRAP, size=(0.0,))), "Wrap object 'knob': Sizes"),
+    "wrap side": (wrapped(replace(WRAP, side="x")), "Wrap object 'knob': Unknown side 'x'"),
+    "usual range": (limited(usual_range=(1.0, 0.0)), "Coordinate 'bend': usual_range 1.0 to 0.0 is reversed"),
+    "muscle pennation": (muscled(pennation_angle=2.0), "Muscle 'biceps': pennation_angle is 2.0"),
 }
 
 
-@pytest.mark.parametrize(("faulty", "sentence"), FAULTS.values(), ids=FAULTS.keys())
-def test_fault_is_named(faulty: Model, sentence: str) -> None:
+@pytest.mark.parametrize(("inconsistent", "sentence"), PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_problem_is_named(inconsistent: Model, sentence: str) -> None:
     with pytest.raises(ModelError, match=sentence) as caught:
-        validate(faulty)
+        validate(inconsistent)
     assert "\n" not in str(caught.value)
 
 
 SOUND = {
     "free and coordinate joints": model(
-        replace(joint("free", 6, shifts=3), name="root", child="b", coordinates=(
+        replace(joint("free", 6, translations=3), name="root", child="b", coordinates=(
             *(Coordinate(n, rotational=False) for n in "xyz"), *(Coordinate(n) for n in "abc"))),
         motion(parent="b"),
         bodies=[body(), body("b")],
@@ -250,7 +250,7 @@ SOUND = {
     "body without joint": model(),
     "flat plate": inertia((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 2.0)),
     "left-handed axes": model(joint("ball", 3, axes=(Y, X, Z))),
-    "locked on its stop": limited(lower=0.0, upper=0.0, locked=True),
+    "locked at its limit": limited(lower=0.0, upper=0.0, locked=True),
     "coupling": coupled(Coupling("c", "q0", "q1", linear(1.0))),
     "muscle": muscled(),
     "wrapping": wrapped(WRAP),
@@ -263,12 +263,12 @@ def test_sound_models_pass_unchanged(sound: Model) -> None:
     assert validate(sound) is sound
 
 
-def test_masses_of_other_programs_pass_where_asked() -> None:
+def test_unsound_masses_pass_on_request() -> None:
     for strange in (body(mass=0.0, inertia=((0.0,) * 3,) * 3), body(inertia=(X, Y, (0.0, 0.0, 9.0)))):
         with pytest.raises(ModelError):
             validate(model(bodies=[strange]))
         assert validate(model(bodies=[strange]), sound_masses=False)
-    with pytest.raises(ModelError, match=r"mass is -1\.0 kg, but must not be negative"):
+    with pytest.raises(ModelError, match=r"Mass is -1\.0 kg. It must not be negative"):
         validate(model(bodies=[body(mass=-1.0)]), sound_masses=False)
 
 
@@ -279,6 +279,6 @@ def test_long_chain_is_checked_without_recursion() -> None:
     assert validate(chain) is chain
 
 
-def test_lookup_names_the_nearest() -> None:
-    with pytest.raises(ModelError, match=r"unknown joint 'hip_rr'.*did you mean 'hip_r'"):
+def test_lookup_suggests_the_nearest_name() -> None:
+    with pytest.raises(ModelError, match=r"Unknown joint 'hip_rr'.*did you mean 'hip_r'"):
         human().joint("hip_rr")

@@ -117,7 +117,7 @@ def test_human_by_name():
         (HEADING + 'model = "human"\n[[drives]]\ncoordinate = "tail"\nstiffness = 1\ndamping = 1\n', SettingsError,
          ["drives", "'tail'"]),
         (HEADING + '[human]\nmass = 3\n', FileFormatError, ["human"]),
-        (HEADING + NO_MASS, ModelError, ["'a'", "mass"]),
+        (HEADING + NO_MASS, ModelError, ["'a'", "Mass"]),
     ],
 )  # fmt: skip
 def test_the_problem_is_named(text, kind, words):

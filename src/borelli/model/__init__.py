@@ -1,4 +1,4 @@
-"""The body: what it is made of, whether it holds together, where it comes from."""
+"""Models: bodies, joints, markers and muscles; kinematics, validation, comparison, and files of all formats."""
 
 from borelli.model.compare import ModelComparison, compare_models
 from borelli.model.formats.asf import read_asf

@@ -226,9 +226,8 @@ class _Pair:
         motion = _random_motion(a, b, coordinates, count, seed)
         rotation = _rotation_between(np.array(b.gravity), np.array(a.gravity))
         if np.abs(rotation - np.eye(3)).max() > 1e-9:
-            notes.append(
-                f"Gravity is {a.gravity} in the first model and {b.gravity} in the second. The second is rotated to match."
-            )
+            difference = f"Gravity is {a.gravity} in the first model and {b.gravity} in the second"
+            notes.append(f"{difference}. The second model is rotated to match.")
         return _Pair((a, b), bodies, coordinates, markers, muscles, motion, rotation, frame, notes)
 
     def only(self, which: int) -> dict[str, tuple[str, ...]]:

@@ -183,7 +183,7 @@ _SOLIDS: dict[str, Callable[..., tuple[float, list[float]]]] = {
 
 
 def _mesh(vertices: Array) -> MassProperties:
-    """Return the mass properties of the convex hull at unit density: tetrahedra from its mean vertex to its triangles."""
+    """Return the mass properties of the convex hull at unit density, as tetrahedra from the mean vertex."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:

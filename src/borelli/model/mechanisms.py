@@ -105,8 +105,8 @@ def four_bar(
     nearest, farthest = abs(base - crank), base + crank
     if not (abs(coupler - rocker) < nearest and farthest < coupler + rocker):
         raise SettingsError(
-            f"Coupler ({coupler} m) and rocker ({rocker} m) cannot span the distance of {nearest:.3f} to {farthest:.3f} m "
-            "between the crank's end and the rocker's pivot. Reduce their difference or increase their sum."
+            f"Coupler ({coupler} m) and rocker ({rocker} m) cannot span {nearest:.3f} to {farthest:.3f} m, "
+            "the distance from the crank's end to the rocker's pivot. Reduce their difference or increase their sum."
         )
     coupler_angle = to_pivot + _triangle_angle(coupler, distance, rocker)
     end_x, end_z = x + coupler * cos(coupler_angle), z + coupler * sin(coupler_angle)
@@ -140,9 +140,9 @@ def net(
 
     Rows follow each other along x of the frame, knots of a row along y; the fixed corners are both ends of the first
     row. 16 by 16 knots have 480 bars, 960 joints and 225 loops: the net of Weinstein, Guendelman and Fedkiw 2008. With
-    the default sizes it weighs 14.7 kg and is 2.25 m wide: a heavy cargo net. Knots have no joint and bars are joined to
-    them by their first ends, so that the solver can choose the elimination order with the least fill-in: with each row
-    as one chain of joints a step costs ten times as much.
+    the default sizes it weighs 14.7 kg and is 2.25 m wide: a heavy cargo net. Knots have no joint and each bar is
+    connected to one by its first end, so that the solver can choose the elimination order with the least fill-in: with
+    each row as one chain of joints a step costs ten times as much.
 
     Args:
         rows: Number of rows of knots, at least 2.

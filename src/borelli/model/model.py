@@ -66,7 +66,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Softness:
-    """Compliance of a constraint row: implicit spring [N/m or N m/rad] and damper [N s/m or N m s/rad] (Liu, Cooper and Ballard, eq. 14).
+    """Compliance of a constraint row: implicit spring [N/m or N m/rad] and damper [N s/m or N m s/rad].
+
+    See Liu, Cooper and Ballard, eq. 14.
 
     A row with infinite stiffness is hard: each step corrects the fraction `erp` of its error. `erp` and `cfm` together
     state the row in the parameters of ODE; stiffness and damping are then not used.
@@ -137,7 +139,7 @@ class Body:
     frame: Frame = Frame()
     """Pose in the world in the reference configuration (all coordinates at their defaults)."""
     kinematic: bool = False
-    """The motion is prescribed and not affected by forces, as of a moving plate or belt."""
+    """Prescribed motion that forces do not affect, as of a moving plate or belt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ class Joint:
     motion: tuple[TransformAxis, ...] = ()
     softness: Softness = Softness(erp=0.2)
     closes_loop: bool = False
-    """The joint closes a kinematic loop; all others must form a tree."""
+    """True for a joint that closes a kinematic loop; all others must form a tree."""
 
 
 @dataclass(frozen=True, slots=True)

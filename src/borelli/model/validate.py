@@ -233,9 +233,7 @@ def _check_axes(joint: Joint, where: str) -> None:
                 )
             if abs(first @ second) > ORTHOGONAL_TOLERANCE:
                 angle = np.degrees(np.arccos(np.clip(first @ second, -1.0, 1.0)))
-                raise ModelError(
-                    f"{where}: Two axes of the {joint.kind} joint are {angle:.4g} deg apart. They must be perpendicular."
-                )
+                raise ModelError(f"{where}: Two {joint.kind} axes are {angle:.4g} deg apart. Make them perpendicular.")
 
 
 def _unit(axis: Iterable[float], where: str) -> np.ndarray:
@@ -272,7 +270,7 @@ def _check_coordinate(coordinate: Coordinate) -> None:
         raise ModelError(f"{where}: The range of motion from {lower} to {upper} is empty. Correct the joint limits.")
     if not lower <= coordinate.default <= upper:
         raise ModelError(
-            f"{where}: Default {coordinate.default} is outside the joint limits {lower} to {upper}. Correct one of them."
+            f"{where}: Default {coordinate.default} is outside the joint limits {lower} to {upper}. Correct it."
         )
     usual = coordinate.usual_range
     if usual is not None and not usual[0] <= usual[1]:
@@ -446,7 +444,7 @@ def _known_body(name: str, bodies: set[str], where: str) -> None:
 
 
 def _cycle(parents: Mapping[str, str]) -> list[str]:
-    """Return the nodes of the first cycle found by following `parents`, the first one repeated; empty if there is none."""
+    """Return the first cycle found by following `parents`, with its first node repeated; empty if there is none."""
     done: set[str] = set()
     for start in parents:
         path: dict[str, None] = {}

@@ -53,7 +53,7 @@ def judge(job) -> dict[str, np.ndarray]:
 
 
 def speed_places(state, ordered) -> list[int]:
-    """Where each coordinate stands among OpenSim's speeds, found by letting one move at a time."""
+    """Index of each coordinate among OpenSim's speeds, found by moving one at a time."""
     found = []
     for c in ordered:
         state.updU().setToZero()

@@ -1,4 +1,4 @@
-"""ASF skeletons as models: limits, masses, and the same places as the motion's own poser."""
+"""ASF skeletons as models: limits, masses, and the same positions as in the motion."""
 
 import numpy as np
 import pytest
@@ -84,16 +84,16 @@ def test_any_encoding_is_read(encoding, tmp_path):
     assert model == read_asf(write(BONES, tmp_path))
 
 
-def test_units_are_told_by_the_size_of_a_person(tmp_path):
-    assert read_asf_text(write(BONES, tmp_path)).metres()[0] == pytest.approx(0.0254 / 0.45)  # 36 high
+def test_units_are_inferred_from_stature(tmp_path):
+    assert read_asf_text(write(BONES, tmp_path)).length_unit()[0] == pytest.approx(0.0254 / 0.45)  # 36 high
     assert read_asf_text(
         write(BONES.replace("length 16", "length 26").replace("length 20", "length 40"), tmp_path)
-    ).metres()[0] == pytest.approx(0.0254)
-    centimetres = BONES.replace("length 16", "length 80").replace("length 20", "length 90")
-    assert read_asf_text(write(centimetres, tmp_path)).metres()[0] == 0.01
+    ).length_unit()[0] == pytest.approx(0.0254)
+    centimeters = BONES.replace("length 16", "length 80").replace("length 20", "length 90")
+    assert read_asf_text(write(centimeters, tmp_path)).length_unit()[0] == 0.01
 
 
-def test_shares_of_the_body_make_a_whole():
+def test_mass_fractions_sum_to_one():
     sides = {"hipjoint", "clavicle", "femur", "tibia", "foot", "toes", "humerus", "radius", "wrist", "hand"}
     sides |= {"fingers", "thumb"}
     assert sum(share * (2 if name in sides else 1) for name, share in FRACTIONS.items()) == pytest.approx(1.0)
@@ -102,23 +102,23 @@ def test_shares_of_the_body_make_a_whole():
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        (BONES.replace("dof rx rz", "dof rx tz"), "may shift or stretch (tz)"),
-        (BONES.replace("dof rx rz", "dof rx rq"), "unknown degree of freedom 'rq'"),
-        (BONES.replace("(10 20)", ""), "expected 2 limits"),
-        (BONES.replace("(10 20)", "(20 10)"), "run backwards"),
-        (BONES.replace("length 16", "length nan"), "expected 1 numbers, got 'nan'"),
+        (BONES.replace("dof rx rz", "dof rx tz"), "translational degrees of freedom (tz)"),
+        (BONES.replace("dof rx rz", "dof rx rq"), "Unknown degree of freedom 'rq'"),
+        (BONES.replace("(10 20)", ""), "Expected 2 limits"),
+        (BONES.replace("(10 20)", "(20 10)"), "are reversed"),
+        (BONES.replace("length 16", "length nan"), "Expected 1 numbers (found 'nan')"),
         (BONES.replace("XYZ", "XXZ"), "must be XYZ in some order"),
-        (BONES.replace("thigh shank", "thigh shin"), "unknown bone 'shin'"),
-        (BONES.replace("    shank foot\n", ""), "hang on nothing: foot"),
-        (BONES.replace("root thigh", "shank thigh").replace("thigh shank", "thigh shank"), "hang on nothing"),
-        (BONES.replace("name foot", "name thigh"), "described twice"),
+        (BONES.replace("thigh shank", "thigh shin"), "Unknown bone 'shin'"),
+        (BONES.replace("    shank foot\n", ""), "without a parent: foot"),
+        (BONES.replace("root thigh", "shank thigh").replace("thigh shank", "thigh shank"), "without a parent"),
+        (BONES.replace("name foot", "name thigh"), "defined twice"),
         (BONES.replace("name foot", ""), "has no name"),
-        (BONES.partition(":bonedata")[0], "no bone"),
+        (BONES.partition(":bonedata")[0], "There is no bone"),
         (BONES.encode("utf-16-le"), "NUL"),
-        (b"", "no bone"),
+        (b"", "There is no bone"),
     ],
 )
-def test_damage_is_refused_with_its_place(text, part, tmp_path):
+def test_line_of_damage_is_reported(text, part, tmp_path):
     with pytest.raises(FileFormatError) as error:
         read_asf(write(text, tmp_path))
     assert part in str(error.value)
@@ -134,12 +134,12 @@ def test_masses_and_units_out_of_range_are_refused(tmp_path):
 
 @pytest.mark.data
 @pytest.mark.parametrize("trial", ["02_01", "07_05", "09_06", "87_03"])
-def test_the_model_stands_where_the_motion_says(cmu, trial):
+def test_poses_agree_with_the_motion(cmu, trial):
     model = read_asf(cmu / f"{trial[:2]}.asf")
     assert len(model.bodies) == 31
     assert len(model.coordinates) == 62
     recording = read_amc(cmu / f"{trial}.amc")
     order = [coordinate.name for coordinate in model.coordinates]
-    places, _ = poses(model, recording.data["coordinates"].sel(coordinate=order).values)
+    places, _ = poses(model, recording.data["coordinate_value"].sel(coordinate=order).values)
     bodies = [body.name for body in model.bodies]
     np.testing.assert_allclose(places, recording.data["joint_center"].sel(joint=bodies), atol=1e-12)

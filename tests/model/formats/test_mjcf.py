@@ -1,4 +1,4 @@
-"""MJCF: MuJoCo's own positions, masses and forces; what is left out is told; mistakes are named."""
+"""MJCF: MuJoCo's positions, masses and forces; unread elements are noted; mistakes are named."""
 
 import os
 from math import inf, pi
@@ -48,7 +48,7 @@ def written(tmp_path, body: str, before: str = "", after: str = "", name: str = 
         '<joint name="a" axis="1 0 0" pos="0 0 0.3"/><joint name="b" axis="0 1 0" pos="0 0 -0.2"/>',
         '<joint name="a" axis="1 0 0" pos="0 0 0.3"/><joint name="b" axis="1 0 0" pos="0 0 -0.2"/>',
         '<joint name="a" axis="1 0 0"/><joint name="b" axis="0 1 0" type="slide"/><joint name="c" axis="0 0 1"/>',
-        # a shift along the axis of the turn before it
+        # a translation along the axis of the rotation before it
         '<joint name="a" axis="0 0 1" pos="0.1 0 0"/><joint name="b" type="slide" axis="0 0 2"/>',
         '<joint name="a" type="slide" axis="1 0 0"/><joint name="b" type="slide" axis="0 1 0"/><joint name="c"/>',
         '<joint name="a" type="slide" axis="1 0 0"/><joint name="b" type="ball" pos="0.1 0 0"/>',
@@ -60,7 +60,7 @@ def written(tmp_path, body: str, before: str = "", after: str = "", name: str = 
         '<joint name="a" axis="1 0 0" ref="0.1" type="slide"/><joint name="b" axis="0 1 0" ref="-20"/>',
     ],
 )
-def test_joints_of_one_body_stand_as_mujoco_has_them(tmp_path, joints) -> None:
+def test_joints_of_one_body_agree_with_mujoco(tmp_path, joints) -> None:
     inner = (
         f'<body name="arm" pos="0.1 0.2 0.3" euler="20 -30 40">{joints}<geom size="0.1"/>'
         '<site name="tip" pos="0 0.1 0.2"/><body name="hand" pos="0 0 1"><joint name="last" axis="0 1 1"/>'
@@ -73,7 +73,7 @@ def test_joints_of_one_body_stand_as_mujoco_has_them(tmp_path, joints) -> None:
     same_masses(ours, theirs)
 
 
-def test_joints_take_the_simplest_kind(tmp_path) -> None:
+def test_joints_have_the_simplest_kind(tmp_path) -> None:
     square = '<joint name="a{0}" axis="1 0 0"/><joint name="b{0}" axis="0 1 0"/><joint name="c{0}" axis="0 0 1"/>'
     travel = (
         '<joint name="x{0}" type="slide" axis="1 0 0"/><joint name="y{0}" type="slide" axis="0 1 0"/>'
@@ -97,7 +97,7 @@ def test_joints_take_the_simplest_kind(tmp_path) -> None:
 
 
 @pytest.mark.crosscheck
-def test_free_bodies_count_from_where_the_file_puts_them(tmp_path) -> None:
+def test_free_bodies_start_at_the_file_pose(tmp_path) -> None:
     inner = '<body name="root" pos="1 2 3" euler="10 80 30"><freejoint name="float"/><geom size="0.1"/></body>'
     ours, theirs = read_both(written(tmp_path, inner))
     agrees(ours, theirs, random_rows(ours))
@@ -108,7 +108,7 @@ def test_free_bodies_count_from_where_the_file_puts_them(tmp_path) -> None:
 @pytest.mark.crosscheck
 @pytest.mark.parametrize("sequence", ["xyz", "zyx", "XYZ", "ZxY"])
 @pytest.mark.parametrize("angle", ["degree", "radian"])
-def test_orientations_in_every_way(tmp_path, sequence, angle) -> None:
+def test_orientations_in_all_notations(tmp_path, sequence, angle) -> None:
     ways = [
         'euler="0.3 -1.1 2.0"',
         'axisangle="1 2 -1 0.8"',
@@ -139,7 +139,7 @@ def test_orientations_in_every_way(tmp_path, sequence, angle) -> None:
         '<compiler inertiagrouprange="0 1"/>',
     ],
 )
-def test_masses_as_mujoco_finds_them(tmp_path, compiler) -> None:
+def test_masses_agree_with_mujoco(tmp_path, compiler) -> None:
     flat = "1 0.2 0.3" if "balance" in compiler else "1 0.9 0.8"
     inner = f"""
       <body name="stated" pos="0 0 1"><freejoint/>
@@ -157,7 +157,7 @@ def test_masses_as_mujoco_finds_them(tmp_path, compiler) -> None:
     same_masses(ours, theirs)
 
 
-def test_default_classes_are_copies_made_where_they_begin(tmp_path) -> None:
+def test_default_classes_begin_as_copies(tmp_path) -> None:
     before = """
       <default><geom size="0.1"/><joint axis="1 0 0"/>
         <default class="arm"><joint axis="0 1 0" range="-10 20"/><site pos="1 2 3"/>
@@ -194,7 +194,7 @@ def test_limits_follow_autolimits(tmp_path) -> None:
 
 
 @pytest.mark.crosscheck
-def test_couplings_hold_as_mujoco_states_them(tmp_path) -> None:
+def test_couplings_agree_with_mujoco(tmp_path) -> None:
     inner = """<body name="a"><joint name="x" ref="0.2" axis="1 0 0"/><geom size=".1"/>
       <body name="b"><joint name="y" ref="-0.3"/><geom size=".1"/></body>
       <body name="c"><joint name="z" type="slide" range="-1 1"/><geom size=".1"/></body></body>"""
@@ -212,7 +212,7 @@ def test_couplings_hold_as_mujoco_states_them(tmp_path) -> None:
         assert data.efc_pos[: data.ne] == pytest.approx(0.0, abs=1e-12)
     held = next(c for c in ours.coordinates if c.name == "z")
     assert held.locked and held.default == 0.4
-    assert "not read: 1 inactive joint equality" in " ".join(ours.notes)
+    assert "Not read: 1 inactive joint equality" in " ".join(ours.notes)
 
 
 def test_welds_and_connections_close_loops(tmp_path) -> None:
@@ -255,14 +255,14 @@ def muscle_file(tmp_path, actuator: str, default: str = "") -> Path:
         ),
     ],
 )
-def test_a_muscle_s_numbers_however_they_are_stated(tmp_path, actuator, default) -> None:
+def test_muscle_parameters_in_all_notations(tmp_path, actuator, default) -> None:
     model, theirs = read_both(muscle_file(tmp_path, actuator, default))
     muscle = model.muscle("m")
     assert theirs.actuator_gainprm[0, :3] == pytest.approx([0.6, 1.2, 800])
     assert muscle.max_isometric_force == 800.0
     assert muscle.optimal_fiber_length == pytest.approx(1.0)
     assert muscle.tendon_slack_length == 0.0  # 0.5 - 0.6 is less than nothing
-    assert "shorter than nothing" in " ".join(model.notes)
+    assert "negative tendon length" in " ".join(model.notes)
     assert (muscle.activation_time, muscle.deactivation_time) == (0.02, 0.05)
     assert [point.name for point in muscle.path] == ["o", "i"]
     wrap = model.wrap_objects[0]
@@ -270,13 +270,13 @@ def test_a_muscle_s_numbers_however_they_are_stated(tmp_path, actuator, default)
     assert muscle.wraps[0].side_point.name == "side"
     assert [s.kind for s in model.body("a").shapes] == ["sphere"]  # what is only wrapped over is no shape
     assert (muscle.wraps[0].first, muscle.wraps[0].last) == (0, 1)
-    assert "1 tendon that no muscle pulls" in " ".join(model.notes)
+    assert "1 tendon without muscle" in " ".join(model.notes)
 
 
-def test_what_mujoco_would_compute_is_told_as_guessed(tmp_path) -> None:
+def test_inferred_muscle_parameters_are_noted(tmp_path) -> None:
     model = read_mjcf(muscle_file(tmp_path, '<muscle name="m" tendon="t"/><motor joint="x"/>'))
-    told = " ".join(model.notes)
-    assert "lengths are guessed" in told and "peak force" in told and "1 motor actuator" in told
+    notes = " ".join(model.notes)
+    assert "lengths are inferred" in notes and "maximum force" in notes and "1 motor actuator" in notes
 
 
 def test_includes_are_found_from_the_main_file_then_from_the_including_one(tmp_path) -> None:
@@ -286,27 +286,27 @@ def test_includes_are_found_from_the_main_file_then_from_the_including_one(tmp_p
     main = written(tmp_path, '<include file="deep/one.xml"/><include file="nowhere.xml"/>')
     model = read_mjcf(main)
     assert [body.name for body in model.bodies] == ["two"]
-    assert any("'nowhere.xml' is not there" in note for note in model.notes)
+    assert any("'nowhere.xml' is missing" in note for note in model.notes)
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "two.xml").write_text('<any><body name="near"><geom size="1"/></body></any>')
     assert [body.name for body in read_mjcf(main).bodies] == ["near"]
     inside = written(tmp_path / "deep", '<include file="../more/two.xml"/>')
-    assert any("outside the model's own folder: ../more/two.xml" in note for note in read_mjcf(inside).notes)
+    assert any("outside the model's folder: ../more/two.xml" in note for note in read_mjcf(inside).notes)
 
 
-def test_a_part_names_the_models_that_include_it(tmp_path) -> None:
+def test_fragment_names_the_models_that_include_it(tmp_path) -> None:
     (tmp_path / "parts").mkdir()
     part = tmp_path / "parts" / "leg.xml"
     part.write_text('<mujocoinclude><body name="leg"/></mujocoinclude>')
     written(tmp_path, '<!-- <include file="parts/leg.xml"/> -->', name="unrelated.xml")
-    with pytest.raises(FileFormatError, match="no file nearby includes it"):
+    with pytest.raises(FileFormatError, match="none was found nearby"):
         read_mjcf(part)
     written(tmp_path, '<include file="parts/leg.xml"/>', name="walker.xml")
-    with pytest.raises(FileFormatError, match=r"part of a model.*read ../walker.xml, which includes it"):
+    with pytest.raises(FileFormatError, match=r"fragment.*Read ../walker.xml, which includes it"):
         read_mjcf(part)
 
 
-def test_meshes_are_used_where_they_are_and_told_where_not(tmp_path) -> None:
+def test_missing_meshes_are_noted(tmp_path) -> None:
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
     faces = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]
     (tmp_path / "t.obj").write_text(
@@ -327,12 +327,12 @@ def test_meshes_are_used_where_they_are_and_told_where_not(tmp_path) -> None:
         assert body.center_of_mass == pytest.approx((0.025, 0.05, 0.075))
         assert len(body.shapes[0].vertices) == 4
     assert (model.body("l").mass, model.body("m").mass) == (0.0, 3.0)
-    told = " ".join(model.notes)
-    assert "1 meshes are not read" in told and "lost.stl" in told and "mass of l would come from meshes" in told
+    notes = " ".join(model.notes)
+    assert "1 meshes are not read" in notes and "lost.stl" in notes and "mass of l depends on meshes" in notes
 
 
 @pytest.mark.crosscheck
-def test_keyframes_become_defaults_when_asked(tmp_path) -> None:
+def test_keyframes_become_defaults_on_request(tmp_path) -> None:
     inner = """<body name="root" pos="0 0 1" euler="0 0 90"><freejoint name="f"/><geom size=".1"/>
       <body name="a"><joint name="x" axis="0 1 0"/><geom size=".1"/></body>
       <body name="b"><joint name="y" type="ball"/><geom size=".1"/></body></body>"""
@@ -349,33 +349,33 @@ def test_keyframes_become_defaults_when_asked(tmp_path) -> None:
         for body in ours.bodies:
             assert body.frame.position == pytest.approx(data.body(body.name).xpos, abs=1e-9)
             assert abs(np.dot(body.frame.orientation, data.body(body.name).xquat)) == pytest.approx(1.0)
-    with pytest.raises(ModelError, match=r"unknown keyframe 'run'.*known: 0, sit"):
+    with pytest.raises(ModelError, match=r"Unknown keyframe 'run'.*known: 0, sit"):
         read_mjcf(path, keyframe="run")
 
 
 @pytest.mark.parametrize(
     ("body", "before", "problem"),
     [
-        ('<body pos="1 2"/>', "", "line 1.*pos must hold 3 numbers, got 2"),
-        ('<body pos="1 x 2"/>', "", "pos must hold finite numbers"),
-        ('<body pos="1 nan 2"/>', "", "pos must hold finite numbers"),
+        ('<body pos="1 2"/>', "", "line 1.*pos has 2 numbers. Give 3"),
+        ('<body pos="1 x 2"/>', "", "pos is .* Give finite numbers"),
+        ('<body pos="1 nan 2"/>', "", "pos is .* Give finite numbers"),
         ('<body><joint axis="0 0 0"/></body>', "", "axis has no length"),
-        ('<body><joint type="hinj"/></body>', "", "unknown type 'hinj'.*did you mean 'hinge'"),
-        ('<body><joint class="arm"/></body>', "", "unknown class 'arm'"),
-        ('<body name="a"/><body name="a"/>', "", "given twice"),
-        ('<body><geom type="box" size="1 2"/></body>', "", "a box needs 3 positive sizes"),
-        ('<joint name="a"/>', "", "the world cannot have joints"),
-        ('<body><body><freejoint/></body></body>', "", "free joint in a body inside"),
-        ('<body><joint range="2 1"/></body>', '<compiler angle="radian"/>', "runs backwards"),
-        ("", "", "the model has no bodies"),
-        ("<body/>", '<compiler coordinate="global"/>', "coordinate is 'global'"),
+        ('<body><joint type="hinj"/></body>', "", "Unknown type 'hinj'.*did you mean 'hinge'"),
+        ('<body><joint class="arm"/></body>', "", "Unknown class 'arm'"),
+        ('<body name="a"/><body name="a"/>', "", "used twice"),
+        ('<body><geom type="box" size="1 2"/></body>', "", "A box has 3 positive sizes"),
+        ('<joint name="a"/>', "", "The world cannot have joints"),
+        ('<body><body><freejoint/></body></body>', "", "free joint in a child of"),
+        ('<body><joint range="2 1"/></body>', '<compiler angle="radian"/>', "is reversed"),
+        ("", "", "The model has no bodies"),
+        ("<body/>", '<compiler coordinate="global"/>', "coordinate 'global' was removed"),
         ("<body/>", '<compiler eulerseq="xyq"/>', "three of x y z X Y Z"),
-        ("<body/>", "<default><default/></default>", "needs a name"),
+        ("<body/>", "<default><default/></default>", "has no name"),
         ("<body/>", '<default><default class="a"/><default class="a"/></default>', "defined twice"),
         ("<body/>", '<include file="model.xml"/>', "included twice"),
-        ("<body/>", '<equality><joint joint1="a" joint2="b"/></equality>', "unknown hinge or slide 'a'"),
+        ("<body/>", '<equality><joint joint1="a" joint2="b"/></equality>', "Unknown hinge or slide 'a'"),
         ("<body/>", '<tendon><spatial name="t"><site site="s"/></spatial></tendon>'
-         '<actuator><muscle tendon="t"/></actuator>', "unknown site 's'"),
+         '<actuator><muscle tendon="t"/></actuator>', "Unknown site 's'"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(tmp_path, body, before, problem) -> None:
@@ -383,9 +383,9 @@ def test_mistakes_are_named(tmp_path, body, before, problem) -> None:
         read_mjcf(written(tmp_path, body, before))
 
 
-def test_unknown_attributes_are_told(tmp_path) -> None:
+def test_unknown_attributes_are_noted(tmp_path) -> None:
     model = read_mjcf(written(tmp_path, '<body name="a" po="1 2 3"/>'))
-    assert "line 1: body has the attribute 'po', which MJCF does not know" in model.notes
+    assert "Line 1: body has the attribute 'po', which is not part of MJCF." in model.notes
 
 
 @pytest.mark.parametrize(
@@ -411,13 +411,13 @@ def test_broken_files_are_refused_in_one_sentence(tmp_path, content) -> None:
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_what_is_no_file_is_refused(tmp_path) -> None:
+def test_invalid_paths_are_refused(tmp_path) -> None:
     os.mkfifo(tmp_path / "pipe.xml")
     for name in ("pipe.xml", "nothing.xml", "."):
         with pytest.raises(FileFormatError):
             read_mjcf(tmp_path / name)
     main = written(tmp_path, '<include file="pipe.xml"/><body/>')
-    assert any("'pipe.xml' is not there" in note for note in read_mjcf(main).notes)
+    assert any("'pipe.xml' is missing" in note for note in read_mjcf(main).notes)
 
 
 SAMPLE = """<mujoco model="s"><compiler angle="radian" boundmass="0.1"/><default><geom size="0.1"/>
@@ -458,7 +458,7 @@ PARTS = sorted(p for p in MODELS.rglob("assets/*.xml")) if MODELS.is_dir() else 
 @pytest.mark.crosscheck
 @pytest.mark.skipif(not MAIN, reason="no muscle models: set BORELLI_DATA")
 @pytest.mark.parametrize("path", MAIN, ids=lambda p: p.stem)
-def test_real_models_stand_as_mujoco_has_them(path) -> None:
+def test_real_models_agree_with_mujoco(path) -> None:
     ours = read_mjcf(path)
     theirs = compiled(path, boundmass="1e-9", boundinertia="1e-12")  # without their meshes some bodies have no mass
     assert theirs.nbody - 1 == len([body for body in ours.bodies if "_carrier" not in body.name])
@@ -469,11 +469,11 @@ def test_real_models_stand_as_mujoco_has_them(path) -> None:
 @pytest.mark.data
 @pytest.mark.skipif(not PARTS, reason="no muscle models: set BORELLI_DATA")
 @pytest.mark.parametrize("path", PARTS, ids=lambda p: p.stem)
-def test_real_parts_say_whose_they_are(path) -> None:
-    with pytest.raises(FileFormatError, match="part of a model") as caught:
+def test_real_fragments_name_their_models(path) -> None:
+    with pytest.raises(FileFormatError, match="fragment") as caught:
         read_mjcf(path)
     orphans = ("myotorso_arm_chain.xml", "myohand_body_TTrans.xml")
-    assert ("no file nearby" in str(caught.value)) == (path.name in orphans)
+    assert ("none was found nearby" in str(caught.value)) == (path.name in orphans)
 
 
 @pytest.mark.data

@@ -1,4 +1,4 @@
-"""MJCF that we write: MuJoCo loads it, bodies and markers stand where ours do, and it comes back as it went."""
+"""MJCF writer: MuJoCo loads the files, poses and markers agree, and reading restores the model."""
 
 from dataclasses import replace
 from math import inf
@@ -47,7 +47,7 @@ def _elsewhere(tmp_path, monkeypatch) -> None:
 
 
 def wrote(model, tmp_path):
-    """A model as MuJoCo loads it from our file, as we read it again, and what was told."""
+    """A written model as MuJoCo loads it, as borelli reads it, and the notes."""
     mujoco = engine()
     path = tmp_path / "written.xml"
     notes = write_mjcf(model, path)
@@ -55,7 +55,7 @@ def wrote(model, tmp_path):
 
 
 @pytest.mark.crosscheck
-def test_the_human_goes_to_mujoco_and_back(tmp_path) -> None:
+def test_mjcf_restores_the_human(tmp_path) -> None:
     model = human(mass=70.0, height=1.8)
     theirs, again, notes = wrote(model, tmp_path)
     assert notes == ()
@@ -125,13 +125,13 @@ def coordinate_model() -> Model:
 
 
 @pytest.mark.crosscheck
-def test_every_kind_of_joint_goes_to_mujoco_and_back(tmp_path) -> None:
+def test_every_kind_of_joint_is_restored_from_mjcf(tmp_path) -> None:
     mujoco = engine()
     model = coordinate_model()
     theirs, again, notes = wrote(model, tmp_path)
-    told = " ".join(notes)
-    assert "1 functions are fitted" in told and "odd" in told and "nothing" in told and "pennation" in told
-    # MuJoCo holds followers softly, so they are put where its own equalities want them
+    text = " ".join(notes)
+    assert "1 functions are fitted" in text and "odd" in text and "no axis equals" in text and "pennation" in text
+    # MuJoCo's equalities are soft, so dependent joints are set to the values that satisfy them
     data = mujoco.MjData(theirs)
     rows = coupled_coordinates(model, random_rows(model))
     back = np.array([[dict(zip(map(_name, model.coordinates), row, strict=True)).get(c.name, 0.0)
@@ -158,7 +158,7 @@ def test_every_kind_of_joint_goes_to_mujoco_and_back(tmp_path) -> None:
 
 
 @pytest.mark.crosscheck
-def test_without_splines_nothing_is_lost(tmp_path) -> None:
+def test_models_without_splines_are_restored_exactly(tmp_path) -> None:
     model = coordinate_model()
     joints = tuple(
         replace(
@@ -185,7 +185,7 @@ def test_without_splines_nothing_is_lost(tmp_path) -> None:
     st.integers(0, 10**6),
     st.lists(st.sampled_from([k for k in JOINT_KINDS if k != "coordinate"]), min_size=1, max_size=6),
 )
-def test_models_of_simple_joints_come_back_as_they_went(tmp_path, seed, kinds) -> None:
+def test_models_of_simple_joints_are_restored(tmp_path, seed, kinds) -> None:
     model = with_default_frames(random_model(seed, kinds))
     path = tmp_path / "random.xml"
     assert write_mjcf(model, path) == ()
@@ -210,7 +210,7 @@ def test_models_of_simple_joints_come_back_as_they_went(tmp_path, seed, kinds) -
 
 
 @pytest.mark.crosscheck
-def test_flat_and_impossible_inertias_still_load(tmp_path) -> None:
+def test_flat_and_invalid_inertias_load(tmp_path) -> None:
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     flat = turn @ np.diag([1.0, 2.0, 3.0]) @ turn.T
     impossible = turn @ np.diag([1.0, 2.0, 4.0]) @ turn.T
@@ -221,10 +221,10 @@ def test_flat_and_impossible_inertias_still_load(tmp_path) -> None:
     theirs, again, notes = wrote(Model("two", bodies, joints), tmp_path)
     assert np.sort(theirs.body_inertia[1]) == pytest.approx([1.0, 2.0, 3.0])
     assert np.array(again.body("flat").inertia) == pytest.approx(flat)
-    assert any("no mass has" in note and "odd" in note for note in notes)
+    assert any("Invalid inertias" in note and "odd" in note for note in notes)
 
 
-def test_names_need_care(tmp_path) -> None:
+def test_special_characters_in_names(tmp_path) -> None:
     model = Model('a<b>&"c"\x00', (Body("x & <y>", 1.0),), (Joint("j", "fixed", GROUND, "x & <y>"),))
     text, notes = mjcf_text(model)
     path = tmp_path / "named.xml"
@@ -236,7 +236,7 @@ def test_names_need_care(tmp_path) -> None:
 @pytest.mark.data
 @pytest.mark.crosscheck
 @pytest.mark.skipif(not FULL_BODY.exists(), reason="no muscle models: set BORELLI_DATA")
-def test_a_real_model_comes_back_from_our_own_file(tmp_path) -> None:
+def test_native_file_restores_a_real_model(tmp_path) -> None:
     model = read_mjcf(FULL_BODY)
     theirs, again, _ = wrote(model, tmp_path)
     rows = random_rows(model, 3)

@@ -1,4 +1,4 @@
-"""Models read from and written to .osim files stand, weigh and resist as OpenSim's own API says.
+"""Poses, masses and inverse dynamics of .osim files agree with OpenSim's API.
 
 OpenSim runs in a process of its own, under the Python that `BORELLI_OPENSIM_PYTHON` names or, where the package
 `opensim` is installed beside borelli, this one. Coordinates are drawn at random within their ranges, cut at half a turn
@@ -37,7 +37,7 @@ ROUNDED = re.compile(r"(<(?:location|orientation|location_in_parent|orientation_
 
 @dataclass
 class Case:
-    """A model with the coordinates at which OpenSim is asked about it, and what it says."""
+    """A model, the coordinates at which it is compared, and OpenSim's results."""
 
     model: Model
     path: Path
@@ -45,7 +45,7 @@ class Case:
     u: np.ndarray
     a: np.ndarray
     points: bool = False
-    said: dict[str, np.ndarray] | None = None
+    expected: dict[str, np.ndarray] | None = None
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def span(c: Coordinate) -> tuple[float, float]:
 
 
 def misjudged(model: Model) -> np.ndarray:
-    """Coordinates that drive the third turn of a joint and an earlier one: OpenSim's torques are right only at rest."""
+    """Coordinates of the third and an earlier rotation of a joint: OpenSim's torques are correct only at rest."""
     names = set()
     for joint in (joint for joint in model.joints if joint.motion):
         *earlier, last = (p.coordinate if not p.function.is_constant else None for p in joint.motion[:3])
@@ -99,36 +99,36 @@ def ask(cases: list[Case], python: str, folder: Path) -> list[Case]:
     assert done.returncode == 0, done.stderr[-2000:]
     with np.load(folder / "answer.npz") as answer:
         for i, one in enumerate(cases):
-            one.said = {key.rpartition("_")[0]: answer[key] for key in answer if key.rpartition("_")[2] == str(i)}
+            one.expected = {key.rpartition("_")[0]: answer[key] for key in answer if key.rpartition("_")[2] == str(i)}
     return cases
 
 
-def compare(one: Case, *, place: float = 1e-9, mass: float = 1e-12, torque: float | None = 1e-9) -> None:
+def compare(one: Case, *, position_tolerance: float = 1e-9, mass: float = 1e-12, torque: float | None = 1e-9) -> None:
     """Asserts that OpenSim says the same of a model as we do."""
-    model, said = one.model, one.said
-    assert said is not None
-    bodies = [list(said["body"]).index(body.name) for body in model.bodies]
-    markers = [list(said["marker_name"]).index(marker.name) for marker in model.markers]
+    model, expected = one.model, one.expected
+    assert expected is not None
+    bodies = [list(expected["body"]).index(body.name) for body in model.bodies]
+    markers = [list(expected["marker_name"]).index(marker.name) for marker in model.markers]
     position, rotation = poses(model, one.q)
-    assert np.abs(position - said["body_position"][:, bodies]).max() < place
-    assert np.abs(rotation - said["rotation"][:, bodies]).max() < 5.0 * place
-    assert np.abs(marker_positions(model, one.q) - said["marker"][:, markers]).max(initial=0.0) < place
-    assert np.abs(np.array([body.mass for body in model.bodies]) - said["mass"][bodies]).max() < 1e-12
-    assert model.mass == pytest.approx(said["mass"].sum(), abs=1e-9)
-    assert np.abs([body.center_of_mass for body in model.bodies] - said["center"][bodies]).max() < 1e-12
+    assert np.abs(position - expected["position"][:, bodies]).max() < position_tolerance
+    assert np.abs(rotation - expected["rotation"][:, bodies]).max() < 5.0 * position_tolerance
+    assert np.abs(marker_positions(model, one.q) - expected["marker"][:, markers]).max(initial=0.0) < position_tolerance
+    assert np.abs(np.array([body.mass for body in model.bodies]) - expected["mass"][bodies]).max() < 1e-12
+    assert model.mass == pytest.approx(expected["mass"].sum(), abs=1e-9)
+    assert np.abs([body.center_of_mass for body in model.bodies] - expected["center"][bodies]).max() < 1e-12
     inertia = np.array([body.inertia for body in model.bodies])
     ours = np.stack([inertia[:, i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], axis=1)
-    assert np.abs(ours - said["inertia"][bodies]).max() < mass
-    assert np.allclose(model.gravity, said["gravity"])
+    assert np.abs(ours - expected["inertia"][bodies]).max() < mass
+    assert np.allclose(model.gravity, expected["gravity"])
     if torque is not None:
         force = generalized_forces(model, one.q, one.u, one.a)
-        scale = np.abs(said["torque"]).max(axis=0)
-        assert (np.abs(force - said["torque"]).max(axis=0) <= torque * scale).all()
+        scale = np.abs(expected["torque"]).max(axis=0)
+        assert (np.abs(force - expected["torque"]).max(axis=0) <= torque * scale).all()
 
 
 def compare_muscles(one: Case) -> None:
-    assert one.said is not None
-    assert list(one.said["muscle_name"]) == [muscle.name for muscle in one.model.muscles]
+    assert one.expected is not None
+    assert list(one.expected["muscle_name"]) == [muscle.name for muscle in one.model.muscles]
     ours = [
         [
             *(m.max_isometric_force, m.optimal_fiber_length, m.tendon_slack_length, m.pennation_angle),
@@ -138,7 +138,7 @@ def compare_muscles(one: Case) -> None:
         for m in one.model.muscles
     ]
     # the API tells the last three with six digits
-    assert np.allclose(np.array(ours).reshape(-1, 10), one.said["muscle"], rtol=1e-5, atol=0.0)
+    assert np.allclose(np.array(ours).reshape(-1, 10), one.expected["muscle"], rtol=1e-5, atol=0.0)
 
 
 def stored() -> list[Path]:
@@ -164,7 +164,7 @@ def test_every_stored_model_agrees(tmp_path, opensim_python: str) -> None:
         compare(one)
         compare_muscles(one)
     for one in older:
-        compare(one, place=1e-5, mass=1e-5, torque=1e-4)
+        compare(one, position_tolerance=1e-5, mass=1e-5, torque=1e-4)
 
 
 def six_digits(found: re.Match[str]) -> str:
@@ -172,7 +172,7 @@ def six_digits(found: re.Match[str]) -> str:
 
 
 @pytest.mark.data
-def test_every_model_written_is_read_by_opensim_as_the_same(tmp_path, opensim_python: str) -> None:
+def test_written_models_agree_in_opensim(tmp_path, opensim_python: str) -> None:
     paths = stored()
     if not paths:
         pytest.skip(f"no models in {DATA}: set BORELLI_DATA to the folder that holds opensim/")
@@ -207,23 +207,23 @@ def test_path_points_agree(tmp_path, opensim_python: str) -> None:
     names = ["gait2392/gait2392_thelen2003muscle.osim", "gait10dof18musc/subject01.osim"]
     paths = [HERE / "osim" / "every_joint.osim", *(p for name in names if (p := DATA / "opensim" / name).exists())]
     for one in ask([case(path, 10, points=True) for path in paths], opensim_python, tmp_path):
-        assert one.said is not None
+        assert one.expected is not None
         position, rotation = poses(one.model, one.q)
         index = {body.name: k for k, body in enumerate(one.model.bodies)}
         columns = {c.name: one.q[:, k] for k, c in enumerate(one.model.coordinates)}
         points = [point for muscle in one.model.muscles for point in muscle.path]
-        for point, said in zip(points, one.said["point"].swapaxes(0, 1), strict=True):
-            place = np.array(point.position)
+        for point, expected in zip(points, one.expected["point"].swapaxes(0, 1), strict=True):
+            world = np.array(point.position)
             if point.motion:
-                place = sum(moved(m.function, columns[m.coordinate], m.axis) for m in point.motion)
+                world = sum(moved(m.function, columns[m.coordinate], m.axis) for m in point.motion)
             if point.body in index:
                 k = index[point.body]
-                place = position[:, k] + np.einsum("fij,...fj->fi", rotation[:, k], np.broadcast_to(place, (10, 3)))
-            assert np.abs(place - said[:, :3]).max() < 1e-9
+                world = position[:, k] + np.einsum("fij,...fj->fi", rotation[:, k], np.broadcast_to(world, (10, 3)))
+            assert np.abs(world - expected[:, :3]).max() < 1e-9
             if point.only_within is not None:
                 value = columns[point.only_within.coordinate]
                 inside = (value >= point.only_within.lower) & (value <= point.only_within.upper)
-                assert (inside == (said[:, 3] > 0.5)).all()
+                assert (inside == (expected[:, 3] > 0.5)).all()
 
 
 def moved(function: Function, values: np.ndarray, axis: tuple[float, float, float]) -> np.ndarray:
@@ -245,8 +245,8 @@ TURNING = f"""<OpenSimDocument Version="40000"><Model name="m"><BodySet name="bo
 </SpatialTransform></CustomJoint></objects></JointSet></Model></OpenSimDocument>"""
 
 
-def test_where_opensim_breaks_its_own_energy_balance_we_keep_it(tmp_path, opensim_python: str) -> None:
-    """The third turn and earlier ones driven by one coordinate: power of the torques = rate of kinetic energy.
+def test_energy_balance_where_opensim_violates_it(tmp_path, opensim_python: str) -> None:
+    """The third rotation and earlier ones driven by one coordinate: power of the torques = rate of kinetic energy.
 
     With no acceleration, u (Q(q, u) - Q(q, 0)) = d/ds T(q + s u, u) at s = 0, and T = u M u / 2 with
     M u = Q(q, 0, u) - Q(q, 0, 0): all but the first term are OpenSim's own, at rest, where it agrees with us.
@@ -260,12 +260,12 @@ def test_where_opensim_breaks_its_own_energy_balance_we_keep_it(tmp_path, opensi
     speed = np.concatenate([u, zero, *[zero] * 8])
     acceleration = np.concatenate([zero, zero, *[u] * 4, *[zero] * 4])
     (one,) = ask([replace(one, q=q, u=speed, a=acceleration)], opensim_python, tmp_path)
-    assert one.said is not None
-    said, ours = one.said["torque"], generalized_forces(one.model, q, speed, acceleration)
-    assert np.abs(said - ours)[1:].max() < 1e-9
-    energy = 0.5 * (said[2:6] - said[6:10]) @ u[0]
+    assert one.expected is not None
+    expected, ours = one.expected["torque"], generalized_forces(one.model, q, speed, acceleration)
+    assert np.abs(expected - ours)[1:].max() < 1e-9
+    energy = 0.5 * (expected[2:6] - expected[6:10]) @ u[0]
     rate = (energy[0] - 8.0 * energy[1] + 8.0 * energy[2] - energy[3]) / (12.0 * h)
     power = (ours[0] - ours[1]) @ u[0]
-    theirs = (said[0] - said[1]) @ u[0]
+    theirs = (expected[0] - expected[1]) @ u[0]
     assert power == pytest.approx(rate, rel=1e-7)
     assert theirs != pytest.approx(rate, rel=1e-3), "OpenSim keeps its energy balance now: compare at speed again"

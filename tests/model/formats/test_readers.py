@@ -1,4 +1,4 @@
-"""Readers of pagoda's and QtVR's text: the facts of the real files, their faults told, and mistakes named."""
+"""Readers of pagoda's and QtVR's text: content of real files, their problems reported, and mistakes named."""
 
 from math import radians
 
@@ -58,7 +58,7 @@ def test_pagoda_geometry(arm) -> None:
     assert model.body("fore").frame.position == pytest.approx((0.0, -0.2, 1.1 - 0.2 - 0.15))
 
 
-def test_pagoda_stops_count_the_child_against_the_parent(arm) -> None:
+def test_pagoda_limits_are_of_the_child_relative_to_the_parent(arm) -> None:
     model = read_pagoda(arm)
     shoulder, elbow = model.joint("arm"), model.joint("fore")
     assert [c.name for c in shoulder.coordinates] == ["arm_x", "arm_y", "arm_z"]
@@ -80,19 +80,19 @@ def test_pagoda_markers(arm, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("chest box", "chest ball", "line 2: unknown shape 'ball'; known: box, cap"),
-        ("0.4 0.2 0.6", "0.4 0.2", "line 2: expected 3 numbers, got '0.4 0.2 position'"),
-        ("0.05* density", "0.05 density", "line 3: a cap takes a length and a radius with a star"),
-        ("density 1100", "density -1", "line 3: body 'arm': sizes and density must be positive"),
-        ("density 1100", "weight 3", "line 3: unknown word 'weight'; known: density, position"),
-        ("density 1100", "density nan", "line 3: expected 1 numbers, got 'nan'"),
-        ("ball chest", "bal chest", "line 4: unknown joint 'bal'.*did you mean 'ball'"),
-        ("<- arm", "<- amr", "line 4: unknown body 'amr'.*did you mean 'arm'"),
-        ("<- arm(0 0 1)", "<- arm(0 0)", "line 4: expected 3 numbers, got '0 0'"),
-        ("-30~80", "", "line 4: 3 axes and stops belong here, got 3 and 2"),
-        ("-30~80", "80~-30", "line 4: stop 80~-30 runs backwards"),
-        ("<- arm(0 0 1)", "== arm(0 0 1)", "line 4: expected `kind"),
-        ("fore cap", "arm cap", "line 5: body 'arm' is described twice"),
+        ("chest box", "chest ball", "line 2: Unknown shape 'ball'; known: box, cap"),
+        ("0.4 0.2 0.6", "0.4 0.2", "line 2: Expected 3 numbers .found '0.4 0.2 position'"),
+        ("0.05* density", "0.05 density", "line 3: A cap has a length and a radius"),
+        ("density 1100", "density -1", "line 3: Body 'arm': Sizes and density must be positive"),
+        ("density 1100", "weight 3", "line 3: Unknown word 'weight'; known: density, position"),
+        ("density 1100", "density nan", "line 3: Expected 1 numbers .found 'nan'"),
+        ("ball chest", "bal chest", "line 4: Unknown joint 'bal'.*did you mean 'ball'"),
+        ("<- arm", "<- amr", "line 4: Unknown body 'amr'.*did you mean 'arm'"),
+        ("<- arm(0 0 1)", "<- arm(0 0)", "line 4: Expected 3 numbers .found '0 0'"),
+        ("-30~80", "", "line 4: Expected 3 axes and stops .found 3 and 2"),
+        ("-30~80", "80~-30", "line 4: Joint limits 80~-30 are reversed"),
+        ("<- arm(0 0 1)", "== arm(0 0 1)", "line 4: Expected `kind"),
+        ("fore cap", "arm cap", "line 5: Body 'arm' is defined twice"),
     ],
 )
 def test_pagoda_mistakes_are_named(arm, old: str, new: str, words: str) -> None:
@@ -103,12 +103,12 @@ def test_pagoda_mistakes_are_named(arm, old: str, new: str, words: str) -> None:
 
 def test_pagoda_file_without_bodies(tmp_path) -> None:
     (tmp_path / "empty.txt").write_text("# nothing\n")
-    with pytest.raises(FileFormatError, match="no body in the file"):
+    with pytest.raises(FileFormatError, match="The file has no bodies"):
         read_pagoda(tmp_path / "empty.txt")
 
 
 @pytest.mark.data
-def test_pagoda_facts(hdm) -> None:
+def test_pagoda_real_file(hdm) -> None:
     model = read_pagoda(hdm / "cooper-skeleton.txt", hdm / "cooper-markers.txt")
     meets(model)
     assert len(model.bodies) == 21
@@ -116,19 +116,19 @@ def test_pagoda_facts(hdm) -> None:
     assert len(model.coordinates) == 42
     assert model.mass == pytest.approx(69.1, abs=0.05)
     assert {marker.aliases[0] for marker in model.markers} == set(LABELS)
-    assert any("axes turned" in note for note in model.notes)
+    assert any("Axes are rotated" in note for note in model.notes)
     assert model_from_text(model_to_text(model)) == model
     for name in ("ru-arm", "rl-leg", "r-toes"):
         right, left = model.body(name), model.body(name.replace("r", "l", 1))
         assert np.array(left.frame.position) == pytest.approx([1, -1, 1] * np.array(right.frame.position))
-    # knees bend back, elbows forward: turning the shank or forearm about the axis to the right
+    # knees bend back, elbows forward: rotating the shank or forearm about the axis to the right
     knee, elbow = (model.joint(name).coordinates[0] for name in ("rl-leg", "rl-arm"))
     assert knee.lower < -2.0 < 0.1 > knee.upper
     assert elbow.upper > 2.0 > 0.1 > -elbow.lower
 
 
 @pytest.mark.data
-def test_qtvr_facts(hdm) -> None:
+def test_qtvr_real_tables(hdm) -> None:
     model = read_qtvr(hdm, labels=LABELS)
     meets(model)
     assert len(model.bodies) == 21
@@ -142,17 +142,17 @@ def test_qtvr_facts(hdm) -> None:
 @pytest.mark.data
 def test_qtvr_stands_upright(hdm) -> None:
     model = read_qtvr(hdm, labels=LABELS)
-    place = {body.name: np.array(body.frame.position) for body in model.bodies}
-    for name in place:
+    position = {body.name: np.array(body.frame.position) for body in model.bodies}
+    for name in position:
         if name.endswith("_r"):
-            assert place[name[:-2] + "_l"] == pytest.approx([1, -1, 1] * place[name], abs=0.03), name
-            assert place[name][1] < -0.05
+            assert position[name[:-2] + "_l"] == pytest.approx([1, -1, 1] * position[name], abs=0.03), name
+            assert position[name][1] < -0.05
     heights = [
-        place[name][2] for name in ("head", "neck", "upper_torso", "lower_torso", "pelvis", "thigh_r", "shank_r")
+        position[name][2] for name in ("head", "neck", "upper_torso", "lower_torso", "pelvis", "thigh_r", "shank_r")
     ]
     assert heights == sorted(heights, reverse=True)
-    assert place["toes_r"][0] > place["foot_r"][0] + 0.05
-    assert 0.0 < place["foot_r"][2] < 0.1
+    assert position["toes_r"][0] > position["foot_r"][0] + 0.05
+    assert 0.0 < position["foot_r"][2] < 0.1
     waist = {
         m.name: compose(model.body(m.body).frame, Frame(m.position)).position
         for m in model.markers
@@ -164,12 +164,12 @@ def test_qtvr_stands_upright(hdm) -> None:
 
 
 @pytest.mark.data
-def test_qtvr_faults_are_told(hdm) -> None:
-    told = read_qtvr(hdm, labels=[f"TakeoMonday:{label}" for label in LABELS]).notes
-    assert any("anchorMap.txt, line 26" in note and "joint 17" in note and "joint 16" in note for note in told)
-    assert any("LFRM is on hand_l, but RFRM on forearm_r" in note for note in told)
-    assert any("LKNE is on shank_l, but RKNE on thigh_r" in note for note in told)
-    assert sum("disagree" in note for note in told) == 2
+def test_qtvr_problems_are_noted(hdm) -> None:
+    notes = read_qtvr(hdm, labels=[f"TakeoMonday:{label}" for label in LABELS]).notes
+    assert any("anchorMap.txt, line 26" in note and "Joint 17" in note and "joint 16" in note for note in notes)
+    assert any("LFRM is on hand_l, but RFRM on forearm_r" in note for note in notes)
+    assert any("LKNE is on shank_l, but RKNE on thigh_r" in note for note in notes)
+    assert sum("sides differ" in note for note in notes) == 2
     counted = read_qtvr(hdm).notes
     assert any("markMap.txt: 4 points on hand_l, but 3 on hand_r" in note for note in counted)
 
@@ -178,9 +178,9 @@ def test_qtvr_faults_are_told(hdm) -> None:
 def test_qtvr_other_tables_by_name(hdm) -> None:
     names = ("default_dim_map.txt", "default_anchor_map.txt", "default_mark_map.txt", "default_pos_map.txt")
     model = read_qtvr([hdm / name for name in names])
-    carriers = (hdm / names[2]).read_text().split()
-    assert len(carriers) == 50
-    assert len(model.markers) == 50 - carriers.count("-1") == 35  # the others are not attached
+    segments = (hdm / names[2]).read_text().split()
+    assert len(segments) == 50
+    assert len(model.markers) == 50 - segments.count("-1") == 35  # the others are not attached
     assert model.mass == pytest.approx(87.6, abs=0.05)
 
 
@@ -188,20 +188,20 @@ def test_qtvr_other_tables_by_name(hdm) -> None:
 @pytest.mark.parametrize(
     ("table", "old", "new", "words"),
     [
-        ("dimMap.txt", "0 0.26 0.26 0.26 1 0 0 0\n", "", "20 segments, but the body has 21"),
+        ("dimMap.txt", "0 0.26 0.26 0.26 1 0 0 0\n", "", "The table has 20 segments. Expected 21"),
         (
             "dimMap.txt",
             "2 0.27 0.27 0.32",
             "2 0.27 0.27 0.1",
-            "line 3: the capsule upper_torso is shorter than it is wide",
+            "line 3: The capsule upper_torso is shorter than it is wide",
         ),
-        ("dimMap.txt", "0 0.26", "5 0.26", "line 1: shape is 5, but must be from 0 to 2"),
-        ("dimMap.txt", "0 0.26", "0 nan", "line 1: expected 8 numbers"),
-        ("anchorMap.txt", "0 0 0 -0.25 -0.65\n", "", r"joint 0 \(chin\) has no anchor on segment 0 \(head\)"),
-        ("anchorMap.txt", "1 1 0", "1 21 0", "line 3: joint is 21, but must be from 0 to 19"),
-        ("anchorMap.txt", "1 1 0", "1 0 0", "line 3: joint 0 has a second anchor on segment 1"),
-        ("markMap.txt", "12\n", "21\n", "line 1: segment is 21, but must be from -1 to 20"),
-        ("posMap.txt", "0.022 -0.0833 0.056\n", "", "40 places, but markMap.txt lists 41 points"),
+        ("dimMap.txt", "0 0.26", "5 0.26", "line 1: shape is 5. It must be from 0 to 2"),
+        ("dimMap.txt", "0 0.26", "0 nan", "line 1: Expected 8 numbers"),
+        ("anchorMap.txt", "0 0 0 -0.25 -0.65\n", "", r"Joint 0 \(chin\) has no anchor on segment 0 \(head\)"),
+        ("anchorMap.txt", "1 1 0", "1 21 0", "line 3: joint is 21. It must be from 0 to 19"),
+        ("anchorMap.txt", "1 1 0", "1 0 0", "line 3: Joint 0 has a second anchor on segment 1"),
+        ("markMap.txt", "12\n", "21\n", "line 1: segment is 21. It must be from -1 to 20"),
+        ("posMap.txt", "0.022 -0.0833 0.056\n", "", "40 positions, but markMap.txt has 41 points"),
     ],
 )
 def test_qtvr_mistakes_are_named(hdm, tmp_path, table: str, old: str, new: str, words: str) -> None:
@@ -214,7 +214,7 @@ def test_qtvr_mistakes_are_named(hdm, tmp_path, table: str, old: str, new: str, 
 
 
 def test_qtvr_tables_missing(tmp_path) -> None:
-    with pytest.raises(FileFormatError, match=r"dimMap\.txt: cannot be read"):
+    with pytest.raises(FileFormatError, match=r"dimMap\.txt: The file cannot be read"):
         read_qtvr(tmp_path)
-    with pytest.raises(FileFormatError, match="four tables are needed"):
+    with pytest.raises(FileFormatError, match="Expected four tables"):
         read_qtvr([tmp_path / "dimMap.txt"])

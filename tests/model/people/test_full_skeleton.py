@@ -1,4 +1,4 @@
-"""The full skeleton: counts, masses, symmetry, stance, and that its angles turn the way their names say."""
+"""The full skeleton: counts, masses, symmetry, stance, and signs of angles."""
 
 from collections import Counter
 from itertools import product
@@ -36,7 +36,7 @@ def model():
 
 
 def whole(model, start: str) -> MassProperties:
-    """A body and all that hangs on it, rigidly joined as it stands."""
+    """Mass properties of a subtree, rigidly joined in the standing pose."""
     names = {start}
     for joint in model.joints:
         if joint.parent in names:
@@ -70,21 +70,21 @@ def test_hands_have_five_fingers_and_feet_five_toes(model) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.floats(1.0, 500.0), st.floats(0.3, 3.0), st.sampled_from(SEXES))
-def test_any_subject_is_sound_and_weighs_what_was_asked(mass: float, height: float, sex: str) -> None:
+def test_any_subject_is_sound_and_has_the_requested_mass(mass: float, height: float, sex: str) -> None:
     subject = validate(full_skeleton(mass, height, sex))
     assert subject.mass == pytest.approx(mass, rel=1e-13)
 
 
 @pytest.mark.parametrize("sex", SEXES)
-def test_every_body_could_be_made_of_matter(sex: str) -> None:
+def test_every_inertia_is_physical(sex: str) -> None:
     for body in full_skeleton(sex=sex).bodies:
         assert not inertia_problem(np.array(body.inertia)), body.name
         assert body.mass > 1e-3
 
 
 @pytest.mark.parametrize("sex", SEXES)
-def test_center_of_mass_lies_where_it_was_measured(sex: str) -> None:
-    """Standing centre of mass at 0.56 of stature (0.55 to 0.57 in the literature), over the feet, in the middle."""
+def test_center_of_mass_agrees_with_measurements(sex: str) -> None:
+    """Standing center of mass at 0.56 of stature (0.55 to 0.57 in the literature), over the feet, at the midline."""
     x, y, z = center_of_mass(full_skeleton(70.0, 1.70, sex)) / 1.70
     assert z == pytest.approx(0.56, abs=0.01)
     assert abs(x) < 0.01
@@ -93,11 +93,11 @@ def test_center_of_mass_lies_where_it_was_measured(sex: str) -> None:
 
 @pytest.mark.parametrize("sex", SEXES)
 def test_segments_of_the_tables_are_kept(sex: str) -> None:
-    """Shares of mass of de Leva 1996 for what is cut finer here; how far out a hand's centre and its moments lie."""
+    """Mass fractions of de Leva 1996 for segments divided here; center of mass and moments of a hand."""
     subject = full_skeleton(100.0, 1.8, sex)
     mass = {body.name: body.mass for body in subject.bodies}
     leva = Proportions(100.0, 1.8, sex)
-    share = {name: leva.segments[name]["mass"] * leva.mass_unit for name in leva.segments if name != "stature"}
+    share = {name: leva.segments[name]["mass"] * leva.mass_scale for name in leva.segments if name != "stature"}
     assert whole(subject, "C6_C7").mass == pytest.approx(share["head"])
     assert whole(subject, "hand_r").mass == pytest.approx(share["hand"])
     assert whole(subject, "talus_l").mass == pytest.approx(share["foot"])
@@ -106,14 +106,14 @@ def test_segments_of_the_tables_are_kept(sex: str) -> None:
     assert sum(mass[name] for name in levels) == pytest.approx(share["upper_trunk"] + share["middle_trunk"])
     # the foot is cut up without moving any of its matter
     foot = whole(subject, "talus_r")
-    radii = np.array(leva.segments["foot"]["gyration"]) * leva.segments["foot"]["length"] * leva.growth
+    radii = np.array(leva.segments["foot"]["gyration"]) * leva.segments["foot"]["length"] * leva.length_scale
     assert foot.inertia == pytest.approx(foot.mass * np.diag(radii**2), abs=1e-12)
 
 
-def test_trunk_is_as_heavy_where_it_was_scanned(model) -> None:
+def test_mass_distribution_of_the_trunk_agrees_with_scans(model) -> None:
     """Pearsall, Reid and Livingston 1996: thorax 18.5 and loins 12.2 % of body mass, from 1.1 % at T1 to 2.6 % at L5.
 
-    They call them upper and middle trunk, whose centres lie at T7 to T8 and at L3 to L4.
+    They call them upper and middle trunk, whose centers lie at T7 to T8 and at L3 to L4.
     """
     level = {vertebra["name"]: vertebra.get("mass") for vertebra in table("full_skeleton")["vertebra"]}
     assert min(filter(None, level.values())) == level["T1"] == pytest.approx(1.1, abs=0.05)
@@ -122,7 +122,7 @@ def test_trunk_is_as_heavy_where_it_was_scanned(model) -> None:
     loins = sum(mass[f"L{k}"] for k in range(1, 6))
     thorax = sum(mass[name] for name in ("T9_T12", "T5_T8", "T1_T4", "collar_r", "collar_l"))
     assert loins / thorax == pytest.approx(12.2 / 18.5, rel=0.01)
-    # and the trunk's centre of mass, all from the sacrum up without head and arms: about 2 cm ahead of L1 to L2
+    # and the trunk's center of mass, all from the sacrum up without head and arms: about 2 cm ahead of L1 to L2
     names = {"pelvis", *(f"L{k}" for k in range(1, 6)), "T9_T12", "T5_T8", "T1_T4", "collar_r", "collar_l"}
     parts = [(b.mass, np.array(b.frame.position) + b.center_of_mass) for b in model.bodies if b.name in names]
     center = sum(m * place for m, place in parts) / sum(m for m, _ in parts)
@@ -131,8 +131,8 @@ def test_trunk_is_as_heavy_where_it_was_scanned(model) -> None:
     assert center[0] - spine["L1"].disc[0] == pytest.approx(0.02, abs=0.01)
 
 
-def test_hand_is_balanced_as_it_was_measured(model) -> None:
-    """de Leva 1996: a man's hand has its centre of mass at 0.3624 of the way from the wrist to the third fingertip."""
+def test_center_of_mass_of_the_hand_agrees_with_measurements(model) -> None:
+    """de Leva 1996: a man's hand has its center of mass at 0.3624 of the way from the wrist to the third fingertip."""
     wrist = model.body("hand_r").frame.position[2]
     assert (wrist - whole(model, "hand_r").center[2]) / (0.108 * 1.75) == pytest.approx(0.3624, abs=0.04)
 
@@ -151,7 +151,7 @@ def test_stands_on_the_ground_at_full_height(sex: str) -> None:
     assert max(tops.values()) == tops["head"] == pytest.approx(1.9)
 
 
-def test_reaches_as_far_as_the_human(model) -> None:
+def test_extents_agree_with_the_human(model) -> None:
     """The same person: joints of the limbs, fingertips and toe tips are where `human` has them."""
     other = human()
     for name, twin in (("upper_arm", "upper_arm"), ("ulna", "forearm"), ("hand", "hand"), ("shank", "shank")):
@@ -165,8 +165,8 @@ def test_reaches_as_far_as_the_human(model) -> None:
         assert reach[0] == pytest.approx(reach[1], abs=1e-12), ours
 
 
-def test_index_finger_and_thumb_meet(model) -> None:
-    """What a hand is for: within the stops, the two tips come together; pinch found by a search over their angles."""
+def test_index_finger_and_thumb_can_meet(model) -> None:
+    """Within the joint limits the two tips can meet; the pinch was found by a search over their angles."""
     pinch = {
         "index_mcp_flexion_r": 0.98, "index_mcp_abduction_r": 0.22, "index_pip_flexion_r": 0.99,
         "index_dip_flexion_r": 0.80, "thumb_cmc_flexion_r": 0.16, "thumb_cmc_abduction_r": 0.19,
@@ -193,7 +193,7 @@ def test_left_mirrors_right(model) -> None:
         twin_joint = model.joint(other_side(joint.name))
         if twin_joint is joint:
             continue
-        # a turn is mirrored by mirroring its axis and turning the other way
+        # a rotation is mirrored by mirroring its axis and reversing its sign
         assert np.array(twin_joint.axes) == pytest.approx(-MIRROR * np.array(joint.axes), abs=1e-15)
         assert [(c.lower, c.upper) for c in twin_joint.coordinates] == [(c.lower, c.upper) for c in joint.coordinates]
 
@@ -235,7 +235,7 @@ def moved(model, angle: str, body: str, point) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("angle", "body", "point", "way"), MOTIONS, ids=[m[0] for m in MOTIONS])
-def test_angles_turn_the_way_their_names_say(model, angle: str, body: str, point, way) -> None:
+def test_signs_of_angles_match_their_names(model, angle: str, body: str, point, way) -> None:
     sides = [(angle, body, point, way)]
     if angle.endswith("_r"):
         sides.append((other_side(angle), other_side(body), MIRROR * point, MIRROR * way))
@@ -245,7 +245,7 @@ def test_angles_turn_the_way_their_names_say(model, angle: str, body: str, point
 
 
 @pytest.mark.parametrize("side", ["r", "l"])
-def test_oblique_joints_turn_the_way_their_names_say(model, side: str) -> None:
+def test_signs_of_oblique_joints_match_their_names(model, side: str) -> None:
     inward = LEFT if side == "r" else -LEFT
     assert moved(model, f"ankle_flexion_{side}", f"toe_2_{side}", (0, 0, 0)) @ UP > 0.005
     # the inner edge of the sole rises
@@ -256,7 +256,7 @@ def test_oblique_joints_turn_the_way_their_names_say(model, side: str) -> None:
     assert moved(model, f"thumb_cmc_abduction_{side}", f"thumb_distal_{side}", tip) @ inward > 0.005
 
 
-def test_spine_goes_as_far_as_the_human_does(model) -> None:
+def test_range_of_the_spine_agrees_with_the_human(model) -> None:
     """Kapandji's regions, the same as in `human`: the joints that make one add up to it."""
     stops = {c.name: (c.lower, c.upper) for c in model.coordinates}
     other = {c.name: (c.lower, c.upper) for c in human().coordinates}
@@ -271,7 +271,7 @@ def test_spine_goes_as_far_as_the_human_does(model) -> None:
             assert total == pytest.approx(other[f"{region}_{turn}"]), (region, turn)
 
 
-def test_spine_curves_as_a_standing_persons() -> None:
+def test_spine_has_the_curves_of_a_standing_person() -> None:
     """Lordosis 60 deg, from plate to plate: Vialle et al. 2005; between the middles of L5 and L1 it is less.
 
     Kyphosis of the thorax, 43 deg in men: Lang-Tapia et al. 2011, J. Appl. Biomech. 27, 143-150. The neck stands over
@@ -295,7 +295,7 @@ def test_regions_of_the_spine_are_as_long_as_a_mans() -> None:
     assert lengths == pytest.approx({"C": 0.125, "T": 0.28, "L": 0.18}, rel=0.1)
 
 
-def test_every_angle_has_stops_around_its_default(model) -> None:
+def test_every_angle_has_limits_around_its_default(model) -> None:
     for coordinate in model.coordinates[6:]:
         assert -pi <= coordinate.lower <= 0.0 <= coordinate.upper <= pi, coordinate.name
         assert coordinate.upper > coordinate.lower
@@ -305,7 +305,7 @@ def test_every_angle_has_stops_around_its_default(model) -> None:
             assert max(-middle.lower, middle.upper) <= radians(86), joint.name
 
 
-def test_goes_through_files_and_back(model, tmp_path) -> None:
+def test_files_restore_the_model(model, tmp_path) -> None:
     write_model(model, tmp_path / "skeleton.toml")
     assert read_model(tmp_path / "skeleton.toml") == model
     write_osim(model, tmp_path / "skeleton.osim")
@@ -320,7 +320,7 @@ def test_goes_through_files_and_back(model, tmp_path) -> None:
 
 
 @pytest.mark.crosscheck
-def test_goes_to_mujoco_and_back(model, tmp_path, monkeypatch) -> None:
+def test_mjcf_restores_the_model(model, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert write_mjcf(model, tmp_path / "skeleton.xml") == ()
     theirs = engine().MjModel.from_xml_path(str(tmp_path / "skeleton.xml"))
@@ -331,7 +331,7 @@ def test_goes_to_mujoco_and_back(model, tmp_path, monkeypatch) -> None:
 
 
 def test_bad_settings_are_refused() -> None:
-    with pytest.raises(SettingsError, match=r"height of the human is 175, but must be from 0\.3 to 3 m"):
+    with pytest.raises(SettingsError, match=r"height is 175 m. It must be from 0\.3 to 3 m"):
         full_skeleton(height=175)
-    with pytest.raises(SettingsError, match=r"unknown sex 'mal'.*did you mean 'male'"):
+    with pytest.raises(SettingsError, match=r"Unknown sex 'mal'.*did you mean 'male'"):
         full_skeleton(sex="mal")

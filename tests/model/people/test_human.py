@@ -1,4 +1,4 @@
-"""The human: counts, masses, symmetry, stance, and that its angles turn the way their names say."""
+"""The human: counts, masses, symmetry, stance, and signs of angles."""
 
 from collections import Counter
 from math import cos, pi, radians, sin
@@ -46,7 +46,7 @@ def other_side(name: str) -> str:
     return {"_r": name[:-2] + "_l", "_l": name[:-2] + "_r"}.get(name[-2:], name)
 
 
-def test_counts_of_the_seed() -> None:
+def test_counts_are_those_of_the_paper() -> None:
     model = human()
     kinds = Counter(joint.kind for joint in model.joints)
     assert len(model.bodies) == 21
@@ -57,7 +57,7 @@ def test_counts_of_the_seed() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.floats(1.0, 500.0), st.floats(0.3, 3.0), st.sampled_from(["male", "female"]))
-def test_any_subject_is_sound_and_weighs_what_was_asked(mass: float, height: float, sex: str) -> None:
+def test_any_subject_is_sound_and_has_the_requested_mass(mass: float, height: float, sex: str) -> None:
     model = validate(human(mass, height, sex))
     assert model.mass == pytest.approx(mass, rel=1e-14)
 
@@ -68,8 +68,8 @@ def test_default_mass_is_exact() -> None:
 
 
 @pytest.mark.parametrize("sex", ["male", "female"])
-def test_center_of_mass_lies_where_it_was_measured(sex: str) -> None:
-    """Standing centre of mass at 0.56 of stature (0.55 to 0.57 in the literature), over the feet, in the middle."""
+def test_center_of_mass_agrees_with_measurements(sex: str) -> None:
+    """Standing center of mass at 0.56 of stature (0.55 to 0.57 in the literature), over the feet, at the midline."""
     x, y, z = center_of_mass(human(70.0, 1.70, sex)) / 1.70
     assert z == pytest.approx(0.56, abs=0.015)
     assert abs(x) < 0.01
@@ -105,7 +105,7 @@ def test_left_mirrors_right_to_the_bit() -> None:
         assert np.array(twin_joint.parent_frame.position) == pytest.approx(
             MIRROR * joint.parent_frame.position, abs=1e-15
         )
-        # a turn is mirrored by mirroring its axis and turning the other way
+        # a rotation is mirrored by mirroring its axis and reversing its sign
         assert np.array(twin_joint.axes) == pytest.approx(-MIRROR * np.array(joint.axes), abs=0)
         assert [(c.lower, c.upper) for c in twin_joint.coordinates] == [(c.lower, c.upper) for c in joint.coordinates]
 
@@ -150,7 +150,7 @@ MOTIONS = [
 
 
 @pytest.mark.parametrize(("angle", "body", "point", "way"), MOTIONS, ids=[m[0] for m in MOTIONS])
-def test_angles_turn_the_way_their_names_say(angle: str, body: str, point, way) -> None:
+def test_signs_of_angles_match_their_names(angle: str, body: str, point, way) -> None:
     model = human()
     sides = [(angle, body, point, way)]
     if angle.endswith("_r"):
@@ -163,13 +163,13 @@ def test_angles_turn_the_way_their_names_say(angle: str, body: str, point, way) 
         assert moved @ expected > 0.9 * np.linalg.norm(moved) > 0.0, name
 
 
-def test_every_internal_angle_has_stops_around_its_default() -> None:
+def test_every_internal_angle_has_limits_around_its_default() -> None:
     for coordinate in human().coordinates[6:]:
         assert -pi <= coordinate.lower <= 0.0 <= coordinate.upper <= pi, coordinate.name
         assert coordinate.upper - coordinate.lower >= radians(9.9), coordinate.name
 
 
-def test_middle_angles_of_balls_stay_clear_of_the_singularity() -> None:
+def test_second_angles_of_balls_avoid_gimbal_lock() -> None:
     for joint in human().joints:
         if joint.kind == "ball":
             middle = joint.coordinates[1]
@@ -177,7 +177,7 @@ def test_middle_angles_of_balls_stay_clear_of_the_singularity() -> None:
 
 
 def test_whole_segments_of_the_tables_are_kept() -> None:
-    """Head with neck, trunk with collars, foot with toes: share of mass of de Leva 1996, though cut in two."""
+    """Head with neck, trunk with collars, foot with toes: mass fractions of de Leva 1996, summed over both parts."""
     model = human(100.0, 1.8)
     mass = {b.name: b.mass for b in model.bodies}
     assert mass["head"] + mass["neck"] == pytest.approx(6.94)
@@ -189,11 +189,11 @@ def test_whole_segments_of_the_tables_are_kept() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"mass": 0.0}, "mass of the human is 0.0"),
-        ({"mass": float("nan")}, "mass of the human is nan"),
-        ({"height": 175.0}, "height of the human is 175.0, but must be from 0.3 to 3 m"),
-        ({"sex": "mal"}, "unknown sex 'mal'.*did you mean 'male'"),
-        ({"markers": "cmu"}, "unknown marker set 'cmu'.*cmu41"),
+        ({"mass": 0.0}, "mass is 0.0"),
+        ({"mass": float("nan")}, "mass is nan"),
+        ({"height": 175.0}, "height is 175.0 m. It must be from 0.3 to 3 m"),
+        ({"sex": "mal"}, "Unknown sex 'mal'.*did you mean 'male'"),
+        ({"markers": "cmu"}, "Unknown marker set 'cmu'.*cmu41"),
     ],
 )
 def test_bad_settings_are_refused(settings: dict, words: str) -> None:

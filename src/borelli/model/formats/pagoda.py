@@ -75,7 +75,7 @@ def read_pagoda(skeleton: str | Path, markers: str | Path | None = None) -> Mode
         markers=() if markers is None else tuple(reader.markers(as_path(markers))),
         notes=(
             f"{reader.path.name}: Axes are rotated from x right, y forward to x forward, y left.",
-            f"{reader.path.name}: Joint limits are negated: the file counts angles of the parent relative to the child.",
+            f"{reader.path.name}: Joint limits are negated: the file's angles are of the parent relative to the child.",
         ),
     )
     try:

@@ -1,8 +1,8 @@
 """Spine of the full skeleton: positions of its vertebrae, masses of its bodies, and ranges of motion of its joints.
 
 Twenty-four vertebrae and their discs follow the curves of a standing person; their heights divide the distance from the
-sacrum to the skull. Not every disc becomes a joint. The five of the lumbar spine do, where the trunk bends. The rib cage
-is divided in three, and so is the neck below the atlas. A joint that represents several discs has the sum of their
+sacrum to the skull. Not every disc becomes a joint. The five of the lumbar spine do, where the trunk bends. The rib
+cage is divided in three, and so is the neck below the atlas. A joint that represents several discs has the sum of their
 motion: the motion of a region is divided among its discs by the ranges measured disc by disc. Skull on atlas is a hinge
 for flexion, atlas on axis one for rotation: the main motions of these joints.
 """
@@ -200,7 +200,7 @@ def ranges() -> dict[str, tuple[float, float]]:
 
 
 def _disk(mass: float, bottom: Array, top: Array, half: Array, ahead: float) -> MassProperties:
-    """Return an upright elliptic cylinder between two heights, its center some distance ahead of theirs [m]."""
+    """Return an upright elliptic cylinder between two heights, its center ahead of them by a distance [m]."""
     depth, breadth, height = half[0] ** 2 / 4.0, half[1] ** 2 / 4.0, (top - bottom)[2] ** 2 / 12.0
     radii = np.array([breadth + height, depth + height, depth + breadth])
     return MassProperties(mass, (bottom + top) / 2.0 + offset(x=ahead), mass * np.diag(radii))

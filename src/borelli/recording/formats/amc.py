@@ -25,7 +25,14 @@ from borelli.files.number_rows import (
 from borelli.files.paths import as_path
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
 from borelli.model.transforms import Array, vector
-from borelli.recording.formats.animation_skeleton import Link, Matrix, infer_lab_frame, plain_links, pose, scale_links
+from borelli.recording.formats.animation_skeleton import (
+    Link,
+    Matrix,
+    infer_lab_frame,
+    joint_positions,
+    plain_links,
+    scale_links,
+)
 from borelli.recording.recording import Note, Recording, implausible_note, make_dataset
 from borelli.recording.time_stamps import usable_rate
 
@@ -67,7 +74,7 @@ def read_amc(
     links, order = links_from_asf(asf)
     rotational = np.array([channel[0] == "r" for link in links for channel in link.channels], dtype=bool)
     values, notes = _values(path, data, asf, order, rotational)
-    names, positions = pose(links, values)
+    names, positions = joint_positions(links, values)
     meters, why = asf.length_unit()
     converted, (unit_note, *axis_notes) = infer_lab_frame(
         links, names, positions, units=units or f"{meters:.17g}", up=up, forward=forward

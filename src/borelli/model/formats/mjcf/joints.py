@@ -3,7 +3,7 @@
 A body in MJCF can have several joints, applied in sequence: with B the body's pose in its parent and J_i the rotation
 about joint i's axis through its anchor (or the translation along its axis), both in the body's frame, the body has the
 pose B J_1 J_2 ... J_n. Joints are merged as long as they are translations followed by rotations whose axes meet in one
-point; that is one joint of the model. Where they are not, a massless body that moves with the joints so far is inserted.
+point; that is one joint of the model. Otherwise, a massless body that moves with the joints so far is inserted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Meshes of an MJCF file: convex hulls, and mass properties at unit density.
 
-Vertices in the file itself, STL (binary and text) and OBJ are read. A mesh whose file is missing or in another format is
-left out.
+Vertices in the file itself, STL (binary and text) and OBJ are read. Meshes with missing files or
+in other formats are left out.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _hull(corners: Array) -> tuple[Vector, ...]:
 
 
 def _solid(triangles: Array, hull: MassProperties) -> MassProperties:
-    """Return the mass properties inside closed triangles; those of the hull where the enclosed volume is implausible."""
+    """Return the mass properties inside closed triangles, or of the hull if the enclosed volume is implausible."""
     a = triangles - hull.center
     volumes = np.linalg.det(a) / 6.0
     volume = float(volumes.sum())

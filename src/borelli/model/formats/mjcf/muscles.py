@@ -196,7 +196,7 @@ def notes(found: Muscles) -> list[str]:
         )
     if found.inferred_forces:
         sentences.append(
-            f"{_title(found.inferred_forces)}: The file leaves the maximum force to MuJoCo's compiler (scale / acceleration "
+            f"{_title(found.inferred_forces)}: The maximum force is left to MuJoCo's compiler (scale / acceleration "
             "at unit force); the scale is used in its place. Set max_isometric_force."
         )
     if found.short_tendons:

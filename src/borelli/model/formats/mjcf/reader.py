@@ -195,13 +195,13 @@ def _notes(tree: Tree, root: Element, model: Model, mesh_problems: dict[str, str
         notes.append(f"{len(tree.meshes_missing)} meshes are not read{example}: their geoms have no shape.")
     if tree.lost_mass:
         notes.append(
-            f"The mass of {list_names(tree.lost_mass, 6)} depends on meshes that are not read: only the other geoms count, "
-            "and the compiler's minimum mass."
+            f"The mass of {list_names(tree.lost_mass, 6)} depends on meshes that are not read: only the other geoms "
+            "and the compiler's minimum mass count."
         )
     if tree.carriers:
         notes.append(
-            f"The joints of {list_names(tree.carriers, 6)} cannot be one joint: massless bodies, called ..._carrier1 and "
-            "so on, are inserted between them. Give them mass for forward simulation."
+            f"The joints of {list_names(tree.carriers, 6)} cannot be one joint: massless bodies (..._carrier1 "
+            "and so on) are inserted between them. Give them mass for forward simulation."
         )
     if tree.lost_limits:
         notes.append(

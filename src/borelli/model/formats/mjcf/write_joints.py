@@ -2,8 +2,8 @@
 
 A joint P J(q) C^-1 (P and C its frames on parent and child) is written as B C J(q) C^-1: the body's pose B = P C^-1,
 then rotations and translations about axes in the body's frame. Constant parts of a motion are moved to the frames:
-R1 K R3(a) is R1 R3(K a) K. An axis whose function is not its coordinate itself becomes a joint of its own, which depends
-on the coordinate by a polynomial, the only function of MJCF: other functions are fitted.
+R1 K R3(a) is R1 R3(K a) K. An axis whose function is not its coordinate itself becomes a joint of its own, which
+depends on the coordinate by a polynomial, the only function of MJCF: other functions are fitted.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _add_dependent(result: BodyMotion, part: _Axis, move: AxisMotion, ranges: Ra
 
 
 def _axes(joint: Joint) -> tuple[list[_Axis], list[_Axis], Array, Array]:
-    """Return variable translations and rotations, the constant translation before and the constant rotation after them."""
+    """Return variable translations and rotations, and the constant translation before and rotation after them."""
     known = {c.name: c for c in joint.coordinates}
     if joint.kind != "coordinate":
         translations, rotations = _simple_axes(joint)
@@ -185,7 +185,7 @@ def polynomial_powers(function: Function) -> tuple[float, ...] | None:
 
 
 def working_ranges(model: Model) -> Ranges:
-    """Return the ranges of coordinates: their limits, or the usual range, or that of their coupling, or `DEFAULT_RANGE`."""
+    """Return the ranges of coordinates: usual range, joint limits, range of the coupling, or `DEFAULT_RANGE`."""
     stated: dict[str, tuple[float, float]] = {}
     for coordinate in model.coordinates:
         span = coordinate.usual_range or (coordinate.lower, coordinate.upper)

@@ -226,7 +226,7 @@ def _inertial(writer: _Writer, body: Body, moves: bool) -> Element:
 
 
 def _moments(inertia: Array) -> dict[str, str]:
-    """Return an inertia as attributes; a flat body's by its axes, where rounding could violate the triangle inequality."""
+    """Return an inertia as attributes; by principal axes for a flat body, whose full inertia rounding could spoil."""
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
     if not any((xy, xz, yz)):
         return {"diaginertia": numbers(xx, yy, zz)}
@@ -363,8 +363,8 @@ def _notes(writer: _Writer, muscles: MuscleParts) -> list[str]:
     if writer.fit_error:
         worst = max(writer.fit_error, key=lambda name: writer.fit_error[name])
         notes.append(
-            f"MJCF has only polynomials of order four: {len(writer.fit_error)} functions are fitted, with a largest error "
-            f"of {writer.fit_error[worst]:.2g} rad or m for {worst!r}."
+            f"MJCF has only polynomials of order four: {len(writer.fit_error)} functions are fitted, with an error "
+            f"of up to {writer.fit_error[worst]:.2g} rad or m for {worst!r}."
         )
     if writer.dependents:
         notes.append(f"{len(writer.dependents)} axes of motions are written as joints that depend on their coordinate.")

@@ -29,7 +29,7 @@ def read_contact_geometry(model: Item, frames: Frames, notes: list[str]) -> dict
         else:
             named = f" (file {item.text('filename')!r})" if item.text("filename") else ""
             notes.append(
-                f"{item.title}{named} on {body!r} is not read: only spheres, and half spaces on the ground, are supported."
+                f"{item.title}{named} on {body!r} is not read (only spheres, and half spaces on the ground, are)."
             )
             continue
         shapes.setdefault(body, []).append(shape)

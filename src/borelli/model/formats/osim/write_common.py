@@ -47,7 +47,7 @@ def offset_frame(name: str, body_path: str, frame: Frame) -> Element:
 
 
 Notes = dict[str, list[str]]
-"""What cannot be written, and the elements concerned."""
+"""Elements concerned, by what cannot be written."""
 
 
 @dataclass(slots=True)

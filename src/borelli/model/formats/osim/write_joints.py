@@ -103,7 +103,7 @@ def loop_element(joint: Joint, names: Names) -> Element | None:
 
 def coupling_element(coupling: Coupling, names: Names) -> Element:
     """Return the element of a coupling."""
-    function = function_element(coupling.function, f"coupling {coupling.name!r}")
+    function = function_element(coupling.function, f"Coupling {coupling.name!r}")
     return make_element(
         "CoordinateCouplerConstraint",
         flag("isEnforced", True),
@@ -162,7 +162,7 @@ def _motion(joint: Joint, axes: Sequence[Vector]) -> tuple[TransformAxis, ...]:
 def _transform(joint: Joint, motion: tuple[TransformAxis, ...], names: Names) -> Element:
     axes = []
     for tag, part in zip(ROTATIONS + TRANSLATIONS, motion, strict=True):
-        function = function_element(part.function, f"joint {joint.name!r}")
+        function = function_element(part.function, f"Joint {joint.name!r}")
         function.attributes["name"] = "function"
         coordinate = "" if part.coordinate is None else names.of("coordinate", part.coordinate)
         axes.append(
