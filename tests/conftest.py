@@ -18,8 +18,8 @@ def walk():
 
 
 @pytest.fixture(scope="session")
-def analysed(walk, tmp_path_factory):
-    """The walk analysed by the whole pipeline, once for all tests."""
+def analyzed(walk, tmp_path_factory):
+    """Return the analysis of the walk, run once for all tests."""
     folder = tmp_path_factory.mktemp("walk")
     walk.recording.to_netcdf(folder / "walk.nc")
     return analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0]

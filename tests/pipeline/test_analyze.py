@@ -1,4 +1,4 @@
-"""The pipeline: stages are taken up where they were left, and only what changed is made anew."""
+"""Complete analyses: reuse of stages, arguments, notes and keys."""
 
 import json
 import shutil
@@ -18,11 +18,9 @@ from ..shared_data import SHARED_DATA
 
 
 @pytest.fixture
-def folder(analysed, tmp_path):
-    """A copy of the analysed folder and its recording."""
-    import shutil
-
-    shutil.copytree(analysed.folder.parent, tmp_path / "run")
+def folder(analyzed, tmp_path):
+    """Return a copy of the analyzed folder and its recording."""
+    shutil.copytree(analyzed.folder.parent, tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -30,62 +28,64 @@ def stamps(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
-def test_files_of_every_stage_are_there(analysed):
-    names = {path.name for path in analysed.folder.iterdir()}
+def test_every_stage_has_its_file(analyzed):
+    names = {path.name for path in analyzed.folder.iterdir()}
     assert names == {
         "fit.nc", "model.toml", "motion.nc", "torques.nc", "energy.nc", "report.html", "summary.json",
         "coordinates.mot", "moments.sto", "powers.sto", "ground_forces.mot", "marker_errors.csv",
     }  # fmt: skip
 
 
-def test_second_run_loads_everything_and_says_the_same(analysed, folder):
+def test_second_run_reuses_every_stage(analyzed, folder):
     again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0]
-    assert again.loaded == ("fit", "pose", "torques", "energy")
-    same = {k: v for k, v in again.summary.items() if k not in ("seconds", "loaded")}
-    assert same == {k: v for k, v in analysed.summary.items() if k not in ("seconds", "loaded")}
+    assert again.reused_stages == ("fit", "ik", "id", "energy")
+    same = {k: v for k, v in again.summary.items() if k not in ("runtime_s", "reused_stages")}
+    assert same == {k: v for k, v in analyzed.summary.items() if k not in ("runtime_s", "reused_stages")}
 
 
-def test_changed_setting_makes_only_what_follows(folder):
+def test_changed_setting_recomputes_only_dependent_stages(folder):
     again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(cutoff=8.0))[0]
-    assert again.loaded == ("fit", "pose")
+    assert again.reused_stages == ("fit", "ik")
     again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(cutoff=8.0, mass=70.0))[0]
-    assert again.loaded == ()
+    assert again.reused_stages == ()
 
 
-def test_damaged_stage_is_made_anew(folder):
+def test_damaged_stage_is_recomputed(folder):
     for name in ("torques.nc", "energy.nc"):
         path = folder / "out" / name
         path.write_bytes(path.read_bytes()[:-5000])
     again = analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0]
-    assert again.loaded == ("fit", "pose")
+    assert again.reused_stages == ("fit", "ik")
 
 
-def test_other_recording_is_not_taken_for_the_same(folder):
+def test_changed_recording_invalidates_all_stages(folder):
     from borelli.synthetic.recordings import synthetic_recording
 
     synthetic_recording("walk", seed=1).recording.to_netcdf(folder / "walk.nc")
-    assert analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0].loaded == ()
+    assert analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0].reused_stages == ()
 
 
-@pytest.mark.parametrize("stage", ["fit_model", "inverse_kinematics", "find_torques", "compute_energy", "write_report"])
-def test_interrupt_leaves_nothing_half_written_and_the_rest_is_taken_up(walk, tmp_path, monkeypatch, stage):
+@pytest.mark.parametrize(
+    "stage", ["fit_model", "run_inverse_kinematics", "compute_torques", "compute_energy", "write_report"]
+)
+def test_interrupted_run_leaves_complete_files_and_can_be_continued(walk, tmp_path, monkeypatch, stage):
     walk.recording.to_netcdf(tmp_path / "walk.nc")
 
-    def stop(*_, **__):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, stage, stop)
+        patch.setattr(pipeline, stage, interrupt)
         with pytest.raises(KeyboardInterrupt):
             analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings())
     left = {path.name for path in (tmp_path / "out").iterdir()}
-    order = [("inverse_kinematics", "fit.nc"), ("find_torques", "motion.nc"), ("compute_energy", "torques.nc"),
+    order = [("run_inverse_kinematics", "fit.nc"), ("compute_torques", "motion.nc"), ("compute_energy", "torques.nc"),
              ("write_report", "energy.nc")]  # fmt: skip
     done = [file for name, file in order if name in order_until(order, stage)]
     assert {name for name in left if name.endswith(".nc")} == set(done)
     assert not [name for name in left if name.endswith(".tmp") or name in ("report.html", "summary.json")]
     again = analyze([tmp_path / "walk.nc"], tmp_path / "out", AnalysisSettings())[0]
-    assert len(again.loaded) == len(done)
+    assert len(again.reused_stages) == len(done)
 
 
 def order_until(order, stage):
@@ -93,18 +93,18 @@ def order_until(order, stage):
     return names[: names.index(stage) + 1] if stage in names else []
 
 
-def test_interrupt_while_a_file_is_written_keeps_the_old_one(folder, monkeypatch):
+def test_interrupt_while_writing_keeps_the_old_file(folder, monkeypatch):
     import xarray
 
     before = stamps(folder / "out")
-    whole = xarray.Dataset.to_netcdf
+    original = xarray.Dataset.to_netcdf
 
-    def half(self, path, **options):
-        whole(self, path, **options)
+    def interrupted(self, path, **options):
+        original(self, path, **options)
         if options.get("group") == "torques":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(xarray.Dataset, "to_netcdf", half)
+    monkeypatch.setattr(xarray.Dataset, "to_netcdf", interrupted)
     with pytest.raises(KeyboardInterrupt):
         analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(cutoff=9.0))
     assert stamps(folder / "out") == before
@@ -122,33 +122,69 @@ def test_several_recordings_share_one_fit(walk, tmp_path):
     assert (tmp_path / "out" / "model.toml").exists() and (tmp_path / "out" / "b" / "report.html").exists()
 
 
-def test_unknown_methods_are_refused_before_anything_is_read():
-    with pytest.raises(SettingsError, match=r"unknown method 'smoothd'.*smoothed"):
-        AnalysisSettings(method="smoothd")
-    with pytest.raises(SettingsError, match=r"unknown torque method 'steped'.*stepped"):
-        AnalysisSettings(torque_method="steped")
+def test_unknown_methods_are_rejected():
+    with pytest.raises(SettingsError, match=r"Unknown ik_method 'smoothd'.*smoothed"):
+        AnalysisSettings(ik_method="smoothd")
+    with pytest.raises(SettingsError, match=r"Unknown id_method 'steped'.*stepped"):
+        AnalysisSettings(id_method="steped")
+    assert AnalysisSettings(id_method="newton-euler").id_method == "newton_euler"
 
 
-def test_two_of_one_name_and_none_are_refused(tmp_path):
-    with pytest.raises(SettingsError, match="two recordings"):
+def test_paths_may_be_text_or_paths(folder):
+    for recordings in (str(folder / "walk.nc"), folder / "walk.nc", [str(folder / "walk.nc")], (folder / "walk.nc",)):
+        (result,) = analyze(recordings, str(folder / "out"))
+        assert result.reused_stages == ("fit", "ik", "id", "energy") and result.folder == folder / "out"
+    assert AnalysisSettings(static="static.c3d").static == Path("static.c3d")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((5, "out"), "recordings: Expected a path or a list of paths, got int"),
+        (([5], "out"), r"recordings: Expected a path \(text or Path\), got int"),
+        ((["walk.c3d"], None), r"folder: Expected a path \(text or Path\), got NoneType"),
+        ((["walk.c3d"], "out", {"mass": 70.0}), "settings: Expected AnalysisSettings, got dict"),
+    ],
+)
+def test_wrong_types_are_rejected_in_a_sentence(arguments, message):
+    with pytest.raises(SettingsError, match=message):
+        analyze(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [("mass", "70", "mass: Expected a number, got str '70'"), ("forces", 3, "forces: Expected a path")],
+)
+def test_settings_of_wrong_types_are_rejected(field, value, message):
+    with pytest.raises(SettingsError, match=message):
+        AnalysisSettings(**{field: value})
+
+
+def test_repr_is_short(analyzed):
+    text = repr(analyzed)
+    assert len(text) < 600 and "walk.nc" in text and "347 frames" in text and "plates" in text
+
+
+def test_recordings_must_exist_and_have_different_names(tmp_path):
+    with pytest.raises(SettingsError, match="Two files are called 'walk'"):
         analyze([Path("x/walk.c3d"), Path("y/walk.c3d")], tmp_path)
-    with pytest.raises(SettingsError, match="no recording"):
+    with pytest.raises(SettingsError, match="No recording is given"):
         analyze([], tmp_path)
 
 
-def test_size_comes_from_the_plan_the_recording_or_a_guess(walk):
+def test_body_size_comes_from_settings_recording_or_default(walk):
     assert generic_model(AnalysisSettings(), walk.recording).mass == pytest.approx(68.0)
     assert generic_model(AnalysisSettings(mass=80.0), walk.recording).mass == pytest.approx(80.0)
-    nobody = replace(walk.recording, subject={})
-    assert generic_model(AnalysisSettings(), nobody).mass == pytest.approx(75.0)
-    assert [note.action for note in size_notes(AnalysisSettings(), nobody)] == ["--mass", "--height"]
-    assert size_notes(AnalysisSettings(mass=80.0, height=1.8), nobody) == ()
+    unknown = replace(walk.recording, subject={})
+    assert generic_model(AnalysisSettings(), unknown).mass == pytest.approx(75.0)
+    assert [note.code for note in size_notes(AnalysisSettings(), unknown)] == ["mass_assumed", "height_assumed"]
+    assert size_notes(AnalysisSettings(mass=80.0, height=1.8), unknown) == ()
 
 
-def test_progress_goes_from_none_to_all(folder):
-    heard = []
-    analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(), lambda what, share: heard.append(share))
-    assert heard == sorted(heard) and heard[0] == 0.0 and heard[-1] == 1.0
+def test_progress_rises_from_0_to_1(folder):
+    values = []
+    analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(), lambda task, done: values.append(done))
+    assert values == sorted(values) and values[0] == 0.0 and values[-1] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -158,7 +194,7 @@ def test_progress_goes_from_none_to_all(folder):
         "physics/soft_step.py", "analysis/tree_kernels/newton_ik.py", "recording/formats/c3d/reader.py",
     ],
 )  # fmt: skip
-def test_key_knows_the_code(tmp_path, monkeypatch, file):
+def test_key_changes_with_the_code(tmp_path, monkeypatch, file):
     copy = tmp_path / "borelli"
     shutil.copytree(source_hash.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(source_hash, "PACKAGE", copy)
@@ -168,7 +204,7 @@ def test_key_knows_the_code(tmp_path, monkeypatch, file):
         source.write(b"# other")
     clear_hashes()
     after = result_hash()
-    (copy / "reports" / "report.py").write_text("# decides how results look, not what they are")
+    (copy / "reports" / "report.py").write_text("# changes how results look, not the results")
     clear_hashes()
     assert before != after == result_hash()
 
@@ -179,14 +215,13 @@ def clear_hashes():
 
 
 @pytest.fixture(autouse=True)
-def hashes_of_this_copy():
+def clear_hashes_afterwards():
     yield
     clear_hashes()
 
 
 @pytest.mark.data
 def test_hdm_walk_with_mass_and_height_alone(tmp_path):
-    """Issue 4: fitted, posed, torques, report; marker RMS <= 3 mm on held-out frames."""
     data = SHARED_DATA / "hdm" / "data.c3d"
     if not data.exists():
         pytest.skip(f"no {data}: set BORELLI_DATA")

@@ -1,4 +1,4 @@
-"""The report: self-contained, complete, and there even where stages are missing."""
+"""The report: self-contained, complete, and valid where results are missing."""
 
 import json
 import re
@@ -8,15 +8,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.energetics.energy import compute_energy
-from borelli.reports.gait_curves import PERCENT, gait_curves, curve_by_stride
-from borelli.reports.motion_player import MAX_FRAMES, UNIT, pack_motion
+from borelli.analysis.inverse_dynamics import inverse_dynamics
+from borelli.reports.gait_curves import PERCENT, curve_by_stride, gait_curves
+from borelli.reports.motion_player import MAX_FRAMES, POSITION_UNIT, pack_motion
 from borelli.reports.report import write_report
-from borelli.reports.report_warnings import residual_peaks, report_warnings
+from borelli.reports.report_warnings import report_warnings, residual_peaks
 from borelli.reports.svg import Line, NormativeBand, bar_plot, line_plot
 
-LARGEST = 5_000_000  # bytes: it must go into a mail
+MAX_SIZE = 5_000_000
+"""Size [bytes] that can be sent by mail."""
 
 
 class _Page(HTMLParser):
@@ -37,7 +38,7 @@ class _Page(HTMLParser):
 
     def handle_endtag(self, tag):
         if tag not in self.VOID and (not self.open or self.open.pop() != tag):
-            raise AssertionError(f"</{tag}> closes what was not open")
+            raise AssertionError(f"</{tag}> closes an element that is not open")
 
 
 def parsed(path):
@@ -49,32 +50,32 @@ def parsed(path):
 
 
 @pytest.fixture(scope="module")
-def page(analysed):
-    return parsed(analysed.folder / "report.html")
+def page(analyzed):
+    return parsed(analyzed.folder / "report.html")
 
 
-def test_report_is_one_file_that_needs_no_network(page, analysed):
+def test_report_is_one_file_that_needs_no_network(page, analyzed):
     text, _ = page
-    assert len(text) < LARGEST
+    assert len(text) < MAX_SIZE
     assert not re.findall(r"""(?:src|href)=["'](?!#)""", text)
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "") and "https://" not in text
     assert "import(" not in text and "fetch(" not in text
-    assert "synthetic: made, not measured" in text
+    assert "synthetic data, not measured" in text
 
 
-def test_warnings_come_first_then_the_rest(page):
+def test_warnings_come_first(page):
     text, found = page
     order = [
         text.index(f'id="{key}"')
-        for key in ("warnings", "source", "playback", "gait", "ground", "residuals", "energy", "markers", "body")
+        for key in ("warnings", "source", "playback", "gait", "ground", "residuals", "energy", "markers", "model")
     ]
     assert order == sorted(order)
     assert {"motion", "stage"} <= set(found.ids)
 
 
-def test_source_is_told(page, analysed):
+def test_input_and_settings_are_listed(page, analyzed):
     text, _ = page
-    assert analysed.summary["sha256"] in text and "walk.nc" in text and "borelli 0." in text
+    assert analyzed.summary["sha256"] in text and "walk.nc" in text and "borelli 0." in text
     assert "cutoff 6 Hz" in text
 
 
@@ -89,32 +90,32 @@ def test_every_plot_has_a_title_and_units(page):
         assert np.isfinite(numbers).all()
 
 
-def test_norms_lie_behind_the_gait_curves(page):
+def test_gait_curves_have_normative_curves(page):
     text, _ = page
-    for title in ("Knee flexion", "Ankle plantarflexor moment", "Knee power", "Ground force, vertical"):
+    for title in ("Knee flexion", "Ankle plantarflexor moment", "Knee power", "Ground reaction force, vertical"):
         plot = re.search(rf'aria-label="{title}">.*?</svg>', text, re.DOTALL)[0]
-        assert 'class="band"' in plot and 'data-name="right"' in plot and 'data-name="left"' in plot
+        assert 'class="norm"' in plot and 'data-name="right"' in plot and 'data-name="left"' in plot
 
 
-def test_playback_gives_back_where_bodies_were(analysed):
+def test_player_data_reproduce_the_poses(analyzed):
     from base64 import b64decode
 
-    data = pack_motion(analysed.energy)
-    motion = analysed.energy.torques.motion.data
+    data = pack_motion(analyzed.energy)
+    motion = analyzed.energy.torques.motion.data
     json.dumps(data, allow_nan=False)
     pose = np.frombuffer(b64decode(data["pose"]), np.int16).reshape(data["frames"], len(data["bodies"]), 7)
-    place = np.array(data["origin"]) + UNIT * pose[..., :3]
-    assert place == pytest.approx(motion["body_position"].values, abs=UNIT)
+    position = np.array(data["origin"]) + POSITION_UNIT * pose[..., :3]
+    assert position == pytest.approx(motion["body_position"].values, abs=POSITION_UNIT)
     assert pose[..., 3:] / 32767 == pytest.approx(motion["body_orientation"].values, abs=1e-4)
-    seen = np.frombuffer(b64decode(data["marker_position"]), np.int16).reshape(
+    measured = np.frombuffer(b64decode(data["marker_position"]), np.int16).reshape(
         data["frames"], data["marker_position"], 3
     )
-    assert ((seen == -32768).all(axis=-1) == np.isnan(motion["marker_position"].values).any(axis=-1)).all()
+    assert ((measured == -32768).all(axis=-1) == np.isnan(motion["marker_position"].values).any(axis=-1)).all()
     assert data["frames"] <= MAX_FRAMES and data["plates"] and data["feet"] == 2 and data["cycles"]
 
 
-def test_curves_are_over_the_cycle_with_the_signs_of_the_norms(analysed):
-    gait = gait_curves(analysed.energy)
+def test_curves_have_the_signs_of_the_normative_curves(analyzed):
+    gait = gait_curves(analyzed.energy)
     curves = {curve.name: curve for curve in gait.curves}
     assert {one.side for one in gait.strides} == {"right", "left"} and gait.speed == "free"
     for name, least in (("knee_flexion", 0.95), ("hip_flexion", 0.97), ("ankle_dorsiflexion", 0.9),
@@ -123,19 +124,19 @@ def test_curves_are_over_the_cycle_with_the_signs_of_the_norms(analysed):
             assert values is not None
             rows = curve_by_stride(gait, curves[name], side)
             assert rows.shape[1] == len(PERCENT) == 101
-            assert np.corrcoef(rows.mean(axis=0), gait.norm(curves[name]).mean)[0, 1] > least, (name, side)
+            assert np.corrcoef(rows.mean(axis=0), gait.normative(curves[name]).mean)[0, 1] > least, (name, side)
 
 
-def test_residuals_are_held_against_hicks(analysed):
-    found = residual_peaks(analysed.energy)
-    force = analysed.energy.torques.data["ground_reaction_force"].sum("foot").values
+def test_limits_of_residuals_are_those_of_hicks(analyzed):
+    found = residual_peaks(analyzed.energy)
+    force = analyzed.energy.torques.data["ground_reaction_force"].sum("foot").values
     assert found.force_limit == pytest.approx(0.05 * np.linalg.norm(force, axis=1).max())
     assert 0.005 < found.moment_limit / (0.01 * 9.81 * 68.0) < 2.0
 
 
-def bare(analysed, **changes):
-    """The analysis without events, plates or a recording, as asked."""
-    motion = analysed.energy.torques.motion
+def bare(analyzed, **changes):
+    """Return the energy without events, plates or a recording."""
+    motion = analyzed.energy.torques.motion
     recording = motion.recording
     if changes.get("plates") is False:
         data = recording.data.drop_dims(["analog_time", "plate"], errors="ignore").drop_dims("foot", errors="ignore")
@@ -148,51 +149,51 @@ def bare(analysed, **changes):
     return compute_energy(inverse_dynamics(replace(motion, recording=recording), forces=None))
 
 
-def test_report_without_plates(analysed, tmp_path):
-    energy = bare(analysed, plates=False)
+def test_report_without_plates(analyzed, tmp_path):
+    energy = bare(analyzed, plates=False)
     write_report(energy, tmp_path / "r.html")
     text, _ = parsed(tmp_path / "r.html")
     assert 'id="ground"' not in text and "gait cycle [%]" in text
-    assert any("no force of the ground" in one.text for one in report_warnings(energy))
+    assert "grf_unavailable" in [warning.code for warning in report_warnings(energy)]
 
 
-def test_report_over_time_where_there_is_no_stride(analysed, tmp_path):
-    write_report(bare(analysed, plates=False, events=False), tmp_path / "r.html")
+def test_report_over_time_without_strides(analyzed, tmp_path):
+    write_report(bare(analyzed, plates=False, events=False), tmp_path / "r.html")
     text, _ = parsed(tmp_path / "r.html")
-    assert "gait cycle [%]" not in text and "no whole" in text and "time [s]" in text
+    assert "gait cycle [%]" not in text and "no complete stride" in text and "time [s]" in text
 
 
-def test_report_without_a_recording(analysed, tmp_path):
-    write_report(bare(analysed, recording=False), tmp_path / "r.html")
+def test_report_without_a_recording(analyzed, tmp_path):
+    write_report(bare(analyzed, recording=False), tmp_path / "r.html")
     parsed(tmp_path / "r.html")
 
 
-def test_text_from_files_cannot_become_markup(analysed, tmp_path):
-    motion = analysed.energy.torques.motion
+def test_text_from_files_is_escaped(analyzed, tmp_path):
+    motion = analyzed.energy.torques.motion
     evil = "</script><script>alert(1)</script>"
     recording = replace(motion.recording, name=evil)
     energy = replace(
-        analysed.energy, torques=replace(analysed.energy.torques, motion=replace(motion, recording=recording))
+        analyzed.energy, torques=replace(analyzed.energy.torques, motion=replace(motion, recording=recording))
     )
-    write_report(energy, tmp_path / "r.html", about={"file": evil})
+    write_report(energy, tmp_path / "r.html", provenance={"file": evil})
     assert "<script>alert" not in (tmp_path / "r.html").read_text()
 
 
-def test_plots_take_what_is_not_known_or_does_not_move():
+def test_plots_of_missing_and_constant_values():
     x = np.linspace(0.0, 1.0, 11)
     gap = np.where((x > 0.3) & (x < 0.6), np.nan, x)
     text = line_plot("t", "x [s]", "y [m]", [Line("a", x, gap), Line("b", x, 0.0 * x), Line("c", x, np.nan * x)])
     assert text.count("<polyline") == 3 and "nan" not in text
-    assert "nan" not in line_plot("t", "x", "y", [], band=NormativeBand(x, x, x))
+    assert "nan" not in line_plot("t", "x", "y", [], norm=NormativeBand(x, x, x))
     assert "nan" not in bar_plot("t", "x [mm]", ["a", "b"], np.array([1.0, np.nan]), np.array([2.0, 0.0]), 0.5)
 
 
-def test_strides_beside_the_plates_are_left_out_of_kinetics(analysed):
-    torques = analysed.energy.torques
-    blind = torques.data.copy(deep=True)
-    blind["ground_reaction_force"].values[blind["time"].values > 1.9] = 0.0  # as if the later plates were not there
-    gait = gait_curves(replace(analysed.energy, torques=replace(torques, data=blind)))
+def test_strides_off_the_plates_are_excluded_from_kinetics(analyzed):
+    torques = analyzed.energy.torques
+    incomplete = torques.data.copy(deep=True)
+    incomplete["ground_reaction_force"].values[incomplete["time"].values > 1.9] = 0.0  # without the later plates
+    gait = gait_curves(replace(analyzed.energy, torques=replace(torques, data=incomplete)))
     curves = {curve.name: curve for curve in gait.curves}
-    assert any(gait.seen) and not all(gait.seen)
+    assert any(gait.grf_known) and not all(gait.grf_known)
     kinetic, angle = (curve_by_stride(gait, curves[n], "right") for n in ("ankle_plantarflexor_moment", "knee_flexion"))
     assert 0 < len(kinetic) < len(angle)

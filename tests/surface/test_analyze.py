@@ -1,4 +1,4 @@
-"""The commands of an analysis, through files."""
+"""Commands of an analysis."""
 
 import json
 import os
@@ -14,47 +14,46 @@ def run(*arguments, folder):
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
 
 
-def test_stages_follow_one_another_through_files(tmp_path):
-    """`fit`, `pose`, `torques`, `energy`, `report`: each takes what the one before gave."""
+def test_stage_commands_continue_from_each_others_files(tmp_path):
     synthetic_recording("reach").recording.to_netcdf(tmp_path / "reach.nc")
-    figures = {}
+    results = {}
     for command in (
         ["fit", "reach.nc", "-o", "model.toml", "--json"],
-        ["pose", "model.toml", "reach.nc", "-o", "motion.nc", "--json"],
-        ["torques", "motion.nc", "-o", "torques.nc", "--json"],
+        ["ik", "model.toml", "reach.nc", "-o", "motion.nc", "--json"],
+        ["id", "motion.nc", "-o", "torques.nc", "--json"],
         ["energy", "torques.nc", "-o", "energy.nc", "--json"],
     ):
         done = run(*command, folder=tmp_path)
         assert done.returncode == 0, done.stderr
-        figures[command[0]] = json.loads(done.stdout)
-    assert figures["fit"]["held_out_rms_mm"] < 2.0 and figures["pose"]["marker_rms_mm"] < 2.0
-    assert figures["torques"]["ground_forces"] == "plates"
-    assert figures["energy"]["energy_balance_error_percent"] < 0.1
+        results[command[0]] = json.loads(done.stdout)
+    assert results["fit"]["held_out_rms_mm"] < 2.0 and results["ik"]["marker_rms_mm"] < 2.0
+    assert results["id"]["grf_source"] == "plates"
+    assert results["energy"]["energy_balance_error_percent"] < 0.1
     done = run("report", "energy.nc", "-o", "report.html", folder=tmp_path)
     assert done.returncode == 0 and (tmp_path / "report.html").stat().st_size > 100_000
-    told = json.loads(run("info", "energy.nc", "--json", folder=tmp_path).stdout)
-    assert told["kind"] == "stage" and told["stage"] == "energy" and told["contact_source"] == "plates"
+    info = json.loads(run("info", "energy.nc", "--json", folder=tmp_path).stdout)
+    assert info["kind"] == "stage" and info["stage"] == "energy" and info["grf_source"] == "plates"
     assert json.loads(run("info", "motion.nc", "--json", folder=tmp_path).stdout)["stage"] == "motion"
 
 
-def test_analyze_prints_figures_and_takes_up_again(tmp_path):
+def test_analyze_prints_a_summary_and_reuses_stages(tmp_path):
     synthetic_recording("reach").recording.to_netcdf(tmp_path / "reach.nc")
     first = run("analyze", "reach.nc", "-o", "out", folder=tmp_path)
     assert first.returncode == 0, first.stderr
-    assert "marker error, rms" in first.stdout and "report.html" in first.stdout
+    assert "marker error, RMS" in first.stdout and "report.html" in first.stdout
     again = json.loads(run("analyze", "reach.nc", "-o", "out", "--json", folder=tmp_path).stdout)
-    assert again["loaded"] == ["fit", "pose", "torques", "energy"]
-    assert again["cost_of_transport_j_per_kg_m"] is None  # who reaches does not travel
+    assert again["reused_stages"] == ["fit", "ik", "id", "energy"]
+    assert again["cost_of_transport_j_per_kg_m"] is None  # a reaching movement has no distance
 
 
-def test_stages_refuse_what_they_cannot_use(tmp_path):
+def test_stage_commands_reject_wrong_files(tmp_path):
     (tmp_path / "x.nc").write_bytes(b"nothing")
     for command, word in (
-        (["torques", "x.nc", "-o", "y.nc"], "holds no motion"),
-        (["energy", "x.nc", "-o", "y.txt"], "end the name with .nc"),
-        (["report", "x.nc", "-o", "y.nc"], "end the name with .html"),
+        (["id", "x.nc", "-o", "y.nc"], "contains no motion"),
+        (["energy", "x.nc", "-o", "y.txt"], "ends in .nc"),
+        (["report", "x.nc", "-o", "y.nc"], "ends in .html"),
         (["analyze", "no.c3d"], "no.c3d"),
-        (["analyze", "no.c3d", "--monte-carlo", "9", "--noise", "-1"], "noise is -1 mm"),
+        (["analyze", "no.c3d", "--monte-carlo", "9", "--marker-noise", "-1"], "-1 mm is out of range"),
     ):
         done = run(*command, folder=tmp_path)
         assert done.returncode == 1 and done.stderr.startswith("borelli: ") and word in done.stderr

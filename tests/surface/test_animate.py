@@ -1,4 +1,4 @@
-"""The verb `animate`, through files."""
+"""The command `animate`."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.motion import make_motion
-from borelli.commands.load_motion import motion_of
+from borelli.commands.load_motion import load_motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import write_stage
 from borelli.model.formats.native import write_model
@@ -30,7 +30,7 @@ def run(*arguments, folder):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A walk as a stage, and its model."""
+    """Return a folder with a walk as a stage file, and its model."""
     path = tmp_path_factory.mktemp("animate")
     model, time = human(), np.arange(61) / RATE
     write_stage(make_motion(model, walk_coordinates(model, time).coordinates, time, RATE), path / "motion.nc")
@@ -38,19 +38,19 @@ def folder(tmp_path_factory):
     return path
 
 
-def test_a_motion_is_pushed_and_loaded_and_everything_is_written(folder):
+def test_perturbed_motion_is_written(folder):
     done = run(
         "animate", "motion.nc", "--push", "pelvis 200N 0.1s left at 0.1s", "--carry", "hand_r 2kg", "--json",
-        "--no-video", "-o", "shoved", folder=folder,
+        "--no-video", "-o", "pushed", folder=folder,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["push"] == ["pelvis 200N 0.1s left at 0.1s"]
-    assert told["disturbed until [s]"] is not None and told["largest deviation [m]"] > 0.005
-    written = {path.name for path in (folder / "shoved").iterdir()}
+    summary = json.loads(done.stdout)
+    assert summary["push"] == ["pelvis 200N 0.1s left at 0.1s"]
+    assert summary["perturbed until [s]"] is not None and summary["largest tracking error [m]"] > 0.005
+    written = {path.name for path in (folder / "pushed").iterdir()}
     assert written == {"animation.nc", "animation.png", "deviation.png", "summary.json"}
-    assert json.loads((folder / "shoved" / "summary.json").read_text()) == told
-    info = json.loads(run("info", "shoved/animation.nc", "--json", folder=folder).stdout)
+    assert json.loads((folder / "pushed" / "summary.json").read_text()) == summary
+    info = json.loads(run("info", "pushed/animation.nc", "--json", folder=folder).stdout)
     assert info["kind"] == "result"
 
 
@@ -59,43 +59,43 @@ def test_a_motion_is_pushed_and_loaded_and_everything_is_written(folder):
     [
         (["--push", "pelvs 200N left"], ("push 'pelvs 200N left'", "did you mean 'pelvis'", "for example")),
         (["--weaken", "knee_flexion_r"], ("it lacks a share left in %",)),
-        (["--model", "model.toml"], ("holds a motion with its model",)),
-        (["--root-force", "-1"], ("it must be 0 or larger",)),
+        (["--model", "model.toml"], ("contains a motion with its model",)),
+        (["--max-root-force", "-1"], ("it must be 0 or larger",)),
     ],
 )
-def test_what_is_said_wrongly_is_told_in_a_sentence(folder, arguments, words):
+def test_wrong_options_are_rejected_in_a_sentence(folder, arguments, words):
     done = run("animate", "motion.nc", *arguments, folder=folder)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     for word in words:
         assert word in done.stderr, done.stderr
 
 
-def written_table(path, names, table, model):
+def write_coordinates(path, names, table, model):
     units = {c.name: "rad" if c.rotational else "m" for c in model.coordinates}
     labels = {"coordinate": names, "coordinate_units": [units[name] for name in names]}
     write_table(Recording(make_dataset({"coordinate_value": table}, labels, rate=RATE), name=path.stem), path)
 
 
-def test_a_table_of_coordinates_is_the_motion_of_the_model_it_names(folder):
+def test_table_of_coordinates_is_a_motion_of_the_model(folder):
     model, time = human(), np.arange(61) / RATE
     table = walk_coordinates(model, time).coordinates
     names = [c.name for c in model.coordinates]
-    written_table(folder / "walk.mot", names, table, model)
-    found = motion_of(folder / "walk.mot", AnalysisSettings(model=folder / "model.toml"))
-    # digits that the file keeps, of degrees
+    write_coordinates(folder / "walk.mot", names, table, model)
+    found = load_motion(folder / "walk.mot", AnalysisSettings(model=folder / "model.toml"))
+    # rounded in the file, in degrees
     np.testing.assert_allclose(found.coordinates, table, atol=1e-7)
-    part = motion_of(folder / "walk.mot", AnalysisSettings(model=folder / "model.toml", start=0.1, stop=0.3))
+    part = load_motion(folder / "walk.mot", AnalysisSettings(model=folder / "model.toml", start=0.1, end=0.3))
     assert len(part.coordinates) == 21
-    written_table(folder / "most.mot", names[:-4], table[:, :-4], model)
-    most = motion_of(folder / "most.mot", AnalysisSettings(model=folder / "model.toml"))
+    write_coordinates(folder / "most.mot", names[:-4], table[:, :-4], model)
+    most = load_motion(folder / "most.mot", AnalysisSettings(model=folder / "model.toml"))
     (note,) = most.notes
     assert all(name in note.text for name in names[-4:]) and "stay at their defaults" in note.text
 
 
-def test_a_table_of_other_names_is_refused(folder):
+def test_table_of_other_coordinates_is_rejected(folder):
     model = human()
-    written_table(folder / "few.mot", ["knee_flexion_r"], np.zeros((9, 1)), model)
-    with pytest.raises(SettingsError, match=r"few.mot holds no markers, which a body is fitted to: it holds joint"):
-        motion_of(folder / "few.mot", AnalysisSettings(model=folder / "model.toml"))
-    with pytest.raises(SettingsError, match="holds a model; a motion is in"):
-        motion_of(folder / "model.toml", AnalysisSettings())
+    write_coordinates(folder / "few.mot", ["knee_flexion_r"], np.zeros((9, 1)), model)
+    with pytest.raises(SettingsError, match=r"few.mot: The file has no markers, only joint angles"):
+        load_motion(folder / "few.mot", AnalysisSettings(model=folder / "model.toml"))
+    with pytest.raises(SettingsError, match=r"The file contains a model\. Pass a motion"):
+        load_motion(folder / "model.toml", AnalysisSettings())

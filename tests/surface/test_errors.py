@@ -1,18 +1,18 @@
-"""Sentences for the user stay short, whatever a file has put into them."""
+"""Error messages: bounded length, candidates for unknown names."""
 
 import time
 
 from borelli.errors import list_names, unknown_name
 
 
-def test_an_unknown_name_shows_the_nearest_and_all():
+def test_unknown_name_shows_the_nearest_and_all():
     assert unknown_name("marker", "LKNEE", ["LKNE", "RKNE"]) == (
-        "unknown marker 'LKNEE' (did you mean 'LKNE'?); known: LKNE, RKNE"
+        "Unknown marker 'LKNEE' (did you mean 'LKNE'?); known: LKNE, RKNE"
     )
-    assert unknown_name("marker", "x", []) == "unknown marker 'x'; known: none"
+    assert unknown_name("marker", "x", []) == "Unknown marker 'x'; known: none"
 
 
-def test_absurd_names_are_cut_and_not_compared():
+def test_very_long_names_are_truncated_and_not_compared():
     start = time.perf_counter()
     sentence = unknown_name("marker", "a" * 10**6, ["b" * 10**6] * 10**4)
     assert time.perf_counter() - start < 1.0
@@ -20,6 +20,6 @@ def test_absurd_names_are_cut_and_not_compared():
     assert sentence.endswith("(10000 in all)")
 
 
-def test_a_list_says_how_much_it_leaves_out():
+def test_long_list_states_its_total():
     assert list_names(["a", "b"]) == "a, b"
     assert list_names(list("abcdef"), 2) == "a, b, ... (6 in all)"

@@ -175,31 +175,31 @@ def test_good_recording_has_no_errors(call, walk):
 def test_swapped_sides_are_found_and_fixed(call, tmp_path):
     path, fixed = tmp_path / "swapped.c3d", tmp_path / "fixed.c3d"
     borelli.write_recording(swapped_sides(walker.recording()), path)
-    assert "--swap-sides" in find_issues(call, path)["sides"]["action"]
+    assert "--swap-sides" in find_issues(call, path)["left_right_labels"]["action"]
     assert call("doctor", path).code == 1
     assert call("clean", path, fixed, "--swap-sides").code == 0
-    assert "sides" not in find_issues(call, fixed)
+    assert "left_right_labels" not in find_issues(call, fixed)
 
 
 def test_wrong_units_are_found_and_overridden(call, walk):
-    found = find_issues(call, walk, "--units", "mm")["units"]
+    found = find_issues(call, walk, "--units", "mm")["length_unit"]
     assert "--units m" in found["action"] and found["severity"] == "error"
-    assert "units" not in find_issues(call, walk, "--units", "m")
+    assert "length_unit" not in find_issues(call, walk, "--units", "m")
 
 
 def test_wrong_up_is_found_and_overridden(call, walk):
-    found = find_issues(call, walk, "--up", "+Y")["up"]
+    found = find_issues(call, walk, "--up", "+Y")["up_axis"]
     assert "--up +Z" in found["action"] and found["severity"] in ("error", "warning")
-    assert "up" not in find_issues(call, walk, "--up", "+Z")
+    assert "up_axis" not in find_issues(call, walk, "--up", "+Z")
 
 
 def test_swapped_plates_are_found_and_fixed(call, tmp_path):
     path, fixed = tmp_path / "plates.c3d", tmp_path / "fixed.c3d"
     whole = walker.recording()
     borelli.write_recording(borelli.recording.swap_plates(whole, "plate 1", "plate 2"), path)
-    assert "plate 1" in find_issues(call, path)["exchange"]["action"]
+    assert "plate 1" in find_issues(call, path)["plate_swap"]["action"]
     assert call("clean", path, fixed, "--swap", "plate 1,plate 2").code == 0
-    assert "exchange" not in find_issues(call, fixed)
+    assert "plate_swap" not in find_issues(call, fixed)
 
 
 def test_gap_is_found_and_filled(call, tmp_path):
@@ -217,8 +217,8 @@ def test_marker_set_of_another_model_is_found(call, walk, tmp_path):
     other = next(name for name in sets if "opensim" in name.lower())
     borelli.write_model(borelli.human(markers=other), cmu)
     borelli.write_model(borelli.human(markers="plugin_gait"), fitting)
-    assert "Plug-in Gait" in find_issues(call, walk, "--model", cmu)["model"]["action"]
-    assert find_issues(call, walk, "--model", fitting).get("model", {}).get("severity") != "error"
+    assert "Plug-in Gait" in find_issues(call, walk, "--model", cmu)["model_markers"]["action"]
+    assert find_issues(call, walk, "--model", fitting).get("model_markers", {}).get("severity") != "error"
 
 
 def test_doctor_on_a_model_and_without_a_file(call, arm, walk):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def analyze(
-    recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING...", help="Trials of one subject.")],
+    recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING", help="Trials of one subject.")],
     folder: Annotated[
         Path, option("--out", "-o", help="Folder for the results. Default: analysis.", metavar="FOLDER")
     ] = Path("analysis"),

@@ -17,9 +17,10 @@ def demo(
         "demo"
     ),
 ) -> None:
-    """Analyze synthetic recordings and simulate scenes with known results.
+    """Run a demonstration with known results.
 
-    Writes reports, images and a table of computed and expected values.
+    Analyzes synthetic recordings and simulates scenes; writes reports, images and a table of computed and expected
+    values.
     """
     from borelli.commands.compile_notice import compile_once
     from borelli.demo import run_demo

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 def doctor(
     file: Annotated[
-        Path | None, typer.Argument(help="Recording or model to check. Default: the installation.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="Recording or model to check. Default: the installation.", show_default=False
+        ),
     ] = None,
     model: Annotated[Path | None, option(help="Model whose markers the recording must have.", metavar="FILE")] = None,
     forces: Forces = None,

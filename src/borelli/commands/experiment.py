@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 def experiment(
     name: Annotated[
-        str | None, typer.Argument(help="Experiment to run. Omit it to list all experiments.", show_default=False)
+        str | None,
+        typer.Argument(metavar="NAME", help="Experiment to run. Omit it to list all experiments.", show_default=False),
     ] = None,
     folder: Annotated[
         Path, option("--out", "-o", help="Folder for tables and images. Default: experiment.", metavar="FOLDER")

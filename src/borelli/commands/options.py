@@ -46,13 +46,18 @@ Mass = Annotated[
         metavar="KG",
     ),
 ]
+FitMass = Annotated[
+    float | None,
+    option("--mass", help="Body mass of the subject [kg]. Default: from the recording, else 75 kg.", metavar="KG"),
+]
 Height = Annotated[
     float | None, option(help="Body height of the subject [m]. Default: from the recording, else 1.75 m.", metavar="M")
 ]
 Sex = Annotated[
     str | None,
     option(
-        help="Sex (male or female) that selects the anthropometric tables. Default: from the recording.", metavar="SEX"
+        help="Sex (male or female) that selects the anthropometric tables. Default: from the recording, else male.",
+        metavar="SEX",
     ),
 ]
 ModelFile = Annotated[

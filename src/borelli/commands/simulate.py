@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    scene: Annotated[str | None, typer.Argument(help="Scene file, or a name from --list.", show_default=False)] = None,
+    scene: Annotated[
+        str | None, typer.Argument(metavar="SCENE", help="Scene file, or a name from --list.", show_default=False)
+    ] = None,
     show_list: Annotated[bool, option("--list", help="List the scenes of the gallery and exit.")] = False,
     step: Annotated[float | None, option(help="Step length [s]. Default: that of the scene.", metavar="S")] = None,
     duration: Annotated[

@@ -14,12 +14,12 @@ from borelli.commands.options import (
     IK_HELP,
     Cutoff,
     End,
+    FitMass,
     Force,
     Forces,
     Forward,
     Height,
     Json,
-    Mass,
     ModelFile,
     Plates,
     Sex,
@@ -41,13 +41,13 @@ CREATED_BY = {"Motion": "borelli ik", "Torques": "borelli id", "Energy": "borell
 
 
 def fit(
-    recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING...", help="Trials of one subject.")],
+    recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING", help="Trials of one subject.")],
     target: Annotated[
         Path,
         option("--out", "-o", help="Model file: .toml, .osim or .xml. Default: model.toml.", metavar="FILE"),
     ] = Path("model.toml"),
     model: ModelFile = None,
-    mass: Mass = None,
+    mass: FitMass = None,
     height: Height = None,
     sex: Sex = None,
     static: Static = None,

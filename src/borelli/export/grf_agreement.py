@@ -53,7 +53,7 @@ def compare_feet(measured: Dataset, predicted: Dataset, weight: float, *, ends: 
     Args:
         measured: `ground_reaction_force`, `center_of_pressure` and `grf_complete` of the plates; `grf_source` where
             predicted forces complete them.
-        predicted: The same from the motion alone at the same times, and `sole_position`: see `ground_forces`.
+        predicted: The same from the motion alone at the same times, and `sole_position`: see `predict_grf`.
         weight: Body weight [N].
         ends: Include the ends of the motion, where predicted forces depend on its extension.
 

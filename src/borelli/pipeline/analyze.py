@@ -31,6 +31,7 @@ from borelli.export.uncertainty_files import (
     write_uncertainty_tables,
 )
 from borelli.files.atomic import remove_stale_temporaries, write_atomic
+from borelli.files.html_repr import html_table
 from borelli.kernels.source_hash import source_hash
 from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
@@ -100,6 +101,11 @@ class Analysis:
             f"ground reaction force: {values['grf_source']}, {len(values['warnings'])} warnings; "
             f"files in {str(self.folder)[-400:]!r}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return tables of the numbers in `summary.json`, and the summary of the energy, for notebooks."""
+        numbers = [(k, v) for k, v in self.summary.items() if isinstance(v, int | float | str)]
+        return html_table(f"Analysis of {self.summary['file']}", numbers) + self.energy._repr_html_()
 
 
 @dataclass(frozen=True)
