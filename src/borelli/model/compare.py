@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, list_names, unknown_name
+from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.kinematics import (
     center_of_mass,
     coupled_forces,
@@ -74,6 +75,13 @@ class ModelComparison:
     """Names in the first model only, by kind of element."""
     only_b: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...]
+
+    __repr__ = summary_repr
+    _repr_html_ = summary_html
+
+    def _summary(self) -> Summary:
+        rows = [(q.name, f"at most {self.worst(q.name):.3g} {q.unit}") for q in self.quantities]
+        return Summary(f"ModelComparison {self.a}, {self.b}", [*rows, ("poses", self.poses), ("notes", len(self.notes))])
 
     def quantity(self, name: str) -> Quantity:
         """Return the quantity called `name`."""
@@ -343,7 +351,6 @@ def _scalars(name: str, unit: str, names: Names, value: Callable[[Model, str], f
 
 
 def _vectors(name: str, unit: str, pair: _Pair, value: Callable[[Model, str], Sequence[float]]) -> Quantity:
-    """Return the comparison of vectors stated in the bodies' own frames."""
     rows = []
     for first, second in pair.bodies:
         one, other = (tuple(map(float, value(m, n))) for m, n in zip(pair.models, (first, second), strict=True))
@@ -418,7 +425,6 @@ def _forces(pair: _Pair) -> Quantity:
 
 
 def _detail(quantity: Quantity, a: str, b: str, count: int) -> Table:
-    """Return a table of the rows of a quantity with the largest differences."""
     from rich.table import Table
 
     table = Table("name", a, b, "difference", title=f"{quantity.name} [{quantity.unit}]".replace("[", r"\["))

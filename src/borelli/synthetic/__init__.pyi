@@ -1,2 +1,2 @@
-from borelli.synthetic.recordings import Synthetic as Synthetic
+from borelli.synthetic.recordings import SyntheticRecording as SyntheticRecording
 from borelli.synthetic.recordings import synthetic_recording as synthetic_recording

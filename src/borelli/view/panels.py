@@ -11,7 +11,7 @@ import numpy as np
 
 from borelli.errors import SettingsError
 from borelli.view.drawing import Drawing
-from borelli.view.picture import actors_at, caption, drawing_with_floor, extent
+from borelli.view.picture import actors_at, caption, drawing_with_floor, sampled_points
 from borelli.view.render import Camera, camera_for, render
 from borelli.view.results import PosedModel, posed_model
 from borelli.view.video import save_animation
@@ -105,7 +105,7 @@ def _scenes(runs: Mapping[str, Any], view: View) -> list[_Scene]:
         raise SettingsError("There is no run to draw. Pass at least one.")
     posed = [posed_model(run) for run in runs.values()]
     drawings = [drawing_with_floor(one) for one in posed]
-    points = np.concatenate([extent(drawing, one) for drawing, one in zip(drawings, posed, strict=True)])
+    points = np.concatenate([sampled_points(drawing, one) for drawing, one in zip(drawings, posed, strict=True)])
     camera = camera_for(points, view.width / view.height, azimuth=view.azimuth, elevation=view.elevation)
     # one floor for all, since different floors would look like different motions
     low = min(drawings, key=lambda drawing: float(drawing.planes[:, 3, 2].min(initial=0.0)))

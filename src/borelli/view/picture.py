@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,8 @@ from borelli.view.results import PosedModel, posed_model
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-STROBE_GAP = 1.12
-"""Distance between neighbors of a strobe image, relative to the widest of them."""
+STROBE_GAP = 0.12
+"""Gap between neighbors of a strobe image, relative to the widest of them."""
 
 
 def picture(
@@ -49,8 +50,9 @@ def picture(
     """
     posed = posed_model(result)
     drawing = drawing_with_floor(posed)
-    actors = actors_at(drawing, posed, posed.nearest_frame(time))
-    image = render(drawing, actors, camera or camera_for(actors.vertices, width / height), width, height)
+    frame = posed.nearest_frame(time)
+    camera = camera or camera_for(visible_points(drawing, posed, [frame]), width / height)
+    image = render(drawing, actors_at(drawing, posed, frame), camera, width, height)
     if path is not None:
         image.save(path)
     return image
@@ -93,19 +95,25 @@ def strobe(
     frames = list(dict.fromkeys(posed.nearest_frame(t) for t in chosen))
     drawing = drawing_with_floor(posed)
     right = axes_at(azimuth, 0.0)[0]
-    single = [actors_at(drawing, posed, frame) for frame in frames]
     if spread is None:
-        spread = STROBE_GAP * max(float(np.ptp(a.vertices @ right)) for a in single)
-    displaced = [a._replace(vertices=a.vertices + k * spread * right) for k, a in enumerate(single)]
-    actors = join_actors(displaced)
-    camera = camera_for(actors.vertices, width / height, azimuth=azimuth, elevation=10.0)
-    image = render(drawing, actors, camera, width, height)
-    for a, frame in zip(displaced if spread else [actors], frames, strict=False):
-        center = (a.vertices.min(0) + a.vertices.max(0)) / 2
+        spread = _spread([visible_points(drawing, posed, [frame]) @ right for frame in frames])
+    displaced = [posed.displaced(k * spread * right) for k in range(len(frames))]
+    views = list(zip(displaced, frames, strict=True))
+    points = [visible_points(drawing, one, [frame]) for one, frame in views]
+    camera = camera_for(np.concatenate(points), width / height, azimuth=azimuth, elevation=10.0)
+    image = render(drawing, join_actors([actors_at(drawing, *view) for view in views]), camera, width, height)
+    for cloud, frame in zip(points if spread else [np.concatenate(points)], frames, strict=False):
+        center = (cloud.min(0) + cloud.max(0)) / 2
         caption(image, f"{posed.time[frame]:.2f} s", float(project(center[None], camera, width, height)[0, 0]))
     if path is not None:
         image.save(path)
     return image
+
+
+def _spread(extents: Sequence[Array]) -> float:
+    """Return the displacement that separates each of the extents along an axis from the one before."""
+    overlap = [float(a.max() - b.min()) for a, b in pairwise(extents)]
+    return max([0.0, *overlap]) + STROBE_GAP * max(float(np.ptp(a)) for a in extents) if overlap else 0.0
 
 
 def caption(image: Image, text: str, column: float) -> None:
@@ -126,7 +134,7 @@ def side_view(result: Any) -> tuple[float, float]:
 def drawing_with_floor(posed: PosedModel) -> Drawing:
     """Return the drawing of a model, on a plain floor below its lowest point if it has no ground."""
     drawing = make_drawing(posed.model)
-    return with_floor(drawing, float(extent(drawing, posed)[:, 2].min()))
+    return with_floor(drawing, float(sampled_points(drawing, posed)[:, 2].min()))
 
 
 def actors_at(drawing: Drawing, posed: PosedModel, frame: int) -> Actors:
@@ -135,7 +143,12 @@ def actors_at(drawing: Drawing, posed: PosedModel, frame: int) -> Actors:
     return Actors(vertices, normals, drawing.triangles, drawing.colors)
 
 
-def extent(drawing: Drawing, posed: PosedModel, count: int = 12) -> Array:
-    """Return the vertices in evenly spaced frames: what a fixed camera must show."""
-    frames = np.unique(np.linspace(0, len(posed.time) - 1, count).astype(int))
-    return np.concatenate([actors_at(drawing, posed, frame).vertices for frame in frames])
+def sampled_points(drawing: Drawing, posed: PosedModel, count: int = 12) -> Array:
+    """Return the points that a fixed camera must show, in evenly spaced frames."""
+    return visible_points(drawing, posed, np.unique(np.linspace(0, len(posed.time) - 1, count).astype(int)).tolist())
+
+
+def visible_points(drawing: Drawing, posed: PosedModel, frames: Sequence[int]) -> Array:
+    """Return the points that a camera must show: all vertices, or those of the bodies only, in the given frames."""
+    shown = slice(None) if not posed.focus_on_bodies else drawing.body >= 0
+    return np.concatenate([actors_at(drawing, posed, frame).vertices[shown] for frame in frames])

@@ -16,4 +16,5 @@ def style_axes(axes: Any) -> None:
     """Give axes, one or several, a light grid and no frame at the top and on the right."""
     for ax in np.atleast_1d(np.array(axes, dtype=object)).flat:
         ax.grid(color=GRID, linewidth=0.8)
+        ax.set_axisbelow(True)
         ax.spines[["top", "right"]].set_visible(False)

@@ -34,8 +34,10 @@ class Panel(NamedTuple):
 
     variable: str
     """Variable that the dataset must have."""
-    draw: Callable[[Axes, Dataset, int], bool | None]
-    """Draws a dataset, with at most so many lines; returns false if there is nothing to draw."""
+    draw: Callable[[Axes, Dataset, int], None]
+    """Draws a dataset, with at most so many lines."""
+    has_content: Callable[[Dataset], bool] = lambda data: True
+    """Returns false if the variable is there but has nothing to draw."""
 
 
 def plot(result: Any, path: str | Path | None = None, *, coordinates: int = 6) -> Figure:
@@ -63,25 +65,18 @@ def _time_figure(panels: Iterable[tuple[Panel, Dataset]], lines: int) -> Figure:
     """Return a figure with one row for each panel whose variable is in its dataset, all against time."""
     from matplotlib.figure import Figure
 
-    present = [(panel, data) for panel, data in panels if panel.variable in data]
+    present = [(panel, data) for panel, data in panels if panel.variable in data and panel.has_content(data)]
     if not present:
         raise SettingsError("The dataset contains nothing to plot. Use a result of borelli.")
-    figure = Figure(layout="constrained")
+    figure = Figure(figsize=(9.0, 0.5 + 2.0 * len(present)), layout="constrained")
     axes = figure.subplots(len(present), 1, sharex=True, squeeze=False)[:, 0]
-    drawn = []
     for ax, (panel, data) in zip(axes, present, strict=True):
-        if panel.draw(ax, data, lines) is False:
-            figure.delaxes(ax)
-        else:
-            drawn.append(ax)
-    figure.set_size_inches(9.0, 0.5 + 2.0 * len(drawn))
-    for row, ax in enumerate(drawn):
-        ax.set_subplotspec(figure.add_gridspec(len(drawn), 1)[row])
-        ax.tick_params(colors=INK, labelbottom=ax is drawn[-1])
+        panel.draw(ax, data, lines)
+        ax.tick_params(colors=INK)
         ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
         ax.margins(x=0)
-    style_axes(drawn)
-    drawn[-1].set_xlabel("time [s]")
+    style_axes(axes)
+    axes[-1].set_xlabel("time [s]")
     return figure
 
 
@@ -98,29 +93,31 @@ def _lines(axes: Axes, variable: DataArray, count: int, values: Array | None = N
 
 def _of_unit(data: Dataset, name: str, unit: str) -> DataArray:
     """Return the columns of a variable whose coordinates have a unit."""
-    return data[name].isel(coordinate=np.flatnonzero(data["coordinate_units"].values == unit))
+    units = next(name for name in ("coordinate_units", "coordinate_unit") if name in data.coords)
+    return data[name].isel(coordinate=np.flatnonzero(data[units].values == unit))
 
 
-def _angles(axes: Axes, data: Dataset, count: int) -> bool:
+def _angles(axes: Axes, data: Dataset, count: int) -> None:
     angles = _of_unit(data, "coordinate_value", "rad")
     _lines(axes, angles, count, np.degrees(angles.values))
     axes.set_ylabel("angle [deg]")
-    return angles.size > 0
 
 
-def _translations(axes: Axes, data: Dataset, count: int) -> bool:
+def _moving(data: Dataset) -> DataArray:
+    """Return the translational coordinates that move."""
     values = _of_unit(data, "coordinate_value", "m")
-    moving = np.flatnonzero(np.ptp(np.nan_to_num(values.values), axis=0) > MIN_TRANSLATION)
-    _lines(axes, values.isel(coordinate=moving), count)
+    moving = np.ptp(np.nan_to_num(values.values), axis=0) > MIN_TRANSLATION
+    return values.isel(coordinate=np.flatnonzero(moving))
+
+
+def _translations(axes: Axes, data: Dataset, count: int) -> None:
+    _lines(axes, _moving(data), count)
     axes.set_ylabel("translation [m]")
-    return len(moving) > 0
 
 
-def _torques(axes: Axes, data: Dataset, count: int) -> bool:
-    torque = _of_unit(data, "torque", "rad")
-    _lines(axes, torque, count)
+def _torques(axes: Axes, data: Dataset, count: int) -> None:
+    _lines(axes, _of_unit(data, "torque", "rad"), count)
     axes.set_ylabel("joint torque [N m]")
-    return bool(np.nan_to_num(torque.values).any())
 
 
 def _joint_power(axes: Axes, data: Dataset, count: int) -> None:
@@ -185,13 +182,12 @@ def _ground_force(axes: Axes, data: Dataset, count: int) -> None:
     axes.set_ylabel("ground reaction\nforce [N]")
 
 
-def _coordinate_error(axes: Axes, data: Dataset, count: int) -> bool:
+def _coordinate_error(axes: Axes, data: Dataset, count: int) -> None:
     """Draw the angles with the largest difference from their targets."""
     target = _of_unit(data, "coordinate_target", "rad")
     error = np.degrees(_of_unit(data, "coordinate_value", "rad").values - target.values)
     _lines(axes, target, count, error - 360.0 * np.round(error / 360.0))
     axes.set_ylabel("angle error [deg]")
-    return bool(np.isfinite(error).any())
 
 
 def _body_tracking_error(axes: Axes, data: Dataset, count: int) -> None:
@@ -214,7 +210,14 @@ def _root_wrench(axes: Axes, data: Dataset, count: int) -> None:
     axes.set_ylabel("root residual")
 
 
-COORDINATES = (Panel("coordinate_value", _angles), Panel("coordinate_value", _translations))
+COORDINATES = (
+    Panel("coordinate_value", _angles, lambda data: _of_unit(data, "coordinate_value", "rad").size > 0),
+    Panel("coordinate_value", _translations, lambda data: _moving(data).size > 0),
+)
+TARGETS = Panel(
+    "coordinate_target", _coordinate_error,
+    lambda data: bool(np.isfinite(_of_unit(data, "coordinate_target", "rad").values).any()),
+)  # fmt: skip
 MOTION = (*COORDINATES, Panel("marker_error", _marker_error))
 TORQUES = (Panel("torque", _torques), Panel("ground_reaction_force", _foot_forces), Panel("residual_force", _residuals))
 ENERGY = (
@@ -222,10 +225,10 @@ ENERGY = (
 )  # fmt: skip
 SIMULATION = (
     Panel("kinetic_energy", _energies), Panel("ground_reaction_force", _ground_force), *COORDINATES,
-    Panel("coordinate_target", _coordinate_error),
+    TARGETS,
 )  # fmt: skip
 ANIMATION = (
-    Panel("body_tracking_error", _body_tracking_error), Panel("coordinate_target", _coordinate_error),
+    Panel("body_tracking_error", _body_tracking_error), TARGETS,
     Panel("root_residual_force", _root_wrench),
 )  # fmt: skip
 

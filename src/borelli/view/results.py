@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 T = TypeVar("T")
 
-MARKER_RADIUS = 0.012
+MARKER_RADIUS = 0.015
 """[m] of the sphere that represents a marker."""
 PLATE_THICKNESS = 0.01
 """[m]"""
@@ -58,10 +58,16 @@ class PosedModel(NamedTuple):
     """(frames, bodies, 3) origins of the body frames [m], lab axes; NaN: not present."""
     orientation: Array
     """(frames, bodies, 4) unit quaternions, body to lab."""
+    focus_on_bodies: bool = False
+    """True if cameras need not show the ground."""
 
     def nearest_frame(self, time: float) -> int:
         """Return the index of the frame nearest to a time [s]."""
         return int(np.abs(self.time - np.clip(time, self.time[0], self.time[-1])).argmin())
+
+    def displaced(self, offset: Array) -> PosedModel:
+        """Return the poses displaced by an offset [m]; the ground stays."""
+        return self._replace(position=self.position + offset)
 
     @property
     def center_of_mass(self) -> Array:
@@ -156,7 +162,7 @@ def _recording_poses(recording: Recording) -> PosedModel:
     frames = len(points)
     empty = PosedModel(
         Model(recording.name or "recording", (), ground=tuple(ground)),
-        data["time"].values, np.zeros((frames, 0, 3)), np.zeros((frames, 0, 4)),
+        data["time"].values, np.zeros((frames, 0, 3)), np.zeros((frames, 0, 4)), True,
     )  # fmt: skip
     return _with_markers(empty, [str(name) for name in data[data[variable].dims[1]].values], points)
 
@@ -172,7 +178,8 @@ def _with_markers(posed: PosedModel, names: list[str], points: Array) -> PosedMo
     model = replace(posed.model, bodies=(*posed.model.bodies, *bodies), joints=(*posed.model.joints, *joints))
     upright = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (len(points), len(names), 4))
     position = np.concatenate([posed.position, points], axis=1)
-    return PosedModel(model, posed.time, position, np.concatenate([posed.orientation, upright], axis=1))
+    orientation = np.concatenate([posed.orientation, upright], axis=1)
+    return posed._replace(model=model, position=position, orientation=orientation)
 
 
 POSES: Mapping[str, Callable[[Any], PosedModel]] = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from borelli.errors import SettingsError
-from borelli.view.picture import actors_at, caption, drawing_with_floor, extent, picture
+from borelli.view.picture import actors_at, caption, drawing_with_floor, picture, sampled_points
 from borelli.view.render import camera_for, render
 from borelli.view.results import posed_model
 
@@ -39,7 +39,7 @@ def frames(
         raise SettingsError(f"rate is {rate} and speed is {speed}; both must be positive.")
     posed = posed_model(result)
     drawing = drawing_with_floor(posed)
-    camera = camera_for(extent(drawing, posed), width / height, azimuth=azimuth, elevation=9.0)
+    camera = camera_for(sampled_points(drawing, posed), width / height, azimuth=azimuth, elevation=9.0)
 
     def frame(time: float) -> Image:
         image = render(drawing, actors_at(drawing, posed, posed.nearest_frame(time)), camera, width, height)
