@@ -110,7 +110,7 @@ def reader(kind):
 
 
 def judged(read, path):
-    """What became of a file: ("read" | "refused" | "failed", what was said)."""
+    """Return the verdict on a file ("read", "refused" or "failed") and its message."""
     from borelli.errors import BorelliError
 
     CLOCK.start()
@@ -132,7 +132,7 @@ def judged(read, path):
 
 
 def check_sound(found):
-    """What every recording promises, however bad its file was: names apart, nothing infinite, times that grow."""
+    """Check the invariants of recordings: unique names, nothing infinite, increasing times."""
     import numpy as np
 
     from borelli.recording.recording import Recording
@@ -141,13 +141,13 @@ def check_sound(found):
         return
     for name, values in found.data.data_vars.items():
         if values.dtype.kind == "f":
-            assert not np.isinf(values.values).any(), f"{name} holds an infinite number"
+            assert not np.isinf(values.values).any(), f"{name} contains an infinite number"
     for name in ("time", "analog_time"):
         if name in found.data.coords:
             times = found.data[name].values
             assert np.isfinite(times).all(), f"{name} is not finite"
-            told = any("advance" in note.text for note in found.notes if note.kind == "problem")
-            assert told or (np.diff(times) > 0).all(), f"{name} does not grow, and no note says so"
+            noted = any(note.code == "time_not_increasing" for note in found.notes)
+            assert noted or (np.diff(times) > 0).all(), f"{name} does not increase, and no note reports it"
     assert len(set(found.markers)) == len(found.markers), "two markers have one name"
 
 

@@ -16,12 +16,12 @@ from .mutations import NUMBER, c3d_fields
 from .seeds import FORMATS, MJCF, PAGODA, seeds
 
 
-def test_the_seeds_themselves_are_read(tmp_path):
+def test_unmodified_seeds_are_read(tmp_path):
     said = survive(tmp_path, [(kind, seed) for kind in FORMATS for seed in seeds(kind)])
     assert not any(said), said
 
 
-def test_xml_bombs_are_refused_before_they_go_off(tmp_path):
+def test_xml_bombs_are_refused_before_expansion(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("the secret")
     laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
@@ -47,7 +47,7 @@ def test_xml_bombs_are_refused_before_they_go_off(tmp_path):
         assert "the secret" not in said
 
 
-def test_includes_that_loop_or_never_end(tmp_path):
+def test_includes_that_loop_or_are_endless(tmp_path):
     def include(*names):
         parts = "".join(f'<include file="{name}"/>' for name in names)
         return f"<mujoco>{parts}<worldbody><body><geom size='1'/></body></worldbody></mujoco>".encode()
@@ -118,7 +118,7 @@ ENDINGS = {
 }  # fmt: skip
 
 
-def test_what_is_no_file_is_refused_at_once(tmp_path):
+def test_paths_that_are_not_regular_files_are_refused_at_once(tmp_path):
     pairs = [
         (kind, path)
         for number, (kind, ending) in enumerate(ENDINGS.items())
@@ -127,7 +127,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path):
     judge(pairs, refused=True)
 
 
-def test_what_may_not_be_read_is_refused(tmp_path):
+def test_unreadable_files_are_refused(tmp_path):
     pairs = []
     for number, (kind, ending) in enumerate(ENDINGS.items()):
         folder = tmp_path / str(number)
@@ -147,7 +147,7 @@ def test_what_may_not_be_read_is_refused(tmp_path):
             path.chmod(0o700)
 
 
-def test_an_amc_and_a_scene_that_name_what_is_no_file(tmp_path):
+def test_an_amc_and_a_scene_that_name_paths_that_are_not_files(tmp_path):
     (name, files), *_ = seeds("AMC")
     pairs = []
     for number, target in enumerate(("/dev/zero", "/dev/null", ".", "nowhere")):
@@ -162,7 +162,7 @@ def test_an_amc_and_a_scene_that_name_what_is_no_file(tmp_path):
 
 
 @few_and_full
-def test_strange_names_of_sound_and_of_damaged_files(full, tmp_path):
+def test_unusual_names_of_valid_and_damaged_files(full, tmp_path):
     names = [
         "a b", "line\nbreak", "tab\tbell\a", "\x1b[31mred", "quote'\"`", "%s%n{0}{x}", "ümläut", "💀", "\u202eltr",
         "-rf", "#", "...", "a" * 200, "\ufeffmark", os.fsdecode(b"raw\xff\xfe"),
@@ -183,7 +183,7 @@ def test_strange_names_of_sound_and_of_damaged_files(full, tmp_path):
 
 
 @few_and_full
-def test_a_c3d_file_cut_at_every_block_and_within_its_header(full, tmp_path):
+def test_a_c3d_file_truncated_at_every_block_and_within_its_header(full, tmp_path):
     contents = []
     for turn, (_, files) in enumerate(seeds("C3D")):
         (raw,) = files.values()
@@ -194,7 +194,7 @@ def test_a_c3d_file_cut_at_every_block_and_within_its_header(full, tmp_path):
 
 
 @few_and_full
-def test_a_text_cut_at_every_line(full, tmp_path):
+def test_a_text_truncated_at_every_line(full, tmp_path):
     def cuts(text):
         ends = [found.end() for found in re.finditer(rb"\n|>", text)]
         return (text[:end] for end in (1, 2, 5, *ends, len(text) // 2, len(text) - 1))
@@ -202,7 +202,7 @@ def test_a_text_cut_at_every_line(full, tmp_path):
     survive(tmp_path, changed(cuts, None if full else 10))
 
 
-def test_numbers_of_another_processor_than_the_file_says(tmp_path):
+def test_numbers_of_another_processor_than_stated(tmp_path):
     contents = []
     for _, files in seeds("C3D"):
         (raw,) = files.values()
@@ -217,7 +217,7 @@ def test_numbers_of_another_processor_than_the_file_says(tmp_path):
 
 
 @few_and_full
-def test_every_count_and_pointer_of_a_c3d_file_made_absurd(full, tmp_path):
+def test_every_count_and_pointer_of_a_c3d_file_made_implausible(full, tmp_path):
     (raw,) = seeds("C3D")[0][1].values()
     fields, _, _ = c3d_fields(raw)
     places = [(at, width, value) for at, width in fields for value in (b"\xff", b"\x00", b"\x80")]
@@ -225,8 +225,8 @@ def test_every_count_and_pointer_of_a_c3d_file_made_absurd(full, tmp_path):
     survive(tmp_path, [("C3D", raw[:at] + value * width + raw[at + width :]) for at, width, value in places])
 
 
-def test_counts_far_beyond_what_a_text_holds(tmp_path):
-    def told(kind, old, new):
+def test_counts_far_beyond_the_size_of_a_text(tmp_path):
+    def with_count(kind, old, new):
         name, files, target = small(kind)
         text = re.sub(old, new, files[target], count=1)
         assert text != files[target], (kind, old)
@@ -235,18 +235,18 @@ def test_counts_far_beyond_what_a_text_holds(tmp_path):
     contents = []
     for count in (b"-1", b"0", b"4294967296", b"1e18", b"9" * 400, b"nan", b"inf"):
         contents += [
-            told("BVH", rb"Frames: \d+", b"Frames: " + count),
-            told("BVH", rb"CHANNELS \d+", b"CHANNELS " + count),
-            told("BVH", rb"Frame Time: [\d.]+", b"Frame Time: " + count),
-            told("MOT/STO", rb"datacolumns \d+", b"datacolumns " + count),
-            told("MOT/STO", rb"datarows \d+", b"datarows " + count),
-            told("exports", rb"NO_OF_MARKERS\t\d+", b"NO_OF_MARKERS\t" + count),
-            told("exports", rb"FREQUENCY\t\d+", b"FREQUENCY\t" + count),
-            told("AMC", rb"(?m)^2$", count),
-            told("ASF", rb"id 1", b"id " + count),
-            told("TRC", rb"100(?:\.0*)?\t", count + b"\t"),
-            told("TRC", rb"(?<=\t)5\t(?=mm)", count + b"\t"),
-            told("native", rb"version = 1", b"version = " + count),
+            with_count("BVH", rb"Frames: \d+", b"Frames: " + count),
+            with_count("BVH", rb"CHANNELS \d+", b"CHANNELS " + count),
+            with_count("BVH", rb"Frame Time: [\d.]+", b"Frame Time: " + count),
+            with_count("MOT/STO", rb"datacolumns \d+", b"datacolumns " + count),
+            with_count("MOT/STO", rb"datarows \d+", b"datarows " + count),
+            with_count("exports", rb"NO_OF_MARKERS\t\d+", b"NO_OF_MARKERS\t" + count),
+            with_count("exports", rb"FREQUENCY\t\d+", b"FREQUENCY\t" + count),
+            with_count("AMC", rb"(?m)^2$", count),
+            with_count("ASF", rb"id 1", b"id " + count),
+            with_count("TRC", rb"100(?:\.0*)?\t", count + b"\t"),
+            with_count("TRC", rb"(?<=\t)5\t(?=mm)", count + b"\t"),
+            with_count("native", rb"version = \d+", b"version = " + count),
         ]
     survive(tmp_path, contents)
 
@@ -270,7 +270,7 @@ NONE = (b"nan", b"inf", b"-1e999", b"1e308", b"1e-320", b"-1", b"0", b"1e30")
 
 
 @few_and_full
-def test_no_number_and_absurd_numbers_in_every_place(full, tmp_path):
+def test_invalid_and_implausible_numbers_in_every_position(full, tmp_path):
     def numbers(text):
         yield from (NUMBER.sub(value, text) for value in NONE)
         places = [found.span() for found in NUMBER.finditer(text)]
@@ -290,7 +290,7 @@ def test_every_format_given_as_every_other(full, tmp_path):
     survive(tmp_path, contents)
 
 
-def test_what_files_say_cannot_drive_the_terminal(tmp_path):
+def test_control_characters_in_files_do_not_reach_the_terminal(tmp_path):
     contents = [
         ("pagoda", PAGODA.replace(b"chest box", b"\x1b[2Jx box", 1)),
         ("pagoda", PAGODA + b"hinge \x1b]0;x\x07(0 0 0) <- arm(0 0 0)\n"),
@@ -302,7 +302,7 @@ def test_what_files_say_cannot_drive_the_terminal(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how much memory a process has")
-def test_the_limits_themselves_hold(tmp_path):
+def test_files_at_the_limits_are_read(tmp_path):
     """That the campaign can fail: a reader that takes its time or memory is found out."""
     from . import campaign
 
@@ -326,7 +326,7 @@ def test_the_limits_themselves_hold(tmp_path):
         campaign.signal.signal(campaign.signal.SIGALRM, campaign.signal.SIG_DFL)
 
 
-def test_what_mutants_once_brought_down(tmp_path):
+def test_mutants_that_once_failed(tmp_path):
     """Each of these hung, broke off or let through what no recording holds, when mutants found it."""
     asf, bvh, csv = seeds("ASF")[0][1]["x.asf"], seeds("BVH")[0][1]["x.bvh"], seeds("CSV")[0][1]["w.csv"]
     trc = seeds("TRC")[0][1]["w.trc"]
@@ -365,11 +365,11 @@ def test_what_mutants_once_brought_down(tmp_path):
         ("MJCF", MJCF.replace(b'type="capsule" fromto="0 0 0 0 0 1"', b'type="capsule" size="1e-120 1e-120"')),
     ]
     said = survive(tmp_path, contents)
-    assert "root cannot hang" in said[0]
-    assert "circle" in said[-2]
+    assert "cannot have a parent" in said[0]
+    assert "cycle" in said[-2]
 
 
-def test_netcdf_that_would_fill_the_memory_is_refused(tmp_path):
+def test_netcdf_that_exceeds_memory_is_refused(tmp_path):
     import h5py
 
     path = tmp_path / "x.nc"
@@ -380,7 +380,7 @@ def test_netcdf_that_would_fill_the_memory_is_refused(tmp_path):
     assert "damaged" in said
 
 
-def test_netcdf_that_leads_to_other_files_is_refused_before_they_are_opened(tmp_path):
+def test_netcdf_with_external_links_is_refused_before_they_are_opened(tmp_path):
     import h5py
 
     pipe = tmp_path / "pipe"

@@ -10,7 +10,7 @@ from .seeds import MJCF, URDF, seeds
 
 @few_and_full
 @pytest.mark.parametrize("kind", XML)
-def test_xml_of_absurd_size_or_depth_is_read_or_refused(kind, full, tmp_path):
+def test_xml_of_implausible_size_or_depth_is_read_or_refused(kind, full, tmp_path):
     frame = XML[kind]
     contents = [
         frame % ("<a>" * 100_000 + "</a>" * 100_000),
@@ -36,7 +36,7 @@ def test_xml_of_absurd_size_or_depth_is_read_or_refused(kind, full, tmp_path):
     survive(tmp_path, [(kind, content.encode()) for content in contents])
 
 
-def test_names_and_numbers_of_absurd_length_in_xml(tmp_path):
+def test_names_and_numbers_of_implausible_length_in_xml(tmp_path):
     long = b"n" * 200_000
     contents = [("MJCF", MJCF.replace(b'"a"', b'"' + long + b'"')), ("URDF", URDF.replace(b"shoulder", long))]
     contents += [
@@ -52,7 +52,7 @@ def test_names_and_numbers_of_absurd_length_in_xml(tmp_path):
     survive(tmp_path, contents)
 
 
-def test_brackets_nested_without_end(tmp_path):
+def test_deeply_nested_brackets(tmp_path):
     deep = 100_000
     joints = b"".join(b"JOINT j%d\n{\nOFFSET 0 0 0\n" % i for i in range(20_000))
     bones = b"".join(
@@ -90,7 +90,7 @@ def many(size, head, piece, tail=""):
 
 
 @few_and_full
-def test_more_of_everything_than_a_body_has(full, tmp_path):
+def test_more_elements_than_a_body_has(full, tmp_path):
     """Sound files but for their size: what is read must take time in proportion, and the rest be refused."""
     toml, most = 'format = "borelli-model"\nversion = 2\nname = "x"\n', 950_000
     body = toml + '[[bodies]]\nname = "b"\nmass = 1.0\ninertia = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]\n'

@@ -35,7 +35,7 @@ REAL = {
 @pytest.mark.parametrize(
     "spelling", [str, str.lower, "Bob:{}".format, "Bob_{}".format, lambda name: name.replace(".", "_")]
 )
-def test_every_set_is_recognised_by_its_own_names_in_any_spelling(one, spelling):
+def test_every_set_is_identified_by_its_names_in_any_spelling(one, spelling):
     found = identify_marker_set([spelling(name) for name in one.names])
     assert found.set.name == one.name
     assert found.missing == ()
@@ -51,7 +51,7 @@ def test_sets_of_all_systems_are_there_with_their_sources():
         assert len(set(one.names)) == len(one.names)
 
 
-def test_missing_and_extra_markers_are_told():
+def test_missing_and_extra_markers_are_listed():
     cmu = next(one for one in load_name_sets() if one.name == "CMU 41")
     found = identify_marker_set([*cmu.names[4:], "*12", "WAND"])
     assert found.set.name == "CMU 41"
@@ -59,7 +59,7 @@ def test_missing_and_extra_markers_are_told():
     assert found.extra == ("WAND",)
 
 
-def test_strange_names_are_not_recognised():
+def test_unknown_names_are_not_identified():
     assert identify_marker_set(["A", "B", "C", "D", "E"]) is None
     assert identify_marker_set([]) is None
     assert identify_marker_set(["LASI", "RASI"]) is None
@@ -75,31 +75,31 @@ def test_a_folder_of_your_own_is_read(tmp_path, monkeypatch):
     assert (found.set.name, found.matched["snout"], found.missing) == ("Mine", "NOSE", ())
     monkeypatch.setenv(FOLDER, str(tmp_path))
     assert identify_marker_set(labels).set.name == "Mine"
-    with pytest.raises(FileFormatError, match="no folder"):
+    with pytest.raises(FileFormatError, match="does not exist"):
         load_name_sets(tmp_path / "elsewhere")
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
-        ("", 'format is .*, but must be "borelli-marker-names"'),
+        ("", 'format is .*, expected "borelli-marker-names"'),
         ('format = "borelli-marker-names"\nversion = 9', "version is 9"),
-        ('format = "borelli-marker-names"\nversion = 1\nnames = ["A"]', "needs a name"),
+        ('format = "borelli-marker-names"\nversion = 1\nnames = ["A"]', "has no name"),
         ('format = "borelli-marker-names"\nversion = 1\nname = "X"', "at least one marker name"),
-        ('format = "borelli-marker-names"\nversion = 1\nname = "X"\nnames = [1]', "list of texts"),
-        ('format = "borelli-marker-names"\nversion = 1\nname = "X"\nnames = ["A"]\nnmaes = []', "unknown key 'nmaes'"),
+        ('format = "borelli-marker-names"\nversion = 1\nname = "X"\nnames = [1]', "list of strings"),
+        ('format = "borelli-marker-names"\nversion = 1\nname = "X"\nnames = ["A"]\nnmaes = []', "Unknown key 'nmaes'"),
         ('format = "borelli-marker-names"\nversion = 1\nname = "X"\nnames = ["A"]\naliases = 3', "aliases must be"),
         ('format = "borelli-markers"\nversion = 1\nname = "X"\nmarkers = 3', "list of tables"),
     ],
 )
-def test_broken_sets_are_refused_in_one_sentence(tmp_path, text, complaint):
+def test_broken_sets_are_refused_in_one_sentence(tmp_path, text, problem):
     path = tmp_path / "set.toml"
     path.write_text(text)
-    with pytest.raises(FileFormatError, match=complaint):
+    with pytest.raises(FileFormatError, match=problem):
         read_name_set(path)
 
 
-def test_a_shared_prefix_is_no_side():
+def test_a_common_prefix_is_not_a_side():
     assert common_prefix(["Bob_LKNE", "Bob_RKNE", "Bob_C7", "Bob_T10"]) == "Bob_"
     assert common_prefix(["L_KNE", "L_ANK", "L_HEE", "L_TOE"]) == ""
     assert common_prefix(["LKNE", "RKNE", "C7", "T10"]) == ""
@@ -107,7 +107,7 @@ def test_a_shared_prefix_is_no_side():
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", REAL)
-def test_real_recordings_wear_what_they_wear(name):
+def test_marker_sets_of_real_recordings_are_identified(name):
     from borelli.recording.formats.c3d.reader import read_c3d
     from borelli.recording.formats.trc import read_trc
 

@@ -12,16 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from borelli.errors import FileFormatError, SettingsError
+from borelli.recording.formats.c3d.writer import write_c3d
+from borelli.recording.formats.csv import write_csv
+from borelli.recording.formats.trc import write_trc
 from borelli.recording.io import FORMATS, WRITERS, read_recording, write_recording
 from borelli.recording.recording import Recording, make_dataset
 
-from .text_recordings import marker_recordings, notes_of, refuse_special_files
+from .text_recordings import marker_recordings, refuse_special_files
 from .walker import real
 
 
 @given(recording=marker_recordings())
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_markers_survive_every_format_that_holds_them(recording, tmp_path):
+def test_markers_survive_every_format_with_markers(recording, tmp_path):
     for ending in (".trc", ".csv", ".nc", ".c3d"):
         write_recording(recording, tmp_path / f"x{ending}")
         up = {".nc": {}, ".trc": {"up": "+Y"}}.get(ending, {"up": recording.data.attrs["file_up"]})
@@ -36,13 +39,13 @@ def test_markers_survive_every_format_that_holds_them(recording, tmp_path):
         )
 
 
-def test_content_counts_not_the_name(tmp_path):
+def test_the_format_is_detected_from_the_content(tmp_path):
     recording = Recording(real_free_dataset(), "made")
     write_recording(recording, tmp_path / "x.trc")
     shutil.move(tmp_path / "x.trc", tmp_path / "x.c3d")
     back = read_recording(tmp_path / "x.c3d")
     assert back.format == "TRC"
-    assert "by its content" in notes_of(back, "stated")
+    assert back.notes[-1].code == "file_format"
 
 
 def test_a_table_whose_title_begins_like_a_c3d_file_is_a_table(tmp_path):
@@ -59,15 +62,15 @@ def real_free_dataset():
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        (b'<?xml version="1.0"?>\n<OpenSimDocument Version="40000">', "is an OpenSim model or setting"),
+        (b'<?xml version="1.0"?>\n<OpenSimDocument Version="40000">', "is an OpenSim model or setup file"),
         (b"<mujoco>", "is a MuJoCo model"),
-        (b":version 1.1\n:name a\n:units\n:bonedata\n", "holds a skeleton, not its motion"),
-        (b"PK\x03\x04" + bytes(100), "not known here"),
-        (b"x" * 5000, "not known here"),
+        (b":version 1.1\n:name a\n:units\n:bonedata\n", "contains a skeleton, not its motion"),
+        (b"PK\x03\x04" + bytes(100), "Unknown recording format"),
+        (b"x" * 5000, "Unknown recording format"),
         (b"\x89HDF\r\n\x1a\n" + bytes(100), "cannot be read as netCDF"),
     ],
 )
-def test_what_is_no_recording_is_refused(text, part, tmp_path):
+def test_files_that_are_not_recordings_are_refused(text, part, tmp_path):
     (tmp_path / "x.dat").write_bytes(text)
     with pytest.raises(FileFormatError) as error:
         read_recording(tmp_path / "x.dat")
@@ -75,7 +78,7 @@ def test_what_is_no_recording_is_refused(text, part, tmp_path):
 
 
 @pytest.mark.parametrize("ending", [ending for kind in FORMATS.values() for ending in kind.extensions])
-def test_what_is_no_file_is_refused(ending, tmp_path):
+def test_paths_that_are_not_regular_files_are_refused(ending, tmp_path):
     refuse_special_files(read_recording, tmp_path, ending)
 
 
@@ -93,13 +96,13 @@ def test_unreadable_files_are_refused(tmp_path):
 def test_names_and_options(tmp_path):
     write_recording(Recording(real_free_dataset()), tmp_path / "x.trc")
     assert read_recording(tmp_path / "x.trc", names={"A": "LASI"}).markers == ("LASI", "B")
-    with pytest.raises(SettingsError, match="unknown marker 'C'"):
+    with pytest.raises(SettingsError, match="Unknown marker 'C'"):
         read_recording(tmp_path / "x.trc", names={"C": "D"})
-    with pytest.raises(SettingsError, match="two markers"):
+    with pytest.raises(SettingsError, match="Two markers"):
         read_recording(tmp_path / "x.trc", names={"A": "B"})
     with pytest.raises(SettingsError, match="skeleton"):
         read_recording(tmp_path / "x.trc", skeleton="a.asf")
-    with pytest.raises(SettingsError, match=r"unknown ending .*'\.xyz'"):
+    with pytest.raises(SettingsError, match=r"Unknown file extension .*'\.xyz'"):
         write_recording(Recording(real_free_dataset()), tmp_path / "x.xyz")
     assert set(WRITERS) == {".nc", ".c3d", ".trc", ".mot", ".sto", ".csv", ".bvh"}
 
@@ -140,7 +143,7 @@ def test_every_file_of_the_data_is_read_or_refused_with_a_reason():
         "cmu/asfamc/02_01.amc",
     ],
 )
-def test_whole_recordings_survive_csv_and_netcdf(name, tmp_path):
+def test_complete_recordings_survive_csv_and_netcdf(name, tmp_path):
     recording = read_recording(real(name))
     for ending in (".csv", ".nc"):
         write_recording(recording, tmp_path / f"x{ending}")
@@ -164,7 +167,7 @@ np.savez(sys.argv[1], **found)
 
 @pytest.mark.crosscheck
 @pytest.mark.data
-def test_opensim_reads_what_is_written(tmp_path):
+def test_opensim_reads_written_files(tmp_path):
     python = os.environ.get("BORELLI_OPENSIM_PYTHON") or (sys.executable if find_spec("opensim") else None)
     if python is None:
         pytest.skip("opensim is not installed: set BORELLI_OPENSIM_PYTHON to a Python with it")
@@ -180,6 +183,22 @@ def test_opensim_reads_what_is_written(tmp_path):
         theirs = said["trc"][:, 1:].reshape(131, 51, 3) @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
         np.testing.assert_allclose(theirs, markers.data["marker_position"], atol=1e-9)
         original = np.loadtxt(real("opensim/opencap_subject4/walking1_grf.mot"), skiprows=7)
-        find_steps = original[:, 2] > 20.0
-        np.testing.assert_allclose(said["mot"][find_steps, :7], original[find_steps, :7], atol=1e-6)
+        loaded = original[:, 2] > 20.0
+        np.testing.assert_allclose(said["mot"][loaded, :7], original[loaded, :7], atol=1e-6)
         assert said["sto"].shape == (73, 24)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"walk.c3d", ["walk.c3d"]])
+def test_paths_of_a_wrong_type_are_refused_in_a_sentence(path):
+    recording = Recording(real_free_dataset())
+    for call in (*(kind.read for kind in FORMATS.values()), read_recording):
+        with pytest.raises(SettingsError, match=r"file path must be a str or a pathlib\.Path, got "):
+            call(path)
+    for write in (write_recording, Recording.to_netcdf, write_c3d, write_trc, write_csv):
+        with pytest.raises(SettingsError, match=r"file path must be a str or a pathlib\.Path, got "):
+            write(recording, path)
+
+
+def test_paths_may_be_strings(tmp_path):
+    write_recording(Recording(real_free_dataset()), str(tmp_path / "x.trc"))
+    assert read_recording(str(tmp_path / "x.trc")).markers == ("A", "B")

@@ -25,7 +25,7 @@ def test_frames_come_when_they_are_due(recording):
     assert source.markers == ("a", "b") and source.rate == 100.0
 
 
-def test_frames_due_while_the_receiver_is_busy_are_left_out(recording):
+def test_frames_due_while_the_receiver_is_busy_are_dropped(recording):
     source = FileSource(recording)
     taken = []
     for frame in source.frames():
@@ -36,7 +36,7 @@ def test_frames_due_while_the_receiver_is_busy_are_left_out(recording):
     assert taken == sorted(taken)
 
 
-def test_as_fast_as_possible_leaves_none_out(recording):
+def test_infinite_speed_drops_no_frame(recording):
     source = FileSource(recording, speed=np.inf)
     assert [frame.markers[0, 0] for frame in source.frames()] == list(range(20))
     assert source.dropped == 0

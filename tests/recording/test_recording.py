@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import FileFormatError, SettingsError
+from borelli.recording.formats.netcdf import read_netcdf
 from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, split_prefix, unique_names
 
 NAMES = st.lists(st.sampled_from(["A", "A_2", "A_3", "B", "B_2", ""]), max_size=12)
@@ -36,7 +37,7 @@ def small():
         analog_rate=240.0,
         file_units="mm",
     )
-    notes = (Note("lengths are taken as mm: the file says so", "stated"), Note("odd", "problem", "mend it"))
+    notes = (Note("Length unit: mm.", "stated", code="length_unit"), Note("Odd.", "problem", "fix it", code="odd"))
     return Recording(data, "walk", "walk.c3d", "C3D", {"name": "A", "mass": 70.0}, {"POINT": {"RATE": 120.0}}, notes)
 
 
@@ -55,7 +56,7 @@ def test_times_are_exact_multiples_of_the_frame_time(rate):
     assert all(time == k / rate for k, time in enumerate(data["time"].values))
 
 
-def test_what_there_is_is_told():
+def test_properties_describe_the_content():
     one = small()
     assert (one.rate, one.analog_rate, one.frames) == (120.0, 240.0, 4)
     assert one.duration == pytest.approx(3 / 120.0)
@@ -71,28 +72,28 @@ def test_the_rate_comes_from_the_times_where_none_is_stated():
     assert Recording(data).plates == () and Recording(data).events == ()
 
 
-def test_markers_are_selected_in_the_order_asked_and_unknown_ones_are_refused_with_those_there_are():
+def test_markers_are_selected_in_the_given_order_and_unknown_ones_are_refused():
     chosen = small().select_markers(["SACR", "LASI"])
     assert chosen.markers == ("SACR", "LASI")
     assert np.array_equal(chosen.data["marker_position"].values, small().data["marker_position"].values[:, [2, 0]])
-    with pytest.raises(SettingsError, match=r"unknown marker 'LASS' \(did you mean 'LASI'\?\).*RASI, SACR"):
+    with pytest.raises(SettingsError, match=r"Unknown marker 'LASS' \(did you mean 'LASI'\?\).*RASI, SACR"):
         small().select_markers(["LASS"])
 
 
 def test_notes_add_up_and_have_known_kinds():
     one = small()
-    changed = one.with_data(one.data * 2.0, Note("doubled", "changed"))
+    changed = one.with_data(one.data * 2.0, Note("Doubled.", "changed", code="scaled"))
     assert [note.kind for note in changed.notes] == ["stated", "problem", "changed"]
     assert len(one.notes) == 2
-    assert one.with_notes(Note("seen", "inferred")).notes[-1].text == "seen"
-    with pytest.raises(SettingsError, match=r"unknown kind of note 'gues'.*inferred"):
-        Note("text", "gues")
+    assert one.with_notes(Note("Seen.", "inferred", code="test")).notes[-1].text == "Seen."
+    with pytest.raises(SettingsError, match=r"Unknown kind of note 'gues'.*inferred"):
+        Note("text", "gues", code="test")
 
 
 def test_netcdf_gives_the_recording_back(tmp_path):
     one = small()
     one.to_netcdf(tmp_path / "walk.nc")
-    again = Recording.from_netcdf(tmp_path / "walk.nc")
+    again = read_netcdf(tmp_path / "walk.nc")
     xarray.testing.assert_identical(one.data, again.data)
     for name in ("name", "path", "format", "subject", "metadata", "notes"):
         assert getattr(one, name) == getattr(again, name)
@@ -102,19 +103,19 @@ def test_netcdf_gives_the_recording_back(tmp_path):
 
 def test_other_files_are_refused_as_netcdf_recordings(tmp_path):
     xarray.Dataset({"x": ("t", [1.0])}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
-    with pytest.raises(FileFormatError, match="no recording of borelli"):
-        Recording.from_netcdf(tmp_path / "other.nc")
+    with pytest.raises(FileFormatError, match="does not contain a borelli recording"):
+        read_netcdf(tmp_path / "other.nc")
     (tmp_path / "text.nc").write_text("time x y z")
     with pytest.raises(FileFormatError, match="cannot be read as netCDF"):
-        Recording.from_netcdf(tmp_path / "text.nc")
-    with pytest.raises(FileFormatError, match="no such file"):
-        Recording.from_netcdf(tmp_path / "none.nc")
+        read_netcdf(tmp_path / "text.nc")
+    with pytest.raises(FileFormatError, match="does not exist"):
+        read_netcdf(tmp_path / "none.nc")
     with pytest.raises(FileFormatError, match="cannot be written"):
         small().to_netcdf(tmp_path / "nowhere" / "walk.nc")
 
 
 @given(NAMES)
-def test_repeated_names_are_told_apart_and_first_ones_kept(names):
+def test_repeated_names_are_numbered_and_first_ones_kept(names):
     unique, repeated = unique_names(names)
     assert len(set(unique)) == len(names)
     assert set(repeated) == {name for name in names if names.count(name) > 1}
@@ -133,3 +134,24 @@ def test_a_prefix_that_not_all_share_stays():
     names = ["A:LASI", "B:LASI"]
     assert split_prefix(names) == (names, "")
     assert split_prefix([]) == ([], "")
+
+
+def test_summaries_are_short_and_list_the_content():
+    one = small()
+    text = repr(one)
+    assert len(text) < 2000
+    for words in ("'walk'", "4 at 120 Hz", "3: LASI, RASI, SACR", "2: plate 1, plate 2", "Foot Strike Right"):
+        assert words in text
+    wide = make_dataset(
+        {"marker_position": np.zeros((2, 500, 3))}, {"marker": [f"{'<M>' * 40}{i}" for i in range(500)]}
+    )
+    assert len(repr(Recording(wide, "n" * 5000))) < 2000
+    assert len(Recording(wide)._repr_html_()) < 12_000
+    assert "<M>" not in Recording(wide)._repr_html_()
+    assert repr(Recording(make_dataset({}, {}))) == "<borelli.Recording ''>"
+
+
+def test_html_summary_plots_marker_heights():
+    html = small()._repr_html_()
+    assert html.startswith("<table>") and "<svg" in html and "Marker height [m]" in html
+    assert len(html) < 10_000

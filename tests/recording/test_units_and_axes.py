@@ -23,7 +23,7 @@ def as_file(units, up, forward=""):
 
 
 @pytest.mark.parametrize("up", AXES)
-def test_every_up_axis_gives_a_rotation_that_turns_it_to_z(up):
+def test_every_up_axis_is_rotated_to_z(up):
     found = Conversion.from_axes("mm", up)
     assert np.allclose(found.rotation @ found.rotation.T, np.eye(3))
     assert np.isclose(np.linalg.det(found.rotation), 1.0)
@@ -42,75 +42,77 @@ def test_opensim_axes_keep_forward_and_put_right_to_minus_y():
     st.sampled_from(sorted(UNITS)),
     st.lists(st.floats(-1e4, 1e4), min_size=3, max_size=3),
 )
-def test_undo_undoes_apply(axes, units, point):
+def test_invert_is_the_inverse_of_apply(axes, units, point):
     found = Conversion.from_axes(units, *axes)
     assert np.allclose(found.invert(found.apply(np.array(point))), point, rtol=1e-12, atol=1e-9)
 
 
 @pytest.mark.parametrize(("units", "up"), [*itertools.product(["m", "mm", "cm", "in"], AXES)])
-def test_unstated_units_and_axes_are_found_and_said_to_be_guessed(units, up):
+def test_unstated_units_and_axes_are_inferred(units, up):
     found, notes = infer_conversion(None, None, as_file(units, up), NAMES)
     assert (found.units, found.up) == (units, up)
     assert np.allclose(found.apply(as_file(units, up)), POINTS)
-    guesses = [note for note in notes if note.kind == "inferred"]
-    assert any("stature" in note.text and note.action.startswith("--units") for note in guesses)
-    assert any(f"{up} is up" in note.text and note.action.startswith("--up") for note in guesses)
+    inferred = [note for note in notes if note.kind == "inferred"]
+    assert any(note.code == "length_unit" and "stature" in note.text for note in inferred)
+    assert any(note.code == "up_axis" and up in note.text for note in inferred)
+    assert [note.action[:4] for note in inferred][:2] == ["--un", "--up"]
 
 
-def test_what_the_file_states_is_followed_without_complaint_when_the_data_agree():
+def test_statements_of_the_file_are_used_if_the_data_agree():
     found, notes = infer_conversion("mm", "+Y", as_file("mm", "+Y"), NAMES)
     assert (found.units, found.up, found.scale) == ("mm", "+Y", 1e-3)
     assert not [note for note in notes if note.kind == "problem"]
 
 
-def test_millimetres_called_metres_are_a_fault_that_names_the_remedy():
+def test_millimeters_stated_as_meters_are_a_problem_with_an_action():
     found, notes = infer_conversion("m", "+Z", as_file("mm", "+Z"), NAMES)
     assert found.units == "m"
-    (fault,) = [note for note in notes if note.kind == "problem"]
-    assert fault.action == "--units mm"
+    (problem,) = [note for note in notes if note.kind == "problem"]
+    assert problem.action == "--units mm"
 
 
-def test_y_up_called_z_up_is_a_fault_that_names_the_remedy():
+def test_y_up_stated_as_z_up_is_a_problem_with_an_action():
     found, notes = infer_conversion("mm", "+Z", as_file("mm", "+Y"), NAMES)
     assert found.up == "+Z"
-    (fault,) = [note for note in notes if note.kind == "problem"]
-    assert fault.action == "--up +Y"
+    (problem,) = [note for note in notes if note.kind == "problem"]
+    assert problem.action == "--up +Y"
 
 
-def test_a_screen_axis_seen_from_behind_does_not_stand_the_subject_on_its_head():
+def test_a_reversed_screen_axis_does_not_invert_the_subject():
     found, notes = infer_conversion("mm", "-Z", as_file("mm", "+Z"), NAMES)
     assert found.up == "+Z"
-    assert any("although the file says -Z" in note.text for note in notes)
+    assert any("although the file states -Z" in note.text for note in notes)
 
 
-def test_the_users_word_wins():
+def test_user_statements_override_everything():
     found, _ = infer_conversion("mm", "+Z", as_file("mm", "+Z"), NAMES, units="cm", up="-y", forward="z")
     assert (found.units, found.up, found.forward) == ("cm", "-Y", "+Z")
-    with pytest.raises(SettingsError, match="unknown unit 'furlong'"):
+    with pytest.raises(SettingsError, match="Unknown unit 'furlong'"):
         infer_conversion("mm", "+Z", POINTS, NAMES, units="furlong")
-    with pytest.raises(SettingsError, match="forward is"):
+    with pytest.raises(SettingsError, match="forward: -Y is parallel"):
         infer_conversion("mm", "+Z", POINTS, NAMES, up="+Y", forward="-Y")
 
 
-def test_a_number_of_metres_is_a_unit():
+def test_a_number_of_meters_is_a_unit():
     assert np.isclose(Conversion.from_axes("0.0564", "+Y").scale, 0.0564)
 
 
 @pytest.mark.parametrize("ahead", ["+X", "-X", "+Y", "-Y"])
-def test_the_walking_direction_is_told_and_turned_only_when_asked(ahead):
+def test_the_walking_direction_is_noted_and_rotated_only_on_request(ahead):
     file = as_file("mm", "+Z", ahead)
     found, notes = infer_conversion("mm", "+Z", file, NAMES)
     assert found.forward == "+X"
-    assert any(f"forward is {ahead}" in note.text for note in notes)
-    turned, _ = infer_conversion("mm", "+Z", file, NAMES, forward="auto")
-    assert np.allclose(turned.apply(file), POINTS)
+    assert any(note.code == "forward_axis" and f"{ahead} of the file" in note.text for note in notes)
+    assert found.subject_forward == ahead
+    rotated, _ = infer_conversion("mm", "+Z", file, NAMES, forward="auto")
+    assert np.allclose(rotated.apply(file), POINTS)
 
 
-def test_without_labels_plates_and_the_floor_show_what_is_up():
-    nameless = [f"*{k}" for k in range(len(NAMES))]
+def test_plates_and_floor_show_the_vertical_without_labels():
+    unnamed = [f"*{k}" for k in range(len(NAMES))]
     plate = np.array([[[1, 0, 0], [0, 0, 0], [0, 0, 1], [1, 0, 1]]]) * 1.0
-    assert infer_up(as_file("m", "+Y"), nameless, plate).value == "+Y"
-    assert infer_up(as_file("m", "+Z"), nameless).value == "+Z"
+    assert infer_up(as_file("m", "+Y"), unnamed, plate).value == "+Y"
+    assert infer_up(as_file("m", "+Z"), unnamed).value == "+Z"
     assert infer_up(np.zeros((0, 0, 3)), ()).value == ""
 
 
@@ -118,7 +120,7 @@ def test_without_labels_plates_and_the_floor_show_what_is_up():
     ("positions", "labels"),
     [(None, ()), (np.empty((0, 26, 3)), NAMES), (np.empty((5, 0, 3)), NAMES), (np.empty((0, 0, 3)), ())],
 )
-def test_nothing_to_go_by_is_said(positions, labels):
+def test_missing_evidence_is_noted(positions, labels):
     _, notes = infer_conversion(None, None, positions, labels)
     assert all("without evidence" in note.text for note in notes)
     assert len(notes) == 2
@@ -134,7 +136,7 @@ def test_units_are_read_as_files_spell_them(word, unit):
 
 def test_axes_are_read_in_any_case():
     assert parse_axis(" y") == "+Y"
-    with pytest.raises(SettingsError, match="unknown axis 'up'"):
+    with pytest.raises(SettingsError, match="Unknown axis 'up'"):
         parse_axis("up")
 
 
@@ -153,21 +155,21 @@ def test_labels_of_many_laboratories_are_understood(label, part, side):
 
 
 @pytest.mark.parametrize("label", ["*12", "PELO", "RKneeAngles", "LTOP", "R.Offset", "CentreOfMass", ""])
-def test_what_is_no_place_on_the_body_is_not_taken_for_one(label):
+def test_labels_that_are_not_landmarks_are_not_identified(label):
     assert identify_landmark(label) is None
 
 
-def test_twins_are_paired_by_the_rest_of_the_name():
+def test_left_right_pairs_match_the_rest_of_the_name():
     assert left_right_pairs(["LKNE", "C7", "RKNE", "R.Heel", "L.Toe", "L.Heel", "RKNE2"]) == [(0, 2), (5, 3)]
 
 
-def test_only_named_parts_of_a_body_overrule_the_sign_a_file_states():
+def test_only_labeled_body_parts_override_the_sign_stated_by_a_file():
     low = POINTS * (1.0, 1.0, -1.0)
     corners = np.array([[[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]])
-    nameless = [f"*{i}" for i in range(low.shape[1])]
-    found, notes = infer_conversion("m", "+Z", low, nameless, plate_corners=corners)
+    unnamed = [f"*{i}" for i in range(low.shape[1])]
+    found, notes = infer_conversion("m", "+Z", low, unnamed, plate_corners=corners)
     assert found.up == "+Z"
     assert any(note.kind == "problem" and note.action == "--up -Z" for note in notes)
     found, notes = infer_conversion("m", "+Z", low, NAMES, plate_corners=corners)
     assert found.up == "-Z"
-    assert any("although the file says +Z" in note.text for note in notes)
+    assert any("although the file states +Z" in note.text for note in notes)

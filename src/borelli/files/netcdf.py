@@ -67,8 +67,8 @@ def _check_arrays(path: Path, attribute: str, content: str) -> None:
         for name in file:
             total += _memory(_open_array(file, name, path), size, path)
             if total > limit:
-                what = f"The file has {size} bytes, but its arrays up to {name!r} would take {total} bytes"
-                raise FileFormatError(path, f"{what} (maximum {limit}). {REMEDY}")
+                what = f"The file is damaged: it has {size} bytes, but its arrays up to {name!r} would take {total}"
+                raise FileFormatError(path, f"{what} bytes (maximum {limit}). {REMEDY}")
 
 
 def _open_array(file: h5py.File, name: str, path: Path) -> h5py.Dataset:

@@ -54,7 +54,7 @@ def test_spans_are_the_runs_of_true(values):
     assert all(earlier[1] < later[0] for earlier, later in pairwise(found))
 
 
-def test_gaps_are_told_inside_and_at_the_ends():
+def test_gaps_are_found_inside_and_at_the_ends():
     points = np.ones((50, 3, 3))
     points[10:15, 0] = points[:5, 1] = points[:, 2] = np.nan
     found = find_gaps(of_points(points))
@@ -100,7 +100,7 @@ def test_a_gap_beyond_the_limit_or_without_a_segment_stays_open():
     assert find_gaps(fill_gaps(of_points(lonely))) == (Gap("M0", 60, 100, True),)
 
 
-def test_a_marker_on_another_segment_does_not_carry():
+def test_a_marker_on_another_segment_is_not_a_neighbor():
     still, moving = tumbling_body(seed=1), tumbling_body(seed=2)[::-1]
     points = np.concatenate([still, moving], axis=1)
     assert set(segment_neighbors(points, 0)) <= set(range(1, still.shape[1]))
@@ -116,11 +116,11 @@ def test_a_rigid_fit_is_a_rotation_and_has_no_misfit_on_a_rigid_body():
 
 
 def test_limits_must_make_sense():
-    with pytest.raises(SettingsError, match="zero or more seconds"):
+    with pytest.raises(SettingsError, match="must not be negative"):
         fill_gaps(recording(), max_spline_gap=-1.0)
 
 
-def test_markers_at_the_origin_were_not_seen():
+def test_markers_at_the_origin_are_missing():
     points = np.ones((20, 2, 3))
     points[5:8, 1] = 0.0
     cleaned = zeros_as_missing(of_points(points))
@@ -130,7 +130,7 @@ def test_markers_at_the_origin_were_not_seen():
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_a_spike_is_found_taken_out_and_bridged(width):
+def test_a_spike_is_found_removed_and_filled(width):
     walk = recording(plates=False)
     truth = walk.data["marker_position"].values
     index = walk.markers.index("LTOE")
@@ -144,7 +144,7 @@ def test_a_spike_is_found_taken_out_and_bridged(width):
     assert np.abs(mended - truth).max() < 0.01
 
 
-def test_a_jump_that_stays_is_no_spike_and_neither_is_fast_motion():
+def test_a_permanent_jump_and_fast_motion_are_not_spikes():
     walk = recording(plates=False)
     points = walk.data["marker_position"].values.copy()
     points[120:, 3] += (0.0, 0.2, 0.0)
@@ -153,7 +153,7 @@ def test_a_jump_that_stays_is_no_spike_and_neither_is_fast_motion():
 
 
 @pytest.mark.data
-def test_forty_frames_cut_out_of_real_recordings_come_back_within_millimetres():
+def test_forty_frames_removed_from_real_recordings_are_filled_within_millimeters():
     from borelli.recording.formats.c3d.reader import read_c3d
 
     for name in ("hdm/data.c3d", "c3d/qualisys_walk/Qualisys.c3d"):

@@ -17,17 +17,17 @@ REAL = (
 
 
 @pytest.mark.parametrize("pair", [("LASI", "RASI"), ("LKNE", "RKNE"), ("LHEE", "LTOE"), ("CLAV", "STRN")])
-def test_two_markers_that_trade_places_are_found_to_the_frame_and_put_back(pair):
+def test_swapped_labels_are_found_to_the_frame_and_repaired(pair):
     walk = recording(noise=0.0005)
     (swap,) = find_swaps(swap_markers(walk, *pair, 73, 111))
     assert {swap.first, swap.second} == set(pair)
     assert (swap.start, swap.stop) == (73, 111)
-    mended = repair_label_swaps(swap_markers(walk, *pair, 73, 111))
-    assert np.array_equal(mended.data["marker_position"].values, walk.data["marker_position"].values)
-    assert mended.notes[-1].kind == "changed"
+    repaired = repair_label_swaps(swap_markers(walk, *pair, 73, 111))
+    assert np.array_equal(repaired.data["marker_position"].values, walk.data["marker_position"].values)
+    assert repaired.notes[-1].kind == "changed"
 
 
-def test_a_pair_that_trades_once_keeps_its_names_in_the_longer_part():
+def test_a_pair_that_swaps_once_keeps_its_labels_in_the_longer_part():
     walk = recording()
     (swap,) = find_swaps(swap_markers(walk, "LASI", "RASI", 220))
     assert (swap.start, swap.stop) == (220, walk.frames)
@@ -35,7 +35,7 @@ def test_a_pair_that_trades_once_keeps_its_names_in_the_longer_part():
     assert (swap.start, swap.stop) == (0, 40)
 
 
-def test_a_trade_behind_a_short_gap_is_found():
+def test_a_swap_after_a_short_gap_is_found():
     walk = swap_markers(recording(), "LKNE", "RKNE", 120, 200)
     points = walk.data["marker_position"].values.copy()
     points[115:120, walk.markers.index("LKNE")] = np.nan
@@ -43,7 +43,7 @@ def test_a_trade_behind_a_short_gap_is_found():
     assert (swap.start, swap.stop) == (120, 200)
 
 
-def test_a_good_walk_has_no_trades_and_its_sides_are_right():
+def test_a_correct_walk_has_no_swaps_and_consistent_sides():
     walk = recording(noise=0.001)
     assert find_swaps(walk) == ()
     sides = find_sides(walk)
@@ -52,7 +52,7 @@ def test_a_good_walk_has_no_trades_and_its_sides_are_right():
     assert repair_label_swaps(walk) is walk
 
 
-def test_exchanged_sides_are_found_and_exchanging_twice_changes_nothing():
+def test_swapped_sides_are_found_and_swapping_twice_changes_nothing():
     walk = recording()
     other = swap_sides(walk)
     assert find_sides(other).all_reversed
@@ -60,18 +60,18 @@ def test_exchanged_sides_are_found_and_exchanging_twice_changes_nothing():
     assert swap_sides(other).markers == walk.markers
 
 
-def test_a_mirrored_body_shows_as_exchanged_sides():
+def test_a_mirrored_body_has_reversed_sides():
     walk = recording()
     assert find_sides(with_markers(walk, walk.data["marker_position"].values * (1, -1, 1))).all_reversed
 
 
-def test_one_pair_exchanged_throughout_is_told_from_all():
+def test_one_reversed_pair_is_distinguished_from_all():
     sides = find_sides(swap_markers(recording(), "LKNE", "RKNE"))
     assert sides.reversed == (("LKNE", "RKNE"),)
     assert not sides.all_reversed
 
 
-def test_a_walker_who_turns_round_keeps_his_sides():
+def test_sides_are_consistent_while_the_subject_rotates():
     walk = recording()
     angle = np.linspace(0.0, 2 * np.pi, walk.frames)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]).transpose(2, 0, 1)
@@ -81,15 +81,15 @@ def test_a_walker_who_turns_round_keeps_his_sides():
 
 
 def test_names_that_are_not_there_are_refused_with_those_that_are():
-    with pytest.raises(SettingsError, match="unknown marker 'LKNEE'"):
+    with pytest.raises(SettingsError, match="Unknown marker 'LKNEE'"):
         swap_markers(recording(), "LKNEE", "RKNE")
-    with pytest.raises(SettingsError, match="no sides to exchange"):
+    with pytest.raises(SettingsError, match="no sides to swap"):
         swap_sides(recording().select_markers(["C7", "LKNE"]))
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", REAL)
-def test_real_recordings_have_their_sides_right_and_show_it_when_exchanged(name):
+def test_real_recordings_have_consistent_sides_unless_swapped(name):
     from borelli.recording.formats.c3d.reader import read_c3d
 
     good = read_c3d(real(name))

@@ -20,19 +20,19 @@ def moving(frames=1000, sizes=SIZES):
     return Recording(make_dataset({"marker_position": points}, {"marker": ["a", "b", "c"]}, rate=RATE))
 
 
-def test_noise_is_that_which_was_put_in():
+def test_estimated_noise_equals_the_added_noise():
     deviations = marker_noise(moving())
     # 3000 differences, correlated over some 4 frames, tell a median size to 3 %
     assert list(deviations.values()) == pytest.approx(SIZES, rel=0.1)
 
 
-def test_movement_alone_is_no_noise():
+def test_movement_alone_is_not_noise():
     deviations = marker_noise(moving(sizes=np.zeros(3)))
     # 0.0197 / sqrt(70) of the 5 mm at 6 Hz, and next to nothing of the rest: 12 um, of which the median sees 0.7 / 0.67
     assert max(deviations.values()) < 15e-6
 
 
-def test_filled_gaps_do_not_make_markers_quieter():
+def test_filled_gaps_do_not_lower_the_noise():
     recording = moving()
     points = recording.data["marker_position"].values.copy()
     for start in range(20, 960, 40):
@@ -44,7 +44,7 @@ def test_filled_gaps_do_not_make_markers_quieter():
     assert marker_noise(gappy)["b"] == pytest.approx(1e-3, rel=0.15)
 
 
-def test_a_marker_hardly_seen_is_taken_to_shake_as_the_others():
+def test_a_rarely_visible_marker_gets_the_median_noise():
     recording = moving()
     points = recording.data["marker_position"].values.copy()
     points[6:, 2] = np.nan

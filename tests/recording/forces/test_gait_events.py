@@ -45,13 +45,13 @@ def push(walk, offset):
     return walk.with_data(walk.data.assign(plate_force=walk.data["plate_force"].copy(data=force)))
 
 
-def test_each_load_goes_to_the_foot_that_stood_there():
+def test_each_load_is_assigned_to_the_foot_on_the_plate():
     steps = plate_contacts(recording())
     assert [(step.plate, step.side) for step in steps] == [("plate 1", "left"), ("plate 2", "right")]
     assert all(step.distance < 0.06 for step in steps)
 
 
-def test_a_step_that_the_recording_cuts_short_is_no_knock():
+def test_a_step_truncated_by_the_recording_counts_as_a_step():
     """Cut 0.04 s after its strike it counts, where as long a load in the midst of a recording does not."""
     walk = recording()
     second, clock = plate_contacts(walk)[1], walk.data["analog_time"].values
@@ -93,13 +93,16 @@ def test_an_empty_plate_is_zeroed_and_a_loaded_one_is_not():
     walk = recording()
     zeroed = zero_plates(push(walk, (3.0, -2.0, 9.0)))
     assert np.allclose(zeroed.data["plate_force"].values, walk.data["plate_force"].values, atol=1e-9)
-    assert "plate 1 zeroed" in zeroed.notes[-2].text
-    assert "centres of pressure are left as they were" in zeroed.notes[-1].text
+    assert [(note.code, note.kind) for note in zeroed.notes[-2:]] == [
+        ("plate_offset", "changed"),
+        ("plate_offset", "inferred"),
+    ]
+    assert "plate 1" in zeroed.notes[-2].text and "(3.0, -2.0, 9.0) N" in zeroed.notes[-2].text
     assert zero_plates(walk) is walk
     assert zero_plates(push(walk, (0.0, 0.0, 600.0))).notes == ()
 
 
-def test_zeroing_a_c3d_recording_puts_its_centres_of_pressure_right(tmp_path):
+def test_zeroing_a_c3d_recording_corrects_its_centers_of_pressure(tmp_path):
     write_c3d(recording(), tmp_path / "a.c3d")
     true = read_c3d(tmp_path / "a.c3d")
     drift = np.array([2.0, -3.0, 9.0, 4.0, -5.0, 1.0, *[0.0] * 6])  # N and N m, of the first plate's channels only
@@ -110,14 +113,14 @@ def test_zeroing_a_c3d_recording_puts_its_centres_of_pressure_right(tmp_path):
         drifted.data.assign({name: true.data[name].copy(data=values) for name, values in measured.items()})
     )
     names = ("plate_force", "plate_center_of_pressure", "plate_free_moment")
-    find_steps = true.data["plate_force"].values[..., 2] > 50.0
-    error = [np.abs((drifted.data[n] - true.data[n]).values[find_steps]).max() for n in names]
+    loaded = true.data["plate_force"].values[..., 2] > 50.0
+    error = [np.abs((drifted.data[n] - true.data[n]).values[loaded]).max() for n in names]
     assert error[1] > 0.003
     zeroed = zero_plates(drifted)
-    assert [np.abs((zeroed.data[n] - true.data[n]).values[find_steps]).max() for n in names] == pytest.approx(
+    assert [np.abs((zeroed.data[n] - true.data[n]).values[loaded]).max() for n in names] == pytest.approx(
         [0.0, 0.0, 0.0], abs=1e-6
     )
-    assert "zeroed" in zeroed.notes[-1].text
+    assert (zeroed.notes[-1].code, zeroed.notes[-1].kind) == ("plate_offset", "changed")
     for name in names:
         assert np.array_equal(zeroed.data[name].values[:, 1], drifted.data[name].values[:, 1], equal_nan=True)
 
@@ -129,7 +132,7 @@ def test_new_events_replace_those_of_the_file():
     assert len(walk.events) > 2
 
 
-def test_below_the_threshold_a_plate_carries_nothing():
+def test_plate_loads_below_the_threshold_are_zero():
     bare = threshold_plates(recording(), 100.0).data
     normal = bare["plate_force"].values[..., 2]
     assert set(np.unique(normal < 100.0)) == {False, True}
@@ -137,17 +140,17 @@ def test_below_the_threshold_a_plate_carries_nothing():
     assert np.isnan(bare["plate_center_of_pressure"].values[normal == 0.0]).all()
 
 
-def test_exchanged_plates_are_found_and_exchanging_twice_changes_nothing():
+def test_swapped_plates_are_found_and_swapping_twice_changes_nothing():
     walk = recording()
     assert find_plate_swaps(walk) == ()
     wrong = swap_plates(walk, "plate 1", "plate 2")
     (pair,) = find_plate_swaps(wrong)
     assert (pair.first, pair.second) == ("plate 1", "plate 2")
-    assert pair.exchanged < 0.06 < 0.3 < pair.distance
+    assert pair.swapped_distance < 0.06 < 0.3 < pair.distance
     again = swap_plates(wrong, "plate 1", "plate 2")
     for name in ("plate_force", "plate_center_of_pressure"):
         assert np.allclose(again.data[name].values, walk.data[name].values, equal_nan=True)
-    with pytest.raises(SettingsError, match="unknown plate"):
+    with pytest.raises(SettingsError, match="Unknown plate"):
         swap_plates(walk, "plate 1", "plate 9")
 
 
@@ -183,7 +186,7 @@ def test_events_from_markers_find_every_step_on_either_way_and_on_a_treadmill():
     assert events_from_markers(back) == events
 
 
-def test_auto_takes_plates_where_there_are_and_markers_elsewhere():
+def test_auto_uses_plates_where_possible_and_markers_elsewhere():
     walk = recording()
     events = gait_events(walk)
     assert set(events_from_plates(walk)) < set(events)
@@ -193,11 +196,11 @@ def test_auto_takes_plates_where_there_are_and_markers_elsewhere():
     assert added.notes[-1].kind == "changed"
     with pytest.raises(SettingsError, match="no plates"):
         gait_events(recording(plates=False), "plates")
-    with pytest.raises(SettingsError, match="source must be"):
+    with pytest.raises(SettingsError, match="Unknown source"):
         gait_events(walk, "tea leaves")
 
 
-def test_standing_still_is_no_gait():
+def test_standing_has_no_gait_events():
     walk = recording(plates=False)
     still = np.repeat(walk.data["marker_position"].values[:1], walk.frames, axis=0)
     still = still + 0.001 * np.random.default_rng(0).normal(size=still.shape)
@@ -224,7 +227,7 @@ def test_events_are_understood_as_files_spell_them(label, context, expected):
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", WITH_EVENTS)
-def test_events_agree_with_the_marks_in_the_file(name):
+def test_events_agree_with_those_in_the_file(name):
     from borelli.recording.formats.c3d.reader import read_c3d
 
     recorded = read_c3d(real(name))
@@ -257,7 +260,7 @@ def test_events_agree_with_the_marks_in_the_file(name):
         ("c3d/motionanalysis_walk_jump/Sample_Jump2.c3d", {"plate 1": "left", "plate 2": "right"}),
     ],
 )
-def test_real_plates_carry_a_foot_each_and_show_when_they_are_exchanged(name, sides):
+def test_real_plates_are_assigned_to_feet_and_swaps_are_found(name, sides):
     from borelli.recording.formats.c3d.reader import read_c3d
 
     recorded = read_c3d(real(name))
@@ -280,7 +283,7 @@ def test_real_plates_carry_a_foot_each_and_show_when_they_are_exchanged(name, si
         ("opencap_subject4/DJ1.trc", "opencap_subject4/DJ1_grf.mot", {"1": "right", "2": "left"}),
     ],
 )
-def test_ground_forces_of_another_file_find_their_feet(markers, forces, sides):
+def test_ground_forces_of_another_file_are_assigned_to_feet(markers, forces, sides):
     from borelli.recording.formats.mot_sto import read_table
     from borelli.recording.formats.trc import read_trc
 
@@ -288,5 +291,5 @@ def test_ground_forces_of_another_file_find_their_feet(markers, forces, sides):
     steps = plate_contacts(both)
     assert {step.plate: step.side for step in steps} == sides
     assert max(step.distance for step in steps) < 0.08
-    with pytest.raises(SettingsError, match="plates of its own"):
+    with pytest.raises(SettingsError, match="already has plates"):
         add_plates(both, both)

@@ -120,42 +120,42 @@ def test_radians_and_a_rate_may_be_stated(arm):
     assert radians.rate == 60.0
 
 
-def test_the_skeleton_is_found_beside_the_motion(arm, tmp_path):
+def test_the_skeleton_is_found_in_the_folder_of_the_motion(arm, tmp_path):
     (tmp_path / "other.asf").write_text(ASF)
     assert read_amc(arm).metadata["asf"] == "arm.asf"
     (tmp_path / "arm.asf").rename(tmp_path / "elsewhere.asf")
-    with pytest.raises(FileFormatError, match=r"arm_01\.asf, arm\.asf\); 2 others"):
+    with pytest.raises(FileFormatError, match=r"no skeleton arm_01\.asf, arm\.asf in the folder, only 2 others"):
         read_amc(arm)
     assert read_amc(arm, tmp_path / "elsewhere.asf").metadata["asf"] == "elsewhere.asf"
     (tmp_path / "other.asf").unlink()
     assert read_amc(arm).metadata["asf"] == "elsewhere.asf"
 
 
-def test_frames_that_skip_or_lack_bones_are_told(arm):
+def test_skipped_frames_and_missing_bones_are_noted(arm):
     arm.write_text(AMC.replace("\n2\n", "\n7\n").replace("upper 0 0 0\n", ""))
-    faults = notes_of(read_amc(arm), "problem")
-    assert "such as 7" in faults
-    assert "1 frames do not set every bone" in faults
+    problems = notes_of(read_amc(arm), "problem")
+    assert "such as 7" in problems
+    assert "1 frames do not state every bone" in problems
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        (AMC.replace("lower 0", "middle 0"), "line 7: unknown bone 'middle'"),
-        (AMC.replace("lower 0", "lower 0 1"), "line 7: bone 'lower' takes 1 numbers, got '0 1'"),
-        (AMC.replace("lower 0", "lower x"), "line 7: bone 'lower' takes 1 numbers, got 'x'"),
-        (AMC.replace("\n1\n", "\n"), "line 4: bone 'root' before the number"),
-        (":FULLY-SPECIFIED\n:DEGREES\n", "no frame in the file"),
+        (AMC.replace("lower 0", "middle 0"), "line 7: Unknown bone 'middle'"),
+        (AMC.replace("lower 0", "lower 0 1"), "line 7: Bone 'lower' must have 1 numbers, got '0 1'"),
+        (AMC.replace("lower 0", "lower x"), "line 7: Bone 'lower' must have 1 numbers, got 'x'"),
+        (AMC.replace("\n1\n", "\n"), "line 4: Bone 'root' precedes the number"),
+        (":FULLY-SPECIFIED\n:DEGREES\n", "contains no frame"),
     ],
 )
-def test_damage_is_refused_with_its_place(arm, text, part):
+def test_damage_is_refused_with_the_location(arm, text, part):
     arm.write_text(text)
     with pytest.raises(FileFormatError) as error:
         read_amc(arm)
     assert part in str(error.value)
 
 
-def test_what_is_no_file_is_refused(arm, tmp_path):
+def test_paths_that_are_not_regular_files_are_refused(arm, tmp_path):
     refuse_special_files(read_amc, tmp_path, ".amc")
 
 
@@ -195,7 +195,7 @@ MARKERS = {  # which bone each marker of the C3D rides on, and how far it may st
 
 
 @pytest.mark.data
-def test_c3d_and_amc_of_one_trial_put_the_body_at_the_same_place():
+def test_c3d_and_amc_of_one_trial_agree_on_the_position_of_the_body():
     c3d = read_recording(real("hdm/data.c3d"))
     amc = read_recording(real("cmu/asfamc/02_01.amc"), forward="+Z")  # the C3D walks along its x
     assert c3d.rate == amc.rate
@@ -225,7 +225,7 @@ def _walk():
 
 @pytest.mark.data
 @pytest.mark.parametrize(("marker", "bone"), MARKERS)
-def test_each_marker_keeps_its_place_on_its_bone(marker, bone):
+def test_each_marker_keeps_its_position_on_its_bone(marker, bone):
     markers, bodies, places, turns = _walk()
     index = bodies.index(bone)
     local = np.einsum("fij,fi->fj", turns[:, index], markers.sel(marker=marker).values - places[:, index])

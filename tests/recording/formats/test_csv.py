@@ -107,7 +107,7 @@ def recordings(draw):
 
 @given(recording=recordings())
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_ours_keeps_every_bit(recording, tmp_path):
+def test_borelli_csv_keeps_every_bit(recording, tmp_path):
     write_csv(recording, tmp_path / "x.csv")
     back = read_csv(tmp_path / "x.csv")
     assert back.data.identical(recording.data)
@@ -136,7 +136,7 @@ def test_all_parts_of_a_nexus_export(tmp_path):
     assert list(data["channel_kind"].values) == ["plate", "plate", "emg"]
     np.testing.assert_array_equal(data["analog_time"], np.arange(4) / 200)
     assert recording.events[0][:3] == (0.01, "Foot Strike", "Left")
-    assert "count from the file's first frame" in notes_of(recording, "inferred")
+    assert "event_times" in [note.code for note in recording.notes]
     # Nexus counts from frame 1 of the trial, and this file begins with frame 7
     trial = read(NEXUS.replace("Strike,0.01", "Strike,0.07"), tmp_path)
     assert trial.events[0].time == pytest.approx(0.01)
@@ -144,7 +144,7 @@ def test_all_parts_of_a_nexus_export(tmp_path):
     assert semicolons.data["marker_position"].identical(data["marker_position"])
 
 
-def test_a_marker_that_was_seen_comes_before_the_one_its_rigid_body_implies(tmp_path):
+def test_a_measured_marker_precedes_that_of_its_rigid_body(tmp_path):
     lines = MOTIVE.splitlines()
     lines[2] = lines[2].replace("Rigid Body,", "Rigid Body Marker,Rigid Body Marker,Rigid Body Marker,")
     lines[3] = lines[3].replace("box,", "LASI,LASI,LASI,")
@@ -154,7 +154,7 @@ def test_a_marker_that_was_seen_comes_before_the_one_its_rigid_body_implies(tmp_
     np.testing.assert_allclose(read("\n".join(lines), tmp_path, up="+Y").data["marker_position"], EXPECTED)
 
 
-def test_markers_that_show_no_axes_take_those_of_the_plates_beside_them(tmp_path):
+def test_markers_without_evidence_of_axes_use_those_of_the_plates(tmp_path):
     forces = ",".join(f"ground_force_v{a}" for a in "xyz")
     text = f"time,A_x_m,A_y_m,A_z_m,{forces}\n0,1,2,3,10,700,20\n0.01,1,2,3,10,700,20\n"
     data = read(text, tmp_path).data
@@ -196,32 +196,35 @@ def test_a_table_that_only_counts_frames_takes_a_rate(tmp_path):
     ("text", "part"),
     [
         ("segment,mass\nfoot,1\n", "no column is called time or frame, only segment, mass"),
-        ("time,who\n0,Bob\n1,Eve\n", "line 2: column 2: expected a number, got 'Bob'"),
-        ("time,a\n0,1,2\n", "line 2: the row has 3 cells for 2 columns"),
+        ("time,who\n0,Bob\n1,Eve\n", "line 2: Column 2: Expected a number, got 'Bob'"),
+        ("time,a\n0,1,2\n", "line 2: The row has 3 cells for 2 columns"),
         ("time,a\n", "no row of numbers"),
-        ("0,1\n2,3\n", "line 1: expected a line of column names"),
-        ("time,a\nx,1\ny,1\nz,1\nw,1\n", "line 5: column 'time' holds 'w'"),
-        (NEXUS.replace("Frame,", "Bild,"), "expected a line that begins Frame"),
-        ("# borelli recording 1\ntime [s],a.x [m]\n0,1\n", "a marker has not 3 columns"),
-        ("# borelli recording 1\ntime [s],foo\n0,1\n", "not `name.axis [unit]`"),
+        ("0,1\n2,3\n", "line 1: Expected a line of column names"),
+        ("time,a\nx,1\ny,1\nz,1\nw,1\n", "line 5: Column 'time' contains 'w'"),
+        (NEXUS.replace("Frame,", "Bild,"), "Expected a line that begins with Frame"),
+        ("# borelli recording 1\ntime [s],a.x [m]\n0,1\n", "Each marker must have 3 columns"),
+        ("# borelli recording 1\ntime [s],foo\n0,1\n", "expected `name.axis [unit]`"),
         ("# borelli recording 1\n# rate: {{\n", "not JSON"),
         ("# borelli recording 1\n# variables: 1\n# coordinates: 2\n", "no table"),
-        ("# borelli recording 1\ntime [s],value:a [m],analog:b [V]\n0,1,2\n", "no place in the table of time"),
+        (
+            "# borelli recording 1\ntime [s],value:a [m],analog:b [V]\n0,1,2\n",
+            "does not belong into the table along time",
+        ),
         (
             "# borelli recording 1\ntime [s],force:1.x [N],force:1.y [N],force:1.z [N]\n0,1,2,3\n\n"
             "plate,corner,x [m],y [m],z [m]\n" + "1,1,0,0,0\n" * 8,
-            "do not fit together",
+            "are inconsistent",
         ),
     ],
 )
-def test_damage_is_refused_with_its_place(text, part, tmp_path):
+def test_damage_is_refused_with_the_location(text, part, tmp_path):
     with pytest.raises(FileFormatError) as error:
         read(text, tmp_path)
     assert part in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_what_is_no_file_is_refused(tmp_path):
+def test_paths_that_are_not_regular_files_are_refused(tmp_path):
     refuse_special_files(read_csv, tmp_path, ".csv")
 
 

@@ -80,7 +80,7 @@ def tables(draw):
 
 @given(recording=tables(), ending=st.sampled_from([".mot", ".sto"]))
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_what_is_written_is_read_back(recording, ending, tmp_path):
+def test_written_files_are_read_back(recording, ending, tmp_path):
     if ending == ".sto" and {"coordinate_value", "plate_force"} <= set(recording.data):
         ending = ".mot"
     write_table(recording, tmp_path / f"x{ending}")
@@ -105,7 +105,7 @@ def test_headers_of_every_age(header, tmp_path):
     assert not notes_of(recording, "problem")
 
 
-def test_radians_degrees_and_a_header_that_lies(tmp_path):
+def test_radians_degrees_and_a_wrong_header(tmp_path):
     radians = HEADERS["OpenSim 1 to 3"].replace("yes", "no")
     small = "time\tpelvis_tx\tknee_angle_r\n0\t0.5\t1.5\n0.1\t0.6\t-1\n"
     recording = read(radians + small, tmp_path)
@@ -114,8 +114,8 @@ def test_radians_degrees_and_a_header_that_lies(tmp_path):
     np.testing.assert_allclose(wrong.data["coordinate_value"][:, 1], [np.pi / 2, np.pi])
     assert "inDegrees=no" in notes_of(wrong, "problem")
     assert wrong.notes[0].action == "degrees=False"
-    asked = read(radians + ROWS, tmp_path, degrees=False)
-    np.testing.assert_array_equal(asked.data["coordinate_value"][:, 1], [90.0, 180.0])
+    specified = read(radians + ROWS, tmp_path, degrees=False)
+    np.testing.assert_array_equal(specified.data["coordinate_value"][:, 1], [90.0, 180.0])
 
 
 def test_coupled_coordinates_that_opensim_leaves_in_radians(tmp_path):
@@ -186,35 +186,35 @@ def test_vectors_of_opensim_4(tmp_path):
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("a\nversion=1\nendheader\ntime\tb\n0\t1\t2\n", "line 5: the row has 3 cells for 2 columns"),
-        ("a\nversion=1\nendheader\ntime\tb\n0\tx\n", "line 5: column 2: expected a number, got 'x'"),
-        ("a\nversion=1\nendheader\nframe\tb\n0\t1\n", "no column is called time"),
+        ("a\nversion=1\nendheader\ntime\tb\n0\t1\t2\n", "line 5: The row has 3 cells for 2 columns"),
+        ("a\nversion=1\nendheader\ntime\tb\n0\tx\n", "line 5: Column 2: Expected a number, got 'x'"),
+        ("a\nversion=1\nendheader\nframe\tb\n0\t1\n", "No column is called time"),
         ("a\nversion=1\nendheader\n0\t1\n", "got numbers"),
-        ("a\nversion=1\nendheader\ntime\tb\n", "followed by no row"),
+        ("a\nversion=1\nendheader\ntime\tb\n", "no row under the column names"),
         ("a\nversion=1\nendheader\n", "no line of column names"),
-        ("a\nversion=1\nDataType=Matrix\nendheader\ntime\tb\n0\t1\n", "DataType is 'matrix'"),
+        ("a\nversion=1\nDataType=Matrix\nendheader\ntime\tb\n0\t1\n", "Unknown DataType 'matrix'"),
     ],
 )
-def test_damage_is_refused_with_its_place(text, part, tmp_path):
+def test_damage_is_refused_with_the_location(text, part, tmp_path):
     with pytest.raises(FileFormatError) as error:
         read(text, tmp_path)
     assert part in str(error.value)
 
 
-def test_counts_in_the_header_allocate_nothing_and_are_told(tmp_path):
+def test_counts_in_the_header_allocate_nothing_and_are_noted(tmp_path):
     text = (
         HEADERS["OpenSim 1 to 3"].replace("nRows=2", "nRows=999999999999").replace("nColumns=3", "nColumns=-1") + ROWS
     )
     recording = read(text, tmp_path)
     assert recording.data["coordinate_value"].shape == (2, 2)
-    assert "announces 1e+12 rows" in notes_of(recording, "problem")
+    assert "states 1e+12 rows" in notes_of(recording, "problem")
 
 
-def test_what_is_no_file_is_refused(tmp_path):
+def test_paths_that_are_not_regular_files_are_refused(tmp_path):
     refuse_special_files(read_table, tmp_path, ".sto")
 
 
-def test_what_one_table_cannot_hold_is_refused(tmp_path):
+def test_variables_that_do_not_fit_into_one_table_are_refused(tmp_path):
     times = {"time": [0.0, 1.0], "analog_time": [0.0, 0.5, 1.0], "plate": ["1"], "coordinate": ["q"], "column": ["v"]}
     both = make_dataset(
         {"coordinate_value": np.zeros((2, 1)), "plate_force": np.zeros((3, 1, 3)), "column_value": np.ones((2, 1))},
@@ -222,7 +222,7 @@ def test_what_one_table_cannot_hold_is_refused(tmp_path):
     )
     with pytest.raises(SettingsError, match="different times"):
         write_table(Recording(both), tmp_path / "x.mot")
-    with pytest.raises(SettingsError, match="beside other columns"):
+    with pytest.raises(SettingsError, match="do not fit into one table"):
         write_table(Recording(both), tmp_path / "x.mot", variables=["coordinate_value", "column_value"])
     with pytest.raises(SettingsError, match="neither"):
         write_table(Recording(both[["event"]] if "event" in both else both[[]]), tmp_path / "x.mot")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from borelli.errors import FileFormatError
+from borelli.recording.formats.netcdf import read_netcdf
 from borelli.recording.recording import Recording, make_dataset
 
 
@@ -31,38 +32,47 @@ def describe(file, **changes):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        (lambda f: f["marker"].write_direct(np.array(["A", "A"], dtype=object)), "2 markers have 1 names"),
-        (lambda f: f["time"].write_direct(np.array([0.0, np.nan, 0.1, 0.2])), "time holds numbers that are not finite"),
+        (
+            lambda f: f["marker"].write_direct(np.array(["A", "A"], dtype=object)),
+            "2 markers have only 1 different names",
+        ),
+        (
+            lambda f: f["time"].write_direct(np.array([0.0, np.nan, 0.1, 0.2])),
+            "time contains numbers that are not finite",
+        ),
         (
             lambda f: rewrite(f, "marker_position", np.ones((4, 2))),
-            "marker_position holds .* but must hold numbers along time, marker",
+            "marker_position contains .*, expected numbers along time, marker",
         ),
         (
             lambda f: rewrite(f, "marker_position", np.ones((4, 2, 3), dtype=complex)),
-            "holds complex128, but must hold numbers",
+            "contains complex128, expected numbers",
         ),
         (lambda f: f.pop("event_label"), "event_time has no coordinate 'event_label'"),
-        (lambda f: f.attrs.modify("rate", -1.0), "rate is '-1.0', but must be a finite number above 0"),
-        (lambda f: f.attrs.modify("borelli_recording", "{"), "borelli_recording is no JSON"),
-        (lambda f: describe(f, name=3), "name is 3, but must be a text"),
-        (lambda f: describe(f, subject={"mass": 10**400}), "the subject's 'mass' is 1000"),
-        (lambda f: describe(f, notes=[{"text": "x"}]), "a note is .* but must have text, kind, action and code"),
-        (lambda f: describe(f, other=1), "must hold name, path, format, subject, metadata, notes"),
-        (lambda f: f.create_group("more"), "'more' is a group without numbers"),
+        (lambda f: f.attrs.modify("rate", -1.0), "rate is '-1.0', expected a finite number above 0"),
+        (lambda f: f.attrs.modify("borelli_recording", "{"), "borelli_recording is not JSON"),
+        (lambda f: describe(f, name=3), "name is 3, expected a string"),
+        (lambda f: describe(f, subject={"mass": 10**400}), "'mass' of the subject is 1000"),
+        (
+            lambda f: describe(f, notes=[{"text": "x"}]),
+            "A note is .*, expected the strings text, kind, action and code",
+        ),
+        (lambda f: describe(f, other=1), "expected name, path, format, subject, metadata, notes"),
+        (lambda f: f.create_group("more"), "'more' is a group without values"),
         (lambda f: f.create_dataset("z", (10**6, 10**4), dtype="f8", chunks=(9, 9)), "would take 80000"),
         (lambda f: f.create_dataset("z", (1,), maxshape=(None,), chunks=(2**25,), dtype="f8"), "would take 268"),
     ],
 )
-def test_what_contradicts_itself_is_refused_with_its_place(path, change, said):
+def test_inconsistent_files_are_refused_with_the_location(path, change, message):
     with h5py.File(path, "r+") as file:
         change(file)
-    with pytest.raises(FileFormatError, match=said):
-        Recording.from_netcdf(path)
+    with pytest.raises(FileFormatError, match=message):
+        read_netcdf(path)
 
 
-def test_texts_that_are_all_one_long_text_are_measured_before_they_are_loaded(path):
+def test_strings_that_share_one_long_string_are_measured_before_loading(path):
     """Elements are references into a heap; those of a thousand are made to lead to one text of two megabytes."""
     with h5py.File(path, "r+") as file:
         made = file.create_dataset("many", data=["first", *["x"] * 999], dtype=h5py.string_dtype())
@@ -71,17 +81,19 @@ def test_texts_that_are_all_one_long_text_are_measured_before_they_are_loaded(pa
     raw = bytearray(path.read_bytes())
     raw[start : start + 16_000] = raw[start : start + 16] * 1000
     path.write_bytes(raw)
-    with pytest.raises(FileFormatError, match=r"the arrays up to 'many' would take 2\d{8}"):
-        Recording.from_netcdf(path)
+    with pytest.raises(FileFormatError, match=r"its arrays up to 'many' would take 2\d{8}"):
+        read_netcdf(path)
 
 
-def test_infinite_numbers_and_times_that_stand_still_are_noted(path):
+def test_infinite_numbers_and_times_that_do_not_increase_are_noted(path):
     with h5py.File(path, "r+") as file:
         file["marker_position"][1, 0, 2] = np.inf
         file["time"][:] = [0.0, 0.01, 0.01, 0.02]
-    found = Recording.from_netcdf(path)
+    found = read_netcdf(path)
     assert (
         np.isnan(found.data["marker_position"].values[1, 0, 2])
         and np.isfinite(found.data["marker_position"].values).sum() == 23
     )
-    assert [note.text.split(" ", 1)[0] for note in found.notes if note.kind == "problem"] == ["1", "1"]
+    problems = [note for note in found.notes if note.kind == "problem"]
+    assert [note.code for note in problems] == ["implausible_values", "time_not_increasing"]
+    assert [note.text.split(" ", 1)[0] for note in problems] == ["1", "1"]

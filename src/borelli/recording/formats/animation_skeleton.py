@@ -96,7 +96,7 @@ def scale_links(links: Sequence[Link], factor: float) -> list[Link]:
     ]
 
 
-def pose(links: Sequence[Link], values: Array) -> tuple[list[str], Array]:
+def joint_positions(links: Sequence[Link], values: Array) -> tuple[list[str], Array]:
     """Return names and positions (frames, joints, 3) of joints and link ends, in the units and axes of the file.
 
     Args:
@@ -108,7 +108,7 @@ def pose(links: Sequence[Link], values: Array) -> tuple[list[str], Array]:
     positions = np.empty((len(values), len(names), 3))
     for start in range(0, len(values), CHUNK_FRAMES):
         part = slice(start, start + CHUNK_FRAMES)
-        origins, rotations = _pose(links, values[part])
+        origins, rotations = _link_poses(links, values[part])
         positions[part, : len(links)] = np.stack(origins, axis=1)
         for k, i in enumerate(ends):
             positions[part, len(links) + k] = origins[i] + rotations[i] @ np.array(links[i].end)
@@ -215,7 +215,7 @@ def _up(names: Sequence[str], positions: Array) -> tuple[str, Note]:
     return "+Y", Note(text, "inferred", action, code="up_axis")
 
 
-def _pose(links: Sequence[Link], values: Array) -> tuple[list[Array], list[Array]]:
+def _link_poses(links: Sequence[Link], values: Array) -> tuple[list[Array], list[Array]]:
     origins: list[Array] = []
     rotations: list[Array] = []
     columns = _columns(links)

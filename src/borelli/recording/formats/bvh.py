@@ -33,10 +33,10 @@ from borelli.recording.formats.animation_skeleton import (
     IDENTITY,
     Link,
     infer_lab_frame,
+    joint_positions,
     links_from_plain,
     local_rotations,
     plain_links,
-    pose,
     scale_links,
 )
 from borelli.recording.recording import (
@@ -95,7 +95,7 @@ def read_bvh(
     channels = [(link, channel) for link in links for channel in link.channels]
     rotational = np.array([channel[0] == "r" for _, channel in channels], dtype=bool)
     radians = np.where(rotational, np.pi / 180.0, 1.0)
-    names, positions = pose(links, values * radians)
+    names, positions = joint_positions(links, values * radians)
     converted, axis_notes = infer_lab_frame(links, names, positions, units=units, up=up, forward=forward)
     if rate is not None and usable_rate(rate) is None:
         raise SettingsError(f"rate: {rate} Hz is not positive.")
