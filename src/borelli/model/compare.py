@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,9 @@ class ModelComparison:
 
     def _summary(self) -> Summary:
         rows = [(q.name, f"at most {self.worst(q.name):.3g} {q.unit}") for q in self.quantities]
-        return Summary(f"ModelComparison {self.a}, {self.b}", [*rows, ("poses", self.poses), ("notes", len(self.notes))])
+        return Summary(
+            f"ModelComparison {self.a}, {self.b}", [*rows, ("poses", self.poses), ("notes", len(self.notes))]
+        )
 
     def quantity(self, name: str) -> Quantity:
         """Return the quantity called `name`."""
@@ -97,26 +99,10 @@ class ModelComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values, ready for JSON."""
-        return {
-            "a": self.a,
-            "b": self.b,
-            "poses": self.poses,
-            "notes": list(self.notes),
-            "only_a": {key: list(names) for key, names in self.only_a.items()},
-            "only_b": {key: list(names) for key, names in self.only_b.items()},
-            "quantities": [
-                {
-                    "name": quantity.name,
-                    "unit": quantity.unit,
-                    "worst": None if quantity.worst is None else quantity.worst.difference,
-                    "rows": [
-                        {"name": row.name, "a": list(row.a), "b": list(row.b), "difference": row.difference}
-                        for row in quantity.rows
-                    ],
-                }
-                for quantity in self.quantities
-            ],
-        }
+        table = asdict(self)
+        for entry, quantity in zip(table["quantities"], self.quantities, strict=True):
+            entry["worst"] = None if quantity.worst is None else quantity.worst.difference
+        return table
 
     def tables(self, rows: int = 5) -> list[Table]:
         """Return tables for a terminal: a summary, and for each quantity the rows with the largest differences."""

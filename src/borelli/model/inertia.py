@@ -195,10 +195,21 @@ def _mesh(vertices: Array) -> MassProperties:
     inner = vertices.mean(axis=0)
     corners = vertices[hull.simplices] - inner
     volumes = np.abs(np.linalg.det(corners)) / 6.0
+    return tetrahedra_mass(inner, corners, volumes)
+
+
+def tetrahedra_mass(apex: Array, corners: Array, volumes: Array) -> MassProperties:
+    """Return the mass properties at unit density of tetrahedra with a common apex.
+
+    Args:
+        apex: Position (3,) [m].
+        corners: The other corners (tetrahedra, 3, 3) relative to the apex [m].
+        volumes: Volumes (tetrahedra,) [m^3]; negative for tetrahedra to subtract.
+    """
     volume = volumes.sum()
     sums = corners.sum(axis=1)
     center = volumes @ sums / (4.0 * volume)
     # integral of x x^T over a tetrahedron with one corner at the origin: V/20 (sum_i c_i c_i^T + s s^T)
     moment = np.einsum("t,tij,tik->jk", volumes, corners, corners) + np.einsum("t,tj,tk->jk", volumes, sums, sums)
     second_moment = moment / 20.0 - volume * np.outer(center, center)
-    return MassProperties(volume, inner + center, np.trace(second_moment) * np.eye(3) - second_moment)
+    return MassProperties(volume, apex + center, np.trace(second_moment) * np.eye(3) - second_moment)

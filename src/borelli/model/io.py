@@ -116,7 +116,6 @@ def _looks_like_pagoda(head: bytes) -> bool:
 
 
 def _hint(head: bytes) -> str:
-    """Return what to do with a file that is a recording."""
     marks = (b"HIERARCHY", b"PathFileType", b":FULLY-SPECIFIED", b"#!OML:ASF")
     if head[1:2] == b"\x50" or any(mark in head[:2000] for mark in marks) or b"endheader" in head:
         return " The file looks like a recording: use read_recording."

@@ -291,7 +291,6 @@ def evaluate(function: Function, x: Array) -> tuple[Array, Array, Array]:
 
 
 def _table(model: Model, values: ArrayLike, name: str) -> Array:
-    """Return values per frame and coordinate as an array of two dimensions."""
     table = np.atleast_2d(np.asarray(values, dtype=float))
     count = len(model.coordinates)
     if count == 0 and table.size == 0:
@@ -406,7 +405,6 @@ def _unit(axis: Vector) -> Array:
 
 
 def _forward_kinematics(model: Model, q: Array) -> _ModelState:
-    """Return every body and joint in every frame."""
     frames = len(q)
     position = np.zeros((len(model.bodies), frames, 3))
     rotation = np.zeros((len(model.bodies), frames, 3, 3))

@@ -127,7 +127,6 @@ def _bounding_box(shape: Shape) -> tuple[Array, Array]:
 
 
 def _read(marker_set: str | Path) -> tuple[object, str]:
-    """Return the name of a set for messages, and its text."""
     name = str(as_path(marker_set))
     if name in list_marker_sets():
         return f"marker set {name}", (_included_sets() / f"{name}.toml").read_text(encoding="utf-8")

@@ -105,7 +105,6 @@ def read_asf(path: str | Path, *, mass: float | None = None, units: float | None
 
 
 def _joint(bone: Bone, parent: str, position: Array, path: Path) -> Joint:
-    """Return a bone's joint at the end of its parent, with the bone's axes."""
     rotations = _rotations(bone.name, bone.freedoms, path)
     frame = orientation_from_matrix(TO_MODEL_AXES @ bone_rotation(bone.axis, bone.order))
     limits = dict(zip(bone.freedoms, bone.limits, strict=True))
@@ -195,7 +194,6 @@ def _body(name: str, end: Array, mass: float) -> Body:
 
 
 def _along(direction: Array) -> tuple[float, float, float, float]:
-    """Return the orientation whose z axis has this direction."""
     z = direction / np.linalg.norm(direction)
     helper = np.eye(3)[int(np.argmin(np.abs(z)))]
     x = np.cross(helper, z)

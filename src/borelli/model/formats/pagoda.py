@@ -219,7 +219,6 @@ class _Reader:
 
 
 def _content(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line numbers and lines without comments and blank lines."""
     for number, line in enumerate(read_text(path).splitlines(), 1):
         stripped = line.partition("#")[0].strip()
         if len(stripped) > MAX_LINE_LENGTH:

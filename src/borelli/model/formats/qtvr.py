@@ -108,7 +108,6 @@ def _paths(source: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def _rows(path: Path, width: int) -> list[tuple[int, list[float]]]:
-    """Return line numbers and numbers of each line that is not blank."""
     rows = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         words = line.split()

@@ -87,7 +87,6 @@ def read_urdf(path: str | Path) -> Model:
 
 
 def _check_numbers(root: Element) -> None:
-    """Raise FileFormatError for more elements than a robot can have."""
     counts = Counter(element.tag for element in root.walk())
     for tag, most in MAX_ELEMENTS.items():
         if counts[tag] > most:
@@ -95,7 +94,6 @@ def _check_numbers(root: Element) -> None:
 
 
 def _links(root: Element) -> dict[str, Element]:
-    """Return the links by their names."""
     links: dict[str, Element] = {}
     for link in root.all("link"):
         name = link.attributes.get("name", "")
@@ -203,7 +201,6 @@ def _frame(origin: Element | None) -> Frame:
 
 
 def _numbers(element: Element, name: str, count: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
-    """Return the numbers of an attribute."""
     text = element.attributes.get(name)
     if text is None and default is not None:
         return default

@@ -18,12 +18,11 @@ they connect; fingers flex towards the palm, a thumb across it; `abduction` move
 from __future__ import annotations
 
 from functools import cache
-from math import radians
 
 import numpy as np
 
 from borelli.model.inertia import mass_of_shapes
-from borelli.model.model import Coordinate, Frame, Model, Shape
+from borelli.model.model import Frame, Model, Shape
 from borelli.model.people import full_skeleton_foot as foot_bones
 from borelli.model.people import full_skeleton_hand as hand_bones
 from borelli.model.people import full_skeleton_spine as spine_bones
@@ -79,7 +78,7 @@ def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male") -
     model = Model(
         name=f"full skeleton, {sex}, {mass:g} kg, {height:g} m",
         bodies=tuple(segment.body() for segment in segments),
-        joints=(root_joint(origins["pelvis"]), *joints_of(rows, origins, _angle)),
+        joints=(root_joint(origins["pelvis"]), *joints_of(rows, origins, _ranges())),
         ground=(Shape("plane"),),
     )
     return validate(model)
@@ -149,7 +148,6 @@ def _head(p: Proportions, spine: Spine) -> list[Segment]:
 
 
 def _collar(p: Proportions, spine: Spine, letter: str, side: float) -> Segment:
-    """Return collar bone and shoulder blade."""
     h = p.height
     front = spine["T1"].disc + offset(x=table("full_skeleton")["ribs"]["ahead"][0] * h)
     inner = np.array([front[0], side * p.length["clavicle_half_width"], p.length["shoulder_height"]])
@@ -231,8 +229,3 @@ def _ranges() -> dict[str, tuple[float, float]]:
         for angle in ("mcp_flexion", "mcp_abduction", "pip_flexion", "dip_flexion")
     }
     return table("human")["range"] | spine_bones.ranges() | fingers | own
-
-
-def _angle(name: str, side: str) -> Coordinate:
-    lower, upper = _ranges()[name]
-    return Coordinate(f"{name}_{side}" if side else name, lower=radians(lower), upper=radians(upper))

@@ -98,7 +98,6 @@ def _after(name: str, before: str, parts: Iterable[tuple[str, str]], axis: Vecto
 
 
 def _digit(name: str, letter: str, knuckle: Array, direction: Array, length: float, breadth: float) -> list[Segment]:
-    """Return the phalanges of a straight finger from its knuckle on."""
     data = table("full_skeleton")["hand"]
     segments = []
     start = knuckle

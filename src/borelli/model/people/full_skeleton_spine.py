@@ -233,7 +233,6 @@ def _bones(p: Proportions, vertebrae: list[Vertebra]) -> tuple[Shape, ...]:
 
 
 def _breastbone(p: Proportions, vertebrae: list[Vertebra]) -> Shape:
-    """Return the part of the breastbone to which a body's ribs are attached."""
     data = table("full_skeleton")
     ribs, ends = data["ribs"], []
     for name in STERNUM[vertebrae[0].body]:

@@ -13,13 +13,12 @@ knee and elbow flexion close the joint; `ankle_flexion` is dorsiflexion, `ankle_
 
 from __future__ import annotations
 
-from math import radians
 from pathlib import Path
 
 import numpy as np
 
 from borelli.model.marker_sets import add_marker_set
-from borelli.model.model import Coordinate, Frame, Model, Shape
+from borelli.model.model import Frame, Model, Shape
 from borelli.model.people.anthropometry import Proportions, check_person, table
 from borelli.model.people.segment_builder import (
     NOT_X,
@@ -84,10 +83,14 @@ def human(
     check_person(mass, height, sex)
     segments = _segments(Proportions(mass, height, sex))
     origins = {segment.name: segment.origin for segment in segments}
+    rows = map(JointRow._make, JOINTS)
     model = Model(
         name=f"human, {sex}, {mass:g} kg, {height:g} m",
         bodies=tuple(segment.body() for segment in segments),
-        joints=(root_joint(origins["pelvis"]), *joints_of(map(JointRow._make, JOINTS), origins, _angle)),
+        joints=(
+            root_joint(origins["pelvis"]),
+            *joints_of(rows, origins, table("human")["range"]),
+        ),
         ground=(Shape("plane"),),
     )
     return validate(add_marker_set(model, markers) if markers is not None else model)
@@ -178,8 +181,3 @@ def _leg(p: Proportions, letter: str, side: float) -> list[Segment]:
         Segment(f"foot_{letter}", ankle, p.solid("foot", heel + half_height, tip + half_height) - toes, (foot_shape,)),
         Segment(f"toes_{letter}", toe_joint, toes, (toes_shape,)),
     ]
-
-
-def _angle(name: str, side: str) -> Coordinate:
-    lower, upper = table("human")["range"][name]
-    return Coordinate(f"{name}_{side}" if side else name, lower=radians(lower), upper=radians(upper))

@@ -5,8 +5,9 @@ The frame of the resulting body is parallel to the world, with its origin at the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import radians
 from typing import NamedTuple
 
 import numpy as np
@@ -51,9 +52,9 @@ class JointRow(NamedTuple):
 
 
 def joints_of(
-    rows: Iterable[JointRow], origins: Mapping[str, Array], angle: Callable[[str, str], Coordinate]
+    rows: Iterable[JointRow], origins: Mapping[str, Array], ranges: Mapping[str, tuple[float, float]]
 ) -> list[Joint]:
-    """Return the joints of the rows, each at its child's origin; `angle` returns a coordinate for a name and a side."""
+    """Return the joints of the rows, each at its child's origin; `ranges` are ranges of motion [deg] by angle."""
     return [
         Joint(
             name=row.name.replace("*", side),
@@ -62,11 +63,16 @@ def joints_of(
             child=(child := row.child.replace("*", side)),
             parent_frame=Frame(vector(origins[child] - origins[parent])),
             axes=tuple(mirrored(axis) for axis in row.axes) if side == "l" else row.axes,
-            coordinates=tuple(angle(name, side) for name in row.angles),
+            coordinates=tuple(_angle(name, side, ranges[name]) for name in row.angles),
         )
         for row in rows
         for side in (("r", "l") if "*" in row.name else ("",))
     ]
+
+
+def _angle(name: str, side: str, limits: tuple[float, float]) -> Coordinate:
+    lower, upper = limits
+    return Coordinate(f"{name}_{side}" if side else name, lower=radians(lower), upper=radians(upper))
 
 
 def root_joint(pelvis: Array) -> Joint:

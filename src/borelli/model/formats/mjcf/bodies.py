@@ -113,8 +113,6 @@ class _Context:
 
 @dataclass(slots=True)
 class _Own:
-    """Content of one body element."""
-
     geoms: list[Geom] = field(default_factory=list)
     moves: list[AxisMotion] = field(default_factory=list)
     free: str | None = None
@@ -193,7 +191,6 @@ def _body_name(tree: Tree, element: Element) -> str:
 
 
 def _add_body(tree: Tree, body: Body, parent: str, pose: Frame, own: _Own, element: Element) -> None:
-    """Add a body with its joints."""
     if own.free is not None:
         if own.moves or parent != GROUND:
             where = "next to other joints" if own.moves else f"in a child of {parent!r}"
@@ -322,7 +319,6 @@ def _axis(values: Values) -> Vector:
 
 
 def _range(tree: Tree, values: Values, unit: float) -> tuple[float, float] | None:
-    """Return the joint limits; None if there are none."""
     span = values.numbers("range", 2, 2)
     word = values.choice("limited", "auto", ("true", "false", "auto"))
     if span is None or word == "false" or (word == "auto" and not tree.settings.automatic_limits):

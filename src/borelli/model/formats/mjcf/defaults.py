@@ -150,7 +150,6 @@ class Settings:
         return UNIT
 
     def _defaults(self, element: Element, childclass: str | None, kind: str) -> Mapping[str, str]:
-        """Return the defaults of an element's class for elements of a kind."""
         name = element.attributes.get("class", childclass or self.main)
         if name not in self.classes:
             lost = f" It may be in {' or '.join(map(repr, self.missing_files))}, which is missing."
@@ -255,7 +254,6 @@ def _read_defaults(settings: Settings, section: Element, parent: str | None) -> 
 
 
 def _tags(tag: str) -> Iterator[str]:
-    """Yield the tags of elements to which defaults of this tag apply."""
     if tag == "tendon":
         yield from TENDONS
     elif tag == "equality":

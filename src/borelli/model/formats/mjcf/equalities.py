@@ -55,7 +55,6 @@ def _offsets(tree: Tree, model: Model) -> dict[str, float]:
 
 
 def _poses(model: Model, offsets: dict[str, float]) -> dict[str, Frame]:
-    """Return the bodies' poses in the file's reference pose."""
     position, rotation = poses(model, [[offsets[c.name] for c in model.coordinates]])
     frames = {
         body.name: Frame(vector(position[0, i]), orientation_from_matrix(rotation[0, i]))

@@ -81,7 +81,6 @@ def _mass_without_shape(values: Values, kind: str, frame: Frame) -> MassProperti
 
 
 def _size_and_frame(settings: Settings, values: Values, kind: str) -> tuple[tuple[float, ...], Frame]:
-    """Return sizes as in a Shape of that kind, and the frame of the geom."""
     count = SIZES[kind]
     size = values.numbers("size", 0, 3) or ()
     ends = values.numbers("fromto", 6, 6)

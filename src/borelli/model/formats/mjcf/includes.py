@@ -90,7 +90,6 @@ def _expand(element: Element, folder: Path, found: Included, depth: int) -> None
 
 
 def _included(element: Element, folder: Path, found: Included, depth: int) -> list[Element]:
-    """Return the elements that replace an include."""
     name = element.attributes.get("file", "")
     if not name:
         raise element.error("The include has no file. Give it the attribute file.")

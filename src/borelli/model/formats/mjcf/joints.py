@@ -180,7 +180,6 @@ def _joint(name: str, parent: str, child: str, pose: Frame, group: _Group) -> Jo
 
 
 def _offset_frame(move: AxisMotion) -> Frame:
-    """Return the frame that undoes the offset of a motion."""
     if not move.rotational:
         return Frame(vector(-move.offset * np.array(move.axis)))
     return Frame(orientation=axis_angle(move.axis, -move.offset))

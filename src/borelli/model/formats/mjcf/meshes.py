@@ -18,7 +18,7 @@ from borelli.errors import BorelliError
 from borelli.files.text import read_bytes
 from borelli.files.xml import Element
 from borelli.model.formats.mjcf.defaults import Settings, Values
-from borelli.model.inertia import MassProperties, shape_mass
+from borelli.model.inertia import MassProperties, shape_mass, tetrahedra_mass
 from borelli.model.model import Shape, Vector
 from borelli.model.transforms import orientation_matrix, vector
 
@@ -90,7 +90,6 @@ def _located(file: str, settings: Settings, folder: Path) -> Path:
 
 
 def _read_file(path: Path) -> tuple[Array, NDArray[np.int64]]:
-    """Return corners and triangles of an STL or OBJ file."""
     content = read_bytes(path, MAX_MESH_BYTES)
     kind = path.suffix.lower()
     if kind == ".obj":
@@ -141,13 +140,8 @@ def _hull(corners: Array) -> tuple[Vector, ...]:
 
 def _solid(triangles: Array, hull: MassProperties) -> MassProperties:
     """Return the mass properties inside closed triangles, or of the hull if the enclosed volume is implausible."""
-    a = triangles - hull.center
-    volumes = np.linalg.det(a) / 6.0
-    volume = float(volumes.sum())
-    if not 0.0 < volume <= hull.mass * (1.0 + 1e-9):
+    corners = triangles - hull.center
+    volumes = np.linalg.det(corners) / 6.0
+    if not 0.0 < volumes.sum() <= hull.mass * (1.0 + 1e-9):
         return hull
-    sums = a.sum(axis=1)
-    center = volumes @ sums / (4.0 * volume)
-    moment = np.einsum("t,tij,tik->jk", volumes, a, a) + np.einsum("t,tj,tk->jk", volumes, sums, sums)
-    second = moment / 20.0 - volume * np.outer(center, center)
-    return MassProperties(volume, hull.center + center, np.trace(second) * np.eye(3) - second)
+    return tetrahedra_mass(hull.center, corners, volumes)

@@ -215,7 +215,6 @@ def _title(names: Sequence[str]) -> str:
 
 
 def _known(values: Values, kind: str, known: Mapping[str, T]) -> T:
-    """Return the element that an attribute names."""
     name = values.text(kind)
     if name not in known:
         raise values.element.error(f"Tendon: {unknown_name(kind, name, known)}")

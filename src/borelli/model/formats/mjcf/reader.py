@@ -93,7 +93,6 @@ def _with_muscles(model: Model, found: mjcf_muscles.Muscles) -> Model:
 
 
 def _rescaled(bodies: Iterable[Body], settings: Settings) -> tuple[Body, ...]:
-    """Return the bodies with the total mass that the compiler option requires."""
     total = sum(body.mass for body in bodies)
     if not (settings.total_mass > 0.0 and total > 0.0):
         return tuple(bodies)
@@ -109,7 +108,6 @@ def _rescaled(bodies: Iterable[Body], settings: Settings) -> tuple[Body, ...]:
 
 
 def _self_collision(tree: Tree) -> bool:
-    """Return True if geoms of two bodies may collide."""
     for bit in range(32):
         first = {body for body, (contype, _) in tree.contact_masks if contype >> bit & 1}
         second = {body for body, (_, conaffinity) in tree.contact_masks if conaffinity >> bit & 1}
@@ -124,7 +122,6 @@ def _key_names(root: Element) -> list[str]:
 
 
 def _keyframe(tree: Tree, root: Element, keyframe: str | int) -> dict[str, float]:
-    """Return the coordinates of a keyframe."""
     keys = [key for section in root.all("keyframe") for key in section.all("key")]
     names = _key_names(root)
     if str(keyframe) not in names and not (isinstance(keyframe, int) and 0 <= keyframe < len(keys)):
@@ -165,7 +162,6 @@ def _with_defaults(model: Model, values: dict[str, float]) -> Model:
 
 
 def _coordinates(joint: FileJoint, numbers: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the model's coordinates for the qpos of a joint."""
     if joint.kind not in ("free", "ball"):
         return numbers
     rotation = orientation_matrix(_quaternion(numbers[-4:]))
@@ -188,7 +184,6 @@ def _quaternion(values: tuple[float, ...]) -> Quaternion:
 
 
 def _notes(tree: Tree, root: Element, model: Model, mesh_problems: dict[str, str]) -> list[str]:
-    """Return sentences on how the file was read."""
     notes = []
     if tree.meshes_missing:
         example = next((f" ({text})" for name, text in mesh_problems.items() if name in tree.meshes_missing), "")

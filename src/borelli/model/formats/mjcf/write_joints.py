@@ -117,7 +117,6 @@ def body_motion(joint: Joint, ranges: Ranges) -> BodyMotion:
 
 
 def _add_dependent(result: BodyMotion, part: _Axis, move: AxisMotion, ranges: Ranges) -> None:
-    """Add an axis that is a function of its coordinate."""
     assert part.function is not None
     name = f"{part.coordinate.name}_{'turn' if part.rotational else 'shift'}{len(result.dependents) + 1}"
     powers, fit_error = fit_polynomial(part.function, ranges[part.coordinate.name])

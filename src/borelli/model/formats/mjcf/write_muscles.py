@@ -75,7 +75,6 @@ def muscle_parts(model: Model, sites: Sites) -> MuscleParts:
 def _path(
     muscle: Muscle, model: Model, wraps: Mapping[str, WrapObject], sites: Sites, parts: MuscleParts
 ) -> list[Element]:
-    """Return the sites of a muscle's path with the geoms between them."""
     between: dict[int, Element] = {}
     for wrap in muscle.wraps:
         if wrap.wrap_object not in wraps or not wraps[wrap.wrap_object].active:
@@ -130,7 +129,6 @@ def _side_point(surface: WrapObject) -> PathPoint | None:
 
 
 def _actuator(muscle: Muscle, tendon: str) -> Element:
-    """Return the actuator with the muscle's parameters in MuJoCo's form."""
     stated = {
         name: muscle.parameter(name, float(d)) for name, d in zip(MUSCLE_PARAMETERS, MUSCLE_DEFAULTS[2:], strict=True)
     }

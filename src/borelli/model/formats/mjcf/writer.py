@@ -48,8 +48,6 @@ MIN_MASS = 1e-12
 
 @dataclass(slots=True)
 class _Writer:
-    """State of the writer while bodies are written."""
-
     model: Model
     sites: Sites
     children: dict[str, list[Joint]]
@@ -126,7 +124,6 @@ def _section(tag: str, children: Iterable[Element]) -> list[Element]:
 
 
 def _world(writer: _Writer) -> Element:
-    """Return the tree of bodies and the shapes of the ground."""
     model = writer.model
     connected = {joint.child for joint in model.joints if not joint.closes_loop}
     parts = [_geom(writer, shape, GROUND) for shape in model.ground]
@@ -155,7 +152,6 @@ def _body(writer: _Writer, joint: Joint) -> Element:
 
 
 def _loose_body(writer: _Writer, body: Body) -> Element:
-    """Return a body without a joint: kinematic or free."""
     if body.kinematic:
         element = _body_element(writer, body, body.frame, [], moves=False)
         element.attributes["mocap"] = "true"
@@ -239,7 +235,6 @@ def _moments(inertia: Array) -> dict[str, str]:
 
 
 def _marks(writer: _Writer, body: str) -> list[Element]:
-    """Return sites and wrap geoms of a body."""
     markers = [(marker.name, marker.position) for marker in writer.model.markers if marker.body == body]
     sites = [
         make_element("site", name=name, pos=numbers(*pose))
@@ -357,7 +352,6 @@ def _default_pose(writer: _Writer) -> list[Element]:
 
 
 def _notes(writer: _Writer, muscles: MuscleParts) -> list[str]:
-    """Return sentences on what is changed or not written."""
     notes = []
     model = writer.model
     if writer.fit_error:

@@ -59,7 +59,6 @@ def _coupling(item: Item, joints: JointReader, notes: list[str]) -> Coupling | N
 
 
 def _loop(item: Item, frames: Frames, notes: list[str]) -> Joint | None:
-    """Return a weld or point constraint as a joint that closes a loop."""
     ends = []
     for side in ("1", "2"):
         stated = item.socket(f"frame{side}") or item.socket(f"body_{side}", f"body_{side}")

@@ -159,7 +159,6 @@ def _as_natural_spline(function: Function) -> tuple[str, Parts] | None:
 
 
 def _knots(function: Function) -> tuple[list[float], list[float]]:
-    """Return the breaks and the values there."""
     values = [piece[0] for piece in function.coefficients]
     return list(function.breaks), [*values, function(function.breaks[-1])]
 

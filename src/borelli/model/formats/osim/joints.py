@@ -187,7 +187,6 @@ def _bound(number: float) -> float:
 
 
 def _transform_axis(item: Item | None, own: dict[str, Item], axis: Vector) -> TransformAxis:
-    """Return one of the six axes of a custom joint."""
     if item is None:
         return TransformAxis(axis, constant(0.0))
     names = item.text("coordinates").split()

@@ -77,7 +77,6 @@ def read_osim(path: str | Path) -> Model:
 
 
 def _unit_notes(model: Item) -> list[str]:
-    """Return notes on units that differ from those OpenSim assumes."""
     notes = []
     for tag, usual, unit in (("length_units", METERS, "meters"), ("force_units", NEWTONS, "newtons")):
         stated = model.text(tag)
@@ -121,7 +120,6 @@ def _markers(model: Item, frames: Frames, notes: list[str]) -> Iterator[Marker]:
 
 
 def _read_forces(model: Item, muscles: MuscleReader) -> list[Item]:
-    """Read all muscles and return the other forces."""
     others = []
     for item in model.listed("ForceSet", "components"):
         if "Muscle" in item.kind and "Probe" not in item.kind:
@@ -132,7 +130,6 @@ def _read_forces(model: Item, muscles: MuscleReader) -> list[Item]:
 
 
 def _left_out(model: Item, forces: Sequence[Item]) -> Iterator[str]:
-    """Yield one sentence on the elements of the file that a model cannot represent."""
     known = ("Body", "Joint", "Constraint", "Marker", "PhysicalOffsetFrame")
     counts = Counter(item.kind for item in forces if not item.kind.endswith(known) and "Contact" not in item.kind)
     for item in model.listed("ControllerSet", "ProbeSet", "ComponentSet", "AnalysisSet"):

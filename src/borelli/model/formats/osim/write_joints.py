@@ -151,7 +151,6 @@ def _with_axis(axis: np.ndarray, index: int) -> np.ndarray:
 
 
 def _motion(joint: Joint, axes: Sequence[Vector]) -> tuple[TransformAxis, ...]:
-    """Return the six axes of a custom joint that moves like a ball or free joint."""
     *translations, first, second, third = (c.name for c in joint.coordinates)
     rotations = [TransformAxis(axis, linear(1.0), c) for axis, c in zip(axes, (first, second, third), strict=True)]
     if not translations:

@@ -129,7 +129,6 @@ def _contact(shape: Shape, name: str, path: str) -> Element:
 
 
 def _left_out(model: Model) -> Notes:
-    """Return what no element of the file can represent."""
     kinematic = [body.name for body in model.bodies if body.kinematic]
     aliases = [marker.name for marker in model.markers if marker.aliases]
     found = {
