@@ -34,7 +34,7 @@ def test_steps_of_a_second_are_stable():
     assert data["joint_gap"].max() < 1e-14
 
 
-@pytest.mark.parametrize(("count", "most"), [(5, 1.8e-14), (20, 8.5e-13)])  # prototype
+@pytest.mark.parametrize(("count", "largest"), [(5, 1.8e-14), (20, 8.5e-13)])  # prototype
 def test_chain_is_lifted_to_level(count, largest):
     model = planks(count)
     data = follow(

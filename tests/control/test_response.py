@@ -10,7 +10,7 @@ from scipy.linalg import expm
 
 from borelli.control.response import (
     PD,
-    SETTLED,
+    SETTLED_FRACTION,
     MinimumJerk,
     coefficients,
     error_after,
@@ -68,12 +68,12 @@ def exact_exponential(matrix):
 def test_closed_forms_equal_the_matrix_exponential(stiffness, damping):
     # prototype: at most 4.0e-15; scipy's own is off by up to 1.9e-14
     for time in (0.01, 0.1, 0.7, 2.0):
-        ours = np.stack([error_after(stiffness, damping, time, *start) for start in ((1.0, 0.0), (0.0, 1.0))], axis=1)
+        computed = np.stack([error_after(stiffness, damping, time, *start) for start in ((1.0, 0.0), (0.0, 1.0))], axis=1)
         exact = exact_exponential(
             [[0, Fraction(time)], [-Fraction(stiffness) * Fraction(time), -Fraction(damping) * Fraction(time)]]
         )
-        assert np.abs(ours - exact).max() < 4e-15
-        assert np.abs(ours - expm(time * np.array([[0.0, 1.0], [-stiffness, -damping]]))).max() < 2.5e-14
+        assert np.abs(computed - exact).max() < 4e-15
+        assert np.abs(computed - expm(time * np.array([[0.0, 1.0], [-stiffness, -damping]]))).max() < 2.5e-14
 
 
 @given(st.floats(-2, 8), st.floats(0.03, 1e4), st.floats(-5, 0))
@@ -201,8 +201,8 @@ def test_error_stays_below_two_percent_after_the_settling_time(ratio, time):
     gains = PD.from_settling_time(time, ratio)
     later = np.linspace(time, 3.0 * time, 2001)
     left = np.abs(error_after(gains.stiffness, gains.damping, later, 1.0, 0.0)[0])
-    assert left[0] == pytest.approx(SETTLED, rel=1e-6)
-    assert left.max() <= SETTLED * (1.0 + 1e-6)
+    assert left[0] == pytest.approx(SETTLED_FRACTION, rel=1e-6)
+    assert left.max() <= SETTLED_FRACTION * (1.0 + 1e-6)
 
 
 def test_critical_settling_time():
