@@ -153,7 +153,7 @@ def size_notes(settings: AnalysisSettings, recording: Recording) -> tuple[Note, 
             text = f"Body {name}: {assumed:g} {unit}, assumed, since neither the recording nor the settings state it. "
             # a fit replaces the height, but not the mass
             kind = "inferred" if name == "height" and settings.fit else "problem"
-            notes.append(Note(f"{text}Results scale with it.", kind, f"--{name}", f"{name}_assumed"))
+            notes.append(Note(f"{text}Results scale with it.", kind, f"--{name}", code=f"{name}_assumed"))
     return tuple(notes)
 
 
@@ -174,7 +174,7 @@ def missing_marker_notes(motion: Motion) -> tuple[Note, ...]:
         "These segments stay in their rest pose, which affects predicted ground reaction forces, residuals and hip "
         "moments."
     )
-    return (Note(text, "problem", "Put markers on the trunk.", "segments_without_markers"),)
+    return (Note(text, "problem", "Put markers on the trunk.", code="segments_without_markers"),)
 
 
 def _positive(value: Any) -> float | None:

@@ -257,7 +257,7 @@ def _fit_subject(
         if weighed is not None:
             text = f"Body mass: {weighed[0]:.1f} kg, estimated from {weighed[1]:.2f} s on the force plates."
             others = (note for note in notes if note.code != "mass_assumed")
-            notes = (*others, Note(text, "inferred", "--mass", "mass_from_plates"))
+            notes = (*others, Note(text, "inferred", "--mass", code="mass_from_plates"))
             fit = replace(fit, model=scale_mass(fit.model, weighed[0]))
     fit = replace(fit, notes=(*notes, *fit.notes))
     runtime = perf_counter() - start

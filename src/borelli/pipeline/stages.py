@@ -101,11 +101,11 @@ def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
         if measured:
             torques = run_inverse_dynamics(motion, replace(chosen, forces=plates))
             text = f"Steps off the plates have no ground reaction force, since it cannot be predicted: {error}"
-            note = Note(text, "problem", "Use frames with complete ground reaction force only.", "grf_incomplete")
+            note = Note(text, "problem", "Use frames with complete ground reaction force only.", code="grf_incomplete")
         else:
             torques = run_inverse_dynamics(motion, chosen)
             text = f"Ground reaction forces are neither measured nor predicted; residuals contain them: {error}"
-            note = Note(text, "problem", "Record force plates.", "grf_unavailable")
+            note = Note(text, "problem", "Record force plates.", code="grf_unavailable")
         notes = (note, *notes)
     return replace(torques, notes=(*torques.notes, *notes))
 

@@ -189,7 +189,7 @@ def _noise_note(noise: Mapping[str, float], estimated: bool) -> Note:
         f"({millimeters.min():.2g} to {millimeters.max():.2g} mm), estimated from frame-to-frame changes. Noise that "
         "earlier filtering removed and soft-tissue artifact are not included."
     )
-    return Note(text, "inferred", "--marker-noise", "marker_noise")
+    return Note(text, "inferred", "--marker-noise", code="marker_noise")
 
 
 def _model_note(drawn: bool) -> Note:

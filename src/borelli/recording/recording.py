@@ -71,7 +71,7 @@ class Note:
     text: str
     kind: str
     action: str = ""
-    code: str = ""
+    code: str = field(kw_only=True)
 
     def __post_init__(self) -> None:
         if self.kind not in NOTE_KINDS:
