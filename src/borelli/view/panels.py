@@ -109,8 +109,10 @@ def _scenes(runs: Mapping[str, Any], view: View) -> list[_Scene]:
     camera = camera_for(points, view.width / view.height, azimuth=view.azimuth, elevation=view.elevation)
     # one floor for all, since different floors would look like different motions
     low = min(drawings, key=lambda drawing: float(drawing.planes[:, 3, 2].min(initial=0.0)))
-    planes = {"planes": low.planes, "plane_sizes": low.plane_sizes, "plane_colors": low.plane_colors}
-    return [_Scene(name, one, d._replace(**planes), camera) for name, one, d in zip(runs, posed, drawings, strict=True)]
+    drawings = [
+        d._replace(planes=low.planes, plane_sizes=low.plane_sizes, plane_colors=low.plane_colors) for d in drawings
+    ]
+    return [_Scene(name, one, d, camera) for name, one, d in zip(runs, posed, drawings, strict=True)]
 
 
 def _panel(scene: _Scene, time: float, view: View) -> Image:

@@ -288,7 +288,7 @@ def _bar_figure(rows: int) -> tuple[Figure, Sequence[Axes]]:
     return figure, figure.subplots(1, 2)
 
 
-def _bars(axes: Axes, names: Sequence[object], values: Any, label: str, *, error: Any = None, left: Any = 0.0) -> None:
+def _bars(axes: Axes, names: Any, values: Any, label: str, *, error: Any = None, left: Any = 0.0) -> None:
     """Draw horizontal bars, the first on top."""
     place = np.arange(len(names))
     axes.barh(place, values, left=left, xerr=error, color=BLUE, height=0.7, error_kw={"lw": 1.0, "ecolor": INK})
