@@ -82,7 +82,7 @@ class Tree:
     meshes_missing: set[str] = field(default_factory=set)
     lost_mass: list[str] = field(default_factory=list)
     """Bodies whose mass depends on missing meshes."""
-    carriers: list[str] = field(default_factory=list)
+    inserted_bodies: list[str] = field(default_factory=list)
     """Bodies that require massless bodies before them."""
     lost_limits: list[str] = field(default_factory=list)
     moved_defaults: list[str] = field(default_factory=list)
@@ -210,7 +210,7 @@ def _add_body(tree: Tree, body: Body, parent: str, pose: Frame, own: _Own, eleme
     tree.joints.extend(replace(joint, name=name) for joint, name in zip(joints, names, strict=True))
     tree.bodies.extend([*between_bodies, body])
     if between_bodies:
-        tree.carriers.append(body.name)
+        tree.inserted_bodies.append(body.name)
 
 
 def _read_children(tree: Tree, element: Element, context: _Context, own: _Own) -> None:

@@ -156,9 +156,9 @@ class Settings:
             raise element.error(f"{unknown_name('class', name, self.classes)}{lost if self.missing_files else ''}")
         return self.classes[name].get(kind, {})
 
-    def leave_out(self, what: str) -> None:
+    def leave_out(self, kind_of_element: str) -> None:
         """Count an element that is not read."""
-        self.unused[what] = self.unused.get(what, 0) + 1
+        self.unused[kind_of_element] = self.unused.get(kind_of_element, 0) + 1
 
     def _euler(self, angles: tuple[float, ...]) -> Quaternion:
         rotation = np.eye(3)

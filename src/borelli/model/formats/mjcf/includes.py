@@ -46,23 +46,23 @@ def load(path: str | Path) -> tuple[Element, Included]:
     """Return the root element of a main MJCF file with its includes expanded, and the notes."""
     main = as_path(path)
     root, problem = read_lenient_xml(main)
-    found = Included(main)
+    includes = Included(main)
     if problem:
-        found.notes.append(f"{main.name}: {problem}; repaired, as MuJoCo does.")
+        includes.notes.append(f"{main.name}: {problem}; repaired, as MuJoCo does.")
     if root.tag == "mujocoinclude":
         raise FileFormatError(main, f"The file is a fragment for inclusion in other files. {_main_files(main)}")
     if root.tag != "mujoco":
         raise FileFormatError(main, f"The root element is <{root.tag}>. An MJCF model begins with <mujoco>.", line=1)
-    _expand(root, main.parent, found, 0)
+    _expand(root, main.parent, includes, 0)
     _refuse_excess(root)
-    if found.outside:
-        shown = ", ".join(found.outside[:6]) + (", ..." if len(found.outside) > 6 else "")
-        found.notes.append(f"{len(found.outside)} included files are outside the model's folder: {shown}.")
-    for name in found.missing:
-        found.notes.append(
+    if includes.outside:
+        shown = ", ".join(includes.outside[:6]) + (", ..." if len(includes.outside) > 6 else "")
+        includes.notes.append(f"{len(includes.outside)} included files are outside the model's folder: {shown}.")
+    for name in includes.missing:
+        includes.notes.append(
             f"The included file {name!r} is missing: its content (floor, lights, bodies, defaults) is not read."
         )
-    return root, found
+    return root, includes
 
 
 def _refuse_excess(root: Element) -> None:
@@ -75,43 +75,43 @@ def _refuse_excess(root: Element) -> None:
                 raise element.error(f"{element.tag}: {key[:40]} has {len(value)} characters, which is too long.")
 
 
-def _expand(element: Element, folder: Path, found: Included, depth: int) -> None:
+def _expand(element: Element, folder: Path, includes: Included, depth: int) -> None:
     """Replace the includes below this element by the included elements."""
     if depth > MAX_DEPTH:
         raise element.error(f"Elements are nested more than {MAX_DEPTH} deep.")
     children: list[Element] = []
     for child in element.children:
         if child.tag == "include":
-            children.extend(_included(child, folder, found, depth))
+            children.extend(_included(child, folder, includes, depth))
         else:
-            _expand(child, folder, found, depth + 1)
+            _expand(child, folder, includes, depth + 1)
             children.append(child)
     element.children = children
 
 
-def _included(element: Element, folder: Path, found: Included, depth: int) -> list[Element]:
+def _included(element: Element, folder: Path, includes: Included, depth: int) -> list[Element]:
     name = element.attributes.get("file", "")
     if not name:
         raise element.error("The include has no file. Give it the attribute file.")
-    path = _located(name, folder, found.main.parent)
+    path = _located(name, folder, includes.main.parent)
     if path is None:
-        found.missing.append(name)
+        includes.missing.append(name)
         return []
     key = os.path.realpath(path)
-    if key in found.files or key == os.path.realpath(found.main):
+    if key in includes.files or key == os.path.realpath(includes.main):
         raise element.error(f"The file {name!r} is included twice, which MuJoCo does not allow. Remove one include.")
-    found.files.add(key)
-    if len(found.files) > MAX_INCLUDES:
+    includes.files.add(key)
+    if len(includes.files) > MAX_INCLUDES:
         raise element.error(f"The model includes more than {MAX_INCLUDES} files.")
-    found.bytes += path.stat().st_size
-    if found.bytes > MAX_BYTES:
+    includes.bytes += path.stat().st_size
+    if includes.bytes > MAX_BYTES:
         raise element.error(f"The included files have more than {MAX_BYTES} bytes.")
-    if not Path(key).is_relative_to(os.path.realpath(found.main.parent)):
-        found.outside.append(name)
+    if not Path(key).is_relative_to(os.path.realpath(includes.main.parent)):
+        includes.outside.append(name)
     root, problem = read_lenient_xml(path)
     if problem:
-        found.notes.append(f"{name}: {problem}; repaired, as MuJoCo does.")
-    _expand(root, path.parent, found, depth + 1)
+        includes.notes.append(f"{name}: {problem}; repaired, as MuJoCo does.")
+    _expand(root, path.parent, includes, depth + 1)
     return root.children
 
 
@@ -145,7 +145,7 @@ def _main_files(fragment: Path) -> str:
 
 def _nearby(fragment: Path) -> list[Path]:
     """Return XML files in the folders around a file: its own, the two above it, and two levels below each."""
-    found: dict[str, Path] = {}
+    includes: dict[str, Path] = {}
     visited, budget = 0, MAX_SEARCHED_BYTES
     for base in (fragment.parent, fragment.parent / "..", fragment.parent / ".." / ".."):
         queue = [(base, 0)]
@@ -161,8 +161,8 @@ def _nearby(fragment: Path) -> list[Path]:
                     queue += [(Path(entry.path), depth + 1)] if depth < 2 else []
                 elif entry.name.endswith(".xml") and entry.is_file() and entry.stat().st_size <= budget:
                     budget -= entry.stat().st_size
-                    found.setdefault(os.path.realpath(entry.path), Path(entry.path))
-    return list(found.values())
+                    includes.setdefault(os.path.realpath(entry.path), Path(entry.path))
+    return list(includes.values())
 
 
 def _names_included(path: Path) -> tuple[bool, set[str]]:

@@ -56,7 +56,7 @@ class Muscles:
 
 def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
     """Return the muscles of a file whose bodies are those of `model`."""
-    found = Muscles()
+    result = Muscles()
     tendons = {e.attributes.get("name", ""): e for section in root.all("tendon") for e in section.children}
     used: set[str] = set()
     for section in root.all("actuator"):
@@ -64,25 +64,25 @@ def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
             values = tree.settings.actuator(element)
             tendon = values.text("tendon")
             if values.text("gaintype") != "muscle" or not tendon:
-                what = "muscle without tendon" if values.text("gaintype") == "muscle" else f"{element.tag} actuator"
-                tree.settings.leave_out(what)
+                kind = "muscle without tendon" if values.text("gaintype") == "muscle" else f"{element.tag} actuator"
+                tree.settings.leave_out(kind)
                 continue
             if tendon not in tendons:
                 raise element.error(f"{element.tag}: {unknown_name('tendon', tendon, tendons)}")
             if tendons[tendon].tag != "spatial":
                 tree.settings.leave_out("muscle on a tendon of joints")
                 continue
-            if len(found.muscles) >= MAX_MUSCLES:
+            if len(result.muscles) >= MAX_MUSCLES:
                 raise element.error(f"The model has more than {MAX_MUSCLES} muscles.")
             used.add(tendon)
-            path = _path(tendons[tendon], tree, found)
-            found.muscles.append(_muscle(values, path, tree, model, found))
+            path = _path(tendons[tendon], tree, result)
+            result.muscles.append(_muscle(values, path, tree, model, result))
     for _ in tendons.keys() - used:
         tree.settings.leave_out("tendon without muscle")
-    return found
+    return result
 
 
-def _path(element: Element, tree: Tree, found: Muscles) -> _Path:
+def _path(element: Element, tree: Tree, result: Muscles) -> _Path:
     """Return the points of a spatial tendon and the surfaces between them."""
     path = _Path()
     sites = tree.sites
@@ -92,7 +92,7 @@ def _path(element: Element, tree: Tree, found: Muscles) -> _Path:
             marker = _known(values, "site", sites)
             path.points.append(PathPoint(marker.body, marker.position, marker.name))
         elif part.tag == "geom":
-            wrap = _wrap_object(values, tree, found)
+            wrap = _wrap_object(values, tree, result)
             side = _known(values, "sidesite", sites) if "sidesite" in values else None
             point = None if side is None else PathPoint(side.body, side.position, side.name)
             # a tendon wraps between the sites before and after the geom
@@ -111,41 +111,41 @@ def _path(element: Element, tree: Tree, found: Muscles) -> _Path:
     return path
 
 
-def _wrap_object(values: Values, tree: Tree, found: Muscles) -> WrapObject:
+def _wrap_object(values: Values, tree: Tree, result: Muscles) -> WrapObject:
     """Return the geom that a tendon wraps over; MuJoCo allows spheres and infinite cylinders."""
     name = values.text("geom")
-    if name not in found.wrap_objects:
+    if name not in result.wrap_objects:
         body, geom = _known(values, "geom", tree.geoms)
         if geom.kind not in ("sphere", "cylinder") or geom.shape is None:
             raise values.element.error(
                 f"Geom {name!r}: A tendon cannot wrap over a {geom.kind}. Use a sphere or a cylinder."
             )
-        found.wrap_objects[name] = WrapObject(name, geom.kind, body, geom.shape.size, geom.frame)
-    return found.wrap_objects[name]
+        result.wrap_objects[name] = WrapObject(name, geom.kind, body, geom.shape.size, geom.frame)
+    return result.wrap_objects[name]
 
 
-def _muscle(values: Values, path: _Path, tree: Tree, model: Model, found: Muscles) -> Muscle:
+def _muscle(values: Values, path: _Path, tree: Tree, model: Model, result: Muscles) -> Muscle:
     element = values.element
     gain = values.numbers("gainprm", 1, 10) or ()
     if len(gain) < 9:
         raise element.error(f"{element.tag}: The gainprm of a muscle has {len(gain)} numbers. Give at least 9.")
     name = tree.unique_name("muscle", values.text("name") or values.text("tendon"))
     if path.pulleys:
-        found.branched.append(name)
+        result.branched.append(name)
     lengths = values.numbers("lengthrange", 2, 2)
     if lengths is None or lengths[0] == lengths[1]:
-        lengths = _length_range(path, model, found)
-        found.inferred_lengths.append(name)
+        lengths = _length_range(path, model, result)
+        result.inferred_lengths.append(name)
     span = gain[1] - gain[0]
     if not span > 0.0 or not lengths[1] > lengths[0]:
         raise element.error(f"Muscle {name!r}: The range {gain[:2]} and lengthrange {lengths} must be increasing.")
     fiber = (lengths[1] - lengths[0]) / span
     tendon = lengths[0] - gain[0] * fiber
     if tendon < 0.0:
-        found.short_tendons.append(name)
+        result.short_tendons.append(name)
     force, times = gain[2], values.numbers("dynprm", 1, 10) or (0.01, 0.04)
     if not force > 0.0:
-        found.inferred_forces.append(name)
+        result.inferred_forces.append(name)
         force = gain[3]
     parameters = {"range0": gain[0], "range1": gain[1], "lengthrange0": lengths[0], "lengthrange1": lengths[1]}
     parameters |= dict(zip(MUSCLE_PARAMETERS, gain[2:9], strict=True))
@@ -165,12 +165,12 @@ def _muscle(values: Values, path: _Path, tree: Tree, model: Model, found: Muscle
     )
 
 
-def _length_range(path: _Path, model: Model, found: Muscles) -> tuple[float, float]:
+def _length_range(path: _Path, model: Model, result: Muscles) -> tuple[float, float]:
     """Return the smallest and largest length [m] of the straight path over random poses within the range of motion."""
-    if not found.sampled:
-        found.sampled = _sampled(model)
+    if not result.sampled:
+        result.sampled = _sampled(model)
     points = np.stack([position + rotation @ np.array(point.position) for point, (position, rotation) in
-                       ((point, found.sampled[point.body]) for point in path.points)], axis=1)  # fmt: skip
+                       ((point, result.sampled[point.body]) for point in path.points)], axis=1)  # fmt: skip
     lengths = np.linalg.norm(np.diff(points, axis=1), axis=2).sum(axis=1)
     least, most = float(lengths.min()), float(lengths.max())
     return least, most if most > least else 1.01 * least + 1e-6
@@ -186,26 +186,26 @@ def _sampled(model: Model) -> dict[str, tuple[Array, Array]]:
     return {**bodies, GROUND: (np.zeros((SAMPLES, 3)), np.tile(np.eye(3), (SAMPLES, 1, 1)))}
 
 
-def notes(found: Muscles) -> list[str]:
+def notes(result: Muscles) -> list[str]:
     """Return sentences on how the muscles were read."""
     sentences = []
-    if found.inferred_lengths:
+    if result.inferred_lengths:
         sentences.append(
-            f"{_title(found.inferred_lengths)}: The file has no lengthrange; fiber and tendon lengths are inferred "
+            f"{_title(result.inferred_lengths)}: The file has no lengthrange; fiber and tendon lengths are inferred "
             "from the straight path over random poses."
         )
-    if found.inferred_forces:
+    if result.inferred_forces:
         sentences.append(
-            f"{_title(found.inferred_forces)}: The maximum force is left to MuJoCo's compiler (scale / acceleration "
+            f"{_title(result.inferred_forces)}: The maximum force is left to MuJoCo's compiler (scale / acceleration "
             "at unit force); the scale is used in its place. Set max_isometric_force."
         )
-    if found.short_tendons:
+    if result.short_tendons:
         sentences.append(
-            f"{_title(found.short_tendons)}: The lengths in the file imply a negative tendon length; zero is used."
+            f"{_title(result.short_tendons)}: The lengths in the file imply a negative tendon length; zero is used."
         )
-    if found.branched:
+    if result.branched:
         sentences.append(
-            f"{_title(found.branched)}: The pulleys of the tendon are ignored; its branches are in sequence."
+            f"{_title(result.branched)}: The pulleys of the tendon are ignored; its branches are in sequence."
         )
     return sentences
 

@@ -48,14 +48,14 @@ def read_mjcf(path: str | Path, *, keyframe: str | int | None = None) -> Model:
         FileFormatError: if the file cannot be read; the message names file and line.
         ModelError: if the model is inconsistent.
     """
-    root, found = load(path)
-    settings = read_settings(root, found.missing)
-    meshes, mesh_problems = read_meshes(root, settings, found.main.parent)
+    root, includes = load(path)
+    settings = read_settings(root, includes.missing)
+    meshes, mesh_problems = read_meshes(root, settings, includes.main.parent)
     tree = read_tree(root, settings, meshes)
     if not tree.bodies:
-        lost = " (an included file is missing)" if found.missing else ""
+        lost = " (an included file is missing)" if includes.missing else ""
         raise FileFormatError(path, f"The model has no bodies{lost}. Pass the main file.")
-    name = root.attributes.get("model", "").strip() or found.main.stem or "model"
+    name = root.attributes.get("model", "").strip() or includes.main.stem or "model"
     model = Model(
         name,
         _rescaled(tree.bodies, settings),
@@ -74,21 +74,26 @@ def read_mjcf(path: str | Path, *, keyframe: str | int | None = None) -> Model:
         if keyframe is not None:
             model = _with_defaults(model, _keyframe(tree, root, keyframe))
         model = _with_defaults(model, _coupled_defaults(model))
-        notes = (*found.notes, *settings.notes, *_notes(tree, root, model, mesh_problems), *mjcf_muscles.notes(muscles))
+        notes = (
+            *includes.notes,
+            *settings.notes,
+            *_notes(tree, root, model, mesh_problems),
+            *mjcf_muscles.notes(muscles),
+        )
         return validate(replace(with_default_frames(model), notes=notes), sound_masses=False)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 
 
-def _with_muscles(model: Model, found: mjcf_muscles.Muscles) -> Model:
+def _with_muscles(model: Model, includes: mjcf_muscles.Muscles) -> Model:
     """Return the model with its muscles; geoms that only serve wrapping become wrap objects."""
-    wraps = found.wrap_objects
+    wraps = includes.wrap_objects
     bodies = tuple(
         replace(body, shapes=tuple(s for s in body.shapes if s.collides or s.name not in wraps))
         for body in model.bodies
     )
     ground = tuple(s for s in model.ground if s.collides or s.name not in wraps)
-    muscles, objects = tuple(found.muscles), tuple(wraps.values())
+    muscles, objects = tuple(includes.muscles), tuple(wraps.values())
     return replace(model, bodies=bodies, ground=ground, muscles=muscles, wrap_objects=objects)
 
 
@@ -193,9 +198,9 @@ def _notes(tree: Tree, root: Element, model: Model, mesh_problems: dict[str, str
             f"The mass of {list_names(tree.lost_mass, 6)} depends on meshes that are not read: only the other geoms "
             "and the compiler's minimum mass count."
         )
-    if tree.carriers:
+    if tree.inserted_bodies:
         notes.append(
-            f"The joints of {list_names(tree.carriers, 6)} cannot be one joint: massless bodies (..._carrier1 "
+            f"The joints of {list_names(tree.inserted_bodies, 6)} cannot be one joint: massless bodies (..._carrier1 "
             "and so on) are inserted between them. Give them mass for forward simulation."
         )
     if tree.lost_limits:
@@ -217,6 +222,6 @@ def _notes(tree: Tree, root: Element, model: Model, mesh_problems: dict[str, str
         used = f"{DEFAULT_POSE!r} is the default pose" if DEFAULT_POSE in keys else "none is used"
         notes.append(f"Keyframes: {', '.join(keys[:8])}; {used}. Override with read_mjcf(..., keyframe=...).")
     if tree.settings.unused:
-        left = ", ".join(f"{count} {what}" for what, count in sorted(tree.settings.unused.items()))
+        left = ", ".join(f"{count} {kind}" for kind, count in sorted(tree.settings.unused.items()))
         notes.append(f"Not read: {left}.")
     return notes

@@ -51,12 +51,12 @@ class MuscleParts:
 
     tendons: list[Element] = field(default_factory=list)
     actuators: list[Element] = field(default_factory=list)
-    lost: dict[str, int] = field(default_factory=dict)
+    unwritten: dict[str, int] = field(default_factory=dict)
     """Number of properties that MJCF cannot represent."""
 
-    def lose(self, what: str) -> None:
+    def count_unwritten(self, kind: str) -> None:
         """Count something that is not written."""
-        self.lost[what] = self.lost.get(what, 0) + 1
+        self.unwritten[kind] = self.unwritten.get(kind, 0) + 1
 
 
 def muscle_parts(model: Model, sites: Sites) -> MuscleParts:
@@ -68,7 +68,7 @@ def muscle_parts(model: Model, sites: Sites) -> MuscleParts:
         parts.tendons.append(make_element("spatial", *_path(muscle, model, wraps, sites, parts), name=tendon))
         parts.actuators.append(_actuator(muscle, tendon))
         if muscle.pennation_angle:
-            parts.lose("pennation angles")
+            parts.count_unwritten("pennation angles")
     return parts
 
 
@@ -78,14 +78,14 @@ def _path(
     between: dict[int, Element] = {}
     for wrap in muscle.wraps:
         if wrap.wrap_object not in wraps or not wraps[wrap.wrap_object].active:
-            parts.lose("wraps over ellipsoids, tori or inactive surfaces")
+            parts.count_unwritten("wraps over ellipsoids, tori or inactive surfaces")
             continue
         surface = wraps[wrap.wrap_object]
         last = len(muscle.path) - 1 if wrap.last < 0 else wrap.last
         segment = wrap.first if last - wrap.first <= 1 else _nearest_segment(model, muscle, surface, wrap.first, last)
         segment = min(segment, len(muscle.path) - 2)
         if segment in between:
-            parts.lose("second wraps between the same two points")
+            parts.count_unwritten("second wraps between the same two points")
             continue
         side = wrap.side_point or _side_point(surface)
         named = {} if side is None else {"sidesite": sites.at(side.body, side.position, side.name)}
@@ -93,9 +93,9 @@ def _path(
     path: list[Element] = []
     for i, point in enumerate(muscle.path):
         if point.motion:
-            parts.lose("motions of path points (written at their default positions)")
+            parts.count_unwritten("motions of path points (written at their default positions)")
         if point.only_within is not None:
-            parts.lose("conditions of path points (always active)")
+            parts.count_unwritten("conditions of path points (always active)")
         site = sites.at(point.body, point.position, point.name or f"{muscle.name}-P{i + 1}")
         if not path or path[-1].attributes != {"site": site}:  # MuJoCo does not allow a repeated site
             path.append(make_element("site", site=site))

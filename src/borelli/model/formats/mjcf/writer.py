@@ -378,7 +378,7 @@ def _notes(writer: _Writer, muscles: MuscleParts) -> list[str]:
     unwritten = [j.name for j in model.joints if j.closes_loop and j.kind not in ("ball", "fixed")]
     if unwritten:
         notes.append(f"Joints that close loops are not written unless ball or fixed: {', '.join(unwritten[:6])}.")
-    notes += [f"Not written: {kind} ({count})." for kind, count in muscles.lost.items()]
+    notes += [f"Not written: {kind} ({count})." for kind, count in muscles.unwritten.items()]
     shapes = [shape for body in model.bodies for shape in body.shapes] + list(model.ground)
     if any(shape.surface != Surface(friction=shape.surface.friction) for shape in shapes):
         notes.append("Not written: restitution, rolling friction, softness and motion of surfaces.")

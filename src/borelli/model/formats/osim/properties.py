@@ -65,12 +65,12 @@ class Item:
 
     def listed(self, *tags: str) -> list[Item]:
         """Return the objects of a list property or set, directly or inside `<objects>`."""
-        found: list[Item] = []
+        items: list[Item] = []
         for child in self.children():
             if child.kind in tags:
                 inner = child.child("objects")
-                found.extend(child.children() if inner is None else inner.children())
-        return [item for item in found if item.kind not in ("objects", "groups", "defaults")]
+                items.extend(child.children() if inner is None else inner.children())
+        return [item for item in items if item.kind not in ("objects", "groups", "defaults")]
 
     def text(self, *tags: str) -> str:
         """Return the text of the first property with one of these tags; empty if there is none."""
@@ -149,8 +149,8 @@ def load(path: str | Path) -> Item:
         )
     model = root.find("Model")
     if model is None:
-        found = root.children[0].tag[:40] if root.children else "nothing"
-        raise FileFormatError(path, f"The document contains <{found}> instead of <Model>. Pass a model file.")
+        items = root.children[0].tag[:40] if root.children else "nothing"
+        raise FileFormatError(path, f"The document contains <{items}> instead of <Model>. Pass a model file.")
     _fill_defaults(model, path)
     _check_counts(model, path)
     return Item(model)
@@ -184,9 +184,9 @@ def _check_counts(model: Element, path: object) -> None:
         if element.tag == "x":
             spline_text += len(element.text)
     for ending, most in MAX_ELEMENTS.items():
-        found = sum(count for tag, count in counts.items() if tag.endswith(ending))
-        if found > most:
-            raise FileFormatError(path, f"The file has {found} elements <...{ending}> (maximum {most}).")
+        items = sum(count for tag, count in counts.items() if tag.endswith(ending))
+        if items > most:
+            raise FileFormatError(path, f"The file has {items} elements <...{ending}> (maximum {most}).")
     if spline_text > MAX_SPLINE_TEXT:
         raise FileFormatError(path, f"The splines have more than {MAX_SPLINE_TEXT} characters.")
 

@@ -71,7 +71,7 @@ def wrap_element(wrap: WrapObject, names: Names) -> Element:
 
 def _parameters(muscle: Muscle) -> list[Element]:
     """Return the muscle's own parameters; those of curves are in nested elements."""
-    found: list[Element] = []
+    result: list[Element] = []
     curves: dict[str, Element] = {}
     for key, number in muscle.parameters:
         curve, _, tag = key.rpartition(".")
@@ -79,9 +79,9 @@ def _parameters(muscle: Muscle) -> list[Element]:
         element = flag(tag, bool(number)) if is_flag else value(tag, number)
         if curve and curve not in curves:
             curves[curve] = make_element(curve)
-            found.append(curves[curve])
-        (curves[curve].children if curve else found).append(element)
-    return found
+            result.append(curves[curve])
+        (curves[curve].children if curve else result).append(element)
+    return result
 
 
 def _point(point: PathPoint, default: str, muscle: Muscle, names: Names, notes: Notes) -> Element:
@@ -134,11 +134,11 @@ def _components(motion: tuple[TransformAxis, ...]) -> list[tuple[Function, str]]
             return None
         else:
             moving[axis] = part.function, part.coordinate
-    found = []
+    result = []
     for offset, one in zip(offsets, moving, strict=True):
         function, on = one or (constant(0.0), driver or "")
-        found.append((function if offset == 0.0 else _add_offset(function, offset), on))
-    return found
+        result.append((function if offset == 0.0 else _add_offset(function, offset), on))
+    return result
 
 
 def _add_offset(function: Function, offset: float) -> Function:

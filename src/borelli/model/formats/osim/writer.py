@@ -91,29 +91,29 @@ def _marker(marker: Marker, names: Names) -> Element:
 
 
 def _constraints(model: Model, names: Names, notes: Notes) -> list[Element]:
-    found = [coupling_element(coupling, names) for coupling in model.couplings]
+    elements = [coupling_element(coupling, names) for coupling in model.couplings]
     for joint in model.joints:
         element = loop_element(joint, names) if joint.closes_loop else None
         if element is not None:
-            found.append(element)
+            elements.append(element)
         elif joint.closes_loop:
             notes.setdefault("Joints that close loops are not written unless ball or fixed", []).append(joint.name)
-    return found
+    return elements
 
 
 def _contact_geometry(model: Model, names: Names, notes: Notes) -> list[Element]:
-    found, namer, unwritten = [], Namer(), Counter[str]()
+    elements, namer, unwritten = [], Namer(), Counter[str]()
     for body, shapes in ((GROUND, model.ground), *((body.name, body.shapes) for body in model.bodies)):
         for shape in shapes:
             if shape.kind not in ("sphere", "plane"):
                 unwritten[shape.kind] += 1
                 continue
             name = namer.unique(ILLEGAL.sub("_", shape.name or f"{body}_{shape.kind}"))
-            found.append(_contact(shape, name, names.body_path(body)))
+            elements.append(_contact(shape, name, names.body_path(body)))
     if unwritten:
         text = "Shapes are not written unless spheres or planes"
         notes[text] = [f"{count} {kind}" for kind, count in unwritten.items()]
-    return found
+    return elements
 
 
 def _contact(shape: Shape, name: str, path: str) -> Element:
@@ -131,8 +131,8 @@ def _contact(shape: Shape, name: str, path: str) -> Element:
 def _left_out(model: Model) -> Notes:
     kinematic = [body.name for body in model.bodies if body.kinematic]
     aliases = [marker.name for marker in model.markers if marker.aliases]
-    found = {
+    elements = {
         "Kinematic bodies are written as free bodies": kinematic,
         "Aliases of markers are not written": aliases,
     }
-    return {text: names for text, names in found.items() if names}
+    return {text: names for text, names in elements.items() if names}
