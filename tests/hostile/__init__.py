@@ -1,1 +1,1 @@
-"""Files that are damaged, absurd or meant to harm: each is read or refused in one sentence, soon."""
+"""Damaged, implausible and malicious files: each is read or refused quickly and in one sentence."""

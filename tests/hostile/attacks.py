@@ -8,7 +8,7 @@ from .seeds import FORMATS, seeds
 few_and_full = pytest.mark.parametrize(
     "full", [pytest.param(False, id="few"), pytest.param(True, id="full", marks=pytest.mark.slow)]
 )
-"""A test of few places in every run, and of all of them in the long ones."""
+"""Test of few positions in every run, and of all of them in slow runs."""
 TEXTS = tuple(kind for kind in FORMATS if kind not in ("C3D", "netCDF"))
 XML = {
     "OpenSim": '<OpenSimDocument Version="40000"><Model name="m">%s</Model></OpenSimDocument>',
@@ -31,7 +31,7 @@ def survive(folder, contents, *, refused=False):
 
 
 def judge(pairs, *, refused=False):
-    """Reads paths, (format, path), asserts that none did harm, and gives back what was said of each."""
+    """Read files (format, path), assert that none failed, and return the message of each."""
     verdicts = judgements(pairs)
     for (kind, path), (verdict, said) in zip(pairs, verdicts, strict=True):
         assert verdict != "failed", f"{kind} {path!a}: {said}"
@@ -40,7 +40,7 @@ def judge(pairs, *, refused=False):
 
 
 def changed(change, most=None):
-    """A seed of each format that is text, with what `change` makes of it: several texts, of which `most` are taken."""
+    """Return a seed of each text format with up to `most` of the texts that `change` makes of it."""
     for turn, kind in enumerate(TEXTS):
         name, files, target = small(kind)
         for content in thinned(change(files[target]), most, turn):
@@ -48,7 +48,7 @@ def changed(change, most=None):
 
 
 def thinned(items, most, turn=0):
-    """At most so many of the items, from everywhere among them; other ones at each turn. None: all."""
+    """Return at most `most` of the items, spread over all of them, different ones in each call; None for all."""
     items = list(items)
     step = 1 if most is None else -(-len(items) // most)
     return items[turn % step :: step]

@@ -38,7 +38,7 @@ class TooSlowError(BaseException):
 
 
 class Clock:
-    """How long a file has taken [s]: all time since `start` but that in which other processes had the processors."""
+    """Time [s] spent on a file since `start`, without the time in which other processes ran."""
 
     def start(self):
         """Begins to count, and has `TooSlowError` raised after `SECONDS`."""
@@ -46,7 +46,7 @@ class Clock:
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
 
     def seconds(self):
-        """What was taken so far."""
+        """Return the time so far [s]."""
         return time.perf_counter() - self.begun - (self._kept_waiting() - self.kept)
 
     def ring(self, *_):
@@ -58,7 +58,7 @@ class Clock:
 
     @staticmethod
     def _kept_waiting():
-        """How long this process has stood ready to run without being let to; Linux alone tells."""
+        """Return how long this process has waited for a processor [s]; known on Linux only."""
         told = Path("/proc/self/schedstat")
         return int(told.read_text().split()[1]) / 1e9 if told.exists() else 0.0
 
@@ -88,7 +88,7 @@ def mutant(kind, number):
 
 @cache
 def vocabulary(kind):
-    """The words that the seeds of a format have in the places where its keywords and names stand."""
+    """Return the keywords and names in the seeds of a format."""
     from .mutations import WORD
     from .seeds import seeds
 
@@ -251,7 +251,7 @@ def peak_memory():
 
 
 def limit_memory():
-    """Forbids the process more than `MEMORY` beyond what it has; only Linux tells what that is."""
+    """Limit the memory of the process to `MEMORY` more than it has; on Linux only."""
     status = Path("/proc/self/statm")
     if status.exists():
         used = int(status.read_text().split()[0]) * resource.getpagesize()

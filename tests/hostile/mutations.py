@@ -1,4 +1,4 @@
-"""Damage done to files in the places where a format keeps its counts, names, numbers and brackets."""
+"""Damage to files where a format has its counts, names, numbers and brackets."""
 
 import re
 import struct
@@ -147,7 +147,7 @@ def replaced(text, pattern, new, rng):
 
 
 def mutate_bytes(content, rng, others):
-    """Single bytes, words and stretches changed, taken out, repeated or moved."""
+    """Change, remove, repeat or move single bytes, words and sections."""
     content = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 5, 40))):
         at = rng.randrange(len(content) + 1)
@@ -228,7 +228,7 @@ def _changed_value(text, rng, words):
 
 
 def _changed_element(text, rng, others):
-    """An element taken out, repeated, moved, wrapped, emptied, or brought from another file."""
+    """Remove, repeat, move, wrap or empty an element, or insert one of another file."""
     place = _element(text, rng)
     if place is None:
         return text
@@ -252,7 +252,7 @@ def _changed_element(text, rng, others):
     if kind == 5:
         tag = _TAG.match(text, start)
         return text[:start] + b"<" + tag[2] + tag[3] + b"/>" + text[end:]
-    tag = _TAG.match(text, start)  # an attribute taken out
+    tag = _TAG.match(text, start)  # an attribute removed
     kept = re.sub(rb'\s[\w.-]+="[^"]*"', lambda m: m[0] if rng.random() < 0.6 else b"", tag[3])
     return text[:start] + b"<" + tag[2] + kept + tag[4] + b">" + text[tag.end() :]
 
@@ -334,7 +334,7 @@ def _cell_of(width, old, rng):
 
 
 def _moved(content, rng, others):
-    """Blocks of 512 bytes taken out, repeated, exchanged, cut or brought from another file."""
+    """Remove, repeat, swap or truncate blocks of 512 bytes, or insert blocks of another file."""
     blocks = [content[i : i + 512] for i in range(0, len(content), 512)]
     at, other = rng.randrange(len(blocks)), rng.randrange(len(blocks))
     kind = rng.randrange(6)

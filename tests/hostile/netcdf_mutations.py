@@ -113,7 +113,7 @@ def _link(file, name, rng):
 
 
 def _elsewhere(file, name, rng):
-    """A dataset whose numbers lie in another file, or are taken from one."""
+    """Add a dataset whose values are in another file, or copied from one."""
     del file[name]
     place = rng.choice(ELSEWHERE)
     if rng.random() < 0.7:

@@ -1,7 +1,6 @@
-"""Small sound files of every format, made here and cut from real ones, for mutations to begin from.
+"""Small valid files of every format, synthetic and cut from real ones, as a start for mutations.
 
-A seed is the name of what is read and the files that lie beside one another: names and bytes. A name of "." means the
-folder itself.
+A seed is the name of the file to read and the files of its folder: names and bytes. The name "." is the folder itself.
 """
 
 import re
@@ -299,7 +298,7 @@ def few_muscles(text):
 
 
 def short_c3d(content, frames=3):
-    """A C3D file of its first frames: header and POINT:FRAMES are told so."""
+    """Return a C3D file with only its first frames, and header and POINT:FRAMES changed accordingly."""
     start = 512 * (content[0] - 1)
     order = "big" if content[start + 3] == 86 else "little"
     points, analog, first, _, _ = (int.from_bytes(content[i : i + 2], order) for i in range(2, 12, 2))

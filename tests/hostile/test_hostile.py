@@ -1,6 +1,6 @@
-"""Files made to harm, one kind after the other: bombs, absurd counts, cuts, wrong byte order, strange paths and names.
+"""Malicious files of each kind: bombs, implausible counts, truncation, wrong byte order, unusual paths and names.
 
-All are read in a process of their own that may take five seconds and a gigabyte for each (see `campaign`).
+All are read in a separate process that may take five seconds and a gigabyte for each (see `campaign`).
 """
 
 import os
@@ -80,7 +80,7 @@ def test_includes_that_loop_or_are_endless(tmp_path):
 
 
 def strange_paths(folder, ending):
-    """Paths that are no ordinary file, or hardly."""
+    """Make paths that are not regular files."""
     folder.mkdir()
     names = ("empty", "blank", "pipe", "loop", "one", "other", "dangling", "zero", "null", "socket", "folder", "huge")
     paths = {name: folder / f"{name}{ending}" for name in names}
@@ -327,7 +327,7 @@ def test_files_at_the_limits_are_read(tmp_path):
 
 
 def test_mutants_that_once_failed(tmp_path):
-    """Each of these hung, broke off or let through what no recording holds, when mutants found it."""
+    """Each of these hung, crashed or passed invalid data when mutants found it."""
     asf, bvh, csv = seeds("ASF")[0][1]["x.asf"], seeds("BVH")[0][1]["x.bvh"], seeds("CSV")[0][1]["w.csv"]
     trc = seeds("TRC")[0][1]["w.trc"]
     motive = dict(seeds("exports"))["motive.csv"]["motive.csv"]
@@ -384,7 +384,7 @@ def test_netcdf_with_external_links_is_refused_before_they_are_opened(tmp_path):
     import h5py
 
     pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)  # whoever reads from it waits for ever
+    os.mkfifo(pipe)  # reading from it blocks
     (name, files), *_ = seeds("netCDF")
     layout = h5py.VirtualLayout(shape=(4,), dtype="f8")
     layout[:] = h5py.VirtualSource(str(pipe), "x", shape=(4,))

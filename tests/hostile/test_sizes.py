@@ -1,4 +1,4 @@
-"""Files of absurd size, depth and length: more of everything than any honest file has."""
+"""Files of implausible size, depth and length."""
 
 import re
 

@@ -59,11 +59,11 @@ def header_bytes(processor, *, points, analog, first, last, scale, block, sample
 def c3d_bytes(
     markers, groups=None, *, processor="Intel", real=True, scale=0.1, rate=100.0, first=1, analog=None, header=None
 ):
-    """A whole file: markers in its own unit, shape (frames, points, 3), not a number where missing.
+    """Return a complete file: markers in its own unit, shape (frames, points, 3), NaN where missing.
 
     Args:
         markers: Positions.
-        groups: Parameters beyond the necessary ones, which they may replace; None as a value takes one away.
+        groups: Parameters beyond the necessary ones, which they may replace; None as a value removes one.
         processor: Whose numbers.
         real: 32-bit reals, or 16-bit integers of `scale`.
         scale: Step of integers.

@@ -1,4 +1,4 @@
-"""Cleaning: all steps together undo what was done to a known walk, and each change is written down."""
+"""Cleaning: all steps together restore a corrupted walk, and each change is noted."""
 
 import numpy as np
 import pytest

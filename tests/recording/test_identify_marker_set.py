@@ -1,4 +1,4 @@
-"""Marker sets: recognised by names whatever their spelling, and by no others."""
+"""Marker sets: identified by their names in any spelling, and by no others."""
 
 import pytest
 

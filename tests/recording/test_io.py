@@ -1,4 +1,4 @@
-"""Any file: told by content, every file of the data read or refused with a true reason, written by its ending."""
+"""Files of every format: detected by content, read or refused with a reason, written by extension."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ def test_markers_survive_every_format_with_markers(recording, tmp_path):
             back.data["marker_position"],
             recording.data["marker_position"],
             atol=1e-6,
-            err_msg=ending,  # C3D holds single precision
+            err_msg=ending,  # C3D has single precision
         )
 
 
@@ -179,13 +179,13 @@ def test_opensim_reads_written_files(tmp_path):
     subprocess.run(
         [python, "-c", ASK, str(tmp_path / "out.npz"), *paths], check=True, capture_output=True, cwd=tmp_path
     )
-    with np.load(tmp_path / "out.npz") as said:
-        theirs = said["trc"][:, 1:].reshape(131, 51, 3) @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
-        np.testing.assert_allclose(theirs, markers.data["marker_position"], atol=1e-9)
+    with np.load(tmp_path / "out.npz") as read:
+        opensim = read["trc"][:, 1:].reshape(131, 51, 3) @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
+        np.testing.assert_allclose(opensim, markers.data["marker_position"], atol=1e-9)
         original = np.loadtxt(real("opensim/opencap_subject4/walking1_grf.mot"), skiprows=7)
         loaded = original[:, 2] > 20.0
-        np.testing.assert_allclose(said["mot"][loaded, :7], original[loaded, :7], atol=1e-6)
-        assert said["sto"].shape == (73, 24)
+        np.testing.assert_allclose(read["mot"][loaded, :7], original[loaded, :7], atol=1e-6)
+        assert read["sto"].shape == (73, 24)
 
 
 @pytest.mark.parametrize("path", [None, 3, b"walk.c3d", ["walk.c3d"]])

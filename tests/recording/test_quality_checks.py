@@ -1,4 +1,4 @@
-"""Faults: each one put into a good recording is found with its remedy, and good recordings have none."""
+"""Quality checks: each issue put into a correct recording is found with its action; correct recordings have none."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ WRONG = {
     "plate_sign",
     "zero_positions",
 }
-"""Faults of which a good recording has none."""
+"""Codes of issues that a correct recording does not have."""
 REAL = (
     "hdm/data.c3d", "cmu/c3d/02_05.c3d", "cmu/c3d/06_01_misnamed_dribble_shoot.c3d", "cmu/c3d/85_02.c3d",
     "c3d/format_variants/sample02/pc_real.c3d", "c3d/format_variants/sample02/DEC_INT.C3D",

@@ -1,4 +1,4 @@
-"""The recording itself: labelled data, its notes, names that stay apart, and netCDF files that give it back."""
+"""Recordings: labeled data, notes, unique names, summaries and netCDF files."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ NAMES = st.lists(st.sampled_from(["A", "A_2", "A_3", "B", "B_2", ""]), max_size=
 
 
 def small():
-    """Three markers, two plates, two channels and two events of a made-up walk."""
+    """Return three markers, two plates, two channels and two events of a synthetic walk."""
     rng = np.random.default_rng(1)
     data = make_dataset(
         {

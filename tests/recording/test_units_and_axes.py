@@ -1,4 +1,4 @@
-"""Units and axes: what the file states wins, what it does not state is inferred, and every guess is said."""
+"""Units and axes: stated ones are used, others are inferred, and every decision is noted."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Recordings as hypothesis makes them for the readers and writers of text, and small files with their faults."""
+"""Random recordings for readers and writers of text, and small files with problems."""
 
 import os
 
@@ -21,7 +21,7 @@ UPS = st.sampled_from(["+Y", "+Z", "-Y", "-Z", "+X", "-X"])
 
 @st.composite
 def numbers(draw, *shape, low=-3.0, high=3.0, holes=False):
-    """An array of this shape; with holes, whole rows of its last axis are not a number."""
+    """Draw an array of this shape; with holes, complete rows of its last axis are NaN."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     values = rng.uniform(low, high, shape)
     if holes and draw(st.booleans()):
@@ -45,7 +45,7 @@ def marker_recordings(draw):
 
 
 def refuse_special_files(read, folder, suffix):
-    """Asks a reader to read what is no file at all; each time one sentence must come, at once."""
+    """Check that a reader refuses paths that are not regular files, each in one sentence."""
     from borelli.errors import FileFormatError
 
     missing, empty, blank, binary, pipe = (
@@ -63,5 +63,5 @@ def refuse_special_files(read, folder, suffix):
 
 
 def notes_of(recording, kind):
-    """The sentences of a recording's notes of one kind, as one text."""
+    """Return the texts of a recording's notes of one kind."""
     return "; ".join(note.text for note in recording.notes if note.kind == kind)

@@ -1,4 +1,4 @@
-"""A person made of rigid pieces walking over two force plates: a recording whose every fact is known."""
+"""Synthetic walk of a person of rigid segments over two force plates."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ _TRUNK = {  # offset from the pelvis [m]: forward, left, up
     "LSHO": (0.0, 0.20, 0.50), "RSHO": (0.0, -0.20, 0.50),
     "LASI": (0.09, 0.13, 0.04), "RASI": (0.09, -0.13, 0.04), "LPSI": (-0.09, 0.05, 0.05), "RPSI": (-0.09, -0.05, 0.05),
 }  # fmt: skip
-_LEG = {  # place along the leg from the hip to the ankle, and outward offset [m]
+_LEG = {  # position along the leg from the hip to the ankle, and lateral offset [m]
     "THI": (0.5, 0.08), "KNE": (0.95, 0.06), "TIB": (1.4, 0.07), "ANK": (1.95, 0.05),
 }  # fmt: skip
 _FOOT = {"HEE": (-0.05, 0.0, 0.03), "TOE": (0.17, 0.0, 0.03)}
@@ -50,7 +50,7 @@ def walk(seconds=3.0, rate=RATE):
 
 
 def footprints(sign):
-    """Times [s] and places x [m] at which the left (1) or right (-1) foot comes down."""
+    """Return times [s] and positions x [m] of the strikes of the left (1) or right (-1) foot."""
     steps = np.arange(-2, 8)
     start = (steps + (0.0 if sign > 0 else 0.5)) * STRIDE
     return start, SPEED * start + 0.3
@@ -72,7 +72,7 @@ def recording(seconds=3.0, *, plates=True, noise=0.0, seed=0, **attributes):
 
 
 def forces(seconds):
-    """Force, centre of pressure and corners of two plates, one under a left and one under a right step."""
+    """Return force, center of pressure and corners of two plates, one under a left and one under a right step."""
     clock = np.arange(round(seconds * ANALOG_RATE)) / ANALOG_RATE
     force, place = np.zeros((len(clock), 2, 3)), np.full((len(clock), 2, 3), np.nan)
     corners = np.zeros((2, 4, 3))

@@ -15,7 +15,7 @@ MAX_POINTS = 700
 MAX_TEXT = 200
 """Characters of one cell or title."""
 COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
-"""Tol's bright scheme, which color-blind readers can tell apart."""
+"""Tol's bright scheme, distinguishable for color-blind readers."""
 
 
 def html_table(title: str, rows: Iterable[tuple[str, object]]) -> str:

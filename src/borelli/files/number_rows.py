@@ -126,7 +126,7 @@ class Rows:
         return len(self.lengths)
 
     def add(self, cells: Sequence[bytes], line: int, time: int | None = None) -> None:
-        """Append a row; raise `FileFormatError` for a cell that is not a number."""
+        """Append a row; raise `FileFormatError` for a cell without a number."""
         if len(cells) > MAX_COLUMNS:
             what = f"The row has {len(cells)} cells (maximum {MAX_COLUMNS}). Remove columns."
             raise FileFormatError(self.path, what, line=line)

@@ -196,16 +196,16 @@ def _sides(words: list[str]) -> Iterable[tuple[str, str]]:
     for position in (0, len(words) - 1, *range(1, len(words) - 1)):
         if len(words) > 1 and words[position] in _SIDES:
             yield _SIDES[words[position]], "".join(words[:position] + words[position + 1 :])
-    whole = "".join(words)
+    joined = "".join(words)
     for word in ("right", "left"):
-        if whole.startswith(word) or whole.endswith(word):
-            yield word, whole.removeprefix(word).removesuffix(word)
+        if joined.startswith(word) or joined.endswith(word):
+            yield word, joined.removeprefix(word).removesuffix(word)
     # `RTOE` is the right toe, but `Rear.Head` is not the right ear: a known name must follow the letter
-    rest = whole[1:]
-    if whole[:1] in ("r", "l") and (_coded(rest) or any(rest.startswith(word) for word, _ in _BY_WORD)):
-        yield _SIDES[whole[0]], rest
-    if len(whole) > 2 or whole[:1] not in ("r", "l"):
-        yield "", whole
+    rest = joined[1:]
+    if joined[:1] in ("r", "l") and (_coded(rest) or any(rest.startswith(word) for word, _ in _BY_WORD)):
+        yield _SIDES[joined[0]], rest
+    if len(joined) > 2 or joined[:1] not in ("r", "l"):
+        yield "", joined
 
 
 def _part(core: str) -> str | None:

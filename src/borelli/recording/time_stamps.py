@@ -106,8 +106,8 @@ def _candidates(rate: float) -> list[float]:
 
 def _start(first: float, rate: float, quantum: float) -> float:
     """Return the time of the first frame, rounded to a whole number of frames where that explains the stamp."""
-    whole = round(first * rate) / rate
-    return whole if abs(whole - first) <= 0.51 * quantum else first
+    rounded = round(first * rate) / rate
+    return rounded if abs(rounded - first) <= 0.51 * quantum else first
 
 
 def backward_note(count: int) -> Note:

@@ -1,4 +1,4 @@
-"""Filter, rates and times: laws that hold for every signal."""
+"""Filter, resampling and time stamps: properties of every signal."""
 
 import numpy as np
 import pytest

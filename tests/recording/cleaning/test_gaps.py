@@ -1,4 +1,4 @@
-"""Gaps and spikes: found where they are, filled exactly where the motion allows it, left open where not."""
+"""Gaps and spikes: detected, filled exactly where the motion allows it, left open otherwise."""
 
 from itertools import pairwise
 
@@ -31,15 +31,15 @@ def of_points(points, names=None):
 
 
 def tumbling_body(frames=200, count=5, seed=0):
-    """A rigid body that turns and flies, and nothing else."""
+    """Return points of a rigid body that rotates and moves."""
     rng = np.random.default_rng(seed)
     shape = rng.uniform(-0.15, 0.15, (count, 3))
     time = np.arange(frames) / RATE
     angle = 3.0 * time + np.sin(5.0 * time)
-    turn = np.array([[np.cos(angle), -np.sin(angle), 0 * angle], [np.sin(angle), np.cos(angle), 0 * angle],
+    rotation = np.array([[np.cos(angle), -np.sin(angle), 0 * angle], [np.sin(angle), np.cos(angle), 0 * angle],
                      [0 * angle, 0 * angle, 1 + 0 * angle]]).transpose(2, 0, 1)  # fmt: skip
     path = np.stack([2.0 * time, np.sin(3 * time), 1.0 + time**3], axis=1)
-    return np.einsum("fab,pb->fpa", turn, shape) + path[:, None]
+    return np.einsum("fab,pb->fpa", rotation, shape) + path[:, None]
 
 
 @given(st.lists(st.booleans(), max_size=40))
@@ -109,10 +109,10 @@ def test_a_marker_on_another_segment_is_not_a_neighbor():
 
 def test_a_rigid_fit_is_a_rotation_and_has_no_misfit_on_a_rigid_body():
     body = tumbling_body()
-    turns, moves, misfit = fit_rigid_motion(body[0], body)
-    assert np.allclose(np.linalg.det(turns), 1.0)
+    rotations, translations, misfit = fit_rigid_motion(body[0], body)
+    assert np.allclose(np.linalg.det(rotations), 1.0)
     assert misfit.max() < 1e-12
-    assert np.allclose(np.einsum("fab,pb->fpa", turns, body[0]) + moves[:, None], body)
+    assert np.allclose(np.einsum("fab,pb->fpa", rotations, body[0]) + translations[:, None], body)
 
 
 def test_limits_must_make_sense():

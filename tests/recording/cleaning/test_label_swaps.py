@@ -1,4 +1,4 @@
-"""Exchanged labels: in time and over the whole trial, found and put back."""
+"""Swapped labels: in time and over a complete trial, detected and repaired."""
 
 import numpy as np
 import pytest
@@ -74,9 +74,9 @@ def test_one_reversed_pair_is_distinguished_from_all():
 def test_sides_are_consistent_while_the_subject_rotates():
     walk = recording()
     angle = np.linspace(0.0, 2 * np.pi, walk.frames)
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]).transpose(2, 0, 1)
+    rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]).transpose(2, 0, 1)
     points = walk.data["marker_position"].values.copy()
-    points[..., :2] = np.einsum("fab,fpb->fpa", turn, points[..., :2])
+    points[..., :2] = np.einsum("fab,fpb->fpa", rotation, points[..., :2])
     assert find_sides(with_markers(walk, points)).reversed == ()
 
 

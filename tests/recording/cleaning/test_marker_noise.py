@@ -1,4 +1,4 @@
-"""Noise told from a recording: that which was put in, whatever moves beneath it."""
+"""Marker noise estimated from a recording equals the added noise, for any movement."""
 
 import numpy as np
 import pytest
@@ -22,13 +22,13 @@ def moving(frames=1000, sizes=SIZES):
 
 def test_estimated_noise_equals_the_added_noise():
     deviations = marker_noise(moving())
-    # 3000 differences, correlated over some 4 frames, tell a median size to 3 %
+    # 3000 differences, correlated over some 4 frames, determine the median magnitude to 3 %
     assert list(deviations.values()) == pytest.approx(SIZES, rel=0.1)
 
 
 def test_movement_alone_is_not_noise():
     deviations = marker_noise(moving(sizes=np.zeros(3)))
-    # 0.0197 / sqrt(70) of the 5 mm at 6 Hz, and next to nothing of the rest: 12 um, of which the median sees 0.7 / 0.67
+    # 0.0197 / sqrt(70) of the 5 mm at 6 Hz, and next to nothing of the rest: 12 um, of which the median is 0.7 / 0.67
     assert max(deviations.values()) < 15e-6
 
 

@@ -1,4 +1,4 @@
-"""Plates, feet and gait events: against a walk whose steps are known, and against the marks in real files."""
+"""Plates, feet and gait events, compared with a walk of known steps and with events in real files."""
 
 import numpy as np
 import pytest
@@ -38,8 +38,8 @@ WITH_EVENTS = {  # file: largest error [s] of plate events, of marker strikes, o
 }
 
 
-def push(walk, offset):
-    """The recording with an offset [N] on its first plate."""
+def add_offset(walk, offset):
+    """Return the recording with an offset [N] on its first plate."""
     force = walk.data["plate_force"].values.copy()
     force[:, 0] += offset
     return walk.with_data(walk.data.assign(plate_force=walk.data["plate_force"].copy(data=force)))
@@ -77,7 +77,7 @@ def test_forces_of_feet_are_those_of_their_plates_and_so_is_the_pressure():
 def test_one_foot_on_two_plates_has_the_wrench_of_both():
     walk = recording()
     data = walk.data.copy(deep=True)
-    # both plates carry the left step: the second a third of it, a little to the side
+    # both plates support the left step: the second a third of it, a little to the side
     for name, part in (("plate_force", 0.5), ("plate_center_of_pressure", 1.0)):
         data[name].values[:, 1] = part * data[name].values[:, 0]
     data["plate_center_of_pressure"].values[:, 1, 1] += 0.06
@@ -91,7 +91,7 @@ def test_one_foot_on_two_plates_has_the_wrench_of_both():
 
 def test_an_empty_plate_is_zeroed_and_a_loaded_one_is_not():
     walk = recording()
-    zeroed = zero_plates(push(walk, (3.0, -2.0, 9.0)))
+    zeroed = zero_plates(add_offset(walk, (3.0, -2.0, 9.0)))
     assert np.allclose(zeroed.data["plate_force"].values, walk.data["plate_force"].values, atol=1e-9)
     assert [(note.code, note.kind) for note in zeroed.notes[-2:]] == [
         ("plate_offset", "changed"),
@@ -99,7 +99,7 @@ def test_an_empty_plate_is_zeroed_and_a_loaded_one_is_not():
     ]
     assert "plate 1" in zeroed.notes[-2].text and "(3.0, -2.0, 9.0) N" in zeroed.notes[-2].text
     assert zero_plates(walk) is walk
-    assert zero_plates(push(walk, (0.0, 0.0, 600.0))).notes == ()
+    assert zero_plates(add_offset(walk, (0.0, 0.0, 600.0))).notes == ()
 
 
 def test_zeroing_a_c3d_recording_corrects_its_centers_of_pressure(tmp_path):
@@ -170,8 +170,8 @@ def test_events_from_markers_find_every_step_on_either_way_and_on_a_treadmill():
     walk = recording(4.0, plates=False)
     events = events_from_markers(walk)
     for side, sign in (("Left", 1.0), ("Right", -1.0)):
-        for label, shift in ((STRIKE, 0.0), (OFF, STANCE * STRIDE)):
-            truth = [t + shift for t in footprints(sign)[0] if 0.2 < t + shift < 3.8]
+        for label, delay in ((STRIKE, 0.0), (OFF, STANCE * STRIDE)):
+            truth = [t + delay for t in footprints(sign)[0] if 0.2 < t + delay < 3.8]
             found = [event.time for event in events if (event.label, event.context) == (label, side)]
             assert len(found) == len(truth)
             assert np.allclose(found, truth, atol=0.07)
@@ -197,7 +197,7 @@ def test_auto_uses_plates_where_possible_and_markers_elsewhere():
     with pytest.raises(SettingsError, match="no plates"):
         gait_events(recording(plates=False), "plates")
     with pytest.raises(SettingsError, match="Unknown source"):
-        gait_events(walk, "tea leaves")
+        gait_events(walk, "video")
 
 
 def test_standing_has_no_gait_events():

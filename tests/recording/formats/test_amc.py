@@ -1,4 +1,4 @@
-"""AMC with ASF: poses by hand, and one walk that three files of three formats put at the same place."""
+"""AMC with ASF: poses computed by hand, and one walk in files of three formats."""
 
 import shutil
 from functools import cache
@@ -79,7 +79,7 @@ PAIRS = {  # the AMC's bone and the BVH's joint where it begins
     "upperback": "Spine",
     "thorax": "Spine1",
 }
-ABOVE = {  # these hang on the thorax, whose length the BVH lacks: it puts them where the thorax begins
+ABOVE = {  # children of the thorax, whose length the BVH omits
     "lowerneck": "Neck",
     "head": "Head",
     "lclavicle": "LeftShoulder",
@@ -101,8 +101,8 @@ def test_a_posed_arm_by_hand(arm):
     centers = recording.data["joint_center"]
     assert list(centers["joint"].values) == ["root", "upper", "lower", "lower_end"]
     np.testing.assert_allclose(centers[0], [[1, 2, 3], [1, 2, 3], [1, 4, 3], [2, 4, 3]])
-    # the root turns about x, then z: its y is now z, its z is x, its x is y; the upper arm turns by 90 about its own x,
-    # the root's y, which leaves it as it was and carries the root's z, and with it the lower arm's axis, to x
+    # the root rotates about x, then z: its y is now z, its z is x, its x is y; the upper arm rotates by 90 about its x,
+    # the root's y, which keeps its direction and rotates the root's z, and with it the lower arm's axis, to x
     np.testing.assert_allclose(centers[1], [[0, 0, 0], [0, 0, 0], [0, 0, 2], [0, 0, 3]], atol=1e-12)
     assert recording.rate == 120.0
     assert list(recording.data["coordinate"].values)[-4:] == ["upper_rz", "upper_ry", "upper_rx", "lower_rz"]
@@ -183,7 +183,7 @@ def test_amc_and_bvh_of_one_trial_agree(trial, frames):
         np.testing.assert_allclose(apart, thorax, atol=1e-4, err_msg=bone)
 
 
-MARKERS = {  # which bone each marker of the C3D rides on, and how far it may stray from its place there [m RMS]
+MARKERS = {  # bone of each marker of the C3D, and the largest deviation from its position there [m RMS]
     **dict.fromkeys([("LFWT", "root"), ("RFWT", "root"), ("LBWT", "root"), ("RBWT", "root")], 0.015),
     **dict.fromkeys([(f"{s}{m}", b) for s in "LR" for m, b in (("FHD", "head"), ("BHD", "head"))], 0.015),
     **dict.fromkeys([("LSHO", "lclavicle"), ("RSHO", "rclavicle"), ("LELB", "lhumerus"), ("RELB", "rhumerus")], 0.015),
@@ -214,21 +214,21 @@ def test_c3d_and_amc_of_one_trial_agree_on_the_position_of_the_body():
 
 @cache
 def _walk():
-    """Markers of the C3D, and the bones of the AMC with their places and rotations, in one lab frame."""
+    """Return markers of the C3D, and names, positions and rotations of the bones of the AMC, in one lab frame."""
     c3d = read_recording(real("hdm/data.c3d"), forward="+Y")  # what an AMC's x is in the C3D
     amc = read_recording(real("cmu/asfamc/02_01.amc"))
     model = read_asf(real("cmu/asfamc/02.asf"))
     order = [coordinate.name for coordinate in model.coordinates]
-    places, turns = poses(model, amc.data["coordinate_value"].sel(coordinate=order).values)
-    return c3d.data["marker_position"], [body.name for body in model.bodies], places, turns
+    positions, rotations = poses(model, amc.data["coordinate_value"].sel(coordinate=order).values)
+    return c3d.data["marker_position"], [body.name for body in model.bodies], positions, rotations
 
 
 @pytest.mark.data
 @pytest.mark.parametrize(("marker", "bone"), MARKERS)
 def test_each_marker_keeps_its_position_on_its_bone(marker, bone):
-    markers, bodies, places, turns = _walk()
+    markers, bodies, positions, rotations = _walk()
     index = bodies.index(bone)
-    local = np.einsum("fij,fi->fj", turns[:, index], markers.sel(marker=marker).values - places[:, index])
+    local = np.einsum("fij,fi->fj", rotations[:, index], markers.sel(marker=marker).values - positions[:, index])
     spread = np.sqrt(np.mean(np.sum((local - local.mean(axis=0)) ** 2, axis=1)))
     assert spread < MARKERS[marker, bone]
 

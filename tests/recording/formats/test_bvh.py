@@ -44,15 +44,15 @@ def read(text, folder, **options):
     return read_bvh(path, **{"units": "m", "up": "+Z"} | options)
 
 
-def place(recording, joint):
+def position(recording, joint):
     return recording.data["joint_center"].sel(joint=joint).values
 
 
 def test_a_posed_arm_by_hand(tmp_path):
     recording = read(ARM, tmp_path)
-    np.testing.assert_allclose(place(recording, "base"), [[0, 0, 0], [5, 6, 7]])  # positions replace the offset
-    np.testing.assert_allclose(place(recording, "elbow"), [[0, 1, 0], [4, 6, 7]], atol=1e-15)
-    np.testing.assert_allclose(place(recording, "elbow_end"), [[-2, 1, 0], [4, 8, 7]], atol=1e-14)
+    np.testing.assert_allclose(position(recording, "base"), [[0, 0, 0], [5, 6, 7]])  # positions replace the offset
+    np.testing.assert_allclose(position(recording, "elbow"), [[0, 1, 0], [4, 6, 7]], atol=1e-15)
+    np.testing.assert_allclose(position(recording, "elbow_end"), [[-2, 1, 0], [4, 8, 7]], atol=1e-14)
     assert recording.rate == 120.0
     assert list(recording.data["coordinate"].values[-2:]) == ["base_Yrotation", "elbow_Zrotation"]
     np.testing.assert_allclose(recording.data["coordinate_value"][:, -1], [np.pi / 2, -np.pi / 2])
@@ -62,8 +62,8 @@ def test_a_posed_arm_by_hand(tmp_path):
 def test_rotations_multiply_in_the_order_of_their_channels(order, tmp_path):
     channels = " ".join(f"{axis}rotation" for axis in order)
     text = ARM.replace("Zrotation Xrotation Yrotation", channels).replace("0 0 0 0 0 0 90", "0 0 0 10 20 30 0")
-    turn = Rotation.from_euler(order, [10, 20, 30], degrees=True)
-    np.testing.assert_allclose(place(read(text, tmp_path), "elbow")[0], turn.apply([0, 1, 0]), atol=1e-15)
+    rotation = Rotation.from_euler(order, [10, 20, 30], degrees=True)
+    np.testing.assert_allclose(position(read(text, tmp_path), "elbow")[0], rotation.apply([0, 1, 0]), atol=1e-15)
 
 
 @st.composite
@@ -83,11 +83,11 @@ def skeletons(draw):
     links = [_renumbered(links[i], order) for i in order]
     width = sum(len(link.channels) for link in links)
     values = rng.uniform(-3.0, 3.0, (draw(st.integers(1, 4)), width))
-    names, places = joint_positions(links, values)
+    names, positions = joint_positions(links, values)
     channels = [(link.name, channel) for link in links for channel in link.channels]
     words = {"t": "position", "r": "rotation"}
     dataset = make_dataset(
-        {"coordinate_value": values, "joint_center": places @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])},
+        {"coordinate_value": values, "joint_center": positions @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])},
         {
             "coordinate": [f"{name}_{channel[1].upper()}{words[channel[0]]}" for name, channel in channels],
             "coordinate_units": ["rad" if channel[0] == "r" else "m" for _, channel in channels],

@@ -1,4 +1,4 @@
-"""C3D: all encodings alike, what goes in comes out, odd files are understood, broken ones refused in one sentence."""
+"""C3D: all encodings, round trips, unusual files, and damaged files refused in one sentence."""
 
 import os
 import stat
@@ -34,7 +34,7 @@ def read_bytes(raw, folder, **options):
 
 
 def steps(seed=0, frames=6, points=4):
-    """Positions in mm that are multiples of 0.5, so that every encoding holds them exactly; some missing."""
+    """Positions in mm that are multiples of 0.5, which every encoding represents exactly; some missing."""
     rng = np.random.default_rng(seed)
     markers = rng.integers(-2000, 2000, (frames, points, 3)) * 0.5
     markers[rng.random((frames, points)) < 0.2] = np.nan
@@ -118,7 +118,7 @@ def recordings(draw):
 
 
 def _plates(rng, samples, count):
-    """Loads on plates of half a metre, as `LAYOUT` has them."""
+    """Return loads on plates of half a meter, by names of `LAYOUT`."""
     if not count:
         return {}
     corners = np.array([[0.25, 0.25, 0], [0.25, -0.25, 0], [-0.25, -0.25, 0], [-0.25, 0.25, 0]])
@@ -143,7 +143,7 @@ def test_written_files_are_read_again(tmp_path, one):
         size = np.nanmax(np.abs(wanted), initial=1.0)
         scale = {"event_time": 100.0, "plate_free_moment": 2000.0, "plate_center_of_pressure": 10.0}.get(name, 4.0)
         if name == "marker_residual":
-            size, scale = 1e-5 / SINGLE, 0.5  # half a step of the byte that holds it
+            size, scale = 1e-5 / SINGLE, 0.5  # half a step of its byte
         assert got.shape == wanted.shape, name
         assert np.allclose(got, wanted, rtol=0.0, atol=scale * SINGLE * size, equal_nan=True), name
     for name in ("marker", "quantity", "quantity_kind", "quantity_units", "plate", "event_label", "event_context"):
@@ -486,8 +486,8 @@ def damaged_source(encoding, made={}):  # noqa: B006
 
 def long_file(path, *, integers):
     """200,000 frames of 60 markers, written piece by piece."""
-    told = {"POINT": {"FRAMES": 65535, "LONG_FRAMES": 200_000.0}}
-    head = c3d_bytes(np.zeros((1, 60, 3)), told, real=not integers, header={"last": 65535})
+    stated = {"POINT": {"FRAMES": 65535, "LONG_FRAMES": 200_000.0}}
+    head = c3d_bytes(np.zeros((1, 60, 3)), stated, real=not integers, header={"last": 65535})
     with path.open("wb") as file:
         file.write(head[: len(head) - (512 if integers else 1024)])
         piece = np.random.default_rng(0).normal(0, 900, (2000, 60, 4))
@@ -549,7 +549,7 @@ def test_real_files_agree_with_another_reader(name, tmp_path):
         assert sum(int(np.isnan(array[..., 0]).sum()) for array in arrays) == missing
     assert one.data.attrs["file_up"] == "+Z"
     height = one.data["marker_position"][..., 2]
-    assert float(height.min()) > -0.3 and float(height.max()) < 3.0  # people, in metres, z up
+    assert float(height.min()) > -0.3 and float(height.max()) < 3.0  # people, in meters, z up
     write_c3d(one, tmp_path / "again.c3d")
     again = read_c3d(tmp_path / "again.c3d")
     data = again.data.assign_attrs(encoding=one.data.attrs["encoding"])

@@ -1,4 +1,4 @@
-"""CSV: ours keeps every bit; exports of measuring systems and plain tables are understood or refused."""
+"""CSV: files of borelli keep every bit; exports of measuring systems and plain tables are read or refused."""
 
 import numpy as np
 import pytest

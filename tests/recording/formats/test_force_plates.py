@@ -1,4 +1,4 @@
-"""Force plates: whatever the type, place, offset, unit or sign, the load that was put on is the load that comes out."""
+"""Force plates: the load is recovered for every type, pose, offset, unit and sign."""
 
 import numpy as np
 import pytest
@@ -23,8 +23,8 @@ UNITS = ["N", "N", "N", "Nm", "Nm", "Nm"]
 MATRIX = np.diag([1.5, 1.5, 6.0, 700.0, 600.0, 300.0]) + np.random.default_rng(5).normal(0.0, 0.05, (6, 6))
 
 
-def place_plate(kind=2, turn=0.0, height=0.0, offset=(0.0, 0.0, 0.0), calibration=None, channels=6):
-    """A plate of 0.6 x 0.4 m, its z downward, turned about the vertical."""
+def make_plate(kind=2, turn=0.0, height=0.0, offset=(0.0, 0.0, 0.0), calibration=None, channels=6):
+    """Return a plate of 0.6 x 0.4 m, its z downward, rotated about the vertical."""
     corners = np.array([[0.3, -0.2, 0.0], [-0.3, -0.2, 0.0], [-0.3, 0.2, 0.0], [0.3, 0.2, 0.0]])
     c, s = np.cos(turn), np.sin(turn)
     turned = corners @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]]) + [1.0, 2.0, height]
@@ -32,7 +32,7 @@ def place_plate(kind=2, turn=0.0, height=0.0, offset=(0.0, 0.0, 0.0), calibratio
 
 
 def walk_load(rng, plate, count=50):
-    """Forces on a subject, centres of pressure on the plate and free moments about its normal, in the lab."""
+    """Return forces on a subject, centers of pressure on the plate and free moments about its normal, in the lab."""
     force = rng.uniform((-150, -80, 200), (150, 80, 900), (count, 3))
     local = rng.uniform(-0.9, 0.9, (count, 2)) * np.array(plate.size) / 2
     center = plate.center + local @ plate.rotation[:, :2].T
@@ -64,7 +64,7 @@ def test_load_is_recovered_from_the_channels(seed, kind, turn, depth, reverse, o
     rng = np.random.default_rng(seed)
     offset = np.array([0.002, -0.001, -depth])
     matrix = MATRIX if kind == 4 else None
-    plate = place_plate(kind, turn, 0.2, -offset if reverse and depth > 0.0 else offset, matrix)
+    plate = make_plate(kind, turn, 0.2, -offset if reverse and depth > 0.0 else offset, matrix)
     force, center, moment = walk_load(rng, plate)
     rotation = plate.rotation
     transducer = plate.center - rotation @ offset
@@ -82,7 +82,7 @@ def test_load_is_recovered_from_the_channels(seed, kind, turn, depth, reverse, o
     if kind == 4:
         channels = channels @ np.linalg.inv(MATRIX).T
     if depth == 0.0:
-        # an offset that lies in the surface cannot tell which way round it is meant
+        # the sign of an offset within the surface is undetermined
         plate = Plate(plate.name, kind, plate.corners, plate.channels, offset, matrix)
     found, notes = compute_loads([plate], channels, units)
     check(found, force, center, moment)
@@ -94,7 +94,7 @@ def test_load_is_recovered_from_the_channels(seed, kind, turn, depth, reverse, o
 def test_eight_sensors_give_their_load(seed, depth):
     rng = np.random.default_rng(seed)
     a, b = 0.2, 0.12
-    plate = place_plate(3, 0.7, 0.0, (a, b, -depth), channels=8)
+    plate = make_plate(3, 0.7, 0.0, (a, b, -depth), channels=8)
     channels = rng.uniform(-50, 50, (20, 8))
     channels[:, 4:] = -rng.uniform(50, 300, (20, 4))
     x12, x34, y14, y23 = channels[:, :4].T
@@ -118,8 +118,8 @@ def test_eight_sensors_give_their_load(seed, depth):
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 2, 3, 0), (3, 2, 1, 0), (2, 1, 0, 3)])
 def test_corners_in_any_order_are_the_axes_of_the_channels(order):
-    """Corners begun elsewhere turn the plate's axes, and corners gone round the other way turn its z up."""
-    plate = place_plate(turn=0.3)
+    """Corners that start elsewhere rotate the plate's axes, and corners in reverse order invert its z."""
+    plate = make_plate(turn=0.3)
     plate = Plate("plate 1", 2, plate.corners[list(order)], plate.channels, np.zeros(3))
     force, center, moment = walk_load(np.random.default_rng(1), plate)
     found, _ = compute_loads([plate], plate_channels(plate, force, center, moment), UNITS)
@@ -127,8 +127,8 @@ def test_corners_in_any_order_are_the_axes_of_the_channels(order):
 
 
 def test_an_offset_within_the_surface_is_used_as_stated():
-    """A treadmill's transducers lie beside its middle, not below; a tilt of the corners must not turn that round."""
-    plate = place_plate(offset=(0.236, 0.813, 0.0))
+    """Transducers of a treadmill are next to its center, not below; tilted corners must not invert their offset."""
+    plate = make_plate(offset=(0.236, 0.813, 0.0))
     for tilt in (-1e-4, 1e-4):
         corners = plate.corners + np.array([0.0, 0.0, tilt]) * np.array([[1], [1], [-1], [-1]])
         tilted = Plate("plate 1", 2, corners, plate.channels, plate.offset)
@@ -140,7 +140,7 @@ def test_an_offset_within_the_surface_is_used_as_stated():
 
 
 def test_sensors_without_distances_give_force_only():
-    plate = place_plate(3, channels=8)
+    plate = make_plate(3, channels=8)
     found, notes = compute_loads([plate], np.full((20, 8), -100.0), ["N"] * 8)
     assert np.isnan(found["plate_center_of_pressure"]).all()
     assert np.allclose(found["plate_force"][:, 0, 2], 400.0)
@@ -148,14 +148,14 @@ def test_sensors_without_distances_give_force_only():
 
 
 def test_channels_made_from_a_load_give_it_back():
-    plate = place_plate(2, 1.1, 0.4)
+    plate = make_plate(2, 1.1, 0.4)
     force, center, moment = walk_load(np.random.default_rng(2), plate)
     found, _ = compute_loads([plate], plate_channels(plate, force, center, moment), UNITS)
     check(found, force, center, moment)
 
 
 def test_center_of_pressure_is_missing_below_twenty_newtons():
-    plate = place_plate()
+    plate = make_plate()
     force = np.array([[0, 0, 19.9], [0, 0, 20.1], [0, 0, 500.0]])
     center = np.tile(plate.center + np.array([0.05, 0.02, 0.0]), (3, 1))
     found, _ = compute_loads([plate], plate_channels(plate, force, center, np.zeros((3, 3))), UNITS)
@@ -164,7 +164,7 @@ def test_center_of_pressure_is_missing_below_twenty_newtons():
 
 
 def test_offset_is_subtracted_unless_the_plate_is_loaded():
-    plate = place_plate()
+    plate = make_plate()
     force, center, moment = walk_load(np.random.default_rng(3), plate)
     force[:10], moment[:10] = 0.0, 0.0
     channels = plate_channels(plate, force, center, moment)
@@ -180,7 +180,7 @@ def test_offset_is_subtracted_unless_the_plate_is_loaded():
 
 @pytest.mark.parametrize(("stated", "true"), [("", 1e-3), ("", 1.0), ("Nmm", 1.0), ("Nm", 1e-3), ("V", 1e-3)])
 def test_the_moment_unit_is_inferred_from_the_position_of_the_load(stated, true):
-    plate = place_plate()
+    plate = make_plate()
     force, center, moment = walk_load(np.random.default_rng(4), plate)
     channels = plate_channels(plate, force, center, moment)
     channels[:, 3:] /= true
@@ -190,7 +190,7 @@ def test_the_moment_unit_is_inferred_from_the_position_of_the_load(stated, true)
 
 
 def test_an_unloaded_plate_follows_the_others():
-    plates = [place_plate(), place_plate(channels=6)]
+    plates = [make_plate(), make_plate(channels=6)]
     plates[1] = Plate("plate 2", 2, plates[1].corners + np.array([2.0, 0.0, 0.0]), np.arange(6, 12), np.zeros(3))
     force, center, moment = walk_load(np.random.default_rng(6), plates[0])
     loaded = plate_channels(plates[0], force, center, moment)

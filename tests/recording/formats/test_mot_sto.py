@@ -1,4 +1,4 @@
-"""MOT and STO: headers of every age, degrees or radians, ground forces under all their names, and back."""
+"""MOT and STO: headers of every version, degrees or radians, ground forces under all names, round trips."""
 
 import numpy as np
 import pytest
@@ -254,7 +254,7 @@ def test_real_files_have_the_known_facts(name, rows, rate, plates, coordinates):
         total = recording.data["plate_force"].sum("plate").values
         assert total[:, 2].mean() > 5 * abs(total[:, :2].mean(axis=0)).max()
         center = recording.data["plate_center_of_pressure"].values
-        assert np.nanmax(np.abs(center)) < 12.0  # no point of an unloaded plate, hundreds of metres off, is left
+        assert np.nanmax(np.abs(center)) < 12.0  # no point of an unloaded plate, hundreds of meters away, remains
 
 
 @pytest.mark.data
@@ -271,8 +271,8 @@ def test_opensims_two_ways_to_state_a_plate_agree():
 
 @pytest.mark.data
 def test_radians_and_degrees_of_one_motion_agree():
-    ours = read_table(real("opensim/opencap_subject4/reference/walking1_ik.mot"))
-    theirs = read_table(real("opensim/opencap_subject4/reference/walking1_manual_scaling_ik.mot"))
+    opencap = read_table(real("opensim/opencap_subject4/reference/walking1_ik.mot"))
+    manual = read_table(real("opensim/opencap_subject4/reference/walking1_manual_scaling_ik.mot"))
     for name in ("hip_flexion_r", "knee_angle_l", "pelvis_tx"):
-        a, b = (one.data["coordinate_value"].sel(coordinate=name).values for one in (ours, theirs))
+        a, b = (one.data["coordinate_value"].sel(coordinate=name).values for one in (opencap, manual))
         assert np.sqrt(np.mean((a - b) ** 2)) < 0.1

@@ -1,4 +1,4 @@
-"""netCDF recordings that someone has changed: what they promise is held against what they hold."""
+"""Modified netCDF recordings: their content is checked against its description."""
 
 import json
 
@@ -13,7 +13,7 @@ from borelli.recording.recording import Recording, make_dataset
 
 @pytest.fixture
 def path(tmp_path):
-    """A recording of four frames, written."""
+    """Return the path of a written recording of four frames."""
     variables = {"marker_position": np.ones((4, 2, 3)), "event_time": [0.01, 0.02]}
     labels = {"marker": ["A", "B"], "event": [0, 1], "event_label": ["on", "off"], "event_context": ["Left", "Left"]}
     Recording(make_dataset(variables, labels, rate=100.0), "x").to_netcdf(tmp_path / "x.nc")
@@ -21,7 +21,7 @@ def path(tmp_path):
 
 
 def rewrite(file, name, values):
-    """Puts other values under a name; they have no dimensions then."""
+    """Replace the values of a name; they have no dimensions then."""
     del file[name]
     file[name] = values
 
@@ -73,7 +73,7 @@ def test_inconsistent_files_are_refused_with_the_location(path, change, message)
 
 
 def test_strings_that_share_one_long_string_are_measured_before_loading(path):
-    """Elements are references into a heap; those of a thousand are made to lead to one text of two megabytes."""
+    """Elements are references into a heap; a thousand of them are set to one string of two megabytes."""
     with h5py.File(path, "r+") as file:
         made = file.create_dataset("many", data=["first", *["x"] * 999], dtype=h5py.string_dtype())
         made[0] = "n" * 2_000_000

@@ -1,4 +1,4 @@
-"""TRC: what is written is read back, every odd variant means the same, rounded times come back exact."""
+"""TRC: round trips, variants with the same meaning, exact recovery of rounded times."""
 
 from dataclasses import replace
 
@@ -66,7 +66,7 @@ def read(text, folder, **options):
 
 
 def test_markers_of_other_formats_are_written_with_y_up_as_opensim_wants_them(tmp_path):
-    """One marker shows no axes, so the reader takes the custom of the format, which must be what was written."""
+    """One marker shows no axes, so the reader uses the convention of the format, which must be the one written."""
     data = make_dataset(
         {"marker_position": np.array([[[1.0, 2.0, 3.0]]])}, {"marker": ["A"]}, rate=100.0, file_units="mm", file_up="+Z"
     )
@@ -155,7 +155,7 @@ def test_rounded_times_come_back_to_the_last_bit(rate, first, tmp_path):
     recording = timed([f"{t:.3f}" for t in exact], rate, tmp_path)
     np.testing.assert_allclose(recording.data["time"], exact, rtol=0, atol=1e-15)
     assert "time_stamps_repaired" in [note.code for note in recording.notes]
-    # what the remedy is for: the second difference of a quadratic in the frame number
+    # the purpose: the second difference of a quadratic in the frame number
     path = recording.data["time"].values ** 2
     assert np.ptp(np.diff(path, 2)) < 1e-12
 
@@ -213,7 +213,7 @@ def test_a_recording_without_markers_is_not_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-FACTS = [  # markers, frames, rate [Hz], units, samples not seen: the data's README
+FACTS = [  # markers, frames, rate [Hz], units, missing samples (README of the data)
     ("opensim/subject01_walk/subject01_walk1.trc", 41, 151, 60.0, "mm", 0),
     ("opensim/subject01_walk/subject01_static.trc", 49, 300, 60.0, "mm", 0),
     ("opensim/hamner2010_running/subject02_running.trc", 41, 600, 60.0, "mm", 0),

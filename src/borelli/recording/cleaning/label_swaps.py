@@ -72,12 +72,12 @@ def find_swaps(recording: Recording) -> tuple[Swap, ...]:
     named = [i for i, name in enumerate(recording.markers) if not name.startswith("*")]
     crossings: dict[tuple[int, int], list[tuple[int, float]]] = {}
     for begin in range(0, len(points), CHUNK_FRAMES):
-        lead = min(begin, max_frames + 2)
+        overlap = min(begin, max_frames + 2)
         for frame, first, second, jump in _find_crossings(
-            points[begin - lead : begin + CHUNK_FRAMES], named, max_frames
+            points[begin - overlap : begin + CHUNK_FRAMES], named, max_frames
         ):
-            if frame >= lead:
-                crossings.setdefault((first, second), []).append((begin - lead + frame, jump))
+            if frame >= overlap:
+                crossings.setdefault((first, second), []).append((begin - overlap + frame, jump))
     swaps = []
     for (first, second), times in crossings.items():
         for start, stop, jump in _swapped_intervals(times, len(points)):
@@ -206,7 +206,6 @@ def _swapped_intervals(times: list[tuple[int, float]], frames: int) -> list[tupl
     edges = [0, *(frame for frame, _ in times), frames]
     jump = min(size for _, size in times)
     pieces = list(pairwise(edges))
-    odd = pieces[1::2]
-    even = pieces[::2]
-    wrong = odd if sum(b - a for a, b in odd) <= sum(b - a for a, b in even) else even
+    halves = (pieces[1::2], pieces[::2])
+    wrong = min(halves, key=lambda half: sum(stop - start for start, stop in half))
     return [(start, stop, jump) for start, stop in wrong if stop > start]

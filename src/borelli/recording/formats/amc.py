@@ -261,7 +261,7 @@ def _find_skeleton(path: Path, data: bytes) -> Path:
     """Return the ASF file in the folder of an AMC file that belongs to it."""
     folder = path.parent
     try:
-        found = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() == ".asf")
+        skeletons = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() == ".asf")
     except OSError as error:
         raise FileFormatError(folder, f"The folder cannot be read ({error.strerror or error}).") from None
     named = [path.stem, path.stem.rpartition("_")[0], path.stem.partition("_")[0], path.stem.partition("-")[0]]
@@ -269,11 +269,11 @@ def _find_skeleton(path: Path, data: bytes) -> Path:
         if line.upper().startswith(b"#!OML:ASF"):
             named.append(decode_line(line[9:]).strip().replace("\\", "/").rpartition("/")[2].rpartition(".")[0])
     for name in filter(None, named):
-        for entry in found:
+        for entry in skeletons:
             if entry.stem.lower() == name.lower():
                 return entry
-    if len(found) == 1:
-        return found[0]
+    if len(skeletons) == 1:
+        return skeletons[0]
     tried = ", ".join(f"{name}.asf" for name in dict.fromkeys(filter(None, named)))
-    what = f"There is no skeleton {tried} in the folder, only {len(found)} others. State the ASF file with `skeleton`."
+    what = f"There is no skeleton {tried} in the folder, only {len(skeletons)} others. Pass the ASF file as `skeleton`."
     raise FileFormatError(path, what)

@@ -8,7 +8,7 @@ origin, from which a vector d points to the center of the surface (`FORCE_PLATFO
     center of pressure           x = -M_cy / F_z,   y = M_cx / F_z,   z = 0
     free moment about it         T = M_cz - x F_y + y F_x, along z
 
-Types as in the C3D user guide: 1 gives F, centre of pressure and free moment; 2 gives F and M; 3 (Kistler) gives
+Types as in the C3D user guide: 1 gives F, center of pressure and free moment; 2 gives F and M; 3 (Kistler) gives
 eight sensor forces; 4 is 2 with a calibration matrix. A file does not state whether its channels are the force on the
 plate or on the subject: the ground never pulls, so the sign of loaded samples decides.
 """

@@ -130,8 +130,8 @@ class Parameters:
     def _continued(self, group: str, name: str) -> Iterator[Parameter]:
         content = self.groups.get(group, {})
         number = 1
-        while (found := content.get(name if number == 1 else f"{name}{number}")) is not None:
-            yield found
+        while (parameter := content.get(name if number == 1 else f"{name}{number}")) is not None:
+            yield parameter
             number += 1
 
 
