@@ -98,7 +98,7 @@ def test_every_chain_of_the_full_run_is_named():
 @pytest.mark.crosscheck
 @needs_ode
 def test_ode_tracks_markers_as_published():
-    errors = peers_ode.measure_job(HDM["marker_position"], motion()).accuracy
+    errors = peers_ode.measure_job(HDM["markers"], motion()).accuracy
     # an independent program for ODE 0.16.2 on this job: 0.108 mm, 0.170 deg
     assert errors["marker_rms_mm"] == pytest.approx(0.108, abs=0.001)
     assert errors["angle_rms_deg"] == pytest.approx(0.170, abs=0.001)

@@ -55,10 +55,10 @@ def test_lag_is_estimated(walk):
 
 
 def test_noise(tmp_path):
-    outcome = noise_experiment(tmp_path, (1e-3, 8e-3), 1, methods=("converged", "smoothed"))
+    outcome = noise_experiment(tmp_path, (1e-3, 8e-3), 1, methods=("framewise", "smoothed"))
     by = {(row["method"], row["noise_mm"]): row for row in outcome.rows}
     assert by["smoothed", 1.0]["angle_rad"] < 0.007  # 0.0050; required: 0.02
-    assert by["converged", 1.0]["angle_rad"] < 0.02  # 0.0130
+    assert by["framewise", 1.0]["angle_rad"] < 0.02  # 0.0130
     assert by["smoothed", 1.0]["torque_nm"] < 0.4  # 0.18; the paper: 3
     assert by["smoothed", 8.0]["torque_nm"] < 1.0  # 0.60; the paper: more than 5 at 5 mm
     assert all(abs(row["lag_ms"]) < 1.7 for row in outcome.rows)  # a tenth of a frame

@@ -141,7 +141,7 @@ def _time_trajectory(trajectory: Trajectory) -> tuple[Array, Outcome]:
 
 
 class PreparedRun(NamedTuple):
-    """A simulation whose model is compiled and whose arrays are allocated."""
+    """Simulation whose model is compiled and whose arrays are allocated."""
 
     run: Callable[[], None]
     """Simulate from start to end in one kernel call; may be called again."""

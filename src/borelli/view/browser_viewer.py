@@ -18,7 +18,7 @@ UPDATE_INTERVAL = 1 / 40  # [s] while playing
 
 
 class BrowserViewer:
-    """A running viewer; `stop` ends it."""
+    """Running viewer; `stop` ends it."""
 
     def __init__(self, server: Any) -> None:
         self.server = server

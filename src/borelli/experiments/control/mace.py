@@ -119,7 +119,7 @@ def _controlled(data: Dataset) -> Any:
 
 def _metrics(data: Dataset, without: Dataset) -> dict[str, float]:
     names = without["coordinate"].values[_controlled(without)]
-    value, target = (data[name].sel(coordinate=names).values for name in ("value", "target"))
+    value, target = (data[name].sel(coordinate=names).values for name in ("coordinate_value", "coordinate_target"))
     head = data["body_position"].sel(body="mace_head").values if "mace_head" in data["body"].values else None
     free = [n for n in data["coordinate"].values if str(n).startswith("mace")]
     return {

@@ -57,7 +57,7 @@ VERTICAL, LATERAL, FORWARD = 0.022, 0.02, 0.01
 
 @dataclass(frozen=True)
 class Walk:
-    """A walk of a model with exact derivatives."""
+    """Walk of a model with exact derivatives."""
 
     model: Model
     time: Array

@@ -41,7 +41,7 @@ PAPER_DIFFERENCE, PAPER_TORQUE = 10.0, 30.0
 
 
 class Trial(NamedTuple):
-    """A motion with measured and predicted ground reaction forces."""
+    """Motion with measured and predicted ground reaction forces."""
 
     label: str
     measured: Torques
@@ -88,13 +88,13 @@ def ground_experiment(
     image = out / "ground.png"
     _draw(trials[0], first, image)
     single = float(np.nanmean([row["single_stance_percent"] for row in first]))
-    torque = first[0]["missing_moment_rms_nm"]
+    torque = first[0]["unexplained_moment_rms_nm"]
     claims = [
         Claim("difference of vertical force in single stance [%]", single, "10", single <= PAPER_DIFFERENCE),
         Claim("unexplained moment, RMS [N m]", torque, "30 (limit)", torque <= PAPER_TORQUE),
     ]
     data = trials[0].measured.data
-    about += f"; plates cover {100.0 * float(data['covered'].values.mean()):.0f} % of the frames"
+    about += f"; plates cover {100.0 * float(data['grf_complete'].values.mean()):.0f} % of the frames"
     about += "".join(f"; {note.text}" for note in trials[0].measured.notes if note.code == "plate_mass")
     return write_outcome(Outcome("ground", about, rows, claims, (image,)), out)
 
@@ -124,14 +124,14 @@ def _label(noise: float) -> str:
 
 def _rows(trial: Trial) -> list[dict[str, Any]]:
     data, weight = trial.measured.data, trial.weight
-    covered = data["grf_complete"].values
+    complete = data["grf_complete"].values
     measured, predicted = (one["ground_reaction_force"].sel(axis="z") for one in (data, trial.computed))
     free = (trial.computed["free_moment"] - data["free_moment"]).sel(axis="z")
-    moment = np.linalg.norm(trial.computed["unexplained_moment"].values, axis=1)[covered]
+    moment = np.linalg.norm(trial.computed["unexplained_moment"].values, axis=1)[complete]
     rows = []
     for one in compare_feet(data, trial.computed, weight):
         other = "left" if one.foot == "right" else "right"
-        stance = covered & (measured.sel(foot=one.foot).values >= MIN_PLATE_FORCE)
+        stance = complete & (measured.sel(foot=one.foot).values >= MIN_PLATE_FORCE)
         single = stance & (measured.sel(foot=other).values < MIN_PLATE_FORCE)
         error = np.abs((predicted - measured).sel(foot=one.foot).values[single])
         rows.append({
@@ -142,7 +142,7 @@ def _rows(trial: Trial) -> list[dict[str, Any]]:
             "free_moment_rms_nm": float(np.sqrt(np.mean(free.sel(foot=one.foot).values[stance] ** 2))),
             "single_stance_percent": 100.0 * float(error.mean() / measured.sel(foot=one.foot).values[single].mean())
             if single.any() else float("nan"),
-            "missing_moment_rms_nm": float(np.sqrt(np.mean(moment**2))),
+            "unexplained_moment_rms_nm": float(np.sqrt(np.mean(moment**2))),
         })  # fmt: skip
     return rows
 

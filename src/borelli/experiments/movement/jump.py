@@ -56,7 +56,9 @@ def jump_experiment(
     rows, results = [], {}
     for limit in limits:
         log(f"residual moment up to {limit:g} N m")
-        results[limit] = stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole_softness=SOLE_SOFTNESS)
+        results[limit] = stepped_torques(
+            motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole_softness=SOLE_SOFTNESS
+        )
         rows.append({"residual_limit_nm": limit, **_metrics(results[limit])})
     out.mkdir(parents=True, exist_ok=True)
     image = out / "jump.png"

@@ -47,7 +47,7 @@ SHOWN = ("knee_flexion_r", "hip_flexion_r")
 
 @dataclass(frozen=True)
 class Truth:
-    """A motion with exactly known torques."""
+    """Motion with exactly known torques."""
 
     walk: Walk
     torques: Array
