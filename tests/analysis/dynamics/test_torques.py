@@ -59,7 +59,7 @@ def test_parts_add_up_and_the_residual_obeys_newtons_law():
     # Newton's law for the whole body, from the path of its center of mass
     curves = differentiate(motion, filter="none")
     step = 1e-3
-    centers = [center_of_mass(MODEL, curves.at(curves.time + way * step)[0]) for way in (-1, 0, 1)]
+    centers = [center_of_mass(MODEL, curves.at(curves.time + sign * step)[0]) for sign in (-1, 0, 1)]
     acceleration = (centers[0] - 2.0 * centers[1] + centers[2]) / step**2
     inner = slice(20, -20)  # beyond the ends the splines go on as reflected
     expected = 70.0 * (acceleration - np.array(MODEL.gravity))
@@ -95,20 +95,20 @@ def test_results_rotate_with_the_lab():
     """A rotation about the vertical rotates forces and leaves joint torques unchanged."""
     motion = swinging()
     angle = 0.7
-    turn = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
+    rotation = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
     q = motion.coordinates.copy()
-    q[:, :3] = q[:, :3] @ turn.T + (3.0, -2.0, 0.0)
+    q[:, :3] = q[:, :3] @ rotation.T + (3.0, -2.0, 0.0)
     # the root's Cardan angles are about x, then y, then z
-    q[:, 3:6] = (Rotation.from_matrix(turn) * Rotation.from_euler("XYZ", q[:, 3:6])).as_euler("XYZ")
+    q[:, 3:6] = (Rotation.from_matrix(rotation) * Rotation.from_euler("XYZ", q[:, 3:6])).as_euler("XYZ")
     q[:, 3:6] = np.unwrap(q[:, 3:6], axis=0)
     rotated = make_motion(MODEL, q, motion.data["time"].values, RATE)
     first, second = (inverse_dynamics(one, forces=None).data for one in (motion, rotated))
     joints = slice(6, None)
     assert np.abs(first["torque"].values - second["torque"].values)[:, joints].max() < SAME * WEIGHT
     for name in ("residual_force", "residual_moment"):
-        assert np.abs(first[name].values @ turn.T - second[name].values).max() < SAME * WEIGHT
+        assert np.abs(first[name].values @ rotation.T - second[name].values).max() < SAME * WEIGHT
     forces = "joint_reaction_force"
-    assert np.abs(first[forces].values @ turn.T - second[forces].values).max() < SAME * WEIGHT
+    assert np.abs(first[forces].values @ rotation.T - second[forces].values).max() < SAME * WEIGHT
 
 
 def test_mirrored_motion_gives_mirrored_results():

@@ -144,7 +144,7 @@ def newton_euler_torques(
         loads: External loads; None: none.
         settings: Recorded in the result.
         kinematics: Of the derivatives, if already computed.
-        coverage: Of the plates, if the loads are not theirs alone.
+        coverage: Plate coverage, if the loads are not those of plates alone.
 
     Returns:
         The torques.

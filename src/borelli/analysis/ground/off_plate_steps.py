@@ -80,7 +80,7 @@ def torques_with_predicted_steps(
             f"In {percent:.0f} % of frames the ground reaction force is incomplete. Leg torques in those frames are "
             "not reliable."
         )
-        notes = (*notes, Note(text, "problem", "use frames with grf_known", code="incomplete_grf"))
+        notes = (*notes, Note(text, "problem", "use frames with grf_known", code="grf_incomplete"))
     return replace(torques, notes=notes)
 
 

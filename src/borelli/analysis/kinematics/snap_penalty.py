@@ -2,11 +2,11 @@
 
 The *snap* of a variable is its fourth difference in time. The three angles of a joint with three rotation axes (a ball
 joint, the root) are no measure of roughness: they depend on the axes and diverge near gimbal lock. There, rotations of
-the neighboring frames are taken relative to the middle frame,
+the neighboring frames are taken relative to the center frame,
 
     y = sum c_k s(R_m^T R_k)        s(M): half the axial vector of M - M^T, the sine of the angle along the axis
 
-with c the coefficients of the difference, k the frames, m the middle one. A rotation of the lab cancels. With E_k a
+with c the coefficients of the difference, k the frames, m the center frame. A rotation of the lab cancels. With E_k a
 small rotation of the child in its own axes, ds = (tr M - M^T) E_k / 2 - (tr M - M) E_m / 2.
 """
 
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 COEFFICIENTS = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 """Of the fourth difference."""
 DIFFERENCE_ORDER = len(COEFFICIENTS) - 1
-MIDDLE = DIFFERENCE_ORDER // 2
+CENTER = DIFFERENCE_ORDER // 2
 
 
 @dataclass(frozen=True)
@@ -90,17 +90,17 @@ def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Arr
     jacobians = []
     for joint in grouping.joints:
         rotation, angular_velocity = joint_rotation(joint, q)
-        middle = rotation[MIDDLE : MIDDLE + windows]
+        center = rotation[CENTER : CENTER + windows]
         jacobian = np.zeros((DIFFERENCE_ORDER + 1, windows, 3, 3))
         total = np.zeros((windows, 3))
         for k, c in enumerate(COEFFICIENTS):
-            if k == MIDDLE:
+            if k == CENTER:
                 continue
-            M = middle.swapaxes(1, 2) @ rotation[k : k + windows]
+            M = center.swapaxes(1, 2) @ rotation[k : k + windows]
             total += 0.5 * c * _axial(M - M.swapaxes(1, 2))
             trace = np.trace(M, axis1=1, axis2=2)[:, None, None] * np.eye(3)
             jacobian[k] = 0.5 * c * (trace - M.swapaxes(1, 2)) @ angular_velocity[k : k + windows]
-            jacobian[MIDDLE] -= 0.5 * c * (trace - M) @ angular_velocity[MIDDLE : MIDDLE + windows]
+            jacobian[CENTER] -= 0.5 * c * (trace - M) @ angular_velocity[CENTER : CENTER + windows]
         snap[:, joint.variables] = total
         jacobians.append(jacobian)
     return snap, jacobians
@@ -119,16 +119,16 @@ def snap_gradient(grouping: Grouping, jacobians: list[Array], force: Array) -> A
     return gradient
 
 
-def add_snap(grouping: Grouping, jacobians: list[Array], weight: Array, band: BandedMatrix) -> None:
+def add_snap(grouping: Grouping, jacobians: list[Array], weight: Array, hessian: BandedMatrix) -> None:
     """Add the Gauss-Newton Hessian of sum weight snap^2 / 2 to a banded matrix of bandwidth 4 frames."""
-    frames, n = band.entry.shape[:2]
+    frames, n = hessian.entry.shape[:2]
     windows = frames - DIFFERENCE_ORDER
     square = np.zeros((DIFFERENCE_ORDER + 1, frames))
     for early in range(DIFFERENCE_ORDER + 1):
         for late in range(early, DIFFERENCE_ORDER + 1):
             square[late - early, early : early + windows] += COEFFICIENTS[early] * COEFFICIENTS[late]
     for later in range(DIFFERENCE_ORDER + 1):
-        band.entry[:, grouping.plain, later * n] += square[later][:, None] * weight[grouping.plain]
+        hessian.entry[:, grouping.plain, later * n] += square[later][:, None] * weight[grouping.plain]
     for joint, jacobian in zip(grouping.joints, jacobians, strict=True):
         own = weight[list(joint.variables)]
         blocks = np.zeros((DIFFERENCE_ORDER + 1, frames, 3, 3))
@@ -139,7 +139,7 @@ def add_snap(grouping: Grouping, jacobians: list[Array], weight: Array, band: Ba
         for later in range(DIFFERENCE_ORDER + 1):
             for i, a in enumerate(joint.variables):
                 for j, b in enumerate(joint.variables):
-                    band.add_entries(later, a, b, blocks[later, :, i, j])
+                    hessian.add_entries(later, a, b, blocks[later, :, i, j])
 
 
 def joint_rotation(joint: SphericalJoint, q: Array) -> tuple[Array, Array]:

@@ -312,17 +312,17 @@ class System:
 
     @cached_property
     def _snap_hessian(self) -> BandedMatrix:
-        band = BandedMatrix(len(self.q), self.marker_gradient.shape[1], DIFFERENCE_ORDER)
-        add_snap(self.task.grouping, self._jacobians, self.task.weight, band)
-        return band
+        hessian = BandedMatrix(len(self.q), self.marker_gradient.shape[1], DIFFERENCE_ORDER)
+        add_snap(self.task.grouping, self._jacobians, self.task.weight, hessian)
+        return hessian
 
     def hessian(self, scale: float, factor: float = 1.0, exact: bool = False) -> BandedMatrix:
         """Return the Hessian, exact or of Gauss-Newton, with the markers' part times a factor."""
-        band = BandedMatrix(len(self.q), self.marker_gradient.shape[1], DIFFERENCE_ORDER)
-        np.multiply(self._snap_hessian.entry, scale, out=band.entry)
-        band.add_blocks(self.stiffness + self._hessian_rest if exact else self.stiffness, factor)
-        band.entry[:, :, 0] += self.rest_stiffness
-        return band
+        hessian = BandedMatrix(len(self.q), self.marker_gradient.shape[1], DIFFERENCE_ORDER)
+        np.multiply(self._snap_hessian.entry, scale, out=hessian.entry)
+        hessian.add_blocks(self.stiffness + self._hessian_rest if exact else self.stiffness, factor)
+        hessian.entry[:, :, 0] += self.rest_stiffness
+        return hessian
 
     def at_limit(self, scale: float) -> NDArray[np.bool_]:
         """Return which variables (frames, n) are pushed against a hard joint limit."""
