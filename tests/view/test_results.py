@@ -37,7 +37,9 @@ def results():
     summary |= {"grf_source": "plates", "warnings": []}
     return {
         "Analysis": bo.Analysis(energy, fit, None, summary, folder),
-        "Animation": bo.animate(motion, [bo.Push("upper_torso", (0.0, 50.0, 0.0), start=0.1, duration=0.1)], record_every=8),
+        "Animation": bo.animate(
+            motion, [bo.Push("upper_torso", (0.0, 50.0, 0.0), start=0.1, duration=0.1)], record_every=8
+        ),
         "Dataset": dataset,
         "tracking Dataset": bo.track_targets(model, control, duration=0.2, step=1 / 60),
         "Energy": energy,
