@@ -152,7 +152,6 @@ def _head(path: Path) -> bytes:
 
 
 def _format(path: Path, head: bytes) -> str:
-    """Return the name of the format detected from the first bytes."""
     text = normalize_encoding(head)
     if text.lstrip().startswith(b"<"):
         what = next((what for start, what in _MODELS.items() if start in text), "an XML file")

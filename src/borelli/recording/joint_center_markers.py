@@ -27,7 +27,7 @@ def use_joint_centers_as_markers(recording: Recording) -> Recording:
     layout = LAYOUT["marker_position"]
     names = [str(name) for name in data["joint"].values]
     data = data.assign_coords(marker=names).assign(
-        markers=(layout.dims, centers, {"units": layout.units, "frame": layout.frame})
+        marker_position=(layout.dims, centers, {"units": layout.units, "frame": layout.frame})
     )
     if len(steps) > 2 and steps[0] > max(MIN_REST_POSE_JUMP, 5.0 * float(steps[1:].max())):
         data = data.isel(time=slice(1, None))

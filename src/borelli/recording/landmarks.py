@@ -177,7 +177,6 @@ def left_right_pairs(labels: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _side_and_rest(label: str) -> tuple[str, str] | None:
-    """Return the side in a label and the label without it, or None."""
     if identify_landmark(label) is None:
         return None
     for side, rest in _sides(_words(label)):

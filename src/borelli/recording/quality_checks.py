@@ -360,7 +360,6 @@ _CHECKS: tuple[Callable[[Recording, Array], Iterator[Issue]], ...] = (
 
 
 def _sample(recording: Recording) -> Array:
-    """Return marker positions [m] of a few hundred frames."""
     if "marker_position" not in recording.data:
         return np.empty((0, 0, 3))
     values: Array = recording.data["marker_position"].values[:: max(1, recording.frames // 400)]

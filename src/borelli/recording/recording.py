@@ -77,16 +77,16 @@ class Note:
         if self.kind not in NOTE_KINDS:
             raise SettingsError(unknown_name("kind of note", self.kind, NOTE_KINDS))
 
+    @classmethod
+    def implausible(cls, count: int, where: str = "") -> Note:
+        """Return the note on infinite or implausibly large numbers that were set to missing."""
+        text = f"{where}{count} infinite or implausibly large numbers are set to missing."
+        return cls(text, "problem", code="implausible_values")
 
-def implausible_note(count: int, where: str = "") -> Note:
-    """Return the note on infinite or implausibly large numbers that were set to missing."""
-    text = f"{where}{count} infinite or implausibly large numbers are set to missing."
-    return Note(text, "problem", code="implausible_values")
-
-
-def repeated_names_note(names: Sequence[str]) -> Note:
-    """Return the note on repeated names that were numbered."""
-    return Note(f"Repeated names are numbered: {list_names(names, 10)}.", "problem", code="repeated_names")
+    @classmethod
+    def repeated(cls, names: Sequence[str]) -> Note:
+        """Return the note on repeated names that were numbered."""
+        return cls(f"Repeated names are numbered: {list_names(names, 10)}.", "problem", code="repeated_names")
 
 
 class Event(NamedTuple):

@@ -305,7 +305,6 @@ def _foot_distance(recording: Recording, plate: int, target: int) -> float:
 
 
 def _plate_transform(corners: Array, plate: int, target: int) -> tuple[Array, Array]:
-    """Return the rotation and translation of one plate onto another."""
     rotation = _plate_axes(corners[target]) @ _plate_axes(corners[plate]).T
     return rotation, corners[target].mean(axis=0) - rotation @ corners[plate].mean(axis=0)
 

@@ -33,7 +33,7 @@ from borelli.recording.formats.animation_skeleton import (
     plain_links,
     scale_links,
 )
-from borelli.recording.recording import Note, Recording, implausible_note, make_dataset
+from borelli.recording.recording import Note, Recording, make_dataset
 from borelli.recording.time_stamps import usable_rate
 
 CMU_RATE = 120.0
@@ -250,7 +250,7 @@ class _Motion:
             text = f"{missing} frames do not state every bone; the missing values are NaN."
             notes.append(Note(text, "problem", code="missing_values"))
         if implausible:
-            notes.append(implausible_note(implausible))
+            notes.append(Note.implausible(implausible))
         if self.numbers:
             text = f"{len(self.numbers)} frame numbers are not consecutive (such as {self.numbers[0]}) and are ignored."
             notes.append(Note(text, "problem", code="frame_numbers"))

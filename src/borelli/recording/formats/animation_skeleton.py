@@ -236,7 +236,6 @@ def _columns(links: Sequence[Link]) -> list[slice]:
 
 
 def _local(link: Link, values: Array) -> tuple[Array, Array]:
-    """Return translation and rotation of a link in its parent, per frame."""
     translation = np.tile(np.array(link.offset), (len(values), 1))
     axis = np.array(link.axis)
     rotation: NDArray[np.float64] = np.tile(axis, (len(values), 1, 1))

@@ -39,14 +39,7 @@ from borelli.recording.formats.animation_skeleton import (
     plain_links,
     scale_links,
 )
-from borelli.recording.recording import (
-    Note,
-    Recording,
-    implausible_note,
-    make_dataset,
-    repeated_names_note,
-    unique_names,
-)
+from borelli.recording.recording import Note, Recording, make_dataset, unique_names
 from borelli.recording.time_stamps import rate_of_period, usable_rate
 from borelli.recording.units_and_axes import Conversion
 
@@ -292,7 +285,7 @@ class _Reader:
         notes = []
         _, repeated = unique_names([joint.name for joint in self.joints])
         if repeated:
-            notes.append(repeated_names_note(repeated))
+            notes.append(Note.repeated(repeated))
         if self.frames is not None and self.frames != frames:
             text = f"The header states {self.frames:g} frames, but the file has {frames}, which are read."
             notes.append(Note(text, "problem", code="header_counts"))
@@ -308,7 +301,7 @@ class _Reader:
                 text = f"Frame rate: {rate:.6g} Hz, inferred (the Frame Time of {self.period[0]:g} s is rounded)."
                 notes.append(Note(text, "inferred", code="frame_rate"))
         if implausible:
-            notes.append(implausible_note(implausible))
+            notes.append(Note.implausible(implausible))
         return notes
 
     def _error(self, problem: str, number: int) -> FileFormatError:
@@ -353,7 +346,6 @@ def _to_euler_angles(links: Sequence[Link], values: Array) -> tuple[list[Link], 
 
 
 def _hierarchy(links: Sequence[Link]) -> list[str]:
-    """Return the nested lines of the skeleton."""
     children: dict[int, list[int]] = {}
     for i, link in enumerate(links):
         children.setdefault(link.parent, []).append(i)

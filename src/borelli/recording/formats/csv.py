@@ -36,15 +36,7 @@ from borelli.files.paths import as_path
 from borelli.model.transforms import Array
 from borelli.recording.formats.grf_columns import add_threshold, extract_plates, find_plates
 from borelli.recording.formats.vendor_csv import EXPORTS
-from borelli.recording.recording import (
-    LAYOUT,
-    Note,
-    Recording,
-    implausible_note,
-    make_dataset,
-    repeated_names_note,
-    unique_names,
-)
+from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names
 from borelli.recording.time_stamps import Times, backward_note, repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import UNITS, infer_conversion, parse_unit
 
@@ -147,13 +139,11 @@ def write_csv(recording: Recording, path: str | Path) -> None:
 
 
 def _more_attributes(attributes: Mapping[Any, Any]) -> dict[str, str | float | int]:
-    """Return the attributes of a variable that `LAYOUT` does not define."""
     known = ("units", "frame")
     return {str(k): v for k, v in attributes.items() if k not in known and isinstance(v, str | float | int)}
 
 
 def _columns_along(recording: Recording, dimension: str) -> tuple[list[str], list[Array]]:
-    """Return names and values of the columns along this time dimension."""
     data = recording.data
     names: list[str] = []
     columns: list[Array] = []
@@ -202,7 +192,6 @@ class _Table:
 
 
 def _read_borelli(path: Path, data: bytes) -> Recording:
-    """Read a file written by `write_csv`."""
     about: dict[str, Any] = {}
     tables: list[_Table] = []
     open_table = False
@@ -252,11 +241,10 @@ def _read_borelli(path: Path, data: bytes) -> Recording:
 
 
 def _read_table(table: _Table, variables: dict[str, Any], labels: dict[str, Any], notes: list[Note]) -> None:
-    """Add the columns of a table to their variables."""
     if table.series is not None:
         values, implausible = mask_implausible(table.series.matrix(len(table.names)))
         if implausible:
-            notes.append(implausible_note(implausible))
+            notes.append(Note.implausible(implausible))
         if not np.isfinite(values[:, 0]).all():
             raise FileFormatError(table.path, "A row of the table that begins here has no time.", line=table.line)
         backward = int(np.count_nonzero(np.diff(values[:, 0]) <= 0.0))
@@ -351,7 +339,7 @@ def _read_plain(
     heads = [parse_column_name(decode_line(name)) for name in names]
     values, implausible = mask_implausible(rows.matrix(len(names)))
     if implausible:
-        notes.append(implausible_note(implausible))
+        notes.append(Note.implausible(implausible))
     times = _plain_times(values[:, clock[0]], heads[clock[0]], rows.decimals, clock[1], rate)
     return _plain_recording(path, heads, values, clock[0], times, notes, units=units, up=up, forward=forward)
 
@@ -394,7 +382,7 @@ def _plain_recording(
 ) -> Recording:
     names, repeated = unique_names([to_single_line(head.name) or "column" for head in heads])
     if repeated:
-        notes.append(repeated_names_note(repeated))
+        notes.append(Note.repeated(repeated))
     empty = [bool(np.isnan(column).all()) for column in values.T]
     free = [
         i != clock and not FRAME.fullmatch(name) and not (empty[i] and not heads[i].name)

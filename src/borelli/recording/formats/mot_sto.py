@@ -32,14 +32,7 @@ from borelli.files.number_rows import (
 )
 from borelli.files.paths import as_path
 from borelli.recording.formats.grf_columns import add_threshold, extract_plates, find_plates, plate_columns
-from borelli.recording.recording import (
-    Note,
-    Recording,
-    implausible_note,
-    make_dataset,
-    repeated_names_note,
-    unique_names,
-)
+from borelli.recording.recording import Note, Recording, make_dataset, unique_names
 from borelli.recording.time_stamps import MAX_TIME, Times, repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import Conversion, infer_conversion, opensim_conversion
 
@@ -99,7 +92,7 @@ def read_table(
     notes = _header_notes(header, rows, implausible)
     names, repeated = unique_names([name or "column" for name in header.names])
     if repeated:
-        notes.append(repeated_names_note(repeated))
+        notes.append(Note.repeated(repeated))
     times, first = _times(header, names, values, rows)
     table = _Table(path, header, names[first:], values[:, first:])
     table.add_plates(units, up, forward)
@@ -396,7 +389,6 @@ def _coordinate_name(name: str) -> str:
 
 
 def _unit_of(name: str, title: str) -> str:
-    """Return the unit of a column, "" if unknown."""
     endings = {
         "_moment": "N m",
         "_force": "N",
@@ -440,12 +432,11 @@ def _header_notes(header: _Header, rows: Rows, implausible: int) -> list[Note]:
         text = f"{header.short} rows are too short; their missing values are NaN."
         notes.append(Note(text, "problem", code="short_rows"))
     if implausible:
-        notes.append(implausible_note(implausible))
+        notes.append(Note.implausible(implausible))
     return notes
 
 
 def _columns(recording: Recording, variable: str, degrees: bool, up: str | None) -> tuple[list[str], Array]:
-    """Return names and values of the columns of a variable."""
     data = recording.data
     if variable == "plate_force":
         return plate_columns(recording, opensim_conversion(recording, "m", up))

@@ -14,7 +14,7 @@ from borelli.errors import FileFormatError, list_names
 from borelli.files.netcdf import REMEDY, load_bounded
 from borelli.files.number_rows import MAX_MAGNITUDE, mask_implausible
 from borelli.files.paths import as_path
-from borelli.recording.recording import LAYOUT, NOTE_KINDS, Note, Recording, implausible_note
+from borelli.recording.recording import LAYOUT, NOTE_KINDS, Note, Recording
 from borelli.recording.time_stamps import backward_note
 
 if TYPE_CHECKING:
@@ -123,7 +123,6 @@ def _check_coordinates(dataset: Dataset, path: Path) -> None:
 
 
 def _content(values: DataArray) -> str:
-    """Describe the type and dimensions of an array."""
     kinds = {"f": "numbers", "i": "integers", "u": "integers", "b": "booleans", "S": "bytes"}
     what = kinds.get(values.dtype.kind, "strings")
     if values.dtype.kind == "f" and not np.isfinite(values.values).all():
@@ -154,7 +153,7 @@ def _mask_implausible(dataset: Dataset) -> tuple[Dataset, list[Note]]:
                 changed[name] = variable.copy(data=values)
     if not total:
         return dataset, []
-    return dataset.assign(changed), [implausible_note(total)]
+    return dataset.assign(changed), [Note.implausible(total)]
 
 
 def _time_notes(dataset: Dataset, notes: Iterable[Note]) -> list[Note]:

@@ -31,15 +31,7 @@ from borelli.files.number_rows import (
     to_single_line,
 )
 from borelli.files.paths import as_path
-from borelli.recording.recording import (
-    Note,
-    Recording,
-    implausible_note,
-    make_dataset,
-    repeated_names_note,
-    split_prefix,
-    unique_names,
-)
+from borelli.recording.recording import Note, Recording, make_dataset, split_prefix, unique_names
 from borelli.recording.time_stamps import repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import infer_conversion, opensim_conversion
 
@@ -88,7 +80,7 @@ def read_trc(
     labels, notes = _labels(header, _used(values[:, first:]))
     positions = _positions(values[:, first:], len(labels))
     if implausible:
-        notes.append(implausible_note(implausible))
+        notes.append(Note.implausible(implausible))
     notes += _count_notes(header, len(labels), len(values))
     timed = header.time is not None and header.time < values.shape[1]
     stamps = values[:, header.time] if timed else np.full(len(values), np.nan)
@@ -268,7 +260,7 @@ def _labels(header: _Header, width: int) -> tuple[list[str], list[Note]]:
         notes.append(Note(text, "problem", code="unlabeled_points"))
     unique, repeated = unique_names(names)
     if repeated:
-        notes.append(repeated_names_note(repeated))
+        notes.append(Note.repeated(repeated))
     return unique, notes
 
 
@@ -283,7 +275,6 @@ def _positions(values: Array, count: int) -> Array:
 
 
 def _count_notes(header: _Header, markers: int, frames: int) -> list[Note]:
-    """Return notes on counts in the header that differ from the file."""
     notes = []
     for key, count, what in (("nummarkers", markers, "markers"), ("numframes", frames, "frames")):
         stated = header.number(key)

@@ -12,15 +12,7 @@ from borelli.errors import FileFormatError
 from borelli.files.delimited import sniff_delimiter, split_cells, strip_empty_end
 from borelli.files.number_rows import Rows, decode_line, enumerate_lines, mask_implausible, parse_number, to_single_line
 from borelli.model.transforms import Array
-from borelli.recording.recording import (
-    Note,
-    Recording,
-    implausible_note,
-    make_dataset,
-    repeated_names_note,
-    split_prefix,
-    unique_names,
-)
+from borelli.recording.recording import Note, Recording, make_dataset, split_prefix, unique_names
 from borelli.recording.time_stamps import event_origin, repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import infer_conversion
 
@@ -65,7 +57,7 @@ def read_nexus(path: Path, data: bytes, *, units: str | None, up: str | None, fo
             continue
         table, implausible = _nexus_table(path, section, len(data))
         if implausible:
-            content.notes.append(implausible_note(implausible, f"{section.name}: "))
+            content.notes.append(Note.implausible(implausible, f"{section.name}: "))
         if section.name == "devices":
             _nexus_devices(table, content)
         elif section.name == "trajectories":
@@ -103,11 +95,11 @@ class _Content:
         points, implausible = mask_implausible(points)
         points[~np.isfinite(points).all(axis=2)] = np.nan
         if implausible:
-            self.notes.append(implausible_note(implausible))
+            self.notes.append(Note.implausible(implausible))
         names, prefix = split_prefix([to_single_line(label) or f"*{i + 1}" for i, label in enumerate(labels)])
         names, repeated = unique_names(names)
         if repeated:
-            self.notes.append(repeated_names_note(repeated))
+            self.notes.append(Note.repeated(repeated))
         if prefix:
             self.subject["prefix"] = prefix
         converted, notes = infer_conversion(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from borelli.errors import list_names
 from borelli.recording.formats.c3d.parameters import Parameters
-from borelli.recording.recording import Note, repeated_names_note, split_prefix, unique_names
+from borelli.recording.recording import Note, split_prefix, unique_names
 
 GROUPS = {"ANGLES": "angle", "FORCES": "force", "MOMENTS": "moment", "POWERS": "power", "SCALARS": "scalar"}
 """Parameters of the group POINT that list computed quantities other than positions (Vicon model outputs)."""
@@ -69,7 +69,7 @@ def name_points(parameters: Parameters, count: int) -> tuple[Points, list[Note]]
         notes.append(Note(text, "problem", "label them, or omit them with select_markers", code="unlabeled_points"))
     names, repeated = unique_names(labels)
     if repeated:
-        notes.append(repeated_names_note(repeated))
+        notes.append(Note.repeated(repeated))
     chosen = np.array([bool(kind) for kind, _ in kinds], bool)
     units = {kind: _kind_units(parameters, group, kind) for group, kind in GROUPS.items()}
     quantities = np.flatnonzero(chosen)

@@ -185,7 +185,6 @@ def _possible_counts(counts: list[int], frame_bytes: int, available: int) -> Ite
 
 
 def _samples(header: Header, parameters: Parameters, analog: int, rate: float) -> int:
-    """Return the number of analog samples of a channel in a frame."""
     used = int(next(iter(parameters.counts("ANALOG", "USED")), 0))
     if used and analog % used == 0 and analog:
         return analog // used

@@ -250,7 +250,6 @@ class _Content:
         return values
 
     def _described(self, block: int) -> Values:
-        """Return the parameters that describe the samples."""
         point = self.kept.get("POINT", {})
         described: Values = {
             "POINT": {
@@ -334,7 +333,6 @@ class _Content:
         return values
 
     def _piece(self, rows: slice, words: int) -> npt.NDArray[np.float32]:
-        """Return the frames of these rows as stored in the file."""
         count = rows.stop - rows.start
         piece = np.zeros((count, words), "<f4")
         points = piece[:, : WORDS_OF_POINT * self.points].reshape(count, self.points, WORDS_OF_POINT)
