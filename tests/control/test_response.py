@@ -68,7 +68,9 @@ def exact_exponential(matrix):
 def test_closed_forms_equal_the_matrix_exponential(stiffness, damping):
     # prototype: at most 4.0e-15; scipy's own is off by up to 1.9e-14
     for time in (0.01, 0.1, 0.7, 2.0):
-        computed = np.stack([error_after(stiffness, damping, time, *start) for start in ((1.0, 0.0), (0.0, 1.0))], axis=1)
+        computed = np.stack(
+            [error_after(stiffness, damping, time, *start) for start in ((1.0, 0.0), (0.0, 1.0))], axis=1
+        )
         exact = exact_exponential(
             [[0, Fraction(time)], [-Fraction(stiffness) * Fraction(time), -Fraction(damping) * Fraction(time)]]
         )
