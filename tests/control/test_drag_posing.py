@@ -196,6 +196,6 @@ def test_a_body_without_joint_raises():
 
 
 def test_steps_are_shorter_than_the_range_of_limit_rows():
-    from borelli.physics.rows.coordinate_rows import STOP_REACH_TURN
+    from borelli.physics.rows.coordinate_rows import LIMIT_RANGE_ROTATION
 
-    assert MAX_COORDINATE_CHANGE < STOP_REACH_TURN
+    assert MAX_COORDINATE_CHANGE < LIMIT_RANGE_ROTATION

@@ -20,11 +20,11 @@ def _with_door(part):
 
 
 coordinates_from_poses = _with_door(coordinates.coordinates_from_poses)
-aim_drives_at_twists = _with_door(drives.aim_drives_at_twists)
+aim_drives_at_twists = _with_door(drives.set_drive_targets_from_twists)
 fill_coupling_rows = _with_door(drives.fill_coupling_rows)
 fill_drive_rows = _with_door(drives.fill_drive_rows)
-fill_stop_rows = _with_door(drives.fill_stop_rows)
-fill_given_motion = _with_door(joints.fill_given_motion)
+fill_stop_rows = _with_door(drives.fill_limit_rows)
+fill_given_motion = _with_door(joints.fill_prescribed_motion)
 fill_joint_rows = _with_door(joints.fill_joint_rows)
 pose_joints = _with_door(joints.pose_joints)
 bounded_law = _with_door(manifold.bounded_law)

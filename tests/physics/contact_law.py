@@ -11,7 +11,7 @@ import numpy as np
 
 from borelli.physics.rows.contact_rows import FRICTION, TANGENT_BETA
 from borelli.physics.run_soft_steps import Simulation
-from borelli.physics.solver.elimination_order import PLACE
+from borelli.physics.solver.elimination_order import POSITION
 from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, MASS, MOMENTUM
 
 LOWER = np.tril_indices(6)
@@ -29,7 +29,7 @@ class Misses(NamedTuple):
 def masses_of(simulation: Simulation) -> tuple[np.ndarray, np.ndarray]:
     """(bodies, 6, 6) mass matrices and (bodies, 6) free momenta of the last step, by body."""
     work = simulation.work
-    place = work.graph.node[: len(simulation.state.position), PLACE]
+    place = work.graph.node[: len(simulation.state.position), POSITION]
     packed = work.factor.block[place, MASS : MASS + 21]
     mass = np.zeros((len(place), 6, 6))
     mass[:, LOWER[0], LOWER[1]] = packed
@@ -40,7 +40,7 @@ def masses_of(simulation: Simulation) -> tuple[np.ndarray, np.ndarray]:
 def misses(simulation: Simulation) -> Misses:
     """Of a simulation without kinematic bodies, after `advance`."""
     work, tables, twist = simulation.work, simulation.compiled.tables, simulation.state.twist
-    rows, touch = work.rows, work.touch
+    rows, touch = work.rows, work.contact_arrays
     mass, free = masses_of(simulation)
     used, entries = int(rows.used[0]), int(rows.first[rows.used[0]])
     row = np.repeat(np.arange(used), np.diff(rows.first[: used + 1]))
@@ -60,7 +60,7 @@ def misses(simulation: Simulation) -> Misses:
     np.add.at(answer, row[solved], (jacobian[solved] ** 2 / diagonal[body[solved]]).sum(axis=1))
     each, first = int(tables.contacts.rows_each[0]), int(tables.contacts.first_row[0])
     k = first + each * np.arange(count)
-    p, mu, beta = impulse[k], touch.touch[:count, FRICTION], touch.touch[:count, TANGENT_BETA]
+    p, mu, beta = impulse[k], touch.contact[:count, FRICTION], touch.contact[:count, TANGENT_BETA]
     normal = p - np.maximum(p - (velocity[k] - rows.c[k, 0] + rows.beta[k, 0] * p) / answer[k], 0.0)
     force = np.stack([impulse[k + 1], impulse[k + 2]], axis=1)
     slip = np.stack([velocity[k + 1], velocity[k + 2]], axis=1) + beta[:, None] * force

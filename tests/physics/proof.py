@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.physics.rows.rows import MAX_SEGMENTS
+from borelli.physics.rows.rows import MAX_PIECES
 
 from .systems import System, entry_rows
 
@@ -59,8 +59,8 @@ def law_distances(system: System, v: Floats, p: Floats) -> Floats:
     speed = max(np.abs(v).max(), np.abs(u).max(initial=0.0), np.finfo(float).tiny)
     impulse = max(np.abs(p).max(initial=0.0), np.abs(system.momentum).max(), np.finfo(float).tiny)
     inf = np.full((len(u), 1), np.inf)
-    segment = np.arange(MAX_SEGMENTS)
-    last = segment == rows.segments[:, None] - 1
+    segment = np.arange(MAX_PIECES)
+    last = segment == rows.pieces[:, None] - 1
     u_low, u_high = np.hstack([-inf, rows.break_u]), np.where(last, np.inf, np.hstack([rows.break_u, inf]))
     p_high, p_low = np.hstack([inf, rows.break_p]), np.where(last, -np.inf, np.hstack([rows.break_p, -inf]))
     clipped_u, clipped_p = np.clip(u[:, None], u_low, u_high), np.clip(p[:, None], p_low, p_high)
@@ -69,9 +69,9 @@ def law_distances(system: System, v: Floats, p: Floats) -> Floats:
         along_u = np.abs(u[:, None] - (rows.c - rows.beta * clipped_p))
         sloped = np.maximum(along_u / speed, np.abs(p[:, None] - clipped_p) / impulse)
     distance = np.where(rows.beta < 0, flat, sloped)
-    distance[segment >= rows.segments[:, None]] = np.inf
+    distance[segment >= rows.pieces[:, None]] = np.inf
     nearest = distance.min(1, initial=np.inf)
-    return np.where(rows.segments == 0, np.abs(p) / impulse, nearest)
+    return np.where(rows.pieces == 0, np.abs(p) / impulse, nearest)
 
 
 def law_residual(system: System, v: Floats, p: Floats) -> float:

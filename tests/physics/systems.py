@@ -389,7 +389,7 @@ def random_system(rng: np.random.Generator, bodies: int, hardness: str, kind: st
     planted = not conflicting and rng.random() < 0.5
     if not planted:
         momentum += np.einsum("nij,nj->ni", tree.mass, rng.normal(size=v.shape))
-    hard = np.flatnonzero((rows.segments == 1) & (rows.beta[:, 0] == 0.0))
+    hard = np.flatnonzero((rows.pieces == 1) & (rows.beta[:, 0] == 0.0))
     return System(tree.mass, momentum, tree.parent, rows, hard, *((v, p) if planted else ()))
 
 

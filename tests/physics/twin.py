@@ -108,7 +108,7 @@ def split_law(rows: Rows, k: int) -> tuple[float, list[tuple[float, float, float
     is beyond the segment the piece is at the bound that the neighbour's a_j counts on, so the sum follows the polyline.
     A bounded row stays one variable, a dead zone becomes two, a two-rate law three.
     """
-    last = int(rows.segments[k]) - 1
+    last = int(rows.pieces[k]) - 1
     if last < 0:
         return 0.0, []
     sloped = [s for s in range(last + 1) if rows.beta[k, s] != FLAT]
@@ -150,11 +150,11 @@ def solve_boxed(system: System) -> tuple[Floats, Floats]:
 def impulse_at(rows: Rows, u: Floats) -> tuple[Floats, Ints]:
     """Impulse (rows,) of each law at velocity u, and the segment u is in; undefined where beta = 0."""
     index, breaks = np.arange(len(u)), np.arange(rows.break_u.shape[1])
-    segment = ((u[:, None] > rows.break_u) & (breaks < rows.segments[:, None] - 1)).sum(1)
+    segment = ((u[:, None] > rows.break_u) & (breaks < rows.pieces[:, None] - 1)).sum(1)
     beta, c = rows.beta[index, segment], rows.c[index, segment]
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(beta == FLAT, c, (c - u) / beta)
-    return np.where(rows.segments == 0, 0.0, p), segment
+    return np.where(rows.pieces == 0, 0.0, p), segment
 
 
 def solve_dense_newton(system: System, tolerance: float = 1e-11, limit: int = 1000) -> tuple[Floats, Floats, int]:
@@ -171,7 +171,7 @@ def solve_dense_newton(system: System, tolerance: float = 1e-11, limit: int = 10
     v = None
     for iteration in range(1, limit + 1):
         beta, c = rows.beta[index, segment], rows.c[index, segment]
-        off = rows.segments == 0
+        off = rows.pieces == 0
         flat = (beta == FLAT) | off
         K = np.block([[M, -J.T], [np.where(flat[:, None], 0.0, J), np.diag(np.where(flat, 1.0, beta))]])
         known = np.where(off, 0.0, np.where(flat, c, c - rows.offset))
@@ -199,7 +199,7 @@ def solve_dense_newton(system: System, tolerance: float = 1e-11, limit: int = 10
 
 def first_segment(rows: Rows, k: int) -> int:
     """The sloped segment nearest the middle of row k's law: a cold start."""
-    sloped = [s for s in range(int(rows.segments[k])) if rows.beta[k, s] != FLAT]
+    sloped = [s for s in range(int(rows.pieces[k])) if rows.beta[k, s] != FLAT]
     return sloped[len(sloped) // 2] if sloped else 0
 
 

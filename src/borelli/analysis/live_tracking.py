@@ -26,10 +26,10 @@ from borelli.analysis.kinematics.framewise_ik import (
 from borelli.analysis.motion import match_markers, to_model_axes
 from borelli.analysis.stepped.rollout import Rollout, make_step_inputs, make_step_record
 from borelli.analysis.stepped.stepper import compile_stepped, drive_forces, twists_between
-from borelli.analysis.tree_kernels.newton_ik import make_search, settle_frames
+from borelli.analysis.tree_kernels.newton_ik import make_ik_search, solve_ik_frames
 from borelli.errors import SettingsError
 from borelli.files.html_repr import Summary, summary_html, summary_repr
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.state import make_inputs, make_state
@@ -107,8 +107,8 @@ def live_inverse_kinematics(
     problem = make_ik_problem(model, Recording(data), weights, pose_stiffness, rest)
     full = problem.weight[0].copy()
     labels = match_markers(problem.markers, source.markers)
-    rotation, search = to_model_axes(model), make_search(problem.tree, problem.points, problem.rest_springs)
-    shared = Shared(search)
+    rotation, search = to_model_axes(model), make_ik_search(problem.tree, problem.points, problem.rest_springs)
+    shared = SharedTuple(search)
     energy, count = np.zeros(1), np.zeros(1, np.int64)
     q = np.full((1, len(model.coordinates)), np.nan)
     before, gap = q.copy(), 1
@@ -126,8 +126,8 @@ def live_inverse_kinematics(
             else:
                 extrapolated = q + (q - before) / gap
                 before, gap, q = q, 1, extrapolated
-            settle_frames(shared, problem.rest, problem.target, problem.weight, q, MAX_ITERATIONS, False, energy, count)
-            distance = np.linalg.norm(search.springs.seen - problem.target[0], axis=1)[visible]
+            solve_ik_frames(shared, problem.rest, problem.target, problem.weight, q, MAX_ITERATIONS, False, energy, count)
+            distance = np.linalg.norm(search.energy.point_position - problem.target[0], axis=1)[visible]
             rms = float(np.sqrt(np.mean(distance**2)))
         else:
             gap += 1

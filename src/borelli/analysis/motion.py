@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
 from borelli.errors import ModelError, SettingsError
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import GROUND, Marker, Model
 from borelli.model.model_cache import cached_per_model
 from borelli.numerics.quaternions import quaternion_series
@@ -194,7 +194,7 @@ def make_motion(
     frames, bodies = len(q), len(model.bodies)
     position, orientation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
     modeled = np.empty((frames, len(markers), 3))
-    find_bodies(Shared(make_search(tree, points)), q, position, orientation, modeled)
+    compute_body_poses(SharedTuple(make_ik_search(tree, points)), q, position, orientation, modeled)
     rotation = to_model_axes(model)
     in_lab = orientation if np.array_equal(rotation, np.eye(3)) else rotation.T @ orientation
     variables = {

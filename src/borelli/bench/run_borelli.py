@@ -158,7 +158,7 @@ def prepare(trajectory: Trajectory) -> PreparedRun:
         model,
         step=trajectory.step,
         drives=drives,
-        anchors=trajectory.marker_softness if trajectory.marker_targets is not None else None,
+        marker_springs=trajectory.marker_softness if trajectory.marker_targets is not None else None,
         residuals=residuals,
     )
     inputs = make_inputs(compiled, drives=drives, marker=_markers(trajectory), pose=trajectory.target_poses)
@@ -178,7 +178,7 @@ def prepare(trajectory: Trajectory) -> PreparedRun:
 
     def outcome() -> Outcome:
         torques = record.impulse[:, drive_rows] / trajectory.step if drives else np.zeros((trajectory.steps, 0))
-        return Outcome(record.pose, torques, float(record.told[:, 2].mean()), float(record.told[:, 0].mean()))
+        return Outcome(record.pose, torques, float(record.solver_stats[:, 2].mean()), float(record.solver_stats[:, 0].mean()))
 
     return PreparedRun(run, outcome)
 

@@ -30,7 +30,7 @@ from borelli.errors import SettingsError, list_names
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model, Shape
-from borelli.physics.prescribed_motion import steering, without_absent
+from borelli.physics.prescribed_motion import prescribe_motion, mask_absent_bodies
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def animate(
         calm = _track(PerturbedModel(model), curves, tracking, steps, step, 1, None, strength)
         strength = dict(zip(calm["coordinate"].values, np.abs(calm["torque"].values).max(axis=0), strict=True))
     data = _track(disturbed, curves, tracking, steps, step, record_every, progress, strength)
-    data = add_tracking_error(without_absent(data, disturbed.paths), model, table[::record_every], perturbations)
+    data = add_tracking_error(mask_absent_bodies(data, disturbed.paths), model, table[::record_every], perturbations)
     data.attrs |= {
         "tracking": json.dumps(asdict(tracking)),
         "perturbations": json.dumps([str(p) for p in perturbations]),
@@ -216,7 +216,7 @@ def _track(
         step=step,
         outside=disturbed.outside,
         forces=disturbed.forces,
-        steer=steering(model, disturbed.paths, step) if disturbed.paths else None,
+        steer=prescribe_motion(model, disturbed.paths, step) if disturbed.paths else None,
         record_every=record_every,
         progress=progress,
     )

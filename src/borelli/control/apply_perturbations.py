@@ -26,7 +26,7 @@ from borelli.model.kinematics import poses, with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
 from borelli.model.transforms import orientation_matrix, vector
 from borelli.physics.inputs import AppliedForce, Drive
-from borelli.physics.prescribed_motion import Path, steering
+from borelli.physics.prescribed_motion import PrescribedMotion, prescribe_motion
 from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.state import drive_arrays
 
@@ -43,7 +43,7 @@ class PerturbedModel:
 
     model: Model
     forces: tuple[AppliedForce, ...] = ()
-    paths: tuple[Path, ...] = ()
+    paths: tuple[PrescribedMotion, ...] = ()
     weakened: tuple[WeakenedJoint, ...] = ()
     outside: tuple[str, ...] = ()
     """Loads that are unknown to the controller."""
@@ -75,7 +75,7 @@ class PerturbedModel:
 
         def before_step(simulation: Simulation) -> None:
             time = simulation.index * simulation.compiled.step
-            steering(self.model, self.paths, simulation.compiled.step)(simulation.state, time)
+            prescribe_motion(self.model, self.paths, simulation.compiled.step)(simulation.state, time)
             fractions = [self.remaining_strength(name, time) for name in driven]
             if fractions != last:
                 last[:] = fractions
@@ -175,7 +175,7 @@ def _add_load(model: Model, carry: CarriedLoad, rotation: Array) -> Model:
     return with_default_frames(_add_body(model, ball, joint))
 
 
-def _obstacle(model: Model, obstacle: Obstacle) -> tuple[Body, Path]:
+def _obstacle(model: Model, obstacle: Obstacle) -> tuple[Body, PrescribedMotion]:
     name, number = obstacle.name, 1
     while name in [b.name for b in model.bodies]:
         number += 1
@@ -188,7 +188,7 @@ def _obstacle(model: Model, obstacle: Obstacle) -> tuple[Body, Path]:
         return replace(obstacle.frame, position=vector(np.array(obstacle.frame.position) + displacement))
 
     body = replace(body_from_shapes(name, (obstacle.shape,)), frame=obstacle.frame, kinematic=True)
-    return body, Path(name, frame)
+    return body, PrescribedMotion(name, frame)
 
 
 def _add_moving_ground(
@@ -206,7 +206,7 @@ def _add_moving_ground(
         return Frame(vector(sum((move.fraction(time) * by for move, by in displacements), np.zeros(3))))
 
     moved = _add_body(replace(model, ground=()), plate)
-    return replace(result, model=moved, paths=(*result.paths, Path(PLATE, frame)))
+    return replace(result, model=moved, paths=(*result.paths, PrescribedMotion(PLATE, frame)))
 
 
 def _slab(plane: Shape, center: Array) -> Shape:

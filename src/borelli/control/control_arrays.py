@@ -13,9 +13,9 @@ from borelli.control.targets import Targets, check_values
 from borelli.errors import SettingsError
 from borelli.model.model import Joint, Model
 from borelli.numerics.quaternions import conjugate, quaternion_product
-from borelli.physics.arrays.compile_model import Compiled
+from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.arrays.joints import canonical_axes
-from borelli.physics.impulse_step.arrays import Controls, Course, Response, Stages, make_course
+from borelli.physics.impulse_step.arrays import Controls, TargetTrajectory, ResponseCoefficients, StageArrays, make_target_trajectory
 
 Array = NDArray[np.float64]
 
@@ -69,19 +69,19 @@ class ControlArrays:
             {name: float(velocity[self.index[name]]) for name in self.acting},
         )
 
-    def responses(self) -> dict[str, Response]:
+    def responses(self) -> dict[str, ResponseCoefficients]:
         """Return the responses by coordinate, as the impulse step takes them."""
         return {name: self._response(control) for name, control in self.acting.items()}
 
-    def _response(self, control: Control) -> Response:
+    def _response(self, control: Control) -> ResponseCoefficients:
         limited = callable(control.max_force) or control.max_force < np.inf
         if isinstance(control.response, PD):
             one, none = np.ones(1), np.zeros(1)
             a, b = (float(control.response.after(*unit, self.step)[0]) for unit in ((one, none), (none, one)))
-            return Response(a, b, limited=limited)
-        return Response(told=True, limited=limited)
+            return ResponseCoefficients(a, b, limited=limited)
+        return ResponseCoefficients(callback=True, limited=limited)
 
-    def target_trajectory(self, compiled: Compiled, tables: Controls) -> Course:
+    def target_trajectory(self, compiled: CompiledModel, tables: Controls) -> TargetTrajectory:
         """Return targets and force limits as the impulse step takes them."""
         joints = compiled.tables.joints
         rotation = np.zeros((self.steps + 2, len(tables.ball), 4))
@@ -90,7 +90,7 @@ class ControlArrays:
             angles = self.value[1:, i : i + 3] * [1.0, 1.0, joints.sign[i + 2]]
             known = name in self.rotation
             rotation[:, n] = self.rotation[name] if known else _with_row_before(_cardan_quaternions(angles))
-        return make_course(compiled, self.value, rotation, most=self._max_impulses())
+        return make_target_trajectory(compiled, self.value, rotation, most=self._max_impulses())
 
     def _max_impulses(self) -> Array | None:
         """Return the largest impulses (steps, coordinates); None if unlimited."""
@@ -101,18 +101,18 @@ class ControlArrays:
             largest[:, self.index[name]] = self.step * control.max_forces(self.times[:-1])
         return largest
 
-    def response_callback(self, compiled: Compiled) -> Callable[[int, Stages], None]:
+    def response_callback(self, compiled: CompiledModel) -> Callable[[int, StageArrays], None]:
         """Return a callback that evaluates responses other than PD before each step."""
         parts: list[tuple[Control, slice]] = []
         joints, first = compiled.tables.joints, compiled.tables.joints.coordinate_first
         for name, control in self.acting.items():
             i = self.index[name]
             j = int(joints.joint[i])
-            columns = slice(int(first[j]), int(first[j + 1])) if joints.spin_driven[j] else slice(i, i + 1)
+            columns = slice(int(first[j]), int(first[j + 1])) if joints.rotation_driven[j] else slice(i, i + 1)
             if not isinstance(control.response, PD) and i == columns.start:
                 parts.append((control, columns))
 
-        def evaluate(index: int, stages: Stages) -> None:
+        def evaluate(index: int, stages: StageArrays) -> None:
             for control, columns in parts:
                 error, rate = stages.error[columns].copy(), stages.rate[columns].copy()
                 after = np.asarray(control.response.after(error, rate, self.step, self.step * index), float)
@@ -121,7 +121,7 @@ class ControlArrays:
                         f"control of {control.name!r}: The response at {self.step * index:g} s is {after}, but it must "
                         "be finite. Correct the response."
                     )
-                stages.after[columns] = after
+                stages.response[columns] = after
 
         return evaluate
 

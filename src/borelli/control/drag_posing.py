@@ -30,10 +30,10 @@ from borelli.model.kinematics import coupled_coordinates
 from borelli.model.model import Coordinate, Joint, Marker, Model, Softness, Vector
 from borelli.numerics.quaternions import rotate
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.diagnostics import coordinates_of, joint_error
+from borelli.physics.diagnostics import coordinates_and_velocities, joint_gap
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Simulation, make_record
-from borelli.physics.simulate import start_state
+from borelli.physics.simulate import initial_state
 from borelli.physics.state import make_inputs
 
 Array = NDArray[np.float64]
@@ -126,8 +126,8 @@ class _Drag:
         bodies = [name for name in fixed if name in _bodies(model)]
         markers = [Marker("dragged", body, point)]
         markers += [Marker(f"{name} {i}", name, at) for name in bodies for i, at in enumerate(GRIP_POINTS)]
-        self.compiled = compile_model(_unloaded(model, fixed, markers), step=1.0, anchors=HARD)
-        self.state = start_state(self.compiled, coordinates=coordinates)
+        self.compiled = compile_model(_unloaded(model, fixed, markers), step=1.0, marker_springs=HARD)
+        self.state = initial_state(self.compiled, coordinates=coordinates)
         self.goals = self.points()
         inputs = make_inputs(self.compiled, marker=np.stack([self.goals, self.goals]))
         self.simulation = Simulation(self.compiled, self.state, inputs)
@@ -208,8 +208,8 @@ class _Drag:
     def solve(self) -> bool:
         """Run one post-stabilization from rest; return True if changes are small and joint limits respected."""
         state, tables = self.state, self.compiled.tables
-        tables.anchors.beta[0] = self.damping * self.unit
-        tables.anchors.beta[1:] = FIXED_DAMPING * self.unit
+        tables.marker_springs.beta[0] = self.damping * self.unit
+        tables.marker_springs.beta[1:] = FIXED_DAMPING * self.unit
         state.twist[:] = 0.0
         last = tables.joints.default[:] = state.coordinate.copy()  # locked coordinates keep these
         lower, upper = tables.joints.lower, tables.joints.upper
@@ -227,11 +227,11 @@ class _Drag:
     def read(self) -> Array:
         """Return the coordinates of the present body poses, angles continued from the tables' defaults."""
         pose = np.hstack([self.state.position, self.state.quaternion])
-        return coordinates_of(self.compiled, pose[None], self.state.twist[None])[0][0]
+        return coordinates_and_velocities(self.compiled, pose[None], self.state.twist[None])[0][0]
 
     def points(self) -> Array:
         """Return the dragged point, then the attachment points of fixed bodies (points, 3) [m]."""
-        anchors = self.compiled.tables.anchors
+        anchors = self.compiled.tables.marker_springs
         return np.asarray(
             self.state.position[anchors.body] + rotate(self.state.quaternion[anchors.body], anchors.offset)
         )
@@ -240,7 +240,7 @@ class _Drag:
         """Return the sum of all points' distances from their goals and the largest gap of loops [m]."""
         error = float(np.linalg.norm(self.points() - self.goals, axis=1).sum())
         if any(joint.closes_loop for joint in self.compiled.model.joints):
-            error += float(joint_error(self.compiled, np.hstack([self.state.position, self.state.quaternion])[None])[0])
+            error += float(joint_gap(self.compiled, np.hstack([self.state.position, self.state.quaternion])[None])[0])
         return error
 
 

@@ -30,10 +30,10 @@ from borelli.control.response import PD, wrap_angle
 from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.physics import diagnostics
-from borelli.physics.arrays.compile_model import Compiled, compile_model
+from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
 from borelli.physics.run_soft_steps import Simulation, make_record
-from borelli.physics.simulate import start_state, to_dataset
+from borelli.physics.simulate import initial_state, to_dataset
 from borelli.physics.state import State, make_inputs
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def outboard_inertia(compiled: Compiled, values: Array) -> Array:
+def outboard_inertia(compiled: CompiledModel, values: Array) -> Array:
     """Return the inertia [kg m^2 or kg] of all bodies beyond each coordinate's joint, about its axis.
 
     It is twice the kinetic energy at unit velocity. Entries of joints that close a loop are zero.
@@ -55,7 +55,7 @@ def outboard_inertia(compiled: Compiled, values: Array) -> Array:
     pose = dict(zip(names, map(float, values), strict=True))
     inertia = np.zeros(len(names))
     for i, name in enumerate(names):
-        state = start_state(compiled, coordinates=pose, speeds={name: 1.0})
+        state = initial_state(compiled, coordinates=pose, velocities={name: 1.0})
         body_poses = np.concatenate([state.position, state.quaternion], axis=1)
         inertia[i] = 2.0 * diagnostics.kinetic_energy(compiled, body_poses[None], state.twist[None])[0]
     return inertia
@@ -107,7 +107,7 @@ def track_with_springs(
     steps = len(target) - 1
     springs = [Drive(name, limit=(max_forces or {}).get(name, inf)) for name in gains]
     compiled = compile_model(model, step=step, settings=settings, drives=springs)
-    state = start_state(compiled, coordinates=initial_coordinates, speeds=initial_velocities, twists=initial_twists)
+    state = initial_state(compiled, coordinates=initial_coordinates, speeds=initial_velocities, twists=initial_twists)
     inputs = make_inputs(compiled, drives=springs, forces=forces)
     driven = np.array([compiled.coordinate_index[name] for name in gains], np.int64)
     inertia = outboard_inertia(compiled, state.coordinate)[driven]
@@ -138,7 +138,7 @@ def track_with_springs(
     return to_dataset(compiled, record, step * record_every * np.arange(frames + 1, dtype=np.float64))
 
 
-def coordinate_errors(compiled: Compiled, state: State, target: Array, ahead: Array) -> tuple[Array, Array]:
+def coordinate_errors(compiled: CompiledModel, state: State, target: Array, ahead: Array) -> tuple[Array, Array]:
     """Return the errors of all coordinates from their targets [rad or m], and the rates of these errors.
 
     Args:
@@ -149,11 +149,11 @@ def coordinate_errors(compiled: Compiled, state: State, target: Array, ahead: Ar
     """
     joints, h = compiled.tables.joints, compiled.step
     pose = np.concatenate([state.position, state.quaternion], axis=1)
-    values, velocities = (part[0] for part in diagnostics.coordinates_of(compiled, pose[None], state.twist[None]))
+    values, velocities = (part[0] for part in diagnostics.coordinates_and_velocities(compiled, pose[None], state.twist[None]))
     rotational = np.array([coordinate.rotational for coordinate in compiled.model.coordinates], bool)
     error = np.where(rotational, wrap_angle(values - target), values - target)
     rate = velocities - (ahead - target) / h
-    for j in np.flatnonzero(joints.spin_driven):
+    for j in np.flatnonzero(joints.rotation_driven):
         three = slice(int(joints.coordinate_first[j]), int(joints.coordinate_first[j + 1]))
         sign = np.array([1.0, 1.0, joints.sign[three][2]])
         error[three], rate[three] = _rotation_error(compiled, state, int(j), sign * target[three], sign * ahead[three])
@@ -161,7 +161,7 @@ def coordinate_errors(compiled: Compiled, state: State, target: Array, ahead: Ar
     return error, rate
 
 
-def _rotation_error(compiled: Compiled, state: State, j: int, target: Array, ahead: Array) -> tuple[Array, Array]:
+def _rotation_error(compiled: CompiledModel, state: State, j: int, target: Array, ahead: Array) -> tuple[Array, Array]:
     """Return the rotation vector from the target and its rate, in the child's joint axes; targets are Cardan angles."""
     from scipy.spatial.transform import Rotation
 

@@ -12,13 +12,13 @@ from borelli.control.control_arrays import ControlArrays
 from borelli.control.controls import Control, check_controls
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
-from borelli.physics.arrays.compile_model import Compiled
+from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.impulse_step.arrays import compile_impulse
-from borelli.physics.impulse_step.position_correction import LEFT_OPEN
+from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 from borelli.physics.inputs import AppliedForce, SolverSettings, check_step
 from borelli.physics.run_soft_steps import Record, make_record
-from borelli.physics.simulate import count_steps, start_state, to_dataset
+from borelli.physics.simulate import count_steps, initial_state, to_dataset
 from borelli.physics.state import State, make_inputs
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _track_with_impulses(
     steer: Callable[[State, float], None] | None,
     record_every: int,
     progress: Callable[[float], None] | None,
-) -> tuple[Compiled, Record]:
+) -> tuple[CompiledModel, Record]:
     step, steps = arrays.step, arrays.steps
     compiled, tables = compile_impulse(
         arrays.model, step=step, controlled=arrays.responses(), outside=outside, settings=settings
@@ -132,15 +132,15 @@ def _track_with_impulses(
     at_targets = initial_coordinates is None
     values, velocities = arrays.initial_state() if initial_coordinates is None else (initial_coordinates, {})
     velocities = velocities | dict(initial_velocities or {})
-    state = start_state(compiled, coordinates=values, speeds=velocities, twists=initial_twists)
+    state = initial_state(compiled, coordinates=values, speeds=velocities, twists=initial_twists)
     inputs = make_inputs(compiled, forces=forces)
     simulation = ImpulseSimulation(compiled, state, inputs, tables, arrays.target_trajectory(compiled, tables))
     if at_targets:
-        simulation.start_on_course()
+        simulation.start_on_targets()
     record = make_record(compiled, steps // record_every + 1)
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
-    respond = arrays.response_callback(compiled) if tables.told.any() else None
+    respond = arrays.response_callback(compiled) if tables.callback_response.any() else None
     chunk = 1 if steer is not None else max(1, int(CHUNK_SECONDS / step))
     while simulation.index < steps:
         if steer is not None:
@@ -155,7 +155,7 @@ def _track_with_impulses(
 
 def _with_gap_note(data: xarray.Dataset) -> xarray.Dataset:
     """Add a note to the dataset if joints were left open."""
-    count = int((data["solver_status"] >= LEFT_OPEN).sum())
+    count = int((data["solver_status"] >= POSITION_ERROR_LEFT).sum())
     if count:
         largest = 1e3 * float(data["joint_gap"].max())
         text = f"Joints were left open, by up to {largest:.2g} mm, in {count} of the recorded steps. Shorten the step."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.numerics.series_extension import away_from_ends
+from borelli.numerics.series_extension import mask_inner_frames
 from borelli.recording.recording import MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def compare_feet(measured: Dataset, predicted: Dataset, weight: float, *, ends: 
     """
     complete, ahead, results = measured["grf_complete"].values, foot_direction(predicted), []
     if not ends:
-        complete = complete & away_from_ends(measured["time"].values)
+        complete = complete & mask_inner_frames(measured["time"].values)
     axes = np.stack([ahead, (-ahead[1], ahead[0], 0.0), (0.0, 0.0, 1.0)], axis=1)
     for foot in map(str, measured["foot"].values):
         model, plate = (data["ground_reaction_force"].sel(foot=foot).values for data in (predicted, measured))

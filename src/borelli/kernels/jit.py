@@ -56,25 +56,25 @@ if JIT_ON:
         """Compile a function that Python calls: cached, no bounds checks, no fastmath, no allocation."""
         return _cached(function, COMMON)
 
-    def part(function: F) -> F:
+    def kernel_function(function: F) -> F:
         """Compile a function that only kernels call."""
         return _cached(function, UNWRAPPED)
 
-    def stage(function: F) -> F:
+    def inline_into_caller(function: F) -> F:
         """Write a function into its only caller before that is compiled: saves optimising the same code twice."""
         compiled: F = numba.njit(function, inline="always", **UNWRAPPED)
         return compiled
 
-    def leaf(function: F) -> F:
+    def inline(function: F) -> F:
         """Compile a small function that is written into the kernel that calls it."""
         compiled: F = numba.njit(function, forceinline=True, **UNWRAPPED)
         return compiled
 
-    def far(function: Any) -> Any:
+    def by_pointer(function: Any) -> Any:
         """The part, called by its address: its caller is compiled without it, where numba would optimise it anew.
 
-        The call takes the table that `find_far` made before the part's own arguments. Where the part is in that table,
-        and for what types, `register_far` was told.
+        The call takes the table that `pointer_table` made before the part's own arguments. Where the part is in that table,
+        and for what types, `register_pointers` was told.
         """
 
         def call(typing: Any, table: Any, *arguments: Any) -> Any:
@@ -102,21 +102,21 @@ if JIT_ON:
 
     _FAR: dict[Any, tuple[int, tuple[Any, ...]]] = {}
 
-    def register_far(parts: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
+    def register_pointers(parts: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
         """Tell the places in the table of parts, from `first` on, and the types of their arguments by samples."""
         for slot, (function, sample) in enumerate(parts.items(), first):
             _FAR[function] = (slot, tuple(numba.typeof(argument) for argument in sample))
 
-    def compile_far(function: Any) -> None:
+    def compile_pointer(function: Any) -> None:
         """Compile a registered part, or load it."""
         function.compile(_FAR[function][1])
 
-    def find_far(parts: Iterable[Any]) -> NDArray[np.int64]:
+    def pointer_table(parts: Iterable[Any]) -> NDArray[np.int64]:
         """The table of addresses of registered parts, compiled or loaded."""
         found = [(function, *_FAR[function]) for function in parts]
         table = np.zeros(1 + max(slot for _, slot, _ in found), np.int64)
         for function, slot, types in found:
-            compile_far(function)
+            compile_pointer(function)
             compiled = function.overloads[types]
             table[slot] = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
         return table
@@ -127,18 +127,18 @@ else:
         """Leave the function as it is (JIT switched off)."""
         return function
 
-    part = stage = leaf = kernel
+    kernel_function = inline_into_caller = inline = kernel
 
-    def far(function: Any) -> Any:
+    def by_pointer(function: Any) -> Any:
         """A call that needs no table."""
         return lambda table, *arguments: function(*arguments)
 
-    def register_far(parts: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
+    def register_pointers(parts: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
         """Nothing is compiled."""
 
-    def compile_far(function: Any) -> None:
+    def compile_pointer(function: Any) -> None:
         """Nothing is compiled."""
 
-    def find_far(parts: Iterable[Any]) -> NDArray[np.int64]:
+    def pointer_table(parts: Iterable[Any]) -> NDArray[np.int64]:
         """Nothing is compiled."""
         return np.zeros(0, np.int64)

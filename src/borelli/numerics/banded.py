@@ -10,7 +10,7 @@ from borelli.errors import BorelliError
 Array = NDArray[np.float64]
 
 
-class NotPositive(BorelliError):
+class NotPositiveDefiniteError(BorelliError):
     """A matrix that should be positive definite is not."""
 
 
@@ -60,7 +60,7 @@ class BandedMatrix:
         lower, failed = dpbtrf(self.entry.reshape(frames * n, width).T, lower=1, overwrite_ab=1)
         if failed:
             frame, variable = divmod(int(failed) - 1, n)
-            raise NotPositive(
+            raise NotPositiveDefiniteError(
                 f"variable {variable} of frame {frame} is held by nothing: no marker, spring or neighbour"
             )
         return BandedCholesky(lower, frames, n)

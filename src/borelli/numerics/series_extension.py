@@ -13,7 +13,7 @@ white noise; the likeliest s minimises, with f = exp(-h/T) for samples h apart a
 Beyond the end a dies away, a_{i+1} = f a_i. All this is linear, and the same for every column: turning or mirroring
 the lab commutes with it.
 
-Somebody who walks repeats himself. Where that is asked and strides are alike (`stride_of`), the stride before, or
+Somebody who walks repeats himself. Where that is asked and strides are alike (`find_stride`), the stride before, or
 after, tells what comes beyond an end, and only what differs from it goes on as above:
 
     y(-t) = s(P - t) + d(-t)          d(t) = y(t) - s(t + P)
@@ -23,7 +23,7 @@ trial gives: the centre of mass errs upward by 7.3 % of g where reflection alone
 by 0.47 of their spread instead of 0.49, with no more noise. (Less noise in the law: 4 to 5 %, and cubics fitted to the
 ends 3 to 5 %, but both take noise of the poses for bends.) With strides three walks err by 4.0, 4.6 and 4.7 %, without
 by 6.3, 7.0 and 5.8 %. What happens at an end is therefore in part a guess: a heel that strikes 0.04 s before the last
-frame is seen by its last stride or not at all. Comparisons leave the outer `UNSURE` out, and say so.
+frame is seen by its last stride or not at all. Comparisons leave the outer `EDGE_DURATION` out, and say so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MEMORY = 0.25
 NOISE = 0.02
 """Spread of one sample's noise, if there were one in each period, in spreads of acceleration times period squared."""
 
-UNSURE = 0.1
+EDGE_DURATION = 0.1
 """Time [s] at each end in which accelerations follow from how the series is continued as much as from its samples."""
 
 ALIKE = 0.15
@@ -51,18 +51,18 @@ LEAST_STRIDE, LEAST_OVERLAP = 3.0, 0.4
 """Periods of the cutoff in the shortest stride, and the share of a stride that must be there twice to be compared."""
 
 
-def away_from_ends(time: Array) -> NDArray[np.bool_]:
-    """(frames,) whether a frame is farther than `UNSURE` from both ends; all of them where none is."""
-    inner = np.asarray((time >= time[0] + UNSURE - 1e-9) & (time <= time[-1] - UNSURE + 1e-9))
+def mask_inner_frames(time: Array) -> NDArray[np.bool_]:
+    """(frames,) whether a frame is farther than `EDGE_DURATION` from both ends; all of them where none is."""
+    inner = np.asarray((time >= time[0] + EDGE_DURATION - 1e-9) & (time <= time[-1] - EDGE_DURATION + 1e-9))
     return inner if inner.any() else np.ones(len(time), bool)
 
 
-def reflected(q: Array, pad: int) -> Array:
+def reflect(q: Array, pad: int) -> Array:
     """The series with so many samples more at each end, reflected in its end points."""
     return np.concatenate([2.0 * q[0] - q[pad:0:-1], q, 2.0 * q[-1] - q[-2 : -pad - 2 : -1]])
 
 
-def stride_of(smooth: Array, period: float) -> int | None:
+def find_stride(smooth: Array, period: float) -> int | None:
     """Samples after which a smooth series repeats itself; None if it does not, or is too short to tell.
 
     Strides differ by sum (a(t + P) - a(t))^2, of sum a(t)^2 + a(t + P)^2; the products are those of one transform.
@@ -84,7 +84,7 @@ def stride_of(smooth: Array, period: float) -> int | None:
     return int(lags[best]) if differ[best] < ALIKE else None
 
 
-def continued(
+def extend_series(
     q: Array, pad: int, period: float, *, noisy: bool, telling: Sequence[int] | NDArray[np.int64] = ()
 ) -> Array:
     """The series with so many samples more at each end, where its smooth part goes on and what is left is reflected.
@@ -98,13 +98,13 @@ def continued(
     """
     left = _left(q, period) if noisy else np.zeros_like(q)
     smooth = q - left
-    stride = stride_of(smooth[:, np.asarray(telling, int)], period)
+    stride = find_stride(smooth[:, np.asarray(telling, int)], period)
     if stride is None or stride < pad:
         before, after = (_ahead(s, pad, period) for s in (smooth, smooth[::-1]))
     else:
         before, after = (_repeated(y, s, pad, period, stride, noisy) for y, s in ((q, smooth), (q[::-1], smooth[::-1])))
     going = np.concatenate([before[::-1], smooth, after])
-    return going + reflected(left, pad)
+    return going + reflect(left, pad)
 
 
 def _repeated(q: Array, smooth: Array, pad: int, period: float, stride: int, noisy: bool) -> Array:

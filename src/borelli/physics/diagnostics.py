@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.kernels.jit import kernel
-from borelli.physics.arrays.compile_model import Compiled
+from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.joints.coordinates import coordinates_from_poses
-from borelli.physics.rigid_bodies import turn_bodies
+from borelli.physics.rigid_bodies import compute_rotations
 from borelli.physics.rows.joint_rows import pose_joints
 
 Floats = NDArray[np.float64]
 
 
-def rotations_of(quaternion: Floats) -> Floats:
+def rotation_matrices(quaternion: Floats) -> Floats:
     """Rotation matrices (..., 3, 3) of quaternions (..., 4)."""
     w, x, y, z = np.moveaxis(quaternion, -1, 0)
     rows = [
@@ -28,21 +28,21 @@ def rotations_of(quaternion: Floats) -> Floats:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def _solved(compiled: Compiled) -> NDArray[np.bool_]:
+def _solved(compiled: CompiledModel) -> NDArray[np.bool_]:
     return compiled.tables.bodies.kinematic == 0
 
 
-def kinetic_energy(compiled: Compiled, pose: Floats, twist: Floats) -> Floats:
+def kinetic_energy(compiled: CompiledModel, pose: Floats, twist: Floats) -> Floats:
     """Energies (frames,) [J]."""
     moving = _solved(compiled)
     linear = np.einsum("b,fbi,fbi->f", compiled.tables.bodies.mass[moving], *2 * (twist[:, moving, :3],))
-    spin = np.einsum("fbji,fbj->fbi", rotations_of(pose[:, moving, 3:]), twist[:, moving, 3:])
+    spin = np.einsum("fbji,fbj->fbi", rotation_matrices(pose[:, moving, 3:]), twist[:, moving, 3:])
     angular = np.einsum("bij,fbi,fbj->f", compiled.tables.bodies.inertia[moving], spin, spin)
     total: Floats = 0.5 * (linear + angular)
     return total
 
 
-def potential_energy(compiled: Compiled, pose: Floats) -> Floats:
+def potential_energy(compiled: CompiledModel, pose: Floats) -> Floats:
     """(frames,) of gravity [J], zero at the origin."""
     moving = _solved(compiled)
     mass, gravity = compiled.tables.bodies.mass[moving], compiled.tables.gravity
@@ -50,7 +50,7 @@ def potential_energy(compiled: Compiled, pose: Floats) -> Floats:
     return energy
 
 
-def center_of_mass(compiled: Compiled, pose: Floats) -> Floats:
+def center_of_mass(compiled: CompiledModel, pose: Floats) -> Floats:
     """(frames, 3) of the moving bodies [m]."""
     moving = _solved(compiled)
     mass = compiled.tables.bodies.mass[moving]
@@ -58,21 +58,21 @@ def center_of_mass(compiled: Compiled, pose: Floats) -> Floats:
     return center
 
 
-def momentum(compiled: Compiled, pose: Floats, twist: Floats) -> tuple[Floats, Floats]:
+def momentum(compiled: CompiledModel, pose: Floats, twist: Floats) -> tuple[Floats, Floats]:
     """Linear [kg m/s] and angular momentum about the world's origin [kg m^2/s], (frames, 3) each."""
     moving = _solved(compiled)
     linear = compiled.tables.bodies.mass[moving][:, None] * twist[:, moving, :3]
-    rotation = rotations_of(pose[:, moving, 3:])
+    rotation = rotation_matrices(pose[:, moving, 3:])
     spin = np.einsum("fbji,fbj->fbi", rotation, twist[:, moving, 3:])
     own = np.einsum("fbij,bjk,fbk->fbi", rotation, compiled.tables.bodies.inertia[moving], spin)
     angular = np.cross(pose[:, moving, :3], linear) + own
     return linear.sum(axis=1), angular.sum(axis=1)
 
 
-def joint_error(compiled: Compiled, pose: Floats) -> Floats:
+def joint_gap(compiled: CompiledModel, pose: Floats) -> Floats:
     """(frames,) the widest gap between the two anchors of a ball, universal, hinge or fixed joint [m]."""
     tables = compiled.tables.joints
-    rotation = rotations_of(pose[:, :, 3:])
+    rotation = rotation_matrices(pose[:, :, 3:])
     worst = np.zeros(len(pose))
     for j, joint in enumerate(compiled.model.joints):
         if joint.kind not in ("ball", "universal", "hinge", "fixed"):
@@ -84,7 +84,7 @@ def joint_error(compiled: Compiled, pose: Floats) -> Floats:
     return worst
 
 
-def coordinates_of(compiled: Compiled, pose: Floats, twist: Floats) -> tuple[Floats, Floats]:
+def coordinates_and_velocities(compiled: CompiledModel, pose: Floats, twist: Floats) -> tuple[Floats, Floats]:
     """Coordinates [rad or m] and speeds, (frames, coordinates) each."""
     count = len(compiled.model.coordinates)
     values, speeds = np.zeros((len(pose), count)), np.zeros((len(pose), count))
@@ -99,7 +99,7 @@ def coordinates_of(compiled: Compiled, pose: Floats, twist: Floats) -> tuple[Flo
 @kernel
 def _find_all(joints, position, quaternion, twist, rotation, last, values_out, speeds_out):
     for frame in range(len(position)):
-        turn_bodies(quaternion[frame], rotation)
+        compute_rotations(quaternion[frame], rotation)
         pose_joints(joints, position[frame], rotation, last)
         coordinates_from_poses(joints, twist[frame], last, speeds_out[frame])
         for i in range(len(last)):

@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 
 from borelli.errors import DivergedError, SettingsError, unknown_name
 from borelli.kernels.jit import kernel
-from borelli.kernels.shared_tuples import Shares, read
+from borelli.kernels.shared_tuples import SharedTuples, load_shared
 from borelli.model.model import Model
-from borelli.physics.arrays.compile_model import Compiled, compile_model
-from borelli.physics.diagnostics import rotations_of
-from borelli.physics.function_pointers import calls
+from borelli.physics.arrays.compile_model import CompiledModel, compile_model
+from borelli.physics.diagnostics import rotation_matrices
+from borelli.physics.function_pointers import pointers
 from borelli.physics.inputs import Drive
-from borelli.physics.rigid_bodies import load_bodies, turn_bodies
+from borelli.physics.rigid_bodies import load_bodies, compute_rotations
 from borelli.physics.run_soft_steps import FAILURES
-from borelli.physics.soft_step import far_fill_standing_rows, far_prepare_solve
+from borelli.physics.soft_step import fill_persistent_rows_by_pointer, prepare_solve_by_pointer
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, SOLUTION
-from borelli.physics.solver.joint_gauss_seidel import far_sweep_joints, make_joint_blocks
-from borelli.physics.solver.newton import NO_PIVOT, begin_segments
-from borelli.physics.solver.redundant_rows import far_solve_redundant, make_ridge
-from borelli.physics.solver.workspace import first_capacity
+from borelli.physics.solver.joint_gauss_seidel import sweep_joints_by_pointer, make_joint_blocks
+from borelli.physics.solver.newton import NO_PIVOT, init_active_pieces
+from borelli.physics.solver.redundant_rows import solve_redundant_by_pointer, make_ridge
+from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import State, make_inputs
 from borelli.physics.work_arrays import make_work
 
@@ -55,13 +55,13 @@ NO_ROOM = -2
 Target = float | Sequence[float]
 
 
-class Stabilised(NamedTuple):
+class PostStabilization(NamedTuple):
     """Velocities after a post-stabilisation, and how it went."""
 
     twist: Floats
     """(n, 6) velocity of the centre of mass [m/s] and spin [rad/s], world."""
     impulse: Floats
-    """(rows,) [N s or N m s], in the order of `Stabiliser.row_names`; on the child."""
+    """(rows,) [N s or N m s], in the order of `PostStabilizer.row_names`; on the child."""
     lacking: Floats
     """(rows,) what is left of the velocity each row asked for [m/s or rad/s]."""
     turns: int
@@ -70,7 +70,7 @@ class Stabilised(NamedTuple):
     """(sweeps,) what rows lacked when their turn came, root mean square; empty for the global solve."""
 
 
-class Stabiliser:
+class PostStabilizer:
     """Post-stabilisation of one model, ready to be repeated: the order of elimination is found once."""
 
     def __init__(
@@ -117,13 +117,13 @@ class Stabiliser:
             )
         self.weights = None if weights is None else np.asarray(weights, float)
         self._inputs = make_inputs(self.compiled, drives=drives)
-        self._capacity = first_capacity(len(model.bodies), len(self.row_names))
+        self._capacity = initial_capacity(len(model.bodies), len(self.row_names))
         self._work = make_work(self.compiled, 1, self._capacity)
-        self._ridge = make_ridge(len(self._work.rows.segments))
+        self._ridge = make_ridge(len(self._work.rows.pieces))
         self._blocks = make_joint_blocks(self._groups(), len(self._work.rows.body), sweeps)
-        self._share = Shares()
+        self._share = SharedTuples()
 
-    def solve(self, state: State, targets: Mapping[str, Target] | None = None) -> Stabilised:
+    def solve(self, state: State, targets: Mapping[str, Target] | None = None) -> PostStabilization:
         """Velocities that keep the joints and have the wanted speeds; the state is left as it is.
 
         Args:
@@ -143,7 +143,7 @@ class Stabiliser:
         tables, share = self.compiled.tables, self._share
         while True:
             arguments = (
-                calls(), share("tables", tables), share("state", own), share("inputs", self._inputs),
+                pointers(), share("tables", tables), share("state", own), share("inputs", self._inputs),
                 share("work", self._work),
             )  # fmt: skip
             _fill_rows(*arguments)
@@ -156,7 +156,7 @@ class Stabiliser:
             )  # fmt: skip
             if turns != NO_ROOM:
                 break
-            self._capacity = self._capacity.grown()
+            self._capacity = self._capacity.doubled()
             self._work = make_work(self.compiled, 1, self._capacity)
         if turns < 0:
             raise DivergedError(f"post-stabilisation failed: {FAILURES[NO_PIVOT]}")
@@ -174,7 +174,7 @@ class Stabiliser:
     def _aim(self, targets: Mapping[str, Target]) -> None:
         """Write what each row asks for."""
         joints, rows = self.compiled.tables.joints, self._work.rows
-        rows.segments[joints.row_ranges[2] : joints.row_ranges[3]] = 0  # stops
+        rows.pieces[joints.row_ranges[2] : joints.row_ranges[3]] = 0  # stops
         rows.c[:, 0] = 0.0
         for name in targets:
             if name not in self.controlled:
@@ -183,9 +183,9 @@ class Stabiliser:
         for name, i in self.compiled.coordinate_index.items():
             if name in targets:
                 speed[i] = _numbers(name, targets[name], 1)[0]
-        free = (joints.drive_row >= 0) & ~joints.locked & ~joints.spin_driven[joints.joint]
+        free = (joints.drive_row >= 0) & ~joints.locked & ~joints.rotation_driven[joints.joint]
         rows.c[joints.drive_row[free], 0] = speed[free]
-        for j in np.flatnonzero(joints.spin_driven):
+        for j in np.flatnonzero(joints.rotation_driven):
             name = self.compiled.model.joints[j].name
             own = slice(int(joints.coordinate_first[j]), int(joints.coordinate_first[j + 1]))
             spin = _spin(joints.direction[own], speed[own])
@@ -211,7 +211,7 @@ class Stabiliser:
     def _answers(self, state: State) -> Floats:
         """What each row's velocity answers to its impulse: the diagonal of J M^-1 J^T."""
         rows, bodies = self._work.rows, self.compiled.tables.bodies
-        turn = rotations_of(state.quaternion)
+        turn = rotation_matrices(state.quaternion)
         inverse = np.zeros((len(bodies.mass), 6, 6))
         inverse[:, :3, :3] = np.eye(3) / bodies.mass[:, None, None]
         inverse[:, 3:, 3:] = turn @ np.linalg.inv(bodies.inertia) @ turn.transpose(0, 2, 1)
@@ -222,10 +222,10 @@ class Stabiliser:
     def _by_row(self, of_entry: Floats) -> Floats:
         """Sums over the entries of each row."""
         rows = self._work.rows
-        owner = np.repeat(np.arange(len(rows.segments)), np.diff(rows.first))
-        return np.bincount(owner, of_entry, len(rows.segments))[: len(self.row_names)].astype(float)
+        owner = np.repeat(np.arange(len(rows.pieces)), np.diff(rows.first))
+        return np.bincount(owner, of_entry, len(rows.pieces))[: len(self.row_names)].astype(float)
 
-    def _read(self, state: State, turns: int) -> Stabilised:
+    def _read(self, state: State, turns: int) -> PostStabilization:
         work, count = self._work, len(self.row_names)
         bodies = work.graph.node[: work.graph.count[0], BODY]
         twist = state.twist.copy()
@@ -233,26 +233,26 @@ class Stabiliser:
         rows = work.rows
         speed = self._by_row(np.einsum("ei,ei->e", rows.jacobian, twist[rows.body]) * (rows.body >= 0))
         lacking = rows.c[:count, 0] - rows.offset[:count] - speed
-        present = rows.segments[:count] > 0
-        return Stabilised(
+        present = rows.pieces[:count] > 0
+        return PostStabilization(
             twist=twist,
             impulse=np.where(present, work.factor.value[:count, IMPULSE], 0.0),
             lacking=np.where(present, lacking, 0.0),
             turns=turns,
-            progress=self._blocks.lacking[: turns if self.method == "joints" else 0].copy(),
+            progress=self._blocks.defect[: turns if self.method == "joints" else 0].copy(),
         )
 
 
-def post_stabilise(
-    compiled: Compiled,
+def post_stabilize(
+    compiled: CompiledModel,
     state: State,
     *,
     targets: Mapping[str, Target] | None = None,
     weights: Sequence[float] | None = None,
     method: str = "global",
-) -> Stabilised:
-    """One post-stabilisation of a state: see `Stabiliser`, which is quicker where there are several."""
-    stabiliser = Stabiliser(compiled.model, controlled=tuple(targets or ()), weights=weights, method=method)
+) -> PostStabilization:
+    """One post-stabilisation of a state: see `PostStabilizer`, which is quicker where there are several."""
+    stabiliser = PostStabilizer(compiled.model, controlled=tuple(targets or ()), weights=weights, method=method)
     return stabiliser.solve(state, targets)
 
 
@@ -285,29 +285,29 @@ def _spin(direction: Floats, speed: Floats) -> Floats:
 
 
 @kernel
-def _fill_rows(calls, tables, state_at, inputs, work):
+def _fill_rows(pointers, tables, state_at, inputs, work):
     """Directions of all rows at the poses of the state."""
-    state, scratch = read(state_at, work.scratch)
-    turn_bodies(state.quaternion, scratch.rotation)
-    far_fill_standing_rows(
-        calls, tables.joints, tables.anchors, tables.residuals, tables.numbers, state_at, inputs, work.rows,
+    state, scratch = load_shared(state_at, work.scratch)
+    compute_rotations(state.quaternion, scratch.rotation)
+    fill_persistent_rows_by_pointer(
+        pointers, tables.joints, tables.marker_springs, tables.residuals, tables.parameters, state_at, inputs, work.rows,
         work.scratch, 0, False,
     )  # fmt: skip
 
 
 @kernel
-def _solve_rows(calls, tables, state_at, inputs, work_at, ridge, blocks, by_joint, most, tolerance):
+def _solve_rows(pointers, tables, state_at, inputs, work_at, ridge, blocks, by_joint, most, tolerance):
     """Rounds or sweeps made; -1 without a pivot, NO_ROOM."""
-    bodies, state, rows, scratch = read(tables.bodies, state_at, work_at.rows, work_at.scratch)
-    graph, factor = read(work_at.graph, work_at.factor)
+    bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work_at.rows, work_at.scratch)
+    graph, factor = load_shared(work_at.graph, work_at.factor)
     first = tables.contacts.first_row[0]
     rows.used[0] = first
-    if not far_prepare_solve(calls, tables.bodies, work_at, first, 0):
+    if not prepare_solve_by_pointer(pointers, tables.bodies, work_at, first, 0):
         return NO_ROOM
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, 0.0, False)
-    begin_segments(rows, factor)
+    init_active_pieces(rows, factor)
     if by_joint:
-        return far_sweep_joints(calls, work_at.rows, work_at.graph, work_at.factor, blocks, most, tolerance)
-    return far_solve_redundant(
-        calls, calls, work_at.rows, work_at.graph, work_at.factor, work_at.fill, ridge, most, tolerance
+        return sweep_joints_by_pointer(pointers, work_at.rows, work_at.graph, work_at.factor, blocks, most, tolerance)
+    return solve_redundant_by_pointer(
+        pointers, work_at.rows, work_at.graph, work_at.factor, work_at.fill, ridge, most, tolerance
     )  # fmt: skip

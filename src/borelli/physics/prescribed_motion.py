@@ -21,7 +21,7 @@ AWAY = np.array([0.0, 0.0, -1e4])
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class PrescribedMotion:
     """How a kinematic body moves."""
 
     body: str
@@ -29,7 +29,7 @@ class Path:
     """Its frame in the world at a time [s]; None: it is not there."""
 
 
-def steering(model: Model, paths: Sequence[Path], step: float) -> Callable[[State, float], None]:
+def prescribe_motion(model: Model, paths: Sequence[PrescribedMotion], step: float) -> Callable[[State, float], None]:
     """What puts the bodies of paths where they are at a time [s], with the twists that lead to the end of the step.
 
     Raises:
@@ -60,7 +60,7 @@ def steering(model: Model, paths: Sequence[Path], step: float) -> Callable[[Stat
     return steer
 
 
-def without_absent(dataset: Dataset, paths: Sequence[Path]) -> Dataset:
+def mask_absent_bodies(dataset: Dataset, paths: Sequence[PrescribedMotion]) -> Dataset:
     """The result with bodies of paths at no place (not a number) while they are not there."""
     absent = np.zeros((dataset.sizes["time"], dataset.sizes["body"]), bool)
     names = list(dataset["body"].values)

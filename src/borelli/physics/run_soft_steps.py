@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
-from borelli.kernels.jit import kernel, leaf
-from borelli.kernels.shared_tuples import Shares, read
-from borelli.physics.arrays.compile_model import Compiled
-from borelli.physics.function_pointers import calls
+from borelli.kernels.jit import kernel, inline
+from borelli.kernels.shared_tuples import SharedTuples, load_shared
+from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.function_pointers import pointers
 from borelli.physics.rows.contact_rows import BODY_A
-from borelli.physics.soft_step import UNSETTLED, far_step
+from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
-from borelli.physics.solver.newton import NO_END, NO_PIVOT, NOT_FINITE, SOLVED, TOO_SMALL
-from borelli.physics.solver.workspace import first_capacity
+from borelli.physics.solver.newton import NOT_CONVERGED, NO_PIVOT, NOT_FINITE, SOLVED, CAPACITY_EXCEEDED
+from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import Inputs, State
 from borelli.physics.work_arrays import make_work
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 FAILURES = {
     NO_PIVOT: "hard rows contradict or repeat each other",
-    NO_END: "the solver found no end",
+    NOT_CONVERGED: "the solver found no end",
     NOT_FINITE: "velocities are no longer finite numbers",
 }
 
@@ -40,11 +40,11 @@ class Record(NamedTuple):
     """(frames, standing rows) impulses of the step."""
     ground: Floats
     """(frames, n, 7) sum of contact impulses on each body, of points weighted by the normal part, of normal parts."""
-    told: NDArray[np.int64]
+    solver_stats: NDArray[np.int64]
     """(frames, 4) Newton iterations, friction solves, contacts, status."""
 
 
-def make_record(compiled: Compiled, frames: int) -> Record:
+def make_record(compiled: CompiledModel, frames: int) -> Record:
     """Room for so many recorded steps."""
     bodies = len(compiled.tables.bodies.mass)
     return Record(
@@ -52,11 +52,11 @@ def make_record(compiled: Compiled, frames: int) -> Record:
         twist=np.zeros((frames, bodies, 6)),
         impulse=np.zeros((frames, len(compiled.rows.entries))),
         ground=np.zeros((frames, bodies, 7)),
-        told=np.zeros((frames, 4), np.int64),
+        solver_stats=np.zeros((frames, 4), np.int64),
     )
 
 
-@leaf
+@inline
 def record_bodies(state, record, frame):
     """Keep poses and twists."""
     for b in range(len(state.position)):
@@ -68,7 +68,7 @@ def record_bodies(state, record, frame):
             record.twist[frame, b, n] = state.twist[b, n]
 
 
-@leaf
+@inline
 def add_contact_impulses(value, rows, who, point, first_row, each, contacts, ground_inout):
     """Add what each body got from contacts in the last solve, as `Record.ground` has it."""
     for i in range(contacts):
@@ -86,7 +86,7 @@ def add_contact_impulses(value, rows, who, point, first_row, each, contacts, gro
             ground_inout[b, 6] += normal
 
 
-@leaf
+@inline
 def _record_step(state, work, first_row, each, record, frame):
     record_bodies(state, record, frame)
     value, ground = work.factor.value, record.ground[frame]
@@ -96,13 +96,13 @@ def _record_step(state, work, first_row, each, record, frame):
     for k in range(first_row):
         record.impulse[frame, k] = value[k, IMPULSE]
     add_contact_impulses(
-        value, work.rows, work.touch.who, work.contacts.point, first_row, each, work.touch.count[0], ground
+        value, work.rows, work.contact_arrays.who, work.contacts.point, first_row, each, work.contact_arrays.count[0], ground
     )  # fmt: skip
     for n in range(4):
-        record.told[frame, n] = work.scratch.told[n]
+        record.solver_stats[frame, n] = work.scratch.solver_stats[n]
 
 
-@leaf
+@inline
 def _put_bodies(state, poses, twists, index):
     for b in range(len(state.position)):
         for n in range(3):
@@ -114,18 +114,18 @@ def _put_bodies(state, poses, twists, index):
 
 
 @kernel
-def run(calls, tables_at, state_at, inputs_at, work_at, record_at, first, steps, every, frame, poses, twists):
+def run(pointers, tables_at, state_at, inputs_at, work_at, record_at, first, steps, every, frame, poses, twists):
     """Make `steps` steps, recording every `every`-th from `frame` on; how many were made and the last status.
 
     Where `poses` (steps, n, 7) and `twists` (steps, n, 6) are not empty, each step starts from those.
     """
-    tables, state, work, record = read(tables_at, state_at, work_at, record_at)
+    tables, state, work, record = load_shared(tables_at, state_at, work_at, record_at)
     first_row, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for index in range(first, first + steps):
         if len(poses) > 0:
             _put_bodies(state, poses, twists, index)
-        status = far_step(calls, calls, tables_at, state_at, inputs_at, work_at, index)
-        if status != SOLVED and status != UNSETTLED:
+        status = step_by_pointer(pointers, tables_at, state_at, inputs_at, work_at, index)
+        if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             return index - first, status
         if (index + 1) % every == 0:
             _record_step(state, work, first_row, each, record, frame)
@@ -136,7 +136,7 @@ def run(calls, tables_at, state_at, inputs_at, work_at, record_at, first, steps,
 class Simulation:
     """A compiled model with its state, ready to be stepped, saved and rewound."""
 
-    def __init__(self, compiled: Compiled, state: State, inputs: Inputs) -> None:
+    def __init__(self, compiled: CompiledModel, state: State, inputs: Inputs) -> None:
         """Start from a state."""
         self.compiled, self.state, self.inputs = compiled, state, inputs
         self.index = 0
@@ -144,7 +144,7 @@ class Simulation:
         self._contacts = 64
         self._capacity: Capacity | None = None
         self.work = make_work(compiled, self._contacts)
-        self._shared = Shares()
+        self._shared = SharedTuples()
 
     def advance(
         self,
@@ -171,12 +171,12 @@ class Simulation:
             recorded = frame + self.index // every - begun // every
             shared = self._shared
             made, status = run(
-                calls(), shared("tables", self.compiled.tables), shared("state", self.state),
+                pointers(), shared("tables", self.compiled.tables), shared("state", self.state),
                 shared("inputs", self.inputs), shared("work", self.work), shared("record", record),
                 self.index, end - self.index, every, recorded, starts, speeds,
             )  # fmt: skip
             self.index += made
-            if status == TOO_SMALL:
+            if status == CAPACITY_EXCEEDED:
                 self._grow()
             elif status != SOLVED:
                 raise DivergedError(self._why(status))
@@ -184,10 +184,10 @@ class Simulation:
     def _grow(self) -> None:
         room = len(self.work.contacts.depth)
         self._contacts *= 2
-        rows = len(self.work.rows.segments)
+        rows = len(self.work.rows.pieces)
         bodies = len(self.compiled.tables.bodies.mass)
-        old = self._capacity or first_capacity(bodies, rows)
-        self._capacity = old.grown()
+        old = self._capacity or initial_capacity(bodies, rows)
+        self._capacity = old.doubled()
         if room == int(self.compiled.tables.shapes.pair_first[-1]):
             self._contacts = max(room, 1)
         self.work = make_work(self.compiled, self._contacts, self._capacity)

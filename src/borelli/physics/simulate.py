@@ -15,7 +15,7 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
 from borelli.physics import diagnostics as measure
-from borelli.physics.arrays.compile_model import Compiled, compile_model
+from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.inputs import AppliedForce, Drive, SolverSettings, check_step
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
@@ -28,11 +28,11 @@ Floats = NDArray[np.float64]
 
 CHUNK_SECONDS = 0.2
 """Simulated time between two reports of progress [s]."""
-MOST_STEPS = 2_000_000_000
+MAX_STEPS = 2_000_000_000
 
 
-def start_state(
-    compiled: Compiled,
+def initial_state(
+    compiled: CompiledModel,
     *,
     coordinates: Mapping[str, float] | None = None,
     speeds: Mapping[str, float] | None = None,
@@ -96,7 +96,7 @@ def simulate(
     if every < 1:
         raise SettingsError(f"every is {every}; it must be 1 or larger")
     compiled = compile_model(model, step=step, settings=settings, drives=drives)
-    state = start_state(compiled, coordinates=coordinates, speeds=speeds, twists=twists)
+    state = initial_state(compiled, coordinates=coordinates, velocities=speeds, twists=twists)
     simulation = Simulation(compiled, state, make_inputs(compiled, drives=drives, forces=forces))
     frames = steps // every
     record = make_record(compiled, frames + 1)
@@ -108,7 +108,7 @@ def simulate(
         if before_step is not None:
             before_step(simulation)
             more = 1
-        simulation.advance(more, record, every=every, frame=1 + simulation.index // every)
+        simulation.advance(more, record, record_every=every, frame=1 + simulation.index // every)
         if progress is not None and (simulation.index % chunk == 0 or simulation.index == steps):
             progress(simulation.index / steps)
     return to_dataset(compiled, record, step * every * np.arange(frames + 1, dtype=np.float64))
@@ -119,22 +119,22 @@ def count_steps(duration: float, step: float) -> int:
     if not 0.0 < duration < np.inf:
         raise SettingsError(f"duration is {duration} s; it must be larger than 0 and finite")
     steps = round(duration / step)
-    if not 1 <= steps <= MOST_STEPS:
+    if not 1 <= steps <= MAX_STEPS:
         raise SettingsError(
-            f"duration {duration} s at a step of {step} s makes {steps} steps; allowed: 1 to {MOST_STEPS}"
+            f"duration {duration} s at a step of {step} s makes {steps} steps; allowed: 1 to {MAX_STEPS}"
         )
     return steps
 
 
-def to_dataset(compiled: Compiled, record: Record, time: Floats) -> xarray.Dataset:
+def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.Dataset:
     """The record as a dataset with names, units and frames."""
     import xarray
 
     model, h = compiled.model, compiled.step
     pose, twist = record.pose, record.twist
-    rotation = measure.rotations_of(pose[..., 3:])
+    rotation = measure.rotation_matrices(pose[..., 3:])
     origin = pose[..., :3] - np.einsum("fbij,bj->fbi", rotation, compiled.center_of_mass)
-    values, speeds = measure.coordinates_of(compiled, pose, twist)
+    values, speeds = measure.coordinates_and_velocities(compiled, pose, twist)
     linear, angular = measure.momentum(compiled, pose, twist)
     force = record.ground[..., :3] / h
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -159,12 +159,12 @@ def to_dataset(compiled: Compiled, record: Record, time: Floats) -> xarray.Datas
         "center_of_mass": (("time", "axis"), measure.center_of_mass(compiled, pose), "m", "world"),
         "linear_momentum": (("time", "axis"), linear, "kg m/s", "world"),
         "angular_momentum": (("time", "axis"), angular, "kg m^2/s", "world; about the origin"),
-        "joint_gap": (("time",), measure.joint_error(compiled, pose), "m", "widest gap of a joint"),
-        "solver_iterations": (("time",), record.told[:, 0], "1", "Newton iterations of the step"),
-        "friction_solves": (("time",), record.told[:, 1], "1", "solves for the friction bounds"),
+        "joint_gap": (("time",), measure.joint_gap(compiled, pose), "m", "widest gap of a joint"),
+        "solver_iterations": (("time",), record.solver_stats[:, 0], "1", "Newton iterations of the step"),
+        "friction_solves": (("time",), record.solver_stats[:, 1], "1", "solves for the friction bounds"),
         "solver_status": (
             ("time",),
-            record.told[:, 3],
+            record.solver_stats[:, 3],
             "1",
             "0: solved; 8: friction bounds unsettled; 16: joints left open",
         ),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import ModelError, unknown_name
 from borelli.model.transforms import orientation_matrix
-from borelli.physics.arrays.compile_model import FLOOR, Compiled
+from borelli.physics.arrays.compile_model import FLOOR, CompiledModel
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.rows.coordinate_rows import Drives, make_drives
 
@@ -34,11 +34,11 @@ class State(NamedTuple):
     """(rows,) where each standing row's law was: the warm start."""
     slot_step: Integers
     """(slots,) last step in which the contact was there."""
-    slot_segment: Integers
+    slot_active_piece: Integers
     """(slots, 6) where its rows' laws were."""
-    slot_normal: Floats
+    slot_normal_impulse: Floats
     """(slots,) its normal impulse [N s]."""
-    slot_along: Floats
+    slot_tangent: Floats
     """(slots, 3) the direction of its first tangent, world."""
     clock: Integers
     """(1,) steps made."""
@@ -53,7 +53,7 @@ class State(NamedTuple):
             mine[...] = kept
 
 
-class Pushes(NamedTuple):
+class AppliedForces(NamedTuple):
     """Forces that act for a while, one entry each."""
 
     body: Integers
@@ -77,10 +77,10 @@ class Inputs(NamedTuple):
     """(frames or 0, n, 7) centres of mass and quaternions that drives, residuals and kinematic bodies aim at."""
     substeps: Integers
     """(1,) steps per frame of `marker` and `pose`."""
-    pushes: Pushes
+    pushes: AppliedForces
 
 
-def make_state(compiled: Compiled) -> State:
+def make_state(compiled: CompiledModel) -> State:
     """The model in its reference configuration, at rest."""
     model, tables = compiled.model, compiled.tables
     count, slots = len(model.bodies), int(tables.shapes.pair_first[-1])
@@ -95,15 +95,15 @@ def make_state(compiled: Compiled) -> State:
         coordinate=tables.joints.default.copy(),
         segment=np.ones(rows, np.int64),
         slot_step=np.full(slots, -2, np.int64),
-        slot_segment=np.zeros((slots, 6), np.int64),
-        slot_normal=np.zeros(slots),
-        slot_along=np.zeros((slots, 3)),
+        slot_active_piece=np.zeros((slots, 6), np.int64),
+        slot_normal_impulse=np.zeros(slots),
+        slot_tangent=np.zeros((slots, 3)),
         clock=np.zeros(1, np.int64),
     )
 
 
 def make_inputs(
-    compiled: Compiled,
+    compiled: CompiledModel,
     *,
     drives: Sequence[Drive] = (),
     forces: Sequence[AppliedForce] = (),
@@ -129,7 +129,7 @@ def _array(given: Floats | None, empty: tuple[int, ...]) -> Floats:
     return np.zeros(empty) if given is None else np.ascontiguousarray(given, float)
 
 
-def drive_arrays(compiled: Compiled, drives: Sequence[Drive]) -> Drives:
+def drive_arrays(compiled: CompiledModel, drives: Sequence[Drive]) -> Drives:
     """Drives as kernels take them."""
     arrays = make_drives(len(compiled.model.coordinates))
     h = compiled.step
@@ -150,14 +150,14 @@ def drive_arrays(compiled: Compiled, drives: Sequence[Drive]) -> Drives:
     return arrays
 
 
-def _push_arrays(compiled: Compiled, forces: Sequence[AppliedForce]) -> Pushes:
+def _push_arrays(compiled: CompiledModel, forces: Sequence[AppliedForce]) -> AppliedForces:
     for force in forces:
         if force.body not in compiled.body_index:
             raise ModelError(unknown_name("body", force.body, compiled.body_index) + " (asked for by a force)")
     body = np.array([compiled.body_index[force.body] for force in forces], np.int64)
     com = compiled.center_of_mass
     arms = [np.zeros(3) if f.point is None else np.array(f.point) - com[b] for f, b in zip(forces, body, strict=True)]
-    return Pushes(
+    return AppliedForces(
         body=body,
         force=np.array([force.force for force in forces], float).reshape(-1, 3),
         torque=np.array([force.torque for force in forces], float).reshape(-1, 3),

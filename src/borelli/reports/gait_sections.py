@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from borelli.analysis.energetics.energy import Energy
 from borelli.export.summary import grf_agreement
 from borelli.export.uncertainty_files import AnalysisUncertainty
-from borelli.numerics.series_extension import UNSURE
+from borelli.numerics.series_extension import EDGE_DURATION
 from borelli.reports.gait_curves import PERCENT, SIDES, Curve, Gait, curve_by_stride, heading
 from borelli.reports.html_parts import interval_legend, interval_of, legend
 from borelli.reports.svg import Line, NormativeBand, line_plot
@@ -185,7 +185,7 @@ def _agreement_table(energy: Energy, predicted_grf: Dataset | None) -> str:
         f"{one.foot} {one.vertical_rms:.1f}" for one in grf_agreement(energy, predicted_grf, ends=True)
     )
     where = (
-        f" The first and last {UNSURE:g} s are excluded, where prediction depends on the extension of the motion; "
+        f" The first and last {EDGE_DURATION:g} s are excluded, where prediction depends on the extension of the motion; "
         f"including them, the vertical RMS error is {with_ends} % BW."
     )
     if not complete.all():

@@ -106,7 +106,7 @@ def humans(count: int = 4) -> Scene:
 def four_bar(crank: float = 0.2, coupler: float = 0.55, rocker: float = 0.45, base: float = 0.6) -> Scene:
     """Return a crank that rotates steadily and, through a coupler, rocks a lever: a closed loop."""
     model, start = mechanisms.four_bar(crank, coupler, rocker, base)
-    motor = Drive("crank", velocity=-2 * pi, stiffness=0.0, damping=50.0, limit=100.0)
+    motor = Drive("crank", velocity=-2 * pi, stiffness=0.0, damping=50.0, max_force=100.0)
     return Scene("four_bar", model, "a crank rocks a lever through a coupler", 1 / 500, 3.0, start, drives=(motor,))
 
 

@@ -141,7 +141,7 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
     Returns:
         A dataset as of `simulate`.
     """
-    from borelli.physics.prescribed_motion import steering, without_absent
+    from borelli.physics.prescribed_motion import prescribe_motion, mask_absent_bodies
 
     validate_scene(scene)
     disturbed = _perturbed(scene)
@@ -159,11 +159,11 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
             initial_twists=scene.twists,
             forces=forces,
             settings=scene.settings,
-            steer=steering(disturbed.model, disturbed.paths, scene.step) if disturbed.paths else None,
+            steer=prescribe_motion(disturbed.model, disturbed.paths, scene.step) if disturbed.paths else None,
             record_every=record_every,
             progress=progress,
         )
-        return without_absent(dataset, disturbed.paths)
+        return mask_absent_bodies(dataset, disturbed.paths)
     from borelli.physics.simulate import simulate
 
     dataset = simulate(
@@ -180,7 +180,7 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
         progress=progress,
         before_step=disturbed.before_step(scene.drives),
     )
-    return without_absent(dataset, disturbed.paths)
+    return mask_absent_bodies(dataset, disturbed.paths)
 
 
 def _check_names(where: str, what: str, names: Iterable[str], known: list[str]) -> None:

@@ -17,7 +17,7 @@ from borelli.analysis.kinematics.joint_rotations import (
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.model.people.human import human
-from borelli.numerics.series_extension import continued, reflected, stride_of
+from borelli.numerics.series_extension import extend_series, reflect, find_stride
 from borelli.recording.cleaning.filtering import lowpass
 
 MODEL = human(mass=70.0, height=1.75)
@@ -80,8 +80,8 @@ def test_extension_gives_better_accelerations_at_the_ends_than_reflection():
         return np.diff(low, 2, axis=0)[:10] * RATE**2
 
     truth = -((2.0 * np.pi * 1.5) ** 2) * cut[1:11]
-    new = accelerations(continued(cut, pad, RATE / 6.0, noisy=True), pad) - truth
-    old = accelerations(reflected(cut, pad), pad) - truth
+    new = accelerations(extend_series(cut, pad, RATE / 6.0, noisy=True), pad) - truth
+    old = accelerations(reflect(cut, pad), pad) - truth
     assert np.sqrt(np.mean(new**2)) < 0.8 * np.sqrt(np.mean(old**2))
 
 
@@ -89,14 +89,14 @@ def test_noiseless_series_are_extended_smoothly():
     time = np.arange(200)[:, None] / RATE
     fall = -4.9 * time**2 + 2.0 * time + np.array([0.0, 1.0])
     before = -4.9 * (time[:3] - 0.03) ** 2 + 2.0 * (time[:3] - 0.03) + np.array([0.0, 1.0])
-    longer = continued(fall, 50, RATE / 6.0, noisy=False)
+    longer = extend_series(fall, 50, RATE / 6.0, noisy=False)
     # the acceleration dies away within T, a quarter of the period: a t^3 / 6 T is what it lacks, from a sample later
     assert np.abs(longer[47:50] - before).max() < 9.8 * 0.04**3 / (6.0 * 0.25 / 6.0)
     assert np.array_equal(longer[50:250], fall)
     rotation = Rotation.from_rotvec((0.3, -1.0, 0.5)).as_matrix()
     noisy = np.random.default_rng(3).normal(size=(90, 3)).cumsum(axis=0)
     assert np.allclose(
-        continued(noisy @ rotation, 40, 10.0, noisy=True), continued(noisy, 40, 10.0, noisy=True) @ rotation, atol=1e-9
+        extend_series(noisy @ rotation, 40, 10.0, noisy=True), extend_series(noisy, 40, 10.0, noisy=True) @ rotation, atol=1e-9
     )
 
 
@@ -180,25 +180,25 @@ def strides(count, length=70, columns=4):
 
 def test_strides_of_periodic_series_are_found():
     curve, _ = strides(2.2)
-    assert abs(stride_of(curve, 10.0) - 70) <= 1
+    assert abs(find_stride(curve, 10.0) - 70) <= 1
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
-    assert stride_of(curve @ rotation, 10.0) == stride_of(curve, 10.0)
-    assert stride_of(curve[:95], 10.0) is None  # too little of it is there twice
-    assert stride_of(curve[:5], 10.0) is None and stride_of(curve[:, :0], 10.0) is None
+    assert find_stride(curve @ rotation, 10.0) == find_stride(curve, 10.0)
+    assert find_stride(curve[:95], 10.0) is None  # too little of it is there twice
+    assert find_stride(curve[:5], 10.0) is None and find_stride(curve[:, :0], 10.0) is None
     grown = np.exp(np.linspace(0.0, 3.0, len(curve)))[:, None] * curve
-    assert stride_of(grown, 10.0) is None
-    assert stride_of(np.cumsum(np.cumsum(np.random.default_rng(2).normal(size=(200, 3)), axis=0), axis=0), 10.0) is None
+    assert find_stride(grown, 10.0) is None
+    assert find_stride(np.cumsum(np.cumsum(np.random.default_rng(2).normal(size=(200, 3)), axis=0), axis=0), 10.0) is None
     # the sums as they are defined, one by one
     a = np.diff(curve, 2, axis=0)
     differ = {p: np.sum((a[p:] - a[:-p]) ** 2) / (np.sum(a[p:] ** 2) + np.sum(a[:-p] ** 2)) for p in range(30, 109)}
-    assert stride_of(curve, 10.0) == min(differ, key=differ.get)
+    assert find_stride(curve, 10.0) == min(differ, key=differ.get)
 
 
 def test_periodic_series_are_extended_exactly():
     """Strides without noise that drift: the whole difference between them is the drift."""
     t = np.arange(-20, 190)[:, None] / 70.0
     curve = 0.3 * t + np.sin(2.0 * np.pi * t) * [1.0, -0.5] + 0.2 * np.cos(6.0 * np.pi * t)
-    longer = continued(curve[20:-20], 20, 10.0, noisy=False, telling=(0, 1))
+    longer = extend_series(curve[20:-20], 20, 10.0, noisy=False, stride_columns=(0, 1))
     assert np.allclose(longer, curve, rtol=0.0, atol=1e-12)
 
 
@@ -208,11 +208,11 @@ def test_walks_are_extended_as_in_the_stride_before():
     known = (curve + noise)[:cut]
 
     def missed(telling):
-        longer = continued(known, pad, 10.0, noisy=True, telling=telling)[-pad:]
+        longer = extend_series(known, pad, 10.0, noisy=True, stride_columns=telling)[-pad:]
         return np.sqrt(np.mean((longer - curve[cut:]) ** 2))
 
     assert missed(range(4)) < 0.25 * missed(())
     # beyond a stride the extension does not use strides
     np.testing.assert_array_equal(
-        continued(known, 80, 10.0, noisy=True, telling=range(4)), continued(known, 80, 10.0, noisy=True)
+        extend_series(known, 80, 10.0, noisy=True, stride_columns=range(4)), extend_series(known, 80, 10.0, noisy=True)
     )

@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import least_squares
 
 import borelli as bo
-from borelli.analysis.tree_kernels.frame_derivatives import find_curvatures
+from borelli.analysis.tree_kernels.frame_derivatives import compute_frame_derivatives
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
-from borelli.analysis.tree_kernels.marker_energy import Holds, Points
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, find_derivatives, make_search, settle_frames
-from borelli.kernels.shared_tuples import Shared
+from borelli.analysis.tree_kernels.marker_energy import RestSprings, Points
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, compute_derivatives, make_ik_search, solve_ik_frames
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.functions import Function
 from borelli.model.kinematics import coupled_coordinates, marker_jacobians, marker_positions, poses
 from borelli.model.model import Body, Coordinate, Coupling, Joint, Marker, Model, TransformAxis
@@ -89,20 +89,20 @@ class Case:
         self.target = marker_positions(model, coupled_coordinates(model, start + move)) + rng.normal(0.0, 0.01, (frames, count, 3))
         self.weight = rng.uniform(0.5, 2.0, (frames, count))
         self.weight[:, ::7] = 0.0
-        self.holds = Holds(np.full(n, stiffness), np.zeros(n), np.full(n, -0.25), np.full(n, 0.25), np.full(n, 30.0))
+        self.holds = RestSprings(np.full(n, stiffness), np.zeros(n), np.full(n, -0.25), np.full(n, 0.25), np.full(n, 30.0))
         self.rest = rng.normal(0.0, 0.1, (1, n))
-        self.search = Shared(make_search(self.tree, self.points, self.holds))
+        self.search = SharedTuple(make_ik_search(self.tree, self.points, self.holds))
 
     def derivatives(self, q):
         frames, n = len(q), len(self.tree.free)
         energy, gradient, gauss = np.zeros(frames), np.zeros((frames, n)), np.zeros((frames, n, n))
-        find_derivatives(self.search, self.rest, self.target[:frames], self.weight[:frames], q, energy, gradient, gauss)
+        compute_derivatives(self.search, self.rest, self.target[:frames], self.weight[:frames], q, energy, gradient, gauss)
         return energy, gradient, gauss
 
     def second_derivatives(self, q):
         n = len(self.tree.free)
         gauss, rest = np.zeros((1, n, n)), np.zeros((1, n, n))
-        find_curvatures(
+        compute_frame_derivatives(
             self.search, self.rest, self.target[:1], self.weight[:1], q, np.zeros(1), np.zeros((1, n)), gauss, rest
         )
         return gauss[0] + rest[0]
@@ -110,7 +110,7 @@ class Case:
     def settle(self, q, most=100):
         q = q.copy()
         energy, count = np.zeros(len(q)), np.zeros(len(q), np.int64)
-        settle_frames(self.search, self.rest, self.target, self.weight, q, most, False, energy, count)
+        solve_ik_frames(self.search, self.rest, self.target, self.weight, q, most, False, energy, count)
         return q, energy, count
 
 
@@ -120,7 +120,7 @@ def test_bodies_and_markers_are_where_plain_kinematics_puts_them(make):
     bodies, count = len(case.model.bodies), len(case.model.markers)
     position, rotation = np.zeros((3, bodies, 3)), np.zeros((3, bodies, 3, 3))
     seen = np.zeros((3, count, 3))
-    find_bodies(case.search, case.q, position, rotation, seen)
+    compute_body_poses(case.search, case.q, position, rotation, seen)
     expected, turned = poses(case.model, case.q)
     assert np.abs(position - expected).max() < 1e-14
     assert np.abs(rotation - turned).max() < 1e-14
@@ -198,7 +198,7 @@ def test_energy_is_that_of_a_plain_least_squares():
 def test_hard_stops_hold_and_push_only_outwards():
     """The conditions of Karush, Kuhn and Tucker: free variables have no slope, stopped ones are pushed outwards."""
     case = Case(human())
-    case.holds.stop[:] = np.inf
+    case.holds.limit_stiffness[:] = np.inf
     q, _, count = case.settle(case.q)
     assert (count > 0).all()
     x = q[:, case.tree.free]
@@ -214,7 +214,7 @@ def test_hard_stops_hold_and_push_only_outwards():
 def test_newton_ends_quadratically():
     """Near the answer the error is squared by every step, large residuals or not: three steps are enough."""
     case = Case(human())
-    case.holds.stop[:] = 0.0  # whose kinks take a step each
+    case.holds.limit_stiffness[:] = 0.0  # whose kinks take a step each
     q, _, _ = case.settle(case.q)
     near = q.copy()
     near[:, case.tree.free] += 1e-3
@@ -226,7 +226,7 @@ def test_newton_ends_quadratically():
 def test_a_variable_that_nothing_sees_stays():
     model = human()
     case = Case(model, stiffness=0.0)
-    case.holds.stop[:] = 0.0
+    case.holds.limit_stiffness[:] = 0.0
     toes = [i for i, m in enumerate(model.markers) if m.body.startswith("toes")]
     case.weight[:, toes] = 0.0
     q, _, _ = case.settle(case.q)

@@ -147,6 +147,6 @@ def test_law_of_joint_rows_is_their_softness() -> None:
     gap = scene.position[1] - scene.position[0]
     np.testing.assert_allclose(scene.rows.c[:3, 0], -alpha / STEP * gap)
     np.testing.assert_array_equal(scene.rows.beta[:3, 0], beta)
-    np.testing.assert_array_equal(scene.rows.segments[:3], 1)
+    np.testing.assert_array_equal(scene.rows.pieces[:3], 1)
     assert scene.names == ["hip/x", "hip/y", "hip/z"]
     assert scene.units == ["N"] * 3

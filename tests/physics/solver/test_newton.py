@@ -119,7 +119,7 @@ def test_closed_and_unlimited_laws(hardness: str) -> None:
         rng = np.random.default_rng([7, seed])
         system = random_system(rng, 21, hardness, "feasible", seed % 3)
         rows = system.rows
-        for k in np.flatnonzero(rows.segments == 3):
+        for k in np.flatnonzero(rows.pieces == 3):
             c, beta = rows.c[k, 1], rows.beta[k, 1]
             fate = rng.integers(5)
             if fate == 0:
@@ -129,7 +129,7 @@ def test_closed_and_unlimited_laws(hardness: str) -> None:
             elif fate == 2:
                 dead_zone_law(rows, k, c, 0.01, beta, -np.inf, np.inf)
             elif fate == 3:
-                rows.segments[k], rows.beta[k, 0], rows.c[k, 0] = 1, FLAT, 0.01 * rng.normal()
+                rows.pieces[k], rows.beta[k, 0], rows.c[k, 0] = 1, FLAT, 0.01 * rng.normal()
         assert not faults(replace(system, velocity=None), "conflicting"), f"seed {seed}"
 
 
@@ -161,7 +161,7 @@ def test_internal_rows_keep_momentum() -> None:
     system = driven_chain(np.random.default_rng(4), 40)
     for k in np.flatnonzero(np.diff(system.rows.first) == 1):
         no_law(system.rows, k)
-    held = np.setdiff1d(system.hard, np.flatnonzero(system.rows.segments == 0))
+    held = np.setdiff1d(system.hard, np.flatnonzero(system.rows.pieces == 0))
     v, _, info = solve(replace(system, hard=held))
     assert info.status == 0
     carried = np.einsum("nij,nj->ni", system.mass, v)[:, :3]

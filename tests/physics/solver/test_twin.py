@@ -34,7 +34,7 @@ def some_systems(count: int, hardness: str, kind: str, bodies: int = 3) -> list[
 def test_laws_are_continuous_and_monotone(hardness: str, kind: str) -> None:
     for system in some_systems(20, hardness, kind, 8):
         rows = system.rows
-        for k, count in enumerate(rows.segments):
+        for k, count in enumerate(rows.pieces):
             for s in range(count - 1):
                 u, p = rows.break_u[k, s], rows.break_p[k, s]
                 for side in (s, s + 1):
@@ -55,7 +55,7 @@ def test_hard_rows_are_independent_tree_joints(hardness: str) -> None:
         rows = system.rows
         for k in system.hard:
             bodies = rows.body[rows.first[k] : rows.first[k + 1]]
-            assert rows.segments[k] == 1
+            assert rows.pieces[k] == 1
             above = system.parent[bodies[0]]
             assert list(bodies[1:]) == ([above] if above >= 0 else [])
         J = system.jacobian()[system.hard]
@@ -84,9 +84,9 @@ def test_every_law_appears_and_half_the_stops_sit_on_their_kink() -> None:
     kinds, on_kink, stops = set(), 0, 0
     for system in (s for s in some_systems(60, "soft", "feasible", 8) if s.velocity is not None):
         rows, u = system.rows, row_velocities(system, system.velocity)
-        kinds |= {tuple(np.sign(b[:n])) for b, n in zip(rows.beta, rows.segments, strict=True)}
+        kinds |= {tuple(np.sign(b[:n])) for b, n in zip(rows.beta, rows.pieces, strict=True)}
         spin_only = np.bincount(entry_rows(rows), np.abs(rows.jacobian[:, :3]).sum(1), system.row_count) == 0
-        stop = (rows.segments == 2) & spin_only
+        stop = (rows.pieces == 2) & spin_only
         stops += stop.sum()
         on_kink += (np.abs(u - rows.break_u[:, 0])[stop] < ROUNDING).sum()
     assert kinds == {(), (0,), (1,), (1, -1), (-1, 1, -1), (-1, 1, -1, 1, -1), (-1, 1, 1, 1, -1)}
@@ -115,7 +115,7 @@ def test_proof_notices_small_errors() -> None:
         v, p = system.velocity.copy(), system.impulse.copy()
         v[3, 4] += 1e-6 * np.abs(v).max()
         assert momentum_residual(system, v, p) > 1e-10 or law_residual(system, v, p) > 1e-8
-        loaded = np.argmax(np.abs(p) * (system.rows.segments > 0))
+        loaded = np.argmax(np.abs(p) * (system.rows.pieces > 0))
         p[loaded] *= 1 + 1e-6
         assert momentum_residual(system, system.velocity, p) > 1e-10
         p[:] = np.nan

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from borelli.analysis.fit.parameters import MARKER_SD, FitParameters
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem
-from borelli.analysis.tree_kernels.schur_complement import Places, eliminate_poses, make_room, solve_positive
-from borelli.kernels.shared_tuples import Shared
+from borelli.analysis.tree_kernels.schur_complement import SharedPositions, eliminate_poses, make_buffers, solve_positive
+from borelli.kernels.shared_tuples import SharedTuple
 
 Array = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def differentiate(
     _, prior_gradient, prior_matrix = parameters.prior(p)
     gradient, matrix = MARKER_STIFFNESS * prior_gradient, MARKER_STIFFNESS * prior_matrix
     body, moved = parameters.moved_markers
-    places = Places(body, moved.astype(np.uint8))
+    places = SharedPositions(body, moved.astype(np.uint8))
     responses, compliances = [], []
     for group in groups:
         if not group.fitted:
@@ -78,11 +78,11 @@ def differentiate(
         problem, frames = group.problem, len(group.q)
         springs = problem.rest_springs
         if uncertainty:
-            springs = springs._replace(stop=np.full(len(springs.stop), inf))
+            springs = springs._replace(limit_stiffness=np.full(len(springs.stop), inf))
         variables = len(problem.tree.free)
         response = np.empty((frames, variables, len(p)))
         compliance = np.empty((frames if uncertainty else 0, variables))
-        room = Shared(make_room(problem.tree, problem.points, springs, places))
+        room = SharedTuple(make_buffers(problem.tree, problem.points, springs, places))
         if not eliminate_poses(
             room, problem.rest, problem.target, problem.weight, group.q.copy(), exact, gradient, matrix, response,
             compliance,

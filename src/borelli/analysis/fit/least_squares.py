@@ -23,7 +23,7 @@ from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem
 from borelli.analysis.kinematics.framewise_ik import MAX_ITERATIONS as MAX_POSE_ITERATIONS
 from borelli.analysis.motion import marker_points
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, settle_frames
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, solve_ik_frames
 from borelli.analysis.tree_kernels.schur_complement import solve_positive
 from borelli.model.kinematics import root_coordinates
 
@@ -153,7 +153,7 @@ def _leave_local_minima(group: FrameGroup) -> FrameGroup:
 def solve_group(problem: IkProblem, q_inout: Array) -> Array:
     """Minimize the energy of each frame's pose in place; return the energies (frames,) [J]."""
     energy, count = np.zeros(len(q_inout)), np.zeros(len(q_inout), np.int64)
-    settle_frames(
+    solve_ik_frames(
         problem.search, problem.rest, problem.target, problem.weight, q_inout, MAX_POSE_ITERATIONS, False, energy,
         count,
     )  # fmt: skip
@@ -166,7 +166,7 @@ def marker_errors(group: FrameGroup) -> Array:
     frames, markers, bodies = len(q), len(problem.markers), len(problem.model.bodies)
     modeled = np.empty((frames, markers, 3))
     position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
-    find_bodies(problem.search, q, position, rotation, modeled)
+    compute_body_poses(problem.search, q, position, rotation, modeled)
     distance = np.linalg.norm(modeled - problem.target, axis=-1)
     return np.where(group.problem.weight > 0.0, distance, np.nan)
 

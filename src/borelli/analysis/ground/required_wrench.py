@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamics.rnea import BodyKinematics
 from borelli.analysis.ground.soles import Soles
 from borelli.analysis.motion import rotate, to_model_axes
-from borelli.analysis.tree_kernels.friction_cone_forces import find_paths
+from borelli.analysis.tree_kernels.friction_cone_forces import compute_point_paths
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
-from borelli.analysis.tree_kernels.newton_ik import make_search
+from borelli.analysis.tree_kernels.newton_ik import make_ik_search
 from borelli.errors import ModelError
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
@@ -104,7 +104,7 @@ def sole_motion(moved: BodyKinematics, soles: Soles) -> SoleMotion:
     q = np.array(moved.coordinates)
     frames, count = len(q), len(points.body)
     position, jacobian = np.empty((frames, count, 3)), np.empty((frames, len(columns), count, 3))
-    find_paths(Shared(make_search(tree, points)), slot, q, position, jacobian)
+    compute_point_paths(SharedTuple(make_ik_search(tree, points)), slot, q, position, jacobian)
     velocity = moved.velocity[at] + cross(moved.angular_velocity[at], position[:, : len(at)].transpose(1, 2, 0))
     return SoleMotion(tree, columns, len(of_root), position, velocity.transpose(2, 0, 1), jacobian)
 

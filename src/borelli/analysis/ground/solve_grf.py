@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.ground.required_wrench import RequiredWrench
-from borelli.analysis.tree_kernels.friction_cone_forces import find_support, make_room
+from borelli.analysis.tree_kernels.friction_cone_forces import solve_cone_forces, make_buffers
 
 Array = NDArray[np.float64]
 
@@ -33,13 +33,13 @@ def solve_contact_forces(required: RequiredWrench, contact: Array, friction: flo
     rows = required.rows.reshape(frames, -1, 3 * count) * np.tile(units, count)
     ridge = FORCE_COST / np.maximum(contact, 1e-9) ** 2
     force, steps = np.empty((frames, count, 3)), np.empty(frames, np.int64)
-    find_support(
+    solve_cone_forces(
         rows,
         required.need,
         ridge,
         FORCE_COST / MIN_CONTACT**2,
         friction / TANGENT_UNIT,
-        make_room(rows.shape[1]),
+        make_buffers(rows.shape[1]),
         force,
         steps,
     )

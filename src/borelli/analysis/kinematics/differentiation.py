@@ -37,7 +37,7 @@ from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
-from borelli.numerics.series_extension import continued, reflected
+from borelli.numerics.series_extension import extend_series, reflect
 from borelli.recording.cleaning.filtering import CUTOFF, ORDER, lowpass
 from borelli.recording.cleaning.gaps import spans
 from borelli.recording.recording import Note
@@ -139,13 +139,13 @@ def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | No
     joints = () if filter == "opensim" else find_rotation_joints(motion.model, q)
     pad, series = len(even) // 2, np.hstack([resampled, *(joint_quaternions(joint, resampled) for joint in joints)])
     if filter == "opensim":
-        extended = opensim_lowpass(reflected(series, pad), rate, cutoff)
+        extended = opensim_lowpass(reflect(series, pad), rate, cutoff)
     else:
         pad = min(pad, int(np.ceil(EXTENSION_PERIODS * rate / cutoff)))
         # the angles of rotation joints depend on the lab axes, their quaternions only as vectors do
         periodic = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
-        extended = continued(
-            series, pad, rate / cutoff, noisy=filter in LOW_PASSED, telling=periodic if filter == "strides" else ()
+        extended = extend_series(
+            series, pad, rate / cutoff, noisy=filter in LOW_PASSED, stride_columns=periodic if filter == "strides" else ()
         )
     if filter in LOW_PASSED:
         extended = lowpass(extended, rate, _cutoff_of_both_passes(cutoff, rate), ORDER)

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion, make_motion, marker_points, match_markers, rotate, to_model_axes
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
-from borelli.analysis.tree_kernels.marker_energy import Holds, Points
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search, settle_frames
+from borelli.analysis.tree_kernels.marker_energy import RestSprings, Points
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search, solve_ik_frames
 from borelli.errors import BorelliError, SettingsError, unknown_name
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Marker, Model
 from borelli.recording.recording import Note, Recording
@@ -57,7 +57,7 @@ class IkProblem:
     """(frames, markers, 3) measured positions [m]; 0 where missing."""
     weight: Array
     """(frames, markers) [N/m]; 0 where missing."""
-    rest_springs: Holds
+    rest_springs: RestSprings
     rest: Array
     """(1 or frames, variables) rest pose."""
     start: Array
@@ -66,7 +66,7 @@ class IkProblem:
     @cached_property
     def search(self) -> Any:
         """Springs and work arrays shared with kernels: for one thread at a time."""
-        return Shared(make_search(self.tree, self.points, self.rest_springs))
+        return SharedTuple(make_ik_search(self.tree, self.points, self.rest_springs))
 
 
 def motion_from_coordinates(
@@ -128,7 +128,7 @@ def make_ik_problem(
 
 def _rest_springs(
     model: Model, tree: Tree, pose_stiffness: Mapping[str, float] | float, rest: Mapping[str, float], hard: bool
-) -> tuple[Array, Holds]:
+) -> tuple[Array, RestSprings]:
     """Return the rest pose (coordinates,) and the springs to it and at the joint limits."""
     coordinates = model.coordinates
     names = [c.name for c in coordinates]
@@ -143,7 +143,7 @@ def _rest_springs(
         stiffness = np.array([0.0 if name in root else float(pose_stiffness) for name in names])
     free = tree.free
     limit_stiffness = np.full(len(free), inf if hard else LIMIT_STIFFNESS)
-    springs = Holds(
+    springs = RestSprings(
         stiffness[free], start[free].copy(), np.array([coordinates[i].lower for i in free]),
         np.array([coordinates[i].upper for i in free]), limit_stiffness,
     )  # fmt: skip
@@ -200,7 +200,7 @@ def solve_poses(
     """
     energy, count = np.zeros(len(frames)), np.zeros(len(frames), np.int64)
     rest = problem.rest if len(problem.rest) == 1 else problem.rest[frames]
-    settle_frames(
+    solve_ik_frames(
         problem.search, np.ascontiguousarray(rest), np.ascontiguousarray(problem.target[frames]),
         np.ascontiguousarray(problem.weight[frames]), q, MAX_ITERATIONS, chained, energy, count,
     )  # fmt: skip
@@ -258,7 +258,7 @@ def find_initial_pose(problem: IkProblem, frame: int) -> Array:
     free = len(tree.free)
     rigid = IkProblem(
         problem.model, tree, problem.markers, problem.points, problem.target, problem.weight,
-        Holds(np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)),
+        RestSprings(np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)),
         np.zeros((1, free)), start,
     )  # fmt: skip
     visible = problem.weight[frame] > 0.0
@@ -308,7 +308,7 @@ def _rest_markers(problem: IkProblem) -> Array:
     """Return the model's markers (markers, 3) [m] in the rest pose."""
     markers, bodies = np.empty((1, len(problem.markers), 3)), len(problem.model.bodies)
     start = problem.start[None].copy()
-    find_bodies(problem.search, start, np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), markers)
+    compute_body_poses(problem.search, start, np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), markers)
     return markers[0]
 
 

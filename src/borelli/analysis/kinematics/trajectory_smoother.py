@@ -35,11 +35,11 @@ from borelli.analysis.kinematics.snap_penalty import (
     group_variables,
     snap_gradient,
 )
-from borelli.analysis.tree_kernels.frame_derivatives import find_curvatures
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
-from borelli.kernels.shared_tuples import Shared
+from borelli.analysis.tree_kernels.frame_derivatives import compute_frame_derivatives
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
-from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositive
+from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
 from borelli.recording.cleaning.filtering import lowpass
 from borelli.recording.cleaning.gaps import spans
 from borelli.recording.recording import Note, Recording
@@ -247,7 +247,7 @@ def _model_markers(problem: IkProblem, q: Array) -> Array:
     """Return the positions (frames, markers, 3) [m] of the model's markers."""
     frames, bodies, markers = len(q), len(problem.model.bodies), len(problem.markers)
     result = np.empty((frames, markers, 3))
-    find_bodies(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), result)
+    compute_body_poses(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), result)
     return result
 
 
@@ -272,8 +272,8 @@ def differentiate(problem: IkProblem, q: Array) -> tuple[Array, Array, Array, Ar
     n = len(problem.tree.free)
     energy, gradient = np.empty(len(q)), np.empty((len(q), n))
     gauss_newton, rest = np.empty((len(q), n, n)), np.empty((len(q), n, n))
-    search = Shared(make_search(problem.tree, problem.points))
-    find_curvatures(
+    search = SharedTuple(make_ik_search(problem.tree, problem.points))
+    compute_frame_derivatives(
         search, np.zeros((1, n)), problem.target, problem.weight, q.copy(), energy, gradient, gauss_newton, rest
     )
     return energy, gradient, gauss_newton, rest
@@ -357,7 +357,7 @@ def choose_scale(systems: Sequence[System]) -> float:
         if power not in known:
             try:
                 left, used, count = np.sum([system.fit(10.0**power) for system in systems], axis=0)
-            except NotPositive:
+            except NotPositiveDefiniteError:
                 if power <= 0.0:
                     raise
                 known[power] = np.inf  # so stiff that the markers are lost in rounding: a second or less of motion
@@ -437,12 +437,12 @@ def _newton_step(system: System, scale: float, exact: bool) -> Array:
     def factor(exact: bool) -> BandedCholesky:
         hessian = system.hessian(scale, exact=exact)
         if at_limit.any():
-            hessian.free_only(at_limit)
+            hessian.fix_variables(at_limit)
         return hessian.factor()
 
     try:
         return -factor(exact).solve(gradient)
-    except NotPositive:
+    except NotPositiveDefiniteError:
         if not exact:
             raise
         return -factor(exact=False).solve(gradient)

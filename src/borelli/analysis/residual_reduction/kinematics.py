@@ -26,7 +26,7 @@ from borelli.analysis.motion import Motion, make_motion
 from borelli.errors import ModelError, SettingsError
 from borelli.model.kinematics import coupled_motion, root_coordinates
 from borelli.model.model import Model
-from borelli.numerics.series_extension import reflected
+from borelli.numerics.series_extension import reflect
 from borelli.recording.recording import Note
 
 Array = NDArray[np.float64]
@@ -123,7 +123,7 @@ def adjust_kinematics(
 def _adjusted(curves: Derivatives, coordinates: Array) -> Derivatives:
     """Return the motion with other coordinates; the adjustment is reflected at its ends, as in `_best_adjustment`."""
     adjustment, pad = coordinates - curves.coordinates, len(curves.time) // 2
-    spline = quintic_spline(reflected(curves.time[:, None], pad)[:, 0], reflected(adjustment, pad))
+    spline = quintic_spline(reflect(curves.time[:, None], pad)[:, 0], reflect(adjustment, pad))
     q, u, a = coupled_motion(
         curves.model,
         coordinates,

@@ -25,8 +25,8 @@ from borelli.analysis.stepped.step_work import step_power
 from borelli.analysis.stepped.stepper import Stepper, coordinate_errors, drive_forces, residual_wrench
 from borelli.model.kinematics import coupled_coordinates, coupled_forces, root_coordinates
 from borelli.numerics.vectors import cross
-from borelli.physics.arrays.compile_model import Compiled
-from borelli.physics.diagnostics import coordinates_of, rotations_of
+from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.recording.recording import LAB
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def to_dataset(
     axes = to_model_axes(model)
     target = stepper.coordinates[1:-1]
     # coupled coordinates follow those they are coupled to
-    values = coupled_coordinates(model, coordinates_of(compiled, record.pose[:-1], record.twist[:-1])[0])
+    values = coupled_coordinates(model, coordinates_and_velocities(compiled, record.pose[:-1], record.twist[:-1])[0])
     error = coordinate_errors(model, values, target)
     torque = drive_forces(compiled, record)
     external = external_wrenches(stepper, record)
@@ -133,7 +133,7 @@ def external_wrenches(stepper: Stepper, record: StepRecord) -> Array:
     """Return (steps, bodies, 6) force and moment about the center of mass of contacts and loads, model axes."""
     wrench = record.contact[:, :, :6] / stepper.compiled.step
     if stepper.applied_force is not None:
-        rotation = rotations_of(record.pose[:-1, :, 3:])
+        rotation = rotation_matrices(record.pose[:-1, :, 3:])
         for i, name in enumerate(stepper.loaded_bodies):
             body, applied = stepper.compiled.body_index[name], stepper.applied_force[:, i]
             arm = np.einsum("fij,fj->fi", rotation[:, body], applied[:, 6:])
@@ -148,12 +148,12 @@ def about_origin(record: StepRecord, wrench: Array) -> Array:
     return np.concatenate([moment + np.cross(record.pose[:-1, :, :3], force), force], axis=-1)
 
 
-def inertial_wrenches(compiled: Compiled, record: StepRecord) -> Array:
+def inertial_wrenches(compiled: CompiledModel, record: StepRecord) -> Array:
     """Return (bodies, 6, steps) moment about the world's origin and force that changed the velocities."""
     bodies, h = compiled.tables.bodies, compiled.step
     change = np.diff(record.twist, axis=0) / h
     angular_velocity = 0.5 * (record.twist[1:, :, 3:] + record.twist[:-1, :, 3:])
-    rotation = rotations_of(record.pose[:-1, :, 3:])
+    rotation = rotation_matrices(record.pose[:-1, :, 3:])
 
     def times_inertia(vector: Array) -> Array:
         local = np.einsum("fbji,fbj->fbi", rotation, vector)
@@ -182,7 +182,7 @@ def foot_loads(
         force[:, f] = wrench[:, 3:] @ axes
         if stepper.applied_force is not None:
             applied = stepper.applied_force[:, stepper.loaded_bodies.index(body)]
-            rotation = rotations_of(record.pose[:-1, index[body], 3:])
+            rotation = rotation_matrices(record.pose[:-1, index[body], 3:])
             point = record.pose[:-1, index[body], :3] + np.einsum("fij,fj->fi", rotation, applied[:, 6:])
             loaded = np.linalg.norm(applied[:, :3], axis=1) > 0.0
         else:

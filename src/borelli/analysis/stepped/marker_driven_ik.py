@@ -26,11 +26,11 @@ from borelli.analysis.kinematics.framewise_ik import (
 from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.rollout import Rollout, make_step_inputs
 from borelli.analysis.stepped.soles_and_ground import add_ground
-from borelli.analysis.tree_kernels.newton_ik import settle_frames
+from borelli.analysis.tree_kernels.newton_ik import solve_ik_frames
 from borelli.errors import SettingsError
 from borelli.model.model import Model, Softness
-from borelli.physics.arrays.compile_model import Compiled, compile_model
-from borelli.physics.diagnostics import coordinates_of
+from borelli.physics.arrays.compile_model import CompiledModel, compile_model
+from borelli.physics.diagnostics import coordinates_and_velocities
 from borelli.physics.inputs import Drive, SolverSettings
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.state import State, make_inputs, make_state
@@ -52,7 +52,7 @@ MAX_LAG = 0.1
 class MarkerDrivenModel:
     """A compiled model with marker springs."""
 
-    compiled: Compiled
+    compiled: CompiledModel
     drives: tuple[Drive, ...]
     betas: Array
     """(markers,) slope of a marker's rows for a weight of 1 N/m [N/m s/kg]."""
@@ -61,7 +61,7 @@ class MarkerDrivenModel:
         """Return the coordinates (frames, coordinates) of poses; revolutions count from `near`."""
         joints = self.compiled.tables.joints._replace(default=near)
         tables = self.compiled.tables._replace(joints=joints)
-        return coordinates_of(self.compiled._replace(tables=tables), pose, twist)[0]
+        return coordinates_and_velocities(self.compiled._replace(tables=tables), pose, twist)[0]
 
 
 def marker_driven_ik(
@@ -104,7 +104,7 @@ def marker_driven_ik(
         targets[:, problem.tree.free] = np.repeat(problem.rest[first + 1 :], substeps, axis=0)
     inputs = make_inputs(compiled, drives=driven.drives, marker=marker, drive_target=targets, substeps=substeps)
     beta = driven.betas / np.where(visible, problem.weight, np.inf).min(axis=0)
-    compiled.tables.anchors.beta[:] = np.where(np.isfinite(beta), beta, driven.betas)
+    compiled.tables.marker_springs.beta[:] = np.where(np.isfinite(beta), beta, driven.betas)
     varying = None
     if any(np.ptp(problem.weight[visible[:, m], m]) > 0.0 for m in range(visible.shape[1]) if visible[:, m].any()):
         weight = np.where(problem.weight > 0.0, problem.weight, MARKER_STIFFNESS)[first + 1 :]
@@ -139,9 +139,9 @@ def prepare_model(
         if stiffness > 0.0:
             damping = step * stiffness * (1.0 - alpha) / alpha
             drives.append(
-                Drive(names[i], float(problem.rest[0, v]), stiffness=stiffness, damping=damping, limit=rest_torque)
+                Drive(names[i], float(problem.rest[0, v]), stiffness=stiffness, damping=damping, max_force=rest_torque)
             )
-    compiled = compile_model(model, step=step, drives=drives, anchors=softness, settings=SolverSettings())
+    compiled = compile_model(model, step=step, drives=drives, marker_springs=softness, settings=SolverSettings())
     return MarkerDrivenModel(compiled, tuple(drives), np.full(len(model.markers), beta * MARKER_STIFFNESS))
 
 
@@ -152,7 +152,7 @@ def initial_state(problem: IkProblem, driven: MarkerDrivenModel, q0: Array, fram
         q1 = q0[None].copy()
         rest = problem.rest[min(frame + 1, len(problem.rest) - 1)][None].copy()
         part = slice(frame + 1, frame + 2)
-        settle_frames(
+        solve_ik_frames(
             problem.search, rest, np.ascontiguousarray(problem.target[part]),
             np.ascontiguousarray(problem.weight[part]), q1, MAX_ITERATIONS, False, np.zeros(1), np.zeros(1, np.int64),
         )  # fmt: skip

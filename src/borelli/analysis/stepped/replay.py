@@ -21,7 +21,7 @@ from borelli.analysis.stepped.stepper import Stepper, coordinate_errors, drive_a
 from borelli.errors import DivergedError, SettingsError, unknown_name
 from borelli.model.kinematics import coupled_coordinates, root_coordinates
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.diagnostics import coordinates_of, rotations_of
+from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.physics.inputs import Drive
 
 if TYPE_CHECKING:
@@ -104,12 +104,12 @@ def replay(
     if loop == "kinematic":
         return _make_replay(torques, stepper, stepper.poses[1:-1], np.zeros_like(stepper.coordinates[1:-1]), loop)
     applied = drive_forces(stepper.compiled, record)
-    values = coordinates_of(stepper.compiled, record.pose[:-1], record.twist[:-1])[0]
+    values = coordinates_and_velocities(stepper.compiled, record.pose[:-1], record.twist[:-1])[0]
     drive_force = drive_axis_forces(stepper.compiled, values, applied)
     gains = {"stiffness": stiffness, "damping": damping} if loop == "closed" else {}
     root_named = root_coordinates(stepper.compiled.model)
     drives = tuple(
-        Drive(d.coordinate, limit=d.limit, **({} if d.coordinate in root_named else gains)) for d in stepper.drives
+        Drive(d.coordinate, max_force=d.max_force, **({} if d.coordinate in root_named else gains)) for d in stepper.drives
     )
     again, target_frame = _without_residuals(stepper, record, drives), EACH_BODY
     if loop == "closed":
@@ -153,12 +153,12 @@ def _make_replay(torques: SteppedTorques, stepper: Stepper, poses: Array, feedba
 
     model, each = stepper.compiled.model, slice(None, None, stepper.substeps)
     poses, feedback = poses[each], feedback[each]
-    values = coupled_coordinates(model, coordinates_of(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
+    values = coupled_coordinates(model, coordinates_and_velocities(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
     target = stepper.coordinates[1:-1][each]
     error = coordinate_errors(model, values, target)
     at = stepper.compiled.body_index.get(stepper.root, 0)
     local = stepper.compiled.center_of_mass[at]
-    root, path = (p[:, at, :3] - rotations_of(p[:, at, 3:]) @ local for p in (poses, stepper.poses[1:-1][each]))
+    root, path = (p[:, at, :3] - rotation_matrices(p[:, at, 3:]) @ local for p in (poses, stepper.poses[1:-1][each]))
     away = (root - path) @ to_model_axes(model)
     time = torques.data["time"].values
     by_coordinate = ("time", "coordinate")

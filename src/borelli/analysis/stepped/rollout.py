@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
-from borelli.kernels.jit import kernel, leaf
-from borelli.kernels.shared_tuples import Shared, Shares, read
+from borelli.kernels.jit import kernel, inline
+from borelli.kernels.shared_tuples import SharedTuple, SharedTuples, load_shared
 from borelli.numerics.rotation_kernels import quaternion_product, rotate
-from borelli.physics.arrays.compile_model import Compiled
-from borelli.physics.function_pointers import calls
+from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.function_pointers import pointers
 from borelli.physics.rows.contact_rows import BODY_A
 from borelli.physics.run_soft_steps import FAILURES
-from borelli.physics.soft_step import UNSETTLED, far_step
+from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
-from borelli.physics.solver.newton import SOLVED, TOO_SMALL
-from borelli.physics.solver.workspace import first_capacity
+from borelli.physics.solver.newton import SOLVED, CAPACITY_EXCEEDED
+from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import Inputs, State
 from borelli.physics.work_arrays import make_work
 
@@ -72,7 +72,7 @@ class StepRecord(NamedTuple):
 
 
 def make_step_inputs(
-    compiled: Compiled,
+    compiled: CompiledModel,
     *,
     drive_force: Floats | None = None,
     applied_force: Floats | None = None,
@@ -92,7 +92,7 @@ def make_step_inputs(
     )
 
 
-def make_step_record(compiled: Compiled, steps: int) -> StepRecord:
+def make_step_record(compiled: CompiledModel, steps: int) -> StepRecord:
     """Return an empty record of that many steps."""
     bodies, rows = len(compiled.tables.bodies.mass), len(compiled.rows.entries)
     return StepRecord(
@@ -101,7 +101,7 @@ def make_step_record(compiled: Compiled, steps: int) -> StepRecord:
     )  # fmt: skip
 
 
-@leaf
+@inline
 def _record_bodies(state, record, row):
     for b in range(len(state.position)):
         for n in range(3):
@@ -112,7 +112,7 @@ def _record_bodies(state, record, row):
             record.twist[row, b, n] = state.twist[b, n]
 
 
-@leaf
+@inline
 def _rewind(state, saved):
     """Restore the state from a copy, warm starts included."""
     for b in range(len(state.position)):
@@ -124,20 +124,20 @@ def _rewind(state, saved):
             state.twist[b, n] = saved.twist[b, n]
     for i in range(len(state.coordinate)):
         state.coordinate[i] = saved.coordinate[i]
-    for k in range(len(state.segment)):
-        state.segment[k] = saved.segment[k]
+    for k in range(len(state.active_piece)):
+        state.active_piece[k] = saved.active_piece[k]
     for i in range(len(state.slot_step)):
         if state.slot_step[i] != saved.slot_step[i]:
             state.slot_step[i] = saved.slot_step[i]
-            state.slot_normal[i] = saved.slot_normal[i]
+            state.slot_normal_impulse[i] = saved.slot_normal_impulse[i]
             for n in range(6):
-                state.slot_segment[i, n] = saved.slot_segment[i, n]
+                state.slot_active_piece[i, n] = saved.slot_active_piece[i, n]
             for n in range(3):
-                state.slot_along[i, n] = saved.slot_along[i, n]
+                state.slot_tangent[i, n] = saved.slot_tangent[i, n]
     state.clock[0] = saved.clock[0]
 
 
-@leaf
+@inline
 def _set_inputs(tables, inputs, step_inputs, index, h):
     if len(step_inputs.drive_force) > 0:
         for i in range(step_inputs.drive_force.shape[1]):
@@ -145,15 +145,15 @@ def _set_inputs(tables, inputs, step_inputs, index, h):
     if len(step_inputs.applied_force) > 0:
         for i in range(step_inputs.applied_force.shape[1]):
             for n in range(3):
-                inputs.pushes.force[i, n] = step_inputs.applied_force[index, i, n]
-                inputs.pushes.torque[i, n] = step_inputs.applied_force[index, i, 3 + n]
-                inputs.pushes.arm[i, n] = step_inputs.applied_force[index, i, 6 + n]
+                inputs.applied_forces.force[i, n] = step_inputs.applied_force[index, i, n]
+                inputs.applied_forces.torque[i, n] = step_inputs.applied_force[index, i, 3 + n]
+                inputs.applied_forces.arm[i, n] = step_inputs.applied_force[index, i, 6 + n]
     if len(step_inputs.marker_beta) > 0:
         for i in range(step_inputs.marker_beta.shape[1]):
-            tables.anchors.beta[i] = step_inputs.marker_beta[index, i]
+            tables.marker_springs.beta[i] = step_inputs.marker_beta[index, i]
 
 
-@leaf
+@inline
 def _set_target_pose(state, inputs, step_inputs, index, target_frame, root):
     """Write the target pose of this step: as given, or displaced by the present tracking error."""
     pose, nominal = step_inputs.pose, step_inputs.nominal_pose
@@ -195,7 +195,7 @@ def _set_target_pose(state, inputs, step_inputs, index, target_frame, root):
         inputs.pose[index + 1, b, 6] = k
 
 
-@leaf
+@inline
 def _misses_target(twist, aim):
     """Return True if a body rotates differently from its target."""
     for b in range(len(twist)):
@@ -205,14 +205,14 @@ def _misses_target(twist, aim):
     return False
 
 
-@leaf
+@inline
 def _record_rows(tables, work, record, index):
-    rows, value, who = work.rows, work.factor.value, work.touch.who
+    rows, value, who = work.rows, work.factor.value, work.contact_arrays.who
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for k in range(first):
         record.impulse[index, k] = 0.0
         record.work[index, k] = 0.0
-        if rows.segments[k] == 0:
+        if rows.pieces[k] == 0:
             continue
         p, u = value[k, IMPULSE], 2.0 * rows.offset[k]
         for e in range(rows.first[k], rows.first[k + 1]):
@@ -225,7 +225,7 @@ def _record_rows(tables, work, record, index):
     for b in range(contact.shape[1]):
         for n in range(10):
             contact[index, b, n] = 0.0
-    for i in range(work.touch.count[0]):
+    for i in range(work.contact_arrays.count[0]):
         k = first + each * i
         normal = value[k, IMPULSE]
         for side in range(2):
@@ -239,21 +239,21 @@ def _record_rows(tables, work, record, index):
                 contact[index, b, 6 + n] += normal * work.contacts.point[i, n]
             contact[index, b, 9] += normal
     for n in range(4):
-        record.solver_stats[index, n] = work.scratch.told[n]
+        record.solver_stats[index, n] = work.scratch.solver_stats[n]
 
 
 @kernel
 def run_steps(
-    calls, tables_at, state_at, saved, inputs_at, work_at, step_inputs, record, first, steps, passes, target_frame, root
+    pointers, tables_at, state_at, saved, inputs_at, work_at, step_inputs, record, first, steps, passes, target_frame, root
 ):
     """Run steps `first` to `steps`; return their number and the last status.
 
     A step that misses its target is repeated up to `passes` times: rewound, with its result as the target, so that
     gyroscopic terms are evaluated midway.
     """
-    tables, state, inputs, work = read(tables_at, state_at, inputs_at, work_at)
-    saved, step_inputs, record = read(saved, step_inputs, record)
-    h = tables.numbers[5]
+    tables, state, inputs, work = load_shared(tables_at, state_at, inputs_at, work_at)
+    saved, step_inputs, record = load_shared(saved, step_inputs, record)
+    h = tables.parameters[5]
     for index in range(first, steps):
         _record_bodies(state, record, index)
         _set_inputs(tables, inputs, step_inputs, index, h)
@@ -269,10 +269,10 @@ def run_steps(
                     for n in range(4):
                         inputs.pose[index + 1, b, 3 + n] = state.quaternion[b, n]
                 _rewind(state, saved)
-            status = far_step(calls, calls, tables_at, state_at, inputs_at, work_at, index)
-            if (status != SOLVED and status != UNSETTLED) or not _misses_target(state.twist, work.scratch.aim):
+            status = step_by_pointer(pointers, tables_at, state_at, inputs_at, work_at, index)
+            if (status != SOLVED and status != FRICTION_NOT_CONVERGED) or not _misses_target(state.twist, work.scratch.aim):
                 break
-        if status != SOLVED and status != UNSETTLED:
+        if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             _rewind(state, saved)
             return index, status
         _record_bodies(state, record, index + 1)
@@ -283,12 +283,12 @@ def run_steps(
 class Rollout:
     """A compiled model with the solver's buffers, for repeated runs."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled
         self._contacts = 64
         self._capacity: Capacity | None = None
         self._work = make_work(compiled, self._contacts)
-        self._shared = Shares()
+        self._shared = SharedTuples()
 
     def run(
         self,
@@ -318,19 +318,19 @@ class Rollout:
             DivergedError: A step has no solution.
         """
         record = make_step_record(self.compiled, steps) if record is None else record
-        shared, saved, done = self._shared, Shared(state.copy()), 0
+        shared, saved, done = self._shared, SharedTuple(state.copy()), 0
         for _ in range(MAX_GROWTH):
             done, status = run_steps(
-                calls(), shared("tables", self.compiled.tables), shared("state", state), saved,
+                pointers(), shared("tables", self.compiled.tables), shared("state", state), saved,
                 shared("inputs", inputs), shared("work", self._work), shared("step_inputs", step_inputs),
                 shared("record", record), done, steps, passes, target_frame, root,
             )  # fmt: skip
             if status == SOLVED:
                 return record
-            if status != TOO_SMALL:
+            if status != CAPACITY_EXCEEDED:
                 break
-            old = self._capacity or first_capacity(len(self.compiled.model.bodies), len(self._work.rows.segments))
-            self._contacts, self._capacity = 2 * self._contacts, old.grown()
+            old = self._capacity or initial_capacity(len(self.compiled.model.bodies), len(self._work.rows.pieces))
+            self._contacts, self._capacity = 2 * self._contacts, old.doubled()
             self._work = make_work(self.compiled, self._contacts, self._capacity)
         speeds = np.abs(state.twist).max(axis=1)
         fastest = self.compiled.model.bodies[int(np.argmax(speeds))].name

@@ -24,7 +24,7 @@ from borelli.analysis.stepped.rollout import StepRecord
 from borelli.analysis.stepped.stepper import Stepper
 from borelli.model.kinematics import root_coordinates
 from borelli.numerics.quaternions import conjugate, quaternion_product, rotation_logarithm
-from borelli.physics.diagnostics import kinetic_energy, potential_energy, rotations_of
+from borelli.physics.diagnostics import kinetic_energy, potential_energy, rotation_matrices
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def gyroscopic_power(stepper: Stepper, record: StepRecord) -> Array:
     before, after = record.twist[:-1, :, 3:], record.twist[1:, :, 3:]
     now, target = record.pose[:-1, :, 3:], stepper.poses[2:, :, 3:]
     angular_velocity = 0.5 * (before + rotation_logarithm(quaternion_product(target, conjugate(now))) / h)
-    rotation = rotations_of(now)
+    rotation = rotation_matrices(now)
     local = np.einsum("bij,fbj->fbi", bodies.inertia, np.einsum("fbji,fbj->fbi", rotation, angular_velocity))
     moment = -np.cross(angular_velocity, np.einsum("fbij,fbj->fbi", rotation, local))
     power = (0.5 * (before + after) * moment).sum(axis=2)

@@ -23,8 +23,8 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.kinematics import root_coordinates, tree_links
 from borelli.model.model import Model, Softness
 from borelli.numerics.quaternions import conjugate, quaternion_from_matrix, quaternion_product, rotation_logarithm
-from borelli.physics.arrays.compile_model import Compiled, compile_model
-from borelli.physics.diagnostics import coordinates_of, rotations_of
+from borelli.physics.arrays.compile_model import CompiledModel, compile_model
+from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.physics.inputs import AppliedForce, Drive, Residual, SolverSettings
 from borelli.physics.state import Inputs, State, make_inputs, make_state
 
@@ -49,7 +49,7 @@ SAMPLES_PER_STEP = 4
 class Stepper:
     """A model prepared for stepping along a motion, one step from each frame to the next."""
 
-    compiled: Compiled
+    compiled: CompiledModel
     drives: tuple[Drive, ...]
     residuals: tuple[Residual, ...]
     """Axes of the model."""
@@ -126,7 +126,7 @@ def compile_stepped(
     max_force: Mapping[str, float] | float = inf,
     tolerance: Mapping[str, float] | float = 0.0,
     root_tolerance: tuple[float, float] | None = None,
-) -> tuple[Compiled, tuple[Drive, ...], tuple[Residual, ...], str]:
+) -> tuple[CompiledModel, tuple[Drive, ...], tuple[Residual, ...], str]:
     """Compile the model with hard joints, without limits and markers; also return drives, residuals and root body."""
     model = hard_model(model, ground=contacts)
     if contacts and not (model.ground and any(shape.collides for body in model.bodies for shape in body.shapes)):
@@ -139,7 +139,7 @@ def compile_stepped(
     coupled = {coupling.coordinate for coupling in model.couplings}
     driven = [c.name for c in model.coordinates if not (c.locked or c.name in coupled or c.name in named)]
     limits, zones = _by_name(max_force, driven, "max_force", inf), _by_name(tolerance, driven, "tolerance", 0.0)
-    drives = tuple(Drive(name, stiffness=inf, limit=limits[name], dead_zone=zones[name]) for name in driven)
+    drives = tuple(Drive(name, stiffness=inf, max_force=limits[name], dead_zone=zones[name]) for name in driven)
     if root_tolerance is not None:
         drives = (*_root_drives(model, named, residual, root_tolerance), *drives)
         residual = []
@@ -160,7 +160,7 @@ def compile_stepped(
     )
 
 
-def step_loads(loads: Loads, curves: Derivatives, poses: Array, compiled: Compiled) -> Array:
+def step_loads(loads: Loads, curves: Derivatives, poses: Array, compiled: CompiledModel) -> Array:
     """Return the applied forces (frames, loads, 9) of each step, model axes.
 
     The second difference of a position is its acceleration averaged over the steps before and after, with a weight that
@@ -179,7 +179,7 @@ def step_loads(loads: Loads, curves: Derivatives, poses: Array, compiled: Compil
     moment -= np.cross(point, force)
     bodies = [compiled.body_index[name] for name in loads.body]
     arm = point - poses[:, bodies, :3]
-    local = np.einsum("flji,flj->fli", rotations_of(poses[:, bodies, 3:]), arm)
+    local = np.einsum("flji,flj->fli", rotation_matrices(poses[:, bodies, 3:]), arm)
     return np.concatenate([force, moment, local], axis=-1)
 
 
@@ -204,12 +204,12 @@ def hard_model(model: Model, *, ground: bool) -> Model:
     )
 
 
-def body_poses(motion: Motion, compiled: Compiled) -> Array:
+def body_poses(motion: Motion, compiled: CompiledModel) -> Array:
     """Return centers of mass [m] and quaternions (frames, bodies, 7) of a motion, in the model's axes."""
     axes = to_model_axes(motion.model)
     quaternion = quaternion_product(quaternion_from_matrix(axes), motion.data["body_orientation"].values)
     origin = motion.data["body_position"].values @ axes.T
-    center = np.einsum("fbij,bj->fbi", rotations_of(quaternion), compiled.center_of_mass)
+    center = np.einsum("fbij,bj->fbi", rotation_matrices(quaternion), compiled.center_of_mass)
     return np.concatenate([origin + center, quaternion], axis=-1)
 
 
@@ -221,7 +221,7 @@ def coordinate_errors(model: Model, values: Array, target: Array) -> Array:
     return error
 
 
-def drive_forces(compiled: Compiled, record: StepRecord) -> Array:
+def drive_forces(compiled: CompiledModel, record: StepRecord) -> Array:
     """Return the generalized forces (steps, coordinates) [N m or N] of the drives.
 
     A ball joint's three drives act along the child's axes; the generalized force of a Cardan angle is their moment
@@ -230,8 +230,8 @@ def drive_forces(compiled: Compiled, record: StepRecord) -> Array:
     joints, h = compiled.tables.joints, compiled.step
     row = joints.drive_row
     force = np.where(row >= 0, record.impulse[:, row], 0.0) / h
-    values, _ = coordinates_of(compiled, record.pose[:-1], record.twist[:-1])
-    for j in np.flatnonzero(joints.spin_driven):
+    values, _ = coordinates_and_velocities(compiled, record.pose[:-1], record.twist[:-1])
+    for j in np.flatnonzero(joints.rotation_driven):
         i = int(joints.coordinate_first[j])
         sign = joints.sign[i + 2]
         b, c = values[:, i + 1], sign * values[:, i + 2]
@@ -241,11 +241,11 @@ def drive_forces(compiled: Compiled, record: StepRecord) -> Array:
     return force
 
 
-def drive_axis_forces(compiled: Compiled, coordinates: Array, force: Array) -> Array:
+def drive_axis_forces(compiled: CompiledModel, coordinates: Array, force: Array) -> Array:
     """Return forces of drives, those of ball joints along the child's axes, from generalized forces."""
     joints = compiled.tables.joints
     result = force.copy()
-    for j in np.flatnonzero(joints.spin_driven):
+    for j in np.flatnonzero(joints.rotation_driven):
         i = int(joints.coordinate_first[j])
         sign = joints.sign[i + 2]
         b, c = coordinates[:, i + 1], sign * coordinates[:, i + 2]
@@ -263,7 +263,7 @@ def residual_wrench(stepper: Stepper, record: StepRecord) -> Array:
     if not stepper.root:
         return result
     at = compiled.body_index[stepper.root]
-    origin = record.pose[:-1, at, :3] - rotations_of(record.pose[:-1, at, 3:]) @ compiled.center_of_mass[at]
+    origin = record.pose[:-1, at, :3] - rotation_matrices(record.pose[:-1, at, 3:]) @ compiled.center_of_mass[at]
     for row, body, axis in zip(tables.row, tables.body, tables.axis, strict=True):
         force = record.impulse[:, row] / compiled.step
         result[:, axis] += force
@@ -288,7 +288,7 @@ def _root_drives(
     limit = inf if residual is None else float(residual)
     rotational = {c.name: c.rotational for c in model.coordinates}
     return tuple(
-        Drive(name, stiffness=inf, limit=limit, dead_zone=about if rotational[name] else along) for name in named
+        Drive(name, stiffness=inf, max_force=limit, dead_zone=about if rotational[name] else along) for name in named
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from borelli.analysis.stepped.rollout import Rollout, make_step_inputs
 from borelli.kernels.compile_cache import CompileTask
 from borelli.physics.function_pointers import make_sample
-from borelli.physics.warmup import PARTS, compile_step
+from borelli.physics.warmup import POINTER_TASKS, compile_step
 
 
 def compile_loops() -> None:
@@ -15,4 +15,4 @@ def compile_loops() -> None:
     Rollout(sample.compiled).run(sample.state, sample.inputs, make_step_inputs(sample.compiled), 1)
 
 
-TASKS = (CompileTask("step", compile_loops, 6, needs=tuple(part.name for part in PARTS)),)
+TASKS = (CompileTask("step", compile_loops, 6, needs=tuple(part.name for part in POINTER_TASKS)),)

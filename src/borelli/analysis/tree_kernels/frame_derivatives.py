@@ -8,7 +8,7 @@ from borelli.kernels.jit import kernel
 
 
 @kernel
-def find_curvatures(search_at, rest, target, weight, q_inout, energy_out, gradient_out, gauss_out, rest_out):
+def compute_frame_derivatives(search_at, rest, target, weight, q_inout, energy_out, gradient_out, gauss_out, rest_out):
     """Energy, gradient (frames, n), Gauss and Newton's part (frames, n, n) of the second derivative, the rest of it."""
     springs_at = search_at.springs
     gradient, resting = springs_at.gradient, springs_at.holds.rest

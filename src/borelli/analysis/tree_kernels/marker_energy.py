@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from borelli.analysis.tree_kernels.forward_kinematics import Placed, make_placed, place
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
-from borelli.kernels.jit import leaf, part, stage
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import inline, kernel_function, inline_into_caller
+from borelli.kernels.shared_tuples import load_shared
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -49,7 +49,7 @@ class Points(NamedTuple):
     """(points, 3) in the body's frame [m]."""
 
 
-class Holds(NamedTuple):
+class RestSprings(NamedTuple):
     """What holds the variables besides markers: one entry each [N m/rad or N/m; rad or m]."""
 
     stiffness: Floats
@@ -65,7 +65,7 @@ class Springs(NamedTuple):
 
     tree: Tree
     points: Points
-    holds: Holds
+    holds: RestSprings
     placed: Placed
     seen: Floats
     """(points, 3) where the points are."""
@@ -78,20 +78,20 @@ class Springs(NamedTuple):
     """(n,) the diagonal of Gauss and Newton's part."""
 
 
-def make_springs(tree: Tree, points: Points, holds: Holds | None = None) -> Springs:
+def make_springs(tree: Tree, points: Points, holds: RestSprings | None = None) -> Springs:
     """Springs with room to work; without `holds`, nothing but markers holds the variables."""
     n = len(tree.free)
-    free = Holds(np.zeros(n), np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n))
+    free = RestSprings(np.zeros(n), np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n))
     return Springs(
         tree, points, holds or free, make_placed(tree), np.zeros((len(points.body), 3)),
         np.zeros((len(tree.body_part), CARRIED)), np.zeros(n), np.zeros((n, n)), np.zeros(n),
     )  # fmt: skip
 
 
-@part
+@kernel_function
 def find_points(springs_at):
     """Where the points are, with the bodies placed."""
-    points, placed, seen = read(springs_at.points), read(springs_at.placed), springs_at.seen
+    points, placed, seen = load_shared(springs_at.points), load_shared(springs_at.placed), springs_at.seen
     for m in range(len(points.body)):
         b = points.body[m]
         x, y, z = points.place[m, 0], points.place[m, 1], points.place[m, 2]
@@ -104,24 +104,24 @@ def find_points(springs_at):
         seen[m, 2] = o[2] + R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
 
 
-@stage
+@inline_into_caller
 def _held_energy(free, holds, q):
     energy = 0.0
     for v in range(len(free)):
         x = q[free[v]]
         energy += 0.5 * holds.stiffness[v] * (x - holds.rest[v]) ** 2
         beyond = _beyond(holds.lower[v], holds.upper[v], x)
-        if beyond != 0.0 and holds.stop[v] < 1e300:
-            energy += 0.5 * holds.stop[v] * beyond * beyond
+        if beyond != 0.0 and holds.limit_stiffness[v] < 1e300:
+            energy += 0.5 * holds.limit_stiffness[v] * beyond * beyond
     return energy
 
 
-@part
+@kernel_function
 def compute_energy(springs_at, target, weight, q_inout):
     """The energy of a pose [J]; the pose is placed."""
     place(springs_at.tree, q_inout, springs_at.placed)
     find_points(springs_at)
-    energy = _held_energy(springs_at.tree.free, read(springs_at.holds), q_inout)
+    energy = _held_energy(springs_at.tree.free, load_shared(springs_at.holds), q_inout)
     seen = springs_at.seen
     for m in range(len(weight)):
         if weight[m] > 0.0:
@@ -130,18 +130,18 @@ def compute_energy(springs_at, target, weight, q_inout):
     return energy
 
 
-@part
+@kernel_function
 def find_gradient(springs_at, target, weight, q):
     """First derivatives of the energy at the pose that `compute_energy` placed."""
     tree_at = springs_at.tree
-    free, moves, carries, holds = tree_at.free, tree_at.moves, tree_at.carries, read(springs_at.holds)
+    free, moves, carries, holds = tree_at.free, tree_at.moves, tree_at.carries, load_shared(springs_at.holds)
     carried, direction, gradient = springs_at.carried, springs_at.placed.direction, springs_at.gradient
     _sum_markers(springs_at, target, weight)
     for v in range(len(free)):
         x = q[free[v]]
         gradient[v] = holds.stiffness[v] * (x - holds.rest[v])
-        if holds.stop[v] < 1e300:
-            gradient[v] += holds.stop[v] * _beyond(holds.lower[v], holds.upper[v], x)
+        if holds.limit_stiffness[v] < 1e300:
+            gradient[v] += holds.limit_stiffness[v] * _beyond(holds.lower[v], holds.upper[v], x)
     for j in range(len(moves)):
         v = moves[j]
         if v >= 0:
@@ -151,10 +151,10 @@ def find_gradient(springs_at, target, weight, q):
             gradient[v] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
 
 
-@part
+@kernel_function
 def find_curvature(springs_at, q, gauss, rest):
     """Second derivatives where `find_gradient` found the first: so much of Gauss and Newton's part and of the rest."""
-    tree_at, holds = springs_at.tree, read(springs_at.holds)
+    tree_at, holds = springs_at.tree, load_shared(springs_at.holds)
     free, first, moves, carries, before = (
         tree_at.free, tree_at.row_first, tree_at.moves, tree_at.carries, tree_at.before,
     )  # fmt: skip
@@ -162,8 +162,8 @@ def find_curvature(springs_at, q, gauss, rest):
     curve, own, bends = springs_at.curve, springs_at.own, springs_at.placed.bend
     for i in range(len(free)):
         own[i] = holds.stiffness[i]
-        if holds.stop[i] < 1e300 and _beyond(holds.lower[i], holds.upper[i], q[free[i]]) != 0.0:
-            own[i] += holds.stop[i]
+        if holds.limit_stiffness[i] < 1e300 and _beyond(holds.lower[i], holds.upper[i], q[free[i]]) != 0.0:
+            own[i] += holds.limit_stiffness[i]
         length = first[i + 1] - first[i]
         for s in range(length):
             curve[i, s] = 0.0
@@ -223,19 +223,19 @@ def find_curvature(springs_at, q, gauss, rest):
             i = before[i]
 
 
-@leaf
+@inline
 def _pull_moment(load):
     """Moment of the pull about the world's origin."""
     return load[SPREAD + 5] - load[SPREAD + 7], load[SPREAD + 6] - load[SPREAD + 2], load[SPREAD + 1] - load[SPREAD + 3]
 
 
-@leaf
+@inline
 def _beyond(lower, upper, x):
     """How far a coordinate is beyond its stops."""
     return max(x - upper, 0.0) + min(x - lower, 0.0)
 
 
-@stage
+@inline_into_caller
 def _sum_markers(springs_at, target, weight):
     body, seen, carried = springs_at.points.body, springs_at.seen, springs_at.carried
     child, parent = springs_at.tree.child, springs_at.tree.parent

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from borelli.analysis.tree_kernels.forward_kinematics import place
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.analysis.tree_kernels.marker_energy import (
-    Holds,
+    RestSprings,
     Points,
     Springs,
     compute_energy,
@@ -25,8 +25,8 @@ from borelli.analysis.tree_kernels.marker_energy import (
     find_points,
     make_springs,
 )
-from borelli.kernels.jit import kernel, leaf, part, stage
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import kernel, inline, kernel_function, inline_into_caller
+from borelli.kernels.shared_tuples import load_shared
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class Search(NamedTuple):
     """(n,) whether a variable is kept at its stop."""
 
 
-def make_search(tree: Tree, points: Points, holds: Holds | None = None) -> Search:
+def make_ik_search(tree: Tree, points: Points, holds: RestSprings | None = None) -> Search:
     """Springs and room for a search; arguments as those of `make_springs`."""
     n = len(tree.free)
     return Search(
@@ -71,7 +71,7 @@ def make_search(tree: Tree, points: Points, holds: Holds | None = None) -> Searc
     )  # fmt: skip
 
 
-@part
+@kernel_function
 def factor_in_place(search_at):
     """The matrix A = L^T D L, L unit and lower, D where the diagonal was; False where a pivot is not positive.
 
@@ -114,7 +114,7 @@ def factor_in_place(search_at):
     return True
 
 
-@part
+@kernel_function
 def solve_in_place(search_at, x):
     """x = A^-1 x, with the matrix A factored."""
     A, tree_at = search_at.matrix, search_at.springs.tree
@@ -132,23 +132,23 @@ def solve_in_place(search_at, x):
         x[k] = known
 
 
-@leaf
+@inline
 def _block_at_stops(search_at, q):
     """Find the variables that are kept at their stops; whether they are others than before."""
     springs, blocked = search_at.springs, search_at.blocked
-    free, holds, gradient = springs.tree.free, read(springs.holds), springs.gradient
+    free, holds, gradient = springs.tree.free, load_shared(springs.holds), springs.gradient
     changed = False
     for v in range(len(blocked)):
         x = q[free[v]]
         low = x <= holds.lower[v] and gradient[v] > 0.0
         high = x >= holds.upper[v] and gradient[v] < 0.0
-        now = 1 if (low or high) and not holds.stop[v] < 1e300 else 0
+        now = 1 if (low or high) and not holds.limit_stiffness[v] < 1e300 else 0
         changed = changed or now != blocked[v]
         blocked[v] = now
     return changed
 
 
-@part
+@kernel_function
 def _load_matrix(search_at, damping):
     springs_at, matrix, blocked = search_at.springs, search_at.matrix, search_at.blocked
     first, column = springs_at.tree.row_first, springs_at.tree.row_column
@@ -172,11 +172,11 @@ def _load_matrix(search_at, damping):
                     matrix[i, s] = 0.0
 
 
-@part
+@kernel_function
 def _aim(search_at, q, share):
     """Where a share of the step by the factored matrix leads, within the stops: `trial`; its longest entry."""
     step, trial, blocked, springs_at = search_at.step, search_at.trial, search_at.blocked, search_at.springs
-    gradient, free, holds = springs_at.gradient, springs_at.tree.free, read(springs_at.holds)
+    gradient, free, holds = springs_at.gradient, springs_at.tree.free, load_shared(springs_at.holds)
     if share == 1.0:
         for v in range(len(step)):
             step[v] = 0.0 if blocked[v] else -gradient[v]
@@ -187,19 +187,19 @@ def _aim(search_at, q, share):
     for v in range(len(step)):
         c = free[v]
         trial[c] += share * step[v]
-        if not holds.stop[v] < 1e300:
+        if not holds.limit_stiffness[v] < 1e300:
             trial[c] = min(max(trial[c], holds.lower[v]), holds.upper[v])
         longest = max(longest, abs(trial[c] - q[c]))
     return longest
 
 
-@stage
+@inline_into_caller
 def _settle(search_at, target, weight, q_inout, most):
     """Bring a pose to its least energy: the energy, the number of iterations (negative: it did not get there)."""
     springs_at, trial = search_at.springs, search_at.trial
-    free, holds = springs_at.tree.free, read(springs_at.holds)
+    free, holds = springs_at.tree.free, load_shared(springs_at.holds)
     for v in range(len(free)):
-        if not holds.stop[v] < 1e300:
+        if not holds.limit_stiffness[v] < 1e300:
             c = free[v]
             q_inout[c] = min(max(q_inout[c], holds.lower[v]), holds.upper[v])
     energy = compute_energy(springs_at, target, weight, q_inout)
@@ -257,7 +257,7 @@ def _settle(search_at, target, weight, q_inout, most):
 
 
 @kernel
-def settle_frames(search_at, rest, target, weight, q_inout, most, chained, energy_out, count_out):
+def solve_ik_frames(search_at, rest, target, weight, q_inout, most, chained, energy_out, count_out):
     """Settle every frame; with `chained`, each from where the frames before lead, else from what is given.
 
     `rest` (frames, n) has the rest pose of every frame, or one row for all.
@@ -275,7 +275,7 @@ def settle_frames(search_at, rest, target, weight, q_inout, most, chained, energ
         energy_out[t], count_out[t] = _settle(search_at, target[t], weight[t], q_inout[t], most)
 
 
-@part
+@kernel_function
 def unpack(springs_at, matrix):
     """The second derivatives as a full matrix."""
     rows, first, column = springs_at.curve, springs_at.tree.row_first, springs_at.tree.row_column
@@ -293,7 +293,7 @@ def unpack(springs_at, matrix):
 
 
 @kernel
-def find_derivatives(search_at, rest, target, weight, q_inout, energy_out, gradient_out, matrix_out):
+def compute_derivatives(search_at, rest, target, weight, q_inout, energy_out, gradient_out, matrix_out):
     """Energy, gradient (frames, n) and Gauss and Newton's second derivative (frames, n, n) of every frame."""
     springs_at = search_at.springs
     gradient, resting = springs_at.gradient, springs_at.holds.rest
@@ -309,7 +309,7 @@ def find_derivatives(search_at, rest, target, weight, q_inout, energy_out, gradi
 
 
 @kernel
-def find_bodies(search_at, q_inout, position_out, rotation_out, seen_out):
+def compute_body_poses(search_at, q_inout, position_out, rotation_out, seen_out):
     """Where bodies (frames, bodies, 3 and 3, 3) and points (frames, points, 3) are; coupled coordinates are set."""
     springs_at = search_at.springs
     position, rotation, seen = springs_at.placed.position, springs_at.placed.rotation, springs_at.seen

@@ -42,7 +42,7 @@ class BodyTables(NamedTuple):
     """(links, 2) bodies that share rows for good."""
 
 
-class AnchorTables(NamedTuple):
+class MarkerSpringTables(NamedTuple):
     """Soft rows between a point of a body and a moving target: one entry per marker, three rows each."""
 
     body: Integers
@@ -83,7 +83,7 @@ class Tables(NamedTuple):
     bodies: BodyTables
     joints: JointTables
     shapes: ShapeTables
-    anchors: AnchorTables
+    anchors: MarkerSpringTables
     residuals: ResidualTables
     contacts: ContactTables
     gravity: Floats
@@ -101,7 +101,7 @@ class RowNames(NamedTuple):
     entries: list[int]
 
 
-class Compiled(NamedTuple):
+class CompiledModel(NamedTuple):
     """Tables with what a person needs to read their results."""
 
     model: Model
@@ -125,7 +125,7 @@ def compile_model(
     drives: Sequence[Drive] = (),
     anchors: Softness | None = None,
     residuals: Sequence[Residual] = (),
-) -> Compiled:
+) -> CompiledModel:
     """Tables of a valid model for a step [s]; `anchors` gives every marker rows of that softness."""
     check_step(step)
     validate(model)
@@ -174,7 +174,7 @@ def compile_model(
         ),
     )
     coordinate_index = {coordinate.name: i for i, coordinate in enumerate(model.coordinates)}
-    return Compiled(
+    return CompiledModel(
         model, step, settings, tables, RowNames(names, units, entries), body_index, coordinate_index, com, tuple(notes)
     )
 
@@ -266,13 +266,13 @@ def _soften_loops(model: Model, joints: JointTables, nets: set[int], notes: list
 
 def _anchor_tables(
     model: Model, body_index: dict[str, int], com: Floats, softness: Softness | None, step: float, first_row: int
-) -> AnchorTables:
+) -> MarkerSpringTables:
     markers = model.markers if softness else ()
     alpha, beta = softness.at_step(step) if softness else (0.0, 0.0)
     body = np.array([body_index[marker.body] for marker in markers], np.int64)
     offset = np.array([marker.position for marker in markers], float).reshape(-1, 3)
     count = len(markers)
-    return AnchorTables(
+    return MarkerSpringTables(
         body=body,
         offset=offset - com[body] if count else offset,
         row=first_row + 3 * np.arange(count),

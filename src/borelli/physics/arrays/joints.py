@@ -43,7 +43,7 @@ Columns = dict[str, Any]
 """Fields of the tables by name."""
 
 
-class MotionTables(NamedTuple):
+class CustomJointTables(NamedTuple):
     """Coordinate joints: six parts each, three rotations, then three shifts; functions; scratch of `fit_motion`."""
 
     joint: Integers
@@ -100,7 +100,7 @@ class JointTables(NamedTuple):
     beta: Floats
     coordinate_first: Integers
     """(j + 1,)"""
-    spin_driven: Flags
+    rotation_driven: Flags
     """A ball driven on all three coordinates: its drive rows act on the spin in child axes, never singular."""
     tree_order: Integers
     """Joints that do not close loops, parents before children."""
@@ -112,9 +112,9 @@ class JointTables(NamedTuple):
     default: Floats
     rotational: Flags
     locked: Flags
-    stop_alpha: Floats
-    stop_beta: Floats
-    stop_row: Integers
+    limit_alpha: Floats
+    limit_beta: Floats
+    limit_row: Integers
     """-1 when unlimited."""
     drive_row: Integers
     """-1 when neither driven nor locked."""
@@ -130,8 +130,8 @@ class JointTables(NamedTuple):
     # row_ranges[i] to row_ranges[i + 1]: joint, coupling, stop and drive rows
     row_ranges: Integers
     # one per joint, stop or drive row that touches a body whose motion is given
-    given_row: Integers
-    given_joint: Integers
+    prescribed_row: Integers
+    prescribed_joint: Integers
     # scratch of `pose_joints`, world axes
     arm_child: Floats
     """(j, 3) from the child's centre of mass to its anchor."""
@@ -145,7 +145,7 @@ class JointTables(NamedTuple):
     # scratch of `coordinates_from_poses`
     direction: Floats
     """(q, 6) a coordinate's speed per relative velocity at the child's anchor, and per relative spin; world axes."""
-    motion: MotionTables
+    motion: CustomJointTables
 
 
 class JointSide(NamedTuple):
@@ -254,7 +254,7 @@ def compile_joints(
     columns.update(_coordinate_columns(model, sides, rows, step, driven, ranges))
     ranges.append(rows.next)
     columns["row_ranges"] = _integers(ranges)
-    columns["spin_driven"] = _spin_driven(model, columns)
+    columns["rotation_driven"] = _spin_driven(model, columns)
     columns.update(_given_columns(sides, columns))
     count = len(sides)
     tables = JointTables(
@@ -353,10 +353,10 @@ def _coordinate_columns(
     owners = [(number, i) for number, joint in enumerate(model.joints) for i in range(len(joint.coordinates))]
     coordinates = model.coordinates
     _check_driven(coordinates, driven)
-    stop_row, drive_row = [], []
+    limit_row, drive_row = [], []
     for (number, _), c in zip(owners, coordinates, strict=True):
         limited = (c.lower > -np.inf or c.upper < np.inf) and not c.locked and _solved(sides[number]) > 0
-        stop_row.append(rows.add(_solved(sides[number]), f"{c.name}/stop", _unit_of(c)) if limited else -1)
+        limit_row.append(rows.add(_solved(sides[number]), f"{c.name}/stop", _unit_of(c)) if limited else -1)
     ranges.append(rows.next)
     for (number, _), c in zip(owners, coordinates, strict=True):
         held = (c.locked or c.name in driven) and _solved(sides[number]) > 0
@@ -371,9 +371,9 @@ def _coordinate_columns(
         "default": _floats([c.default for c in coordinates]),
         "rotational": np.array([c.rotational for c in coordinates], np.bool_),
         "locked": np.array([c.locked for c in coordinates], np.bool_),
-        "stop_alpha": _floats([alpha for alpha, _ in stops]),
-        "stop_beta": _floats([beta for _, beta in stops]),
-        "stop_row": _integers(stop_row),
+        "limit_alpha": _floats([alpha for alpha, _ in stops]),
+        "limit_beta": _floats([beta for _, beta in stops]),
+        "limit_row": _integers(limit_row),
         "drive_row": _integers(drive_row),
     }
 
@@ -409,12 +409,12 @@ def _given_columns(sides: Sequence[tuple[JointSide, JointSide, float]], columns:
     for j, side in enumerate(sides):
         if _solved(side) == 1 and min(side[0].body, side[1].body) >= 0:
             pairs += [(k, j) for k in range(int(columns["row_first"][j]), int(columns["row_first"][j + 1]))]
-            for name in ("stop_row", "drive_row"):
+            for name in ("limit_row", "drive_row"):
                 pairs += [(int(k), j) for k in columns[name][columns["joint"] == j] if k >= 0]
-    return {"given_row": _integers([k for k, _ in pairs]), "given_joint": _integers([j for _, j in pairs])}
+    return {"prescribed_row": _integers([k for k, _ in pairs]), "prescribed_joint": _integers([j for _, j in pairs])}
 
 
-def _motion_tables(model: Model, functions: _Functions, coordinate_first: Integers) -> MotionTables:
+def _motion_tables(model: Model, functions: _Functions, coordinate_first: Integers) -> CustomJointTables:
     numbers = [number for number, joint in enumerate(model.joints) if joint.kind == "coordinate"]
     axis, driver, function = [], [], []
     for joint in (model.joints[number] for number in numbers):
@@ -424,7 +424,7 @@ def _motion_tables(model: Model, functions: _Functions, coordinate_first: Intege
             driver.append(-1 if part.coordinate is None else names.index(part.coordinate))
             function.append(functions.add(part.function))
     count = len(numbers)
-    return MotionTables(
+    return CustomJointTables(
         joint=_integers(numbers),
         coordinate=_integers([int(coordinate_first[number]) for number in numbers]),
         freedom=_integers([len(model.joints[number].coordinates) for number in numbers]),

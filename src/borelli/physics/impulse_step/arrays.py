@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import GROUND, Joint, Model, Shape, Softness
 from borelli.model.validate import validate
-from borelli.physics.arrays.compile_model import FLOOR, NET_LOOPS, Compiled, Tables, compile_model
+from borelli.physics.arrays.compile_model import FLOOR, NET_LOOPS, CompiledModel, Tables, compile_model
 from borelli.physics.inputs import Drive, SolverSettings, check_step
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
@@ -45,8 +45,8 @@ class Controls(NamedTuple):
     a: Floats
     b: Floats
     """The response a step later is a E + b E' [b in s] plus what the course adds."""
-    told: Flags
-    """1 where the response is not a and b but is told before each step, in `Stages.after`."""
+    solver_stats: Flags
+    """1 where the response is not a and b but is told before each step, in `StageArrays.after`."""
     slope: Floats
     """Of the control's row; 0 where its impulse is unlimited."""
     shares: Flags
@@ -61,7 +61,7 @@ class Controls(NamedTuple):
     """(1,) 1 if there is a net among the bodies: more loops than `NET_LOOPS`."""
 
 
-class Course(NamedTuple):
+class TargetTrajectory(NamedTuple):
     """Where the targets are: row i + 1 at the start of step i, so that row 0 is a step before the first."""
 
     value: Floats
@@ -74,7 +74,7 @@ class Course(NamedTuple):
     """(steps or 1, coordinates) largest impulse of a control in step i, or in any [N s or N m s]."""
 
 
-class Memory(NamedTuple):
+class ControlHistory(NamedTuple):
     """What a step leaves to the next besides the state: where controlled joints stood when it began."""
 
     value: Floats
@@ -88,12 +88,12 @@ class Memory(NamedTuple):
     bends: Integers
     """(1,) how many of those are known."""
 
-    def copy(self) -> Memory:
+    def copy(self) -> ControlHistory:
         """A snapshot to rewind to."""
-        return Memory._make(array.copy() for array in self)
+        return ControlHistory._make(array.copy() for array in self)
 
 
-class Stages(NamedTuple):
+class StageArrays(NamedTuple):
     """Numbers that the stages of one step hand on."""
 
     position: Floats
@@ -132,24 +132,24 @@ class Stages(NamedTuple):
     factored_turn: Floats
     """Positions and quaternions of bodies for which the factors are that the last step left."""
     bend: Floats
-    """(standing rows,) as in `Memory.bend`, of this step."""
+    """(standing rows,) as in `ControlHistory.bend`, of this step."""
     segment: Integers
     """(standing rows,) where laws were in stage 4: the warm start of the next step."""
     total: Floats
     """(rows,) impulses of all stages."""
     ground: Floats
     """(bodies, 7) of contacts, as in `Record.ground`."""
-    told: Integers
+    solver_stats: Integers
     """(4,) as in `Record.told`."""
 
 
-class Response(NamedTuple):
+class ResponseCoefficients(NamedTuple):
     """How the error of one coordinate changes in a step."""
 
     a: float = 0.0
     b: float = 0.0
     """[s]"""
-    told: bool = False
+    solver_stats: bool = False
     limited: bool = False
     """Whether there is a limit to the control's force."""
 
@@ -158,10 +158,10 @@ def compile_impulse(
     model: Model,
     *,
     step: float,
-    controlled: Mapping[str, Response],
+    controlled: Mapping[str, ResponseCoefficients],
     outside: Collection[str] = (),
     settings: SolverSettings | None = None,
-) -> tuple[Compiled, Controls]:
+) -> tuple[CompiledModel, Controls]:
     """Tables for impulse steps [s]; `controlled` by coordinate, a ball's three with one response turn it as one."""
     check_step(step)
     validate(model)
@@ -194,21 +194,21 @@ def harden(model: Model, step: float) -> Model:
     )
 
 
-def _make_controls(compiled: Compiled, controlled: Mapping[str, Response], outside: frozenset[str]) -> Controls:
+def _make_controls(compiled: CompiledModel, controlled: Mapping[str, ResponseCoefficients], outside: frozenset[str]) -> Controls:
     model, tables = compiled.model, compiled.tables
     joints, count = tables.joints, len(model.coordinates)
     lightest = min((float(np.linalg.eigvalsh(inertia)[0]) for inertia in tables.bodies.inertia), default=1.0)
     a, b, slope, told = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.uint8)
     for name, response in controlled.items():
         i = compiled.coordinate_index[name]
-        a[i], b[i], told[i] = response.a, response.b, response.told
+        a[i], b[i], told[i] = response.a, response.b, response.solver_stats
         slope[i] = FLOOR / lightest if response.limited else 0.0
     shares = np.zeros(count, np.uint8)
     for group in _loops(model):
         own = [i for name, i in compiled.coordinate_index.items() if name in controlled and name in group]
         if len(own) > 1:
             shares[own], slope[own] = 1, SHARED / lightest
-    balls = [int(j) for j in np.flatnonzero(joints.spin_driven)]
+    balls = [int(j) for j in np.flatnonzero(joints.rotation_driven)]
     of_balls = {i for j in balls for i in range(joints.coordinate_first[j], joints.coordinate_first[j + 1])}
     singles = [compiled.coordinate_index[name] for name in controlled]
     depth = _distance_from_ground(model)
@@ -224,7 +224,7 @@ def _make_controls(compiled: Compiled, controlled: Mapping[str, Response], outsi
         side=np.array(side, float),
         a=a,
         b=b,
-        told=told,
+        solver_stats=told,
         slope=slope,
         shares=shares,
         unlimited=(slope == 0.0).astype(np.uint8),
@@ -279,7 +279,7 @@ def _distance_from_ground(model: Model) -> dict[str, int]:
     return depth
 
 
-def _outside_rows(compiled: Compiled, controlled: Mapping[str, Response], outside: frozenset[str]) -> Flags:
+def _outside_rows(compiled: CompiledModel, controlled: Mapping[str, ResponseCoefficients], outside: frozenset[str]) -> Flags:
     model, joints = compiled.model, compiled.tables.joints
     marks = np.zeros(len(compiled.rows.entries), np.uint8)
     apart = [joint.parent in outside or joint.child in outside for joint in model.joints]
@@ -293,7 +293,7 @@ def _outside_rows(compiled: Compiled, controlled: Mapping[str, Response], outsid
                     "controller's world; leave out the control, or take the body in"
                 )
         marks[joints.row_first[j] : joints.row_first[j + 1]] = 1
-    for rows in (joints.stop_row, joints.drive_row):
+    for rows in (joints.limit_row, joints.drive_row):
         for i, k in enumerate(rows):
             if k >= 0 and apart[joints.joint[i]]:
                 marks[k] = 1
@@ -310,12 +310,12 @@ def _reach(tables: Tables, bodies: int) -> Floats:
     return reach
 
 
-def make_course(
-    compiled: Compiled, value: Floats, turn: Floats, *, most: Floats | None = None, shift: Floats | None = None
-) -> Course:
+def make_target_trajectory(
+    compiled: CompiledModel, value: Floats, turn: Floats, *, most: Floats | None = None, shift: Floats | None = None
+) -> TargetTrajectory:
     """Arrays as kernels take them; limits that are not given are infinite."""
     count = len(compiled.model.coordinates)
-    return Course(
+    return TargetTrajectory(
         value=np.ascontiguousarray(value, float),
         turn=np.ascontiguousarray(turn, float),
         shift=np.zeros((0, count)) if shift is None else np.ascontiguousarray(shift, float),
@@ -323,9 +323,9 @@ def make_course(
     )
 
 
-def make_memory(compiled: Compiled, controls: Controls) -> Memory:
+def make_history(compiled: CompiledModel, controls: Controls) -> ControlHistory:
     """No step was made."""
-    return Memory(
+    return ControlHistory(
         value=np.zeros(len(compiled.model.coordinates)),
         turn=np.zeros((len(controls.ball), 4)),
         known=np.zeros(1, np.int64),
@@ -334,12 +334,12 @@ def make_memory(compiled: Compiled, controls: Controls) -> Memory:
     )
 
 
-def make_stages(compiled: Compiled, controls: Controls, rows: int) -> Stages:
+def make_stage_arrays(compiled: CompiledModel, controls: Controls, rows: int) -> StageArrays:
     """Room for so many rows, contacts included."""
     trial = make_rows(np.array(compiled.rows.entries, np.int64))
     init_joint_rows(compiled.tables.joints, trial)
     bodies, count, balls = len(compiled.model.bodies), len(compiled.model.coordinates), len(controls.ball)
-    return Stages(
+    return StageArrays(
         position=np.zeros((bodies, 3)),
         quaternion=np.zeros((bodies, 4)),
         twist=np.zeros((bodies, 6)),
@@ -364,5 +364,5 @@ def make_stages(compiled: Compiled, controls: Controls, rows: int) -> Stages:
         segment=np.zeros(len(compiled.rows.entries), np.int64),
         total=np.zeros(rows),
         ground=np.zeros((bodies, 7)),
-        told=np.zeros(4, np.int64),
+        solver_stats=np.zeros(4, np.int64),
     )

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from math import cos, sin, sqrt
 
-from borelli.kernels.jit import far, leaf, part
+from borelli.kernels.jit import by_pointer, inline, kernel_function
 from borelli.numerics.rotation_kernels import cross, quaternion_product, rotation_exponential
 from borelli.physics.impulse_step.controlled_joints import (
     correct_controls,
-    far_find_turns,
+    find_turns_by_pointer,
     lessen_controls,
     note_limits,
 )
@@ -36,12 +36,12 @@ from borelli.physics.impulse_step.stage_laws import (
     take_errors,
     widest_gap,
 )
-from borelli.physics.impulse_step.stage_solve import far_add_impulses, far_load, far_solve, mark_all
-from borelli.physics.rigid_bodies import turn_bodies
-from borelli.physics.soft_step import far_fill_standing_rows
+from borelli.physics.impulse_step.stage_solve import add_impulses_by_pointer, load_by_pointer, solve_by_pointer, mark_all
+from borelli.physics.rigid_bodies import compute_rotations
+from borelli.physics.soft_step import fill_persistent_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
-from borelli.physics.solver.newton import NO_END, SOLVED
+from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
 
 CLOSED = 2e-15
 """Errors of positions [m or rad] at which Newton's method ends. What is left of them in every step adds up, since the
@@ -56,7 +56,7 @@ NEARLY_CLOSED = 1e-9
 """Errors with which the step is made if they fall no further whatever is factored."""
 AJAR = 0.05
 """Errors up to this are left to the next step, which begins with them; the step is told apart by its status."""
-LEFT_OPEN = 16
+POSITION_ERROR_LEFT = 16
 """Status added when errors of positions were left: taut nets and contradictory contacts have no pose without."""
 FALLING = 0.9
 """Share of the errors that a correction with the factors of stage 4 may leave, else those of poses at hand serve."""
@@ -75,7 +75,7 @@ CURVED = 3.0
 MOST_CORRECTIONS = 100
 
 
-@leaf
+@inline
 def _turn(quaternion, b, h, x, y, z, w0, x0, y0, z0):
     """Body b turned from an orientation by h times a spin."""
     ew, ex, ey, ez = rotation_exponential(h * x, h * y, h * z)
@@ -85,7 +85,7 @@ def _turn(quaternion, b, h, x, y, z, w0, x0, y0, z0):
     quaternion[b, 2], quaternion[b, 3] = scale * y, scale * z
 
 
-@leaf
+@inline
 def _move_from_start(state, stages, h):
     """All bodies moved from where the step began by their velocities."""
     position, quaternion, twist, began = state.position, state.quaternion, state.twist, stages.quaternion
@@ -98,7 +98,7 @@ def _move_from_start(state, stages, h):
         )  # fmt: skip
 
 
-@leaf
+@inline
 def _move_further(graph, moved, state, h):
     """Bodies moved from where they are by the velocities that a correction has solved for."""
     position, quaternion = state.position, state.quaternion
@@ -112,7 +112,7 @@ def _move_further(graph, moved, state, h):
         )  # fmt: skip
 
 
-@leaf
+@inline
 def _start_from_rest(rows, first, block, count):
     """Solve for changes: no momentum, and nothing else moves."""
     for k in range(first):
@@ -122,7 +122,7 @@ def _start_from_rest(rows, first, block, count):
             block[k, MOMENTUM + n] = 0.0
 
 
-@leaf
+@inline
 def _carried(x, y, z, dx, dy, dz):
     """The turn that a change d of the turn (x, y, z) makes after it.
 
@@ -138,7 +138,7 @@ def _carried(x, y, z, dx, dy, dz):
     return dx + first * cx + second * ex, dy + first * cy + second * ey, dz + first * cz + second * ez
 
 
-@leaf
+@inline
 def _add_change(graph, block, state, stages, h, at_start):
     """Add the solved velocities to those of the bodies; `stages.change` has how they move them where they are tried."""
     twist, change = state.twist, stages.change
@@ -155,7 +155,7 @@ def _add_change(graph, block, state, stages, h, at_start):
             twist[b, n] += block[k, SOLUTION + n]
 
 
-@leaf
+@inline
 def _shorten(rows, factor, count, h):
     """Make of a correction that turns a body too far a part that does not: directions change with the pose."""
     block, value, widest = factor.block, factor.value, 0.0
@@ -171,7 +171,7 @@ def _shorten(rows, factor, count, h):
             value[k, IMPULSE] *= share
 
 
-@leaf
+@inline
 def _farthest(graph, position):
     """The largest coordinate of a body that is solved for: obstacles that have gone are anywhere."""
     most = 0.0
@@ -181,14 +181,14 @@ def _farthest(graph, position):
     return most
 
 
-@part
-def correct_positions(calls, tables, state, inputs, work, controls, memory, stages, index, same):
+@kernel_function
+def correct_positions(pointers, tables, state, inputs, work, controls, memory, stages, index, same):
     """Move the bodies so that joints are closed and controls at their aims; rows and velocities are left there.
 
     `same`: rows act as in the last solve, whose factors hold.
     """
     joints, rows, graph, factor, scratch = tables.joints, work.rows, work.graph, work.factor, work.scratch
-    numbers, first = tables.numbers, tables.contacts.first_row[0]
+    numbers, first = tables.parameters, tables.contacts.first_row[0]
     h, last, at_start, anew, far_off = numbers[5], 1e300, True, False, False
     shut = max(SHUT, GRAIN * _farthest(graph, state.position))
     if not same:
@@ -198,10 +198,10 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         stages.corrections[0] = correction
         if at_start:
             _move_from_start(state, stages, h)
-        turn_bodies(state.quaternion, scratch.rotation)
+        compute_rotations(state.quaternion, scratch.rotation)
         filled = rows if anew else stages.trial
-        far_fill_standing_rows(
-            calls, joints, tables.anchors, tables.residuals, numbers, state, inputs, filled, scratch, index, False
+        fill_persistent_rows_by_pointer(
+            pointers, joints, tables.marker_springs, tables.residuals, numbers, state, inputs, filled, scratch, index, False
         )  # fmt: skip
         if not at_start:
             meet_halfway(joints, filled, h)
@@ -211,7 +211,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         else:
             take_errors(joints, stages.trial, rows)
         if len(controls.ball) > 0:
-            far_find_turns(calls, joints, controls, stages.now)
+            find_turns_by_pointer(pointers, joints, controls, stages.now)
         gap = widest_gap(joints, rows, h, anew)
         miss = correct_controls(joints, controls, stages, state.coordinate, rows, h)
         worst = max(gap, miss)
@@ -228,7 +228,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
             continue
         last = worst
         if anew:
-            far_load(calls, tables, state, work, 0.0, 1)
+            load_by_pointer(pointers, tables, state, work, 0.0, 1)
             _start_from_rest(rows, first, factor.block, graph.count[0])
         lack, solves = worst, 1 if anew or not same else MOST_SOLVES
         anew, far_off = False, False
@@ -236,11 +236,11 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         for _ in range(solves):
             if at_start:
                 add_bend(joints.row_ranges, rows, stages.bend)
-            status = far_solve(calls, calls, tables, state, work, stages)
+            status = solve_by_pointer(pointers, tables, state, work, stages)
             if status != SOLVED:
                 return status
             _shorten(rows, factor, graph.count[0], h)
-            far_add_impulses(calls, tables, work, stages)
+            add_impulses_by_pointer(pointers, tables, work, stages)
             note_limits(joints, controls, stages, factor.mark)
             count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], 1.0)
             count_from_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
@@ -257,15 +257,15 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         if not at_start:
             _move_further(graph, stages.moved, state, h)
     if not worst <= AJAR:
-        return NO_END
+        return NOT_CONVERGED
     if not anew:
-        turn_bodies(state.quaternion, scratch.rotation)  # the last correction may have moved them
-        far_fill_standing_rows(
-            calls, joints, tables.anchors, tables.residuals, numbers, state, inputs, rows, scratch, index, False
+        compute_rotations(state.quaternion, scratch.rotation)  # the last correction may have moved them
+        fill_persistent_rows_by_pointer(
+            pointers, joints, tables.marker_springs, tables.residuals, numbers, state, inputs, rows, scratch, index, False
         )  # fmt: skip
         keep_listed(rows, factor.mark, first)
     remember_bend(joints.row_ranges, memory, stages.bend, same and at_start)
-    return SOLVED if worst <= NEARLY_CLOSED else LEFT_OPEN
+    return SOLVED if worst <= NEARLY_CLOSED else POSITION_ERROR_LEFT
 
 
-far_correct_positions = far(correct_positions)
+correct_positions_by_pointer = by_pointer(correct_positions)

@@ -7,22 +7,22 @@ from collections.abc import Callable
 import numpy as np
 
 from borelli.errors import DivergedError
-from borelli.kernels.jit import kernel, leaf
-from borelli.kernels.shared_tuples import read
-from borelli.physics.arrays.compile_model import Compiled
-from borelli.physics.impulse_step.arrays import Controls, Course, Memory, Stages, make_memory, make_stages
-from borelli.physics.impulse_step.function_pointers import calls
-from borelli.physics.impulse_step.step import far_begin, far_finish, rewind
+from borelli.kernels.jit import kernel, inline
+from borelli.kernels.shared_tuples import load_shared
+from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.impulse_step.arrays import Controls, TargetTrajectory, ControlHistory, StageArrays, make_history, make_stage_arrays
+from borelli.physics.impulse_step.function_pointers import pointers
+from borelli.physics.impulse_step.step import begin_by_pointer, finish_by_pointer, rewind
 from borelli.physics.run_soft_steps import Record, Simulation, record_bodies
-from borelli.physics.soft_step import UNSETTLED
-from borelli.physics.solver.newton import SOLVED, TOO_SMALL
+from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
+from borelli.physics.solver.newton import SOLVED, CAPACITY_EXCEEDED
 from borelli.physics.state import Inputs, State
 
 WHOLE, BEGIN, FINISH = 0, 1, 2
 """What `run` makes of each step."""
 
 
-@leaf
+@inline
 def _record_step(state, stages, record, frame):
     record_bodies(state, record, frame)
     for b in range(len(stages.ground)):
@@ -31,27 +31,27 @@ def _record_step(state, stages, record, frame):
     for k in range(record.impulse.shape[1]):
         record.impulse[frame, k] = stages.total[k]
     for n in range(4):
-        record.told[frame, n] = stages.told[n]
+        record.solver_stats[frame, n] = stages.solver_stats[n]
 
 
 @kernel
 def run(
-    calls, tables, state_at, inputs, work, controls, course, memory, stages, record_at, first, steps, every, frame,
+    pointers, tables, state_at, inputs, work, controls, course, memory, stages, record_at, first, steps, every, frame,
     share,
 ):  # fmt: skip
     """Make `steps` steps, or the share of each that is asked for; how many were made and the last status.
 
     Every `every`-th is recorded from `frame` on. After a step that failed, bodies are as before it.
     """
-    state, kept, record = read(state_at, stages, record_at)
+    state, kept, record = load_shared(state_at, stages, record_at)
     for index in range(first, first + steps):
         status = SOLVED
         if share != FINISH:
-            status = far_begin(calls, calls, tables, state_at, inputs, work, controls, course, memory, stages, index)
-        if share != BEGIN and (status == SOLVED or status == UNSETTLED):
-            status = far_finish(calls, calls, tables, state_at, inputs, work, controls, course, memory, stages, index)
-        if status != SOLVED and status != UNSETTLED:
-            if status != TOO_SMALL:
+            status = begin_by_pointer(pointers, tables, state_at, inputs, work, controls, course, memory, stages, index)
+        if share != BEGIN and (status == SOLVED or status == FRICTION_NOT_CONVERGED):
+            status = finish_by_pointer(pointers, tables, state_at, inputs, work, controls, course, memory, stages, index)
+        if status != SOLVED and status != FRICTION_NOT_CONVERGED:
+            if status != CAPACITY_EXCEEDED:
                 rewind(state, kept)
             return index - first, status
         if share != BEGIN and (index + 1) % every == 0:
@@ -64,15 +64,15 @@ class ImpulseSimulation(Simulation):
     """A compiled model with its state and controls, ready to be stepped, saved and rewound."""
 
     def __init__(
-        self, compiled: Compiled, state: State, inputs: Inputs, controls: Controls, course: Course
+        self, compiled: CompiledModel, state: State, inputs: Inputs, controls: Controls, course: TargetTrajectory
     ) -> None:
         """Start from a state; the course has the targets of all steps to come."""
         super().__init__(compiled, state, inputs)
         self.controls, self.course = controls, course
-        self.memory: Memory = make_memory(compiled, controls)
-        self.stages: Stages = make_stages(compiled, controls, len(self.work.rows.segments))
+        self.memory: ControlHistory = make_history(compiled, controls)
+        self.stages: StageArrays = make_stage_arrays(compiled, controls, len(self.work.rows.pieces))
 
-    def start_on_course(self) -> None:
+    def start_on_targets(self) -> None:
         """Let controlled joints come from where their targets were a step before the first."""
         self.memory.value[:] = self.course.value[0]
         side = np.where(self.controls.side[:, None] > 0.0, 1.0, [1.0, -1.0, -1.0, -1.0])
@@ -86,11 +86,11 @@ class ImpulseSimulation(Simulation):
         *,
         every: int = 1,
         frame: int = 0,
-        respond: Callable[[int, Stages], None] | None = None,
+        respond: Callable[[int, StageArrays], None] | None = None,
     ) -> None:
         """Make so many steps, recording every `every`-th from `frame` on.
 
-        `respond`, if given, is told the step's number and writes `Stages.after` where controls are told theirs.
+        `respond`, if given, is told the step's number and writes `StageArrays.after` where controls are told theirs.
 
         Raises:
             DivergedError: the rows of a step have no solution; the state is that before the step.
@@ -108,14 +108,14 @@ class ImpulseSimulation(Simulation):
         """Steps made; when room was short, fewer than asked for, and there is more now."""
         shared = self._shared
         made, status = run(
-            calls(), shared("tables", self.compiled.tables), shared("state", self.state),
+            pointers(), shared("tables", self.compiled.tables), shared("state", self.state),
             shared("inputs", self.inputs), shared("work", self.work), shared("controls", self.controls),
             shared("course", self.course), shared("memory", self.memory), shared("stages", self.stages),
             shared("record", record), self.index, steps, every, frame, share,
         )  # fmt: skip
-        if status == TOO_SMALL:
+        if status == CAPACITY_EXCEEDED:
             self._grow()
-            self.stages = make_stages(self.compiled, self.controls, len(self.work.rows.segments))
+            self.stages = make_stage_arrays(self.compiled, self.controls, len(self.work.rows.pieces))
         elif status != SOLVED:
             raise DivergedError(self._why(status))
         return int(made)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import leaf
+from borelli.kernels.jit import inline
 from borelli.numerics.rotation_kernels import quaternion_product, rotate, rotation_exponential, rotation_logarithm
 
 FIT_ITERATIONS = 12
@@ -21,7 +21,7 @@ NO_SPEED = 1e-9
 """A coordinate whose motion, beside the others', is slower than this [m or rad per unit] moves nothing."""
 
 
-@leaf
+@inline
 def evaluate(function_first, function_end, piece_start, piece_coefficient, f, x):
     """Value and slope of function f at x; straight beyond its ends."""
     piece, last = function_first[f], function_first[f + 1] - 1
@@ -35,8 +35,8 @@ def evaluate(function_first, function_end, piece_start, piece_coefficient, f, x)
     return value + slope * (x - inside), slope
 
 
-@leaf
-def motion_pose(motion, m, coordinate):
+@inline
+def custom_joint_pose(motion, m, coordinate):
     """Quaternion and shift of X(q); S(q) goes to `motion.subspace`."""
     s, axis, driver, function = motion.subspace[m], motion.axis[m], motion.driver[m], motion.function[m]
     first, end, piece_start, piece_coefficient = (
@@ -67,8 +67,8 @@ def motion_pose(motion, m, coordinate):
     return w, x, y, z, tx, ty, tz
 
 
-@leaf
-def factor_motion(s, count, u, q):
+@inline
+def factor_subspace(s, count, u, q):
     """Householder's S = Q U: the first `count` columns of Q span S, the others N, with N^T S = 0."""
     for a in range(6):
         for b in range(6):
@@ -100,8 +100,8 @@ def factor_motion(s, count, u, q):
         u[i, i] = diagonal
 
 
-@leaf
-def solve_motion(u, q, count, e0, e1, e2, e3, e4, e5, step_out):
+@inline
+def solve_subspace(u, q, count, e0, e1, e2, e3, e4, e5, step_out):
     """The coordinates' change U^-1 Q^T e that comes nearest to the pose change e; returns the largest."""
     longest = 0.0
     for i in range(count - 1, -1, -1):
@@ -113,8 +113,8 @@ def solve_motion(u, q, count, e0, e1, e2, e3, e4, e5, step_out):
     return longest
 
 
-@leaf
-def fit_motion(motion, m, gw, gx, gy, gz, dx, dy, dz, coordinate_inout):
+@inline
+def fit_custom_joint(motion, m, gw, gx, gy, gz, dx, dy, dz, coordinate_inout):
     """Bring coordinate joint m's q to the relative pose (quaternion g, shift d; parent joint axes).
 
     Gauss-Newton on the pose error e(q) = (d - t, log(g R^-1)) from the q that is there: dq = U^-1 Q^T e. Leaves S, Q, U
@@ -123,12 +123,12 @@ def fit_motion(motion, m, gw, gx, gy, gz, dx, dy, dz, coordinate_inout):
     u, q, e, step = motion.factor[m], motion.basis[m], motion.residual[m], motion.step
     start, count = motion.coordinate[m], motion.freedom[m]
     for _ in range(FIT_ITERATIONS):
-        w, x, y, z, tx, ty, tz = motion_pose(motion, m, coordinate_inout)
+        w, x, y, z, tx, ty, tz = custom_joint_pose(motion, m, coordinate_inout)
         ew, ex, ey, ez = quaternion_product(gw, gx, gy, gz, w, -x, -y, -z)
         e[0], e[1], e[2] = dx - tx, dy - ty, dz - tz
         e[3], e[4], e[5] = rotation_logarithm(ew, ex, ey, ez)
-        factor_motion(motion.subspace[m], count, u, q)
-        longest = solve_motion(u, q, count, e[0], e[1], e[2], e[3], e[4], e[5], step)
+        factor_subspace(motion.subspace[m], count, u, q)
+        longest = solve_subspace(u, q, count, e[0], e[1], e[2], e[3], e[4], e[5], step)
         if longest <= FIT_TOLERANCE:
             return
         shorten = 1.0 if longest <= FIT_STRIDE else FIT_STRIDE / longest

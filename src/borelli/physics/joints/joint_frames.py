@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import leaf
+from borelli.kernels.jit import inline
 
 
-@leaf
+@inline
 def to_world(rotation, b, x, y, z):
     """A vector fixed in body b, in world axes; the ground's own axes are the world's."""
     if b < 0:
@@ -19,8 +19,8 @@ def to_world(rotation, b, x, y, z):
     )
 
 
-@leaf
-def place_side(j, b, anchor, frame, position, rotation, arm_out, axes_out):
+@inline
+def compute_joint_side(j, b, anchor, frame, position, rotation, arm_out, axes_out):
     """One body's anchor of joint j; its arm and axes are written in world axes."""
     rx, ry, rz = to_world(rotation, b, anchor[j, 0], anchor[j, 1], anchor[j, 2])
     arm_out[j, 0], arm_out[j, 1], arm_out[j, 2] = rx, ry, rz
@@ -32,8 +32,8 @@ def place_side(j, b, anchor, frame, position, rotation, arm_out, axes_out):
     return position[b, 0] + rx, position[b, 1] + ry, position[b, 2] + rz
 
 
-@leaf
-def place_joint_frames(joints, position, rotation):
+@inline
+def compute_joint_frames(joints, position, rotation):
     """Write arms, gap and axes of every joint, in world axes, to the tables' scratch."""
     child, parent, gap = joints.child, joints.parent, joints.gap
     anchor_child, frame_child, arm_child, axes_child = (
@@ -43,18 +43,18 @@ def place_joint_frames(joints, position, rotation):
         joints.anchor_parent, joints.frame_parent, joints.arm_parent, joints.axes_parent,
     )  # fmt: skip
     for j in range(child.shape[0]):
-        cx, cy, cz = place_side(j, child[j], anchor_child, frame_child, position, rotation, arm_child, axes_child)
-        px, py, pz = place_side(j, parent[j], anchor_parent, frame_parent, position, rotation, arm_parent, axes_parent)
+        cx, cy, cz = compute_joint_side(j, child[j], anchor_child, frame_child, position, rotation, arm_child, axes_child)
+        px, py, pz = compute_joint_side(j, parent[j], anchor_parent, frame_parent, position, rotation, arm_parent, axes_parent)
         gap[j, 0], gap[j, 1], gap[j, 2] = cx - px, cy - py, cz - pz
 
 
-@leaf
+@inline
 def axes_dot(a, i, b, k, j):
     """Cosine between axis i of a and axis k of b at joint j."""
     return a[j, i, 0] * b[j, k, 0] + a[j, i, 1] * b[j, k, 1] + a[j, i, 2] * b[j, k, 2]
 
 
-@leaf
+@inline
 def quaternion_of_axes(xx, xy, xz, yx, yy, yz, zx, zy, zz):
     """The unit quaternion of the matrix whose columns are the axes x, y, z; the largest component is found first."""
     trace = xx + yy + zz
@@ -71,7 +71,7 @@ def quaternion_of_axes(xx, xy, xz, yx, yy, yz, zx, zy, zz):
     return (xy - yx) * s, (zx + xz) * s, (zy + yz) * s, 0.25 / s
 
 
-@leaf
+@inline
 def relative_quaternion(axes_parent, axes_child, j):
     """The rotation of the child's joint frame in the parent's."""
     return quaternion_of_axes(
@@ -87,7 +87,7 @@ def relative_quaternion(axes_parent, axes_child, j):
     )
 
 
-@leaf
+@inline
 def from_axes(axes, j, x, y, z):
     """The vector with components x, y, z along joint j's axes, in world axes."""
     return (
@@ -97,7 +97,7 @@ def from_axes(axes, j, x, y, z):
     )
 
 
-@leaf
+@inline
 def along_axis(axes, j, axis, x, y, z):
     """The component of a world vector along one of joint j's axes."""
     return axes[j, axis, 0] * x + axes[j, axis, 1] * y + axes[j, axis, 2] * z

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross
 from borelli.physics.rows.laws import bounded_law, one_sided_law
 
@@ -33,11 +33,11 @@ ROLLING_SOFTNESS = 1e4
 # columns of `touch`
 ARM_A, ARM_B = 0, 3  # from the centres of mass to the contact point
 NORMAL = 6
-ALONG = 9  # direction of the first tangent
+TANGENT = 9  # direction of the first tangent
 DRIFT = 12  # velocity of A relative to B that is not solved for
 ROLLING = 15  # rolling friction [m]
 FRICTION = 16  # Coulomb coefficient
-NORMAL_NOW = 17  # normal impulse the bounds were made from
+NORMAL_OF_BOUND = 17  # normal impulse the bounds were made from
 TANGENT_BETA = 18  # slope of the tangents while they stick
 SLIP_BETA = 19  # slope of the second tangent: larger while the contact slides
 BOUND = 20  # friction bound in force
@@ -61,7 +61,7 @@ FREE, NOW, NEXT = 0, 1, 2
 SPEED_COLUMNS = 3
 
 
-class Touch(NamedTuple):
+class ContactArrays(NamedTuple):
     """The contacts of one step as rows see them."""
 
     touch: NDArray[np.float64]
@@ -86,11 +86,11 @@ class Touch(NamedTuple):
     """(2,) contacts now, and contacts when the rows were last listed."""
 
 
-def make_touch(bodies: int, contacts: int) -> Touch:
+def make_contact_arrays(bodies: int, contacts: int) -> ContactArrays:
     """Room for so many bodies and contacts."""
     touching = min(bodies, 2 * contacts, MOST_BODIES)
     size = 6 * touching
-    return Touch(
+    return ContactArrays(
         touch=np.zeros((contacts, TOUCH_COLUMNS)),
         who=np.full((contacts, WHO_COLUMNS), -1, np.int64),
         number=np.zeros(bodies, np.int64),
@@ -104,25 +104,25 @@ def make_touch(bodies: int, contacts: int) -> Touch:
     )
 
 
-@leaf
+@inline
 def _load3(array, k, at):
     return array[k, at], array[k, at + 1], array[k, at + 2]
 
 
-@leaf
+@inline
 def _store3(array, k, at, x, y, z):
     array[k, at] = x
     array[k, at + 1] = y
     array[k, at + 2] = z
 
 
-@leaf
+@inline
 def _point_velocity(twist, b, rx, ry, rz):
     x, y, z = cross(twist[b, 3], twist[b, 4], twist[b, 5], rx, ry, rz)
     return twist[b, 0] + x, twist[b, 1] + y, twist[b, 2] + z
 
 
-@leaf
+@inline
 def _surface_velocity(velocity, rotation, s, b):
     x, y, z = velocity[s, 0], velocity[s, 1], velocity[s, 2]
     if b >= 0:
@@ -135,15 +135,15 @@ def _surface_velocity(velocity, rotation, s, b):
     return x, y, z
 
 
-@leaf
+@inline
 def second_tangent(touch, i):
     """normal x along."""
     nx, ny, nz = _load3(touch, i, NORMAL)
-    ax, ay, az = _load3(touch, i, ALONG)
+    ax, ay, az = _load3(touch, i, TANGENT)
     return cross(nx, ny, nz, ax, ay, az)
 
 
-@leaf
+@inline
 def put_contact_row(rows, touch, who, i, k, x, y, z):
     """Row k measures the relative velocity of contact i along (x, y, z)."""
     e = rows.first[k]
@@ -161,7 +161,7 @@ def put_contact_row(rows, touch, who, i, k, x, y, z):
     rows.offset[k] = x * touch[i, DRIFT] + y * touch[i, DRIFT + 1] + z * touch[i, DRIFT + 2]
 
 
-@leaf
+@inline
 def _put_rolling_row(rows, who, twist, kinematic_a, kinematic_b, i, k, x, y, z):
     """Row k measures the relative spin of contact i about (x, y, z)."""
     e = rows.first[k]
@@ -179,7 +179,7 @@ def _put_rolling_row(rows, who, twist, kinematic_a, kinematic_b, i, k, x, y, z):
     rows.offset[k] = spin
 
 
-@leaf
+@inline
 def _rolling_axis(touch, i, twist, a, b):
     """The axis about which A rolls on B, square to the normal; the first tangent where it does not roll."""
     x, y, z = 0.0, 0.0, 0.0
@@ -192,15 +192,15 @@ def _rolling_axis(touch, i, twist, a, b):
     x, y, z = x - s * nx, y - s * ny, z - s * nz
     square = x * x + y * y + z * z
     if square < 1e-12:
-        return _load3(touch, i, ALONG)
+        return _load3(touch, i, TANGENT)
     scale = 1.0 / sqrt(square)
     return scale * x, scale * y, scale * z
 
 
-@leaf
+@inline
 def put_tangents(rows, touch, who, i, k):
     """Rows k and k + 1: the two tangents of contact i, bounded by its friction."""
-    ax, ay, az = _load3(touch, i, ALONG)
+    ax, ay, az = _load3(touch, i, TANGENT)
     put_contact_row(rows, touch, who, i, k, ax, ay, az)
     bx, by, bz = second_tangent(touch, i)
     put_contact_row(rows, touch, who, i, k + 1, bx, by, bz)
@@ -209,7 +209,7 @@ def put_tangents(rows, touch, who, i, k):
     bounded_law(rows, k + 1, 0.0, touch[i, SLIP_BETA], -bound, bound)
 
 
-@leaf
+@inline
 def set_rolling(rows, touch, i, k, normal):
     """Rows k to k + 2: rolling friction of contact i, bounded by its normal impulse."""
     resist = touch[i, ROLLING] * normal
@@ -217,7 +217,7 @@ def set_rolling(rows, touch, i, k, normal):
         bounded_law(rows, k + n, 0.0, ROLLING_SOFTNESS * touch[i, TANGENT_BETA], -resist, resist)
 
 
-@leaf
+@inline
 def set_along(touch, i, x, y, z):
     """Turn the first tangent of contact i towards (x, y, z), if that lies off the normal."""
     nx, ny, nz = _load3(touch, i, NORMAL)
@@ -226,13 +226,13 @@ def set_along(touch, i, x, y, z):
     square = x * x + y * y + z * z
     if square > 1e-24:
         scale = 1.0 / sqrt(square)
-        _store3(touch, i, ALONG, scale * x, scale * y, scale * z)
+        _store3(touch, i, TANGENT, scale * x, scale * y, scale * z)
 
 
-@part
-def read_contacts(shapes_at, tables_at, contacts_at, found, state_at, rotation, kinematic, touch_at):
+@kernel_function
+def fill_contact_arrays(shapes_at, tables_at, contacts_at, found, state_at, rotation, kinematic, touch_at):
     """Lay out the contacts found: bodies, arms, drift, warm start."""
-    shapes, tables, contacts, state, touch_tuple = read(shapes_at, tables_at, contacts_at, state_at, touch_at)
+    shapes, tables, contacts, state, touch_tuple = load_shared(shapes_at, tables_at, contacts_at, state_at, touch_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     touch_tuple.count[0] = found
     fresh = state.clock[0] - 1
@@ -270,24 +270,24 @@ def read_contacts(shapes_at, tables_at, contacts_at, found, state_at, rotation, 
         else:
             set_along(touch, i, 0.0, 1.0, 0.0)
         set_along(touch, i, vx, vy, vz)
-        touch[i, NORMAL_NOW] = 0.0
+        touch[i, NORMAL_OF_BOUND] = 0.0
         if state.slot_step[slot] == fresh:
-            touch[i, NORMAL_NOW] = state.slot_normal[slot]
-            set_along(touch, i, state.slot_along[slot, 0], state.slot_along[slot, 1], state.slot_along[slot, 2])
-        touch[i, BOUND] = touch[i, FRICTION] * touch[i, NORMAL_NOW]
+            touch[i, NORMAL_OF_BOUND] = state.slot_normal_impulse[slot]
+            set_along(touch, i, state.slot_tangent[slot, 0], state.slot_tangent[slot, 1], state.slot_tangent[slot, 2])
+        touch[i, BOUND] = touch[i, FRICTION] * touch[i, NORMAL_OF_BOUND]
 
 
-far_read_contacts = far(read_contacts)
+fill_contact_arrays_by_pointer = by_pointer(fill_contact_arrays)
 
 
-@part
-def fill_contact_rows(shapes_at, tables_at, numbers, contacts_at, state_at, kinematic, touch_at, rows_at):
-    """Write the rows of the contacts laid out by `read_contacts`."""
-    shapes, tables, contacts = read(shapes_at, tables_at, contacts_at)
-    state, touch_tuple, rows = read(state_at, touch_at, rows_at)
+@kernel_function
+def fill_contact_rows(shapes_at, tables_at, parameters, contacts_at, state_at, kinematic, touch_at, rows_at):
+    """Write the rows of the contacts laid out by `fill_contact_arrays`."""
+    shapes, tables, contacts = load_shared(shapes_at, tables_at, contacts_at)
+    state, touch_tuple, rows = load_shared(state_at, touch_at, rows_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     each, k = tables.rows_each[0], tables.first_row[0]
-    bounce_speed, push_out, h = numbers[1], numbers[2], numbers[5]
+    bounce_speed, push_out, h = parameters[1], parameters[2], parameters[5]
     for i in range(touch_tuple.count[0]):
         pair = contacts.pair[i]
         nx, ny, nz = _load3(touch, i, NORMAL)
@@ -319,12 +319,12 @@ def fill_contact_rows(shapes_at, tables_at, numbers, contacts_at, state_at, kine
             bx, by, bz = cross(nx, ny, nz, ax, ay, az)
             _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 5, bx, by, bz)
             if touch[i, ROLLING] > 0.0:
-                set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_NOW])
+                set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_OF_BOUND])
             else:
                 for n in range(3, 6):
-                    rows.segments[k + n] = 0
+                    rows.pieces[k + n] = 0
         k += each
     rows.used[0] = k
 
 
-far_fill_contact_rows = far(fill_contact_rows)
+fill_contact_rows_by_pointer = by_pointer(fill_contact_rows)

@@ -12,17 +12,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.numerics.rotation_kernels import cross, quaternion_product, rotation_logarithm
 from borelli.physics.arrays.joints import BALL, HINGE
 from borelli.physics.joints.coordinates import cardan_quaternion
 from borelli.physics.joints.custom_joint import evaluate
 from borelli.physics.joints.joint_frames import relative_quaternion
-from borelli.physics.rows.joint_rows import put_row, put_turn
+from borelli.physics.rows.joint_rows import put_row, put_angular_row
 from borelli.physics.rows.laws import no_law, one_sided_law, soft_law
 from borelli.physics.rows.rows import FLAT
 
-STOP_REACH_TURN = 0.1
+LIMIT_RANGE_ROTATION = 0.1
 """A stop farther away than this [rad], beyond two steps' travel, is left out of the step."""
 STOP_REACH_TRAVEL = 0.05
 """The same for sliding coordinates [m]."""
@@ -62,14 +62,14 @@ def make_drives(coordinates: int) -> Drives:
     )
 
 
-@leaf
+@inline
 def put_coordinate_row(joints, i, sign, jacobian, e):
     """The row of coordinate i's speed times `sign`, its first entry at e."""
     j, d = joints.joint[i], joints.direction
     slot_c, slot_p, kind = joints.child_slot[j], joints.parent_slot[j], joints.kind[j]
     nx, ny, nz = sign * d[i, 3], sign * d[i, 4], sign * d[i, 5]
     if BALL <= kind <= HINGE:
-        put_turn(jacobian, e, slot_c, slot_p, nx, ny, nz)
+        put_angular_row(jacobian, e, slot_c, slot_p, nx, ny, nz)
     else:
         x, y, z = sign * d[i, 0], sign * d[i, 1], sign * d[i, 2]
         put_row(
@@ -77,30 +77,30 @@ def put_coordinate_row(joints, i, sign, jacobian, e):
         )  # fmt: skip
 
 
-@part
-def fill_stop_rows(joints, coordinate, speed, rows, h):
+@kernel_function
+def fill_limit_rows(joints, coordinate, speed, rows, h):
     """One-sided rows at the limit each coordinate will be nearer to at the end of the step.
 
     With C the distance left, a coordinate inside may just reach its limit (u >= -C / h); one beyond is pushed back by
     its share (u >= -(alpha / h) C). Limits out of reach cost nothing: their rows are absent.
     """
-    for i in range(joints.stop_row.shape[0]):
-        k = joints.stop_row[i]
+    for i in range(joints.limit_row.shape[0]):
+        k = joints.limit_row[i]
         if k < 0:
             continue
         ahead = coordinate[i] + h * speed[i]
         at_lower = ahead - joints.lower[i] < joints.upper[i] - ahead
         distance = coordinate[i] - joints.lower[i] if at_lower else joints.upper[i] - coordinate[i]
-        reach = 2.0 * h * abs(speed[i]) + (STOP_REACH_TURN if joints.rotational[i] else STOP_REACH_TRAVEL)
+        reach = 2.0 * h * abs(speed[i]) + (LIMIT_RANGE_ROTATION if joints.rotational[i] else STOP_REACH_TRAVEL)
         if distance > reach:
             no_law(rows, k)
             continue
-        share = 1.0 if distance > 0.0 else joints.stop_alpha[i]
-        one_sided_law(rows, k, -share / h * distance, joints.stop_beta[i])
+        share = 1.0 if distance > 0.0 else joints.limit_alpha[i]
+        one_sided_law(rows, k, -share / h * distance, joints.limit_beta[i])
         put_coordinate_row(joints, i, 1.0 if at_lower else -1.0, rows.jacobian, rows.first[k])
 
 
-@leaf
+@inline
 def drive_law(rows, k, c, width, beta, rest, lo, hi):
     """A drive's manifold: u = c - beta (p - rest) beyond `width` of c, p = rest within it, lo <= p <= hi.
 
@@ -108,7 +108,7 @@ def drive_law(rows, k, c, width, beta, rest, lo, hi):
     """
     rest = min(max(rest, lo), hi)
     if beta == inf:
-        rows.segments[k] = 1
+        rows.pieces[k] = 1
         rows.beta[k, 0] = FLAT
         rows.c[k, 0] = rest
         return
@@ -128,24 +128,24 @@ def drive_law(rows, k, c, width, beta, rest, lo, hi):
         put_break(rows, k, s, c + width - beta * (lo - rest), lo)
         s += 1
         put_segment(rows, k, s, FLAT, lo)
-    rows.segments[k] = s + 1
+    rows.pieces[k] = s + 1
 
 
-@leaf
+@inline
 def put_segment(rows, k, s, beta, c):
     """Segment s of row k."""
     rows.beta[k, s] = beta
     rows.c[k, s] = c
 
 
-@leaf
+@inline
 def put_break(rows, k, s, u, p):
     """The break after segment s of row k."""
     rows.break_u[k, s] = u
     rows.break_p[k, s] = p
 
 
-@leaf
+@inline
 def aim_drive(drives, i, rows, k, c, h):
     """Let the drive of coordinate i aim at the velocity c.
 
@@ -155,14 +155,14 @@ def aim_drive(drives, i, rows, k, c, h):
     drive_law(rows, k, c, width, drives.beta[i], drives.rest[i], drives.lo[i], drives.hi[i])
 
 
-@part
+@kernel_function
 def fill_drive_rows(joints, drives, coordinate, rows, h):
     """Rows that pull coordinates to targets, c = velocity - (alpha / h) (coordinate - target), or hold locked ones."""
     for i in range(joints.drive_row.shape[0]):
         k, j = joints.drive_row[i], joints.joint[i]
         if k < 0:
             continue
-        if joints.spin_driven[j]:
+        if joints.rotation_driven[j]:
             if i == joints.coordinate_first[j]:
                 fill_spin_drive(joints, drives, j, i, rows, k, h)
             continue
@@ -174,7 +174,7 @@ def fill_drive_rows(joints, drives, coordinate, rows, h):
             aim_drive(drives, i, rows, k, c, h)
 
 
-@leaf
+@inline
 def cardan_spin(b, c, adot, bdot, cdot):
     """The relative spin of Rx(a) Ry(b) Rz(c) in the child's axes."""
     return (
@@ -184,7 +184,7 @@ def cardan_spin(b, c, adot, bdot, cdot):
     )
 
 
-@leaf
+@inline
 def fill_spin_drive(joints, drives, j, i, rows, k, h):
     """Three rows on the spin of ball joint j along the child's joint axes, from row k on; none is ever singular.
 
@@ -202,15 +202,15 @@ def fill_spin_drive(joints, drives, j, i, rows, k, h):
         error = x if axis == 0 else (y if axis == 1 else sign * z)
         aim = wx if axis == 0 else (wy if axis == 1 else sign * wz)
         s = sign if axis == 2 else 1.0
-        put_turn(
+        put_angular_row(
             rows.jacobian, rows.first[k + axis], joints.child_slot[j], joints.parent_slot[j],
             s * axes[j, axis, 0], s * axes[j, axis, 1], s * axes[j, axis, 2],
         )  # fmt: skip
         aim_drive(drives, i + axis, rows, k + axis, aim - drives.alpha[i + axis] / h * error, h)
 
 
-@part
-def aim_drives_at_twists(joints, drives, target_twist, rows, h):
+@kernel_function
+def set_drive_targets_from_twists(joints, drives, target_twist, rows, h):
     """Let every drive aim at the velocity its row would have if the bodies had the given twists.
 
     Comes after `fill_drive_rows` and `fill_given_motion`; bounds, compliance and dead zone stay the drive's.
@@ -226,23 +226,23 @@ def aim_drives_at_twists(joints, drives, target_twist, rows, h):
             aim_drive(drives, i, rows, k, c, h)
 
 
-@leaf
+@inline
 def add_coupled_body(jacobian, e, slot, b, twist, scale, d, i, rx, ry, rz):
     """Add scale (l, r x l + n), a body's part of coordinate i's speed, to its entry; return it as velocity if given."""
     if b < 0:
         return 0.0
     ax, ay, az = cross(rx, ry, rz, d[i, 0], d[i, 1], d[i, 2])
-    part = (d[i, 0], d[i, 1], d[i, 2], ax + d[i, 3], ay + d[i, 4], az + d[i, 5])
+    term = (d[i, 0], d[i, 1], d[i, 2], ax + d[i, 3], ay + d[i, 4], az + d[i, 5])
     given = 0.0
     for a in range(6):
         if slot >= 0:
-            jacobian[e + slot, a] += scale * part[a]
+            jacobian[e + slot, a] += scale * term[a]
         else:
-            given += scale * part[a] * twist[b, a]
+            given += scale * term[a] * twist[b, a]
     return given
 
 
-@part
+@kernel_function
 def fill_coupling_rows(joints, twist, coordinate, rows, h):
     """Rows that hold a coordinate at a function of another: C = q - f(q_on), Cdot = qdot - f'(q_on) qdot_on."""
     motion, d, jacobian = joints.motion, joints.direction, rows.jacobian

@@ -12,22 +12,22 @@ Two kinds of row make all joints:
 In the first the axis turns, da/dt = w_p x a, which has made r_p into s. A gap forbidden in all three directions is held
 along the world's axes instead, which do not turn: r_p stays r_p and the linear part is constant.
 
-Each step `pose_joints` comes first, `fill_given_motion` last.
+Each step `pose_joints` comes first, `fill_prescribed_motion` last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.numerics.rotation_kernels import cross, rotation_logarithm
 from borelli.physics.arrays.joints import BALL, FIXED, HINGE, PLANAR, SLIDER, UNIVERSAL, JointTables
-from borelli.physics.joints.custom_joint import fit_motion
+from borelli.physics.joints.custom_joint import fit_custom_joint
 from borelli.physics.joints.joint_frames import (
     along_axis,
     axes_dot,
     from_axes,
-    place_joint_frames,
+    compute_joint_frames,
     relative_quaternion,
 )
 from borelli.physics.rows.rows import Rows
@@ -36,7 +36,7 @@ POINT_KINDS = (BALL, UNIVERSAL, HINGE, FIXED)
 """Kinds whose anchors are held together in all three directions; their first three rows do it."""
 
 
-@part
+@kernel_function
 def pose_joints(joints, position, rotation, coordinate_inout):
     """Bring the tables' scratch to the bodies' poses, and with it the coordinates of coordinate joints.
 
@@ -47,7 +47,7 @@ def pose_joints(joints, position, rotation, coordinate_inout):
         coordinate_inout: (coordinates,) where the search for a coordinate joint's values starts and ends; other
             joints' are left as they are.
     """
-    place_joint_frames(joints, position, rotation)
+    compute_joint_frames(joints, position, rotation)
     axes_parent, axes_child, gap, motion = joints.axes_parent, joints.axes_child, joints.gap, joints.motion
     for m in range(motion.joint.shape[0]):
         j = motion.joint[m]
@@ -55,10 +55,10 @@ def pose_joints(joints, position, rotation, coordinate_inout):
         dx = along_axis(axes_parent, j, 0, gap[j, 0], gap[j, 1], gap[j, 2])
         dy = along_axis(axes_parent, j, 1, gap[j, 0], gap[j, 1], gap[j, 2])
         dz = along_axis(axes_parent, j, 2, gap[j, 0], gap[j, 1], gap[j, 2])
-        fit_motion(motion, m, w, x, y, z, dx, dy, dz, coordinate_inout)
+        fit_custom_joint(motion, m, w, x, y, z, dx, dy, dz, coordinate_inout)
 
 
-@leaf
+@inline
 def put_spin(jacobian, e, x, y, z):
     """The angular part of entry e."""
     jacobian[e, 3] = x
@@ -66,8 +66,8 @@ def put_spin(jacobian, e, x, y, z):
     jacobian[e, 5] = z
 
 
-@leaf
-def put_turn(jacobian, e, slot_c, slot_p, x, y, z):
+@inline
+def put_angular_row(jacobian, e, slot_c, slot_p, x, y, z):
     """A row about n = (x, y, z): child +n, parent -n; the linear parts stay zero."""
     if slot_c >= 0:
         put_spin(jacobian, e, x, y, z)
@@ -75,7 +75,7 @@ def put_turn(jacobian, e, slot_c, slot_p, x, y, z):
         put_spin(jacobian, e + slot_p, -x, -y, -z)
 
 
-@leaf
+@inline
 def put_shift(jacobian, e, sign, x, y, z, nx, ny, nz, rx, ry, rz):
     """One body's entry of a row along l = (x, y, z) and about n, with the arm r: sign (l, r x l + n)."""
     ax, ay, az = cross(rx, ry, rz, x, y, z)
@@ -85,7 +85,7 @@ def put_shift(jacobian, e, sign, x, y, z, nx, ny, nz, rx, ry, rz):
     put_spin(jacobian, e, sign * (ax + nx), sign * (ay + ny), sign * (az + nz))
 
 
-@leaf
+@inline
 def put_row(arm_child, arm_parent, gap, j, slot_c, slot_p, jacobian, e, x, y, z, nx, ny, nz):
     """A row along l = (x, y, z) and about n: l . (v_c + w_c x r_c - v_p - w_p x s) + n . (w_c - w_p)."""
     if slot_c >= 0:
@@ -96,7 +96,7 @@ def put_row(arm_child, arm_parent, gap, j, slot_c, slot_p, jacobian, e, x, y, z,
         put_shift(jacobian, e + slot_p, -1.0, x, y, z, nx, ny, nz, sx, sy, sz)
 
 
-@leaf
+@inline
 def put_point_arm(jacobian, e, stride, x, y, z):
     """Three rows of w x r, r = (x, y, z), along the world's axes, one every `stride` entries: row i is r x e_i."""
     jacobian[e, 4], jacobian[e, 5] = z, -y
@@ -106,7 +106,7 @@ def put_point_arm(jacobian, e, stride, x, y, z):
     jacobian[e, 3], jacobian[e, 4] = y, -x
 
 
-@leaf
+@inline
 def fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jacobian, target, k, e):
     """Anchors together, along the world's axes: C = d, Cdot = v_c + w_c x r_c - v_p - w_p x (r_p + d).
 
@@ -127,7 +127,7 @@ def fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jaco
         )  # fmt: skip
 
 
-@leaf
+@inline
 def fill_square(axes_parent, a, axes_child, b, j, slot_c, slot_p, rate, jacobian, target, k, e):
     """A parent axis a and a child axis b kept square: C = a . b, Cdot = (b x a) . (w_c - w_p)."""
     x, y, z = cross(
@@ -135,10 +135,10 @@ def fill_square(axes_parent, a, axes_child, b, j, slot_c, slot_p, rate, jacobian
         axes_parent[j, a, 0], axes_parent[j, a, 1], axes_parent[j, a, 2],
     )  # fmt: skip
     target[k, 0] = -rate * axes_dot(axes_parent, a, axes_child, b, j)
-    put_turn(jacobian, e, slot_c, slot_p, x, y, z)
+    put_angular_row(jacobian, e, slot_c, slot_p, x, y, z)
 
 
-@leaf
+@inline
 def fill_turn_error(axes_parent, axes_child, j, rate, target, k):
     """No turn at all: C = the rotation vector phi from parent to child frame, rows w_c - w_p along the world's axes.
 
@@ -151,7 +151,7 @@ def fill_turn_error(axes_parent, axes_child, j, rate, target, k):
     target[k, 0], target[k + 1, 0], target[k + 2, 0] = -rate * x, -rate * y, -rate * z
 
 
-@leaf
+@inline
 def fill_sliding_rows(joints, rows, h):
     """Rows of sliders (no travel across the axis, no turn) and planar joints (no travel along, no tilt of, the normal).
 
@@ -182,7 +182,7 @@ def fill_sliding_rows(joints, rows, h):
                 e += stride
 
 
-@leaf
+@inline
 def fill_motion_rows(joints, rows, h):
     """The directions a coordinate joint cannot move in.
 
@@ -208,7 +208,7 @@ def fill_motion_rows(joints, rows, h):
             )  # fmt: skip
 
 
-@part
+@kernel_function
 def fill_joint_rows(joints, rows, h):
     """Write the directions and the aim c = -(alpha / h) C of every joint's rows for a step h."""
     jacobian, target, first, row_first = rows.jacobian, rows.c, rows.first, joints.row_first
@@ -240,16 +240,16 @@ def fill_joint_rows(joints, rows, h):
         fill_motion_rows(joints, rows, h)
 
 
-@part
-def fill_given_motion(joints, twist, rows):
+@kernel_function
+def fill_prescribed_motion(joints, twist, rows):
     """Write the part of every joint, stop and drive row's velocity that comes from bodies whose motion is given.
 
     The body that is solved for has the entry (l, r x l + n), up to sign; l and n follow from it and give, with the
     other body's arm, its part of the same row.
     """
     arm_child, arm_parent, gap = joints.arm_child, joints.arm_parent, joints.gap
-    for i in range(joints.given_row.shape[0]):
-        k, j = joints.given_row[i], joints.given_joint[i]
+    for i in range(joints.prescribed_row.shape[0]):
+        k, j = joints.prescribed_row[i], joints.prescribed_joint[i]
         e = rows.first[k]
         cx, cy, cz = arm_child[j, 0], arm_child[j, 1], arm_child[j, 2]
         px = arm_parent[j, 0] + gap[j, 0]
@@ -273,7 +273,7 @@ def init_joint_rows(joints: JointTables, rows: Rows) -> None:
     """Write once what no step changes: the bodies of all rows of joints, laws and constants of constraint rows."""
     for j, kind in enumerate(joints.kind):
         start, end = joints.row_first[j], joints.row_first[j + 1]
-        rows.segments[start:end] = 1
+        rows.pieces[start:end] = 1
         rows.beta[start:end, 0] = joints.beta[j]
         for k in range(start, end):
             _init_bodies(joints, j, rows, k)
@@ -281,7 +281,7 @@ def init_joint_rows(joints: JointTables, rows: Rows) -> None:
             _init_units(joints, j, rows, start, range(6 if kind == FIXED else 3))
         elif end > start and kind == SLIDER:
             _init_units(joints, j, rows, start + 2, range(3, 6))
-    for row in (joints.stop_row, joints.drive_row):
+    for row in (joints.limit_row, joints.drive_row):
         for j, k in zip(joints.joint, row, strict=True):
             if k >= 0:
                 _init_bodies(joints, j, rows, k)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_SEGMENTS = 5
+MAX_PIECES = 5
 FLAT = -1.0
 
 
@@ -60,8 +60,8 @@ def make_rows(entries_per_row: NDArray[np.int64]) -> Rows:
         jacobian=np.zeros((entries, 6)),
         offset=np.zeros(count),
         segments=np.zeros(count, np.int64),
-        beta=np.zeros((count, MAX_SEGMENTS)),
-        c=np.zeros((count, MAX_SEGMENTS)),
-        break_u=np.zeros((count, MAX_SEGMENTS - 1)),
-        break_p=np.zeros((count, MAX_SEGMENTS - 1)),
+        beta=np.zeros((count, MAX_PIECES)),
+        c=np.zeros((count, MAX_PIECES)),
+        break_u=np.zeros((count, MAX_PIECES - 1)),
+        break_p=np.zeros((count, MAX_PIECES - 1)),
     )

@@ -23,8 +23,8 @@ changed, and those after them up the elimination tree, are factored again.
 
 from __future__ import annotations
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import (
     add21,
     add_outer,
@@ -46,7 +46,7 @@ from borelli.physics.solver.elimination_order import (
     DUALS,
     FOLDS,
     LISTED,
-    NEAR,
+    NEIGHBORS,
     NEIGHBOUR,
     WIDE,
 )
@@ -77,10 +77,10 @@ from borelli.physics.solver.fill_in import eliminate_wide, gather_fill, leafward
 from borelli.physics.solver.pivots import back_substitute, eliminate_right, next_corner
 
 
-@part
+@kernel_function
 def factor_bodies(rows_at, graph_at, factor_at, fill_at):
     """Factor the dirty positions and those after them; number factored, or -1 - k when position k has no pivot."""
-    rows, graph, factor, fill = read(rows_at, graph_at, factor_at, fill_at)
+    rows, graph, factor, fill = load_shared(rows_at, graph_at, factor_at, fill_at)
     node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
     block, dual, mark, value, roll = factor.block, factor.dual, factor.mark, factor.value, factor.roll
     corner, jacobian = factor.corner, rows.jacobian
@@ -94,13 +94,13 @@ def factor_bodies(rows_at, graph_at, factor_at, fill_at):
         node[k, COUPLED] = 0
         for index in range(node[k, CHILD], node[k + 1, CHILD]):
             D = add21(D, block, child[index], UPDATE)
-            if node[child[index] + 1, NEAR] - node[child[index], NEAR] > 1:
+            if node[child[index] + 1, NEIGHBORS] - node[child[index], NEIGHBORS] > 1:
                 gather_fill(node, near, fill.front, fill.coupling, k, child[index])
         L, least = factor6(D)
         if not least > 0.0:
             return -1 - k
         store21(block, k, LOWER, L)
-        outward = node[k + 1, NEAR] > node[k, NEAR]
+        outward = node[k + 1, NEIGHBORS] > node[k, NEIGHBORS]
         if node[k, WIDE]:
             good = eliminate_wide(rows, graph, factor, fill, k)
         else:
@@ -108,14 +108,14 @@ def factor_bodies(rows_at, graph_at, factor_at, fill_at):
         if not good:
             return -1 - k
         if outward:
-            node[near[node[k, NEAR], NEIGHBOUR], DIRTY] = 1
+            node[near[node[k, NEIGHBORS], NEIGHBOUR], DIRTY] = 1
     return factored
 
 
-far_factor_bodies = far(factor_bodies)
+factor_bodies_by_pointer = by_pointer(factor_bodies)
 
 
-@leaf
+@inline
 def _own_block(node, block, mark, value, roll, jacobian, k):
     """Mass and folded rows of position k; its folded right side is stored."""
     D = load21(block, k, MASS)
@@ -131,7 +131,7 @@ def _own_block(node, block, mark, value, roll, jacobian, k):
     return D
 
 
-@leaf
+@inline
 def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, outward):
     """W, C, U and the update of a position with at most one neighbour; False when its rows have no pivot."""
     base, first = node[k, LISTED], node[k, CORNER]
@@ -170,7 +170,7 @@ def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, out
     return least > 0.0
 
 
-@leaf
+@inline
 def leafward(graph, factor, fill, k):
     """y and z of position k, and what it hands on."""
     node, block, dual, corner = graph.node, factor.block, factor.dual, factor.corner
@@ -186,15 +186,15 @@ def leafward(graph, factor, fill, k):
     store6(block, k, HANDED, handed)
 
 
-@leaf
+@inline
 def rootward(graph, factor, fill, k):
     """p and v of position k."""
     node, near, block, dual = graph.node, graph.near, factor.block, factor.dual
     if node[k, WIDE]:
         rootward_wide(graph, factor, fill, k)
         return
-    first = node[k, NEAR]
-    if node[k + 1, NEAR] > first:
+    first = node[k, NEIGHBORS]
+    if node[k + 1, NEIGHBORS] > first:
         base = node[k, LISTED]
         beside = load6(block, near[first, NEIGHBOUR], SOLUTION)
         for r in range(node[k, DUALS]):
@@ -202,10 +202,10 @@ def rootward(graph, factor, fill, k):
     back_substitute(node, block, dual, factor.value, factor.roll, factor.corner, k, load6(block, k, RIGHT))
 
 
-@part
+@kernel_function
 def solve_factored(rows_at, graph_at, factor_at, fill_at):
     """v and p for the right sides in RIGHT (bodies) and C (rows), with the factors at hand."""
-    rows, graph, factor, fill = read(rows_at, graph_at, factor_at, fill_at)
+    rows, graph, factor, fill = load_shared(rows_at, graph_at, factor_at, fill_at)
     node, count = graph.node, graph.count[0]
     block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
     for k in range(count):
@@ -221,4 +221,4 @@ def solve_factored(rows_at, graph_at, factor_at, fill_at):
                 value[row, IMPULSE] = s / value[row, BETA]
 
 
-far_solve_factored = far(solve_factored)
+solve_factored_by_pointer = by_pointer(solve_factored)

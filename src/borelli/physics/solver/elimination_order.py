@@ -17,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 
 OVERFLOW = -1
 
 # columns of `node`, by position unless said otherwise
 BODY = 0  # the body at this position
-PLACE = 1  # by body: its position, -1 if it is kinematic
-NEAR = 2  # its neighbours still present when it goes are near[node[k, NEAR] : node[k + 1, NEAR]]
+POSITION = 1  # by body: its position, -1 if it is kinematic
+NEIGHBORS = 2  # its neighbours still present when it goes are near[node[k, NEAR] : node[k + 1, NEAR]]
 CHILD = 3  # positions whose first neighbour it is: child[node[k, CHILD] : node[k + 1, CHILD]]
 WIDE = 4  # 1 if it has several neighbours, or a child that has: a loop passes through it
 LISTED = 5  # rows it owns and keeps as unknowns start here in the list
@@ -85,7 +85,7 @@ def make_graph_work(bodies: int) -> GraphWork:
     )
 
 
-@part
+@kernel_function
 def order_bodies(
     # tables
     tree_parent, kinematic,
@@ -104,7 +104,7 @@ def order_bodies(
     node[:, :] = 0
     dynamic = 0
     for b in range(bodies):
-        node[b, PLACE] = -1
+        node[b, POSITION] = -1
         dynamic += 1 - kinematic[b]
         if tree_parent[b] >= 0:
             waiting[tree_parent[b]] += 1
@@ -114,28 +114,28 @@ def order_bodies(
     for k in range(dynamic):
         b = _next_body(kinematic, node, waiting, degree)
         node[k, BODY] = b
-        node[b, PLACE] = k
+        node[b, POSITION] = k
         if tree_parent[b] >= 0:
             waiting[tree_parent[b]] -= 1
-        node[k, NEAR] = used
+        node[k, NEIGHBORS] = used
         if used + degree[b] > len(near):
             return OVERFLOW
         for j in range(bodies):
-            if joined[b, j] and node[j, PLACE] < 0:
+            if joined[b, j] and node[j, POSITION] < 0:
                 near[used, NEIGHBOUR] = j
                 used += 1
                 degree[j] -= 1
-        for i in range(node[k, NEAR], used):
-            for j in range(node[k, NEAR], i):
+        for i in range(node[k, NEIGHBORS], used):
+            for j in range(node[k, NEIGHBORS], i):
                 _join(joined, degree, near[i, NEIGHBOUR], near[j, NEIGHBOUR])
-    node[dynamic, NEAR] = used
+    node[dynamic, NEIGHBORS] = used
     graph.count[0] = dynamic
     _sort_neighbours(node, near, dynamic)
     _link_children(node, near, graph.child, degree, dynamic)
     return used
 
 
-@part
+@kernel_function
 def _join(joined, degree, a, b):
     if a != b and not joined[a, b]:
         joined[a, b] = 1
@@ -144,50 +144,50 @@ def _join(joined, degree, a, b):
         degree[b] += 1
 
 
-@part
+@kernel_function
 def _next_body(kinematic, node, waiting, degree):
     best = -1
     for b in range(len(kinematic)):
-        if node[b, PLACE] < 0 and not kinematic[b] and waiting[b] == 0 and (best < 0 or degree[b] < degree[best]):
+        if node[b, POSITION] < 0 and not kinematic[b] and waiting[b] == 0 and (best < 0 or degree[b] < degree[best]):
             best = b
     return best
 
 
-@leaf
+@inline
 def _sort_neighbours(node, near, count):
     """Turn neighbours from bodies into positions, ascending (insertion sort: the lists are short)."""
     for k in range(count):
-        for i in range(node[k, NEAR], node[k + 1, NEAR]):
-            value = node[near[i, NEIGHBOUR], PLACE]
+        for i in range(node[k, NEIGHBORS], node[k + 1, NEIGHBORS]):
+            value = node[near[i, NEIGHBOUR], POSITION]
             j = i
-            while j > node[k, NEAR] and near[j - 1, NEIGHBOUR] > value:
+            while j > node[k, NEIGHBORS] and near[j - 1, NEIGHBOUR] > value:
                 near[j, NEIGHBOUR] = near[j - 1, NEIGHBOUR]
                 j -= 1
             near[j, NEIGHBOUR] = value
 
 
-@leaf
+@inline
 def _link_children(node, near, child, fill, count):
     for k in range(count):
-        first = node[k, NEAR]
-        if node[k + 1, NEAR] > first:
+        first = node[k, NEIGHBORS]
+        if node[k + 1, NEIGHBORS] > first:
             parent = near[first, NEIGHBOUR]
             node[parent + 1, CHILD] += 1
-            if node[k + 1, NEAR] - first > 1:
+            if node[k + 1, NEIGHBORS] - first > 1:
                 node[k, WIDE] = 1
                 node[parent, WIDE] = 1
     for k in range(count):
         node[k + 1, CHILD] += node[k, CHILD]
     fill[:] = 0
     for k in range(count):
-        first = node[k, NEAR]
-        if node[k + 1, NEAR] > first:
+        first = node[k, NEIGHBORS]
+        if node[k + 1, NEIGHBORS] > first:
             parent = near[first, NEIGHBOUR]
             child[node[parent, CHILD] + fill[parent]] = k
             fill[parent] += 1
             near[first, SLOT] = -1
-            j = node[parent, NEAR]
-            for i in range(first + 1, node[k + 1, NEAR]):
+            j = node[parent, NEIGHBORS]
+            for i in range(first + 1, node[k + 1, NEIGHBORS]):
                 while near[j, NEIGHBOUR] != near[i, NEIGHBOUR]:
                     j += 1
-                near[i, SLOT] = j - node[parent, NEAR]
+                near[i, SLOT] = j - node[parent, NEIGHBORS]

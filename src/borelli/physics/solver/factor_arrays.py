@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.physics.solver.elimination_order import (
     CORNER,
     DIRTY,
@@ -19,10 +19,10 @@ from borelli.physics.solver.elimination_order import (
     FOLDS,
     FRONT,
     LISTED,
-    NEAR,
+    NEIGHBORS,
     NEIGHBOUR,
     OUTER,
-    PLACE,
+    POSITION,
     WIDE,
 )
 
@@ -47,7 +47,7 @@ KIND = 0  # how the row enters on a sloped segment: FOLDED or DUAL; ABSENT
 MODE = 1  # how it enters now: ABSENT, FLAT_ROW, FOLDED or DUAL
 OWNER = 2  # its entry on the body that owns it
 OTHER = 3  # its other entry if it has two, else -1
-SEGMENT = 4  # the segment it is on: the warm start
+ACTIVE_PIECE = 4  # the segment it is on: the warm start
 FLIPS = 5  # how often it changed segment in this solve
 MARK_COLUMNS = 6
 ABSENT, FLAT_ROW, FOLDED, DUAL = 0, 1, 2, 3
@@ -59,7 +59,7 @@ IMPULSE = 2  # p of the candidate
 U_NOW, P_NOW = 3, 4  # where the search stands
 DU = 5  # velocity change to the candidate
 CROSSED = 6  # where along the search the row last changed segment, -1 if it did not
-STIFF = 7  # slope at or below which a row on one body is kept as an unknown
+MIN_FOLD_SLOPE = 7  # slope at or below which a row on one body is kept as an unknown
 VALUE_COLUMNS = 8
 
 # columns of `roll`: lists of rows
@@ -136,13 +136,13 @@ def make_fill(capacity: Capacity) -> Fill:
     return Fill(
         outer=np.zeros(capacity.outer),
         front=np.zeros(capacity.front),
-        passed=np.zeros(6 * capacity.neighbours),
-        coupling=np.zeros(36 * capacity.neighbours),
-        spread=np.zeros(6 * capacity.neighbours),
+        passed=np.zeros(6 * capacity.neighbors),
+        coupling=np.zeros(36 * capacity.neighbors),
+        spread=np.zeros(6 * capacity.neighbors),
     )
 
 
-@leaf
+@inline
 def use_segment(rows, mark, value, k, s):
     """Put row k on segment s of its law."""
     if rows.beta[k, s] < 0.0:
@@ -154,7 +154,7 @@ def use_segment(rows, mark, value, k, s):
         value[k, C] = rows.c[k, s] - rows.offset[k]
 
 
-@part
+@kernel_function
 def list_rows(rows, graph, factor, fill):
     """Hand every present row to its owner, the body that goes first, and find room for the factors.
 
@@ -168,24 +168,24 @@ def list_rows(rows, graph, factor, fill):
     for k in range(rows.used[0]):
         mark[k, MODE] = ABSENT
         mark[k, KIND] = ABSENT
-        if rows.segments[k] == 0:
+        if rows.pieces[k] == 0:
             continue
         best, used = -1, 0
         for e in range(rows.first[k], rows.first[k + 1]):
             if rows.body[e] >= 0:
-                column[e] = node[rows.body[e], PLACE]
+                column[e] = node[rows.body[e], POSITION]
                 used += 1
                 if best < 0 or column[e] < column[best]:
                     best = e
         if best < 0:
-            rows.segments[k] = 0
+            rows.pieces[k] = 0
             continue
         mark[k, OWNER] = best
         mark[k, OTHER] = rows.first[k] + rows.first[k + 1] - 1 - best if used == 2 else -1
         position = column[best]
         folds = used == 1
-        for s in range(rows.segments[k]):
-            if 0.0 <= rows.beta[k, s] <= value[k, STIFF]:
+        for s in range(rows.pieces[k]):
+            if 0.0 <= rows.beta[k, s] <= value[k, MIN_FOLD_SLOPE]:
                 folds = False
         if folds:
             mark[k, KIND] = FOLDED
@@ -195,22 +195,22 @@ def list_rows(rows, graph, factor, fill):
         node[position + 1, LISTED] += 1
         for e in range(rows.first[k], rows.first[k + 1]):
             if e != best and rows.body[e] >= 0:
-                j = node[position, NEAR]
+                j = node[position, NEIGHBORS]
                 while near[j, NEIGHBOUR] != column[e]:
                     j += 1
-                column[e] = j - node[position, NEAR]
+                column[e] = j - node[position, NEIGHBORS]
     if not _find_room(node, count, len(factor.corner), len(fill.outer), len(fill.front)):
         return False
     _write_lists(rows.used[0], node, mark, column, factor.roll, count)
     return True
 
 
-@leaf
+@inline
 def _find_room(node, count, corner_room, outer_room, front_room):
     """Cumulate the counts into places; False when an array is too small."""
     corner, outer, front = 0, 0, 0
     for k in range(count):
-        neighbours = node[k + 1, NEAR] - node[k, NEAR]
+        neighbours = node[k + 1, NEIGHBORS] - node[k, NEIGHBORS]
         owned = node[k + 1, LISTED]
         node[k, CORNER] = corner
         node[k, OUTER] = outer
@@ -225,7 +225,7 @@ def _find_room(node, count, corner_room, outer_room, front_room):
     return corner <= corner_room and outer <= outer_room and front <= front_room
 
 
-@leaf
+@inline
 def _write_lists(used, node, mark, column, roll, count):
     for k in range(count):
         node[k, DUALS] = 0

@@ -5,7 +5,7 @@ Off the hot path: bodies of a tree never come here.
 
 from __future__ import annotations
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.physics.solver.blocks import axpy6, forward6, load6, load21, scale6, store6
 from borelli.physics.solver.elimination_order import (
     CHILD,
@@ -14,7 +14,7 @@ from borelli.physics.solver.elimination_order import (
     DUALS,
     FRONT,
     LISTED,
-    NEAR,
+    NEIGHBORS,
     NEIGHBOUR,
     OUTER,
     SLOT,
@@ -37,17 +37,17 @@ from borelli.physics.solver.factor_arrays import (
 from borelli.physics.solver.pivots import back_substitute, eliminate_right, next_corner
 
 
-@part
+@kernel_function
 def gather_fill(node, near, front, coupling, k, child):
     """Add the parts of a child's update that lie beyond position k to B and to the update of k."""
-    wide = 6 * (node[k + 1, NEAR] - node[k, NEAR])
-    width = 6 * (node[child + 1, NEAR] - node[child, NEAR])
-    block, base = 36 * node[k, NEAR], node[k, FRONT]
+    wide = 6 * (node[k + 1, NEIGHBORS] - node[k, NEIGHBORS])
+    width = 6 * (node[child + 1, NEIGHBORS] - node[child, NEIGHBORS])
+    block, base = 36 * node[k, NEIGHBORS], node[k, FRONT]
     if not node[k, COUPLED]:
         node[k, COUPLED] = 1
         coupling[block : block + 6 * wide] = 0.0
         _clear_triangle(front, base, wide)
-    source, first = node[child, FRONT], node[child, NEAR]
+    source, first = node[child, FRONT], node[child, NEIGHBORS]
     for a in range(1, width // 6):
         to = 6 * near[first + a, SLOT]
         for i in range(6):
@@ -59,7 +59,7 @@ def gather_fill(node, near, front, coupling, k, child):
         _add_lines(near, front, first, a, base + to * wide, wide, source + 6 * a * width, width)
 
 
-@leaf
+@inline
 def _clear_triangle(front, base, wide):
     for i in range(wide):
         line = front[base + i * wide : base + i * wide + i + 1]
@@ -67,7 +67,7 @@ def _clear_triangle(front, base, wide):
             line[j] = 0.0
 
 
-@leaf
+@inline
 def _add_lines(near, front, first, a, to, wide, source, width):
     """Six lines of a child's update, from its second neighbour up to the diagonal, added to those of its parent.
 
@@ -85,13 +85,13 @@ def _add_lines(near, front, first, a, to, wide, source, width):
         b += many
 
 
-@leaf
+@inline
 def _add(line, other):
     for j in range(len(line)):
         line[j] += other[j]
 
 
-@leaf
+@inline
 def _load_column(coupling, at, wide):
     """Six numbers of one column, its first at `at`."""
     return (
@@ -100,17 +100,17 @@ def _load_column(coupling, at, wide):
     )  # fmt: skip
 
 
-@part
+@kernel_function
 def eliminate_wide(rows, graph, factor, fill, k):
     """Y, W, C, U and the update of position k; False when its rows have no pivot."""
     node, block, dual, mark, roll = graph.node, factor.block, factor.dual, factor.mark, factor.roll
     coupling = fill.coupling
     L = load21(block, k, LOWER)
     base, first = node[k, LISTED], node[k, CORNER]
-    wide = 6 * (node[k + 1, NEAR] - node[k, NEAR])
+    wide = 6 * (node[k + 1, NEIGHBORS] - node[k, NEIGHBORS])
     size = node[k + 1, LISTED] - base
     if node[k, COUPLED]:
-        for at in range(36 * node[k, NEAR], 36 * node[k, NEAR] + wide):
+        for at in range(36 * node[k, NEIGHBORS], 36 * node[k, NEIGHBORS] + wide):
             y = forward6(L, _load_column(coupling, at, wide))
             for i in range(6):
                 coupling[at + i * wide] = y[i]
@@ -133,7 +133,7 @@ def eliminate_wide(rows, graph, factor, fill, k):
     return True
 
 
-@leaf
+@inline
 def _outer_row(rows, node, factor, fill, k, row, index, wide):
     """Row `index` of U = C^-1 (K - W^T Y), neighbour by neighbour."""
     u, y, first, corner = fill.outer, fill.coupling, node[k, OUTER], factor.corner
@@ -145,7 +145,7 @@ def _outer_row(rows, node, factor, fill, k, row, index, wide):
             if e != factor.mark[row, OWNER] and rows.body[e] >= 0 and 6 * factor.column[e] == at:
                 x = load6(rows.jacobian, e, 0)
         if node[k, COUPLED]:
-            line = 36 * node[k, NEAR] + at
+            line = 36 * node[k, NEIGHBORS] + at
             for i in range(6):
                 x = axpy6(-w[i], _load_line(y, line + i * wide), x)
         for j in range(index):
@@ -155,19 +155,19 @@ def _outer_row(rows, node, factor, fill, k, row, index, wide):
             u[out + i] = x[i]
 
 
-@leaf
+@inline
 def _load_line(array, at):
     """Six numbers from `at`."""
     return array[at], array[at + 1], array[at + 2], array[at + 3], array[at + 4], array[at + 5]
 
 
-@part
+@kernel_function
 def _update_front(node, block, front, u, coupling, corner, k, duals, wide):
     """Lower triangle of U^T G^-1 U - Y^T E^-1 Y, added to what the children passed on.
 
     Line by line, which compilers make of several numbers at a time.
     """
-    base, first, y = node[k, FRONT], node[k, OUTER], 36 * node[k, NEAR]
+    base, first, y = node[k, FRONT], node[k, OUTER], 36 * node[k, NEIGHBORS]
     place, next_one = node[k, CORNER], node[k + 1, LISTED] - node[k, LISTED] + 1
     coupled = node[k, COUPLED]
     E = scale6(load21(block, k, LOWER), (-1.0, -1.0, -1.0, -1.0, -1.0, -1.0))
@@ -202,7 +202,7 @@ def _update_front(node, block, front, u, coupling, corner, k, duals, wide):
             block[k, UPDATE + i * (i + 1) // 2 + j] = front[base + i * wide + j]
 
 
-@leaf
+@inline
 def _add_one(line, x, i, s):
     """Line i of a triangle plus that of s x^T x."""
     a = s * x[i]
@@ -210,7 +210,7 @@ def _add_one(line, x, i, s):
         line[j] += a * x[j]
 
 
-@leaf
+@inline
 def _add_three(line, x, y, z, i, s, t, u):
     """Line i of a triangle plus that of s x^T x + t y^T y + u z^T z."""
     a, b, c = s * x[i], t * y[i], u * z[i]
@@ -218,18 +218,18 @@ def _add_three(line, x, y, z, i, s, t, u):
         line[j] += a * x[j] + b * y[j] + c * z[j]
 
 
-@part
+@kernel_function
 def leafward_wide(graph, factor, fill, k):
     """y, z of position k and what it hands to its neighbours."""
     node, near, child, coupling = graph.node, graph.near, graph.child, fill.coupling
-    mine = 6 * node[k, NEAR]
-    wide = 6 * node[k + 1, NEAR] - mine
+    mine = 6 * node[k, NEIGHBORS]
+    wide = 6 * node[k + 1, NEIGHBORS] - mine
     passed = fill.passed[mine : mine + wide]
     for i in range(wide):
         passed[i] = 0.0
     for index in range(node[k, CHILD], node[k + 1, CHILD]):
-        first = node[child[index], NEAR]
-        for a in range(first + 1, node[child[index] + 1, NEAR]):
+        first = node[child[index], NEIGHBORS]
+        for a in range(first + 1, node[child[index] + 1, NEIGHBORS]):
             to = 6 * near[a, SLOT]
             _add(passed[to : to + 6], fill.passed[6 * a : 6 * a + 6])
     y = eliminate_right(node, child, factor.block, factor.dual, factor.value, factor.roll, factor.corner, k)
@@ -251,7 +251,7 @@ def leafward_wide(graph, factor, fill, k):
         factor.block[k, HANDED + i] = passed[i] if wide > 0 else 0.0
 
 
-@leaf
+@inline
 def _dot(x, y):
     """The sum of products, by six so that none waits for the one before; the length is a multiple of six."""
     s = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -264,12 +264,12 @@ def _dot(x, y):
     return ((s[0] + s[1]) + (s[2] + s[3])) + (s[4] + s[5])
 
 
-@part
+@kernel_function
 def rootward_wide(graph, factor, fill, k):
     """p and v of position k from the velocities of its neighbours."""
     node, near, block = graph.node, graph.near, factor.block
-    first = node[k, NEAR]
-    wide = 6 * (node[k + 1, NEAR] - first)
+    first = node[k, NEIGHBORS]
+    wide = 6 * (node[k + 1, NEIGHBORS] - first)
     spread = fill.spread[:wide]
     for a in range(wide // 6):
         at = near[first + a, NEIGHBOUR]

@@ -21,15 +21,15 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.rows.contact_rows import (
-    ALONG,
+    TANGENT,
     BODY_A,
     BOUND,
     FRICTION,
     NORMAL_FOUND,
-    NORMAL_NOW,
+    NORMAL_OF_BOUND,
     RHO,
     ROLLING,
     SLIP,
@@ -40,22 +40,22 @@ from borelli.physics.rows.contact_rows import (
     set_along,
     set_rolling,
 )
-from borelli.physics.solver.elimination_order import DIRTY, PLACE
-from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SEGMENT, SOLUTION, use_segment
+from borelli.physics.solver.elimination_order import DIRTY, POSITION
+from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, ACTIVE_PIECE, SOLUTION, use_segment
 from borelli.physics.solver.iterative_refinement import response, row_velocity
 
 NEAR_BOUND = 0.9
 """Share of the bound beyond which a sticking contact is turned along its impulse."""
 
 
-@part
-def check_friction(rows_at, graph_at, factor_at, touch_at, first_row, each):
+@kernel_function
+def friction_defect(rows_at, graph_at, factor_at, touch_at, first_row, each):
     """How far the last solve is from the contacts' laws: the largest impulse lacking relative to the largest bound.
 
     Of normals the largest lacking counts relative to the largest normal impulse, of rolling the largest change of it.
     Leaves for each contact s (in SLIP and SLIP + 1, along the two tangents) and rho for `update_friction`.
     """
-    rows, graph, factor, touch_tuple = read(rows_at, graph_at, factor_at, touch_at)
+    rows, graph, factor, touch_tuple = load_shared(rows_at, graph_at, factor_at, touch_at)
     touch = touch_tuple.touch
     node, block, value = graph.node, factor.block, factor.value
     largest, miss, most, lift = 1e-300, 0.0, 1e-300, 0.0
@@ -70,7 +70,7 @@ def check_friction(rows_at, graph_at, factor_at, touch_at, first_row, each):
         above = row_velocity(rows, node, block, SOLUTION, k) - rows.c[k, 0] + rows.beta[k, 0] * p
         lift = max(lift, abs(p - max(p - rho * above, 0.0)))
         if touch[i, ROLLING] > 0.0:
-            lift = max(lift, abs(normal - touch[i, NORMAL_NOW]))
+            lift = max(lift, abs(normal - touch[i, NORMAL_OF_BOUND]))
         if mu == 0.0:
             continue
         rho = 1.0 / response(rows, node, block, k + 1)
@@ -90,38 +90,38 @@ def check_friction(rows_at, graph_at, factor_at, touch_at, first_row, each):
     return max(miss / largest, lift / most)
 
 
-far_check_friction = far(check_friction)
+friction_defect_by_pointer = by_pointer(friction_defect)
 
 
-@leaf
+@inline
 def turn_along(touch, i, s1, s2):
     """Turn the first tangent of contact i by its components along the two present ones."""
-    ax, ay, az = touch[i, ALONG], touch[i, ALONG + 1], touch[i, ALONG + 2]
+    ax, ay, az = touch[i, TANGENT], touch[i, TANGENT + 1], touch[i, TANGENT + 2]
     bx, by, bz = second_tangent(touch, i)
     set_along(touch, i, s1 * ax + s2 * bx, s1 * ay + s2 * by, s1 * az + s2 * bz)
 
 
-@leaf
+@inline
 def mark_dirty(node, who, i):
     """Have the bodies of contact i factored again."""
     for side in range(2):
         body = who[i, BODY_A + side]
         if body >= 0:
-            node[node[body, PLACE], DIRTY] = 1
+            node[node[body, POSITION], DIRTY] = 1
 
 
-@part
+@kernel_function
 def update_friction(rows_at, graph_at, factor_at, touch_at, first_row, each, share):
     """Bring directions up to the last solve, and bounds `share` of the way."""
-    rows, graph, factor, touch_tuple = read(rows_at, graph_at, factor_at, touch_at)
+    rows, graph, factor, touch_tuple = load_shared(rows_at, graph_at, factor_at, touch_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     node, mark, value = graph.node, factor.mark, factor.value
     for i in range(touch_tuple.count[0]):
         k = first_row + each * i
         if touch[i, FRICTION] == 0.0 and touch[i, ROLLING] == 0.0:
             continue
-        touch[i, NORMAL_NOW] += share * (touch[i, NORMAL_FOUND] - touch[i, NORMAL_NOW])
-        bound = touch[i, FRICTION] * touch[i, NORMAL_NOW]
+        touch[i, NORMAL_OF_BOUND] += share * (touch[i, NORMAL_FOUND] - touch[i, NORMAL_OF_BOUND])
+        bound = touch[i, FRICTION] * touch[i, NORMAL_OF_BOUND]
         touch[i, BOUND] = bound
         touch[i, SLIP_BETA] = touch[i, TANGENT_BETA]
         s1, s2 = touch[i, SLIP], touch[i, SLIP + 1]
@@ -132,11 +132,11 @@ def update_friction(rows_at, graph_at, factor_at, touch_at, first_row, each, sha
                 touch[i, SLIP_BETA] = max(touch[i, TANGENT_BETA], (length - bound) / (bound * touch[i, RHO]))
         put_tangents(rows, touch, who, i, k + 1)
         if touch[i, ROLLING] > 0.0:
-            set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_NOW])
+            set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_OF_BOUND])
         for n in range(1, each):
             if mark[k + n, KIND] != ABSENT:
-                use_segment(rows, mark, value, k + n, mark[k + n, SEGMENT])
+                use_segment(rows, mark, value, k + n, mark[k + n, ACTIVE_PIECE])
         mark_dirty(node, who, i)
 
 
-far_update_friction = far(update_friction)
+update_friction_by_pointer = by_pointer(update_friction)

@@ -6,8 +6,8 @@ Linear cost a sweep whatever the rows touch and no factors, but slow to converge
 
 from __future__ import annotations
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import (
     axpy6,
     backward6,
@@ -20,7 +20,7 @@ from borelli.physics.solver.blocks import (
     store6,
     store21,
 )
-from borelli.physics.solver.elimination_order import PLACE
+from borelli.physics.solver.elimination_order import POSITION
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
     IMPULSE,
@@ -28,16 +28,16 @@ from borelli.physics.solver.factor_arrays import (
     LOWER,
     MASS,
     MOMENTUM,
-    SEGMENT,
+    ACTIVE_PIECE,
     SOLUTION,
     use_segment,
 )
 
 
-@leaf
+@inline
 def _solve_law(rows, k, u, p, response):
     """Impulse and segment at which the line u + response (p' - p) meets the law of row k."""
-    last = rows.segments[k] - 1
+    last = rows.pieces[k] - 1
     at_zero = u - response * p  # velocity the row would have without its impulse
     for s in range(last + 1):
         beta, c = rows.beta[k, s], rows.c[k, s]
@@ -52,10 +52,10 @@ def _solve_law(rows, k, u, p, response):
     return p, 0
 
 
-@part
+@kernel_function
 def sweep_rows(rows_at, graph_at, factor_at, sweeps):
     """Impulses and velocities after so many sweeps from the impulses at hand; written where Newton writes them."""
-    rows, graph, factor = read(rows_at, graph_at, factor_at)
+    rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     for k in range(graph.count[0]):
         L, _ = factor6(load21(block, k, MASS))
@@ -71,7 +71,7 @@ def sweep_rows(rows_at, graph_at, factor_at, sweeps):
             u, response = rows.offset[k], 0.0
             for e in range(rows.first[k], rows.first[k + 1]):
                 if rows.body[e] >= 0:
-                    position = node[rows.body[e], PLACE]
+                    position = node[rows.body[e], POSITION]
                     J = load6(rows.jacobian, e, 0)
                     L = load21(block, position, LOWER)
                     w = forward6(L, J)
@@ -80,14 +80,14 @@ def sweep_rows(rows_at, graph_at, factor_at, sweeps):
             p, s = _solve_law(rows, k, u, value[k, IMPULSE], response)
             change = p - value[k, IMPULSE]
             value[k, IMPULSE] = p
-            mark[k, SEGMENT] = s
+            mark[k, ACTIVE_PIECE] = s
             use_segment(rows, mark, value, k, s)
             for e in range(rows.first[k], rows.first[k + 1]):
                 if rows.body[e] >= 0:
-                    position = node[rows.body[e], PLACE]
+                    position = node[rows.body[e], POSITION]
                     L = load21(block, position, LOWER)
                     push = backward6(L, scale6(L, forward6(L, load6(rows.jacobian, e, 0))))
                     store6(block, position, SOLUTION, axpy6(change, push, load6(block, position, SOLUTION)))
 
 
-far_sweep_rows = far(sweep_rows)
+sweep_rows_by_pointer = by_pointer(sweep_rows)

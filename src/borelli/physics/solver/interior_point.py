@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
-from borelli.physics.rows.rows import MAX_SEGMENTS
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
+from borelli.physics.rows.rows import MAX_PIECES
 from borelli.physics.solver.blocks import DIAGONAL, axpy6, load6, store6
-from borelli.physics.solver.elimination import far_factor_bodies, far_solve_factored
+from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY
 from borelli.physics.solver.factor_arrays import (
     BETA,
@@ -37,7 +37,7 @@ from borelli.physics.solver.factor_arrays import (
     MODE,
     MOMENTUM,
     P_NOW,
-    SEGMENT,
+    ACTIVE_PIECE,
     SOLUTION,
     SWITCHING,
     U_NOW,
@@ -79,13 +79,13 @@ class Interior(NamedTuple):
 
 def make_interior(rows: int) -> Interior:
     """Work arrays for so many rows."""
-    return Interior(np.zeros((rows, MAX_SEGMENTS, PIECE_COLUMNS)), np.zeros((rows, LINE_COLUMNS)))
+    return Interior(np.zeros((rows, MAX_PIECES, PIECE_COLUMNS)), np.zeros((rows, LINE_COLUMNS)))
 
 
-@part
-def find_segments_by_interior_point(calls, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching):
+@kernel_function
+def run_interior_point(pointers, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching):
     """Set every switching row's segment from an interior-point run, whose answer is left in SOLUTION and IMPULSE."""
-    rows, graph, factor, interior = read(rows_at, graph_at, factor_at, interior_at)
+    rows, graph, factor, interior = load_shared(rows_at, graph_at, factor_at, interior_at)
     node, count = graph.node, graph.count[0]
     block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
     piece, line = interior.piece, interior.line
@@ -111,14 +111,14 @@ def find_segments_by_interior_point(calls, rows_at, graph_at, factor_at, fill_at
         _set_slopes(rows, mark, value, roll, piece, switching)
         for k in range(count):
             node[k, DIRTY] = 1
-        if far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at) < 0:
+        if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
             break
         counts[2] += 1
         target, reach = 0.0, 0.0
         for corrector in range(2):
             load_residuals(rows, graph, factor)
             _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrector > 0)
-            far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
+            solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
             _find_changes(rows, node, block, mark, value, roll, piece, line, switching)
             reach = _reach(rows, roll, piece, switching)
             if corrector == 0:
@@ -130,22 +130,22 @@ def find_segments_by_interior_point(calls, rows_at, graph_at, factor_at, fill_at
         for k in range(count):
             store6(block, k, VELOCITY, axpy6(reach, load6(block, k, SOLUTION), load6(block, k, VELOCITY)))
         for k in range(rows.used[0]):
-            if rows.segments[k] == 1 and mark[k, MODE] != FLAT_ROW:
+            if rows.pieces[k] == 1 and mark[k, MODE] != FLAT_ROW:
                 value[k, P_NOW] += reach * value[k, IMPULSE]
     _choose_segments(rows, mark, value, roll, piece, line, switching, _speed(block, count))
     for k in range(count):
         store6(block, k, SOLUTION, load6(block, k, VELOCITY))
         node[k, DIRTY] = 1
     for k in range(rows.used[0]):
-        if rows.segments[k] == 1:
+        if rows.pieces[k] == 1:
             use_segment(rows, mark, value, k, 0)
         value[k, IMPULSE] = value[k, C] if mark[k, MODE] == FLAT_ROW else value[k, P_NOW]
 
 
-far_find_segments_by_interior_point = far(find_segments_by_interior_point)
+interior_point_by_pointer = by_pointer(run_interior_point)
 
 
-@leaf
+@inline
 def _speed(block, count):
     """The largest velocity."""
     largest = 1e-9
@@ -155,7 +155,7 @@ def _speed(block, count):
     return largest
 
 
-@leaf
+@inline
 def _free_speed(block, count):
     """The largest velocity, now or without rows."""
     largest = _speed(block, count)
@@ -165,7 +165,7 @@ def _free_speed(block, count):
     return largest
 
 
-@leaf
+@inline
 def _begin(rows, mark, value, roll, piece, line, switching, scale):
     """Slacks, starting values and products w s = mu of every piece; the number of bounds.
 
@@ -174,7 +174,7 @@ def _begin(rows, mark, value, roll, piece, line, switching, scale):
     bounds = 0
     for index in range(switching):
         k = roll[index, SWITCHING]
-        last = rows.segments[k] - 1
+        last = rows.pieces[k] - 1
         highest, lowest = inf, -inf
         if rows.beta[k, 0] < 0.0:
             highest = rows.c[k, 0]
@@ -213,13 +213,13 @@ def _begin(rows, mark, value, roll, piece, line, switching, scale):
     return max(bounds, 1)
 
 
-@leaf
+@inline
 def _gap(rows, roll, piece, switching, reach):
     """Sum of the products w s after a move of `reach` along the changes."""
     total = 0.0
     for index in range(switching):
         k = roll[index, SWITCHING]
-        for s in range(rows.segments[k]):
+        for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
             dx = reach * piece[k, s, DX]
@@ -230,12 +230,12 @@ def _gap(rows, roll, piece, switching, reach):
     return total
 
 
-@leaf
+@inline
 def _clear(rows, roll, piece, line, switching):
     """Whether every bound is clearly met or clearly free."""
     for index in range(switching):
         k = roll[index, SWITCHING]
-        for s in range(rows.segments[k]):
+        for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
             lo = piece[k, s, W_LO] / (piece[k, s, S_LO] * line[k, RESPONSE])
@@ -245,14 +245,14 @@ def _clear(rows, roll, piece, line, switching):
     return True
 
 
-@leaf
+@inline
 def _set_slopes(rows, mark, value, roll, piece, switching):
     for index in range(switching):
         k = roll[index, SWITCHING]
         if mark[k, MODE] == FLAT_ROW:
             continue
         stiffness = 0.0
-        for s in range(rows.segments[k]):
+        for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
             theta = rows.beta[k, s] + piece[k, s, W_LO] / piece[k, s, S_LO] + piece[k, s, W_HI] / piece[k, s, S_HI]
@@ -261,7 +261,7 @@ def _set_slopes(rows, mark, value, roll, piece, switching):
         value[k, BETA] = 1.0 / stiffness
 
 
-@leaf
+@inline
 def _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrected):
     """Right sides of the rows for changes that lead to w s = target; `corrected` by the product of the last changes."""
     for index in range(switching):
@@ -269,7 +269,7 @@ def _load_targets(rows, node, block, mark, value, roll, piece, switching, target
         if mark[k, MODE] == FLAT_ROW:
             continue
         pull = 0.0
-        for s in range(rows.segments[k]):
+        for s in range(rows.pieces[k]):
             theta = piece[k, s, THETA]
             if theta == 0.0:
                 continue
@@ -286,7 +286,7 @@ def _load_targets(rows, node, block, mark, value, roll, piece, switching, target
         load_row(rows, node, block, mark, value, k, pull * value[k, BETA])
 
 
-@leaf
+@inline
 def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
     """Changes of each piece from those of velocities and impulses."""
     for index in range(switching):
@@ -300,7 +300,7 @@ def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
         else:
             du = row_velocity(rows, node, block, SOLUTION, k) - rows.offset[k]
         stiffest = -1
-        for s in range(rows.segments[k]):
+        for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
             piece[k, s, DX] = (piece[k, s, E] - du) / piece[k, s, THETA]
@@ -310,7 +310,7 @@ def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
         # e and du nearly cancel on a stiff piece; the impulse is the better known
         if stiff:
             piece[k, stiffest, DX] += dp
-        for s in range(rows.segments[k]):
+        for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
             dx, w_lo, w_hi = piece[k, s, DX], piece[k, s, W_LO], piece[k, s, W_HI]
@@ -318,13 +318,13 @@ def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
             piece[k, s, DW_HI] -= w_hi - w_hi * dx / piece[k, s, S_HI]
 
 
-@leaf
+@inline
 def _reach(rows, roll, piece, switching):
     """How far along the changes the first slack or multiplier vanishes."""
     reach = 1e300
     for index in range(switching):
         k = roll[index, SWITCHING]
-        for s in range(rows.segments[k]):
+        for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
             dx = piece[k, s, DX]
@@ -339,11 +339,11 @@ def _reach(rows, roll, piece, switching):
     return reach
 
 
-@leaf
+@inline
 def _move(rows, mark, value, roll, piece, switching, reach):
     for index in range(switching):
         k = roll[index, SWITCHING]
-        for s in range(rows.segments[k]):
+        for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
             dx = reach * piece[k, s, DX]
@@ -355,7 +355,7 @@ def _move(rows, mark, value, roll, piece, switching, reach):
             value[k, P_NOW] += dx
 
 
-@leaf
+@inline
 def _choose_segments(rows, mark, value, roll, piece, line, switching, speed):
     """Walk the pieces by rising u: a piece at its lower end lies behind, at its upper end ahead, else it is the one.
 
@@ -364,8 +364,8 @@ def _choose_segments(rows, mark, value, roll, piece, line, switching, speed):
     for index in range(switching):
         k = roll[index, SWITCHING]
         near = NEAR * speed
-        chosen = rows.segments[k] - 1
-        for s in range(rows.segments[k]):
+        chosen = rows.pieces[k] - 1
+        for s in range(rows.pieces[k]):
             if rows.beta[k, s] < 0.0:
                 continue
             if piece[k, s, THETA] == 0.0:
@@ -374,11 +374,11 @@ def _choose_segments(rows, mark, value, roll, piece, line, switching, speed):
             else:
                 behind = piece[k, s, S_LO] * line[k, RESPONSE] < max(piece[k, s, W_LO], near)
                 ahead = piece[k, s, S_HI] * line[k, RESPONSE] < max(piece[k, s, W_HI], near)
-            if s < rows.segments[k] - 1 and rows.beta[k, s + 1] >= 0.0:
+            if s < rows.pieces[k] - 1 and rows.beta[k, s + 1] >= 0.0:
                 behind = value[k, P_NOW] < rows.break_p[k, s]
             if behind:
                 continue
             chosen = s - 1 if ahead and s > 0 and rows.beta[k, s - 1] < 0.0 else s
             break
-        mark[k, SEGMENT] = chosen
+        mark[k, ACTIVE_PIECE] = chosen
         use_segment(rows, mark, value, k, chosen)

@@ -8,11 +8,11 @@ where rows repeat each other only beta fixes how they share the load, so their i
 
 from __future__ import annotations
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
-from borelli.physics.solver.elimination import far_factor_bodies, far_solve_factored
-from borelli.physics.solver.elimination_order import DIRTY, PLACE
+from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
+from borelli.physics.solver.elimination_order import DIRTY, POSITION
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
     BETA,
@@ -26,7 +26,7 @@ from borelli.physics.solver.factor_arrays import (
     OWNER,
     P_NOW,
     RIGHT,
-    SEGMENT,
+    ACTIVE_PIECE,
     SOLUTION,
     U_NOW,
     VELOCITY,
@@ -48,47 +48,47 @@ LARGE_CHANGE = 1e-9
 ROUNDS = 20
 
 
-@leaf
+@inline
 def row_velocity(rows, node, block, at, k):
     """Velocity u of row k for the velocities in column `at` of the blocks."""
     s = rows.offset[k]
     for e in range(rows.first[k], rows.first[k + 1]):
         if rows.body[e] >= 0:
-            s += dot6(load6(rows.jacobian, e, 0), load6(block, node[rows.body[e], PLACE], at))
+            s += dot6(load6(rows.jacobian, e, 0), load6(block, node[rows.body[e], POSITION], at))
     return s
 
 
-@leaf
+@inline
 def push(rows, node, block, k, p):
     """Add the impulse p of row k to the right side of the bodies it touches."""
     for e in range(rows.first[k], rows.first[k + 1]):
         if rows.body[e] >= 0:
-            position = node[rows.body[e], PLACE]
+            position = node[rows.body[e], POSITION]
             store6(block, position, RIGHT, axpy6(p, load6(rows.jacobian, e, 0), load6(block, position, RIGHT)))
 
 
-@leaf
+@inline
 def response(rows, node, block, k):
     """J M^-1 J^T of row k with the diagonal of M: a scale, not a solve."""
     total = 0.0
     for e in range(rows.first[k], rows.first[k + 1]):
         if rows.body[e] >= 0:
-            position = node[rows.body[e], PLACE]
+            position = node[rows.body[e], POSITION]
             for i in range(6):
                 total += rows.jacobian[e, i] ** 2 / block[position, MASS + DIAGONAL[i]]
     return total
 
 
-@leaf
+@inline
 def move_row(rows, node, mark, value, column, k, s):
     """Put row k on segment s and mark its owner for factoring (from flat to flat no factor changes)."""
     if mark[k, MODE] != FLAT_ROW or rows.beta[k, s] >= 0.0:
         node[column[mark[k, OWNER]], DIRTY] = 1
-    mark[k, SEGMENT] = s
+    mark[k, ACTIVE_PIECE] = s
     use_segment(rows, mark, value, k, s)
 
 
-@part
+@kernel_function
 def load_residuals(rows, graph, factor):
     """RIGHT: r + J^T p - M v of the state in VELOCITY and P_NOW. Fills U_NOW; C of one-segment rows: c - u - beta p."""
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
@@ -102,11 +102,11 @@ def load_residuals(rows, graph, factor):
         push(rows, node, block, k, p)
         u = row_velocity(rows, node, block, VELOCITY, k)
         value[k, U_NOW] = u
-        if rows.segments[k] == 1 and mark[k, MODE] != FLAT_ROW:
+        if rows.pieces[k] == 1 and mark[k, MODE] != FLAT_ROW:
             load_row(rows, node, block, mark, value, k, rows.c[k, 0] - u - rows.beta[k, 0] * p)
 
 
-@leaf
+@inline
 def load_row(rows, node, block, mark, value, k, lacking):
     """Make `lacking` the right side of row k."""
     value[k, C] = lacking
@@ -114,7 +114,7 @@ def load_row(rows, node, block, mark, value, k, lacking):
         push(rows, node, block, k, lacking / value[k, BETA])
 
 
-@leaf
+@inline
 def _load_state(rows, graph, factor):
     """Make SOLUTION and IMPULSE the state to be corrected, and its residuals the right sides."""
     block, mark, value = factor.block, factor.mark, factor.value
@@ -124,13 +124,13 @@ def _load_state(rows, graph, factor):
         value[k, P_NOW] = value[k, IMPULSE]
     load_residuals(rows, graph, factor)
     for k in range(rows.used[0]):
-        if rows.segments[k] > 1 and mark[k, MODE] >= FOLDED:
-            s = mark[k, SEGMENT]
+        if rows.pieces[k] > 1 and mark[k, MODE] >= FOLDED:
+            s = mark[k, ACTIVE_PIECE]
             lacking = rows.c[k, s] - value[k, U_NOW] - rows.beta[k, s] * value[k, P_NOW]
             load_row(rows, graph.node, block, mark, value, k, lacking)
 
 
-@leaf
+@inline
 def _add_changes(rows, block, mark, value, count):
     """Add the solution to the state; the largest change of impulse, relative."""
     for k in range(count):
@@ -141,11 +141,11 @@ def _add_changes(rows, block, mark, value, count):
             change = max(change, abs(value[k, IMPULSE]))
             value[k, IMPULSE] += value[k, P_NOW]
             largest = max(largest, abs(value[k, IMPULSE]))
-            value[k, C] = rows.c[k, mark[k, SEGMENT]] - rows.offset[k]
+            value[k, C] = rows.c[k, mark[k, ACTIVE_PIECE]] - rows.offset[k]
     return change / largest if largest > 0.0 else 0.0
 
 
-@leaf
+@inline
 def _scales(rows, block, mark, value, count):
     """The largest velocity and the largest impulse."""
     speed, largest = 0.0, 0.0
@@ -158,13 +158,13 @@ def _scales(rows, block, mark, value, count):
     return speed, largest
 
 
-@leaf
+@inline
 def _resolved(speed, driven):
     """The error of velocity to put up with, beside impulses that could drive the row at `driven`."""
     return min(max(SETTLED * speed, ROUNDING * driven), CONFLICT * speed)
 
 
-@part
+@kernel_function
 def _put_back(rows, graph, factor, settling):
     """Move rows that ended beyond their segment to the break; how many, -1 when a row is too far beyond for rounding.
 
@@ -175,10 +175,10 @@ def _put_back(rows, graph, factor, settling):
     speed, largest = _scales(rows, block, mark, value, graph.count[0])
     moved = 0
     for k in range(rows.used[0]):
-        last = rows.segments[k] - 1
+        last = rows.pieces[k] - 1
         if last < 1:
             continue
-        s = mark[k, SEGMENT]
+        s = mark[k, ACTIVE_PIECE]
         to, beyond = s, 0.0
         if mark[k, MODE] == FLAT_ROW:
             u = row_velocity(rows, node, block, SOLUTION, k)
@@ -211,7 +211,7 @@ def _put_back(rows, graph, factor, settling):
     return moved
 
 
-@part
+@kernel_function
 def _keeps_laws(rows, graph, factor):
     """Whether every sloped row has the velocity its impulse asks for."""
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
@@ -219,7 +219,7 @@ def _keeps_laws(rows, graph, factor):
     for k in range(rows.used[0]):
         if mark[k, MODE] < FOLDED:
             continue
-        s = mark[k, SEGMENT]
+        s = mark[k, ACTIVE_PIECE]
         u = row_velocity(rows, node, block, SOLUTION, k)
         lacking = abs(rows.c[k, s] - u - rows.beta[k, s] * value[k, IMPULSE])
         if not lacking <= SETTLED * speed and not lacking <= _resolved(speed, largest * response(rows, node, block, k)):
@@ -227,12 +227,12 @@ def _keeps_laws(rows, graph, factor):
     return True
 
 
-@leaf
+@inline
 def _soften(rows, node, block, mark, value, count, damping):
     """Raise the slopes in force and mark every position for factoring."""
     for k in range(rows.used[0]):
         if mark[k, MODE] >= FOLDED:
-            slope = rows.beta[k, mark[k, SEGMENT]]
+            slope = rows.beta[k, mark[k, ACTIVE_PIECE]]
             if slope > 0.0:
                 slope += damping * response(rows, node, block, k)
             value[k, BETA] = slope
@@ -240,8 +240,8 @@ def _soften(rows, node, block, mark, value, count, damping):
         node[k, DIRTY] = 1
 
 
-@part
-def refine(calls, rows_at, graph_at, factor_at, fill_at):
+@kernel_function
+def refine(pointers, rows_at, graph_at, factor_at, fill_at):
     """Correct velocities and impulses until every row keeps to its segment; factorisations used, -1 when it failed.
 
     Mostly the factors at hand do. If a row ends beyond its segment, or the state comes without factors (a position is
@@ -250,7 +250,7 @@ def refine(calls, rows_at, graph_at, factor_at, fill_at):
     left of the laws is below SETTLED; where rows nearly repeat each other that takes a smaller share. Those factors
     are of no further use: every position is left dirty.
     """
-    rows, graph, factor = read(rows_at, graph_at, factor_at)
+    rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
     node, block, mark, value, count = graph.node, factor.block, factor.mark, factor.value, graph.count[0]
     settling = False
     for k in range(count):
@@ -260,10 +260,10 @@ def refine(calls, rows_at, graph_at, factor_at, fill_at):
         if settling:
             used += 1
             _soften(rows, node, block, mark, value, count, damping)
-            if far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at) < 0:
+            if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
                 break
         _load_state(rows, graph, factor)
-        far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
+        solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
         change = _add_changes(rows, block, mark, value, count)
         if turn == 0 and change > LARGE_CHANGE and not settling:
             continue
@@ -283,4 +283,4 @@ def refine(calls, rows_at, graph_at, factor_at, fill_at):
     return used if good else -1
 
 
-far_refine = far(refine)
+refine_by_pointer = by_pointer(refine)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
-from borelli.physics.solver.elimination import far_factor_bodies, far_solve_factored
+from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
     BETA,
@@ -34,7 +34,7 @@ from borelli.physics.solver.factor_arrays import (
     MOMENTUM,
     P_NOW,
     RIGHT,
-    SEGMENT,
+    ACTIVE_PIECE,
     SOLUTION,
     SWITCHING,
     U_NOW,
@@ -42,11 +42,11 @@ from borelli.physics.solver.factor_arrays import (
     C,
     use_segment,
 )
-from borelli.physics.solver.interior_point import far_find_segments_by_interior_point
-from borelli.physics.solver.iterative_refinement import IMPULSE_TOLERANCE, far_refine, move_row, push, row_velocity
+from borelli.physics.solver.interior_point import interior_point_by_pointer
+from borelli.physics.solver.iterative_refinement import IMPULSE_TOLERANCE, refine_by_pointer, move_row, push, row_velocity
 
 # status of a solve
-SOLVED, NO_PIVOT, NO_END, NOT_FINITE, TOO_SMALL = 0, 1, 2, 3, 4
+SOLVED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE, CAPACITY_EXCEEDED = 0, 1, 2, 3, 4
 
 VELOCITY_TOLERANCE = 1e-13
 # a row on its kink flips for ever by rounding: (flips of every crossing row, gain relative to the kinetic energy)
@@ -79,20 +79,20 @@ def make_search(rows: int) -> Search:
     )
 
 
-@part
-def begin_segments(rows, factor):
+@kernel_function
+def init_active_pieces(rows, factor):
     """Put every present row on its warm-start segment; the number of rows that can switch."""
     mark, value, roll = factor.mark, factor.value, factor.roll
     switching = 0
     for k in range(rows.used[0]):
         if mark[k, KIND] == ABSENT:
             value[k, IMPULSE] = 0.0
-            mark[k, SEGMENT] = 0
+            mark[k, ACTIVE_PIECE] = 0
             continue
-        count = rows.segments[k]
-        if mark[k, SEGMENT] >= count:
-            mark[k, SEGMENT] = count - 1
-        use_segment(rows, mark, value, k, mark[k, SEGMENT])
+        count = rows.pieces[k]
+        if mark[k, ACTIVE_PIECE] >= count:
+            mark[k, ACTIVE_PIECE] = count - 1
+        use_segment(rows, mark, value, k, mark[k, ACTIVE_PIECE])
         if count > 1 or mark[k, MODE] == FLAT_ROW:
             roll[switching, SWITCHING] = k
             mark[k, FLIPS] = 0
@@ -101,12 +101,12 @@ def begin_segments(rows, factor):
     return switching
 
 
-@part
-def solve_piece(calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
+@kernel_function
+def solve_active_pieces(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
     """Velocities and impulses of the present segments; False when a pivot is missing."""
-    rows, graph, factor = read(rows_at, graph_at, factor_at)
+    rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
     node, block, mark, value, roll = graph.node, factor.block, factor.mark, factor.value, factor.roll
-    factored = far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at)
+    factored = factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
     if factored < 0:
         return False
     counts[BLOCKS_FACTORED] += factored
@@ -120,33 +120,33 @@ def solve_piece(calls, rows_at, graph_at, factor_at, fill_at, counts, switching)
             value[k, IMPULSE] = q
             if q != 0.0:
                 push(rows, node, block, k, q)
-    far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
+    solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
     return True
 
 
-far_solve_piece = far(solve_piece)
+solve_piece_by_pointer = by_pointer(solve_active_pieces)
 
 
-@leaf
+@inline
 def find_crossings(rows, node, block, mark, value, roll, switching):
     """Compare the candidate with each row's segment; the number of rows beyond it. Fills DU."""
     crossing = 0
     for index in range(switching):
         k = roll[index, SWITCHING]
-        s = mark[k, SEGMENT]
+        s = mark[k, ACTIVE_PIECE]
         if mark[k, MODE] == FLAT_ROW:
             x = row_velocity(rows, node, block, SOLUTION, k)
             value[k, DU] = x - value[k, U_NOW]
             slack = VELOCITY_TOLERANCE * (1.0 + abs(x))
             beyond = (s > 0 and x < rows.break_u[k, s - 1] - slack) or (
-                s < rows.segments[k] - 1 and x > rows.break_u[k, s] + slack
+                s < rows.pieces[k] - 1 and x > rows.break_u[k, s] + slack
             )
         else:
             x = value[k, IMPULSE]
             value[k, DU] = value[k, BETA] * (value[k, P_NOW] - x)
             slack = IMPULSE_TOLERANCE * (1.0 + abs(x))
             beyond = (s > 0 and x > rows.break_p[k, s - 1] + slack) or (
-                s < rows.segments[k] - 1 and x < rows.break_p[k, s] - slack
+                s < rows.pieces[k] - 1 and x < rows.break_p[k, s] - slack
             )
         if beyond:
             roll[crossing, CROSSING] = k
@@ -154,31 +154,31 @@ def find_crossings(rows, node, block, mark, value, roll, switching):
     return crossing
 
 
-@leaf
+@inline
 def accept_candidate(rows, node, block, mark, value, column, roll, switching, count):
     """Take the candidate as it is and move each row to the segment in which its velocity lies."""
     for k in range(count):
         store6(block, k, VELOCITY, load6(block, k, SOLUTION))
     for k in range(rows.used[0]):
-        if rows.segments[k] == 1:
+        if rows.pieces[k] == 1:
             value[k, P_NOW] = value[k, IMPULSE]
     for index in range(switching):
         k = roll[index, SWITCHING]
         if mark[k, MODE] == FLAT_ROW:
             u = row_velocity(rows, node, block, SOLUTION, k)
         else:
-            u = rows.c[k, mark[k, SEGMENT]] - value[k, BETA] * value[k, IMPULSE]
+            u = rows.c[k, mark[k, ACTIVE_PIECE]] - value[k, BETA] * value[k, IMPULSE]
         s = 0
-        while s < rows.segments[k] - 1 and u > rows.break_u[k, s]:
+        while s < rows.pieces[k] - 1 and u > rows.break_u[k, s]:
             s += 1
         value[k, U_NOW] = u
         value[k, P_NOW] = value[k, IMPULSE]
-        if s != mark[k, SEGMENT]:
+        if s != mark[k, ACTIVE_PIECE]:
             move_row(rows, node, mark, value, column, k, s)
             value[k, P_NOW] = rows.c[k, s] if rows.beta[k, s] < 0.0 else (rows.c[k, s] - u) / rows.beta[k, s]
 
 
-@leaf
+@inline
 def gain(rows, block, mark, value, roll, switching, count):
     """Minus the slope of the objective towards the candidate, d^T M d + sum (p - p')(u' - u); every term >= 0."""
     g = 0.0
@@ -190,13 +190,13 @@ def gain(rows, block, mark, value, roll, switching, count):
         if mark[k, MODE] != FLAT_ROW:
             g += (value[k, P_NOW] - value[k, IMPULSE]) * value[k, DU]
     for k in range(rows.used[0]):
-        if rows.segments[k] == 1 and mark[k, MODE] >= FOLDED:
+        if rows.pieces[k] == 1 and mark[k, MODE] >= FOLDED:
             dp = value[k, P_NOW] - value[k, IMPULSE]
             g += value[k, BETA] * dp * dp
     return g
 
 
-@leaf
+@inline
 def _energy(block, count):
     total = 0.0
     for k in range(count):
@@ -206,14 +206,14 @@ def _energy(block, count):
     return total
 
 
-@leaf
+@inline
 def _collect_events(rows, mark, value, roll, search, crossing):
     """Where each crossing row meets its breaks, as a list of events."""
     events = 0
     for index in range(crossing):
         k = roll[index, CROSSING]
         du = value[k, DU]
-        s = mark[k, SEGMENT]
+        s = mark[k, ACTIVE_PIECE]
         rising = du > 0.0
         b = s if rising else s - 1
         if mark[k, MODE] == FLAT_ROW:
@@ -226,7 +226,7 @@ def _collect_events(rows, mark, value, roll, search, crossing):
             search.event_row[events] = k
             events += 1
             s += 1 if rising else -1
-            if (rising and s == rows.segments[k] - 1) or (not rising and s == 0):
+            if (rising and s == rows.pieces[k] - 1) or (not rising and s == 0):
                 break
             if rows.beta[k, s] < 0.0:
                 length = abs(rows.break_u[k, s] - rows.break_u[k, s - 1])
@@ -236,7 +236,7 @@ def _collect_events(rows, mark, value, roll, search, crossing):
     return events
 
 
-@part
+@kernel_function
 def _sift_down(heap, alpha, start, size):
     root = start
     while True:
@@ -253,7 +253,7 @@ def _sift_down(heap, alpha, start, size):
         root = child
 
 
-@leaf
+@inline
 def _walk(rows, node, mark, value, column, search, events, g):
     """Walk over the events until the slope of the objective vanishes; the step alpha. Moves the rows that cross."""
     heap, event_alpha = search.heap, search.event_alpha
@@ -278,7 +278,7 @@ def _walk(rows, node, mark, value, column, search, events, g):
         du = value[k, DU]
         if mark[k, MODE] != FLAT_ROW:
             curvature -= du * du / value[k, BETA]
-        move_row(rows, node, mark, value, column, k, mark[k, SEGMENT] + (1 if du > 0.0 else -1))
+        move_row(rows, node, mark, value, column, k, mark[k, ACTIVE_PIECE] + (1 if du > 0.0 else -1))
         if mark[k, MODE] != FLAT_ROW:
             curvature += du * du / value[k, BETA]
         value[k, CROSSED] = alpha
@@ -289,7 +289,7 @@ def _walk(rows, node, mark, value, column, search, events, g):
     return alpha
 
 
-@leaf
+@inline
 def _advance(rows, block, mark, value, roll, switching, count, alpha):
     """Move velocities and impulses by alpha towards the candidate, following each row's law."""
     for k in range(count):
@@ -297,7 +297,7 @@ def _advance(rows, block, mark, value, roll, switching, count, alpha):
         store6(block, k, VELOCITY, axpy6(alpha, axpy6(-1.0, now, load6(block, k, SOLUTION)), now))
     for index in range(switching):
         k = roll[index, SWITCHING]
-        s, du, at = mark[k, SEGMENT], value[k, DU], value[k, CROSSED]
+        s, du, at = mark[k, ACTIVE_PIECE], value[k, DU], value[k, CROSSED]
         value[k, U_NOW] += alpha * du
         if at < 0.0:
             value[k, P_NOW] += alpha * (value[k, IMPULSE] - value[k, P_NOW])
@@ -309,11 +309,11 @@ def _advance(rows, block, mark, value, roll, switching, count, alpha):
             entered = rows.break_p[k, s - 1 if du > 0.0 else s]
             value[k, P_NOW] = entered - (alpha - at) * du / value[k, BETA]
     for k in range(rows.used[0]):
-        if rows.segments[k] == 1:
+        if rows.pieces[k] == 1:
             value[k, P_NOW] += alpha * (value[k, IMPULSE] - value[k, P_NOW])
 
 
-@leaf
+@inline
 def _ends(mark, roll, crossing, g, energy):
     fewest = mark[roll[0, CROSSING], FLIPS]
     for index in range(1, crossing):
@@ -325,23 +325,23 @@ def _ends(mark, roll, crossing, g, energy):
     )
 
 
-@part
-def newton(calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap):
+@kernel_function
+def newton(pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap):
     """Solve the rows from the segments at hand; a status. The answer is in SOLUTION and IMPULSE.
 
     After `patience` iterations the interior-point method finds the segments, and Newton goes on from those.
     """
-    rows, graph, factor, search = read(rows_at, graph_at, factor_at, search_at)
+    rows, graph, factor, search = load_shared(rows_at, graph_at, factor_at, search_at)
     node, count, counts = graph.node, graph.count[0], search.counts
     block, mark, value, roll, column = factor.block, factor.mark, factor.value, factor.roll, factor.column
     for iteration in range(cap):
         counts[NEWTON_STEPS] += 1
         if iteration == patience:
-            far_find_segments_by_interior_point(
-                calls, calls, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching
+            interior_point_by_pointer(
+                pointers, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching
             )  # fmt: skip
         else:
-            if not solve_piece(calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
+            if not solve_active_pieces(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
                 return NO_PIVOT
             crossing = find_crossings(rows, node, block, mark, value, roll, switching)
             if crossing == 0:
@@ -358,14 +358,14 @@ def newton(calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at,
                 _advance(rows, block, mark, value, roll, switching, count, alpha)
                 continue
         # all but solved: the interior point is done, or rows flip on their kinks by rounding
-        used = far_refine(calls, calls, rows_at, graph_at, factor_at, fill_at)
+        used = refine_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
         if used >= 0:
             counts[FACTORISATIONS] += used
             counts[BLOCKS_FACTORED] += used * count
             return SOLVED
         # it was not: let the interior point try if it has not, else start anew from the present segments
         patience = iteration + 1 if iteration < patience else iteration
-    return NO_END
+    return NOT_CONVERGED
 
 
-far_newton = far(newton)
+newton_by_pointer = by_pointer(newton)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import kernel, part
-from borelli.kernels.shared_tuples import Shared, read
+from borelli.kernels.jit import kernel, kernel_function
+from borelli.kernels.shared_tuples import SharedTuple, load_shared
 from borelli.physics.rows.rows import Rows
 from borelli.physics.solver.elimination_order import (
     BODY,
-    PLACE,
+    POSITION,
     Graph,
     GraphWork,
     make_graph,
@@ -23,9 +23,9 @@ from borelli.physics.solver.factor_arrays import (
     IMPULSE,
     MASS,
     MOMENTUM,
-    SEGMENT,
+    ACTIVE_PIECE,
     SOLUTION,
-    STIFF,
+    MIN_FOLD_SLOPE,
     Capacity,
     Factor,
     Fill,
@@ -34,14 +34,14 @@ from borelli.physics.solver.factor_arrays import (
     make_fill,
 )
 from borelli.physics.solver.interior_point import Interior, make_interior
-from borelli.physics.solver.iterative_refinement import far_refine
-from borelli.physics.solver.newton import NO_END, SOLVED, TOO_SMALL, Search, begin_segments, far_newton, make_search
+from borelli.physics.solver.iterative_refinement import refine_by_pointer
+from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED, CAPACITY_EXCEEDED, Search, init_active_pieces, newton_by_pointer, make_search
 
 PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
 CAP = 60
 """Newton iterations in all."""
-FOLD = 1e-8
+FOLD_SOFTNESS = 1e-8
 """A one-body row softer than this share of J M^-1 J^T is folded into its body's block."""
 
 
@@ -56,7 +56,7 @@ class Workspace(NamedTuple):
     interior: Interior
 
 
-def first_capacity(bodies: int, rows: int) -> Capacity:
+def initial_capacity(bodies: int, rows: int) -> Capacity:
     """Room enough for a tree with some contacts; a solve that needs more says TOO_SMALL."""
     return Capacity(neighbours=2 * bodies + 8, front=72 * bodies + 288, corner=12 * rows + 64, outer=12 * rows + 64)
 
@@ -64,7 +64,7 @@ def first_capacity(bodies: int, rows: int) -> Capacity:
 def make_workspace(bodies: int, rows: int, entries: int, capacity: Capacity) -> Workspace:
     """Work arrays of the given sizes."""
     return Workspace(
-        graph=make_graph(bodies, capacity.neighbours),
+        graph=make_graph(bodies, capacity.neighbors),
         graph_work=make_graph_work(bodies),
         factor=make_factor(bodies, rows, entries, capacity),
         fill=make_fill(capacity),
@@ -95,24 +95,24 @@ def solve_rows(
     `mass` (n, 6, 6) and `momentum` (n, 6) are by body, `parent` the body each hangs on by joint rows (-1: none).
     The interior-point method takes over after `patience` iterations.
     """
-    from borelli.physics.function_pointers import calls  # which knows every part, and so this module
+    from borelli.physics.function_pointers import pointers  # which knows every part, and so this module
 
-    bodies, count = len(mass), len(rows.segments)
-    capacity = first_capacity(bodies, count)
+    bodies, count = len(mass), len(rows.pieces)
+    capacity = initial_capacity(bodies, count)
     links = row_links(rows)
     kinematic = np.zeros(bodies, np.uint8)
     while True:
         work = make_workspace(bodies, count, len(rows.body), capacity)
         status = _solve_cold(
-            calls(), mass, momentum, Shared(rows), np.asarray(parent, np.int64), kinematic, links, Shared(work),
+            pointers(), mass, momentum, SharedTuple(rows), np.asarray(parent, np.int64), kinematic, links, SharedTuple(work),
             patience,
         )  # fmt: skip
-        if status != TOO_SMALL:
+        if status != CAPACITY_EXCEEDED:
             break
-        capacity = capacity.grown()
+        capacity = capacity.doubled()
     counts = work.search.counts
     info = SolveInfo(int(status), int(counts[0]), int(counts[2]), int(counts[3]))
-    places = work.graph.node[:bodies, PLACE]
+    places = work.graph.node[:bodies, POSITION]
     velocities = work.factor.block[places, SOLUTION : SOLUTION + 6]
     return velocities, work.factor.value[:, IMPULSE].copy(), info
 
@@ -126,7 +126,7 @@ def row_links(rows: Rows) -> NDArray[np.int64]:
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
-@part
+@kernel_function
 def load_bodies(node, block, count, mass, momentum):
     """Copy mass blocks (n, 6, 6) and free momenta (n, 6) into elimination order."""
     for k in range(count):
@@ -138,11 +138,11 @@ def load_bodies(node, block, count, mass, momentum):
 
 
 @kernel
-def _solve_cold(calls, mass, momentum, rows_at, parent, kinematic, links, work_at, patience):
-    rows, work = read(rows_at, work_at)
+def _solve_cold(pointers, mass, momentum, rows_at, parent, kinematic, links, work_at, patience):
+    rows, work = load_shared(rows_at, work_at)
     graph, factor = work.graph, work.factor
     if order_bodies(parent, kinematic, links, len(links), graph, work.graph_work) < 0:
-        return TOO_SMALL
+        return CAPACITY_EXCEEDED
     load_bodies(graph.node, factor.block, graph.count[0], mass, momentum)
     for k in range(rows.used[0]):
         response = 0.0
@@ -150,16 +150,16 @@ def _solve_cold(calls, mass, momentum, rows_at, parent, kinematic, links, work_a
             if rows.body[e] >= 0:
                 for i in range(6):
                     response += rows.jacobian[e, i] ** 2 / mass[rows.body[e], i, i]
-        factor.value[k, STIFF] = FOLD * response
-        factor.mark[k, SEGMENT] = rows.segments[k] // 2
+        factor.value[k, MIN_FOLD_SLOPE] = FOLD_SOFTNESS * response
+        factor.mark[k, ACTIVE_PIECE] = rows.pieces[k] // 2
     if not list_rows(rows, graph, factor, work.fill):
-        return TOO_SMALL
-    switching = begin_segments(rows, factor)
+        return CAPACITY_EXCEEDED
+    switching = init_active_pieces(rows, factor)
     for first in (patience, 0):
-        status = far_newton(
-            calls, calls, rows_at, work_at.graph, work_at.factor, work_at.fill, work_at.search, work_at.interior,
+        status = newton_by_pointer(
+            pointers, rows_at, work_at.graph, work_at.factor, work_at.fill, work_at.search, work_at.interior,
             switching, first, CAP,
         )  # fmt: skip
-        if status != SOLVED or far_refine(calls, calls, rows_at, work_at.graph, work_at.factor, work_at.fill) >= 0:
+        if status != SOLVED or refine_by_pointer(pointers, rows_at, work_at.graph, work_at.factor, work_at.fill) >= 0:
             return status
-    return NO_END
+    return NOT_CONVERGED
