@@ -62,7 +62,7 @@ _HOMES = {
     "Recording": "borelli.recording.recording",
     "ScaleResult": "borelli.analysis.scaling.scale_model",
     "Scene": "borelli.scenes.scene",
-    "SolverSettings": "borelli.physics.inputs",
+    "SolverSettings": "borelli.physics.solver_settings",
     "SettingsError": "borelli.errors",
     "Shape": "borelli.model.model",
     "Softness": "borelli.model.model",

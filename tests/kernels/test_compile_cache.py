@@ -10,7 +10,7 @@ from borelli.kernels import compile_cache as compiling
 from borelli.kernels.jit import JIT_ON
 from borelli.physics import warmup
 
-PARTS = {task.name for task in warmup.PARTS}
+PARTS = {task.name for task in warmup.POINTER_TASKS}
 CONTROL = tuple(task for task in compiling.all_tasks() if task.group == "control")
 pytestmark = pytest.mark.skipif(not JIT_ON, reason="nothing is compiled with BORELLI_JIT=0")
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import GROUND, Coordinate, Frame, Joint, Model, Shape
-from borelli.physics.diagnostics import rotations_of
-from borelli.physics.post_stabilization import Stabiliser
+from borelli.physics.diagnostics import rotation_matrices
+from borelli.physics.post_stabilization import PostStabilizer
 from borelli.physics.state import State
 
 Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ class Dense(NamedTuple):
         return self.velocity + np.linalg.solve(self.mass, self.jacobian.T @ impulse)
 
 
-def dense_of(stabiliser: Stabiliser, state: State) -> Dense:
+def dense_of(stabiliser: PostStabilizer, state: State) -> Dense:
     """The rows of the stabiliser's last solve, as matrices over the solved bodies."""
     bodies, rows, count = stabiliser.compiled.tables.bodies, stabiliser._work.rows, len(stabiliser.row_names)
     solved = np.flatnonzero(bodies.kinematic == 0)
@@ -85,7 +85,7 @@ def dense_of(stabiliser: Stabiliser, state: State) -> Dense:
         for e in range(rows.first[k], rows.first[k + 1]):
             if rows.body[e] >= 0:
                 jacobian[k, place[int(rows.body[e])]] += rows.jacobian[e]
-    turn = rotations_of(state.quaternion)
+    turn = rotation_matrices(state.quaternion)
     blocks = []
     for b in solved:
         blocks += [bodies.mass[b] * np.eye(3), turn[b] @ bodies.inertia[b] @ turn[b].T]

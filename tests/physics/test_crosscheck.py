@@ -16,7 +16,7 @@ from borelli.numerics.quaternions import conjugate, quaternion_product
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.inputs import Drive
 from borelli.physics.run_soft_steps import Simulation
-from borelli.physics.simulate import simulate, start_state
+from borelli.physics.simulate import initial_state, simulate
 from borelli.physics.state import make_inputs
 
 from .worlds import GRAVITY, HALF, advance, crate, heading, on_floor, on_slope
@@ -75,7 +75,7 @@ def moment(name: str, seed: int) -> Moment:
     names = [coordinate.name for coordinate in model.coordinates]
     coordinates = dict(zip(names, map(float, rng.uniform(-0.7, 0.7, len(names))), strict=True))
     speeds = dict(zip(names, map(float, rng.uniform(-3.0, 3.0, len(names))), strict=True))
-    state = start_state(compiled, coordinates=coordinates, speeds=speeds)
+    state = initial_state(compiled, coordinates=coordinates, velocities=speeds)
     if name == "human":
         spin = rng.uniform(-2.0, 2.0, 3)
         state.twist[:, :3] += rng.uniform(-1.0, 1.0, 3) + np.cross(spin, state.position - state.position[0])

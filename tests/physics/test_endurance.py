@@ -15,11 +15,11 @@ import pytest
 from borelli.model.model import Coordinate, Model
 from borelli.model.people.human import human
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.diagnostics import joint_error
+from borelli.physics.diagnostics import joint_gap
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.run_soft_steps import Simulation, make_record
-from borelli.physics.simulate import start_state
-from borelli.physics.soft_step import UNSETTLED
+from borelli.physics.simulate import initial_state
+from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
 from borelli.physics.state import make_inputs
 
 from .worlds import fingerprint
@@ -56,8 +56,8 @@ class Course:
             put_inputs(simulation)
             simulation.advance(PERIOD, record)
             assert np.isfinite(record.pose).all() and np.isfinite(record.twist).all()
-            self.unsettled += int((record.told[:, 3] == UNSETTLED).sum())
-            self.worst_gap = max(self.worst_gap, float(joint_error(compiled, record.pose).max()))
+            self.unsettled += int((record.solver_stats[:, 3] == FRICTION_NOT_CONVERGED).sum())
+            self.worst_gap = max(self.worst_gap, float(joint_gap(compiled, record.pose).max()))
             self.worst_twist = max(self.worst_twist, float(np.abs(record.twist).max()))
             if (period + 1) % max(periods // 10, 1) == 0:
                 self.largest_memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -73,7 +73,7 @@ def put_inputs(simulation: Simulation) -> None:
     compiled = simulation.compiled
     rng = np.random.default_rng(int(simulation.state.clock[0]))
     drives = [
-        Drive(c.name, rng.uniform(max(c.lower, -1.0), min(c.upper, 1.0)), stiffness=300.0, damping=15.0, limit=120.0)
+        Drive(c.name, rng.uniform(max(c.lower, -1.0), min(c.upper, 1.0)), stiffness=300.0, damping=15.0, max_force=120.0)
         for c in driven(compiled.model)
     ]
     bodies = [body.name for body in compiled.model.bodies]
@@ -87,7 +87,7 @@ def start() -> Course:
     """The human standing."""
     model = human()
     compiled = compile_model(model, step=STEP, drives=[Drive(c.name) for c in driven(model)])
-    return Course(Simulation(compiled, start_state(compiled), make_inputs(compiled)))
+    return Course(Simulation(compiled, initial_state(compiled), make_inputs(compiled)))
 
 
 def endure(steps: int) -> Course:

@@ -19,7 +19,7 @@ def thrown(step: float, seed: int = 1):
     start = {c.name: float(c.lower + share * (c.upper - c.lower)) for c, share in zip(INNER, inside, strict=True)}
     speeds = {c.name: float(speed) for c, speed in zip(INNER, rng.uniform(-3.0, 3.0, len(INNER)), strict=True)}
     model = replace(MODEL, gravity=(0.0, 0.0, 0.0))
-    return simulate(model, duration=0.5, step=step, coordinates=start, speeds=speeds)
+    return simulate(model, duration=0.5, step=step, initial_coordinates=start, initial_velocities=speeds)
 
 
 def test_falls_as_one_body() -> None:

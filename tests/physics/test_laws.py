@@ -17,10 +17,10 @@ from borelli.bench.workload import human as benchmark_human
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Softness
 from borelli.model.people.human import human
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.diagnostics import momentum, rotations_of
+from borelli.physics.diagnostics import momentum, rotation_matrices
 from borelli.physics.inputs import AppliedForce, Drive, Residual
 from borelli.physics.run_soft_steps import Simulation
-from borelli.physics.simulate import simulate, start_state
+from borelli.physics.simulate import initial_state, simulate
 from borelli.physics.state import make_inputs, make_state
 from borelli.scenes.gallery import chain, four_bar, human_drop
 from borelli.scenes.scene import run_scene
@@ -36,7 +36,7 @@ def test_projectile_follows_the_recursion_of_the_step():
     """x_n = v n h; z_n = z_0 + w n h - g h^2 n (n + 1) / 2, the parabola to first order."""
     h, v, w = 1 / 100, 3.0, 4.0
     model = Model("projectile", (crate(position=(0.0, 0.0, 5.0)),))
-    result = simulate(model, duration=1.0, step=h, twists={"box": (v, 0.0, w, 0.0, 0.0, 0.0)})
+    result = simulate(model, duration=1.0, step=h, initial_twists={"box": (v, 0.0, w, 0.0, 0.0, 0.0)})
     n = np.arange(len(result.time))
     x, z = result["position"].values[:, 0, 0], result["position"].values[:, 0, 2]
     np.testing.assert_allclose(x, v * n * h, atol=ROUNDING)
@@ -57,7 +57,7 @@ def pendulum_model() -> tuple[Model, float]:
 def period_error(h: float) -> float:
     """How far the mean of five periods lies from theory, relative."""
     model, theory = pendulum_model()
-    result = simulate(model, duration=8.0, step=h, coordinates={"angle": 0.02})
+    result = simulate(model, duration=8.0, step=h, initial_coordinates={"angle": 0.02})
     angle, time = result["value"].values[:, 0], result.time.values
     down = np.flatnonzero((angle[:-1] > 0.0) & (angle[1:] <= 0.0))
     crossings = time[down] + h * angle[down] / (angle[down] - angle[down + 1])
@@ -79,7 +79,7 @@ def tumbling(h: float, duration: float = 2.0) -> tuple[float, float, float]:
     inertia = np.diag([0.4, 0.9, 1.2])
     body = Body("top", 3.0, inertia=tuple(map(tuple, inertia)))
     model = Model("tumbling", (body,), gravity=WEIGHTLESS)
-    result = simulate(model, duration=duration, step=h, twists={"top": (0.0, 0.0, 0.0, 0.3, 4.0, 0.5)})
+    result = simulate(model, duration=duration, step=h, initial_twists={"top": (0.0, 0.0, 0.0, 0.3, 4.0, 0.5)})
     energy, spin = result["kinetic_energy"].values, result["angular_momentum"].values
     drift = np.linalg.norm(spin - spin[0], axis=1).max() / np.linalg.norm(spin[0])
     change = energy / energy[0] - 1.0
@@ -106,8 +106,8 @@ def precession_error(h: float) -> float:
     across, along = 0.5, 0.8
     body = Body("top", 1.0, inertia=((across, 0, 0), (0, across, 0), (0, 0, along)))
     model = Model("symmetric", (body,), gravity=WEIGHTLESS)
-    result = simulate(model, duration=1.0, step=h, twists={"top": (0.0, 0.0, 0.0, 1.0, 0.0, 5.0)})
-    axis = rotations_of(result["quaternion"].values[:, 0])[..., 2]
+    result = simulate(model, duration=1.0, step=h, initial_twists={"top": (0.0, 0.0, 0.0, 1.0, 0.0, 5.0)})
+    axis = rotation_matrices(result["quaternion"].values[:, 0])[..., 2]
     total = np.array([across, 0.0, along * 5.0])
     pole, turned = total / np.linalg.norm(total), float(np.linalg.norm(total)) / across * 1.0
     start = axis[0]
@@ -190,7 +190,7 @@ def test_step_response_converges_to_the_damped_oscillator():
 def test_saturated_drive_pushes_with_its_limit():
     """a = F / m until the target is near."""
     h, mass, limit = 1 / 240, 2.0, 6.0
-    drive = Drive("x", target=100.0, stiffness=1e4, damping=100.0, limit=limit)
+    drive = Drive("x", target=100.0, stiffness=1e4, damping=100.0, max_force=limit)
     result = simulate(carriage(mass=mass), duration=1.0, step=h, drives=(drive,))
     np.testing.assert_allclose(result["drive_force"].values[1:, 0], limit, rtol=1e-9)
     n = np.arange(len(result.time))
@@ -201,7 +201,7 @@ def test_drive_does_nothing_within_its_dead_zone():
     """Spring and damper act on the error as it will be h + d / k ahead: at rest k (|x| - D) = F, inside D nothing."""
     h, stiffness, damping, zone, load = 1 / 500, 500.0, 60.0, 0.05, 20.0
     drive = Drive("x", stiffness=stiffness, damping=damping, dead_zone=zone)
-    result = simulate(carriage(), duration=1.0, step=h, drives=(drive,), speeds={"x": 0.2})
+    result = simulate(carriage(), duration=1.0, step=h, drives=(drive,), initial_velocities={"x": 0.2})
     x, v = result["value"].values[:, 0], result["speed"].values[:, 0]
     ahead = np.abs(x[:-1] + (h + damping / stiffness) * v[:-1])  # as it would be if the mass coasted
     force = result["drive_force"].values[1:, 0]
@@ -236,7 +236,7 @@ def test_wrench_from_outside_moves_a_body_by_newton_and_euler():
 def test_residual_that_carries_a_body_reports_its_weight():
     h, mass = 1 / 240, 4.0
     compiled = compile_model(
-        Model("held", (Body("block", mass),)), step=h, residuals=(Residual("block", 2), Residual("block", 5, limit=1.0))
+        Model("held", (Body("block", mass),)), step=h, residuals=(Residual("block", 2), Residual("block", 5, max_force=1.0))
     )
     simulation = Simulation(compiled, make_state(compiled), make_inputs(compiled))
     record = advance(simulation, 10)
@@ -311,10 +311,10 @@ def free_flight(
     compiled = compile_model(model, step=h, drives=drives)
     rng = np.random.default_rng(3)
     names = [coordinate.name for coordinate in model.coordinates]
-    state = start_state(
+    state = initial_state(
         compiled,
-        coordinates=dict(zip(names, rng.uniform(-0.4, 0.4, len(names)), strict=True)),
-        speeds=dict(zip(names, rng.uniform(-3.0, 3.0, len(names)), strict=True)),
+        initial_coordinates=dict(zip(names, rng.uniform(-0.4, 0.4, len(names)), strict=True)),
+        initial_velocities=dict(zip(names, rng.uniform(-3.0, 3.0, len(names)), strict=True)),
     )
     state.twist[:, :3] += (1.0, -0.5, 2.0)
     poses, twists = [np.hstack([state.position, state.quaternion])], [state.twist.copy()]
@@ -328,12 +328,12 @@ def free_flight(
 def test_internal_rows_change_no_momentum(name, is_driven):
     """Each step: sum m dv = 0 and sum (x x m dv + I (w+ - w*)) = 0, w* the spin after the gyroscopic term alone."""
     h = 1 / 240
-    drives = [Drive(c.name, 0.1, stiffness=50.0, damping=2.0, limit=20.0) for c in THROWN[name]().coordinates]
+    drives = [Drive(c.name, 0.1, stiffness=50.0, damping=2.0, max_force=20.0) for c in THROWN[name]().coordinates]
     simulation, poses, twists = free_flight(name, h, 100, tuple(drives) if is_driven else ())
     bodies = simulation.compiled.tables.bodies
     scale = float(np.abs(bodies.mass[:, None] * twists[0][:, :3]).sum())
     for pose, before, after in zip(poses, twists, twists[1:], strict=False):
-        turn = rotations_of(pose[:, 3:])
+        turn = rotation_matrices(pose[:, 3:])
         inertia = turn @ bodies.inertia @ turn.transpose(0, 2, 1)
         push = bodies.mass[:, None] * (after[:, :3] - before[:, :3])
         twisting = np.zeros(3)

@@ -60,7 +60,7 @@ def test_plate_carries_a_box_along_and_up():
         "plate", (Shape("box", (1.0, 1.0, 0.05), surface=surface),), frame=Frame((0.0, 0.0, -0.05))
     )
     model = Model("plate", (replace(plate, kinematic=True), crate(surface)), self_collision=True)
-    result = simulate(model, duration=1.0, step=1 / 500, twists={"plate": (*velocity, 0.0, 0.0, 0.0)})
+    result = simulate(model, duration=1.0, step=1 / 500, initial_twists={"plate": (*velocity, 0.0, 0.0, 0.0)})
     moved = result["position"].values[-1] - result["position"].values[0]
     np.testing.assert_allclose(moved[0], velocity, rtol=1e-9)
     np.testing.assert_allclose(result["velocity"].values[-1, 1], velocity, atol=1e-6)
@@ -83,7 +83,7 @@ def test_turntable_carries_a_box_round():
     model = Model("table", (replace(plate, kinematic=True), crate(surface, start)), self_collision=True)
     twists = {"plate": (0.0, 0.0, 0.0, 0.0, 0.0, spin), "box": (0.0, spin * 0.5, 0.0, 0.0, 0.0, spin)}
     h = 1 / 1000
-    result = simulate(model, duration=1.0, step=h, twists=twists)
+    result = simulate(model, duration=1.0, step=h, initial_twists=twists)
     place = result["position"].values[-1, 1]
     assert np.hypot(*place[:2]) == pytest.approx(0.5, rel=2 * spin * h)  # first order: each step ends on the tangent
     np.testing.assert_allclose(place[:2], 0.5 * np.array([np.cos(spin), np.sin(spin)]), atol=2 * spin * h * 0.5)
@@ -119,7 +119,7 @@ def test_rolling_friction_slows_a_ball(direction):
     surface = Surface(friction=0.8, rolling_friction=rho)
     turning = np.cross((0.0, 0.0, 1.0), along) * speed / HALF
     twist = (*(speed * along), *turning)
-    result = simulate(on_floor(ball(surface), surface), duration=1.0, step=h, twists={"ball": twist})
+    result = simulate(on_floor(ball(surface), surface), duration=1.0, step=h, initial_twists={"ball": twist})
     velocity = result["velocity"].values[:, 0]
     theory = speed - 5 / 7 * rho * GRAVITY / HALF * result.time.values
     np.testing.assert_allclose(velocity @ along, theory, atol=0.01 * (speed - theory[-1]))
@@ -130,7 +130,7 @@ def test_rolling_friction_slows_a_ball(direction):
 def test_rolling_ball_keeps_its_speed_without_rolling_friction():
     speed = 1.0
     twist = (speed, 0.0, 0.0, 0.0, speed / HALF, 0.0)
-    result = simulate(on_floor(ball()), duration=1.0, step=1 / 500, twists={"ball": twist})
+    result = simulate(on_floor(ball()), duration=1.0, step=1 / 500, initial_twists={"ball": twist})
     # the ball sinks in by cfm m g h / erp, 8e-6 of its radius, and rolls on what is left of that
     assert result["velocity"].values[-1, 0, 0] == pytest.approx(speed, rel=1e-5)
 

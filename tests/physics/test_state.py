@@ -14,7 +14,7 @@ from borelli.errors import DivergedError
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.run_soft_steps import Simulation, make_record
-from borelli.physics.simulate import start_state
+from borelli.physics.simulate import initial_state
 from borelli.physics.state import State, make_inputs
 from borelli.physics.work_arrays import make_work
 from borelli.scenes.gallery import conveyor, four_bar, human_drop, stack
@@ -32,12 +32,12 @@ def make_simulation(name: str) -> Simulation:
     drives = scene.drives
     if name == "human":
         drives = tuple(
-            Drive(c.name, 0.2, stiffness=200.0, damping=10.0, limit=60.0)
+            Drive(c.name, 0.2, stiffness=200.0, damping=10.0, max_force=60.0)
             for c in scene.model.coordinates
             if not c.name.startswith("root")
         )
     compiled = compile_model(scene.model, step=scene.step, settings=scene.settings, drives=drives)
-    state = start_state(compiled, coordinates=scene.coordinates, speeds=scene.speeds, twists=scene.twists)
+    state = initial_state(compiled, coordinates=scene.coordinates, velocities=scene.speeds, twists=scene.twists)
     push = AppliedForce(scene.model.bodies[0].name, (5.0, 3.0, 0.0), start=0.3, end=0.6)
     return Simulation(compiled, state, make_inputs(compiled, drives=drives, forces=(push,)))
 
@@ -112,7 +112,7 @@ def test_growing_room_changes_nothing(scene_name, unbroken):
 def test_recording_does_not_change_the_motion(scene_name, unbroken, every):
     simulation = make_simulation(scene_name)
     record = make_record(simulation.compiled, STEPS // every)
-    simulation.advance(STEPS, record, every=every)
+    simulation.advance(STEPS, record, record_every=every)
     assert fingerprint(simulation.state) == unbroken[2]
     twin = make_simulation(scene_name)
     whole = advance(twin, STEPS)

@@ -19,7 +19,7 @@ FULL = replace(
     name="all of it",
     speeds={"pivot": -0.1},
     twists={"rod": (0.1, 0.2, 0.3, 1e-17, 0.5, -0.0)},
-    drives=(Drive("pivot", target=0.1, stiffness=3.0, damping=0.2, limit=5.0),),
+    drives=(Drive("pivot", target=0.1, stiffness=3.0, damping=0.2, max_force=5.0),),
     forces=(AppliedForce("rod", force=(1.0, 0.0, 0.0), torque=(0.0, 0.0, 1 / 3), start=0.1, end=0.2),),
 )
 HEADING = 'format = "borelli-scene"\nversion = 1\nname = "x"\n'

@@ -174,7 +174,7 @@ def test_what_moves_with_another_axis_up_is_shown_upright():
     """A tilted box that falls along -y and drifts along x: in the picture it falls along -z; its corners go with it."""
     box = body_from_shapes("box", (Shape("box", (0.1, 0.2, 0.3)),), frame=Frame((0.0, 1.0, 0.0), (0.8, 0.0, 0.0, 0.6)))
     fallen = simulate(
-        Model("box", (box,), gravity=(0.0, -9.81, 0.0)), duration=0.1, twists={"box": (0.5, 0.0, 0.2, 1.0, 2.0, 3.0)}
+        Model("box", (box,), gravity=(0.0, -9.81, 0.0)), duration=0.1, initial_twists={"box": (0.5, 0.0, 0.2, 1.0, 2.0, 3.0)}
     )
     shown = upright(fallen)
     np.testing.assert_allclose(shown["position"].values[..., [0, 2]], fallen["position"].values[..., [0, 1]])

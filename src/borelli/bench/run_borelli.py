@@ -158,7 +158,7 @@ def prepare(course: Course) -> Ready:
         model,
         step=course.step,
         drives=drives,
-        anchors=course.marker_softness if course.marker_targets is not None else None,
+        marker_springs=course.marker_softness if course.marker_targets is not None else None,
         residuals=led,
     )
     inputs = make_inputs(compiled, drives=drives, marker=_markers(course), pose=course.aim_poses)
@@ -178,7 +178,7 @@ def prepare(course: Course) -> Ready:
 
     def outcome() -> Outcome:
         torques = record.impulse[:, driven] / course.step if drives else np.zeros((course.steps, 0))
-        return Outcome(record.pose, torques, float(record.told[:, 2].mean()), float(record.told[:, 0].mean()))
+        return Outcome(record.pose, torques, float(record.solver_stats[:, 2].mean()), float(record.solver_stats[:, 0].mean()))
 
     return Ready(go, outcome)
 
@@ -191,7 +191,7 @@ def _drives(course: Course) -> list[Drive]:
     if course.motor_torque > 0.0:
         # a motor row of compliance CFM is a damper of 1/CFM
         damping = 1.0 / (jobs.JOINT_SOFTNESS.cfm or 1.0)
-        return [Drive(name, damping=damping, limit=course.motor_torque) for name in names]
+        return [Drive(name, damping=damping, max_force=course.motor_torque) for name in names]
     return []
 
 

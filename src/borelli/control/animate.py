@@ -29,7 +29,7 @@ from borelli.control.tracking_error import figures_of, measured, root_coordinate
 from borelli.errors import SettingsError, listed
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model, Shape
-from borelli.physics.prescribed_motion import steering, without_absent
+from borelli.physics.prescribed_motion import prescribe_motion, mask_absent_bodies
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def animate(
         calm = _follow(Perturbed(model), curves, leading, steps, step, 1, None, strength)
         strength = dict(zip(calm["coordinate"].values, np.abs(calm["control_force"].values).max(axis=0), strict=True))
     data = _follow(disturbed, curves, leading, steps, step, every, progress, strength)
-    data = measured(without_absent(data, disturbed.paths), model, table[::every], perturbations)
+    data = measured(mask_absent_bodies(data, disturbed.paths), model, table[::every], perturbations)
     data.attrs |= {"leading": json.dumps(asdict(leading)), "perturbations": json.dumps([str(p) for p in perturbations])}
     return Animation(data, figures_of(data), (*curves.notes, *notes))
 
@@ -194,7 +194,7 @@ def _follow(
         step=step,
         outside=disturbed.outside,
         forces=disturbed.forces,
-        steer=steering(model, disturbed.paths, step) if disturbed.paths else None,
+        steer=prescribe_motion(model, disturbed.paths, step) if disturbed.paths else None,
         every=every,
         progress=progress,
     )

@@ -26,7 +26,7 @@ from borelli.model.kinematics import poses, with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
 from borelli.model.transforms import orientation_matrix, vector
 from borelli.physics.inputs import AppliedForce, Drive
-from borelli.physics.prescribed_motion import Path, steering
+from borelli.physics.prescribed_motion import PrescribedMotion, prescribe_motion
 from borelli.physics.run_soft_steps import Simulation
 from borelli.physics.state import drive_arrays
 
@@ -43,7 +43,7 @@ class Perturbed:
 
     model: Model
     forces: tuple[AppliedForce, ...] = ()
-    paths: tuple[Path, ...] = ()
+    paths: tuple[PrescribedMotion, ...] = ()
     weakened: tuple[WeakenedJoint, ...] = ()
     outside: tuple[str, ...] = ()
     """Loads that the controller does not know of."""
@@ -73,7 +73,7 @@ class Perturbed:
 
         def before_step(simulation: Simulation) -> None:
             time = simulation.index * simulation.compiled.step
-            steering(self.model, self.paths, simulation.compiled.step)(simulation.state, time)
+            prescribe_motion(self.model, self.paths, simulation.compiled.step)(simulation.state, time)
             shares = [self.share_left(name, time) for name in driven]
             if shares != last:
                 last[:] = shares
@@ -132,7 +132,7 @@ def heading_at(model: Model, coordinates: Array) -> Array:
 def _scaled(drive: Drive, share: float) -> Drive:
     return replace(
         drive, stiffness=share * drive.stiffness, damping=share * drive.damping, offset=share * drive.offset,
-        limit=share * drive.limit if drive.limit < inf else inf,
+        max_force=share * drive.max_force if drive.max_force < inf else inf,
     )  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def _loaded(model: Model, carry: CarriedLoad, rotation: Array) -> Model:
     return with_default_frames(_with(model, ball, joint))
 
 
-def _obstacle(model: Model, obstacle: Obstacle) -> tuple[Body, Path]:
+def _obstacle(model: Model, obstacle: Obstacle) -> tuple[Body, PrescribedMotion]:
     name, number = obstacle.name, 1
     while name in [b.name for b in model.bodies]:
         number += 1
@@ -183,7 +183,7 @@ def _obstacle(model: Model, obstacle: Obstacle) -> tuple[Body, Path]:
         return replace(obstacle.frame, position=vector(np.array(obstacle.frame.position) + way))
 
     body = replace(body_from_shapes(name, (obstacle.shape,)), frame=obstacle.frame, kinematic=True)
-    return body, Path(name, frame)
+    return body, PrescribedMotion(name, frame)
 
 
 def _on_moving_ground(result: Perturbed, moves: Sequence[MoveGround], heads: Heading, middle: Array) -> Perturbed:
@@ -199,7 +199,7 @@ def _on_moving_ground(result: Perturbed, moves: Sequence[MoveGround], heads: Hea
         return Frame(vector(sum((move.share(time) * way for move, way in ways), np.zeros(3))))
 
     moved = _with(replace(model, ground=()), plate)
-    return replace(result, model=moved, paths=(*result.paths, Path(PLATE, frame)))
+    return replace(result, model=moved, paths=(*result.paths, PrescribedMotion(PLATE, frame)))
 
 
 def _slab(plane: Shape, middle: Array) -> Shape:

@@ -13,9 +13,9 @@ from borelli.control.targets import Targets, check_values
 from borelli.errors import SettingsError
 from borelli.model.model import Joint, Model
 from borelli.numerics.quaternions import conjugate, quaternion_product
-from borelli.physics.arrays.compile_model import Compiled
+from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.arrays.joints import canonical_axes
-from borelli.physics.impulse_step.arrays import Controls, Course, Response, Stages, make_course
+from borelli.physics.impulse_step.arrays import Controls, TargetTrajectory, ResponseCoefficients, StageArrays, make_target_trajectory
 
 Array = NDArray[np.float64]
 
@@ -69,19 +69,19 @@ class Plan:
             {name: float(speed[self.index[name]]) for name in self.acting},
         )
 
-    def responses(self) -> dict[str, Response]:
+    def responses(self) -> dict[str, ResponseCoefficients]:
         """By coordinate, as the impulse step takes them."""
         return {name: self._response(control) for name, control in self.acting.items()}
 
-    def _response(self, control: Control) -> Response:
+    def _response(self, control: Control) -> ResponseCoefficients:
         limited = callable(control.limit) or control.limit < np.inf
         if isinstance(control.response, PD):
             one, none = np.ones(1), np.zeros(1)
             a, b = (float(control.response.after(*given, self.step)[0]) for given in ((one, none), (none, one)))
-            return Response(a, b, limited=limited)
-        return Response(told=True, limited=limited)
+            return ResponseCoefficients(a, b, limited=limited)
+        return ResponseCoefficients(callback=True, limited=limited)
 
-    def course(self, compiled: Compiled, tables: Controls) -> Course:
+    def course(self, compiled: CompiledModel, tables: Controls) -> TargetTrajectory:
         """Targets and limits as the impulse step takes them."""
         joints = compiled.tables.joints
         turn = np.zeros((self.steps + 2, len(tables.ball), 4))
@@ -89,7 +89,7 @@ class Plan:
             name, i = self.model.joints[j].name, int(joints.coordinate_first[j])
             angles = self.value[1:, i : i + 3] * [1.0, 1.0, joints.sign[i + 2]]
             turn[:, n] = self.turn[name] if name in self.turn else _with_row_before(_cardan_quaternions(angles))
-        return make_course(compiled, self.value, turn, most=self._most())
+        return make_target_trajectory(compiled, self.value, turn, max_impulse=self._most())
 
     def _most(self) -> Array | None:
         """Largest impulses (steps, coordinates)."""
@@ -100,18 +100,18 @@ class Plan:
             most[:, self.index[name]] = self.step * control.limits(self.times[:-1])
         return most
 
-    def respond(self, compiled: Compiled) -> Callable[[int, Stages], None]:
+    def respond(self, compiled: CompiledModel) -> Callable[[int, StageArrays], None]:
         """What tells the step the responses that are neither PD nor known before."""
         parts: list[tuple[Control, slice]] = []
         joints, first = compiled.tables.joints, compiled.tables.joints.coordinate_first
         for name, control in self.acting.items():
             i = self.index[name]
             j = int(joints.joint[i])
-            whole = slice(int(first[j]), int(first[j + 1])) if joints.spin_driven[j] else slice(i, i + 1)
+            whole = slice(int(first[j]), int(first[j + 1])) if joints.rotation_driven[j] else slice(i, i + 1)
             if not isinstance(control.response, PD) and i == whole.start:
                 parts.append((control, whole))
 
-        def tell(index: int, stages: Stages) -> None:
+        def tell(index: int, stages: StageArrays) -> None:
             for control, whole in parts:
                 error, rate = stages.error[whole].copy(), stages.rate[whole].copy()
                 after = np.asarray(control.response.after(error, rate, self.step, self.step * index), float)
@@ -120,7 +120,7 @@ class Plan:
                         f"control of {control.name!r}: its response at {self.step * index:g} s is {after}; it must "
                         "be finite"
                     )
-                stages.after[whole] = after
+                stages.response[whole] = after
 
         return tell
 

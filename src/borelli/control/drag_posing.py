@@ -29,10 +29,10 @@ from borelli.model.kinematics import coupled
 from borelli.model.model import Coordinate, Joint, Marker, Model, Softness, Vector
 from borelli.numerics.quaternions import rotate
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.diagnostics import coordinates_of, joint_error
+from borelli.physics.diagnostics import coordinates_and_velocities, joint_gap
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Simulation, make_record
-from borelli.physics.simulate import start_state
+from borelli.physics.simulate import initial_state
 from borelli.physics.state import make_inputs
 
 Array = NDArray[np.float64]
@@ -117,7 +117,7 @@ class _Drag:
             Marker(f"{name} {i}", name, at) for name in held if name in _bodies(model) for i, at in enumerate(GRIPS)
         ]
         self.compiled = compile_model(_weightless(model, held, markers), step=1.0, anchors=SHUT)
-        self.state = start_state(self.compiled, coordinates=coordinates)
+        self.state = initial_state(self.compiled, coordinates=coordinates)
         self.wanted = self.places()
         inputs = make_inputs(self.compiled, marker=np.stack([self.wanted, self.wanted]))
         self.simulation = Simulation(self.compiled, self.state, inputs)
@@ -197,7 +197,7 @@ class _Drag:
     def solve(self) -> bool:
         """One post-stabilisation from rest; whether it neither leapt nor passed a stop."""
         state, tables = self.state, self.compiled.tables
-        tables.anchors.beta[0], tables.anchors.beta[1:] = self.give * self.unit, HELD * self.unit
+        tables.marker_springs.beta[0], tables.marker_springs.beta[1:] = self.give * self.unit, HELD * self.unit
         state.twist[:] = 0.0
         last = tables.joints.default[:] = state.coordinate.copy()  # where locked ones are held
         lower, upper = tables.joints.lower, tables.joints.upper
@@ -215,11 +215,11 @@ class _Drag:
     def read(self) -> Array:
         """The coordinates of the bodies as they are, angles counted on from the tables' defaults."""
         pose = np.hstack([self.state.position, self.state.quaternion])
-        return coordinates_of(self.compiled, pose[None], self.state.twist[None])[0][0]
+        return coordinates_and_velocities(self.compiled, pose[None], self.state.twist[None])[0][0]
 
     def places(self) -> Array:
         """Where the dragged point is, then the grips of what is held (points, 3) [m]."""
-        anchors = self.compiled.tables.anchors
+        anchors = self.compiled.tables.marker_springs
         return np.asarray(
             self.state.position[anchors.body] + rotate(self.state.quaternion[anchors.body], anchors.offset)
         )
@@ -228,7 +228,7 @@ class _Drag:
         """How far all points are from where they are to be, and loops from shut, added up [m]."""
         off = float(np.linalg.norm(self.places() - self.wanted, axis=1).sum())
         if any(joint.closes_loop for joint in self.compiled.model.joints):
-            off += float(joint_error(self.compiled, np.hstack([self.state.position, self.state.quaternion])[None])[0])
+            off += float(joint_gap(self.compiled, np.hstack([self.state.position, self.state.quaternion])[None])[0])
         return off
 
 

@@ -30,10 +30,11 @@ from borelli.control.response import PD, wrapped
 from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.physics import diagnostics as measure
-from borelli.physics.arrays.compile_model import Compiled, compile_model
-from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
+from borelli.physics.arrays.compile_model import CompiledModel, compile_model
+from borelli.physics.inputs import AppliedForce, Drive
+from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.run_soft_steps import Simulation, make_record
-from borelli.physics.simulate import start_state, to_dataset
+from borelli.physics.simulate import initial_state, to_dataset
 from borelli.physics.state import State, make_inputs
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def outboard_inertia(compiled: Compiled, values: Array) -> Array:
+def outboard_inertia(compiled: CompiledModel, values: Array) -> Array:
     """What each coordinate of a tree moves alone [kg m^2 or kg]: all bodies beyond its joint, about its axis.
 
     Twice the kinetic energy at unit speed. A joint that closes a loop moves nothing alone: its entries are zero.
@@ -55,7 +56,7 @@ def outboard_inertia(compiled: Compiled, values: Array) -> Array:
     pose = dict(zip(names, map(float, values), strict=True))
     inertia = np.zeros(len(names))
     for i, name in enumerate(names):
-        state = start_state(compiled, coordinates=pose, speeds={name: 1.0})
+        state = initial_state(compiled, coordinates=pose, velocities={name: 1.0})
         placed = np.concatenate([state.position, state.quaternion], axis=1)
         inertia[i] = 2.0 * measure.kinetic_energy(compiled, placed[None], state.twist[None])[0]
     return inertia
@@ -101,9 +102,9 @@ def follow_by_springs(
         DivergedError: Torques of the step's start burst.
     """
     steps = len(course) - 1
-    springs = [Drive(name, limit=(limits or {}).get(name, inf)) for name in gains]
+    springs = [Drive(name, max_force=(limits or {}).get(name, inf)) for name in gains]
     compiled = compile_model(model, step=step, settings=settings, drives=springs)
-    state = start_state(compiled, coordinates=start, speeds=speeds, twists=twists)
+    state = initial_state(compiled, coordinates=start, velocities=speeds, twists=twists)
     inputs = make_inputs(compiled, drives=springs, forces=forces)
     pulled = np.array([compiled.coordinate_index[name] for name in gains], np.int64)
     inertia = outboard_inertia(compiled, state.coordinate)[pulled]
@@ -128,13 +129,13 @@ def follow_by_springs(
             error, error_rate = errors_at(compiled, state, course[k], course[k + 1])
             torque = -stiffness * error[pulled] - damping * error_rate[pulled]
             inputs.drives.rest[pulled] = step * torque
-        simulation.advance(1, record, every=every, frame=1 + k // every)
+        simulation.advance(1, record, record_every=every, frame=1 + k // every)
         if progress is not None and (k + 1) % every == 0:
             progress((k + 1) / steps)
     return to_dataset(compiled, record, step * every * np.arange(frames + 1, dtype=np.float64))
 
 
-def errors_at(compiled: Compiled, state: State, target: Array, ahead: Array) -> tuple[Array, Array]:
+def errors_at(compiled: CompiledModel, state: State, target: Array, ahead: Array) -> tuple[Array, Array]:
     """Errors of all coordinates from their targets and their rates [rad or m, and a second].
 
     Args:
@@ -145,11 +146,11 @@ def errors_at(compiled: Compiled, state: State, target: Array, ahead: Array) -> 
     """
     joints, h = compiled.tables.joints, compiled.step
     pose = np.concatenate([state.position, state.quaternion], axis=1)
-    values, speeds = (found[0] for found in measure.coordinates_of(compiled, pose[None], state.twist[None]))
+    values, speeds = (found[0] for found in measure.coordinates_and_velocities(compiled, pose[None], state.twist[None]))
     turning = np.array([coordinate.rotational for coordinate in compiled.model.coordinates], bool)
     error = np.where(turning, wrapped(values - target), values - target)
     rate = speeds - (ahead - target) / h
-    for j in np.flatnonzero(joints.spin_driven):
+    for j in np.flatnonzero(joints.rotation_driven):
         three = slice(int(joints.coordinate_first[j]), int(joints.coordinate_first[j + 1]))
         sign = np.array([1.0, 1.0, joints.sign[three][2]])
         error[three], rate[three] = _turn_error(compiled, state, int(j), sign * target[three], sign * ahead[three])
@@ -157,7 +158,7 @@ def errors_at(compiled: Compiled, state: State, target: Array, ahead: Array) -> 
     return error, rate
 
 
-def _turn_error(compiled: Compiled, state: State, j: int, target: Array, ahead: Array) -> tuple[Array, Array]:
+def _turn_error(compiled: CompiledModel, state: State, j: int, target: Array, ahead: Array) -> tuple[Array, Array]:
     """Rotation vector from the target and its rate, in the child's joint axes, of ball joint j; by Cardan angles."""
     from scipy.spatial.transform import Rotation
 

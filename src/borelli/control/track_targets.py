@@ -12,13 +12,14 @@ from borelli.control.control_arrays import Plan
 from borelli.control.controls import Control, check_controls
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
-from borelli.physics.arrays.compile_model import Compiled
+from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.impulse_step.arrays import compile_impulse
-from borelli.physics.impulse_step.position_correction import LEFT_OPEN
+from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
-from borelli.physics.inputs import AppliedForce, SolverSettings, check_step
+from borelli.physics.inputs import AppliedForce
+from borelli.physics.solver_settings import SolverSettings, check_step
 from borelli.physics.run_soft_steps import Record, make_record
-from borelli.physics.simulate import count_steps, start_state, to_dataset
+from borelli.physics.simulate import count_steps, initial_state, to_dataset
 from borelli.physics.state import State, make_inputs
 
 if TYPE_CHECKING:
@@ -116,28 +117,28 @@ def _follow_by_impulses(
     steer: Callable[[State, float], None] | None,
     every: int,
     progress: Callable[[float], None] | None,
-) -> tuple[Compiled, Record]:
+) -> tuple[CompiledModel, Record]:
     step, steps = plan.step, plan.steps
     compiled, tables = compile_impulse(
         plan.model, step=step, controlled=plan.responses(), outside=outside, settings=settings
     )
     on_course = start is None
     start, moving = plan.start() if start is None else (start, {})
-    state = start_state(compiled, coordinates=start, speeds=moving | dict(speeds or {}), twists=twists)
+    state = initial_state(compiled, coordinates=start, velocities=moving | dict(speeds or {}), twists=twists)
     inputs = make_inputs(compiled, forces=forces)
     simulation = ImpulseSimulation(compiled, state, inputs, tables, plan.course(compiled, tables))
     if on_course:
-        simulation.start_on_course()
+        simulation.start_on_targets()
     record = make_record(compiled, steps // every + 1)
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
-    respond = plan.respond(compiled) if tables.told.any() else None
+    respond = plan.respond(compiled) if tables.callback_response.any() else None
     chunk = 1 if steer is not None else max(1, int(CHUNK_SECONDS / step))
     while simulation.index < steps:
         if steer is not None:
             steer(state, step * simulation.index)
         more = min(chunk, steps - simulation.index)
-        simulation.advance_impulses(more, record, every=every, frame=1 + simulation.index // every, respond=respond)
+        simulation.advance_impulses(more, record, record_every=every, frame=1 + simulation.index // every, respond=respond)
         if progress is not None:
             progress(simulation.index / steps)
     return compiled, record
@@ -145,7 +146,7 @@ def _follow_by_impulses(
 
 def _telling_gaps(data: xarray.Dataset) -> xarray.Dataset:
     """The dataset with a note if joints were left open."""
-    left = int((data["status"] >= LEFT_OPEN).sum())
+    left = int((data["status"] >= POSITION_ERROR_LEFT).sum())
     if left:
         widest = 1e3 * float(data["joint_error"].max())
         said = f"joints were left open, by {widest:.2g} mm at most, in {left} of the recorded steps: shorten the step"

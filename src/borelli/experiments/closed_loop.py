@@ -28,9 +28,9 @@ from borelli.experiments.stepped_common import BLUE, GREEN, INK, ORANGE, RED, ti
 from borelli.model.mechanisms import hinge
 from borelli.model.model import GROUND, Body, Frame, Model, Shape, Vector
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.post_stabilization import Stabiliser
+from borelli.physics.post_stabilization import PostStabilizer
 from borelli.physics.run_soft_steps import make_record
-from borelli.physics.simulate import start_state, to_dataset
+from borelli.physics.simulate import initial_state, to_dataset
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -85,14 +85,14 @@ def conflict_run(targets: Mapping[str, float], seconds: float) -> Dataset:
     """The linkage let go upright, with a target [rad] for every hinge."""
     model = linkage()
     compiled = compile_model(model, step=STEP)
-    stabiliser = Stabiliser(model, controlled=tuple(targets))
+    stabiliser = PostStabilizer(model, controlled=tuple(targets))
     steps = round(seconds / STEP)
     record = make_record(compiled, steps + 1)
     angle, speed = 0.0, 0.0
     for k in range(steps + 1):
         pose = {f"hinge_{n + 1}": sign * angle for n, sign in enumerate(SIGNS[:3])}
         rates = {f"hinge_{n + 1}": sign * speed for n, sign in enumerate(SIGNS[:3])}
-        state = start_state(compiled, coordinates=pose, speeds=rates)
+        state = initial_state(compiled, coordinates=pose, velocities=rates)
         record.pose[k, :, :3], record.pose[k, :, 3:], record.twist[k] = state.position, state.quaternion, state.twist
         wanted = {
             name: float(next_velocity(GAINS, sign * angle, sign * speed, (target, target, target), STEP))

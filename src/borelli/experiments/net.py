@@ -27,8 +27,8 @@ from borelli.experiments.planks import OURS
 from borelli.experiments.stepped_common import BLUE, INK, ORANGE, tidy
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
-from borelli.physics.diagnostics import rotations_of
-from borelli.physics.inputs import SolverSettings
+from borelli.physics.diagnostics import rotation_matrices
+from borelli.physics.solver_settings import SolverSettings
 from borelli.view.panels import View
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _nearest_to_skull(data: Dataset, model: Model) -> float:
     knots = [name for name in _net_bodies(data) if name.startswith("knot")]
     skull = model.body("head").shapes[0]
     away = data["position"].sel(body=knots).values - data["position"].sel(body="head").values[:, None]
-    turned = np.einsum("tkj,tji->tki", away, rotations_of(data["quaternion"].sel(body="head").values))
+    turned = np.einsum("tkj,tji->tki", away, rotation_matrices(data["quaternion"].sel(body="head").values))
     return float(np.linalg.norm((turned - skull.frame.position) / skull.size, axis=-1).min())
 
 

@@ -1,1 +1,1 @@
-"""The engine: rows and their laws, the solver, the step, and what is measured."""
+"""Simulation in maximal coordinates: constraint rows and their laws, the solver, the steps, and diagnostics."""

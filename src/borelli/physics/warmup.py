@@ -1,4 +1,4 @@
-"""Compile the kernels of a step, part by part: each part may be compiled by a process of its own, into the cache."""
+"""Compilation of the kernels of a step, in tasks that may run in processes of their own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from borelli.kernels.compile_cache import CompileTask
 from borelli.kernels.jit import compile_pointer, register_pointers
 from borelli.physics.collision.detect import find_contacts
-from borelli.physics.diagnostics import coordinates_of
-from borelli.physics.function_pointers import list_parts, make_sample
-from borelli.physics.post_stabilization import post_stabilise
+from borelli.physics.diagnostics import coordinates_and_velocities
+from borelli.physics.function_pointers import make_sample, soft_step_functions
+from borelli.physics.post_stabilization import post_stabilize
 from borelli.physics.rows.contact_rows import fill_contact_rows, read_contacts
 from borelli.physics.run_soft_steps import Simulation, make_record
-from borelli.physics.simulate import start_state
-from borelli.physics.soft_step import fill_standing_rows, prepare_solve
+from borelli.physics.simulate import initial_state
+from borelli.physics.soft_step import fill_persistent_rows, prepare_solve
 from borelli.physics.solver.contact_response import find_answers
 from borelli.physics.solver.coulomb_newton import settle
 from borelli.physics.solver.elimination import factor_bodies, solve_factored
@@ -48,37 +48,37 @@ def compile_collision() -> None:
 
 def compile_rows() -> None:
     """Compile all rows but those of contacts."""
-    _compile(fill_standing_rows)
+    _compile(fill_persistent_rows)
 
 
 def compile_step() -> None:
-    """Compile the soft step, which loads all the above."""
+    """Compile the soft step, which loads all kernels of the other tasks."""
     sample = make_sample()
     record = make_record(sample.compiled, 2)
     Simulation(sample.compiled, sample.state, sample.inputs).advance(2, record)
-    post_stabilise(sample.compiled, sample.state)
+    post_stabilize(sample.compiled, sample.state)
 
 
 def compile_coordinates() -> None:
     """Compile coordinates from poses and back."""
     sample = make_sample()
     record = make_record(sample.compiled, 2)
-    start_state(sample.compiled)
-    coordinates_of(sample.compiled, record.pose, record.twist)
+    initial_state(sample.compiled)
+    coordinates_and_velocities(sample.compiled, record.pose, record.twist)
 
 
 def _compile(*functions: Any) -> None:
-    register_pointers(list_parts(make_sample()))
+    register_pointers(soft_step_functions(make_sample()))
     for function in functions:
         compile_pointer(function)
 
 
-PARTS = (
+POINTER_TASKS = (
     # nets have long loops
     CompileTask("solver", compile_solver, 0, compiler={"NUMBA_LOOP_VECTORIZE": "1"}),
     CompileTask("friction", compile_friction, 1),
     CompileTask("contacts", compile_collision, 2),
     CompileTask("rows", compile_rows, 3),
 )
-"""What a step calls by pointer."""
-TASKS = PARTS
+"""Tasks with the kernel functions that a step calls by pointer."""
+TASKS = POINTER_TASKS

@@ -1,4 +1,4 @@
-"""The work arrays of a step."""
+"""Work arrays of a step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.physics.arrays.compile_model import Compiled
+from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.collision.detect import Contacts, make_contacts
 from borelli.physics.rows.contact_rows import Touch, make_touch
 from borelli.physics.rows.joint_rows import init_joint_rows
@@ -22,22 +22,22 @@ Floats = NDArray[np.float64]
 
 
 class Scratch(NamedTuple):
-    """Numbers of one step that are not the solver's."""
+    """Values of one step outside the solver."""
 
     rotation: Floats
     """(n, 3, 3)"""
     wrench: Floats
-    """(n, 6) pushes from outside."""
+    """(n, 6) applied forces and torques at the center of mass."""
     aim: Floats
-    """(n, 6) twists that lead to the next known poses."""
+    """(n, 6) twists that lead to the poses of the next frame."""
     speed: Floats
-    """(q,)"""
-    told: NDArray[np.int64]
-    """(4,) Newton iterations, friction solves, contacts, status."""
+    """(q,) velocities of coordinates."""
+    solver_stats: NDArray[np.int64]
+    """(4,) as in `Record.solver_stats`."""
 
 
 class Work(NamedTuple):
-    """All that a step writes to besides the state; thrown away, the next step gives the same bits."""
+    """Arrays that a step writes to besides the state; without them the next step computes the same bits."""
 
     rows: Rows
     graph: Graph
@@ -50,22 +50,22 @@ class Work(NamedTuple):
     touch: Touch
     scratch: Scratch
     links: NDArray[np.int64]
-    """(capacity, 2) bodies that share rows in this step."""
+    """(capacity, 2) pairs of bodies with a common row in this step."""
     link_count: NDArray[np.int64]
 
 
-def make_work(compiled: Compiled, contacts: int, capacity: Capacity | None = None) -> Work:
-    """Work arrays with room for so many contacts at a time."""
+def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None = None) -> Work:
+    """Return work arrays with capacity for `contacts` contacts at a time."""
     tables = compiled.tables
     bodies, each = len(tables.bodies.mass), int(tables.contacts.rows_each[0])
-    room = min(contacts, int(tables.shapes.pair_first[-1]))
-    entries = np.array(compiled.rows.entries + [2] * (each * room), np.int64)
+    slots = min(contacts, int(tables.shapes.pair_first[-1]))
+    entries = np.array(compiled.rows.entries + [2] * (each * slots), np.int64)
     rows = make_rows(entries)
     rows.segments[:] = 0
     init_joint_rows(tables.joints, rows)
-    for i, row in enumerate(tables.anchors.row):
+    for i, row in enumerate(tables.marker_springs.row):
         for axis in range(3):
-            rows.body[rows.first[row + axis]] = tables.anchors.body[i]
+            rows.body[rows.first[row + axis]] = tables.marker_springs.body[i]
             rows.jacobian[rows.first[row + axis], axis] = 1.0
     for row, body, axis in zip(tables.residuals.row, tables.residuals.body, tables.residuals.axis, strict=True):
         rows.body[rows.first[row]] = body
@@ -74,9 +74,9 @@ def make_work(compiled: Compiled, contacts: int, capacity: Capacity | None = Non
     factor = make_factor(bodies, len(entries), len(rows.body), capacity)
     free = tables.bodies.mass[tables.bodies.kinematic == 0]
     factor.value[:, STIFF] = FOLD / free.min() if len(free) else 0.0
-    standing = len(tables.bodies.links)
-    links = np.full((standing + room, 2), -1, np.int64)
-    links[:standing] = tables.bodies.links
+    persistent = len(tables.bodies.links)
+    links = np.full((persistent + slots, 2), -1, np.int64)
+    links[:persistent] = tables.bodies.links
     return Work(
         rows=rows,
         graph=make_graph(bodies, capacity.neighbours),
@@ -85,14 +85,14 @@ def make_work(compiled: Compiled, contacts: int, capacity: Capacity | None = Non
         fill=make_fill(capacity),
         search=make_search(len(entries)),
         interior=make_interior(len(entries)),
-        contacts=make_contacts(tables.shapes, room),
-        touch=make_touch(bodies, room),
+        contacts=make_contacts(tables.shapes, slots),
+        touch=make_touch(bodies, slots),
         scratch=Scratch(
             rotation=np.zeros((bodies, 3, 3)),
             wrench=np.zeros((bodies, 6)),
             aim=np.zeros((bodies, 6)),
             speed=np.zeros(len(tables.joints.joint)),
-            told=np.zeros(4, np.int64),
+            solver_stats=np.zeros(4, np.int64),
         ),
         links=links,
         link_count=np.zeros(1, np.int64),

@@ -22,7 +22,8 @@ from borelli.model.model import (
 )
 from borelli.model.people.human import human
 from borelli.model.transforms import compose
-from borelli.physics.inputs import Drive, SolverSettings
+from borelli.physics.inputs import Drive
+from borelli.physics.solver_settings import SolverSettings
 from borelli.scenes.scene import Scene
 
 FLOOR = Shape("plane")
@@ -106,7 +107,7 @@ def humans(count: int = 4) -> Scene:
 def four_bar(crank: float = 0.2, coupler: float = 0.55, rocker: float = 0.45, base: float = 0.6) -> Scene:
     """A crank that turns steadily and, through a coupler, rocks a lever: a closed loop."""
     model, start = mechanisms.four_bar(crank, coupler, rocker, base)
-    motor = Drive("crank", velocity=-2 * pi, stiffness=0.0, damping=50.0, limit=100.0)
+    motor = Drive("crank", velocity=-2 * pi, stiffness=0.0, damping=50.0, max_force=100.0)
     return Scene("four_bar", model, "a crank rocks a lever through a coupler", 1 / 500, 3.0, start, drives=(motor,))
 
 

@@ -13,7 +13,8 @@ from borelli.control.apply_perturbations import Perturbed, heading_at, perturbed
 from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Perturbation, Push, WeakenedJoint
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
-from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
+from borelli.physics.inputs import AppliedForce, Drive
+from borelli.physics.solver_settings import SolverSettings
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -116,7 +117,7 @@ def _perturbed(scene: Scene) -> Perturbed:
 
 def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, every: int = 1) -> Dataset:
     """The scene played from start to end; `progress` is told the share done, `every` nth step is kept."""
-    from borelli.physics.prescribed_motion import steering, without_absent
+    from borelli.physics.prescribed_motion import prescribe_motion, mask_absent_bodies
 
     validate_scene(scene)
     disturbed = _perturbed(scene)
@@ -134,28 +135,28 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
             twists=scene.twists,
             forces=forces,
             settings=scene.settings,
-            steer=steering(disturbed.model, disturbed.paths, scene.step) if disturbed.paths else None,
+            steer=prescribe_motion(disturbed.model, disturbed.paths, scene.step) if disturbed.paths else None,
             every=every,
             progress=progress,
         )
-        return without_absent(dataset, disturbed.paths)
+        return mask_absent_bodies(dataset, disturbed.paths)
     from borelli.physics.simulate import simulate
 
     dataset = simulate(
         disturbed.model,
         duration=scene.duration,
         step=scene.step,
-        coordinates=scene.coordinates,
-        speeds=scene.speeds,
-        twists=scene.twists,
+        initial_coordinates=scene.coordinates,
+        initial_velocities=scene.speeds,
+        initial_twists=scene.twists,
         drives=scene.drives,
         forces=forces,
         settings=scene.settings,
-        every=every,
+        record_every=every,
         progress=progress,
         before_step=disturbed.before_step(scene.drives),
     )
-    return without_absent(dataset, disturbed.paths)
+    return mask_absent_bodies(dataset, disturbed.paths)
 
 
 def _check_names(where: str, what: str, names: Iterable[str], known: list[str]) -> None:

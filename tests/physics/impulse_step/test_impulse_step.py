@@ -8,10 +8,11 @@ import pytest
 from borelli.control.response import coefficients
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model, Shape, Surface
 from borelli.physics import diagnostics as measure
-from borelli.physics.impulse_step.arrays import Response, compile_impulse, make_course
-from borelli.physics.impulse_step.run_impulse_steps import BEGIN, ImpulseSimulation
+from borelli.physics.impulse_step.arrays import ResponseCoefficients, compile_impulse, make_target_trajectory
+from borelli.physics.impulse_step.modes import BEGIN
+from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 from borelli.physics.run_soft_steps import make_record
-from borelli.physics.simulate import start_state, to_dataset
+from borelli.physics.simulate import initial_state, to_dataset
 from borelli.physics.state import make_inputs
 
 from ..impulse_twin import Twin, TwinJoint
@@ -50,11 +51,11 @@ def simulation_of(model, controlled=(), *, step, steps, start=None, twists=None,
     """A simulation whose controlled coordinates have their targets at 0."""
     a, b = coefficients(2.0 * stiffness, 4.0 * np.sqrt(stiffness), step)
     compiled, controls = compile_impulse(
-        model, step=step, controlled={n: Response(float(a), float(b)) for n in controlled}
+        model, step=step, controlled={n: ResponseCoefficients(float(a), float(b)) for n in controlled}
     )
-    state = start_state(compiled, coordinates=start, twists=twists)
+    state = initial_state(compiled, coordinates=start, twists=twists)
     count = len(model.coordinates)
-    course = make_course(
+    course = make_target_trajectory(
         compiled, np.zeros((steps + 2, count)), np.tile([1.0, 0.0, 0.0, 0.0], (steps + 2, len(controls.ball), 1))
     )
     return ImpulseSimulation(compiled, state, make_inputs(compiled), controls, course)
@@ -86,14 +87,14 @@ def test_the_slow_twin_moves_alike(controlled, step):
     state = simulation.state
     twin = Twin(
         [body.mass for body in model.bodies], [np.array(INERTIA)] * 4, joints, model.gravity, state.position,
-        measure.rotations_of(state.quaternion), state.twist,
+        measure.rotation_matrices(state.quaternion), state.twist,
     )  # fmt: skip
     record = make_record(simulation.compiled, 5)
     for _ in range(5):
         simulation.advance_impulses(1, record)
         twin.step(step)
         np.testing.assert_allclose(state.position, twin.x, atol=1e-12)
-        np.testing.assert_allclose(measure.rotations_of(state.quaternion), twin.R, atol=1e-12)
+        np.testing.assert_allclose(measure.rotation_matrices(state.quaternion), twin.R, atol=1e-12)
         np.testing.assert_allclose(state.twist, twin.v, atol=1e-10)
 
 

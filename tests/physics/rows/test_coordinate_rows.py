@@ -66,7 +66,7 @@ def test_ball_driven_on_all_coordinates_turns_straight_to_its_target(scene: str)
     pair, drives = driven_pair(scene)
     drives.target[:] = 0.4, pi / 2.0, -0.3
     sign = pair.joints.sign[2]
-    assert pair.joints.spin_driven[0]
+    assert pair.joints.rotation_driven[0]
     pair.place(np.array([0.4, pi / 2.0, -0.3]))
     pair.fill()
     k = pair.joints.drive_row[0]
@@ -151,7 +151,7 @@ def test_stop_pushes_inward_from_the_nearer_limit(angle: float, side: float, spe
     scene = stopped_hinge(lower=-1.0, upper=2.0)
     scene.place(np.array([angle]), np.array([speed]))
     scene.fill()
-    k = scene.joints.stop_row[0]
+    k = scene.joints.limit_row[0]
     distance = angle + 1.0 if side > 0.0 else 2.0 - angle
     share = 1.0 if distance > 0.0 else 0.2
     assert scene.rows.segments[k] == 2
@@ -161,7 +161,7 @@ def test_stop_pushes_inward_from_the_nearer_limit(angle: float, side: float, spe
 
 def test_stop_out_of_reach_is_absent_and_comes_back_for_the_fast() -> None:
     scene = stopped_hinge(lower=-1.0, upper=2.0)
-    k = scene.joints.stop_row[0]
+    k = scene.joints.limit_row[0]
     scene.place(np.array([0.0]))
     scene.fill()
     assert scene.rows.segments[k] == 0
@@ -175,8 +175,8 @@ def test_one_limit_is_enough_for_a_stop_and_none_takes_no_row() -> None:
     scene = stopped_hinge(upper=0.5)
     scene.place(np.array([0.45]))
     scene.fill()
-    assert scene.rows.segments[scene.joints.stop_row[0]] == 2
-    assert stopped_hinge().joints.stop_row[0] == -1
+    assert scene.rows.segments[scene.joints.limit_row[0]] == 2
+    assert stopped_hinge().joints.limit_row[0] == -1
 
 
 def locked_model() -> Model:
@@ -192,7 +192,7 @@ def test_locked_coordinate_is_held_hard_at_its_default() -> None:
     scene.place(np.array([0.5, 0.1, 0.2]))
     scene.fill()
     k = scene.joints.drive_row[0]
-    assert scene.joints.stop_row[0] == -1
+    assert scene.joints.limit_row[0] == -1
     assert (scene.rows.segments[k], scene.rows.beta[k, 0]) == (1, 0.0)
     assert scene.rows.c[k, 0] == pytest.approx(-0.2 / STEP * 0.3)
 
@@ -234,7 +234,7 @@ def test_joint_between_bodies_that_are_not_solved_for_takes_no_rows() -> None:
     model = Model("m", (Body("plate", 1.0, kinematic=True),), (joint,))
     tables, entries, _, _ = compile_joints(model, {"plate": 0}, np.zeros((1, 3)), np.array([True]), STEP, {"x"})
     assert entries == []
-    assert tables.stop_row[0] == tables.drive_row[0] == -1
+    assert tables.limit_row[0] == tables.drive_row[0] == -1
 
 
 def test_every_kind_names_its_rows_and_units() -> None:

@@ -13,12 +13,13 @@ from borelli.bench import workload as job
 from borelli.bench.ground_truth import motion, twists
 from borelli.model.model import Surface
 from borelli.model.people.human import human
-from borelli.physics.arrays.compile_model import Compiled, compile_model
-from borelli.physics.diagnostics import rotations_of
-from borelli.physics.inputs import Drive, SolverSettings
+from borelli.physics.arrays.compile_model import CompiledModel, compile_model
+from borelli.physics.diagnostics import rotation_matrices
+from borelli.physics.inputs import Drive
 from borelli.physics.run_soft_steps import Simulation, make_record
-from borelli.physics.simulate import simulate, start_state
-from borelli.physics.soft_step import UNSETTLED
+from borelli.physics.simulate import initial_state, simulate
+from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
+from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import State, make_inputs, make_state
 from borelli.scenes.gallery import gallery_scene, human_drop
 from borelli.scenes.scene import Scene
@@ -37,7 +38,7 @@ def thrown(direction: float, speed: float, h: float, duration: float):
     """A cube set down at that speed [m/s] in that direction."""
     surface = Surface(friction=MU)
     twist = (*(speed * heading(direction)), 0.0, 0.0, 0.0)
-    return simulate(on_floor(crate(surface), surface), duration=duration, step=h, twists={"box": twist})
+    return simulate(on_floor(crate(surface), surface), duration=duration, step=h, initial_twists={"box": twist})
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -61,7 +62,7 @@ def test_sliding_box_keeps_its_line_and_stops_where_coulomb_says(direction):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_fast_box_never_leaves_the_ground(direction, h):
     result = thrown(direction, 2.0, h, 0.6)
-    turn = rotations_of(result["quaternion"].values[:, 0])
+    turn = rotation_matrices(result["quaternion"].values[:, 0])
     heights = result["position"].values[:, :1, 2] + np.einsum("fij,cj->fci", turn, CORNERS)[..., 2]
     lower = np.sort(heights, axis=1)[:, :4]
     assert np.abs(lower).max() < 1e-4  # [m]: all four, at any time
@@ -132,21 +133,21 @@ class Settling(NamedTuple):
         return self.unsettled + self.wrong
 
 
-def settling(compiled: Compiled, state: State, steps: int) -> Settling:
+def settling(compiled: CompiledModel, state: State, steps: int) -> Settling:
     """Step by step, each measured against the laws of contact."""
     simulation, record = Simulation(compiled, state, make_inputs(compiled)), make_record(compiled, 1)
     told, found = [], []
     for _ in range(steps):
         simulation.advance(1, record)
-        told.append(record.told[0].copy())
+        told.append(record.solver_stats[0].copy())
         found.append(misses(simulation))
     solves, contacts, status = (np.array(told)[:, i] for i in (1, 2, 3))
     law = np.array([max(miss.tangent, miss.normal) for miss in found])
-    assert np.isin(status, (0, UNSETTLED)).all()
+    assert np.isin(status, (0, FRICTION_NOT_CONVERGED)).all()
     tolerance = 1.001 * SolverSettings().friction_tolerance  # the two ways of adding up differ by rounding
     return Settling(
         steps,
-        int((status == UNSETTLED).sum()),
+        int((status == FRICTION_NOT_CONVERGED).sum()),
         int(((status == 0) & (law > tolerance)).sum()),
         max(miss.momentum for miss in found),
         solves,
@@ -156,7 +157,7 @@ def settling(compiled: Compiled, state: State, steps: int) -> Settling:
 
 def scene_settling(scene: Scene) -> Settling:
     compiled = compile_model(scene.model, step=scene.step, drives=scene.drives, settings=scene.settings)
-    state = start_state(compiled, coordinates=scene.coordinates, speeds=scene.speeds, twists=scene.twists)
+    state = initial_state(compiled, coordinates=scene.coordinates, velocities=scene.speeds, twists=scene.twists)
     return settling(compiled, state, round(scene.duration / scene.step))
 
 

@@ -26,8 +26,8 @@ from borelli.analysis.stepped.soles_and_ground import carried_by
 from borelli.analysis.stepped.step_work import row_work
 from borelli.analysis.stepped.stepper import Stepper, drive_forces, residual_wrench
 from borelli.model.kinematics import coupled, coupled_forces
-from borelli.physics.arrays.compile_model import Compiled
-from borelli.physics.diagnostics import coordinates_of, rotations_of
+from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.recording.recording import LAB
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def to_dataset(
     turn = to_model_axes(model)
     asked = stepper.coordinates[1:-1]
     # coupled coordinates are where those they follow put them
-    made = coupled(model, coordinates_of(compiled, trace.pose[:-1], trace.twist[:-1])[0])
+    made = coupled(model, coordinates_and_velocities(compiled, trace.pose[:-1], trace.twist[:-1])[0])
     turning = np.array([c.rotational for c in model.coordinates])
     deviation = made - asked
     deviation[:, turning] = (deviation[:, turning] + np.pi) % (2.0 * np.pi) - np.pi
@@ -137,7 +137,7 @@ def outside_wrenches(stepper: Stepper, trace: Trace) -> Array:
     """(steps, bodies, 6) force and moment about the centre of mass from contacts and pushes, model axes."""
     wrench = trace.contact[:, :, :6] / stepper.compiled.step
     if stepper.push is not None:
-        rotation = rotations_of(trace.pose[:-1, :, 3:])
+        rotation = rotation_matrices(trace.pose[:-1, :, 3:])
         for i, name in enumerate(stepper.pushed):
             body, push = stepper.compiled.body_index[name], stepper.push[:, i]
             arm = np.einsum("fij,fj->fi", rotation[:, body], push[:, 6:])
@@ -152,12 +152,12 @@ def about_origin(trace: Trace, wrench: Array) -> Array:
     return np.concatenate([moment + np.cross(trace.pose[:-1, :, :3], force), force], axis=-1)
 
 
-def inertia_of(compiled: Compiled, trace: Trace) -> Array:
+def inertia_of(compiled: CompiledModel, trace: Trace) -> Array:
     """(bodies, 6, steps) moment about the world's origin and force that made the velocities change so."""
     bodies, h = compiled.tables.bodies, compiled.step
     change = np.diff(trace.twist, axis=0) / h
     spin = 0.5 * (trace.twist[1:, :, 3:] + trace.twist[:-1, :, 3:])
-    rotation = rotations_of(trace.pose[:-1, :, 3:])
+    rotation = rotation_matrices(trace.pose[:-1, :, 3:])
 
     def times_inertia(vector: Array) -> Array:
         local = np.einsum("fbji,fbj->fbi", rotation, vector)
@@ -186,7 +186,7 @@ def foot_loads(
         force[:, f] = wrench[:, 3:] @ turn
         if stepper.push is not None:
             push = stepper.push[:, stepper.pushed.index(body)]
-            rotation = rotations_of(trace.pose[:-1, index[body], 3:])
+            rotation = rotation_matrices(trace.pose[:-1, index[body], 3:])
             point = trace.pose[:-1, index[body], :3] + np.einsum("fij,fj->fi", rotation, push[:, 6:])
             loaded = np.linalg.norm(push[:, :3], axis=1) > 0.0
         else:

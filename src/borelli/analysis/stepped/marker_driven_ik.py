@@ -30,9 +30,10 @@ from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_tor
 from borelli.analysis.tree_kernels.newton_ik import settle_frames
 from borelli.errors import SettingsError
 from borelli.model.model import Model, Softness
-from borelli.physics.arrays.compile_model import Compiled, compile_model
-from borelli.physics.diagnostics import coordinates_of
-from borelli.physics.inputs import Drive, SolverSettings
+from borelli.physics.arrays.compile_model import CompiledModel, compile_model
+from borelli.physics.diagnostics import coordinates_and_velocities
+from borelli.physics.inputs import Drive
+from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.state import State, make_inputs, make_state
 from borelli.recording.recording import Note, Recording
@@ -55,7 +56,7 @@ LONGEST_LAG = 0.1
 class Drag:
     """A body ready to be dragged."""
 
-    compiled: Compiled
+    compiled: CompiledModel
     drives: tuple[Drive, ...]
     betas: Array
     """(markers,) slope of a marker's rows where its weight is 1 N/m [N/m s/kg]."""
@@ -64,7 +65,7 @@ class Drag:
         """Coordinates (frames, coordinates) of poses, full turns counted from those near the first."""
         joints = self.compiled.tables.joints._replace(default=near)
         tables = self.compiled.tables._replace(joints=joints)
-        return coordinates_of(self.compiled._replace(tables=tables), pose, twist)[0]
+        return coordinates_and_velocities(self.compiled._replace(tables=tables), pose, twist)[0]
 
 
 def drag(
@@ -105,7 +106,7 @@ def drag(
         targets[:, problem.tree.free] = np.repeat(problem.rest[first + 1 :], substeps, axis=0)
     inputs = make_inputs(compiled, drives=ready.drives, marker=marker, drive_target=targets, substeps=substeps)
     soft = ready.betas / np.where(seen, problem.weight, np.inf).min(axis=0)
-    compiled.tables.anchors.beta[:] = np.where(np.isfinite(soft), soft, ready.betas)
+    compiled.tables.marker_springs.beta[:] = np.where(np.isfinite(soft), soft, ready.betas)
     varying = None
     if any(np.ptp(problem.weight[seen[:, m], m]) > 0.0 for m in range(seen.shape[1]) if seen[:, m].any()):
         weight = np.where(problem.weight > 0.0, problem.weight, MARKER_STIFFNESS)[first + 1 :]
@@ -136,9 +137,9 @@ def prepare_drag(problem: Problem, step: float, ground: bool | float, softness: 
         if stiffness > 0.0:
             damping = step * stiffness * (1.0 - alpha) / alpha
             drives.append(
-                Drive(names[i], float(problem.rest[0, v]), stiffness=stiffness, damping=damping, limit=rest_torque)
+                Drive(names[i], float(problem.rest[0, v]), stiffness=stiffness, damping=damping, max_force=rest_torque)
             )
-    compiled = compile_model(model, step=step, drives=drives, anchors=softness, settings=SolverSettings())
+    compiled = compile_model(model, step=step, drives=drives, marker_springs=softness, settings=SolverSettings())
     return Drag(compiled, tuple(drives), np.full(len(model.markers), beta * MARKER_STIFFNESS))
 
 

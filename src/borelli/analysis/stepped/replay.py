@@ -22,7 +22,7 @@ from borelli.analysis.stepped.stepper import Stepper, drive_forces, spin_forces
 from borelli.errors import DivergedError, SettingsError, unknown_name
 from borelli.model.kinematics import coupled
 from borelli.physics.arrays.compile_model import compile_model
-from borelli.physics.diagnostics import coordinates_of, rotations_of
+from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.physics.inputs import Drive
 
 if TYPE_CHECKING:
@@ -106,13 +106,13 @@ def replay(
     applied = drive_forces(stepper.compiled, trace)
     rest = spin_forces(
         stepper.compiled,
-        coordinates_of(stepper.compiled, trace.pose[:-1], trace.twist[:-1])[0],
+        coordinates_and_velocities(stepper.compiled, trace.pose[:-1], trace.twist[:-1])[0],
         applied,
     )
     gains = {"stiffness": stiffness, "damping": damping} if loop == "closed" else {}
     root_named = root_coordinates(stepper.compiled.model)
     drives = tuple(
-        Drive(d.coordinate, limit=d.limit, **({} if d.coordinate in root_named else gains)) for d in stepper.drives
+        Drive(d.coordinate, max_force=d.max_force, **({} if d.coordinate in root_named else gains)) for d in stepper.drives
     )
     again, lead = _without_residuals(stepper, trace, drives), EACH_BODY
     if loop == "closed":
@@ -155,14 +155,14 @@ def _told(torques: SteppedTorques, stepper: Stepper, poses: Array, feedback: Arr
 
     model, each = stepper.compiled.model, slice(None, None, stepper.substeps)
     poses, feedback = poses[each], feedback[each]
-    made = coupled(model, coordinates_of(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
+    made = coupled(model, coordinates_and_velocities(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
     asked = stepper.coordinates[1:-1][each]
     turning = np.array([c.rotational for c in model.coordinates])
     deviation = made - asked
     deviation[:, turning] = (deviation[:, turning] + np.pi) % (2.0 * np.pi) - np.pi
     at = stepper.compiled.body_index.get(stepper.root, 0)
     local = stepper.compiled.center_of_mass[at]
-    where, path = (p[:, at, :3] - rotations_of(p[:, at, 3:]) @ local for p in (poses, stepper.poses[1:-1][each]))
+    where, path = (p[:, at, :3] - rotation_matrices(p[:, at, 3:]) @ local for p in (poses, stepper.poses[1:-1][each]))
     away = (where - path) @ to_model_axes(model)
     time = torques.data["time"].values
     by_coordinate = ("time", "coordinate")

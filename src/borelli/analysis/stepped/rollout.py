@@ -15,11 +15,11 @@ from borelli.errors import DivergedError
 from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import SharedTuple, SharedTuples, load_shared
 from borelli.numerics.rotation_kernels import quaternion_product, rotate
-from borelli.physics.arrays.compile_model import Compiled
+from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.function_pointers import pointers
 from borelli.physics.rows.contact_rows import BODY_A
 from borelli.physics.run_soft_steps import FAILURES
-from borelli.physics.soft_step import UNSETTLED, step_by_pointer
+from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
 from borelli.physics.solver.newton import SOLVED, TOO_SMALL
 from borelli.physics.solver.workspace import first_capacity
@@ -67,12 +67,12 @@ class Trace(NamedTuple):
     contact: Floats
     """(steps, bodies, 10) contacts' impulse, its moment about the centre of mass; sum of normal parts times points, and
     of normal parts."""
-    told: NDArray[np.int64]
+    solver_stats: NDArray[np.int64]
     """(steps, 4) Newton iterations, friction solves, contacts, status."""
 
 
 def make_course(
-    compiled: Compiled,
+    compiled: CompiledModel,
     *,
     rest: Floats | None = None,
     push: Floats | None = None,
@@ -92,7 +92,7 @@ def make_course(
     )
 
 
-def make_trace(compiled: Compiled, steps: int) -> Trace:
+def make_trace(compiled: CompiledModel, steps: int) -> Trace:
     """Room for so many steps."""
     bodies, rows = len(compiled.tables.bodies.mass), len(compiled.rows.entries)
     return Trace(
@@ -124,16 +124,16 @@ def _rewind(state, saved):
             state.twist[b, n] = saved.twist[b, n]
     for i in range(len(state.coordinate)):
         state.coordinate[i] = saved.coordinate[i]
-    for k in range(len(state.segment)):
-        state.segment[k] = saved.segment[k]
+    for k in range(len(state.active_piece)):
+        state.active_piece[k] = saved.active_piece[k]
     for i in range(len(state.slot_step)):
         if state.slot_step[i] != saved.slot_step[i]:
             state.slot_step[i] = saved.slot_step[i]
-            state.slot_normal[i] = saved.slot_normal[i]
+            state.slot_normal_impulse[i] = saved.slot_normal_impulse[i]
             for n in range(6):
-                state.slot_segment[i, n] = saved.slot_segment[i, n]
+                state.slot_active_piece[i, n] = saved.slot_active_piece[i, n]
             for n in range(3):
-                state.slot_along[i, n] = saved.slot_along[i, n]
+                state.slot_tangent[i, n] = saved.slot_tangent[i, n]
     state.clock[0] = saved.clock[0]
 
 
@@ -145,12 +145,12 @@ def _give(tables, inputs, course, index, h):
     if len(course.push) > 0:
         for i in range(course.push.shape[1]):
             for n in range(3):
-                inputs.pushes.force[i, n] = course.push[index, i, n]
-                inputs.pushes.torque[i, n] = course.push[index, i, 3 + n]
-                inputs.pushes.arm[i, n] = course.push[index, i, 6 + n]
+                inputs.applied_forces.force[i, n] = course.push[index, i, n]
+                inputs.applied_forces.torque[i, n] = course.push[index, i, 3 + n]
+                inputs.applied_forces.arm[i, n] = course.push[index, i, 6 + n]
     if len(course.soft) > 0:
         for i in range(course.soft.shape[1]):
-            tables.anchors.beta[i] = course.soft[index, i]
+            tables.marker_springs.beta[i] = course.soft[index, i]
 
 
 @inline
@@ -239,7 +239,7 @@ def _keep_rows(tables, work, trace, index):
                 contact[index, b, 6 + n] += normal * work.contacts.point[i, n]
             contact[index, b, 9] += normal
     for n in range(4):
-        trace.told[index, n] = work.scratch.told[n]
+        trace.solver_stats[index, n] = work.scratch.solver_stats[n]
 
 
 @kernel
@@ -251,7 +251,7 @@ def march_on(pointers, tables_at, state_at, saved, inputs_at, work_at, course, t
     """
     tables, state, inputs, work = load_shared(tables_at, state_at, inputs_at, work_at)
     saved, course, trace = load_shared(saved, course, trace)
-    h = tables.numbers[5]
+    h = tables.parameters[5]
     for index in range(first, steps):
         _keep_bodies(state, trace, index)
         _give(tables, inputs, course, index, h)
@@ -268,9 +268,9 @@ def march_on(pointers, tables_at, state_at, saved, inputs_at, work_at, course, t
                         inputs.pose[index + 1, b, 3 + n] = state.quaternion[b, n]
                 _rewind(state, saved)
             status = step_by_pointer(pointers, tables_at, state_at, inputs_at, work_at, index)
-            if (status != SOLVED and status != UNSETTLED) or not _missed(state.twist, work.scratch.aim):
+            if (status != SOLVED and status != FRICTION_NOT_CONVERGED) or not _missed(state.twist, work.scratch.aim):
                 break
-        if status != SOLVED and status != UNSETTLED:
+        if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             _rewind(state, saved)
             return index, status
         _keep_bodies(state, trace, index + 1)
@@ -281,7 +281,7 @@ def march_on(pointers, tables_at, state_at, saved, inputs_at, work_at, course, t
 class Marcher:
     """A compiled model with the solver's room, for marching again and again."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled
         self._contacts = 64
         self._capacity: Capacity | None = None

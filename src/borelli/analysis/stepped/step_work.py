@@ -24,7 +24,7 @@ from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.stepped.rollout import Trace
 from borelli.analysis.stepped.stepper import Stepper
 from borelli.numerics.quaternions import conjugate, quaternion_product, rotation_logarithm
-from borelli.physics.diagnostics import kinetic_energy, potential_energy, rotations_of
+from borelli.physics.diagnostics import kinetic_energy, potential_energy, rotation_matrices
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def gyroscopic_power(stepper: Stepper, trace: Trace) -> Array:
     before, after = trace.twist[:-1, :, 3:], trace.twist[1:, :, 3:]
     now, aim = trace.pose[:-1, :, 3:], stepper.poses[2:, :, 3:]
     spin = 0.5 * (before + rotation_logarithm(quaternion_product(aim, conjugate(now))) / h)
-    rotation = rotations_of(now)
+    rotation = rotation_matrices(now)
     local = np.einsum("bij,fbj->fbi", bodies.inertia, np.einsum("fbji,fbj->fbi", rotation, spin))
     moment = -np.cross(spin, np.einsum("fbij,fbj->fbi", rotation, local))
     power = (0.5 * (before + after) * moment).sum(axis=2)

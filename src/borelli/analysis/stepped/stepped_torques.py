@@ -137,7 +137,7 @@ def stepped_torques(
     trace = Marcher(stepper.compiled).march(stepper.start(), stepper.inputs(), stepper.course(), stepper.frames)
     settings = {
         "method": "stepped", **curves.settings, "step_s": stepper.compiled.step,
-        "residuals": [f"{r.body} {'force' if r.axis < 3 else 'torque'} {'xyz'[r.axis % 3]} <= {r.limit:g}"
+        "residuals": [f"{r.body} {'force' if r.axis < 3 else 'torque'} {'xyz'[r.axis % 3]} <= {r.max_force:g}"
                       for r in stepper.residuals],
     }  # fmt: skip
     source = "contacts" if contacts else ("none" if loads is None else loads.source)

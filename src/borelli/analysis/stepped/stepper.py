@@ -23,9 +23,10 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import Model, Softness
 from borelli.numerics.quaternions import conjugate, quaternion_from_matrix, quaternion_product, rotation_logarithm
-from borelli.physics.arrays.compile_model import Compiled, compile_model
-from borelli.physics.diagnostics import coordinates_of, rotations_of
-from borelli.physics.inputs import AppliedForce, Drive, Residual, SolverSettings
+from borelli.physics.arrays.compile_model import CompiledModel, compile_model
+from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
+from borelli.physics.inputs import AppliedForce, Drive, Residual
+from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import Inputs, State, make_inputs, make_state
 
 Array = NDArray[np.float64]
@@ -49,7 +50,7 @@ SAMPLES = 4
 class Stepper:
     """A model made ready for stepping along a motion, one step from each frame to the next."""
 
-    compiled: Compiled
+    compiled: CompiledModel
     drives: tuple[Drive, ...]
     residuals: tuple[Residual, ...]
     """World axes of the model."""
@@ -121,7 +122,7 @@ def compile_stepped(
     limit: Mapping[str, float] | float = inf,
     tolerance: Mapping[str, float] | float = 0.0,
     slack: tuple[float, float] | None = None,
-) -> tuple[Compiled, tuple[Drive, ...], tuple[Residual, ...], str]:
+) -> tuple[CompiledModel, tuple[Drive, ...], tuple[Residual, ...], str]:
     """The model with hard joints, without stops and markers; its drives and residuals; the name of its root body."""
     model = hard_model(model, ground=contacts)
     if contacts and not (model.ground and any(shape.collides for body in model.bodies for shape in body.shapes)):
@@ -134,7 +135,7 @@ def compile_stepped(
     held = {coupling.coordinate for coupling in model.couplings}
     driven = [c.name for c in model.coordinates if not (c.locked or c.name in held or c.name in named)]
     limits, zones = _by_name(limit, driven, "limit", inf), _by_name(tolerance, driven, "tolerance", 0.0)
-    drives = tuple(Drive(name, stiffness=inf, limit=limits[name], dead_zone=zones[name]) for name in driven)
+    drives = tuple(Drive(name, stiffness=inf, max_force=limits[name], dead_zone=zones[name]) for name in driven)
     if slack is not None:
         drives = (*_root_drives(model, named, residual, slack), *drives)
         residual = []
@@ -155,7 +156,7 @@ def compile_stepped(
     )
 
 
-def measured_pushes(loads: Loads, curves: Derivatives, poses: Array, compiled: Compiled) -> Array:
+def measured_pushes(loads: Loads, curves: Derivatives, poses: Array, compiled: CompiledModel) -> Array:
     """(frames, loads, 9) pushes of each step, model axes.
 
     The second difference of a position is its acceleration averaged over the steps before and after, with a weight that
@@ -175,7 +176,7 @@ def measured_pushes(loads: Loads, curves: Derivatives, poses: Array, compiled: C
     moment -= np.cross(point, force)
     bodies = [compiled.body_index[name] for name in loads.body]
     arm = point - poses[:, bodies, :3]
-    local = np.einsum("flji,flj->fli", rotations_of(poses[:, bodies, 3:]), arm)
+    local = np.einsum("flji,flj->fli", rotation_matrices(poses[:, bodies, 3:]), arm)
     return np.concatenate([force, moment, local], axis=-1)
 
 
@@ -200,16 +201,16 @@ def hard_model(model: Model, *, ground: bool) -> Model:
     )
 
 
-def model_poses(motion: Motion, compiled: Compiled) -> Array:
+def model_poses(motion: Motion, compiled: CompiledModel) -> Array:
     """(frames, bodies, 7) centres of mass [m] and quaternions of a motion, in the model's axes."""
     turn = to_model_axes(motion.model)
     quaternion = quaternion_product(quaternion_from_matrix(turn), motion.data["body_orientation"].values)
     origin = motion.data["body_position"].values @ turn.T
-    center = np.einsum("fbij,bj->fbi", rotations_of(quaternion), compiled.center_of_mass)
+    center = np.einsum("fbij,bj->fbi", rotation_matrices(quaternion), compiled.center_of_mass)
     return np.concatenate([origin + center, quaternion], axis=-1)
 
 
-def drive_forces(compiled: Compiled, trace: Trace) -> Array:
+def drive_forces(compiled: CompiledModel, trace: Trace) -> Array:
     """(steps, coordinates) generalized forces [N m or N] of the drives.
 
     A ball's three drives act along the child's axes; the power of a Cardan angle's rate is their moment along the axis
@@ -218,8 +219,8 @@ def drive_forces(compiled: Compiled, trace: Trace) -> Array:
     joints, h = compiled.tables.joints, compiled.step
     row = joints.drive_row
     force = np.where(row >= 0, trace.impulse[:, row], 0.0) / h
-    values, _ = coordinates_of(compiled, trace.pose[:-1], trace.twist[:-1])
-    for j in np.flatnonzero(joints.spin_driven):
+    values, _ = coordinates_and_velocities(compiled, trace.pose[:-1], trace.twist[:-1])
+    for j in np.flatnonzero(joints.rotation_driven):
         i = int(joints.coordinate_first[j])
         sign = joints.sign[i + 2]
         b, c = values[:, i + 1], sign * values[:, i + 2]
@@ -229,11 +230,11 @@ def drive_forces(compiled: Compiled, trace: Trace) -> Array:
     return force
 
 
-def spin_forces(compiled: Compiled, coordinates: Array, force: Array) -> Array:
+def spin_forces(compiled: CompiledModel, coordinates: Array, force: Array) -> Array:
     """The way back: forces of drives, balls' along the child's axes, from generalized forces (steps, coordinates)."""
     joints = compiled.tables.joints
     result = force.copy()
-    for j in np.flatnonzero(joints.spin_driven):
+    for j in np.flatnonzero(joints.rotation_driven):
         i = int(joints.coordinate_first[j])
         sign = joints.sign[i + 2]
         b, c = coordinates[:, i + 1], sign * coordinates[:, i + 2]
@@ -251,7 +252,7 @@ def residual_wrench(stepper: Stepper, trace: Trace) -> Array:
     if not stepper.root:
         return result
     at = compiled.body_index[stepper.root]
-    origin = trace.pose[:-1, at, :3] - rotations_of(trace.pose[:-1, at, 3:]) @ compiled.center_of_mass[at]
+    origin = trace.pose[:-1, at, :3] - rotation_matrices(trace.pose[:-1, at, 3:]) @ compiled.center_of_mass[at]
     for row, body, axis in zip(tables.row, tables.body, tables.axis, strict=True):
         force = trace.impulse[:, row] / compiled.step
         result[:, axis] += force
@@ -275,7 +276,7 @@ def _root_drives(
     limit = inf if residual is None else float(residual)
     turning = {c.name: c.rotational for c in model.coordinates}
     return tuple(
-        Drive(name, stiffness=inf, limit=limit, dead_zone=slack[1] if turning[name] else slack[0]) for name in named
+        Drive(name, stiffness=inf, max_force=limit, dead_zone=slack[1] if turning[name] else slack[0]) for name in named
     )
 
 

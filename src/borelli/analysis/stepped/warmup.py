@@ -5,7 +5,7 @@ from __future__ import annotations
 from borelli.analysis.stepped.rollout import Marcher, make_course
 from borelli.kernels.compile_cache import CompileTask
 from borelli.physics.function_pointers import make_sample
-from borelli.physics.warmup import PARTS, compile_step
+from borelli.physics.warmup import POINTER_TASKS, compile_step
 
 
 def compile_loops() -> None:
@@ -15,4 +15,4 @@ def compile_loops() -> None:
     Marcher(sample.compiled).march(sample.state, sample.inputs, make_course(sample.compiled), 1)
 
 
-TASKS = (CompileTask("step", compile_loops, 6, needs=tuple(part.name for part in PARTS)),)
+TASKS = (CompileTask("step", compile_loops, 6, needs=tuple(part.name for part in POINTER_TASKS)),)

@@ -272,8 +272,8 @@ def read_contacts(shapes_at, tables_at, contacts_at, found, state_at, rotation, 
         set_along(touch, i, vx, vy, vz)
         touch[i, NORMAL_NOW] = 0.0
         if state.slot_step[slot] == fresh:
-            touch[i, NORMAL_NOW] = state.slot_normal[slot]
-            set_along(touch, i, state.slot_along[slot, 0], state.slot_along[slot, 1], state.slot_along[slot, 2])
+            touch[i, NORMAL_NOW] = state.slot_normal_impulse[slot]
+            set_along(touch, i, state.slot_tangent[slot, 0], state.slot_tangent[slot, 1], state.slot_tangent[slot, 2])
         touch[i, BOUND] = touch[i, FRICTION] * touch[i, NORMAL_NOW]
 
 
@@ -281,13 +281,13 @@ read_contacts_by_pointer = by_pointer(read_contacts)
 
 
 @kernel_function
-def fill_contact_rows(shapes_at, tables_at, numbers, contacts_at, state_at, kinematic, touch_at, rows_at):
+def fill_contact_rows(shapes_at, tables_at, parameters, contacts_at, state_at, kinematic, touch_at, rows_at):
     """Write the rows of the contacts laid out by `read_contacts`."""
     shapes, tables, contacts = load_shared(shapes_at, tables_at, contacts_at)
     state, touch_tuple, rows = load_shared(state_at, touch_at, rows_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     each, k = tables.rows_each[0], tables.first_row[0]
-    bounce_speed, push_out, h = numbers[1], numbers[2], numbers[5]
+    bounce_speed, push_out, h = parameters[1], parameters[2], parameters[5]
     for i in range(touch_tuple.count[0]):
         pair = contacts.pair[i]
         nx, ny, nz = _load3(touch, i, NORMAL)

@@ -84,8 +84,8 @@ def fill_stop_rows(joints, coordinate, speed, rows, h):
     With C the distance left, a coordinate inside may just reach its limit (u >= -C / h); one beyond is pushed back by
     its share (u >= -(alpha / h) C). Limits out of reach cost nothing: their rows are absent.
     """
-    for i in range(joints.stop_row.shape[0]):
-        k = joints.stop_row[i]
+    for i in range(joints.limit_row.shape[0]):
+        k = joints.limit_row[i]
         if k < 0:
             continue
         ahead = coordinate[i] + h * speed[i]
@@ -95,8 +95,8 @@ def fill_stop_rows(joints, coordinate, speed, rows, h):
         if distance > reach:
             no_law(rows, k)
             continue
-        share = 1.0 if distance > 0.0 else joints.stop_alpha[i]
-        one_sided_law(rows, k, -share / h * distance, joints.stop_beta[i])
+        share = 1.0 if distance > 0.0 else joints.limit_alpha[i]
+        one_sided_law(rows, k, -share / h * distance, joints.limit_beta[i])
         put_coordinate_row(joints, i, 1.0 if at_lower else -1.0, rows.jacobian, rows.first[k])
 
 
@@ -162,7 +162,7 @@ def fill_drive_rows(joints, drives, coordinate, rows, h):
         k, j = joints.drive_row[i], joints.joint[i]
         if k < 0:
             continue
-        if joints.spin_driven[j]:
+        if joints.rotation_driven[j]:
             if i == joints.coordinate_first[j]:
                 fill_spin_drive(joints, drives, j, i, rows, k, h)
             continue

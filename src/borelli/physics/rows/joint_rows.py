@@ -22,12 +22,12 @@ from collections.abc import Iterable
 from borelli.kernels.jit import inline, kernel_function
 from borelli.numerics.rotation_kernels import cross, rotation_logarithm
 from borelli.physics.arrays.joints import BALL, FIXED, HINGE, PLANAR, SLIDER, UNIVERSAL, JointTables
-from borelli.physics.joints.custom_joint import fit_motion
+from borelli.physics.joints.custom_joint import fit_custom_joint
 from borelli.physics.joints.joint_frames import (
     along_axis,
     axes_dot,
+    compute_joint_frames,
     from_axes,
-    place_joint_frames,
     relative_quaternion,
 )
 from borelli.physics.rows.rows import Rows
@@ -47,7 +47,7 @@ def pose_joints(joints, position, rotation, coordinate_inout):
         coordinate_inout: (coordinates,) where the search for a coordinate joint's values starts and ends; other
             joints' are left as they are.
     """
-    place_joint_frames(joints, position, rotation)
+    compute_joint_frames(joints, position, rotation)
     axes_parent, axes_child, gap, motion = joints.axes_parent, joints.axes_child, joints.gap, joints.motion
     for m in range(motion.joint.shape[0]):
         j = motion.joint[m]
@@ -55,7 +55,7 @@ def pose_joints(joints, position, rotation, coordinate_inout):
         dx = along_axis(axes_parent, j, 0, gap[j, 0], gap[j, 1], gap[j, 2])
         dy = along_axis(axes_parent, j, 1, gap[j, 0], gap[j, 1], gap[j, 2])
         dz = along_axis(axes_parent, j, 2, gap[j, 0], gap[j, 1], gap[j, 2])
-        fit_motion(motion, m, w, x, y, z, dx, dy, dz, coordinate_inout)
+        fit_custom_joint(motion, m, w, x, y, z, dx, dy, dz, coordinate_inout)
 
 
 @inline
@@ -248,8 +248,8 @@ def fill_given_motion(joints, twist, rows):
     other body's arm, its part of the same row.
     """
     arm_child, arm_parent, gap = joints.arm_child, joints.arm_parent, joints.gap
-    for i in range(joints.given_row.shape[0]):
-        k, j = joints.given_row[i], joints.given_joint[i]
+    for i in range(joints.prescribed_row.shape[0]):
+        k, j = joints.prescribed_row[i], joints.prescribed_joint[i]
         e = rows.first[k]
         cx, cy, cz = arm_child[j, 0], arm_child[j, 1], arm_child[j, 2]
         px = arm_parent[j, 0] + gap[j, 0]
@@ -281,7 +281,7 @@ def init_joint_rows(joints: JointTables, rows: Rows) -> None:
             _init_units(joints, j, rows, start, range(6 if kind == FIXED else 3))
         elif end > start and kind == SLIDER:
             _init_units(joints, j, rows, start + 2, range(3, 6))
-    for row in (joints.stop_row, joints.drive_row):
+    for row in (joints.limit_row, joints.drive_row):
         for j, k in zip(joints.joint, row, strict=True):
             if k >= 0:
                 _init_bodies(joints, j, rows, k)

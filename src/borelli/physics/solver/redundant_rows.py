@@ -63,7 +63,7 @@ class Ridge(NamedTuple):
     """(rows,) 1 for rows that may be left lacking where others need not: targets beside joints."""
     lacking: NDArray[np.float64]
     """(rows,) scratch: d - A p."""
-    told: NDArray[np.float64]
+    solver_stats: NDArray[np.float64]
     """(3,) the last round's change of the impulses, of their size; the largest velocity that a yielding and that any
     other row lacks."""
 
@@ -90,13 +90,13 @@ def _find_lacking(rows, node, block, mark, value, ridge, count):
             push(rows, node, block, k, value[k, P_NOW])
     for k in range(count):
         store6(block, k, VELOCITY, inverse_mass_times(block, k, load6(block, k, RIGHT)))
-    ridge.told[1], ridge.told[2] = 0.0, 0.0
+    ridge.solver_stats[1], ridge.solver_stats[2] = 0.0, 0.0
     for k in range(rows.used[0]):
         if mark[k, MODE] >= FOLDED:
             lacks = rows.c[k, mark[k, SEGMENT]] - row_velocity(rows, node, block, VELOCITY, k)
             ridge.lacking[k] = lacks
             kind = 1 if ridge.yields[k] else 2
-            ridge.told[kind] = max(ridge.told[kind], abs(lacks))
+            ridge.solver_stats[kind] = max(ridge.solver_stats[kind], abs(lacks))
 
 
 @inline
@@ -160,7 +160,7 @@ def solve_redundant(pointers, rows_at, graph_at, factor_at, fill_at, ridge_at, m
     """
     rows, graph, factor, ridge = load_shared(rows_at, graph_at, factor_at, ridge_at)
     node, block, mark, value, count = graph.node, factor.block, factor.mark, factor.value, graph.count[0]
-    told = ridge.told
+    told = ridge.solver_stats
     _put_slopes(rows, node, mark, value, ridge.slope, count)
     if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
         return -1
