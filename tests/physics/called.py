@@ -1,4 +1,4 @@
-"""Parts that only kernels call, each with a door for tests: doors cost a second to compile and are not kept."""
+"""Kernel functions made callable from Python for tests; their wrappers take a second to compile and are not cached."""
 
 from __future__ import annotations
 

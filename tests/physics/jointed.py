@@ -26,7 +26,7 @@ PROBE = 1e-5
 SLOPE_TOLERANCE = 1e-7
 """Of central differences against directions: a thousand times their error, a millionth of any wrong sign or arm."""
 
-KNEE = (  # a hinge whose centre rolls: two curved shifts and a side tilt, as in models of the knee
+KNEE = (  # a hinge whose center rolls: two curved shifts and a side tilt, as in models of the knee
     TransformAxis((0.0, 0.0, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "flexion"),
     TransformAxis((1.0, 0.0, 0.0), Function((-2.0, 0.5, 2.0), ((0.3, -0.1, 0.02), (0.175, 0.0, 0.1, 0.05))), "flexion"),
     TransformAxis((0.0, 1.0, 0.0), Function((0.0, 1.0), ((0.1,),))),

@@ -2,7 +2,7 @@
 
 The step is convex, so velocities and impulses that balance the momentum and lie on the laws are the solution.
 
-Scales, one set a system, with a metre as the unit of length where linear and angular numbers meet:
+Scales, one set a system, with a meter as the unit of length where linear and angular numbers meet:
 
 - momentum: the largest single number that enters the balance, in M v, in r or in one row's J^T p;
 - velocity: the largest component of v or u;

@@ -31,7 +31,7 @@ HARDNESS_BETA = {"soft": (-6.0, -3.0), "mixed": (-10.0, -3.0), "hard": (-10.0, -
 BILATERAL_BETA = {"soft": (-6.0, -3.0), "mixed": (-10.0, -3.0), "hard": (-6.0, -3.0)}
 """Decades of beta of soft unbounded rows."""
 WIDE = 1e10
-"""Bound of the drives that conflict with stops [N s]; with beta 1e-10 a metre per second of conflict reaches it."""
+"""Bound of the drives that conflict with stops [N s]; with beta 1e-10 a meter per second of conflict reaches it."""
 
 JOINT, LOOP, STOP, DRIVE, ANCHOR, NORMAL, TANGENT, ABSENT = range(8)
 BOUNDED, DEAD_ZONE, STIFFENING, SECONDARY, UNYIELDING = range(5)
@@ -42,7 +42,7 @@ class System:
     """One step's problem: M v = r + J^T p with (u, p) on the laws of the rows."""
 
     mass: Floats
-    """(n, 6, 6) mass blocks, world frame, about the centre of mass."""
+    """(n, 6, 6) mass blocks, world frame, about the center of mass."""
     momentum: Floats
     """(n, 6) free momentum r = M v + h f."""
     parent: Ints

@@ -105,7 +105,7 @@ def split_law(rows: Rows, k: int) -> tuple[float, list[tuple[float, float, float
         otherwise:       it crosses q,              P_j - q <= x_j <= P_(j-1) - q,   a_j = q
 
     Its law u = c_j - beta_j p becomes u = (c_j - beta_j a_j) - beta_j x_j between bounds: one bounded variable. When u
-    is beyond the segment the piece is at the bound that the neighbour's a_j counts on, so the sum follows the polyline.
+    is beyond the segment the piece is at the bound that the neighbor's a_j counts on, so the sum follows the polyline.
     A bounded row stays one variable, a dead zone becomes two, a two-rate law three.
     """
     last = int(rows.segments[k]) - 1
