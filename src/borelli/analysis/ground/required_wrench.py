@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.rnea import Moved, cross
+from borelli.analysis.dynamics.rnea import Moved
 from borelli.analysis.ground.soles import Soles
 from borelli.analysis.motion import to_model_axes, turned
 from borelli.analysis.tree_kernels.friction_cone_forces import find_paths
@@ -29,6 +29,7 @@ from borelli.kernels.shared_tuples import Shared
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
+from borelli.numerics.vectors import cross
 
 Array = NDArray[np.float64]
 

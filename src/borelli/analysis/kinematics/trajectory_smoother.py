@@ -26,9 +26,9 @@ from borelli.analysis.tree_kernels.frame_derivatives import find_curvatures
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
 from borelli.kernels.shared_tuples import Shared
 from borelli.model.model import Model
-from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositive
-from borelli.recording.cleaning.filtering import lowpass
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
+from borelli.numerics.filters import lowpass
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import Note, Recording
 
 Array = NDArray[np.float64]
@@ -155,7 +155,7 @@ def _bridges(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, .
             f"frames {first + start} to {first + stop - 1} ({(stop - start) / rate:.2f} s) show too few markers: their "
             "pose is what smoothness gives, not what was seen", "problem", "crop them away",
         )
-        for start, stop in spans(~posed)
+        for start, stop in find_runs(~posed)
         if stop - start > LONGEST_BRIDGE * rate
     )  # fmt: skip
 
@@ -325,7 +325,7 @@ def choose_scale(systems: Sequence[System]) -> float:
         if power not in known:
             try:
                 left, used, count = np.sum([system.fit(10.0**power) for system in systems], axis=0)
-            except NotPositive:
+            except NotPositiveDefiniteError:
                 if power <= 0.0:
                     raise
                 known[power] = np.inf  # so stiff that the markers are lost in its rounding: a second or less of motion
@@ -405,12 +405,12 @@ def _newton_step(system: System, scale: float, exact: bool) -> Array:
     def factor(exact: bool) -> BandedCholesky:
         band = system.band(scale, exact=exact)
         if stopped.any():
-            band.free_only(stopped)
+            band.fix_variables(stopped)
         return band.factor()
 
     try:
         return -factor(exact).solve(pull)
-    except NotPositive:
+    except NotPositiveDefiniteError:
         if not exact:
             raise
         return -factor(exact=False).solve(pull)
