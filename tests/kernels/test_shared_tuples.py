@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from borelli.kernels.jit import JIT_ON, kernel
-from borelli.kernels.shared_tuples import Shared, Shares, read
+from borelli.kernels.shared_tuples import SharedTuple, SharedTuples, load_shared
 
 
 class Inner(NamedTuple):
@@ -23,7 +23,7 @@ class Outer(NamedTuple):
 @kernel
 def total(shared, factors):
     """Every number by its place, so that one read from elsewhere shows; the last of `table` is written."""
-    outer = read(shared)
+    outer = load_shared(shared)
     found = 0.0
     for i in range(len(outer.first)):
         found += factors[0] * outer.first[i]
@@ -39,7 +39,7 @@ def total(shared, factors):
 @kernel
 def first_lengths(shared):
     """By fields of what is shared, and of what is shared within it."""
-    marks, lengths = shared.inner.marks, read(shared.inner).lengths
+    marks, lengths = shared.inner.marks, load_shared(shared.inner).lengths
     return marks[0, 0], lengths[0], shared.inner.lengths[1]
 
 
@@ -55,17 +55,17 @@ def test_kernels_read_what_is_shared_and_write_to_it(outer):
     factors = np.array([1.0, 100.0, 10000.0])
     place = np.add.outer(np.arange(2), 2 * np.arange(3))
     expected = outer.first.sum() + 100 * (place * outer.inner.marks).sum() + 10000 * 0.75
-    assert total(Shared(outer), factors) == expected
+    assert total(SharedTuple(outer), factors) == expected
     assert outer.table[1, 0, 2] == 7.0
 
 
 def test_fields_of_what_is_shared(outer):
-    assert first_lengths(Shared(outer)) == (1, 0.5, 0.25)
+    assert first_lengths(SharedTuple(outer)) == (1, 0.5, 0.25)
 
 
 @pytest.mark.skipif(not JIT_ON, reason="Python hands over the tuple itself")
 def test_a_tuple_that_was_replaced_is_shared_anew(outer):
-    shares = Shares()
+    shares = SharedTuples()
     before = shares("outer", outer)
     assert shares("outer", outer) is before
     other = outer._replace(first=np.ones(3))

@@ -28,7 +28,7 @@ from borelli.analysis.stepped.rollout import Marcher, make_course, make_trace
 from borelli.analysis.stepped.stepper import compile_stepped, drive_forces, twists_between
 from borelli.analysis.tree_kernels.newton_ik import make_search, settle_frames
 from borelli.errors import SettingsError
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.state import make_inputs, make_state
@@ -93,7 +93,7 @@ def live_inverse_kinematics(
     full = problem.weight[0].copy()
     labels = match_markers(problem.markers, source.markers)
     turn, search = to_model_axes(model), make_search(problem.tree, problem.points, problem.holds)
-    shared = Shared(search)
+    shared = SharedTuple(search)
     energy, count = np.zeros(1), np.zeros(1, np.int64)
     q = np.full((1, len(model.coordinates)), np.nan)
     before, gap = q.copy(), 1

@@ -17,7 +17,7 @@ from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
 from borelli.errors import ModelError, SettingsError
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import GROUND, Marker, Model
 from borelli.model.model_cache import cached_per_model
 from borelli.recording.identify_marker_set import bare, shared_prefix
@@ -167,7 +167,7 @@ def make_motion(
     frames, bodies = len(q), len(model.bodies)
     position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
     seen = np.empty((frames, len(markers), 3))
-    find_bodies(Shared(make_search(tree, points)), q, position, rotation, seen)
+    find_bodies(SharedTuple(make_search(tree, points)), q, position, rotation, seen)
     turn = to_model_axes(model)
     variables = {
         "coordinates": (("time", "coordinate"), q, {"units": "rad or m: see coordinate_units"}),

@@ -3,7 +3,7 @@
 The tables, state and work of a model are more than a hundred arrays. A kernel that takes them as arguments spends
 seconds of compiling on taking them apart, and so does every call that hands them on. Shared, they are one argument;
 `read` in a kernel gives the tuple, of which only what is used is loaded. What was shared must not be replaced, only
-written to: `Shares` notices and shares anew.
+written to: `SharedTuples` notices and shares anew.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if JIT_ON:
         unbox,
     )
 
-    class Shared:
+    class SharedTuple:
         """A named tuple of arrays and of such tuples, written down where kernels can read it."""
 
         def __init__(self, value: Any) -> None:
@@ -59,8 +59,8 @@ if JIT_ON:
 
     register_model(SharedType)(models.OpaqueModel)
 
-    @typeof_impl.register(Shared)
-    def _typeof(value: Shared, context: Any) -> SharedType:
+    @typeof_impl.register(SharedTuple)
+    def _typeof(value: SharedTuple, context: Any) -> SharedType:
         return value.type
 
     @unbox(SharedType)
@@ -102,7 +102,7 @@ if JIT_ON:
         return array._getvalue(), place + 2 + 2 * kind.ndim
 
     @intrinsic
-    def read(typing: Any, *shared: Any) -> Any:
+    def load_shared(typing: Any, *shared: Any) -> Any:
         """The tuple that was shared, or those of several."""
         for kind in shared:
             if not isinstance(kind, SharedType):
@@ -150,16 +150,16 @@ if JIT_ON:
 
 else:
 
-    def Shared(value: Any) -> Any:  # type: ignore[no-redef]
+    def SharedTuple(value: Any) -> Any:  # type: ignore[no-redef]
         """The tuple itself: Python hands over what it is."""
         return value
 
-    def read(*shared: Any) -> Any:
+    def load_shared(*shared: Any) -> Any:
         """The tuple that was shared, or those of several."""
         return shared[0] if len(shared) == 1 else shared
 
 
-class Shares:
+class SharedTuples:
     """Shared tuples by name, kept as long as they are the same tuples."""
 
     def __init__(self) -> None:
@@ -169,5 +169,5 @@ class Shares:
         """The tuple, shared."""
         known = self._known.get(name)
         if known is None or known[0] is not value:
-            known = self._known[name] = (value, Shared(value))
+            known = self._known[name] = (value, SharedTuple(value))
         return known[1]

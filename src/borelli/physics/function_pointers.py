@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import find_far, register_far
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.jit import pointer_table, register_pointers
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Coordinate, Joint, Marker, Model, Shape, Softness
 from borelli.physics.arrays.compile_model import Compiled, compile_model
@@ -84,14 +84,14 @@ def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
         step: (table, tables, state, inputs, work, 0),
     }
     return {
-        part: tuple(Shared(value) if isinstance(value, tuple) else value for value in arguments)
+        part: tuple(SharedTuple(value) if isinstance(value, tuple) else value for value in arguments)
         for part, arguments in parts.items()
     }
 
 
 @cache
-def calls() -> NDArray[np.int64]:
+def pointers() -> NDArray[np.int64]:
     """The table of addresses that a run needs."""
     parts = list_parts(make_sample())
-    register_far(parts)
-    return find_far(parts)
+    register_pointers(parts)
+    return pointer_table(parts)

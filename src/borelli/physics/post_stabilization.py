@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 from borelli.errors import DivergedError, SettingsError, unknown_name
 from borelli.kernels.jit import kernel
-from borelli.kernels.shared_tuples import Shares, read
+from borelli.kernels.shared_tuples import SharedTuples, load_shared
 from borelli.model.model import Model
 from borelli.physics.arrays.compile_model import Compiled, compile_model
 from borelli.physics.diagnostics import rotations_of
-from borelli.physics.function_pointers import calls
+from borelli.physics.function_pointers import pointers
 from borelli.physics.inputs import Drive
 from borelli.physics.rigid_bodies import load_bodies, turn_bodies
 from borelli.physics.run_soft_steps import FAILURES
-from borelli.physics.soft_step import far_fill_standing_rows, far_prepare_solve
+from borelli.physics.soft_step import fill_standing_rows_by_pointer, prepare_solve_by_pointer
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, SOLUTION
-from borelli.physics.solver.joint_gauss_seidel import far_sweep_joints, make_joint_blocks
+from borelli.physics.solver.joint_gauss_seidel import make_joint_blocks, sweep_joints_by_pointer
 from borelli.physics.solver.newton import NO_PIVOT, begin_segments
-from borelli.physics.solver.redundant_rows import far_solve_redundant, make_ridge
+from borelli.physics.solver.redundant_rows import make_ridge, solve_redundant_by_pointer
 from borelli.physics.solver.workspace import first_capacity
 from borelli.physics.state import State, make_inputs
 from borelli.physics.work_arrays import make_work
@@ -121,7 +121,7 @@ class Stabiliser:
         self._work = make_work(self.compiled, 1, self._capacity)
         self._ridge = make_ridge(len(self._work.rows.segments))
         self._blocks = make_joint_blocks(self._groups(), len(self._work.rows.body), sweeps)
-        self._share = Shares()
+        self._share = SharedTuples()
 
     def solve(self, state: State, targets: Mapping[str, Target] | None = None) -> Stabilised:
         """Velocities that keep the joints and have the wanted speeds; the state is left as it is.
@@ -143,7 +143,7 @@ class Stabiliser:
         tables, share = self.compiled.tables, self._share
         while True:
             arguments = (
-                calls(), share("tables", tables), share("state", own), share("inputs", self._inputs),
+                pointers(), share("tables", tables), share("state", own), share("inputs", self._inputs),
                 share("work", self._work),
             )  # fmt: skip
             _fill_rows(*arguments)
@@ -285,29 +285,29 @@ def _spin(direction: Floats, speed: Floats) -> Floats:
 
 
 @kernel
-def _fill_rows(calls, tables, state_at, inputs, work):
+def _fill_rows(pointers, tables, state_at, inputs, work):
     """Directions of all rows at the poses of the state."""
-    state, scratch = read(state_at, work.scratch)
+    state, scratch = load_shared(state_at, work.scratch)
     turn_bodies(state.quaternion, scratch.rotation)
-    far_fill_standing_rows(
-        calls, tables.joints, tables.anchors, tables.residuals, tables.numbers, state_at, inputs, work.rows,
+    fill_standing_rows_by_pointer(
+        pointers, tables.joints, tables.anchors, tables.residuals, tables.numbers, state_at, inputs, work.rows,
         work.scratch, 0, False,
     )  # fmt: skip
 
 
 @kernel
-def _solve_rows(calls, tables, state_at, inputs, work_at, ridge, blocks, by_joint, most, tolerance):
+def _solve_rows(pointers, tables, state_at, inputs, work_at, ridge, blocks, by_joint, most, tolerance):
     """Rounds or sweeps made; -1 without a pivot, NO_ROOM."""
-    bodies, state, rows, scratch = read(tables.bodies, state_at, work_at.rows, work_at.scratch)
-    graph, factor = read(work_at.graph, work_at.factor)
+    bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work_at.rows, work_at.scratch)
+    graph, factor = load_shared(work_at.graph, work_at.factor)
     first = tables.contacts.first_row[0]
     rows.used[0] = first
-    if not far_prepare_solve(calls, tables.bodies, work_at, first, 0):
+    if not prepare_solve_by_pointer(pointers, tables.bodies, work_at, first, 0):
         return NO_ROOM
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, 0.0, False)
     begin_segments(rows, factor)
     if by_joint:
-        return far_sweep_joints(calls, work_at.rows, work_at.graph, work_at.factor, blocks, most, tolerance)
-    return far_solve_redundant(
-        calls, calls, work_at.rows, work_at.graph, work_at.factor, work_at.fill, ridge, most, tolerance
+        return sweep_joints_by_pointer(pointers, work_at.rows, work_at.graph, work_at.factor, blocks, most, tolerance)
+    return solve_redundant_by_pointer(
+        pointers, work_at.rows, work_at.graph, work_at.factor, work_at.fill, ridge, most, tolerance
     )  # fmt: skip

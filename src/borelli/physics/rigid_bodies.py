@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.numerics.rotation_kernels import (
     cross,
     quaternion_product,
@@ -16,7 +16,7 @@ from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import MASS, MOMENTUM, SOLUTION
 
 
-@part
+@kernel_function
 def turn_bodies(quaternion, rotation_out):
     """Rotation matrices of all bodies."""
     for b in range(len(quaternion)):
@@ -26,12 +26,12 @@ def turn_bodies(quaternion, rotation_out):
                 rotation_out[b, i, j] = m[3 * i + j]
 
 
-@leaf
+@inline
 def _load_pose(pose, frame, b):
     return pose[frame, b, 3], pose[frame, b, 4], pose[frame, b, 5], pose[frame, b, 6]
 
 
-@part
+@kernel_function
 def aim_at_poses(kinematic, pose, substeps, index, h, state, aim_out):
     """The twists that lead from the present poses to the next frame's; whether there are such poses.
 
@@ -56,7 +56,7 @@ def aim_at_poses(kinematic, pose, substeps, index, h, state, aim_out):
     return True
 
 
-@part
+@kernel_function
 def apply_pushes(pushes, kinematic, time, rotation, wrench_out):
     """Forces and torques from outside on every body, at its centre of mass [N, N m]."""
     wrench_out[:, :] = 0.0
@@ -78,7 +78,7 @@ def apply_pushes(pushes, kinematic, time, rotation, wrench_out):
         wrench_out[b, 5] += pushes.torque[i, 2] + tz
 
 
-@leaf
+@inline
 def world_inertia(inertia, rotation, b):
     """The six entries xx, xy, yy, xz, yz, zz of R I R^T."""
     R, M = rotation, inertia
@@ -101,13 +101,13 @@ def world_inertia(inertia, rotation, b):
     )
 
 
-@leaf
+@inline
 def multiply_inertia(M, x, y, z):
     """M (x, y, z) for M as `world_inertia` gives it."""
     return M[0] * x + M[1] * y + M[3] * z, M[1] * x + M[2] * y + M[4] * z, M[3] * x + M[4] * y + M[5] * z
 
 
-@leaf
+@inline
 def free_spin(M, x, y, z, h):
     """The spin after a step without torque, gyroscopic term implicit: one Newton step on M (w' - w) + h w' x M w' = 0.
 
@@ -134,7 +134,7 @@ def free_spin(M, x, y, z, h):
     )
 
 
-@part
+@kernel_function
 def load_bodies(bodies, gravity, state, scratch, graph, block, h, aimed):
     """Mass blocks and free momenta M v + h f of the solved bodies, in elimination order.
 
@@ -167,7 +167,7 @@ def load_bodies(bodies, gravity, state, scratch, graph, block, h, aimed):
         block[k, MOMENTUM + 5] = lz + h * wrench[b, 5]
 
 
-@leaf
+@inline
 def is_finite(graph, block):
     """Whether every solved velocity is a number of a size that can be squared."""
     total = 0.0
@@ -177,7 +177,7 @@ def is_finite(graph, block):
     return total < 1e150
 
 
-@part
+@kernel_function
 def move_bodies(graph, block, kinematic, state, h):
     """Take over the solved velocities and move every body by them for one step."""
     position, quaternion, twist = state.position, state.quaternion, state.twist

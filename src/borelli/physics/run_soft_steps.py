@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
-from borelli.kernels.jit import kernel, leaf
-from borelli.kernels.shared_tuples import Shares, read
+from borelli.kernels.jit import inline, kernel
+from borelli.kernels.shared_tuples import SharedTuples, load_shared
 from borelli.physics.arrays.compile_model import Compiled
-from borelli.physics.function_pointers import calls
+from borelli.physics.function_pointers import pointers
 from borelli.physics.rows.contact_rows import BODY_A
-from borelli.physics.soft_step import UNSETTLED, far_step
+from borelli.physics.soft_step import UNSETTLED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
 from borelli.physics.solver.newton import NO_END, NO_PIVOT, NOT_FINITE, SOLVED, TOO_SMALL
 from borelli.physics.solver.workspace import first_capacity
@@ -56,7 +56,7 @@ def make_record(compiled: Compiled, frames: int) -> Record:
     )
 
 
-@leaf
+@inline
 def record_bodies(state, record, frame):
     """Keep poses and twists."""
     for b in range(len(state.position)):
@@ -68,7 +68,7 @@ def record_bodies(state, record, frame):
             record.twist[frame, b, n] = state.twist[b, n]
 
 
-@leaf
+@inline
 def add_contact_impulses(value, rows, who, point, first_row, each, contacts, ground_inout):
     """Add what each body got from contacts in the last solve, as `Record.ground` has it."""
     for i in range(contacts):
@@ -86,7 +86,7 @@ def add_contact_impulses(value, rows, who, point, first_row, each, contacts, gro
             ground_inout[b, 6] += normal
 
 
-@leaf
+@inline
 def _record_step(state, work, first_row, each, record, frame):
     record_bodies(state, record, frame)
     value, ground = work.factor.value, record.ground[frame]
@@ -102,7 +102,7 @@ def _record_step(state, work, first_row, each, record, frame):
         record.told[frame, n] = work.scratch.told[n]
 
 
-@leaf
+@inline
 def _put_bodies(state, poses, twists, index):
     for b in range(len(state.position)):
         for n in range(3):
@@ -114,17 +114,17 @@ def _put_bodies(state, poses, twists, index):
 
 
 @kernel
-def run(calls, tables_at, state_at, inputs_at, work_at, record_at, first, steps, every, frame, poses, twists):
+def run(pointers, tables_at, state_at, inputs_at, work_at, record_at, first, steps, every, frame, poses, twists):
     """Make `steps` steps, recording every `every`-th from `frame` on; how many were made and the last status.
 
     Where `poses` (steps, n, 7) and `twists` (steps, n, 6) are not empty, each step starts from those.
     """
-    tables, state, work, record = read(tables_at, state_at, work_at, record_at)
+    tables, state, work, record = load_shared(tables_at, state_at, work_at, record_at)
     first_row, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for index in range(first, first + steps):
         if len(poses) > 0:
             _put_bodies(state, poses, twists, index)
-        status = far_step(calls, calls, tables_at, state_at, inputs_at, work_at, index)
+        status = step_by_pointer(pointers, tables_at, state_at, inputs_at, work_at, index)
         if status != SOLVED and status != UNSETTLED:
             return index - first, status
         if (index + 1) % every == 0:
@@ -144,7 +144,7 @@ class Simulation:
         self._contacts = 64
         self._capacity: Capacity | None = None
         self.work = make_work(compiled, self._contacts)
-        self._shared = Shares()
+        self._shared = SharedTuples()
 
     def advance(
         self,
@@ -171,7 +171,7 @@ class Simulation:
             recorded = frame + self.index // every - begun // every
             shared = self._shared
             made, status = run(
-                calls(), shared("tables", self.compiled.tables), shared("state", self.state),
+                pointers(), shared("tables", self.compiled.tables), shared("state", self.state),
                 shared("inputs", self.inputs), shared("work", self.work), shared("record", record),
                 self.index, end - self.index, every, recorded, starts, speeds,
             )  # fmt: skip

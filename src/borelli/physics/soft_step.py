@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from math import isnan
 
-from borelli.kernels.jit import far, leaf, part, stage
-from borelli.kernels.shared_tuples import read
-from borelli.physics.collision.detect import far_find_contacts
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
+from borelli.kernels.shared_tuples import load_shared
+from borelli.physics.collision.detect import find_contacts_by_pointer
 from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import (
     aim_at_poses,
@@ -19,7 +19,14 @@ from borelli.physics.rigid_bodies import (
     move_bodies,
     turn_bodies,
 )
-from borelli.physics.rows.contact_rows import ALONG, BODY_A, BODY_B, SLOT, far_fill_contact_rows, far_read_contacts
+from borelli.physics.rows.contact_rows import (
+    ALONG,
+    BODY_A,
+    BODY_B,
+    SLOT,
+    fill_contact_rows_by_pointer,
+    read_contacts_by_pointer,
+)
 from borelli.physics.rows.coordinate_rows import (
     aim_drives_at_twists,
     fill_coupling_rows,
@@ -28,13 +35,13 @@ from borelli.physics.rows.coordinate_rows import (
 )
 from borelli.physics.rows.joint_rows import fill_given_motion, fill_joint_rows, pose_joints
 from borelli.physics.rows.laws import bounded_law, no_law, soft_law
-from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY, far_solve_contacts
+from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY, solve_contacts_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY, order_bodies
 from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SEGMENT, list_rows
-from borelli.physics.solver.friction import far_check_friction, far_update_friction
-from borelli.physics.solver.gauss_seidel import far_sweep_rows
-from borelli.physics.solver.iterative_refinement import far_refine
-from borelli.physics.solver.newton import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, far_newton
+from borelli.physics.solver.friction import check_friction_by_pointer, update_friction_by_pointer
+from borelli.physics.solver.gauss_seidel import sweep_rows_by_pointer
+from borelli.physics.solver.iterative_refinement import refine_by_pointer
+from borelli.physics.solver.newton import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, newton_by_pointer
 
 PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
@@ -53,39 +60,39 @@ UNSETTLED = 8
 NEWTON, FRICTION, CONTACTS, STATUS = 0, 1, 2, 3
 
 
-@part
-def step(calls, tables, state_at, inputs, work, index):
+@kernel_function
+def step(pointers, tables, state_at, inputs, work, index):
     """Advance the state by one step, number `index` of this run; a status (0: fine). All are shared."""
-    bodies, state, rows, scratch = read(tables.bodies, state_at, work.rows, work.scratch)
-    graph, factor, touch = read(work.graph, work.factor, work.touch)
+    bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work.rows, work.scratch)
+    graph, factor, touch = load_shared(work.graph, work.factor, work.touch)
     shapes, contacts, numbers = tables.shapes, tables.contacts, tables.numbers
     h, first = numbers[5], contacts.first_row[0]
     turn_bodies(state.quaternion, scratch.rotation)
     # calls without work are left out
     found = 0
     if len(shapes.pair_a) > 0:
-        found = far_find_contacts(calls, shapes, state.position, scratch.rotation, numbers[0], work.contacts)
+        found = find_contacts_by_pointer(pointers, shapes, state.position, scratch.rotation, numbers[0], work.contacts)
         if found > len(work.contacts.depth):
             return TOO_SMALL
     aimed = aim_at_poses(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     apply_pushes(inputs.pushes, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
-    far_fill_standing_rows(
-        calls, tables.joints, tables.anchors, tables.residuals, numbers, state_at, inputs, work.rows, work.scratch,
+    fill_standing_rows_by_pointer(
+        pointers, tables.joints, tables.anchors, tables.residuals, numbers, state_at, inputs, work.rows, work.scratch,
         index, aimed,
     )  # fmt: skip
     touch.count[0], rows.used[0] = found, first
     if found > 0:
-        far_read_contacts(
-            calls, shapes, contacts, work.contacts, found, state_at, scratch.rotation, bodies.kinematic, work.touch
+        read_contacts_by_pointer(
+            pointers, shapes, contacts, work.contacts, found, state_at, scratch.rotation, bodies.kinematic, work.touch
         )  # fmt: skip
-        far_fill_contact_rows(
-            calls, shapes, contacts, numbers, work.contacts, state_at, bodies.kinematic, work.touch, work.rows
+        fill_contact_rows_by_pointer(
+            pointers, shapes, contacts, numbers, work.contacts, state_at, bodies.kinematic, work.touch, work.rows
         )  # fmt: skip
     if not is_laid_out(rows, graph, factor, touch, first, found):
-        if not far_prepare_solve(calls, tables.bodies, work, first, found):
+        if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
             return TOO_SMALL
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, aimed)
-    status = solve_step(calls, tables, state, work, rows, factor, touch, scratch.told)
+    status = solve_step(pointers, tables, state, work, rows, factor, touch, scratch.told)
     if not is_finite(graph, factor.block):
         status = NOT_FINITE
     if status == SOLVED or status == UNSETTLED:
@@ -96,16 +103,16 @@ def step(calls, tables, state_at, inputs, work, index):
     return status
 
 
-far_step = far(step)
+step_by_pointer = by_pointer(step)
 
 
-@part
+@kernel_function
 def fill_standing_rows(
     joints_at, anchors_at, residuals_at, numbers, state_at, inputs_at, rows_at, scratch_at, index, aimed
 ):  # fmt: skip
     """Rows that do not depend on contacts: joints, couplings, stops, drives, anchors, residuals."""
-    joints, anchors, residuals = read(joints_at, anchors_at, residuals_at)
-    state, inputs, rows, scratch = read(state_at, inputs_at, rows_at, scratch_at)
+    joints, anchors, residuals = load_shared(joints_at, anchors_at, residuals_at)
+    state, inputs, rows, scratch = load_shared(state_at, inputs_at, rows_at, scratch_at)
     h = numbers[5]
     pose_joints(joints, state.position, scratch.rotation, state.coordinate)
     fill_joint_rows(joints, rows, h)
@@ -128,10 +135,10 @@ def fill_standing_rows(
     _fill_residual_rows(residuals, scratch.aim, aimed, rows)
 
 
-far_fill_standing_rows = far(fill_standing_rows)
+fill_standing_rows_by_pointer = by_pointer(fill_standing_rows)
 
 
-@part
+@kernel_function
 def _fill_anchor_rows(anchors, marker, substeps, index, fastest, h, position, rotation, rows):
     """Three rows per visible marker: C = x + R r - m, Cdot = v + w x r - dm/dt; c = dm/dt - (alpha/h) C.
 
@@ -165,7 +172,7 @@ def _fill_anchor_rows(anchors, marker, substeps, index, fastest, h, position, ro
             soft_law(rows, k + n, rate - anchors.alpha[i] / h * error, anchors.beta[i])
 
 
-@leaf
+@inline
 def _fill_residual_rows(residuals, aim, aimed, rows):
     for i in range(len(residuals.body)):
         k = residuals.row[i]
@@ -176,7 +183,7 @@ def _fill_residual_rows(residuals, aim, aimed, rows):
             soft_law(rows, k, target, residuals.beta[i])
 
 
-@leaf
+@inline
 def _is_as_listed(rows, factor, first):
     for k in range(first):
         if (rows.segments[k] > 0) != (factor.mark[k, KIND] != ABSENT):
@@ -184,7 +191,7 @@ def _is_as_listed(rows, factor, first):
     return True
 
 
-@leaf
+@inline
 def is_laid_out(rows, graph, factor, touch, first, found):
     """Whether the same rows act as in the last step, none of them a contact's; their bodies are marked."""
     if found > 0 or touch.count[1] != 1 or graph.count[0] == 0 or not _is_as_listed(rows, factor, first):
@@ -194,10 +201,10 @@ def is_laid_out(rows, graph, factor, touch, first, found):
     return True
 
 
-@part
+@kernel_function
 def prepare_solve(bodies_at, work_at, first, found):
     """Order bodies and hand rows to them, unless nothing changed since the last step; False when room is short."""
-    bodies, work = read(bodies_at, work_at)
+    bodies, work = load_shared(bodies_at, work_at)
     rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
     contacts = work.contacts
     same = touch.count[1] == found + 1 and _is_as_listed(rows, factor, first)
@@ -236,11 +243,11 @@ def prepare_solve(bodies_at, work_at, first, found):
     return True
 
 
-far_prepare_solve = far(prepare_solve)
+prepare_solve_by_pointer = by_pointer(prepare_solve)
 
 
-@stage
-def solve_step(calls, tables, state, work, rows, factor, touch, told):
+@inline_into_caller
+def solve_step(pointers, tables, state, work, rows, factor, touch, told):
     """Velocities and impulses of this step, friction bounds settled; a status. Tables and work are shared."""
     each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]
     for k in range(first):
@@ -259,22 +266,22 @@ def solve_step(calls, tables, state, work, rows, factor, touch, told):
         solves += 1
         before = counts[0]
         if tables.counts[2] > 0:
-            far_sweep_rows(calls, work.rows, work.graph, work.factor, tables.counts[2])
+            sweep_rows_by_pointer(pointers, work.rows, work.graph, work.factor, tables.counts[2])
             refinements = 0
         else:
-            status = far_newton(
-                calls, calls, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, switching,
+            status = newton_by_pointer(
+                pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, switching,
                 PATIENCE, CAP,
             )  # fmt: skip
         if status != SOLVED or touch.count[0] == 0:
             break
-        change = far_check_friction(calls, work.rows, work.graph, work.factor, work.touch, first, each)
+        change = check_friction_by_pointer(pointers, work.rows, work.graph, work.factor, work.touch, first, each)
         if change <= tolerance or solves >= most:
             break
         together = TOO_MANY
         if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and counts[0] - before > QUICK):
-            together = far_solve_contacts(
-                calls, calls, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, work.touch,
+            together = solve_contacts_by_pointer(
+                pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, work.touch,
                 first, each, switching, PATIENCE, CAP, tolerance,
             )  # fmt: skip
         if together == ACCEPTED:
@@ -282,10 +289,10 @@ def solve_step(calls, tables, state, work, rows, factor, touch, told):
             break
         if together == TOO_MANY:
             share = 1.0 if solves <= PLAIN_SOLVES else DAMPING
-            far_update_friction(calls, work.rows, work.graph, work.factor, work.touch, first, each, share)
+            update_friction_by_pointer(pointers, work.rows, work.graph, work.factor, work.touch, first, each, share)
     if status == SOLVED:
         for _ in range(refinements):
-            far_refine(calls, calls, work.rows, work.graph, work.factor, work.fill)
+            refine_by_pointer(pointers, work.rows, work.graph, work.factor, work.fill)
         if change > tolerance and most > 1:
             status = UNSETTLED
     told[NEWTON] = counts[0]
@@ -294,7 +301,7 @@ def solve_step(calls, tables, state, work, rows, factor, touch, told):
     return status
 
 
-@leaf
+@inline
 def keep_contacts(each, first, state, factor, touch):
     """Store what warm-starts the next step."""
     for k in range(first):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from borelli.kernels.compile_cache import CompileTask
-from borelli.kernels.jit import compile_far, register_far
+from borelli.kernels.jit import compile_pointer, register_pointers
 from borelli.physics.collision.detect import find_contacts
 from borelli.physics.diagnostics import coordinates_of
 from borelli.physics.function_pointers import list_parts, make_sample
@@ -68,9 +68,9 @@ def compile_coordinates() -> None:
 
 
 def _compile(*functions: Any) -> None:
-    register_far(list_parts(make_sample()))
+    register_pointers(list_parts(make_sample()))
     for function in functions:
-        compile_far(function)
+        compile_pointer(function)
 
 
 PARTS = (

@@ -11,7 +11,7 @@ from borelli.analysis.tree_kernels.frame_derivatives import find_curvatures
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.marker_energy import Holds, Points
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, find_derivatives, make_search, settle_frames
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.functions import Function
 from borelli.model.kinematics import coupled, marker_jacobians, marker_positions, poses
 from borelli.model.model import Body, Coordinate, Coupling, Joint, Marker, Model, TransformAxis
@@ -91,7 +91,7 @@ class Case:
         self.weight[:, ::7] = 0.0
         self.holds = Holds(np.full(n, stiffness), np.zeros(n), np.full(n, -0.25), np.full(n, 0.25), np.full(n, 30.0))
         self.rest = rng.normal(0.0, 0.1, (1, n))
-        self.search = Shared(make_search(self.tree, self.points, self.holds))
+        self.search = SharedTuple(make_search(self.tree, self.points, self.holds))
 
     def derivatives(self, q):
         frames, n = len(q), len(self.tree.free)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Body, Model, Shape
 from borelli.physics.arrays.shapes import ShapeTables, compile_shapes
 from borelli.physics.collision.detect import find_contacts, make_contacts
@@ -65,5 +65,5 @@ def contacts(shapes: ShapeTables, poses: list[tuple[np.ndarray, np.ndarray]], ma
     room = make_contacts(shapes)
     position = np.array([p for p, _ in poses], float).reshape(-1, 3)
     rotation = np.array([r for _, r in poses], float).reshape(-1, 3, 3)
-    count = find_contacts(Shared(shapes), position, rotation, margin, Shared(room))
+    count = find_contacts(SharedTuple(shapes), position, rotation, margin, SharedTuple(room))
     return Found(*(array[:count].copy() for array in room[:5]))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Body, Frame, Joint, Model, Shape, Softness, Surface
 from borelli.physics.arrays.shapes import BOX, PLANE, SPHERE, compile_shapes
 from borelli.physics.collision.detect import find_contacts, make_contacts
@@ -104,7 +104,7 @@ def test_contacts_are_listed_by_rising_slot_with_the_same_bits_each_time():
 def test_a_full_list_keeps_the_first_contacts_and_says_how_many_there_were():
     shapes = tables(Shape("box", (0.2, 0.2, 0.2)), ground=(PLATE,))
     room = make_contacts(shapes, capacity=2)
-    count = find_contacts(Shared(shapes), np.array([[0.0, 0.0, 0.19]]), np.eye(3)[None], 0.0, Shared(room))
+    count = find_contacts(SharedTuple(shapes), np.array([[0.0, 0.0, 0.19]]), np.eye(3)[None], 0.0, SharedTuple(room))
     assert count == 4
     assert list(room.slot) == [0, 1]
 

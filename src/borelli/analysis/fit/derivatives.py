@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from borelli.analysis.fit.parameters import MARKER_SD, Unknowns
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, Problem
 from borelli.analysis.tree_kernels.schur_complement import Places, eliminate_poses, make_room, solve_positive
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def differentiate(
         holds = problem.holds if not spread else problem.holds._replace(stop=np.full(len(problem.holds.stop), inf))
         variables = len(problem.tree.free)
         ahead, diagonal = np.empty((frames, variables, len(p))), np.empty((frames if spread else 0, variables))
-        room = Shared(make_room(problem.tree, problem.points, holds, places))
+        room = SharedTuple(make_room(problem.tree, problem.points, holds, places))
         if not eliminate_poses(
             room, problem.rest, problem.target, problem.weight, group.q.copy(), exact, gradient, matrix, ahead, diagonal
         ):

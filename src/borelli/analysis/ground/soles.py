@@ -21,7 +21,7 @@ from borelli.analysis.motion import points_of, to_model_axes
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
 from borelli.errors import ModelError
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Body, Model, Shape
 from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix
@@ -133,7 +133,7 @@ def _standing(model: Model) -> tuple[Array, Array]:
     q, count = np.array([[c.default for c in model.coordinates]]), len(model.bodies)
     tree, points = make_tree(model), points_of(model, ())
     position, rotation = np.empty((1, count, 3)), np.empty((1, count, 3, 3))
-    find_bodies(Shared(make_search(tree, points)), q, position, rotation, np.empty((1, 0, 3)))
+    find_bodies(SharedTuple(make_search(tree, points)), q, position, rotation, np.empty((1, 0, 3)))
     return position[0], rotation[0]
 
 

@@ -22,7 +22,7 @@ from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Holds, Points
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search, settle_frames
 from borelli.errors import BorelliError, SettingsError, unknown_name
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import tree_links
 from borelli.model.model import Marker, Model
 from borelli.model.model_cache import cached_per_model
@@ -65,7 +65,7 @@ class Problem:
     @cached_property
     def search(self) -> Any:
         """The springs with room to work, as kernels find them: for one thread at a time."""
-        return Shared(make_search(self.tree, self.points, self.holds))
+        return SharedTuple(make_search(self.tree, self.points, self.holds))
 
 
 def inverse_kinematics(

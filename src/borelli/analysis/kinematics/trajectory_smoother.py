@@ -24,7 +24,7 @@ from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIF
 from borelli.analysis.kinematics.snap_penalty import REACH, Grouping, add_snap, find_snap, group_variables, pull_of_snap
 from borelli.analysis.tree_kernels.frame_derivatives import find_curvatures
 from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
 from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
 from borelli.numerics.filters import lowpass
@@ -245,7 +245,7 @@ def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array, Arra
     n = len(problem.tree.free)
     energy, gradient = np.empty(len(q)), np.empty((len(q), n))
     gauss, lacking = np.empty((len(q), n, n)), np.empty((len(q), n, n))
-    search = Shared(make_search(problem.tree, problem.points))
+    search = SharedTuple(make_search(problem.tree, problem.points))
     find_curvatures(
         search, np.zeros((1, n)), problem.target, problem.weight, q.copy(), energy, gradient, gauss, lacking
     )

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
-from borelli.kernels.jit import kernel, leaf
-from borelli.kernels.shared_tuples import Shared, Shares, read
+from borelli.kernels.jit import inline, kernel
+from borelli.kernels.shared_tuples import SharedTuple, SharedTuples, load_shared
 from borelli.numerics.rotation_kernels import quaternion_product, rotate
 from borelli.physics.arrays.compile_model import Compiled
-from borelli.physics.function_pointers import calls
+from borelli.physics.function_pointers import pointers
 from borelli.physics.rows.contact_rows import BODY_A
 from borelli.physics.run_soft_steps import FAILURES
-from borelli.physics.soft_step import UNSETTLED, far_step
+from borelli.physics.soft_step import UNSETTLED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
 from borelli.physics.solver.newton import SOLVED, TOO_SMALL
 from borelli.physics.solver.workspace import first_capacity
@@ -101,7 +101,7 @@ def make_trace(compiled: Compiled, steps: int) -> Trace:
     )  # fmt: skip
 
 
-@leaf
+@inline
 def _keep_bodies(state, trace, row):
     for b in range(len(state.position)):
         for n in range(3):
@@ -112,7 +112,7 @@ def _keep_bodies(state, trace, row):
             trace.twist[row, b, n] = state.twist[b, n]
 
 
-@leaf
+@inline
 def _rewind(state, saved):
     """Take the state back to what was saved, warm starts included."""
     for b in range(len(state.position)):
@@ -137,7 +137,7 @@ def _rewind(state, saved):
     state.clock[0] = saved.clock[0]
 
 
-@leaf
+@inline
 def _give(tables, inputs, course, index, h):
     if len(course.rest) > 0:
         for i in range(course.rest.shape[1]):
@@ -153,7 +153,7 @@ def _give(tables, inputs, course, index, h):
             tables.anchors.beta[i] = course.soft[index, i]
 
 
-@leaf
+@inline
 def _aim(state, inputs, course, index, lead, root):
     """Write the pose this step aims at: as given, or carried on by how far bodies are from where they should be."""
     pose, base = course.pose, course.base
@@ -195,7 +195,7 @@ def _aim(state, inputs, course, index, lead, root):
         inputs.pose[index + 1, b, 6] = k
 
 
-@leaf
+@inline
 def _missed(twist, aim):
     """Whether some body turns differently from how it was to turn."""
     for b in range(len(twist)):
@@ -205,7 +205,7 @@ def _missed(twist, aim):
     return False
 
 
-@leaf
+@inline
 def _keep_rows(tables, work, trace, index):
     rows, value, who = work.rows, work.factor.value, work.touch.who
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
@@ -243,14 +243,14 @@ def _keep_rows(tables, work, trace, index):
 
 
 @kernel
-def march_on(calls, tables_at, state_at, saved, inputs_at, work_at, course, trace, first, steps, passes, lead, root):
+def march_on(pointers, tables_at, state_at, saved, inputs_at, work_at, course, trace, first, steps, passes, lead, root):
     """Make steps `first` to `steps`; how many are made and the last status.
 
     One that does not lead where it aimed is made up to `passes` times: rewound, it aims at where it led, so that
     gyroscopic terms are taken midway.
     """
-    tables, state, inputs, work = read(tables_at, state_at, inputs_at, work_at)
-    saved, course, trace = read(saved, course, trace)
+    tables, state, inputs, work = load_shared(tables_at, state_at, inputs_at, work_at)
+    saved, course, trace = load_shared(saved, course, trace)
     h = tables.numbers[5]
     for index in range(first, steps):
         _keep_bodies(state, trace, index)
@@ -267,7 +267,7 @@ def march_on(calls, tables_at, state_at, saved, inputs_at, work_at, course, trac
                     for n in range(4):
                         inputs.pose[index + 1, b, 3 + n] = state.quaternion[b, n]
                 _rewind(state, saved)
-            status = far_step(calls, calls, tables_at, state_at, inputs_at, work_at, index)
+            status = step_by_pointer(pointers, tables_at, state_at, inputs_at, work_at, index)
             if (status != SOLVED and status != UNSETTLED) or not _missed(state.twist, work.scratch.aim):
                 break
         if status != SOLVED and status != UNSETTLED:
@@ -286,7 +286,7 @@ class Marcher:
         self._contacts = 64
         self._capacity: Capacity | None = None
         self._work = make_work(compiled, self._contacts)
-        self._shared = Shares()
+        self._shared = SharedTuples()
 
     def march(
         self,
@@ -316,10 +316,10 @@ class Marcher:
             DivergedError: the rows of a step have no solution.
         """
         trace = make_trace(self.compiled, steps) if trace is None else trace
-        shared, saved, done = self._shared, Shared(state.copy()), 0
+        shared, saved, done = self._shared, SharedTuple(state.copy()), 0
         for _ in range(MOST_GROWTH):
             done, status = march_on(
-                calls(), shared("tables", self.compiled.tables), shared("state", state), saved,
+                pointers(), shared("tables", self.compiled.tables), shared("state", state), saved,
                 shared("inputs", inputs), shared("work", self._work), shared("course", course), shared("trace", trace),
                 done, steps, passes, lead, root,
             )  # fmt: skip

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
-from borelli.kernels.jit import leaf, part, stage
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import inline, inline_into_caller, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def make_placed(tree: Tree) -> Placed:
     )  # fmt: skip
 
 
-@leaf
+@inline
 def evaluate(first_piece, start, end, coefficient, function, x):
     """Value, slope and curvature of a function; it goes on straight beyond its ends."""
     first, last = first_piece[function], first_piece[function + 1] - 1
@@ -64,7 +64,7 @@ def evaluate(first_piece, start, end, coefficient, function, x):
     return value, slope, 2.0 * half
 
 
-@stage
+@inline_into_caller
 def _couple(tree, q_inout, rate):
     """Set coupled coordinates, and how fast every coordinate moves with its variable."""
     for c in range(len(tree.variable)):
@@ -79,7 +79,7 @@ def _couple(tree, q_inout, rate):
         rate[c, 1] = curvature * rate[on, 0] ** 2 + slope * rate[on, 1]
 
 
-@stage
+@inline_into_caller
 def _part_values(tree, p, q, rate):
     """A part's value, its slope and its curvature by the variable."""
     c = tree.coordinate[p]
@@ -94,10 +94,10 @@ def _part_values(tree, p, q, rate):
     return value, slope * first, curvature * first * first + slope * second
 
 
-@part
+@kernel_function
 def place(tree_at, q_inout, placed_at):
     """Pose all bodies; coupled coordinates are set first."""
-    tree, placed = read(tree_at, placed_at)
+    tree, placed = load_shared(tree_at, placed_at)
     _couple(tree, q_inout, placed.rate)
     direction, bend = placed.direction, placed.bend
     for link in range(len(tree.child)):
@@ -156,7 +156,7 @@ def place(tree_at, q_inout, placed_at):
         x[2] = oz - R[2, 0] * place_[0] - R[2, 1] * place_[1] - R[2, 2] * place_[2]
 
 
-@leaf
+@inline
 def _times(A, B):
     return (
         A[0, 0] * B[0, 0] + A[0, 1] * B[1, 0] + A[0, 2] * B[2, 0],
@@ -171,12 +171,12 @@ def _times(A, B):
     )
 
 
-@leaf
+@inline
 def _mixed(s, c, ax, ay, az, bx, by, bz):
     return c * ax + s * bx, c * ay + s * by, c * az + s * bz, c * bx - s * ax, c * by - s * ay, c * bz - s * az
 
 
-@leaf
+@inline
 def _turned(ax, ay, az, s, c, x, y, z):
     along = (1.0 - c) * (ax * x + ay * y + az * z)
     return (
@@ -186,6 +186,6 @@ def _turned(ax, ay, az, s, c, x, y, z):
     )
 
 
-@leaf
+@inline
 def _put6(table, p, a, b, c, d, e, f):
     table[p, 0], table[p, 1], table[p, 2], table[p, 3], table[p, 4], table[p, 5] = a, b, c, d, e, f

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.tree_kernels.forward_kinematics import place
 from borelli.analysis.tree_kernels.marker_energy import find_points
-from borelli.kernels.jit import kernel, leaf, part, stage
+from borelli.kernels.jit import inline, inline_into_caller, kernel, kernel_function
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def make_room(m: int) -> Room:
     return Room(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros((m, m)), np.zeros((3, m)))
 
 
-@leaf
+@inline
 def _nearest(x, y, z, mu):
     """The place of the cone nearest to a vector, and what its derivative is made of.
 
@@ -71,7 +71,7 @@ def _nearest(x, y, z, mu):
     return scale * x, scale * y, along, 0.0, 1.0 / ((1.0 + mu * mu) * slant * slant), scale / (slant * slant)
 
 
-@leaf
+@inline
 def _pull(B, p, y):
     """The product of a point's rows with y: B_p^T y."""
     a, b, c = 0.0, 0.0, 0.0
@@ -82,7 +82,7 @@ def _pull(B, p, y):
     return a, b, c
 
 
-@part
+@kernel_function
 def _value(B, b, ridge, most, mu, y):
     """The function that is least: phi(y)."""
     value = 0.0
@@ -96,7 +96,7 @@ def _value(B, b, ridge, most, mu, y):
     return value
 
 
-@stage
+@inline_into_caller
 def _differentiate(B, b, ridge, most, mu, room):
     """Gradient and curve at `left`; the gradient's largest entry."""
     y, gradient, C, T = room.left, room.gradient, room.curve, room.turned
@@ -136,7 +136,7 @@ def _differentiate(B, b, ridge, most, mu, room):
     return largest
 
 
-@part
+@kernel_function
 def _solve(C, x):
     """x = C^-1 x by Cholesky, from C's lower half, which is lost."""
     m = len(x)
@@ -161,7 +161,7 @@ def _solve(C, x):
             x[k] -= C[i, k] * x[i]
 
 
-@stage
+@inline_into_caller
 def _descend(B, b, ridge, most, mu, room):
     """Bring `left` to where phi is least; the number of steps."""
     y, m = room.left, len(room.left)

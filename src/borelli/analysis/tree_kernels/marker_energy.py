@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from borelli.analysis.tree_kernels.forward_kinematics import Placed, make_placed, place
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
-from borelli.kernels.jit import leaf, part, stage
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import inline, inline_into_caller, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -88,10 +88,10 @@ def make_springs(tree: Tree, points: Points, holds: Holds | None = None) -> Spri
     )  # fmt: skip
 
 
-@part
+@kernel_function
 def find_points(springs_at):
     """Where the points are, with the bodies placed."""
-    points, placed, seen = read(springs_at.points), read(springs_at.placed), springs_at.seen
+    points, placed, seen = load_shared(springs_at.points), load_shared(springs_at.placed), springs_at.seen
     for m in range(len(points.body)):
         b = points.body[m]
         x, y, z = points.place[m, 0], points.place[m, 1], points.place[m, 2]
@@ -104,7 +104,7 @@ def find_points(springs_at):
         seen[m, 2] = o[2] + R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
 
 
-@stage
+@inline_into_caller
 def _held_energy(free, holds, q):
     energy = 0.0
     for v in range(len(free)):
@@ -116,12 +116,12 @@ def _held_energy(free, holds, q):
     return energy
 
 
-@part
+@kernel_function
 def compute_energy(springs_at, target, weight, q_inout):
     """The energy of a pose [J]; the pose is placed."""
     place(springs_at.tree, q_inout, springs_at.placed)
     find_points(springs_at)
-    energy = _held_energy(springs_at.tree.free, read(springs_at.holds), q_inout)
+    energy = _held_energy(springs_at.tree.free, load_shared(springs_at.holds), q_inout)
     seen = springs_at.seen
     for m in range(len(weight)):
         if weight[m] > 0.0:
@@ -130,11 +130,11 @@ def compute_energy(springs_at, target, weight, q_inout):
     return energy
 
 
-@part
+@kernel_function
 def find_gradient(springs_at, target, weight, q):
     """First derivatives of the energy at the pose that `compute_energy` placed."""
     tree_at = springs_at.tree
-    free, moves, carries, holds = tree_at.free, tree_at.moves, tree_at.carries, read(springs_at.holds)
+    free, moves, carries, holds = tree_at.free, tree_at.moves, tree_at.carries, load_shared(springs_at.holds)
     carried, direction, gradient = springs_at.carried, springs_at.placed.direction, springs_at.gradient
     _sum_markers(springs_at, target, weight)
     for v in range(len(free)):
@@ -151,10 +151,10 @@ def find_gradient(springs_at, target, weight, q):
             gradient[v] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
 
 
-@part
+@kernel_function
 def find_curvature(springs_at, q, gauss, rest):
     """Second derivatives where `find_gradient` found the first: so much of Gauss and Newton's part and of the rest."""
-    tree_at, holds = springs_at.tree, read(springs_at.holds)
+    tree_at, holds = springs_at.tree, load_shared(springs_at.holds)
     free, first, moves, carries, before = (
         tree_at.free, tree_at.row_first, tree_at.moves, tree_at.carries, tree_at.before,
     )  # fmt: skip
@@ -223,19 +223,19 @@ def find_curvature(springs_at, q, gauss, rest):
             i = before[i]
 
 
-@leaf
+@inline
 def _pull_moment(load):
     """Moment of the pull about the world's origin."""
     return load[SPREAD + 5] - load[SPREAD + 7], load[SPREAD + 6] - load[SPREAD + 2], load[SPREAD + 1] - load[SPREAD + 3]
 
 
-@leaf
+@inline
 def _beyond(lower, upper, x):
     """How far a coordinate is beyond its stops."""
     return max(x - upper, 0.0) + min(x - lower, 0.0)
 
 
-@stage
+@inline_into_caller
 def _sum_markers(springs_at, target, weight):
     body, seen, carried = springs_at.points.body, springs_at.seen, springs_at.carried
     child, parent = springs_at.tree.child, springs_at.tree.parent

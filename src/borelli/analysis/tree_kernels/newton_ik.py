@@ -25,8 +25,8 @@ from borelli.analysis.tree_kernels.marker_energy import (
     find_points,
     make_springs,
 )
-from borelli.kernels.jit import kernel, leaf, part, stage
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import inline, inline_into_caller, kernel, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ def make_search(tree: Tree, points: Points, holds: Holds | None = None) -> Searc
     )  # fmt: skip
 
 
-@part
+@kernel_function
 def factor_in_place(search_at):
     """The matrix A = L^T D L, L unit and lower, D where the diagonal was; False where a pivot is not positive.
 
@@ -114,7 +114,7 @@ def factor_in_place(search_at):
     return True
 
 
-@part
+@kernel_function
 def solve_in_place(search_at, x):
     """x = A^-1 x, with the matrix A factored."""
     A, tree_at = search_at.matrix, search_at.springs.tree
@@ -132,11 +132,11 @@ def solve_in_place(search_at, x):
         x[k] = known
 
 
-@leaf
+@inline
 def _block_at_stops(search_at, q):
     """Find the variables that are kept at their stops; whether they are others than before."""
     springs, blocked = search_at.springs, search_at.blocked
-    free, holds, gradient = springs.tree.free, read(springs.holds), springs.gradient
+    free, holds, gradient = springs.tree.free, load_shared(springs.holds), springs.gradient
     changed = False
     for v in range(len(blocked)):
         x = q[free[v]]
@@ -148,7 +148,7 @@ def _block_at_stops(search_at, q):
     return changed
 
 
-@part
+@kernel_function
 def _load_matrix(search_at, damping):
     springs_at, matrix, blocked = search_at.springs, search_at.matrix, search_at.blocked
     first, column = springs_at.tree.row_first, springs_at.tree.row_column
@@ -172,11 +172,11 @@ def _load_matrix(search_at, damping):
                     matrix[i, s] = 0.0
 
 
-@part
+@kernel_function
 def _aim(search_at, q, share):
     """Where a share of the step by the factored matrix leads, within the stops: `trial`; its longest entry."""
     step, trial, blocked, springs_at = search_at.step, search_at.trial, search_at.blocked, search_at.springs
-    gradient, free, holds = springs_at.gradient, springs_at.tree.free, read(springs_at.holds)
+    gradient, free, holds = springs_at.gradient, springs_at.tree.free, load_shared(springs_at.holds)
     if share == 1.0:
         for v in range(len(step)):
             step[v] = 0.0 if blocked[v] else -gradient[v]
@@ -193,11 +193,11 @@ def _aim(search_at, q, share):
     return longest
 
 
-@stage
+@inline_into_caller
 def _settle(search_at, target, weight, q_inout, most):
     """Bring a pose to its least energy: the energy, the number of iterations (negative: it did not get there)."""
     springs_at, trial = search_at.springs, search_at.trial
-    free, holds = springs_at.tree.free, read(springs_at.holds)
+    free, holds = springs_at.tree.free, load_shared(springs_at.holds)
     for v in range(len(free)):
         if not holds.stop[v] < 1e300:
             c = free[v]
@@ -275,7 +275,7 @@ def settle_frames(search_at, rest, target, weight, q_inout, most, chained, energ
         energy_out[t], count_out[t] = _settle(search_at, target[t], weight[t], q_inout[t], most)
 
 
-@part
+@kernel_function
 def unpack(springs_at, matrix):
     """The second derivatives as a full matrix."""
     rows, first, column = springs_at.curve, springs_at.tree.row_first, springs_at.tree.row_column

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.analysis.tree_kernels.marker_energy import Holds, Points, compute_energy, find_curvature, find_gradient
 from borelli.analysis.tree_kernels.newton_ik import Search, factor_in_place, make_search, solve_in_place
-from borelli.kernels.jit import kernel, stage
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import inline_into_caller, kernel
+from borelli.kernels.shared_tuples import load_shared
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -61,10 +61,10 @@ def make_room(tree: Tree, points: Points, holds: Holds, places: Places) -> Room:
     )  # fmt: skip
 
 
-@stage
+@inline_into_caller
 def _gather(room_at, target, weight, exact):
     """The turn of each place's body, the force on it, and how the points it moves pull with each variable."""
-    springs, places = room_at.search.springs, read(room_at.places)
+    springs, places = room_at.search.springs, load_shared(room_at.places)
     rotation, direction = springs.placed.rotation, springs.placed.direction
     seen, body = springs.seen, springs.points.body
     body_part, moves, before = springs.tree.body_part, springs.tree.moves, springs.tree.before
@@ -109,10 +109,10 @@ def _gather(room_at, target, weight, exact):
                 p = before[p]
 
 
-@stage
+@inline_into_caller
 def _add_places(room_at, weight, gradient, matrix):
     """g_p, the lower half of H_pp, and H_pq into its room."""
-    room, places = read(room_at, room_at.places)
+    room, places = load_shared(room_at, room_at.places)
     turn, force, mixed, gathered = room.turn, room.force, room.mixed, room.gathered
     n = mixed.shape[1]
     for u in range(len(places.body)):
@@ -138,7 +138,7 @@ def _add_places(room_at, weight, gradient, matrix):
                         )  # fmt: skip
 
 
-@stage
+@inline_into_caller
 def _solve_rows(room_at, X):
     """X = H_qq^-1 mixed^T by the factors of H_qq: whole rows at a time, as many numbers as there are unknowns."""
     A, mixed, tree_at = room_at.search.matrix, room_at.mixed, room_at.search.springs.tree
@@ -165,7 +165,7 @@ def _solve_rows(room_at, X):
                 row[i] -= a * other[i]
 
 
-@stage
+@inline_into_caller
 def _subtract(mixed, follow, matrix):
     """The lower half of `matrix` less H_pq H_qq^-1 H_qp."""
     for i in range(len(mixed)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.physics.collision.plane import put
 from borelli.physics.collision.sphere_capsule import clip
 
@@ -16,7 +16,7 @@ TIE = 1e-6
 FLUSH = 1e-3
 
 
-@part
+@kernel_function
 def box_box(patch, work, center, axes, size, i, j, margin):
     """Box i against box j: up to eight contacts on a face, or one between two edges; feature = rank.
 
@@ -55,7 +55,7 @@ def box_box(patch, work, center, axes, size, i, j, margin):
     return face_contacts(patch, work, center, axes, size, j, i, face, 1.0, margin)
 
 
-@leaf
+@inline
 def gap(axes, size, i, j, nx, ny, nz, dx, dy, dz):
     """Distance between the two boxes' shadows on the direction n; negative when they overlap."""
     reach = 0.0
@@ -65,7 +65,7 @@ def gap(axes, size, i, j, nx, ny, nz, dx, dy, dz):
     return abs(nx * dx + ny * dy + nz * dz) - reach
 
 
-@part
+@kernel_function
 def edge_middle(center, axes, size, i, skip, nx, ny, nz):
     """The middle of the edge of box i along its axis `skip` that lies farthest along n."""
     x, y, z = center[i, 0], center[i, 1], center[i, 2]
@@ -76,7 +76,7 @@ def edge_middle(center, axes, size, i, skip, nx, ny, nz):
     return x, y, z
 
 
-@part
+@kernel_function
 def edge_contact(patch, center, axes, size, i, j, a, b, apart):
     """The contact where an edge of i along its axis a crosses an edge of j along its axis b."""
     ax, ay, az = axes[i, 0, a], axes[i, 1, a], axes[i, 2, a]
@@ -100,7 +100,7 @@ def edge_contact(patch, center, axes, size, i, j, a, b, apart):
     )
 
 
-@part
+@kernel_function
 def face_contacts(patch, work, center, axes, size, i, j, face, sign, margin):
     """Corners of the facing side of box j, cut to the outline of a face of box i, that lie near that face.
 
@@ -127,7 +127,7 @@ def face_contacts(patch, work, center, axes, size, i, j, face, sign, margin):
     return count
 
 
-@part
+@kernel_function
 def facing_side(work, axes, size, i, j, u, v, nx, ny, nz, dx, dy, dz):
     """The four corners of the side of box j that faces -n, as (along u, along v, along n) from the centre of i."""
     side, lean = 0, 0.0
@@ -148,7 +148,7 @@ def facing_side(work, axes, size, i, j, u, v, nx, ny, nz, dx, dy, dz):
         work[corner, 2] = x * nx + y * ny + z * nz
 
 
-@part
+@kernel_function
 def cut(work, corners, axis, half):
     """Cut a polygon to |coordinate `axis`| <= half; returns the number of corners left.
 

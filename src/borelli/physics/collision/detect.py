@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import far, kernel, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.arrays.shapes import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, PLANE, SPHERE, ShapeTables
 from borelli.physics.collision.box_box import box_box
 from borelli.physics.collision.gjk_epa import WORK_ROWS, convex_convex
@@ -66,7 +66,7 @@ def find_contacts(shapes_at, position, rotation, margin, contacts_at):
     `position` (n, 3) and `rotation` (n, 3, 3) are the bodies' centres of mass and orientations. When there are more
     than fit, the first are kept and the number returned exceeds the room.
     """
-    shapes, contacts = read(shapes_at, contacts_at)
+    shapes, contacts = load_shared(shapes_at, contacts_at)
     center, axes, fresh, patch = contacts.center, contacts.axes, contacts.fresh, contacts.patch
     place_shapes(shapes.kind, shapes.body, shapes.position, shapes.rotation, position, rotation, center, axes, fresh)
     room = contacts.depth.shape[0]
@@ -114,10 +114,10 @@ def find_contacts(shapes_at, position, rotation, margin, contacts_at):
     return count
 
 
-far_find_contacts = far(find_contacts)
+find_contacts_by_pointer = by_pointer(find_contacts)
 
 
-@part
+@kernel_function
 def next_near(pair_a, pair_b, center, start, margin):
     """The first pair from `start` on whose bounding spheres come within the margin; one past the last if none.
 
@@ -132,7 +132,7 @@ def next_near(pair_a, pair_b, center, start, margin):
     return pair_a.shape[0]
 
 
-@leaf
+@inline
 def place_shapes(kind, body, shape_position, shape_rotation, position, rotation, center, axes, fresh):
     """Bring the origins of the moving shapes (and the axes of planes) into the world; other axes follow when needed."""
     for i in range(body.shape[0]):
@@ -147,7 +147,7 @@ def place_shapes(kind, body, shape_position, shape_rotation, position, rotation,
                 turn_shape(shape_rotation, rotation, axes, i, b)
 
 
-@leaf
+@inline
 def turn_shape(shape_rotation, rotation, axes, i, b):
     """Bring the axes of shape i of body b into the world."""
     for m in range(3):
@@ -156,7 +156,7 @@ def turn_shape(shape_rotation, rotation, axes, i, b):
             axes[i, m, k] = x * shape_rotation[i, 0, k] + y * shape_rotation[i, 1, k] + z * shape_rotation[i, 2, k]
 
 
-@part
+@kernel_function
 def meet_plane(kind, patch, center, axes, size, vertices, first, i, plane, margin):
     """Contacts with a plane of a shape i that is not a box, in `patch`; returns how many."""
     if kind in (SPHERE, CAPSULE):
@@ -170,7 +170,7 @@ def meet_plane(kind, patch, center, axes, size, vertices, first, i, plane, margi
     return 0
 
 
-@part
+@kernel_function
 def meet(shapes, contacts, a, b, margin):
     """Contacts of two shapes that are not planes, in `contacts.patch`; returns how many."""
     patch, center, axes, size = contacts.patch, contacts.center, contacts.axes, shapes.size
@@ -198,7 +198,7 @@ def meet(shapes, contacts, a, b, margin):
     )  # fmt: skip
 
 
-@leaf
+@inline
 def out_of_reach(center, axes, size, box, i, reach):
     """Whether the origin of shape i lies farther than `reach` [m] from a box: quicker than the exact test."""
     dx, dy, dz = center[i, 0] - center[box, 0], center[i, 1] - center[box, 1], center[i, 2] - center[box, 2]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.physics.arrays.shapes import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
 from borelli.physics.collision.plane import put
 from borelli.physics.collision.sphere_capsule import perpendicular
@@ -36,7 +36,7 @@ TOUCHING = 1e-6
 DIRECTION_ACCURACY = 1e-6
 
 
-@part
+@kernel_function
 def support(kind, center, axes, size, vertices, first, i, x, y, z):
     """The point of the core of shape i that lies farthest along (x, y, z), world."""
     lx = axes[i, 0, 0] * x + axes[i, 1, 0] * y + axes[i, 2, 0] * z
@@ -71,7 +71,7 @@ def support(kind, center, axes, size, vertices, first, i, x, y, z):
     )
 
 
-@part
+@kernel_function
 def add_point(work, row, kind, center, axes, size, vertices, first, i, j, x, y, z):
     """Write the point of the difference set farthest along (x, y, z) into a row; returns how far it lies."""
     ax, ay, az = support(kind, center, axes, size, vertices, first, i, x, y, z)
@@ -83,7 +83,7 @@ def add_point(work, row, kind, center, axes, size, vertices, first, i, j, x, y, 
     return wx * x + wy * y + wz * z
 
 
-@leaf
+@inline
 def core_radius(kind, size, i):
     """The radius about the core of shape i [m]."""
     if kind[i] in (SPHERE, CAPSULE):
@@ -91,7 +91,7 @@ def core_radius(kind, size, i):
     return 0.0
 
 
-@part
+@kernel_function
 def convex_convex(patch, work, kind, center, axes, size, vertices, first, i, j, extent, margin):
     """Shape i against shape j: the contact at the nearest (or deepest) points; `extent` is the sum of their bounds."""
     ra, rb = core_radius(kind, size, i), core_radius(kind, size, j)
@@ -116,7 +116,7 @@ def convex_convex(patch, work, kind, center, axes, size, vertices, first, i, j, 
     return put(patch, 0, 0, depth, px, py, pz, nx, ny, nz)
 
 
-@part
+@kernel_function
 def core_distance(work, kind, center, axes, size, vertices, first, i, j, extent, limit):
     """Number of points whose weighted sum (row SUM) is the difference set's nearest to the origin, and its distance.
 
@@ -148,7 +148,7 @@ def core_distance(work, kind, center, axes, size, vertices, first, i, j, extent,
     return points, length
 
 
-@part
+@kernel_function
 def nearest_in_simplex(work, points):
     """Weigh the rows so that their sum is the simplex's point nearest the origin; drop rows of no weight.
 
@@ -196,7 +196,7 @@ def nearest_in_simplex(work, points):
     return kept
 
 
-@leaf
+@inline
 def face_normal(work, p, q, r):
     """(q - p) x (r - p) of three points."""
     ex, ey, ez = work[q, 0] - work[p, 0], work[q, 1] - work[p, 1], work[q, 2] - work[p, 2]
@@ -204,7 +204,7 @@ def face_normal(work, p, q, r):
     return ey * fz - ez * fy, ez * fx - ex * fz, ex * fy - ey * fx
 
 
-@part
+@kernel_function
 def triangle_weights(work, p, q, r):
     """Weights of three points whose sum is their triangle's point nearest the origin.
 
@@ -241,7 +241,7 @@ def triangle_weights(work, p, q, r):
     return side_a / total, side_b / total, side_c / total
 
 
-@part
+@kernel_function
 def core_overlap(work, kind, center, axes, size, vertices, first, i, j, extent):
     """Row of the face nearest the origin of a polytope that has reached the difference set's surface, and its depth.
 
@@ -274,7 +274,7 @@ def core_overlap(work, kind, center, axes, size, vertices, first, i, j, extent):
     return best, depth
 
 
-@part
+@kernel_function
 def first_tetrahedron(work, kind, center, axes, size, vertices, first, i, j, extent):
     """Whether four points of the difference set that span a volume were found; they are in rows 0 to 3.
 
@@ -307,7 +307,7 @@ def first_tetrahedron(work, kind, center, axes, size, vertices, first, i, j, ext
     return True
 
 
-@part
+@kernel_function
 def set_face(work, face, p, q, r):
     """Write a face: columns 0 to 2 its outward normal, 3 its signed distance from the origin, 4 to 6 its points."""
     nx, ny, nz = face_normal(work, p, q, r)
@@ -322,7 +322,7 @@ def set_face(work, face, p, q, r):
     work[face, 3] = nx * work[p, 0] + ny * work[p, 1] + nz * work[p, 2]
 
 
-@part
+@kernel_function
 def grow(work, faces, row, tiny):
     """Take the point in `row` into the polytope: drop the faces it sees, close the hole; returns the face count."""
     hole = POINTS + FACES
@@ -356,7 +356,7 @@ def grow(work, faces, row, tiny):
     return faces
 
 
-@part
+@kernel_function
 def feet_below_origin(work, faces, level):
     """Write into row SUM the points of the two shapes that belong to the polytope's point nearest the origin.
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 
 # tilt [rad] below which a standing cylinder counts as flat and its contacts stay on the same points of the rim;
 # misses at most half a radius times this of the true depth
 FLAT_TILT = 1e-4
 
 
-@leaf
+@inline
 def put(patch, count, feature, depth, px, py, pz, nx, ny, nz):
     """Write row `count`; returns the number of rows then."""
     patch[count, 0] = feature
@@ -34,7 +34,7 @@ def put(patch, count, feature, depth, px, py, pz, nx, ny, nz):
     return count + 1
 
 
-@leaf
+@inline
 def put_on_plane(patch, count, feature, px, py, pz, plane, margin):
     """Write the contact of the surface point p with the plane, if near enough; returns the number of rows then."""
     nx, ny, nz, w = plane
@@ -45,7 +45,7 @@ def put_on_plane(patch, count, feature, px, py, pz, plane, margin):
     return put(patch, count, feature, -height, px - half * nx, py - half * ny, pz - half * nz, nx, ny, nz)
 
 
-@part
+@kernel_function
 def round_plane(patch, center, axes, size, i, plane, margin):
     """The lowest point of a sphere, or of each end of a capsule; feature 0 is the end at -z."""
     nx, ny, nz, _ = plane
@@ -60,7 +60,7 @@ def round_plane(patch, center, axes, size, i, plane, margin):
     return count
 
 
-@leaf
+@inline
 def box_plane(patch, center, axes, size, i, plane, margin):
     """Every corner; feature = bits of the corner's signs, x lowest."""
     nx, ny, nz, w = plane
@@ -87,7 +87,7 @@ def box_plane(patch, center, axes, size, i, plane, margin):
     return count
 
 
-@part
+@kernel_function
 def cylinder_plane(patch, center, axes, size, i, plane, margin):
     """The lowest point of the lower rim (0), of the upper (1), and the lower rim 120 degrees to either side (2, 3).
 
@@ -121,7 +121,7 @@ def cylinder_plane(patch, center, axes, size, i, plane, margin):
     return count
 
 
-@part
+@kernel_function
 def ellipsoid_plane(patch, center, axes, size, i, plane, margin):
     """The lowest point: where the surface's normal is -n."""
     nx, ny, nz, _ = plane
@@ -138,7 +138,7 @@ def ellipsoid_plane(patch, center, axes, size, i, plane, margin):
     return put_on_plane(patch, 0, 0, px, py, pz, plane, margin)
 
 
-@part
+@kernel_function
 def mesh_plane(patch, center, axes, vertices, first, i, plane, margin):
     """The eight deepest corners in the order of the vertices; feature = rank in that order."""
     count = 0

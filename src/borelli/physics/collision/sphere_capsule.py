@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.physics.collision.plane import put
 
 # below this distance [m] between cores their difference no longer tells a direction
@@ -24,13 +24,13 @@ LIES_FLAT = 0.99
 DISTINCT = 1e-3
 
 
-@leaf
+@inline
 def clip(value, low, high):
     """The value brought into [low, high]."""
     return min(max(value, low), high)
 
 
-@part
+@kernel_function
 def perpendicular(x, y, z):
     """A unit vector at right angles to a unit vector."""
     if abs(z) > 0.7:
@@ -40,7 +40,7 @@ def perpendicular(x, y, z):
     return y / length, -x / length, 0.0
 
 
-@part
+@kernel_function
 def put_round(patch, count, feature, ax, ay, az, ra, bx, by, bz, rb, fallback, margin):
     """Write the contact of two balls about core points a and b, if near enough; returns the number of rows then.
 
@@ -61,7 +61,7 @@ def put_round(patch, count, feature, ax, ay, az, ra, bx, by, bz, rb, fallback, m
     return put(patch, count, feature, depth, px, py, pz, nx, ny, nz)
 
 
-@part
+@kernel_function
 def nearest_on_segments(cosine, along_a, along_b, half_a, half_b):
     """Parameters [m] of the nearest points of two segments.
 
@@ -79,14 +79,14 @@ def nearest_on_segments(cosine, along_a, along_b, half_a, half_b):
     return s, t
 
 
-@leaf
+@inline
 def gap_from(s, cosine, along_a, along_b, half_b, square):
     """Distance of the point s of segment a from segment b; `square` is that of the middles, squared."""
     t = clip(cosine * s - along_b, -half_b, half_b)
     return sqrt(max(0.0, square + s * s + t * t - 2.0 * (s * along_a - t * along_b + s * t * cosine)))
 
 
-@part
+@kernel_function
 def round_round(patch, center, axes, size, i, j, margin):
     """Spheres and capsules against each other; feature 0 is the contact nearer to the -z end of i."""
     ax, ay, az = axes[i, 0, 2], axes[i, 1, 2], axes[i, 2, 2]
@@ -129,7 +129,7 @@ def round_round(patch, center, axes, size, i, j, margin):
     return count
 
 
-@part
+@kernel_function
 def nearest_on_segment_to_box(p, d, h, half):
     """Parameter [m] of the point of the segment p + t d, |t| <= half, nearest to the box |x| <= h.
 
@@ -154,7 +154,7 @@ def nearest_on_segment_to_box(p, d, h, half):
     return low - slope_low * (high - low) / (slope_high - slope_low)
 
 
-@leaf
+@inline
 def box_slope(p, d, h, t):
     """Half the slope along t of the squared distance of p + t d from the box |x| <= h."""
     slope = 0.0
@@ -164,7 +164,7 @@ def box_slope(p, d, h, t):
     return slope
 
 
-@leaf
+@inline
 def local(axes, j, x, y, z):
     """The components of a world vector on the axes of shape j."""
     return (
@@ -174,7 +174,7 @@ def local(axes, j, x, y, z):
     )
 
 
-@leaf
+@inline
 def world(axes, j, v):
     """The world vector whose components on the axes of shape j are v."""
     return (
@@ -184,7 +184,7 @@ def world(axes, j, v):
     )
 
 
-@part
+@kernel_function
 def put_on_box(patch, count, feature, center, axes, j, q, foot, n, distance, r, margin):
     """Write the contact of a ball of radius r about q (in the box's frame) whose foot on the box is `foot`."""
     depth = r - distance
@@ -196,7 +196,7 @@ def put_on_box(patch, count, feature, center, axes, j, q, foot, n, distance, r, 
     return put(patch, count, feature, depth, center[j, 0] + mx, center[j, 1] + my, center[j, 2] + mz, nx, ny, nz)
 
 
-@part
+@kernel_function
 def round_box(patch, center, axes, size, i, j, margin):
     """A sphere or capsule i against a box j; feature 0 is the contact nearer to the -z end of i."""
     h = (size[j, 0], size[j, 1], size[j, 2])
@@ -242,7 +242,7 @@ def round_box(patch, center, axes, size, i, j, margin):
     return count
 
 
-@leaf
+@inline
 def narrow(low, high, p, d, h):
     """The part of [low, high] where |p + t d| <= h; empty when low > high."""
     if abs(d) < 1e-12:
@@ -253,7 +253,7 @@ def narrow(low, high, p, d, h):
     return max(low, min(one, two)), min(high, max(one, two))
 
 
-@part
+@kernel_function
 def segment_in_box(p, d, h, half):
     """The shortest way out for a segment that meets a box.
 

@@ -9,7 +9,7 @@ What collisions changed at the step's beginning is added to E'.
 
 from __future__ import annotations
 
-from borelli.kernels.jit import far, leaf, part, stage
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.numerics.rotation_kernels import quaternion_product, rotation_exponential, rotation_logarithm
 from borelli.physics.impulse_step.joint_limits import turn_within_stops, within_stops
 from borelli.physics.impulse_step.stage_laws import along_row, leave_out, velocity_along
@@ -19,38 +19,38 @@ from borelli.physics.rows.laws import soft_law
 from borelli.physics.solver.factor_arrays import FLAT_ROW, MODE
 
 
-@leaf
+@inline
 def _load4(array, n):
     return array[n, 0], array[n, 1], array[n, 2], array[n, 3]
 
 
-@leaf
+@inline
 def _store4(array, n, q):
     array[n, 0], array[n, 1], array[n, 2], array[n, 3] = q
 
 
-@leaf
+@inline
 def _product(a, b):
     return quaternion_product(a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3])
 
 
-@leaf
+@inline
 def _inverse(q):
     return q[0], -q[1], -q[2], -q[3]
 
 
-@leaf
+@inline
 def _log(q):
     return rotation_logarithm(q[0], q[1], q[2], q[3])
 
 
-@leaf
+@inline
 def _seen_from_base(q, side):
     """The moved body's rotation as the base sees it, of the child's in the parent's."""
     return q if side > 0.0 else _inverse(q)
 
 
-@part
+@kernel_function
 def find_turns(joints, controls, turn_out):
     """How balls are turned now."""
     for n in range(len(controls.ball)):
@@ -59,10 +59,10 @@ def find_turns(joints, controls, turn_out):
         _store4(turn_out, n, _seen_from_base(turn, controls.side[n]))
 
 
-far_find_turns = far(find_turns)
+find_turns_by_pointer = by_pointer(find_turns)
 
 
-@leaf
+@inline
 def _to_world(joints, j, side, x, y, z):
     """A vector in the base's joint axes, in world axes."""
     if side > 0.0:
@@ -70,13 +70,13 @@ def _to_world(joints, j, side, x, y, z):
     return from_axes(joints.axes_child, j, x, y, z)
 
 
-@leaf
+@inline
 def _to_base(joints, j, side, x, y, z):
     axes = joints.axes_parent if side > 0.0 else joints.axes_child
     return along_axis(axes, j, 0, x, y, z), along_axis(axes, j, 1, x, y, z), along_axis(axes, j, 2, x, y, z)
 
 
-@leaf
+@inline
 def _spin_of_rows(joints, j, side, speed):
     """The moved body's spin less the base's, in world axes, of the speeds of a ball's three rows."""
     i = joints.coordinate_first[j]
@@ -84,7 +84,7 @@ def _spin_of_rows(joints, j, side, speed):
     return side * x, side * y, side * z
 
 
-@leaf
+@inline
 def _along_row(joints, rows, j, side, k, x, y, z):
     """The speed that a spin of the moved body less the base's, in world axes, gives a ball's row k."""
     e, sign = rows.first[k], side
@@ -94,7 +94,7 @@ def _along_row(joints, rows, j, side, k, x, y, z):
     return sign * (n[3] * x + n[4] * y + n[5] * z)
 
 
-@part
+@kernel_function
 def read_speeds(joints, controls, rows, twist, speed_out):
     """The speeds of all controlled rows."""
     for n in range(len(controls.coordinate)):
@@ -106,7 +106,7 @@ def read_speeds(joints, controls, rows, twist, speed_out):
             speed_out[i] = velocity_along(rows, joints.drive_row[i], twist)
 
 
-@part
+@kernel_function
 def free_controls(joints, controls, rows):
     """Let controls push with nothing."""
     for n in range(len(controls.coordinate)):
@@ -117,7 +117,7 @@ def free_controls(joints, controls, rows):
             leave_out(rows, k + axis)
 
 
-@stage
+@inline_into_caller
 def hold_controls(joints, controls, rows):
     """Let controlled joints stay as they are: u = 0."""
     for n in range(len(controls.coordinate)):
@@ -128,7 +128,7 @@ def hold_controls(joints, controls, rows):
             soft_law(rows, k + axis, 0.0, 0.0)
 
 
-@stage
+@inline_into_caller
 def measure_errors(joints, controls, course, memory, stages, value, rows, twist, index, h):
     """Errors and their rates; `stages.speed` has the speeds before collisions, `twist` what they left."""
     known = memory.known[0] > 0
@@ -163,7 +163,7 @@ def measure_errors(joints, controls, course, memory, stages, value, rows, twist,
         stages.rate[i], stages.rate[i + 1], stages.rate[i + 2] = rx / h + x, ry / h + y, rz / h + z
 
 
-@leaf
+@inline
 def _respond(controls, course, stages, i, index):
     if not controls.told[i]:
         stages.after[i] = controls.a[i] * stages.error[i] + controls.b[i] * stages.rate[i]
@@ -171,7 +171,7 @@ def _respond(controls, course, stages, i, index):
         stages.after[i] += course.shift[index, i]
 
 
-@leaf
+@inline
 def _ask(controls, course, stages, rows, i, k, u, index):
     """Row k of coordinate i is to have the velocity u, with the impulse the control may have."""
     most = course.most[min(index, len(course.most) - 1), i]
@@ -179,7 +179,7 @@ def _ask(controls, course, stages, rows, i, k, u, index):
     drive_law(rows, k, u, 0.0, controls.slope[i], 0.0, -most, most)
 
 
-@stage
+@inline_into_caller
 def aim_controls(joints, controls, course, stages, value, rows, index, h):
     """Where controlled joints are to be at the step's end, and rows that ask for the velocities that lead there."""
     for n in range(len(controls.coordinate)):
@@ -211,7 +211,7 @@ def aim_controls(joints, controls, course, stages, value, rows, index, h):
             _ask(controls, course, stages, rows, i + axis, k, u, index)
 
 
-@stage
+@inline_into_caller
 def note_limits(joints, controls, stages, mark):
     """Controls at their limit, or of one loop, do not reach their aim: they are left to what they push with."""
     for n in range(len(controls.coordinate)):
@@ -223,7 +223,7 @@ def note_limits(joints, controls, stages, mark):
             stages.held[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW and not controls.shares[i]
 
 
-@stage
+@inline_into_caller
 def give_way(joints, controls, stages, value, rows, twist, h):
     """Let aims move along with what contacts changed; `stages.speed` has the speeds before."""
     for n in range(len(controls.coordinate)):
@@ -242,7 +242,7 @@ def give_way(joints, controls, stages, value, rows, twist, h):
         _store4(stages.aim_turn, n, aim)
 
 
-@leaf
+@inline
 def _lock(controls, stages, rows, i, k, u):
     """Row k of coordinate i must have the velocity u, if its control is held; |u| if it is.
 
@@ -256,7 +256,7 @@ def _lock(controls, stages, rows, i, k, u):
     return 0.0
 
 
-@stage
+@inline_into_caller
 def correct_controls(joints, controls, stages, value, rows, h):
     """Rows that bring controlled joints to their aims at once; the largest distance from them [rad or m]."""
     worst = 0.0
@@ -276,7 +276,7 @@ def correct_controls(joints, controls, stages, value, rows, h):
     return h * worst
 
 
-@stage
+@inline_into_caller
 def lessen_controls(joints, controls, stages, rows):
     """Take from what controls lack what `stages.change` gives them; the largest lack left [rad/s or m/s].
 
@@ -299,7 +299,7 @@ def lessen_controls(joints, controls, stages, rows):
     return worst
 
 
-@stage
+@inline_into_caller
 def lock_controls(joints, controls, stages, value, rows, h):
     """Controlled joints keep the mean velocity of the step."""
     for n in range(len(controls.coordinate)):
@@ -316,7 +316,7 @@ def lock_controls(joints, controls, stages, value, rows, h):
             _lock(controls, stages, rows, i + axis, k, u)
 
 
-@stage
+@inline_into_caller
 def remember_controls(controls, memory, stages):
     """Keep for the next step where this one began."""
     for n in range(len(controls.coordinate)):

@@ -7,16 +7,16 @@ order in the step. It changes little from one step to the next: the parabola thr
 
 from __future__ import annotations
 
-from borelli.kernels.jit import leaf, stage
+from borelli.kernels.jit import inline, inline_into_caller
 
 
-@leaf
+@inline
 def _is_equation(ranges, rows, k):
     """Whether row k is of a joint, a coupling or a control that must have a velocity."""
     return k < ranges[2] or (k >= ranges[3] and rows.segments[k] == 1 and rows.beta[k, 0] >= 0.0)
 
 
-@stage
+@inline_into_caller
 def expect_bend(ranges, memory, rows, bend):
     """Ask for the velocities along rows that corrections will add, as far as the last steps tell."""
     known, past = memory.bends[0], memory.bend
@@ -32,7 +32,7 @@ def expect_bend(ranges, memory, rows, bend):
             rows.c[k, 0] += bend[k]
 
 
-@stage
+@inline_into_caller
 def add_bend(ranges, rows, bend):
     """Add what this correction asks for."""
     for k in range(ranges[4]):
@@ -40,7 +40,7 @@ def add_bend(ranges, rows, bend):
             bend[k] += rows.c[k, 0]
 
 
-@stage
+@inline_into_caller
 def remember_bend(ranges, memory, bend, found):
     """Keep this step's; all is forgotten if it was not found."""
     if not found:

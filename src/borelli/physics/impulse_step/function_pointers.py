@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import find_far, register_far
-from borelli.kernels.shared_tuples import Shared
+from borelli.kernels.jit import pointer_table, register_pointers
+from borelli.kernels.shared_tuples import SharedTuple
 from borelli.physics.function_pointers import Sample, list_parts, make_sample
 from borelli.physics.impulse_step.arrays import Response, compile_impulse, make_course, make_memory, make_stages
 from borelli.physics.impulse_step.controlled_joints import find_turns
@@ -25,15 +25,15 @@ def list_own_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
     model = sample.compiled.model
     compiled, controls = compile_impulse(model, step=0.001, controlled={"angle": Response()})
     course = make_course(compiled, np.zeros((3, 1)), np.zeros((3, 0, 4)))
-    tables, state, inputs, work = (Shared(value) for value in (compiled.tables, *sample[1:]))
-    stages = Shared(make_stages(compiled, controls, 1))
-    controlled = (Shared(controls), Shared(course), Shared(make_memory(compiled, controls)), stages)
+    tables, state, inputs, work = (SharedTuple(value) for value in (compiled.tables, *sample[1:]))
+    stages = SharedTuple(make_stages(compiled, controls, 1))
+    controlled = (SharedTuple(controls), SharedTuple(course), SharedTuple(make_memory(compiled, controls)), stages)
     table = np.zeros(1, np.int64)
     balls = np.zeros((0, 4))
-    touching = tuple(Shared(value) for value in (compiled.tables.shapes, compiled.tables.contacts))
-    inside = tuple(Shared(value) for value in (sample.work.contacts, sample.work.touch, sample.work.rows))
+    touching = tuple(SharedTuple(value) for value in (compiled.tables.shapes, compiled.tables.contacts))
+    inside = tuple(SharedTuple(value) for value in (sample.work.contacts, sample.work.touch, sample.work.rows))
     return {
-        find_turns: (Shared(compiled.tables.joints), controlled[0], balls),
+        find_turns: (SharedTuple(compiled.tables.joints), controlled[0], balls),
         fill_contact_laws: (*touching, *inside, np.zeros((1, 6)), np.zeros(3), np.zeros(6), True),
         load: (tables, state, work, 0.0, 1),
         solve: (table, tables, state, work, stages),
@@ -45,10 +45,10 @@ def list_own_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
 
 
 @cache
-def calls() -> NDArray[np.int64]:
+def pointers() -> NDArray[np.int64]:
     """The table of addresses that a run needs: all but the soft step itself."""
     sample = make_sample()
     soft, own = list_parts(sample), list_own_parts(sample)
-    register_far(soft)
-    register_far(own, len(soft))
-    return find_far([part for part in (*soft, *own) if part is not step])
+    register_pointers(soft)
+    register_pointers(own, len(soft))
+    return pointer_table([part for part in (*soft, *own) if part is not step])

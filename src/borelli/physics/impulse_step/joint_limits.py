@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import atan2, pi, sqrt
 
-from borelli.kernels.jit import leaf, stage
+from borelli.kernels.jit import inline, inline_into_caller
 from borelli.physics.impulse_step.stage_laws import leave_out, velocity_along
 from borelli.physics.joints.coordinates import LOCKED_COSINE, cardan_quaternion, nearest_turn
 
@@ -19,7 +19,7 @@ UNFELT = 1e-12
 """Speed [rad/s or m/s] by which a stop may be passed by rounding."""
 
 
-@stage
+@inline_into_caller
 def are_stops_struck(joints, rows, twist):
     """Whether a coordinate would pass a stop in this step."""
     for i in range(len(joints.stop_row)):
@@ -29,13 +29,13 @@ def are_stops_struck(joints, rows, twist):
     return False
 
 
-@leaf
+@inline
 def within_stops(joints, i, value):
     """The value of coordinate i, or the stop that it is beyond."""
     return min(max(value, joints.lower[i]), joints.upper[i]) if joints.stop_row[i] >= 0 else value
 
 
-@stage
+@inline_into_caller
 def turn_within_stops(joints, j, q, present):
     """The rotation q of a ball's child in its parent, with Cardan angles that stops allow.
 
@@ -65,7 +65,7 @@ def turn_within_stops(joints, j, q, present):
     return cardan_quaternion(a, b, c)
 
 
-@stage
+@inline_into_caller
 def leave_out_stops(joints, controls, rows, decided):
     """Leave out the stops of controlled coordinates that are `decided` (by coordinate)."""
     for n in range(len(controls.coordinate)):
@@ -77,7 +77,7 @@ def leave_out_stops(joints, controls, rows, decided):
             _leave_out_stop(joints, rows, i, decided)
 
 
-@leaf
+@inline
 def _leave_out_stop(joints, rows, i, decided):
     k = joints.stop_row[i]
     if k >= 0 and decided[i] and rows.segments[k] > 0:

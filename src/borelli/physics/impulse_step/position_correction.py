@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from math import cos, sin, sqrt
 
-from borelli.kernels.jit import far, leaf, part
+from borelli.kernels.jit import by_pointer, inline, kernel_function
 from borelli.numerics.rotation_kernels import cross, quaternion_product, rotation_exponential
 from borelli.physics.impulse_step.controlled_joints import (
     correct_controls,
-    far_find_turns,
+    find_turns_by_pointer,
     lessen_controls,
     note_limits,
 )
@@ -36,9 +36,14 @@ from borelli.physics.impulse_step.stage_laws import (
     take_errors,
     widest_gap,
 )
-from borelli.physics.impulse_step.stage_solve import far_add_impulses, far_load, far_solve, mark_all
+from borelli.physics.impulse_step.stage_solve import (
+    add_impulses_by_pointer,
+    load_by_pointer,
+    mark_all,
+    solve_by_pointer,
+)
 from borelli.physics.rigid_bodies import turn_bodies
-from borelli.physics.soft_step import far_fill_standing_rows
+from borelli.physics.soft_step import fill_standing_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
 from borelli.physics.solver.newton import NO_END, SOLVED
@@ -75,7 +80,7 @@ CURVED = 3.0
 MOST_CORRECTIONS = 100
 
 
-@leaf
+@inline
 def _turn(quaternion, b, h, x, y, z, w0, x0, y0, z0):
     """Body b turned from an orientation by h times a spin."""
     ew, ex, ey, ez = rotation_exponential(h * x, h * y, h * z)
@@ -85,7 +90,7 @@ def _turn(quaternion, b, h, x, y, z, w0, x0, y0, z0):
     quaternion[b, 2], quaternion[b, 3] = scale * y, scale * z
 
 
-@leaf
+@inline
 def _move_from_start(state, stages, h):
     """All bodies moved from where the step began by their velocities."""
     position, quaternion, twist, began = state.position, state.quaternion, state.twist, stages.quaternion
@@ -98,7 +103,7 @@ def _move_from_start(state, stages, h):
         )  # fmt: skip
 
 
-@leaf
+@inline
 def _move_further(graph, moved, state, h):
     """Bodies moved from where they are by the velocities that a correction has solved for."""
     position, quaternion = state.position, state.quaternion
@@ -112,7 +117,7 @@ def _move_further(graph, moved, state, h):
         )  # fmt: skip
 
 
-@leaf
+@inline
 def _start_from_rest(rows, first, block, count):
     """Solve for changes: no momentum, and nothing else moves."""
     for k in range(first):
@@ -122,7 +127,7 @@ def _start_from_rest(rows, first, block, count):
             block[k, MOMENTUM + n] = 0.0
 
 
-@leaf
+@inline
 def _carried(x, y, z, dx, dy, dz):
     """The turn that a change d of the turn (x, y, z) makes after it.
 
@@ -138,7 +143,7 @@ def _carried(x, y, z, dx, dy, dz):
     return dx + first * cx + second * ex, dy + first * cy + second * ey, dz + first * cz + second * ez
 
 
-@leaf
+@inline
 def _add_change(graph, block, state, stages, h, at_start):
     """Add the solved velocities to those of the bodies; `stages.change` has how they move them where they are tried."""
     twist, change = state.twist, stages.change
@@ -155,7 +160,7 @@ def _add_change(graph, block, state, stages, h, at_start):
             twist[b, n] += block[k, SOLUTION + n]
 
 
-@leaf
+@inline
 def _shorten(rows, factor, count, h):
     """Make of a correction that turns a body too far a part that does not: directions change with the pose."""
     block, value, widest = factor.block, factor.value, 0.0
@@ -171,7 +176,7 @@ def _shorten(rows, factor, count, h):
             value[k, IMPULSE] *= share
 
 
-@leaf
+@inline
 def _farthest(graph, position):
     """The largest coordinate of a body that is solved for: obstacles that have gone are anywhere."""
     most = 0.0
@@ -181,8 +186,8 @@ def _farthest(graph, position):
     return most
 
 
-@part
-def correct_positions(calls, tables, state, inputs, work, controls, memory, stages, index, same):
+@kernel_function
+def correct_positions(pointers, tables, state, inputs, work, controls, memory, stages, index, same):
     """Move the bodies so that joints are closed and controls at their aims; rows and velocities are left there.
 
     `same`: rows act as in the last solve, whose factors hold.
@@ -200,8 +205,8 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
             _move_from_start(state, stages, h)
         turn_bodies(state.quaternion, scratch.rotation)
         filled = rows if anew else stages.trial
-        far_fill_standing_rows(
-            calls, joints, tables.anchors, tables.residuals, numbers, state, inputs, filled, scratch, index, False
+        fill_standing_rows_by_pointer(
+            pointers, joints, tables.anchors, tables.residuals, numbers, state, inputs, filled, scratch, index, False
         )  # fmt: skip
         if not at_start:
             meet_halfway(joints, filled, h)
@@ -211,7 +216,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         else:
             take_errors(joints, stages.trial, rows)
         if len(controls.ball) > 0:
-            far_find_turns(calls, joints, controls, stages.now)
+            find_turns_by_pointer(pointers, joints, controls, stages.now)
         gap = widest_gap(joints, rows, h, anew)
         miss = correct_controls(joints, controls, stages, state.coordinate, rows, h)
         worst = max(gap, miss)
@@ -228,7 +233,7 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
             continue
         last = worst
         if anew:
-            far_load(calls, tables, state, work, 0.0, 1)
+            load_by_pointer(pointers, tables, state, work, 0.0, 1)
             _start_from_rest(rows, first, factor.block, graph.count[0])
         lack, solves = worst, 1 if anew or not same else MOST_SOLVES
         anew, far_off = False, False
@@ -236,11 +241,11 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         for _ in range(solves):
             if at_start:
                 add_bend(joints.row_ranges, rows, stages.bend)
-            status = far_solve(calls, calls, tables, state, work, stages)
+            status = solve_by_pointer(pointers, tables, state, work, stages)
             if status != SOLVED:
                 return status
             _shorten(rows, factor, graph.count[0], h)
-            far_add_impulses(calls, tables, work, stages)
+            add_impulses_by_pointer(pointers, tables, work, stages)
             note_limits(joints, controls, stages, factor.mark)
             count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], 1.0)
             count_from_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
@@ -260,12 +265,12 @@ def correct_positions(calls, tables, state, inputs, work, controls, memory, stag
         return NO_END
     if not anew:
         turn_bodies(state.quaternion, scratch.rotation)  # the last correction may have moved them
-        far_fill_standing_rows(
-            calls, joints, tables.anchors, tables.residuals, numbers, state, inputs, rows, scratch, index, False
+        fill_standing_rows_by_pointer(
+            pointers, joints, tables.anchors, tables.residuals, numbers, state, inputs, rows, scratch, index, False
         )  # fmt: skip
         keep_listed(rows, factor.mark, first)
     remember_bend(joints.row_ranges, memory, stages.bend, same and at_start)
     return SOLVED if worst <= NEARLY_CLOSED else LEFT_OPEN
 
 
-far_correct_positions = far(correct_positions)
+correct_positions_by_pointer = by_pointer(correct_positions)

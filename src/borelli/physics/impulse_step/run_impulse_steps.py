@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from borelli.errors import DivergedError
-from borelli.kernels.jit import kernel, leaf
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import inline, kernel
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.arrays.compile_model import Compiled
 from borelli.physics.impulse_step.arrays import Controls, Course, Memory, Stages, make_memory, make_stages
-from borelli.physics.impulse_step.function_pointers import calls
-from borelli.physics.impulse_step.step import far_begin, far_finish, rewind
+from borelli.physics.impulse_step.function_pointers import pointers
+from borelli.physics.impulse_step.step import begin_by_pointer, finish_by_pointer, rewind
 from borelli.physics.run_soft_steps import Record, Simulation, record_bodies
 from borelli.physics.soft_step import UNSETTLED
 from borelli.physics.solver.newton import SOLVED, TOO_SMALL
@@ -22,7 +22,7 @@ WHOLE, BEGIN, FINISH = 0, 1, 2
 """What `run` makes of each step."""
 
 
-@leaf
+@inline
 def _record_step(state, stages, record, frame):
     record_bodies(state, record, frame)
     for b in range(len(stages.ground)):
@@ -36,20 +36,20 @@ def _record_step(state, stages, record, frame):
 
 @kernel
 def run(
-    calls, tables, state_at, inputs, work, controls, course, memory, stages, record_at, first, steps, every, frame,
+    pointers, tables, state_at, inputs, work, controls, course, memory, stages, record_at, first, steps, every, frame,
     share,
 ):  # fmt: skip
     """Make `steps` steps, or the share of each that is asked for; how many were made and the last status.
 
     Every `every`-th is recorded from `frame` on. After a step that failed, bodies are as before it.
     """
-    state, kept, record = read(state_at, stages, record_at)
+    state, kept, record = load_shared(state_at, stages, record_at)
     for index in range(first, first + steps):
         status = SOLVED
         if share != FINISH:
-            status = far_begin(calls, calls, tables, state_at, inputs, work, controls, course, memory, stages, index)
+            status = begin_by_pointer(pointers, tables, state_at, inputs, work, controls, course, memory, stages, index)
         if share != BEGIN and (status == SOLVED or status == UNSETTLED):
-            status = far_finish(calls, calls, tables, state_at, inputs, work, controls, course, memory, stages, index)
+            status = finish_by_pointer(pointers, tables, state_at, inputs, work, controls, course, memory, stages, index)
         if status != SOLVED and status != UNSETTLED:
             if status != TOO_SMALL:
                 rewind(state, kept)
@@ -108,7 +108,7 @@ class ImpulseSimulation(Simulation):
         """Steps made; when room was short, fewer than asked for, and there is more now."""
         shared = self._shared
         made, status = run(
-            calls(), shared("tables", self.compiled.tables), shared("state", self.state),
+            pointers(), shared("tables", self.compiled.tables), shared("state", self.state),
             shared("inputs", self.inputs), shared("work", self.work), shared("controls", self.controls),
             shared("course", self.course), shared("memory", self.memory), shared("stages", self.stages),
             shared("record", record), self.index, steps, every, frame, share,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import far, leaf, part, stage
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross
 from borelli.physics.arrays.joints import HINGE
 from borelli.physics.rows.contact_rows import NORMAL_NOW, put_tangents, set_rolling
@@ -20,7 +20,7 @@ from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SOLUTION
 from borelli.physics.solver.iterative_refinement import row_velocity
 
 
-@leaf
+@inline
 def leave_out(rows, k):
     """Let row k push with nothing."""
     rows.segments[k] = 1
@@ -28,7 +28,7 @@ def leave_out(rows, k):
     rows.c[k, 0] = 0.0
 
 
-@leaf
+@inline
 def along_row(rows, k, twist):
     """What velocities of bodies are along row k."""
     u = 0.0
@@ -40,13 +40,13 @@ def along_row(rows, k, twist):
     return u
 
 
-@leaf
+@inline
 def velocity_along(rows, k, twist):
     """The velocity of row k for the given velocities of bodies."""
     return rows.offset[k] + along_row(rows, k, twist)
 
 
-@part
+@kernel_function
 def hold_joints(joints, rows):
     """Joints, couplings and locked coordinates stay as they are: u = 0."""
     for j in range(len(joints.kind)):
@@ -59,7 +59,7 @@ def hold_joints(joints, rows):
             soft_law(rows, joints.drive_row[i], 0.0, joints.beta[joints.joint[i]])
 
 
-@stage
+@inline_into_caller
 def leave_out_marked(rows, marked):
     """Leave out the marked rows, of those that are there."""
     for k in range(len(marked)):
@@ -67,7 +67,7 @@ def leave_out_marked(rows, marked):
             leave_out(rows, k)
 
 
-@part
+@kernel_function
 def leave_out_contacts(rows, first):
     """Leave out all contact rows."""
     for k in range(first, rows.used[0]):
@@ -75,7 +75,7 @@ def leave_out_contacts(rows, first):
             leave_out(rows, k)
 
 
-@leaf
+@inline
 def _square_to(x, y, z):
     """A unit vector square to (x, y, z)."""
     if abs(x) < abs(y):
@@ -86,7 +86,7 @@ def _square_to(x, y, z):
     return scale * px, scale * py, scale * pz
 
 
-@stage
+@inline_into_caller
 def meet_halfway(joints, rows, h):
     """Let open joints be pushed halfway between their anchors, and hinges turned about axes square to both of theirs.
 
@@ -128,7 +128,7 @@ def meet_halfway(joints, rows, h):
             put_turn(rows.jacobian, rows.first[driven], slot_c, slot_p, mx, my, mz)
 
 
-@leaf
+@inline
 def take_errors(joints, trial, rows):
     """Let joints, couplings and locked coordinates be corrected by the errors that other rows have found."""
     for k in range(joints.row_ranges[0], joints.row_ranges[2]):
@@ -139,7 +139,7 @@ def take_errors(joints, trial, rows):
             rows.c[k, 0] = trial.c[k, 0]
 
 
-@leaf
+@inline
 def lessen_joints(joints, trial, change, rows):
     """Take from what joints, couplings and locked coordinates lack what a change gives them; the largest lack left."""
     worst = 0.0
@@ -154,7 +154,7 @@ def lessen_joints(joints, trial, change, rows):
     return worst
 
 
-@leaf
+@inline
 def widest_gap(joints, rows, h, with_stops):
     """The largest error of joints, couplings and locked coordinates, and of stops [m or rad]."""
     widest = 0.0
@@ -170,7 +170,7 @@ def widest_gap(joints, rows, h, with_stops):
     return h * widest
 
 
-@stage
+@inline_into_caller
 def keep_listed(rows, mark, first):
     """Let standing rows that have gone (stops out of reach) stay where they are listed."""
     for k in range(first):
@@ -178,7 +178,7 @@ def keep_listed(rows, mark, first):
             leave_out(rows, k)
 
 
-@leaf
+@inline
 def _pull_along(rows, k, gravity):
     """The acceleration of row k if its bodies fell freely."""
     pull = 0.0
@@ -189,7 +189,7 @@ def _pull_along(rows, k, gravity):
     return pull
 
 
-@part
+@kernel_function
 def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twist, gravity, numbers, striking):
     """The laws of contacts: when bodies strike, or while they press on each other; how many strike.
 
@@ -197,7 +197,7 @@ def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twis
     u_n >= -e u_n(before); slower than the bounce speed, e = 0. All others may close, u_n >= -gap / h. While they press,
     all may close, and those that overlap are pushed apart.
     """
-    shapes, tables, contacts, rows = read(shapes_at, tables_at, contacts_at, rows_at)
+    shapes, tables, contacts, rows = load_shared(shapes_at, tables_at, contacts_at, rows_at)
     touch, who, count = touch_at.touch, touch_at.who, touch_at.count[0]
     each, k, h = tables.rows_each[0], tables.first_row[0], numbers[5]
     struck = 0
@@ -219,10 +219,10 @@ def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twis
     return struck
 
 
-far_fill_contact_laws = far(fill_contact_laws)
+fill_contact_laws_by_pointer = by_pointer(fill_contact_laws)
 
 
-@part
+@kernel_function
 def count_from_solution(rows, node, factor, first, end, softer):
     """Let rows count velocity and impulse from those of the last solve: what follows is a change of both.
 

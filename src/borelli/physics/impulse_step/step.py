@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.physics.collision.detect import far_find_contacts
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.physics.collision.detect import find_contacts_by_pointer
 from borelli.physics.impulse_step.controlled_joints import (
     aim_controls,
-    far_find_turns,
+    find_turns_by_pointer,
     free_controls,
     give_way,
     hold_controls,
@@ -31,10 +31,10 @@ from borelli.physics.impulse_step.controlled_joints import (
 )
 from borelli.physics.impulse_step.curvature import expect_bend
 from borelli.physics.impulse_step.joint_limits import are_stops_struck, leave_out_stops
-from borelli.physics.impulse_step.position_correction import LEFT_OPEN, far_correct_positions
+from borelli.physics.impulse_step.position_correction import LEFT_OPEN, correct_positions_by_pointer
 from borelli.physics.impulse_step.stage_laws import (
     count_from_solution,
-    far_fill_contact_laws,
+    fill_contact_laws_by_pointer,
     hold_joints,
     keep_listed,
     leave_out_contacts,
@@ -43,21 +43,21 @@ from borelli.physics.impulse_step.stage_laws import (
 from borelli.physics.impulse_step.stage_solve import (
     are_factors_good,
     copy_poses,
-    far_load,
     forget_factored,
+    load_by_pointer,
     solve_and_add,
 )
 from borelli.physics.rigid_bodies import aim_at_poses, apply_pushes, turn_bodies
-from borelli.physics.rows.contact_rows import far_fill_contact_rows, far_read_contacts
+from borelli.physics.rows.contact_rows import fill_contact_rows_by_pointer, read_contacts_by_pointer
 from borelli.physics.rows.coordinate_rows import fill_stop_rows
 from borelli.physics.soft_step import (
     CONTACTS,
     STATUS,
     UNSETTLED,
-    far_fill_standing_rows,
-    far_prepare_solve,
+    fill_standing_rows_by_pointer,
     is_laid_out,
     keep_contacts,
+    prepare_solve_by_pointer,
 )
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import MOMENTUM, SEGMENT, SOLUTION
@@ -69,7 +69,7 @@ that is held would meet a hard one with any force there (1e7 N where planks slid
 what they overlap, of second order in the step, the next step pushes apart."""
 
 
-@leaf
+@inline
 def _contact_margin(margin, reach, twist, h):
     """How far before they touch contacts are seen: what the fastest point of a body travels in the step is added."""
     fastest = 0.0
@@ -80,14 +80,14 @@ def _contact_margin(margin, reach, twist, h):
     return margin + h * fastest
 
 
-@part
+@kernel_function
 def _take_velocities(twist, node, block, count):
     for k in range(count):
         for n in range(6):
             twist[node[k, BODY], n] = block[k, SOLUTION + n]
 
 
-@leaf
+@inline
 def _clear(state, stages, used):
     copy_poses(state.position, state.quaternion, stages.position, stages.quaternion)
     for b in range(len(state.position)):
@@ -101,7 +101,7 @@ def _clear(state, stages, used):
         stages.told[n] = 0
 
 
-@leaf
+@inline
 def _push(graph, block, wrench, h):
     """Add the momenta that pushes give in a step, which the controller learns of by what they change."""
     for k in range(graph.count[0]):
@@ -110,8 +110,8 @@ def _push(graph, block, wrench, h):
     wrench[:, :] = 0.0
 
 
-@part
-def begin(calls, tables, state, inputs, work, controls, course, memory, stages, index):
+@kernel_function
+def begin(pointers, tables, state, inputs, work, controls, course, memory, stages, index):
     """Stages 1 and 2 of step `index`, and the errors of controls; a status.
 
     All tuples are shared, and stay so: taking the tables of joints apart would cost seconds of compiling.
@@ -124,56 +124,56 @@ def begin(calls, tables, state, inputs, work, controls, course, memory, stages, 
     found = 0
     if len(shapes.pair_a) > 0:
         margin = _contact_margin(numbers[0], controls.reach, state.twist, h)
-        found = far_find_contacts(calls, shapes, state.position, scratch.rotation, margin, work.contacts)
+        found = find_contacts_by_pointer(pointers, shapes, state.position, scratch.rotation, margin, work.contacts)
         if found > len(work.contacts.depth):
             return TOO_SMALL
     aim_at_poses(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     apply_pushes(inputs.pushes, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
-    far_fill_standing_rows(
-        calls, joints, tables.anchors, tables.residuals, numbers, state, inputs, rows, scratch,
+    fill_standing_rows_by_pointer(
+        pointers, joints, tables.anchors, tables.residuals, numbers, state, inputs, rows, scratch,
         index, False,
     )  # fmt: skip
     touch.count[0], rows.used[0] = found, first
     if found > 0:
-        far_read_contacts(
-            calls, shapes, contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic, touch
+        read_contacts_by_pointer(
+            pointers, shapes, contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic, touch
         )  # fmt: skip
-        far_fill_contact_rows(
-            calls, shapes, contacts, numbers, work.contacts, state, bodies.kinematic, touch, rows
+        fill_contact_rows_by_pointer(
+            pointers, shapes, contacts, numbers, work.contacts, state, bodies.kinematic, touch, rows
         )  # fmt: skip
     # rows are listed by the laws they have when they act: hard
     hold_joints(joints, rows)
     hold_controls(joints, controls, rows)
     if not is_laid_out(rows, graph, factor, touch, first, found):
         forget_factored(stages)
-        if not far_prepare_solve(calls, tables.bodies, work, first, found):
+        if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
             return TOO_SMALL
     _clear(state, stages, rows.used[0])
     stages.told[CONTACTS] = found
     read_speeds(joints, controls, rows, state.twist, stages.speed)
     if len(controls.ball) > 0:
-        far_find_turns(calls, joints, controls, stages.turn)
+        find_turns_by_pointer(pointers, joints, controls, stages.turn)
     struck, status = 0, SOLVED
     if found > 0:
-        struck = far_fill_contact_laws(
-            calls, shapes, contacts, work.contacts, touch, rows, state.twist, tables.gravity, numbers, True
+        struck = fill_contact_laws_by_pointer(
+            pointers, shapes, contacts, work.contacts, touch, rows, state.twist, tables.gravity, numbers, True
         )  # fmt: skip
     blow = struck > 0 or scratch.wrench.any() or are_stops_struck(joints, rows, state.twist)
     if blow or memory.known[0] == 0:
         forget_factored(stages)
         free_controls(joints, controls, rows)
-        far_load(calls, tables, state, work, 0.0, 1)
+        load_by_pointer(pointers, tables, state, work, 0.0, 1)
         _push(graph, factor.block, scratch.wrench, h)
-        status = solve_and_add(calls, tables, state, work, stages)
+        status = solve_and_add(pointers, tables, state, work, stages)
         _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
     measure_errors(joints, controls, course, memory, stages, state.coordinate, rows, state.twist, index, h)
     return status
 
 
-far_begin = far(begin)
+begin_by_pointer = by_pointer(begin)
 
 
-@leaf
+@inline
 def rewind(state, stages):
     """Bodies as they were when the step began."""
     copy_poses(stages.position, stages.quaternion, state.position, state.quaternion)
@@ -182,8 +182,8 @@ def rewind(state, stages):
             state.twist[b, n] = stages.twist[b, n]
 
 
-@part
-def finish(calls, tables, state, inputs, work, controls, course, memory, stages, index):
+@kernel_function
+def finish(pointers, tables, state, inputs, work, controls, course, memory, stages, index):
     """Stages 3 to 6 of step `index`; a status."""
     joints, rows, graph, factor, touch = tables.joints, work.rows, work.graph, work.factor, work.touch
     numbers, first, each = tables.numbers, tables.contacts.first_row[0], tables.contacts.rows_each[0]
@@ -206,8 +206,8 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
         expect_bend(joints.row_ranges, memory, rows, stages.bend)
         dirty = 0 if are_factors_good(joints, rows, state, stages) else 1
     forget_factored(stages)
-    far_load(calls, tables, state, work, h, dirty)
-    status = solve_and_add(calls, tables, state, work, stages)
+    load_by_pointer(pointers, tables, state, work, h, dirty)
+    status = solve_and_add(pointers, tables, state, work, stages)
     touch.count[0] = found
     if status != SOLVED:
         return status
@@ -223,12 +223,12 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
         fill_stop_rows(joints, state.coordinate, work.scratch.speed, rows, h)
         keep_listed(rows, factor.mark, first)
         if found > 0:
-            far_fill_contact_laws(
-                calls, tables.shapes, tables.contacts, work.contacts, touch, rows, state.twist, tables.gravity,
+            fill_contact_laws_by_pointer(
+                pointers, tables.shapes, tables.contacts, work.contacts, touch, rows, state.twist, tables.gravity,
                 numbers, False,
             )  # fmt: skip
-        far_load(calls, tables, state, work, 0.0, 1)
-        unsettled = solve_and_add(calls, tables, state, work, stages)
+        load_by_pointer(pointers, tables, state, work, 0.0, 1)
+        unsettled = solve_and_add(pointers, tables, state, work, stages)
         if unsettled != SOLVED and unsettled != UNSETTLED:
             return unsettled
         _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
@@ -240,8 +240,8 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
         state.segment[k] = stages.segment[k]
     leave_out_stops(joints, controls, rows, stages.held)
     touch.count[0] = 0
-    closed = far_correct_positions(
-        calls, calls, tables, state, inputs, work, controls, memory, stages, index, same
+    closed = correct_positions_by_pointer(
+        pointers, tables, state, inputs, work, controls, memory, stages, index, same
     )  # fmt: skip
     status = closed
     if closed == SOLVED or closed == LEFT_OPEN:
@@ -249,8 +249,8 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
         hold_joints(joints, rows)
         lock_controls(joints, controls, stages, state.coordinate, rows, h)
         leave_out_contacts(rows, first)
-        far_load(calls, tables, state, work, 0.0, 1)
-        status = solve_and_add(calls, tables, state, work, stages)
+        load_by_pointer(pointers, tables, state, work, 0.0, 1)
+        status = solve_and_add(pointers, tables, state, work, stages)
     touch.count[0] = found
     if status != SOLVED:
         return status
@@ -263,4 +263,4 @@ def finish(calls, tables, state, inputs, work, controls, course, memory, stages,
     return unsettled
 
 
-far_finish = far(finish)
+finish_by_pointer = by_pointer(finish)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from math import atan2, cos, floor, pi, sin, sqrt
 
-from borelli.kernels.jit import kernel, leaf, part
+from borelli.kernels.jit import inline, kernel, kernel_function
 from borelli.numerics.rotation_kernels import cross, quaternion_product, rotate
 from borelli.physics.arrays.joints import BALL, COORDINATE, FREE, HINGE, PLANAR, SLIDER, UNIVERSAL
 from borelli.physics.joints.custom_joint import motion_pose, solve_motion
@@ -28,13 +28,13 @@ DAMPED_COSINE = 1e-2
 """Below this cosine of b, the speeds of a and c grow no further: at most 100 times the spin."""
 
 
-@leaf
+@inline
 def nearest_turn(angle, last):
     """The angle, full turns added, nearest to its last value."""
     return angle - 2.0 * pi * floor((angle - last) / (2.0 * pi) + 0.5)
 
 
-@leaf
+@inline
 def cardan_angles(axes_parent, axes_child, j, a0, b0, c0):
     """a, b, c nearest to their last values; and sin a, cos a, cos b.
 
@@ -65,21 +65,21 @@ def cardan_angles(axes_parent, axes_child, j, a0, b0, c0):
     return a1, b1, c1, -r12 / cosine, r22 / cosine, cosine
 
 
-@leaf
-def put_direction(direction, i, part, x, y, z):
+@inline
+def put_direction(direction, i, half, x, y, z):
     """The linear (part 0) or angular (part 3) share of coordinate i's direction."""
-    direction[i, part] = x
-    direction[i, part + 1] = y
-    direction[i, part + 2] = z
+    direction[i, half] = x
+    direction[i, half + 1] = y
+    direction[i, half + 2] = z
 
 
-@leaf
-def put_axis(direction, i, part, axes, j, axis):
+@inline
+def put_axis(direction, i, half, axes, j, axis):
     """A joint axis as coordinate i's direction."""
-    put_direction(direction, i, part, axes[j, axis, 0], axes[j, axis, 1], axes[j, axis, 2])
+    put_direction(direction, i, half, axes[j, axis, 0], axes[j, axis, 1], axes[j, axis, 2])
 
 
-@leaf
+@inline
 def find_cardan(axes_parent, axes_child, j, i, sign, coordinate_inout, direction_out):
     """Cardan angles i, i + 1, i + 2 of joint j and their directions.
 
@@ -103,7 +103,7 @@ def find_cardan(axes_parent, axes_child, j, i, sign, coordinate_inout, direction
     put_direction(direction_out, i + 2, 3, scale * x, scale * y, scale * z)
 
 
-@leaf
+@inline
 def find_travels(axes_parent, gap, j, i, count, sign, coordinate_inout, direction_out):
     """Travels of joint j along the parent's first `count` axes; the sign is the third's."""
     for axis in range(count):
@@ -113,7 +113,7 @@ def find_travels(axes_parent, gap, j, i, count, sign, coordinate_inout, directio
         put_direction(direction_out, i + axis, 0, x, y, z)
 
 
-@leaf
+@inline
 def find_motion_directions(motion, axes_parent, m, direction_out):
     """Directions of coordinate joint m: the rows of U^-1 Q^T, a left inverse of S, turned to world axes."""
     j, start, count, step = motion.joint[m], motion.coordinate[m], motion.freedom[m], motion.step
@@ -132,7 +132,7 @@ def find_motion_directions(motion, axes_parent, m, direction_out):
             put_direction(direction_out, i, half, x, y, z)
 
 
-@leaf
+@inline
 def relative_velocity(arm_child, arm_parent, gap, j, c, p, twist):
     """v_c + w_c x r_c - v_p - w_p x s and w_c - w_p, the ground at rest."""
     vx, vy, vz, wx, wy, wz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -149,7 +149,7 @@ def relative_velocity(arm_child, arm_parent, gap, j, c, p, twist):
     return vx, vy, vz, wx, wy, wz
 
 
-@leaf
+@inline
 def find_speeds(arm_child, arm_parent, gap, direction, j, c, p, first, end, twist, speed_out):
     """Speeds of joint j's coordinates: direction times relative velocity."""
     vx, vy, vz, wx, wy, wz = relative_velocity(arm_child, arm_parent, gap, j, c, p, twist)
@@ -160,7 +160,7 @@ def find_speeds(arm_child, arm_parent, gap, direction, j, c, p, first, end, twis
         )  # fmt: skip
 
 
-@part
+@kernel_function
 def coordinates_from_poses(joints, twist, coordinate_inout, speed_out):
     """Coordinates, speeds and (in the tables' scratch) directions at the poses `pose_joints` was given.
 
@@ -207,7 +207,7 @@ def coordinates_from_poses(joints, twist, coordinate_inout, speed_out):
         )  # fmt: skip
 
 
-@leaf
+@inline
 def six_parts(kind, sign, i, values):
     """What a joint's coordinates (or speeds) are in a free joint's: travels x, y, z and turns a, b, c."""
     if kind == BALL:
@@ -228,14 +228,14 @@ def six_parts(kind, sign, i, values):
     return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 
 
-@leaf
+@inline
 def cardan_quaternion(a, b, c):
     """The quaternion of Rx(a) Ry(b) Rz(c)."""
     w, x, y, z = quaternion_product(cos(0.5 * a), sin(0.5 * a), 0.0, 0.0, cos(0.5 * b), 0.0, sin(0.5 * b), 0.0)
     return quaternion_product(w, x, y, z, cos(0.5 * c), 0.0, 0.0, sin(0.5 * c))
 
 
-@leaf
+@inline
 def frame_quaternion(frame, j):
     """The quaternion of joint j's frame on a body."""
     f = frame[j]
@@ -244,7 +244,7 @@ def frame_quaternion(frame, j):
     )  # fmt: skip
 
 
-@leaf
+@inline
 def motion_velocity(s, count, i, speed):
     """S qdot: relative velocity and spin, parent joint axes."""
     lx, ly, lz, nx, ny, nz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -255,7 +255,7 @@ def motion_velocity(s, count, i, speed):
     return lx, ly, lz, nx, ny, nz
 
 
-@leaf
+@inline
 def joint_motion(joints, j, coordinate, speed):
     """Quaternion and shift of the child's joint frame in the parent's; its velocity and spin there."""
     kind, i, motion = joints.kind[j], joints.coordinate_first[j], joints.motion

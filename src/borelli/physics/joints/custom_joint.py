@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import leaf
+from borelli.kernels.jit import inline
 from borelli.numerics.rotation_kernels import quaternion_product, rotate, rotation_exponential, rotation_logarithm
 
 FIT_ITERATIONS = 12
@@ -21,7 +21,7 @@ NO_SPEED = 1e-9
 """A coordinate whose motion, beside the others', is slower than this [m or rad per unit] moves nothing."""
 
 
-@leaf
+@inline
 def evaluate(function_first, function_end, piece_start, piece_coefficient, f, x):
     """Value and slope of function f at x; straight beyond its ends."""
     piece, last = function_first[f], function_first[f + 1] - 1
@@ -35,7 +35,7 @@ def evaluate(function_first, function_end, piece_start, piece_coefficient, f, x)
     return value + slope * (x - inside), slope
 
 
-@leaf
+@inline
 def motion_pose(motion, m, coordinate):
     """Quaternion and shift of X(q); S(q) goes to `motion.subspace`."""
     s, axis, driver, function = motion.subspace[m], motion.axis[m], motion.driver[m], motion.function[m]
@@ -67,7 +67,7 @@ def motion_pose(motion, m, coordinate):
     return w, x, y, z, tx, ty, tz
 
 
-@leaf
+@inline
 def factor_motion(s, count, u, q):
     """Householder's S = Q U: the first `count` columns of Q span S, the others N, with N^T S = 0."""
     for a in range(6):
@@ -100,7 +100,7 @@ def factor_motion(s, count, u, q):
         u[i, i] = diagonal
 
 
-@leaf
+@inline
 def solve_motion(u, q, count, e0, e1, e2, e3, e4, e5, step_out):
     """The coordinates' change U^-1 Q^T e that comes nearest to the pose change e; returns the largest."""
     longest = 0.0
@@ -113,7 +113,7 @@ def solve_motion(u, q, count, e0, e1, e2, e3, e4, e5, step_out):
     return longest
 
 
-@leaf
+@inline
 def fit_motion(motion, m, gw, gx, gy, gz, dx, dy, dz, coordinate_inout):
     """Bring coordinate joint m's q to the relative pose (quaternion g, shift d; parent joint axes).
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import leaf
+from borelli.kernels.jit import inline
 
 
-@leaf
+@inline
 def to_world(rotation, b, x, y, z):
     """A vector fixed in body b, in world axes; the ground's own axes are the world's."""
     if b < 0:
@@ -19,7 +19,7 @@ def to_world(rotation, b, x, y, z):
     )
 
 
-@leaf
+@inline
 def place_side(j, b, anchor, frame, position, rotation, arm_out, axes_out):
     """One body's anchor of joint j; its arm and axes are written in world axes."""
     rx, ry, rz = to_world(rotation, b, anchor[j, 0], anchor[j, 1], anchor[j, 2])
@@ -32,7 +32,7 @@ def place_side(j, b, anchor, frame, position, rotation, arm_out, axes_out):
     return position[b, 0] + rx, position[b, 1] + ry, position[b, 2] + rz
 
 
-@leaf
+@inline
 def place_joint_frames(joints, position, rotation):
     """Write arms, gap and axes of every joint, in world axes, to the tables' scratch."""
     child, parent, gap = joints.child, joints.parent, joints.gap
@@ -48,13 +48,13 @@ def place_joint_frames(joints, position, rotation):
         gap[j, 0], gap[j, 1], gap[j, 2] = cx - px, cy - py, cz - pz
 
 
-@leaf
+@inline
 def axes_dot(a, i, b, k, j):
     """Cosine between axis i of a and axis k of b at joint j."""
     return a[j, i, 0] * b[j, k, 0] + a[j, i, 1] * b[j, k, 1] + a[j, i, 2] * b[j, k, 2]
 
 
-@leaf
+@inline
 def quaternion_of_axes(xx, xy, xz, yx, yy, yz, zx, zy, zz):
     """The unit quaternion of the matrix whose columns are the axes x, y, z; the largest component is found first."""
     trace = xx + yy + zz
@@ -71,7 +71,7 @@ def quaternion_of_axes(xx, xy, xz, yx, yy, yz, zx, zy, zz):
     return (xy - yx) * s, (zx + xz) * s, (zy + yz) * s, 0.25 / s
 
 
-@leaf
+@inline
 def relative_quaternion(axes_parent, axes_child, j):
     """The rotation of the child's joint frame in the parent's."""
     return quaternion_of_axes(
@@ -87,7 +87,7 @@ def relative_quaternion(axes_parent, axes_child, j):
     )
 
 
-@leaf
+@inline
 def from_axes(axes, j, x, y, z):
     """The vector with components x, y, z along joint j's axes, in world axes."""
     return (
@@ -97,7 +97,7 @@ def from_axes(axes, j, x, y, z):
     )
 
 
-@leaf
+@inline
 def along_axis(axes, j, axis, x, y, z):
     """The component of a world vector along one of joint j's axes."""
     return axes[j, axis, 0] * x + axes[j, axis, 1] * y + axes[j, axis, 2] * z

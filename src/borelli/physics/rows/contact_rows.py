@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross
 from borelli.physics.rows.laws import bounded_law, one_sided_law
 
@@ -104,25 +104,25 @@ def make_touch(bodies: int, contacts: int) -> Touch:
     )
 
 
-@leaf
+@inline
 def _load3(array, k, at):
     return array[k, at], array[k, at + 1], array[k, at + 2]
 
 
-@leaf
+@inline
 def _store3(array, k, at, x, y, z):
     array[k, at] = x
     array[k, at + 1] = y
     array[k, at + 2] = z
 
 
-@leaf
+@inline
 def _point_velocity(twist, b, rx, ry, rz):
     x, y, z = cross(twist[b, 3], twist[b, 4], twist[b, 5], rx, ry, rz)
     return twist[b, 0] + x, twist[b, 1] + y, twist[b, 2] + z
 
 
-@leaf
+@inline
 def _surface_velocity(velocity, rotation, s, b):
     x, y, z = velocity[s, 0], velocity[s, 1], velocity[s, 2]
     if b >= 0:
@@ -135,7 +135,7 @@ def _surface_velocity(velocity, rotation, s, b):
     return x, y, z
 
 
-@leaf
+@inline
 def second_tangent(touch, i):
     """normal x along."""
     nx, ny, nz = _load3(touch, i, NORMAL)
@@ -143,7 +143,7 @@ def second_tangent(touch, i):
     return cross(nx, ny, nz, ax, ay, az)
 
 
-@leaf
+@inline
 def put_contact_row(rows, touch, who, i, k, x, y, z):
     """Row k measures the relative velocity of contact i along (x, y, z)."""
     e = rows.first[k]
@@ -161,7 +161,7 @@ def put_contact_row(rows, touch, who, i, k, x, y, z):
     rows.offset[k] = x * touch[i, DRIFT] + y * touch[i, DRIFT + 1] + z * touch[i, DRIFT + 2]
 
 
-@leaf
+@inline
 def _put_rolling_row(rows, who, twist, kinematic_a, kinematic_b, i, k, x, y, z):
     """Row k measures the relative spin of contact i about (x, y, z)."""
     e = rows.first[k]
@@ -179,7 +179,7 @@ def _put_rolling_row(rows, who, twist, kinematic_a, kinematic_b, i, k, x, y, z):
     rows.offset[k] = spin
 
 
-@leaf
+@inline
 def _rolling_axis(touch, i, twist, a, b):
     """The axis about which A rolls on B, square to the normal; the first tangent where it does not roll."""
     x, y, z = 0.0, 0.0, 0.0
@@ -197,7 +197,7 @@ def _rolling_axis(touch, i, twist, a, b):
     return scale * x, scale * y, scale * z
 
 
-@leaf
+@inline
 def put_tangents(rows, touch, who, i, k):
     """Rows k and k + 1: the two tangents of contact i, bounded by its friction."""
     ax, ay, az = _load3(touch, i, ALONG)
@@ -209,7 +209,7 @@ def put_tangents(rows, touch, who, i, k):
     bounded_law(rows, k + 1, 0.0, touch[i, SLIP_BETA], -bound, bound)
 
 
-@leaf
+@inline
 def set_rolling(rows, touch, i, k, normal):
     """Rows k to k + 2: rolling friction of contact i, bounded by its normal impulse."""
     resist = touch[i, ROLLING] * normal
@@ -217,7 +217,7 @@ def set_rolling(rows, touch, i, k, normal):
         bounded_law(rows, k + n, 0.0, ROLLING_SOFTNESS * touch[i, TANGENT_BETA], -resist, resist)
 
 
-@leaf
+@inline
 def set_along(touch, i, x, y, z):
     """Turn the first tangent of contact i towards (x, y, z), if that lies off the normal."""
     nx, ny, nz = _load3(touch, i, NORMAL)
@@ -229,10 +229,10 @@ def set_along(touch, i, x, y, z):
         _store3(touch, i, ALONG, scale * x, scale * y, scale * z)
 
 
-@part
+@kernel_function
 def read_contacts(shapes_at, tables_at, contacts_at, found, state_at, rotation, kinematic, touch_at):
     """Lay out the contacts found: bodies, arms, drift, warm start."""
-    shapes, tables, contacts, state, touch_tuple = read(shapes_at, tables_at, contacts_at, state_at, touch_at)
+    shapes, tables, contacts, state, touch_tuple = load_shared(shapes_at, tables_at, contacts_at, state_at, touch_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     touch_tuple.count[0] = found
     fresh = state.clock[0] - 1
@@ -277,14 +277,14 @@ def read_contacts(shapes_at, tables_at, contacts_at, found, state_at, rotation, 
         touch[i, BOUND] = touch[i, FRICTION] * touch[i, NORMAL_NOW]
 
 
-far_read_contacts = far(read_contacts)
+read_contacts_by_pointer = by_pointer(read_contacts)
 
 
-@part
+@kernel_function
 def fill_contact_rows(shapes_at, tables_at, numbers, contacts_at, state_at, kinematic, touch_at, rows_at):
     """Write the rows of the contacts laid out by `read_contacts`."""
-    shapes, tables, contacts = read(shapes_at, tables_at, contacts_at)
-    state, touch_tuple, rows = read(state_at, touch_at, rows_at)
+    shapes, tables, contacts = load_shared(shapes_at, tables_at, contacts_at)
+    state, touch_tuple, rows = load_shared(state_at, touch_at, rows_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     each, k = tables.rows_each[0], tables.first_row[0]
     bounce_speed, push_out, h = numbers[1], numbers[2], numbers[5]
@@ -327,4 +327,4 @@ def fill_contact_rows(shapes_at, tables_at, numbers, contacts_at, state_at, kine
     rows.used[0] = k
 
 
-far_fill_contact_rows = far(fill_contact_rows)
+fill_contact_rows_by_pointer = by_pointer(fill_contact_rows)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.numerics.rotation_kernels import cross, quaternion_product, rotation_logarithm
 from borelli.physics.arrays.joints import BALL, HINGE
 from borelli.physics.joints.coordinates import cardan_quaternion
@@ -62,7 +62,7 @@ def make_drives(coordinates: int) -> Drives:
     )
 
 
-@leaf
+@inline
 def put_coordinate_row(joints, i, sign, jacobian, e):
     """The row of coordinate i's speed times `sign`, its first entry at e."""
     j, d = joints.joint[i], joints.direction
@@ -77,7 +77,7 @@ def put_coordinate_row(joints, i, sign, jacobian, e):
         )  # fmt: skip
 
 
-@part
+@kernel_function
 def fill_stop_rows(joints, coordinate, speed, rows, h):
     """One-sided rows at the limit each coordinate will be nearer to at the end of the step.
 
@@ -100,7 +100,7 @@ def fill_stop_rows(joints, coordinate, speed, rows, h):
         put_coordinate_row(joints, i, 1.0 if at_lower else -1.0, rows.jacobian, rows.first[k])
 
 
-@leaf
+@inline
 def drive_law(rows, k, c, width, beta, rest, lo, hi):
     """A drive's manifold: u = c - beta (p - rest) beyond `width` of c, p = rest within it, lo <= p <= hi.
 
@@ -131,21 +131,21 @@ def drive_law(rows, k, c, width, beta, rest, lo, hi):
     rows.segments[k] = s + 1
 
 
-@leaf
+@inline
 def put_segment(rows, k, s, beta, c):
     """Segment s of row k."""
     rows.beta[k, s] = beta
     rows.c[k, s] = c
 
 
-@leaf
+@inline
 def put_break(rows, k, s, u, p):
     """The break after segment s of row k."""
     rows.break_u[k, s] = u
     rows.break_p[k, s] = p
 
 
-@leaf
+@inline
 def aim_drive(drives, i, rows, k, c, h):
     """Let the drive of coordinate i aim at the velocity c.
 
@@ -155,7 +155,7 @@ def aim_drive(drives, i, rows, k, c, h):
     drive_law(rows, k, c, width, drives.beta[i], drives.rest[i], drives.lo[i], drives.hi[i])
 
 
-@part
+@kernel_function
 def fill_drive_rows(joints, drives, coordinate, rows, h):
     """Rows that pull coordinates to targets, c = velocity - (alpha / h) (coordinate - target), or hold locked ones."""
     for i in range(joints.drive_row.shape[0]):
@@ -174,7 +174,7 @@ def fill_drive_rows(joints, drives, coordinate, rows, h):
             aim_drive(drives, i, rows, k, c, h)
 
 
-@leaf
+@inline
 def cardan_spin(b, c, adot, bdot, cdot):
     """The relative spin of Rx(a) Ry(b) Rz(c) in the child's axes."""
     return (
@@ -184,7 +184,7 @@ def cardan_spin(b, c, adot, bdot, cdot):
     )
 
 
-@leaf
+@inline
 def fill_spin_drive(joints, drives, j, i, rows, k, h):
     """Three rows on the spin of ball joint j along the child's joint axes, from row k on; none is ever singular.
 
@@ -209,7 +209,7 @@ def fill_spin_drive(joints, drives, j, i, rows, k, h):
         aim_drive(drives, i + axis, rows, k + axis, aim - drives.alpha[i + axis] / h * error, h)
 
 
-@part
+@kernel_function
 def aim_drives_at_twists(joints, drives, target_twist, rows, h):
     """Let every drive aim at the velocity its row would have if the bodies had the given twists.
 
@@ -226,23 +226,23 @@ def aim_drives_at_twists(joints, drives, target_twist, rows, h):
             aim_drive(drives, i, rows, k, c, h)
 
 
-@leaf
+@inline
 def add_coupled_body(jacobian, e, slot, b, twist, scale, d, i, rx, ry, rz):
     """Add scale (l, r x l + n), a body's part of coordinate i's speed, to its entry; return it as velocity if given."""
     if b < 0:
         return 0.0
     ax, ay, az = cross(rx, ry, rz, d[i, 0], d[i, 1], d[i, 2])
-    part = (d[i, 0], d[i, 1], d[i, 2], ax + d[i, 3], ay + d[i, 4], az + d[i, 5])
+    term = (d[i, 0], d[i, 1], d[i, 2], ax + d[i, 3], ay + d[i, 4], az + d[i, 5])
     given = 0.0
     for a in range(6):
         if slot >= 0:
-            jacobian[e + slot, a] += scale * part[a]
+            jacobian[e + slot, a] += scale * term[a]
         else:
-            given += scale * part[a] * twist[b, a]
+            given += scale * term[a] * twist[b, a]
     return given
 
 
-@part
+@kernel_function
 def fill_coupling_rows(joints, twist, coordinate, rows, h):
     """Rows that hold a coordinate at a function of another: C = q - f(q_on), Cdot = qdot - f'(q_on) qdot_on."""
     motion, d, jacobian = joints.motion, joints.direction, rows.jacobian

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.numerics.rotation_kernels import cross, rotation_logarithm
 from borelli.physics.arrays.joints import BALL, FIXED, HINGE, PLANAR, SLIDER, UNIVERSAL, JointTables
 from borelli.physics.joints.custom_joint import fit_motion
@@ -36,7 +36,7 @@ POINT_KINDS = (BALL, UNIVERSAL, HINGE, FIXED)
 """Kinds whose anchors are held together in all three directions; their first three rows do it."""
 
 
-@part
+@kernel_function
 def pose_joints(joints, position, rotation, coordinate_inout):
     """Bring the tables' scratch to the bodies' poses, and with it the coordinates of coordinate joints.
 
@@ -58,7 +58,7 @@ def pose_joints(joints, position, rotation, coordinate_inout):
         fit_motion(motion, m, w, x, y, z, dx, dy, dz, coordinate_inout)
 
 
-@leaf
+@inline
 def put_spin(jacobian, e, x, y, z):
     """The angular part of entry e."""
     jacobian[e, 3] = x
@@ -66,7 +66,7 @@ def put_spin(jacobian, e, x, y, z):
     jacobian[e, 5] = z
 
 
-@leaf
+@inline
 def put_turn(jacobian, e, slot_c, slot_p, x, y, z):
     """A row about n = (x, y, z): child +n, parent -n; the linear parts stay zero."""
     if slot_c >= 0:
@@ -75,7 +75,7 @@ def put_turn(jacobian, e, slot_c, slot_p, x, y, z):
         put_spin(jacobian, e + slot_p, -x, -y, -z)
 
 
-@leaf
+@inline
 def put_shift(jacobian, e, sign, x, y, z, nx, ny, nz, rx, ry, rz):
     """One body's entry of a row along l = (x, y, z) and about n, with the arm r: sign (l, r x l + n)."""
     ax, ay, az = cross(rx, ry, rz, x, y, z)
@@ -85,7 +85,7 @@ def put_shift(jacobian, e, sign, x, y, z, nx, ny, nz, rx, ry, rz):
     put_spin(jacobian, e, sign * (ax + nx), sign * (ay + ny), sign * (az + nz))
 
 
-@leaf
+@inline
 def put_row(arm_child, arm_parent, gap, j, slot_c, slot_p, jacobian, e, x, y, z, nx, ny, nz):
     """A row along l = (x, y, z) and about n: l . (v_c + w_c x r_c - v_p - w_p x s) + n . (w_c - w_p)."""
     if slot_c >= 0:
@@ -96,7 +96,7 @@ def put_row(arm_child, arm_parent, gap, j, slot_c, slot_p, jacobian, e, x, y, z,
         put_shift(jacobian, e + slot_p, -1.0, x, y, z, nx, ny, nz, sx, sy, sz)
 
 
-@leaf
+@inline
 def put_point_arm(jacobian, e, stride, x, y, z):
     """Three rows of w x r, r = (x, y, z), along the world's axes, one every `stride` entries: row i is r x e_i."""
     jacobian[e, 4], jacobian[e, 5] = z, -y
@@ -106,7 +106,7 @@ def put_point_arm(jacobian, e, stride, x, y, z):
     jacobian[e, 3], jacobian[e, 4] = y, -x
 
 
-@leaf
+@inline
 def fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jacobian, target, k, e):
     """Anchors together, along the world's axes: C = d, Cdot = v_c + w_c x r_c - v_p - w_p x (r_p + d).
 
@@ -127,7 +127,7 @@ def fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jaco
         )  # fmt: skip
 
 
-@leaf
+@inline
 def fill_square(axes_parent, a, axes_child, b, j, slot_c, slot_p, rate, jacobian, target, k, e):
     """A parent axis a and a child axis b kept square: C = a . b, Cdot = (b x a) . (w_c - w_p)."""
     x, y, z = cross(
@@ -138,7 +138,7 @@ def fill_square(axes_parent, a, axes_child, b, j, slot_c, slot_p, rate, jacobian
     put_turn(jacobian, e, slot_c, slot_p, x, y, z)
 
 
-@leaf
+@inline
 def fill_turn_error(axes_parent, axes_child, j, rate, target, k):
     """No turn at all: C = the rotation vector phi from parent to child frame, rows w_c - w_p along the world's axes.
 
@@ -151,7 +151,7 @@ def fill_turn_error(axes_parent, axes_child, j, rate, target, k):
     target[k, 0], target[k + 1, 0], target[k + 2, 0] = -rate * x, -rate * y, -rate * z
 
 
-@leaf
+@inline
 def fill_sliding_rows(joints, rows, h):
     """Rows of sliders (no travel across the axis, no turn) and planar joints (no travel along, no tilt of, the normal).
 
@@ -182,7 +182,7 @@ def fill_sliding_rows(joints, rows, h):
                 e += stride
 
 
-@leaf
+@inline
 def fill_motion_rows(joints, rows, h):
     """The directions a coordinate joint cannot move in.
 
@@ -208,7 +208,7 @@ def fill_motion_rows(joints, rows, h):
             )  # fmt: skip
 
 
-@part
+@kernel_function
 def fill_joint_rows(joints, rows, h):
     """Write the directions and the aim c = -(alpha / h) C of every joint's rows for a step h."""
     jacobian, target, first, row_first = rows.jacobian, rows.c, rows.first, joints.row_first
@@ -240,7 +240,7 @@ def fill_joint_rows(joints, rows, h):
         fill_motion_rows(joints, rows, h)
 
 
-@part
+@kernel_function
 def fill_given_motion(joints, twist, rows):
     """Write the part of every joint, stop and drive row's velocity that comes from bodies whose motion is given.
 

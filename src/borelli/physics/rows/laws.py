@@ -6,17 +6,17 @@ compliance, `lo <= p <= hi` the bounds on the impulse (force times step).
 
 from __future__ import annotations
 
-from borelli.kernels.jit import part
+from borelli.kernels.jit import kernel_function
 from borelli.physics.rows.rows import FLAT
 
 
-@part
+@kernel_function
 def no_law(rows, k):
     """Take row k out of the step."""
     rows.segments[k] = 0
 
 
-@part
+@kernel_function
 def soft_law(rows, k, c, beta):
     """One sloped segment, u = c - beta p: joints, marker anchors; hard when beta = 0."""
     rows.segments[k] = 1
@@ -24,7 +24,7 @@ def soft_law(rows, k, c, beta):
     rows.c[k, 0] = c
 
 
-@part
+@kernel_function
 def bounded_law(rows, k, c, beta, lo, hi):
     """Sloped between two bounds: drives, friction, residuals."""
     rows.segments[k] = 3
@@ -40,7 +40,7 @@ def bounded_law(rows, k, c, beta, lo, hi):
     rows.break_p[k, 1] = lo
 
 
-@part
+@kernel_function
 def one_sided_law(rows, k, c, beta):
     """Push only (p >= 0) and only to keep u from falling below c: contacts, stops."""
     rows.segments[k] = 2
@@ -52,7 +52,7 @@ def one_sided_law(rows, k, c, beta):
     rows.break_p[k, 0] = 0.0
 
 
-@part
+@kernel_function
 def dead_zone_law(rows, k, c, width, beta, lo, hi):
     """No impulse while u is within `width` of c; beyond it a bounded slope: a tolerated error."""
     rows.segments[k] = 5
@@ -76,7 +76,7 @@ def dead_zone_law(rows, k, c, width, beta, lo, hi):
     rows.break_p[k, 3] = lo
 
 
-@part
+@kernel_function
 def two_rate_law(rows, k, c, width, beta, inner_c, inner_beta, lo, hi):
     """Within `width` of c follow another target (inner_c, inner_beta); outside, return with slope beta.
 

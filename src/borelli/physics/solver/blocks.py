@@ -7,13 +7,13 @@ reciprocals of E stand on L's diagonal. The work is done by 3 x 3 parts, D = [A 
 
 from __future__ import annotations
 
-from borelli.kernels.jit import leaf
+from borelli.kernels.jit import inline
 
 DIAGONAL = (0, 2, 5, 9, 14, 20)
 """Where the diagonal stands in the packed triangle."""
 
 
-@leaf
+@inline
 def load21(array, k, at):
     """21 numbers of row k from column `at`."""
     return (
@@ -24,7 +24,7 @@ def load21(array, k, at):
     )  # fmt: skip
 
 
-@leaf
+@inline
 def load6(array, k, at):
     """Six numbers of row k from column `at`."""
     return (
@@ -32,7 +32,7 @@ def load6(array, k, at):
     )  # fmt: skip
 
 
-@leaf
+@inline
 def store6(array, k, at, x):
     """Write six numbers into row k from column `at`."""
     array[k, at + 0] = x[0]
@@ -43,13 +43,13 @@ def store6(array, k, at, x):
     array[k, at + 5] = x[5]
 
 
-@leaf
+@inline
 def dot6(a, b):
     """The scalar product."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]
 
 
-@leaf
+@inline
 def axpy6(s, a, b):
     """s a + b."""
     return (
@@ -57,7 +57,7 @@ def axpy6(s, a, b):
     )
 
 
-@leaf
+@inline
 def add_outer(D, s, a):
     """D + s a a^T."""
     t0, t1, t2, t3, t4, t5 = s * a[0], s * a[1], s * a[2], s * a[3], s * a[4], s * a[5]
@@ -72,7 +72,7 @@ def add_outer(D, s, a):
     )
 
 
-@leaf
+@inline
 def add21(D, array, k, at):
     """D plus 21 numbers of row k from column `at`."""
     return (
@@ -85,7 +85,7 @@ def add21(D, array, k, at):
     )  # fmt: skip
 
 
-@leaf
+@inline
 def store21(array, k, at, D):
     """Write 21 numbers into row k from column `at`."""
     array[k, at + 0] = D[0]
@@ -111,7 +111,7 @@ def store21(array, k, at, D):
     array[k, at + 20] = D[20]
 
 
-@leaf
+@inline
 def multiply6(D, x):
     """The symmetric block times a vector."""
     return (
@@ -124,7 +124,7 @@ def multiply6(D, x):
     )
 
 
-@leaf
+@inline
 def _factor3(a00, a10, a11, a20, a21, a22):
     """The 3 x 3 factor with reciprocals on the diagonal, and its smallest pivot."""
     r0 = 1.0 / a00
@@ -137,13 +137,13 @@ def _factor3(a00, a10, a11, a20, a21, a22):
     return r0, l10, r1, l20, l21, 1.0 / s2, min(a00, s1, s2)
 
 
-@leaf
+@inline
 def _forward3(l10, l20, l21, x, y, z):
     y = y - l10 * x
     return x, y, z - l20 * x - l21 * y
 
 
-@leaf
+@inline
 def factor6(D):
     """L and E of D = L E L^T, and the smallest pivot (not positive: D has no factor)."""
     r0, l10, r1, l20, l21, r2, least = _factor3(D[0], D[1], D[2], D[3], D[4], D[5])
@@ -170,7 +170,7 @@ def factor6(D):
     return L, (least if least < last else last)
 
 
-@leaf
+@inline
 def forward6(L, b):
     """x of L x = b."""
     x0, x1, x2 = _forward3(L[1], L[3], L[4], b[0], b[1], b[2])
@@ -183,13 +183,13 @@ def forward6(L, b):
     return x0, x1, x2, x3, x4, x5
 
 
-@leaf
+@inline
 def scale6(L, x):
     """E^-1 x."""
     return L[0] * x[0], L[2] * x[1], L[5] * x[2], L[9] * x[3], L[14] * x[4], L[20] * x[5]
 
 
-@leaf
+@inline
 def backward6(L, b):
     """x of L^T x = b."""
     x4 = b[4] - L[19] * b[5]

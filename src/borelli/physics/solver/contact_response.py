@@ -6,8 +6,8 @@ makes that v = v0 + S f. A column of S is one back-substitution with the factors
 
 from __future__ import annotations
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.rows.contact_rows import BODY_A, FREE, LOCAL_A, MOST_BODIES
 from borelli.physics.solver.blocks import store6
 from borelli.physics.solver.elimination import leafward, rootward
@@ -17,7 +17,7 @@ from borelli.physics.solver.factor_arrays import FLAT_ROW, HANDED, MODE, RIGHT, 
 UNTOUCHED, PASSED = -1, -2  # a body without contact; one that pushes pass through
 
 
-@leaf
+@inline
 def list_touching(node, touch_tuple):
     """Number the solved bodies that touch, into columns of `who`; how many there are, -1 when more than fit."""
     who, member, number = touch_tuple.who, touch_tuple.member, touch_tuple.number
@@ -41,7 +41,7 @@ def list_touching(node, touch_tuple):
     return bodies
 
 
-@leaf
+@inline
 def _list_path(graph, touch_tuple, bodies):
     """The positions through which pushes on the touching bodies pass, in order; how many. With loops it is all."""
     node, near, count = graph.node, graph.near, graph.count[0]
@@ -61,10 +61,10 @@ def _list_path(graph, touch_tuple, bodies):
     return length
 
 
-@part
+@kernel_function
 def find_answers(rows_at, graph_at, factor_at, fill_at, touch_at, bodies):
     """S and v0, from factors without the contact rows and a solution with no contact impulses."""
-    rows, graph, factor, fill, touch_tuple = read(rows_at, graph_at, factor_at, fill_at, touch_at)
+    rows, graph, factor, fill, touch_tuple = load_shared(rows_at, graph_at, factor_at, fill_at, touch_at)
     block, mark, value = factor.block, factor.mark, factor.value
     member, path = touch_tuple.member, touch_tuple.path
     answer, speed = touch_tuple.answer, touch_tuple.speed
@@ -95,4 +95,4 @@ def find_answers(rows_at, graph_at, factor_at, fill_at, touch_at, bodies):
         value[k, C] = value[k, U_NOW]
 
 
-far_find_answers = far(find_answers)
+find_answers_by_pointer = by_pointer(find_answers)

@@ -29,8 +29,8 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.rows.contact_rows import (
     BOUND,
     FREE,
@@ -56,10 +56,10 @@ from borelli.physics.rows.contact_rows import (
 from borelli.physics.rows.laws import one_sided_law
 from borelli.physics.rows.rows import FLAT
 from borelli.physics.solver.blocks import dot6, load6
-from borelli.physics.solver.contact_response import far_find_answers, list_touching
+from borelli.physics.solver.contact_response import find_answers_by_pointer, list_touching
 from borelli.physics.solver.factor_arrays import IMPULSE, SEGMENT, use_segment
-from borelli.physics.solver.friction import far_check_friction, mark_dirty, turn_along
-from borelli.physics.solver.newton import far_newton, far_solve_piece, find_crossings
+from borelli.physics.solver.friction import check_friction_by_pointer, mark_dirty, turn_along
+from borelli.physics.solver.newton import find_crossings, newton_by_pointer, solve_piece_by_pointer
 
 SCALES = (3.0, 30.0, 300.0)
 """rho relative to the mass a contact feels, in turn. Of 6,000 contact problems of falling humans 1 alone fails on 5 %,
@@ -80,13 +80,13 @@ EXCHANGES = 8
 TOO_MANY, PLACED, ACCEPTED = 0, 1, 2
 
 
-@part
+@kernel_function
 def solve_contacts(
-    calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, touch_at, first_row, each,
+    pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, touch_at, first_row, each,
     switching, patience, cap, tolerance,
 ):  # fmt: skip
     """Solve all contacts against each other: ACCEPTED as the step's answer, PLACED to go on from, or TOO_MANY."""
-    rows, graph, factor, search, touch_tuple = read(rows_at, graph_at, factor_at, search_at, touch_at)
+    rows, graph, factor, search, touch_tuple = load_shared(rows_at, graph_at, factor_at, search_at, touch_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     node, mark, value, counts = graph.node, factor.mark, factor.value, search.counts
     contacts = touch_tuple.count[0]
@@ -101,10 +101,10 @@ def solve_contacts(
     for _ in range(EXCHANGES):
         for i in range(contacts):
             _hold_contact(rows, node, mark, value, who, i, first_row + each * i, 0.0, 0.0, 0.0)
-        if not far_solve_piece(calls, calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
+        if not solve_piece_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
             break
-        far_find_answers(calls, rows_at, graph_at, factor_at, fill_at, touch_at, bodies)
-        far_settle(calls, rows_at, touch_at, first_row, each, bodies, CLOSER * tolerance)
+        find_answers_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at, touch_at, bodies)
+        settle_by_pointer(pointers, rows_at, touch_at, first_row, each, bodies, CLOSER * tolerance)
         for i in range(contacts):
             k = first_row + each * i
             normal = max(touch[i, NORMAL_FOUND], 0.0)
@@ -113,28 +113,28 @@ def solve_contacts(
                 set_rolling(rows, touch, i, k + 3, normal)
                 for n in range(3, 6):
                     use_segment(rows, mark, value, k + n, mark[k + n, SEGMENT])
-        if not far_solve_piece(calls, calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
+        if not solve_piece_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
             break
         if find_crossings(rows, node, factor.block, mark, value, factor.roll, switching) == 0:
             _place_contacts(rows, node, mark, value, touch, who, contacts, first_row, each)
-            if far_check_friction(calls, rows_at, graph_at, factor_at, touch_at, first_row, each) <= tolerance:
+            if check_friction_by_pointer(pointers, rows_at, graph_at, factor_at, touch_at, first_row, each) <= tolerance:
                 return ACCEPTED
             result = PLACED
             for i in range(contacts):
                 touch[i, SLIP], touch[i, SLIP + 1] = value[first_row + each * i + 1, IMPULSE], 0.0
             continue
-        if far_newton(
-            calls, calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap
+        if newton_by_pointer(
+            pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap
         ) != 0:  # fmt: skip
             break
     _place_contacts(rows, node, mark, value, touch, who, contacts, first_row, each)
     return result
 
 
-far_solve_contacts = far(solve_contacts)
+solve_contacts_by_pointer = by_pointer(solve_contacts)
 
 
-@leaf
+@inline
 def _hold_contact(rows, node, mark, value, who, i, k, p0, p1, p2):
     """Give the three rows of a contact fixed impulses, whatever their velocities."""
     for n in range(3):
@@ -146,7 +146,7 @@ def _hold_contact(rows, node, mark, value, who, i, k, p0, p1, p2):
     mark_dirty(node, who, i)
 
 
-@leaf
+@inline
 def _load_speed(speed, a, column):
     return (
         speed[6 * a, column], speed[6 * a + 1, column], speed[6 * a + 2, column],
@@ -154,7 +154,7 @@ def _load_speed(speed, a, column):
     )  # fmt: skip
 
 
-@leaf
+@inline
 def _contact_velocity(rows, touch, who, speed, column, i, k, at):
     """Velocity u of contact i, whose rows begin at k, into the columns of `touch` from `at` on."""
     for n in range(3):
@@ -166,7 +166,7 @@ def _contact_velocity(rows, touch, who, speed, column, i, k, at):
         touch[i, at + n] = u
 
 
-@leaf
+@inline
 def _push_bodies(rows, who, answer, speed, column, bodies, i, k, p0, p1, p2):
     """Add S J^T p of contact i to a column of `speed`."""
     for side in range(2):
@@ -182,7 +182,7 @@ def _push_bodies(rows, who, answer, speed, column, bodies, i, k, p0, p1, p2):
                     speed[r, column] += answer[6 * a + n, r] * push
 
 
-@leaf
+@inline
 def _own_answers(rows, touch, who, answer, i, k):
     """J S J^T of contact i, 3 x 3, into its columns of `touch`."""
     for m in range(3):
@@ -200,14 +200,14 @@ def _own_answers(rows, touch, who, answer, i, k):
             touch[i, OWN_ANSWER + 3 * m + n] = total
 
 
-@leaf
+@inline
 def _masses(touch, i, scale):
     """rho of the normal and of the tangents."""
     across = 0.5 * (touch[i, OWN_ANSWER + 4] + touch[i, OWN_ANSWER + 8])
     return scale / (touch[i, OWN_ANSWER] + touch[i, NORMAL_BETA]), scale / (across + touch[i, TANGENT_BETA])
 
 
-@leaf
+@inline
 def _lacks(touch, contacts, impulse, velocity, share, scale):
     """What contacts lack of the law with impulses and velocities `share` of the way to the next ones.
 
@@ -234,7 +234,7 @@ def _lacks(touch, contacts, impulse, velocity, share, scale):
     return worst / largest, total
 
 
-@leaf
+@inline
 def _go_round(rows, touch, who, answer, speed, bodies, contacts, first_row, each):
     """One round of Gauss-Seidel over the contacts."""
     for i in range(contacts):
@@ -258,7 +258,7 @@ def _go_round(rows, touch, who, answer, speed, bodies, contacts, first_row, each
         touch[i, NORMAL_FOUND], touch[i, SLIP], touch[i, SLIP + 1] = normal, s1, s2
 
 
-@leaf
+@inline
 def _linear_law(touch, i, scale):
     """D (its five numbers that may differ from 0) and p0 of contact i at its present impulse and velocity."""
     n0, p1, p2 = touch[i, NORMAL_FOUND], touch[i, SLIP], touch[i, SLIP + 1]
@@ -279,7 +279,7 @@ def _linear_law(touch, i, scale):
     return 1.0 / beta_n, mu * d1 / beta_n, mu * d2 / beta_n, kappa * d2 * d2, -kappa * d1 * d2, kappa * d1 * d1
 
 
-@leaf
+@inline
 def _newton_system(rows, touch, who, answer, system, stiff, speed, bodies, contacts, first_row, each, scale):
     """1 + K S and, behind it, J^T (p0 - D drift) - K v0, with K = J^T D J."""
     size = 6 * bodies
@@ -325,7 +325,7 @@ def _newton_system(rows, touch, who, answer, system, stiff, speed, bodies, conta
                     system[r, n] += weight * answer[c, n]
 
 
-@leaf
+@inline
 def _solve_dense(matrix, size):
     """Gauss with row pivoting; the right side is column `size` and becomes the solution."""
     for a in range(size):
@@ -352,7 +352,7 @@ def _solve_dense(matrix, size):
         matrix[a, size] = s / (matrix[a, a] if matrix[a, a] != 0.0 else 1e-12)
 
 
-@leaf
+@inline
 def _next_impulses(rows, touch, who, speed, contacts, first_row, each, scale):
     """Impulses and velocities that go with the solution of a Newton step."""
     for i in range(contacts):
@@ -365,10 +365,10 @@ def _next_impulses(rows, touch, who, speed, contacts, first_row, each, scale):
         touch[i, NEXT_IMPULSE + 2] = d2 * toward - d12 * u1 - d22 * u2
 
 
-@part
+@kernel_function
 def settle(rows_at, touch_at, first_row, each, bodies, tolerance):
     """Bring impulses (NORMAL_FOUND, SLIP) and slip velocities (U) of all contacts to the law; whether that was done."""
-    rows, touch_tuple = read(rows_at, touch_at)
+    rows, touch_tuple = load_shared(rows_at, touch_at)
     touch, who, contacts = touch_tuple.touch, touch_tuple.who, touch_tuple.count[0]
     answer, system, speed = touch_tuple.answer, touch_tuple.system, touch_tuple.speed
     size = 6 * bodies
@@ -425,10 +425,10 @@ def settle(rows_at, touch_at, first_row, each, bodies, tolerance):
     return False
 
 
-far_settle = far(settle)
+settle_by_pointer = by_pointer(settle)
 
 
-@leaf
+@inline
 def _place_contacts(rows, node, mark, value, touch, who, contacts, first_row, each):
     """Give the contacts their laws back: bounds, directions and segments from their impulses and slip velocities."""
     for i in range(contacts):

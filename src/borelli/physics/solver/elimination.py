@@ -23,8 +23,8 @@ changed, and those after them up the elimination tree, are factored again.
 
 from __future__ import annotations
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import (
     add21,
     add_outer,
@@ -77,10 +77,10 @@ from borelli.physics.solver.fill_in import eliminate_wide, gather_fill, leafward
 from borelli.physics.solver.pivots import back_substitute, eliminate_right, next_corner
 
 
-@part
+@kernel_function
 def factor_bodies(rows_at, graph_at, factor_at, fill_at):
     """Factor the dirty positions and those after them; number factored, or -1 - k when position k has no pivot."""
-    rows, graph, factor, fill = read(rows_at, graph_at, factor_at, fill_at)
+    rows, graph, factor, fill = load_shared(rows_at, graph_at, factor_at, fill_at)
     node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
     block, dual, mark, value, roll = factor.block, factor.dual, factor.mark, factor.value, factor.roll
     corner, jacobian = factor.corner, rows.jacobian
@@ -112,10 +112,10 @@ def factor_bodies(rows_at, graph_at, factor_at, fill_at):
     return factored
 
 
-far_factor_bodies = far(factor_bodies)
+factor_bodies_by_pointer = by_pointer(factor_bodies)
 
 
-@leaf
+@inline
 def _own_block(node, block, mark, value, roll, jacobian, k):
     """Mass and folded rows of position k; its folded right side is stored."""
     D = load21(block, k, MASS)
@@ -131,7 +131,7 @@ def _own_block(node, block, mark, value, roll, jacobian, k):
     return D
 
 
-@leaf
+@inline
 def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, outward):
     """W, C, U and the update of a position with at most one neighbour; False when its rows have no pivot."""
     base, first = node[k, LISTED], node[k, CORNER]
@@ -170,7 +170,7 @@ def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, out
     return least > 0.0
 
 
-@leaf
+@inline
 def leafward(graph, factor, fill, k):
     """y and z of position k, and what it hands on."""
     node, block, dual, corner = graph.node, factor.block, factor.dual, factor.corner
@@ -186,7 +186,7 @@ def leafward(graph, factor, fill, k):
     store6(block, k, HANDED, handed)
 
 
-@leaf
+@inline
 def rootward(graph, factor, fill, k):
     """p and v of position k."""
     node, near, block, dual = graph.node, graph.near, factor.block, factor.dual
@@ -202,10 +202,10 @@ def rootward(graph, factor, fill, k):
     back_substitute(node, block, dual, factor.value, factor.roll, factor.corner, k, load6(block, k, RIGHT))
 
 
-@part
+@kernel_function
 def solve_factored(rows_at, graph_at, factor_at, fill_at):
     """v and p for the right sides in RIGHT (bodies) and C (rows), with the factors at hand."""
-    rows, graph, factor, fill = read(rows_at, graph_at, factor_at, fill_at)
+    rows, graph, factor, fill = load_shared(rows_at, graph_at, factor_at, fill_at)
     node, count = graph.node, graph.count[0]
     block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
     for k in range(count):
@@ -221,4 +221,4 @@ def solve_factored(rows_at, graph_at, factor_at, fill_at):
                 value[row, IMPULSE] = s / value[row, BETA]
 
 
-far_solve_factored = far(solve_factored)
+solve_factored_by_pointer = by_pointer(solve_factored)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 
 OVERFLOW = -1
 
@@ -85,7 +85,7 @@ def make_graph_work(bodies: int) -> GraphWork:
     )
 
 
-@part
+@kernel_function
 def order_bodies(
     # tables
     tree_parent, kinematic,
@@ -135,7 +135,7 @@ def order_bodies(
     return used
 
 
-@part
+@kernel_function
 def _join(joined, degree, a, b):
     if a != b and not joined[a, b]:
         joined[a, b] = 1
@@ -144,7 +144,7 @@ def _join(joined, degree, a, b):
         degree[b] += 1
 
 
-@part
+@kernel_function
 def _next_body(kinematic, node, waiting, degree):
     best = -1
     for b in range(len(kinematic)):
@@ -153,7 +153,7 @@ def _next_body(kinematic, node, waiting, degree):
     return best
 
 
-@leaf
+@inline
 def _sort_neighbours(node, near, count):
     """Turn neighbours from bodies into positions, ascending (insertion sort: the lists are short)."""
     for k in range(count):
@@ -166,7 +166,7 @@ def _sort_neighbours(node, near, count):
             near[j, NEIGHBOUR] = value
 
 
-@leaf
+@inline
 def _link_children(node, near, child, fill, count):
     for k in range(count):
         first = node[k, NEAR]

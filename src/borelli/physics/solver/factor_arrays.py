@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.physics.solver.elimination_order import (
     CORNER,
     DIRTY,
@@ -142,7 +142,7 @@ def make_fill(capacity: Capacity) -> Fill:
     )
 
 
-@leaf
+@inline
 def use_segment(rows, mark, value, k, s):
     """Put row k on segment s of its law."""
     if rows.beta[k, s] < 0.0:
@@ -154,7 +154,7 @@ def use_segment(rows, mark, value, k, s):
         value[k, C] = rows.c[k, s] - rows.offset[k]
 
 
-@part
+@kernel_function
 def list_rows(rows, graph, factor, fill):
     """Hand every present row to its owner, the body that goes first, and find room for the factors.
 
@@ -205,7 +205,7 @@ def list_rows(rows, graph, factor, fill):
     return True
 
 
-@leaf
+@inline
 def _find_room(node, count, corner_room, outer_room, front_room):
     """Cumulate the counts into places; False when an array is too small."""
     corner, outer, front = 0, 0, 0
@@ -225,7 +225,7 @@ def _find_room(node, count, corner_room, outer_room, front_room):
     return corner <= corner_room and outer <= outer_room and front <= front_room
 
 
-@leaf
+@inline
 def _write_lists(used, node, mark, column, roll, count):
     for k in range(count):
         node[k, DUALS] = 0

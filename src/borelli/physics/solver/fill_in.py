@@ -5,7 +5,7 @@ Off the hot path: bodies of a tree never come here.
 
 from __future__ import annotations
 
-from borelli.kernels.jit import leaf, part
+from borelli.kernels.jit import inline, kernel_function
 from borelli.physics.solver.blocks import axpy6, forward6, load6, load21, scale6, store6
 from borelli.physics.solver.elimination_order import (
     CHILD,
@@ -37,7 +37,7 @@ from borelli.physics.solver.factor_arrays import (
 from borelli.physics.solver.pivots import back_substitute, eliminate_right, next_corner
 
 
-@part
+@kernel_function
 def gather_fill(node, near, front, coupling, k, child):
     """Add the parts of a child's update that lie beyond position k to B and to the update of k."""
     wide = 6 * (node[k + 1, NEAR] - node[k, NEAR])
@@ -59,7 +59,7 @@ def gather_fill(node, near, front, coupling, k, child):
         _add_lines(near, front, first, a, base + to * wide, wide, source + 6 * a * width, width)
 
 
-@leaf
+@inline
 def _clear_triangle(front, base, wide):
     for i in range(wide):
         line = front[base + i * wide : base + i * wide + i + 1]
@@ -67,7 +67,7 @@ def _clear_triangle(front, base, wide):
             line[j] = 0.0
 
 
-@leaf
+@inline
 def _add_lines(near, front, first, a, to, wide, source, width):
     """Six lines of a child's update, from its second neighbour up to the diagonal, added to those of its parent.
 
@@ -85,13 +85,13 @@ def _add_lines(near, front, first, a, to, wide, source, width):
         b += many
 
 
-@leaf
+@inline
 def _add(line, other):
     for j in range(len(line)):
         line[j] += other[j]
 
 
-@leaf
+@inline
 def _load_column(coupling, at, wide):
     """Six numbers of one column, its first at `at`."""
     return (
@@ -100,7 +100,7 @@ def _load_column(coupling, at, wide):
     )  # fmt: skip
 
 
-@part
+@kernel_function
 def eliminate_wide(rows, graph, factor, fill, k):
     """Y, W, C, U and the update of position k; False when its rows have no pivot."""
     node, block, dual, mark, roll = graph.node, factor.block, factor.dual, factor.mark, factor.roll
@@ -133,7 +133,7 @@ def eliminate_wide(rows, graph, factor, fill, k):
     return True
 
 
-@leaf
+@inline
 def _outer_row(rows, node, factor, fill, k, row, index, wide):
     """Row `index` of U = C^-1 (K - W^T Y), neighbour by neighbour."""
     u, y, first, corner = fill.outer, fill.coupling, node[k, OUTER], factor.corner
@@ -155,13 +155,13 @@ def _outer_row(rows, node, factor, fill, k, row, index, wide):
             u[out + i] = x[i]
 
 
-@leaf
+@inline
 def _load_line(array, at):
     """Six numbers from `at`."""
     return array[at], array[at + 1], array[at + 2], array[at + 3], array[at + 4], array[at + 5]
 
 
-@part
+@kernel_function
 def _update_front(node, block, front, u, coupling, corner, k, duals, wide):
     """Lower triangle of U^T G^-1 U - Y^T E^-1 Y, added to what the children passed on.
 
@@ -202,7 +202,7 @@ def _update_front(node, block, front, u, coupling, corner, k, duals, wide):
             block[k, UPDATE + i * (i + 1) // 2 + j] = front[base + i * wide + j]
 
 
-@leaf
+@inline
 def _add_one(line, x, i, s):
     """Line i of a triangle plus that of s x^T x."""
     a = s * x[i]
@@ -210,7 +210,7 @@ def _add_one(line, x, i, s):
         line[j] += a * x[j]
 
 
-@leaf
+@inline
 def _add_three(line, x, y, z, i, s, t, u):
     """Line i of a triangle plus that of s x^T x + t y^T y + u z^T z."""
     a, b, c = s * x[i], t * y[i], u * z[i]
@@ -218,7 +218,7 @@ def _add_three(line, x, y, z, i, s, t, u):
         line[j] += a * x[j] + b * y[j] + c * z[j]
 
 
-@part
+@kernel_function
 def leafward_wide(graph, factor, fill, k):
     """y, z of position k and what it hands to its neighbours."""
     node, near, child, coupling = graph.node, graph.near, graph.child, fill.coupling
@@ -251,7 +251,7 @@ def leafward_wide(graph, factor, fill, k):
         factor.block[k, HANDED + i] = passed[i] if wide > 0 else 0.0
 
 
-@leaf
+@inline
 def _dot(x, y):
     """The sum of products, by six so that none waits for the one before; the length is a multiple of six."""
     s = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -264,7 +264,7 @@ def _dot(x, y):
     return ((s[0] + s[1]) + (s[2] + s[3])) + (s[4] + s[5])
 
 
-@part
+@kernel_function
 def rootward_wide(graph, factor, fill, k):
     """p and v of position k from the velocities of its neighbours."""
     node, near, block = graph.node, graph.near, factor.block

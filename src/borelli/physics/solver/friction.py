@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.rows.contact_rows import (
     ALONG,
     BODY_A,
@@ -48,14 +48,14 @@ NEAR_BOUND = 0.9
 """Share of the bound beyond which a sticking contact is turned along its impulse."""
 
 
-@part
+@kernel_function
 def check_friction(rows_at, graph_at, factor_at, touch_at, first_row, each):
     """How far the last solve is from the contacts' laws: the largest impulse lacking relative to the largest bound.
 
     Of normals the largest lacking counts relative to the largest normal impulse, of rolling the largest change of it.
     Leaves for each contact s (in SLIP and SLIP + 1, along the two tangents) and rho for `update_friction`.
     """
-    rows, graph, factor, touch_tuple = read(rows_at, graph_at, factor_at, touch_at)
+    rows, graph, factor, touch_tuple = load_shared(rows_at, graph_at, factor_at, touch_at)
     touch = touch_tuple.touch
     node, block, value = graph.node, factor.block, factor.value
     largest, miss, most, lift = 1e-300, 0.0, 1e-300, 0.0
@@ -90,10 +90,10 @@ def check_friction(rows_at, graph_at, factor_at, touch_at, first_row, each):
     return max(miss / largest, lift / most)
 
 
-far_check_friction = far(check_friction)
+check_friction_by_pointer = by_pointer(check_friction)
 
 
-@leaf
+@inline
 def turn_along(touch, i, s1, s2):
     """Turn the first tangent of contact i by its components along the two present ones."""
     ax, ay, az = touch[i, ALONG], touch[i, ALONG + 1], touch[i, ALONG + 2]
@@ -101,7 +101,7 @@ def turn_along(touch, i, s1, s2):
     set_along(touch, i, s1 * ax + s2 * bx, s1 * ay + s2 * by, s1 * az + s2 * bz)
 
 
-@leaf
+@inline
 def mark_dirty(node, who, i):
     """Have the bodies of contact i factored again."""
     for side in range(2):
@@ -110,10 +110,10 @@ def mark_dirty(node, who, i):
             node[node[body, PLACE], DIRTY] = 1
 
 
-@part
+@kernel_function
 def update_friction(rows_at, graph_at, factor_at, touch_at, first_row, each, share):
     """Bring directions up to the last solve, and bounds `share` of the way."""
-    rows, graph, factor, touch_tuple = read(rows_at, graph_at, factor_at, touch_at)
+    rows, graph, factor, touch_tuple = load_shared(rows_at, graph_at, factor_at, touch_at)
     touch, who = touch_tuple.touch, touch_tuple.who
     node, mark, value = graph.node, factor.mark, factor.value
     for i in range(touch_tuple.count[0]):
@@ -139,4 +139,4 @@ def update_friction(rows_at, graph_at, factor_at, touch_at, first_row, each, sha
         mark_dirty(node, who, i)
 
 
-far_update_friction = far(update_friction)
+update_friction_by_pointer = by_pointer(update_friction)

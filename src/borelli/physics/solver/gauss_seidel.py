@@ -6,8 +6,8 @@ Linear cost a sweep whatever the rows touch and no factors, but slow to converge
 
 from __future__ import annotations
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import (
     axpy6,
     backward6,
@@ -34,7 +34,7 @@ from borelli.physics.solver.factor_arrays import (
 )
 
 
-@leaf
+@inline
 def _solve_law(rows, k, u, p, response):
     """Impulse and segment at which the line u + response (p' - p) meets the law of row k."""
     last = rows.segments[k] - 1
@@ -52,10 +52,10 @@ def _solve_law(rows, k, u, p, response):
     return p, 0
 
 
-@part
+@kernel_function
 def sweep_rows(rows_at, graph_at, factor_at, sweeps):
     """Impulses and velocities after so many sweeps from the impulses at hand; written where Newton writes them."""
-    rows, graph, factor = read(rows_at, graph_at, factor_at)
+    rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     for k in range(graph.count[0]):
         L, _ = factor6(load21(block, k, MASS))
@@ -90,4 +90,4 @@ def sweep_rows(rows_at, graph_at, factor_at, sweeps):
                     store6(block, position, SOLUTION, axpy6(change, push, load6(block, position, SOLUTION)))
 
 
-far_sweep_rows = far(sweep_rows)
+sweep_rows_by_pointer = by_pointer(sweep_rows)

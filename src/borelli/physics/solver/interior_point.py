@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.rows.rows import MAX_SEGMENTS
 from borelli.physics.solver.blocks import DIAGONAL, axpy6, load6, store6
-from borelli.physics.solver.elimination import far_factor_bodies, far_solve_factored
+from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY
 from borelli.physics.solver.factor_arrays import (
     BETA,
@@ -82,10 +82,10 @@ def make_interior(rows: int) -> Interior:
     return Interior(np.zeros((rows, MAX_SEGMENTS, PIECE_COLUMNS)), np.zeros((rows, LINE_COLUMNS)))
 
 
-@part
-def find_segments_by_interior_point(calls, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching):
+@kernel_function
+def find_segments_by_interior_point(pointers, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching):
     """Set every switching row's segment from an interior-point run, whose answer is left in SOLUTION and IMPULSE."""
-    rows, graph, factor, interior = read(rows_at, graph_at, factor_at, interior_at)
+    rows, graph, factor, interior = load_shared(rows_at, graph_at, factor_at, interior_at)
     node, count = graph.node, graph.count[0]
     block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
     piece, line = interior.piece, interior.line
@@ -111,14 +111,14 @@ def find_segments_by_interior_point(calls, rows_at, graph_at, factor_at, fill_at
         _set_slopes(rows, mark, value, roll, piece, switching)
         for k in range(count):
             node[k, DIRTY] = 1
-        if far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at) < 0:
+        if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
             break
         counts[2] += 1
         target, reach = 0.0, 0.0
         for corrector in range(2):
             load_residuals(rows, graph, factor)
             _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrector > 0)
-            far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
+            solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
             _find_changes(rows, node, block, mark, value, roll, piece, line, switching)
             reach = _reach(rows, roll, piece, switching)
             if corrector == 0:
@@ -142,10 +142,10 @@ def find_segments_by_interior_point(calls, rows_at, graph_at, factor_at, fill_at
         value[k, IMPULSE] = value[k, C] if mark[k, MODE] == FLAT_ROW else value[k, P_NOW]
 
 
-far_find_segments_by_interior_point = far(find_segments_by_interior_point)
+interior_point_by_pointer = by_pointer(find_segments_by_interior_point)
 
 
-@leaf
+@inline
 def _speed(block, count):
     """The largest velocity."""
     largest = 1e-9
@@ -155,7 +155,7 @@ def _speed(block, count):
     return largest
 
 
-@leaf
+@inline
 def _free_speed(block, count):
     """The largest velocity, now or without rows."""
     largest = _speed(block, count)
@@ -165,7 +165,7 @@ def _free_speed(block, count):
     return largest
 
 
-@leaf
+@inline
 def _begin(rows, mark, value, roll, piece, line, switching, scale):
     """Slacks, starting values and products w s = mu of every piece; the number of bounds.
 
@@ -213,7 +213,7 @@ def _begin(rows, mark, value, roll, piece, line, switching, scale):
     return max(bounds, 1)
 
 
-@leaf
+@inline
 def _gap(rows, roll, piece, switching, reach):
     """Sum of the products w s after a move of `reach` along the changes."""
     total = 0.0
@@ -230,7 +230,7 @@ def _gap(rows, roll, piece, switching, reach):
     return total
 
 
-@leaf
+@inline
 def _clear(rows, roll, piece, line, switching):
     """Whether every bound is clearly met or clearly free."""
     for index in range(switching):
@@ -245,7 +245,7 @@ def _clear(rows, roll, piece, line, switching):
     return True
 
 
-@leaf
+@inline
 def _set_slopes(rows, mark, value, roll, piece, switching):
     for index in range(switching):
         k = roll[index, SWITCHING]
@@ -261,7 +261,7 @@ def _set_slopes(rows, mark, value, roll, piece, switching):
         value[k, BETA] = 1.0 / stiffness
 
 
-@leaf
+@inline
 def _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrected):
     """Right sides of the rows for changes that lead to w s = target; `corrected` by the product of the last changes."""
     for index in range(switching):
@@ -286,7 +286,7 @@ def _load_targets(rows, node, block, mark, value, roll, piece, switching, target
         load_row(rows, node, block, mark, value, k, pull * value[k, BETA])
 
 
-@leaf
+@inline
 def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
     """Changes of each piece from those of velocities and impulses."""
     for index in range(switching):
@@ -318,7 +318,7 @@ def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
             piece[k, s, DW_HI] -= w_hi - w_hi * dx / piece[k, s, S_HI]
 
 
-@leaf
+@inline
 def _reach(rows, roll, piece, switching):
     """How far along the changes the first slack or multiplier vanishes."""
     reach = 1e300
@@ -339,7 +339,7 @@ def _reach(rows, roll, piece, switching):
     return reach
 
 
-@leaf
+@inline
 def _move(rows, mark, value, roll, piece, switching, reach):
     for index in range(switching):
         k = roll[index, SWITCHING]
@@ -355,7 +355,7 @@ def _move(rows, mark, value, roll, piece, switching, reach):
             value[k, P_NOW] += dx
 
 
-@leaf
+@inline
 def _choose_segments(rows, mark, value, roll, piece, line, switching, speed):
     """Walk the pieces by rising u: a piece at its lower end lies behind, at its upper end ahead, else it is the one.
 

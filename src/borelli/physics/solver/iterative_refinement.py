@@ -8,10 +8,10 @@ where rows repeat each other only beta fixes how they share the load, so their i
 
 from __future__ import annotations
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
-from borelli.physics.solver.elimination import far_factor_bodies, far_solve_factored
+from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY, PLACE
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
@@ -48,7 +48,7 @@ LARGE_CHANGE = 1e-9
 ROUNDS = 20
 
 
-@leaf
+@inline
 def row_velocity(rows, node, block, at, k):
     """Velocity u of row k for the velocities in column `at` of the blocks."""
     s = rows.offset[k]
@@ -58,7 +58,7 @@ def row_velocity(rows, node, block, at, k):
     return s
 
 
-@leaf
+@inline
 def push(rows, node, block, k, p):
     """Add the impulse p of row k to the right side of the bodies it touches."""
     for e in range(rows.first[k], rows.first[k + 1]):
@@ -67,7 +67,7 @@ def push(rows, node, block, k, p):
             store6(block, position, RIGHT, axpy6(p, load6(rows.jacobian, e, 0), load6(block, position, RIGHT)))
 
 
-@leaf
+@inline
 def response(rows, node, block, k):
     """J M^-1 J^T of row k with the diagonal of M: a scale, not a solve."""
     total = 0.0
@@ -79,7 +79,7 @@ def response(rows, node, block, k):
     return total
 
 
-@leaf
+@inline
 def move_row(rows, node, mark, value, column, k, s):
     """Put row k on segment s and mark its owner for factoring (from flat to flat no factor changes)."""
     if mark[k, MODE] != FLAT_ROW or rows.beta[k, s] >= 0.0:
@@ -88,7 +88,7 @@ def move_row(rows, node, mark, value, column, k, s):
     use_segment(rows, mark, value, k, s)
 
 
-@part
+@kernel_function
 def load_residuals(rows, graph, factor):
     """RIGHT: r + J^T p - M v of the state in VELOCITY and P_NOW. Fills U_NOW; C of one-segment rows: c - u - beta p."""
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
@@ -106,7 +106,7 @@ def load_residuals(rows, graph, factor):
             load_row(rows, node, block, mark, value, k, rows.c[k, 0] - u - rows.beta[k, 0] * p)
 
 
-@leaf
+@inline
 def load_row(rows, node, block, mark, value, k, lacking):
     """Make `lacking` the right side of row k."""
     value[k, C] = lacking
@@ -114,7 +114,7 @@ def load_row(rows, node, block, mark, value, k, lacking):
         push(rows, node, block, k, lacking / value[k, BETA])
 
 
-@leaf
+@inline
 def _load_state(rows, graph, factor):
     """Make SOLUTION and IMPULSE the state to be corrected, and its residuals the right sides."""
     block, mark, value = factor.block, factor.mark, factor.value
@@ -130,7 +130,7 @@ def _load_state(rows, graph, factor):
             load_row(rows, graph.node, block, mark, value, k, lacking)
 
 
-@leaf
+@inline
 def _add_changes(rows, block, mark, value, count):
     """Add the solution to the state; the largest change of impulse, relative."""
     for k in range(count):
@@ -145,7 +145,7 @@ def _add_changes(rows, block, mark, value, count):
     return change / largest if largest > 0.0 else 0.0
 
 
-@leaf
+@inline
 def _scales(rows, block, mark, value, count):
     """The largest velocity and the largest impulse."""
     speed, largest = 0.0, 0.0
@@ -158,13 +158,13 @@ def _scales(rows, block, mark, value, count):
     return speed, largest
 
 
-@leaf
+@inline
 def _resolved(speed, driven):
     """The error of velocity to put up with, beside impulses that could drive the row at `driven`."""
     return min(max(SETTLED * speed, ROUNDING * driven), CONFLICT * speed)
 
 
-@part
+@kernel_function
 def _put_back(rows, graph, factor, settling):
     """Move rows that ended beyond their segment to the break; how many, -1 when a row is too far beyond for rounding.
 
@@ -211,7 +211,7 @@ def _put_back(rows, graph, factor, settling):
     return moved
 
 
-@part
+@kernel_function
 def _keeps_laws(rows, graph, factor):
     """Whether every sloped row has the velocity its impulse asks for."""
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
@@ -227,7 +227,7 @@ def _keeps_laws(rows, graph, factor):
     return True
 
 
-@leaf
+@inline
 def _soften(rows, node, block, mark, value, count, damping):
     """Raise the slopes in force and mark every position for factoring."""
     for k in range(rows.used[0]):
@@ -240,8 +240,8 @@ def _soften(rows, node, block, mark, value, count, damping):
         node[k, DIRTY] = 1
 
 
-@part
-def refine(calls, rows_at, graph_at, factor_at, fill_at):
+@kernel_function
+def refine(pointers, rows_at, graph_at, factor_at, fill_at):
     """Correct velocities and impulses until every row keeps to its segment; factorisations used, -1 when it failed.
 
     Mostly the factors at hand do. If a row ends beyond its segment, or the state comes without factors (a position is
@@ -250,7 +250,7 @@ def refine(calls, rows_at, graph_at, factor_at, fill_at):
     left of the laws is below SETTLED; where rows nearly repeat each other that takes a smaller share. Those factors
     are of no further use: every position is left dirty.
     """
-    rows, graph, factor = read(rows_at, graph_at, factor_at)
+    rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
     node, block, mark, value, count = graph.node, factor.block, factor.mark, factor.value, graph.count[0]
     settling = False
     for k in range(count):
@@ -260,10 +260,10 @@ def refine(calls, rows_at, graph_at, factor_at, fill_at):
         if settling:
             used += 1
             _soften(rows, node, block, mark, value, count, damping)
-            if far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at) < 0:
+            if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
                 break
         _load_state(rows, graph, factor)
-        far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
+        solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
         change = _add_changes(rows, block, mark, value, count)
         if turn == 0 and change > LARGE_CHANGE and not settling:
             continue
@@ -283,4 +283,4 @@ def refine(calls, rows_at, graph_at, factor_at, fill_at):
     return used if good else -1
 
 
-far_refine = far(refine)
+refine_by_pointer = by_pointer(refine)

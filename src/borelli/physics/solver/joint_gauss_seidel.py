@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import axpy6, dot6, load6, store6
 from borelli.physics.solver.elimination_order import PLACE
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
@@ -55,7 +55,7 @@ def make_joint_blocks(groups: list[list[int]], entries: int, sweeps: int) -> Joi
     )
 
 
-@leaf
+@inline
 def _find_answers(rows, node, block, answer):
     for k in range(rows.used[0]):
         if rows.segments[k] > 0:
@@ -65,7 +65,7 @@ def _find_answers(rows, node, block, answer):
                     store6(answer, e, 0, inverse_mass_times(block, place, load6(rows.jacobian, e, 0)))
 
 
-@leaf
+@inline
 def _shared(rows, answer, k, n):
     """Entry of A for rows k and n: the sum over bodies that both touch."""
     total = 0.0
@@ -76,7 +76,7 @@ def _shared(rows, answer, k, n):
     return total
 
 
-@leaf
+@inline
 def _factor_groups(rows, blocks):
     """L and E of every group; False when one has no pivot: its rows repeat each other."""
     lower, good = blocks.lower, True
@@ -96,7 +96,7 @@ def _factor_groups(rows, blocks):
     return good
 
 
-@leaf
+@inline
 def _lacking_of(rows, node, block, k):
     """What row k lacks of the velocity it asks for."""
     lacks = rows.c[k, 0] - rows.offset[k]
@@ -106,7 +106,7 @@ def _lacking_of(rows, node, block, k):
     return lacks
 
 
-@leaf
+@inline
 def _push_bodies(rows, node, block, answer, k, p):
     for e in range(rows.first[k], rows.first[k + 1]):
         if rows.body[e] >= 0:
@@ -114,7 +114,7 @@ def _push_bodies(rows, node, block, answer, k, p):
             store6(block, place, SOLUTION, axpy6(p, load6(answer, e, 0), load6(block, place, SOLUTION)))
 
 
-@leaf
+@inline
 def _keep_joint(rows, node, block, value, blocks, g):
     """Bring the rows of group g to their velocities; the sum of squares of what they lacked."""
     lower, x, start = blocks.lower, blocks.right, blocks.first[g]
@@ -135,13 +135,13 @@ def _keep_joint(rows, node, block, value, blocks, g):
     return total
 
 
-@part
+@kernel_function
 def sweep_joints(rows_at, graph_at, factor_at, blocks_at, most, tolerance):
     """Sweep over the groups until rows lack less than `tolerance` of what they did; sweeps made, -1 without a pivot.
 
     Impulses and velocities are written where Newton writes them.
     """
-    rows, graph, factor, blocks = read(rows_at, graph_at, factor_at, blocks_at)
+    rows, graph, factor, blocks = load_shared(rows_at, graph_at, factor_at, blocks_at)
     node, block, value = graph.node, factor.block, factor.value
     for k in range(graph.count[0]):
         store6(block, k, SOLUTION, inverse_mass_times(block, k, load6(block, k, MOMENTUM)))
@@ -160,4 +160,4 @@ def sweep_joints(rows_at, graph_at, factor_at, blocks_at, most, tolerance):
     return most
 
 
-far_sweep_joints = far(sweep_joints)
+sweep_joints_by_pointer = by_pointer(sweep_joints)

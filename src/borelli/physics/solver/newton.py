@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
-from borelli.physics.solver.elimination import far_factor_bodies, far_solve_factored
+from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
     BETA,
@@ -42,8 +42,14 @@ from borelli.physics.solver.factor_arrays import (
     C,
     use_segment,
 )
-from borelli.physics.solver.interior_point import far_find_segments_by_interior_point
-from borelli.physics.solver.iterative_refinement import IMPULSE_TOLERANCE, far_refine, move_row, push, row_velocity
+from borelli.physics.solver.interior_point import interior_point_by_pointer
+from borelli.physics.solver.iterative_refinement import (
+    IMPULSE_TOLERANCE,
+    move_row,
+    push,
+    refine_by_pointer,
+    row_velocity,
+)
 
 # status of a solve
 SOLVED, NO_PIVOT, NO_END, NOT_FINITE, TOO_SMALL = 0, 1, 2, 3, 4
@@ -79,7 +85,7 @@ def make_search(rows: int) -> Search:
     )
 
 
-@part
+@kernel_function
 def begin_segments(rows, factor):
     """Put every present row on its warm-start segment; the number of rows that can switch."""
     mark, value, roll = factor.mark, factor.value, factor.roll
@@ -101,12 +107,12 @@ def begin_segments(rows, factor):
     return switching
 
 
-@part
-def solve_piece(calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
+@kernel_function
+def solve_piece(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
     """Velocities and impulses of the present segments; False when a pivot is missing."""
-    rows, graph, factor = read(rows_at, graph_at, factor_at)
+    rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
     node, block, mark, value, roll = graph.node, factor.block, factor.mark, factor.value, factor.roll
-    factored = far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at)
+    factored = factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
     if factored < 0:
         return False
     counts[BLOCKS_FACTORED] += factored
@@ -120,14 +126,14 @@ def solve_piece(calls, rows_at, graph_at, factor_at, fill_at, counts, switching)
             value[k, IMPULSE] = q
             if q != 0.0:
                 push(rows, node, block, k, q)
-    far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
+    solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
     return True
 
 
-far_solve_piece = far(solve_piece)
+solve_piece_by_pointer = by_pointer(solve_piece)
 
 
-@leaf
+@inline
 def find_crossings(rows, node, block, mark, value, roll, switching):
     """Compare the candidate with each row's segment; the number of rows beyond it. Fills DU."""
     crossing = 0
@@ -154,7 +160,7 @@ def find_crossings(rows, node, block, mark, value, roll, switching):
     return crossing
 
 
-@leaf
+@inline
 def accept_candidate(rows, node, block, mark, value, column, roll, switching, count):
     """Take the candidate as it is and move each row to the segment in which its velocity lies."""
     for k in range(count):
@@ -178,7 +184,7 @@ def accept_candidate(rows, node, block, mark, value, column, roll, switching, co
             value[k, P_NOW] = rows.c[k, s] if rows.beta[k, s] < 0.0 else (rows.c[k, s] - u) / rows.beta[k, s]
 
 
-@leaf
+@inline
 def gain(rows, block, mark, value, roll, switching, count):
     """Minus the slope of the objective towards the candidate, d^T M d + sum (p - p')(u' - u); every term >= 0."""
     g = 0.0
@@ -196,7 +202,7 @@ def gain(rows, block, mark, value, roll, switching, count):
     return g
 
 
-@leaf
+@inline
 def _energy(block, count):
     total = 0.0
     for k in range(count):
@@ -206,7 +212,7 @@ def _energy(block, count):
     return total
 
 
-@leaf
+@inline
 def _collect_events(rows, mark, value, roll, search, crossing):
     """Where each crossing row meets its breaks, as a list of events."""
     events = 0
@@ -236,7 +242,7 @@ def _collect_events(rows, mark, value, roll, search, crossing):
     return events
 
 
-@part
+@kernel_function
 def _sift_down(heap, alpha, start, size):
     root = start
     while True:
@@ -253,7 +259,7 @@ def _sift_down(heap, alpha, start, size):
         root = child
 
 
-@leaf
+@inline
 def _walk(rows, node, mark, value, column, search, events, g):
     """Walk over the events until the slope of the objective vanishes; the step alpha. Moves the rows that cross."""
     heap, event_alpha = search.heap, search.event_alpha
@@ -289,7 +295,7 @@ def _walk(rows, node, mark, value, column, search, events, g):
     return alpha
 
 
-@leaf
+@inline
 def _advance(rows, block, mark, value, roll, switching, count, alpha):
     """Move velocities and impulses by alpha towards the candidate, following each row's law."""
     for k in range(count):
@@ -313,7 +319,7 @@ def _advance(rows, block, mark, value, roll, switching, count, alpha):
             value[k, P_NOW] += alpha * (value[k, IMPULSE] - value[k, P_NOW])
 
 
-@leaf
+@inline
 def _ends(mark, roll, crossing, g, energy):
     fewest = mark[roll[0, CROSSING], FLIPS]
     for index in range(1, crossing):
@@ -325,23 +331,23 @@ def _ends(mark, roll, crossing, g, energy):
     )
 
 
-@part
-def newton(calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap):
+@kernel_function
+def newton(pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap):
     """Solve the rows from the segments at hand; a status. The answer is in SOLUTION and IMPULSE.
 
     After `patience` iterations the interior-point method finds the segments, and Newton goes on from those.
     """
-    rows, graph, factor, search = read(rows_at, graph_at, factor_at, search_at)
+    rows, graph, factor, search = load_shared(rows_at, graph_at, factor_at, search_at)
     node, count, counts = graph.node, graph.count[0], search.counts
     block, mark, value, roll, column = factor.block, factor.mark, factor.value, factor.roll, factor.column
     for iteration in range(cap):
         counts[NEWTON_STEPS] += 1
         if iteration == patience:
-            far_find_segments_by_interior_point(
-                calls, calls, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching
+            interior_point_by_pointer(
+                pointers, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching
             )  # fmt: skip
         else:
-            if not solve_piece(calls, rows_at, graph_at, factor_at, fill_at, counts, switching):
+            if not solve_piece(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
                 return NO_PIVOT
             crossing = find_crossings(rows, node, block, mark, value, roll, switching)
             if crossing == 0:
@@ -358,7 +364,7 @@ def newton(calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at,
                 _advance(rows, block, mark, value, roll, switching, count, alpha)
                 continue
         # all but solved: the interior point is done, or rows flip on their kinks by rounding
-        used = far_refine(calls, calls, rows_at, graph_at, factor_at, fill_at)
+        used = refine_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
         if used >= 0:
             counts[FACTORISATIONS] += used
             counts[BLOCKS_FACTORED] += used * count
@@ -368,4 +374,4 @@ def newton(calls, rows_at, graph_at, factor_at, fill_at, search_at, interior_at,
     return NO_END
 
 
-far_newton = far(newton)
+newton_by_pointer = by_pointer(newton)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from borelli.kernels.jit import leaf
+from borelli.kernels.jit import inline
 from borelli.physics.solver.blocks import axpy6, backward6, dot6, forward6, load6, load21, scale6, store6
 from borelli.physics.solver.elimination_order import CHILD, CORNER, DUALS, LISTED
 from borelli.physics.solver.factor_arrays import DUAL_ROW, HANDED, IMPULSE, LOWER, RIGHT, SOLUTION, C, W, Z
 
 
-@leaf
+@inline
 def next_corner(corner, dual, slope, j, w, base, first, size, duals):
     """Row `duals` of C and G for a dual row of that slope, L^-1 J^T = `j` and W = `w`; its pivot."""
     here = first + duals * size
@@ -28,7 +28,7 @@ def next_corner(corner, dual, slope, j, w, base, first, size, duals):
     return pivot
 
 
-@leaf
+@inline
 def eliminate_right(node, child, block, dual, value, roll, corner, k):
     """y and z of position k."""
     y = load6(block, k, RIGHT)
@@ -47,7 +47,7 @@ def eliminate_right(node, child, block, dual, value, roll, corner, k):
     return y
 
 
-@leaf
+@inline
 def back_substitute(node, block, dual, value, roll, corner, k, y):
     """p of position k from what stands in Z, and its v from L^T v = E^-1 `y` + W p."""
     base, first = node[k, LISTED], node[k, CORNER]

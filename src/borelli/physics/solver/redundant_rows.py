@@ -27,10 +27,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import far, leaf, part
-from borelli.kernels.shared_tuples import read
+from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import backward6, factor6, forward6, load6, load21, scale6, store6
-from borelli.physics.solver.elimination import far_factor_bodies, far_solve_factored
+from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY
 from borelli.physics.solver.factor_arrays import (
     BETA,
@@ -73,14 +73,14 @@ def make_ridge(rows: int) -> Ridge:
     return Ridge(np.zeros(rows), np.zeros(rows, np.uint8), np.zeros(rows), np.zeros(3))
 
 
-@leaf
+@inline
 def inverse_mass_times(block, k, x):
     """M^-1 x of the body at position k."""
     L, _ = factor6(load21(block, k, MASS))
     return backward6(L, scale6(L, forward6(L, x)))
 
 
-@leaf
+@inline
 def _find_lacking(rows, node, block, mark, value, ridge, count):
     """VELOCITY: M^-1 (r + J^T p); d - A p of every sloped row, and the largest of each kind."""
     for k in range(count):
@@ -99,7 +99,7 @@ def _find_lacking(rows, node, block, mark, value, ridge, count):
             ridge.told[kind] = max(ridge.told[kind], abs(lacks))
 
 
-@leaf
+@inline
 def _load_rights(rows, node, block, mark, value, ridge, firm, share, count):
     """Right sides: rows ask for what they lack less `share` times E times the impulse at hand; bodies for nothing.
 
@@ -113,7 +113,7 @@ def _load_rights(rows, node, block, mark, value, ridge, firm, share, count):
             load_row(rows, node, block, mark, value, k, asked - share * ridge.slope[k] * value[k, IMPULSE])
 
 
-@leaf
+@inline
 def _put_slopes(rows, node, mark, value, slope, count):
     """Rows in force have the ridge for a slope, their impulses start at nothing; every position is to be factored."""
     for k in range(rows.used[0]):
@@ -126,7 +126,7 @@ def _put_slopes(rows, node, mark, value, slope, count):
         node[k, DIRTY] = 1
 
 
-@leaf
+@inline
 def _take_over(rows, node, block, mark, value, count):
     """Leave the state where Newton does, the laws as they were and every position dirty."""
     for k in range(count):
@@ -138,7 +138,7 @@ def _take_over(rows, node, block, mark, value, count):
             use_segment(rows, mark, value, k, mark[k, SEGMENT])
 
 
-@leaf
+@inline
 def _add_round(rows, mark, value, slope):
     """Add the impulses of a round; the squares of the change and of the sum, weighted by E."""
     change, size = 0.0, 0.0
@@ -150,19 +150,19 @@ def _add_round(rows, mark, value, slope):
     return change, size
 
 
-@part
-def solve_redundant(calls, rows_at, graph_at, factor_at, fill_at, ridge_at, most, tolerance):
+@kernel_function
+def solve_redundant(pointers, rows_at, graph_at, factor_at, fill_at, ridge_at, most, tolerance):
     """Velocities and impulses of the rows in force, all taken as hard; rounds used, -1 when a pivot is missing.
 
     Ends when no row lacks more than `tolerance` of what was lacking, or a round changes the impulses by less than
     `tolerance` of their size (both weighted by E), or by rounding alone, or after `most` rounds; and as many more while
     rows that do not yield lack too much.
     """
-    rows, graph, factor, ridge = read(rows_at, graph_at, factor_at, ridge_at)
+    rows, graph, factor, ridge = load_shared(rows_at, graph_at, factor_at, ridge_at)
     node, block, mark, value, count = graph.node, factor.block, factor.mark, factor.value, graph.count[0]
     told = ridge.told
     _put_slopes(rows, node, mark, value, ridge.slope, count)
-    if far_factor_bodies(calls, rows_at, graph_at, factor_at, fill_at) < 0:
+    if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
         return -1
     _find_lacking(rows, node, block, mark, value, ridge, count)
     asked = max(told[1], told[2])
@@ -171,9 +171,9 @@ def solve_redundant(calls, rows_at, graph_at, factor_at, fill_at, ridge_at, most
     for _ in range(2 * most if asked > 0.0 else 0):
         used += 1
         _load_rights(rows, node, block, mark, value, ridge, firm, 0.0, count)
-        far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
+        solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
         _load_rights(rows, node, block, mark, value, ridge, firm, 1.0, count)
-        far_solve_factored(calls, rows_at, graph_at, factor_at, fill_at)
+        solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
         change, size = _add_round(rows, mark, value, ridge.slope)
         _find_lacking(rows, node, block, mark, value, ridge, count)
         told[0] = np.sqrt(change / size) if size > 0.0 else 0.0
@@ -188,4 +188,4 @@ def solve_redundant(calls, rows_at, graph_at, factor_at, fill_at, ridge_at, most
     return used
 
 
-far_solve_redundant = far(solve_redundant)
+solve_redundant_by_pointer = by_pointer(solve_redundant)

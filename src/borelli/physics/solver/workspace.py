@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import kernel, part
-from borelli.kernels.shared_tuples import Shared, read
+from borelli.kernels.jit import kernel, kernel_function
+from borelli.kernels.shared_tuples import SharedTuple, load_shared
 from borelli.physics.rows.rows import Rows
 from borelli.physics.solver.elimination_order import (
     BODY,
@@ -34,8 +34,16 @@ from borelli.physics.solver.factor_arrays import (
     make_fill,
 )
 from borelli.physics.solver.interior_point import Interior, make_interior
-from borelli.physics.solver.iterative_refinement import far_refine
-from borelli.physics.solver.newton import NO_END, SOLVED, TOO_SMALL, Search, begin_segments, far_newton, make_search
+from borelli.physics.solver.iterative_refinement import refine_by_pointer
+from borelli.physics.solver.newton import (
+    NO_END,
+    SOLVED,
+    TOO_SMALL,
+    Search,
+    begin_segments,
+    make_search,
+    newton_by_pointer,
+)
 
 PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
@@ -95,7 +103,7 @@ def solve_rows(
     `mass` (n, 6, 6) and `momentum` (n, 6) are by body, `parent` the body each hangs on by joint rows (-1: none).
     The interior-point method takes over after `patience` iterations.
     """
-    from borelli.physics.function_pointers import calls  # which knows every part, and so this module
+    from borelli.physics.function_pointers import pointers  # which knows every part, and so this module
 
     bodies, count = len(mass), len(rows.segments)
     capacity = first_capacity(bodies, count)
@@ -104,7 +112,7 @@ def solve_rows(
     while True:
         work = make_workspace(bodies, count, len(rows.body), capacity)
         status = _solve_cold(
-            calls(), mass, momentum, Shared(rows), np.asarray(parent, np.int64), kinematic, links, Shared(work),
+            pointers(), mass, momentum, SharedTuple(rows), np.asarray(parent, np.int64), kinematic, links, SharedTuple(work),
             patience,
         )  # fmt: skip
         if status != TOO_SMALL:
@@ -126,7 +134,7 @@ def row_links(rows: Rows) -> NDArray[np.int64]:
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
-@part
+@kernel_function
 def load_bodies(node, block, count, mass, momentum):
     """Copy mass blocks (n, 6, 6) and free momenta (n, 6) into elimination order."""
     for k in range(count):
@@ -138,8 +146,8 @@ def load_bodies(node, block, count, mass, momentum):
 
 
 @kernel
-def _solve_cold(calls, mass, momentum, rows_at, parent, kinematic, links, work_at, patience):
-    rows, work = read(rows_at, work_at)
+def _solve_cold(pointers, mass, momentum, rows_at, parent, kinematic, links, work_at, patience):
+    rows, work = load_shared(rows_at, work_at)
     graph, factor = work.graph, work.factor
     if order_bodies(parent, kinematic, links, len(links), graph, work.graph_work) < 0:
         return TOO_SMALL
@@ -156,10 +164,10 @@ def _solve_cold(calls, mass, momentum, rows_at, parent, kinematic, links, work_a
         return TOO_SMALL
     switching = begin_segments(rows, factor)
     for first in (patience, 0):
-        status = far_newton(
-            calls, calls, rows_at, work_at.graph, work_at.factor, work_at.fill, work_at.search, work_at.interior,
+        status = newton_by_pointer(
+            pointers, rows_at, work_at.graph, work_at.factor, work_at.fill, work_at.search, work_at.interior,
             switching, first, CAP,
         )  # fmt: skip
-        if status != SOLVED or far_refine(calls, calls, rows_at, work_at.graph, work_at.factor, work_at.fill) >= 0:
+        if status != SOLVED or refine_by_pointer(pointers, rows_at, work_at.graph, work_at.factor, work_at.fill) >= 0:
             return status
     return NO_END
