@@ -19,7 +19,7 @@ from borelli.physics.arrays import compile_model as tables
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.post_stabilization import Stabiliser, post_stabilise
 from borelli.physics.simulate import simulate
-from borelli.physics.solver.elimination_order import NEAR
+from borelli.physics.solver.elimination_order import NEIGHBORS
 from borelli.physics.state import make_state
 
 from .nets import net_model
@@ -241,7 +241,7 @@ def test_a_net_is_the_seeds():
     stabiliser = Stabiliser(net_model(16))
     result = stabiliser.solve(moving_state(stabiliser))
     graph = stabiliser._work.graph
-    assert graph.node[graph.count[0], NEAR] < 3000  # 9728 with children before parents
+    assert graph.node[graph.count[0], NEIGHBORS] < 3000  # 9728 with children before parents
     assert np.abs(result.lacking).max() <= 1e-9
     again = stabiliser.solve(moving_state(stabiliser))
     assert again.impulse.tobytes() == result.impulse.tobytes()

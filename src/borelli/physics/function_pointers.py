@@ -19,17 +19,17 @@ from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Coordinate, Joint, Marker, Model, Shape, Softness
 from borelli.physics.arrays.compile_model import Compiled, compile_model
 from borelli.physics.collision.detect import find_contacts
-from borelli.physics.rows.contact_rows import fill_contact_rows, read_contacts
+from borelli.physics.rows.contact_rows import fill_contact_arrays, fill_contact_rows
 from borelli.physics.soft_step import fill_standing_rows, prepare_solve, step
-from borelli.physics.solver.contact_response import find_answers
-from borelli.physics.solver.coulomb_newton import settle, solve_contacts
+from borelli.physics.solver.contact_response import compute_contact_response
+from borelli.physics.solver.coulomb_newton import solve_contacts, solve_coulomb_law
 from borelli.physics.solver.elimination import factor_bodies, solve_factored
-from borelli.physics.solver.friction import check_friction, update_friction
+from borelli.physics.solver.friction import friction_defect, update_friction
 from borelli.physics.solver.gauss_seidel import sweep_rows
-from borelli.physics.solver.interior_point import find_segments_by_interior_point
+from borelli.physics.solver.interior_point import run_interior_point
 from borelli.physics.solver.iterative_refinement import refine
 from borelli.physics.solver.joint_gauss_seidel import make_joint_blocks, sweep_joints
-from borelli.physics.solver.newton import newton, solve_piece
+from borelli.physics.solver.newton import newton, solve_active_pieces
 from borelli.physics.solver.redundant_rows import make_ridge, solve_redundant
 from borelli.physics.state import Inputs, State, make_inputs, make_state
 from borelli.physics.work_arrays import Work, make_work
@@ -65,21 +65,21 @@ def list_parts(sample: Sample) -> dict[Any, tuple[Any, ...]]:
         factor_bodies: (rows, graph, factor, fill),
         solve_factored: (rows, graph, factor, fill),
         refine: (table, rows, graph, factor, fill),
-        find_segments_by_interior_point: (table, rows, graph, factor, fill, interior, search.counts, 0),
-        solve_piece: (table, rows, graph, factor, fill, search.counts, 0),
+        run_interior_point: (table, rows, graph, factor, fill, interior, search.counts, 0),
+        solve_active_pieces: (table, rows, graph, factor, fill, search.counts, 0),
         newton: (table, rows, graph, factor, fill, search, interior, 0, 0, 0),
         fill_standing_rows: (*standing, state, inputs, rows, work.scratch, 0, True),
         find_contacts: (tables.shapes, state.position, rotation, 0.0, work.contacts),
-        read_contacts: (*touching, work.contacts, 0, state, rotation, kinematic, touch),
+        fill_contact_arrays: (*touching, work.contacts, 0, state, rotation, kinematic, touch),
         fill_contact_rows: (*touching, tables.numbers, work.contacts, state, kinematic, touch, rows),
         prepare_solve: (tables.bodies, work, 0, 0),
         sweep_rows: (rows, graph, factor, 0),
         solve_redundant: (table, rows, graph, factor, fill, make_ridge(1), 0, 0.0),
         sweep_joints: (rows, graph, factor, make_joint_blocks([], 1, 1), 0, 0.0),
-        check_friction: (rows, graph, factor, touch, 0, 0),
+        friction_defect: (rows, graph, factor, touch, 0, 0),
         update_friction: (rows, graph, factor, touch, 0, 0, 0.0),
-        find_answers: (rows, graph, factor, fill, touch, 0),
-        settle: (rows, touch, 0, 0, 0, 0.0),
+        compute_contact_response: (rows, graph, factor, fill, touch, 0),
+        solve_coulomb_law: (rows, touch, 0, 0, 0, 0.0),
         solve_contacts: (table, rows, graph, factor, fill, search, interior, touch, 0, 0, 0, 0, 0, 0.0),
         step: (table, tables, state, inputs, work, 0),
     }

@@ -28,9 +28,9 @@ from borelli.physics.soft_step import fill_standing_rows_by_pointer, prepare_sol
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, SOLUTION
 from borelli.physics.solver.joint_gauss_seidel import make_joint_blocks, sweep_joints_by_pointer
-from borelli.physics.solver.newton import NO_PIVOT, begin_segments
+from borelli.physics.solver.newton import NO_PIVOT, init_active_pieces
 from borelli.physics.solver.redundant_rows import make_ridge, solve_redundant_by_pointer
-from borelli.physics.solver.workspace import first_capacity
+from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import State, make_inputs
 from borelli.physics.work_arrays import make_work
 
@@ -117,9 +117,9 @@ class Stabiliser:
             )
         self.weights = None if weights is None else np.asarray(weights, float)
         self._inputs = make_inputs(self.compiled, drives=drives)
-        self._capacity = first_capacity(len(model.bodies), len(self.row_names))
+        self._capacity = initial_capacity(len(model.bodies), len(self.row_names))
         self._work = make_work(self.compiled, 1, self._capacity)
-        self._ridge = make_ridge(len(self._work.rows.segments))
+        self._ridge = make_ridge(len(self._work.rows.pieces))
         self._blocks = make_joint_blocks(self._groups(), len(self._work.rows.body), sweeps)
         self._share = SharedTuples()
 
@@ -156,7 +156,7 @@ class Stabiliser:
             )  # fmt: skip
             if turns != NO_ROOM:
                 break
-            self._capacity = self._capacity.grown()
+            self._capacity = self._capacity.doubled()
             self._work = make_work(self.compiled, 1, self._capacity)
         if turns < 0:
             raise DivergedError(f"post-stabilisation failed: {FAILURES[NO_PIVOT]}")
@@ -174,7 +174,7 @@ class Stabiliser:
     def _aim(self, targets: Mapping[str, Target]) -> None:
         """Write what each row asks for."""
         joints, rows = self.compiled.tables.joints, self._work.rows
-        rows.segments[joints.row_ranges[2] : joints.row_ranges[3]] = 0  # stops
+        rows.pieces[joints.row_ranges[2] : joints.row_ranges[3]] = 0  # stops
         rows.c[:, 0] = 0.0
         for name in targets:
             if name not in self.controlled:
@@ -222,8 +222,8 @@ class Stabiliser:
     def _by_row(self, of_entry: Floats) -> Floats:
         """Sums over the entries of each row."""
         rows = self._work.rows
-        owner = np.repeat(np.arange(len(rows.segments)), np.diff(rows.first))
-        return np.bincount(owner, of_entry, len(rows.segments))[: len(self.row_names)].astype(float)
+        owner = np.repeat(np.arange(len(rows.pieces)), np.diff(rows.first))
+        return np.bincount(owner, of_entry, len(rows.pieces))[: len(self.row_names)].astype(float)
 
     def _read(self, state: State, turns: int) -> Stabilised:
         work, count = self._work, len(self.row_names)
@@ -233,13 +233,13 @@ class Stabiliser:
         rows = work.rows
         speed = self._by_row(np.einsum("ei,ei->e", rows.jacobian, twist[rows.body]) * (rows.body >= 0))
         lacking = rows.c[:count, 0] - rows.offset[:count] - speed
-        present = rows.segments[:count] > 0
+        present = rows.pieces[:count] > 0
         return Stabilised(
             twist=twist,
             impulse=np.where(present, work.factor.value[:count, IMPULSE], 0.0),
             lacking=np.where(present, lacking, 0.0),
             turns=turns,
-            progress=self._blocks.lacking[: turns if self.method == "joints" else 0].copy(),
+            progress=self._blocks.defect[: turns if self.method == "joints" else 0].copy(),
         )
 
 
@@ -305,7 +305,7 @@ def _solve_rows(pointers, tables, state_at, inputs, work_at, ridge, blocks, by_j
     if not prepare_solve_by_pointer(pointers, tables.bodies, work_at, first, 0):
         return NO_ROOM
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, 0.0, False)
-    begin_segments(rows, factor)
+    init_active_pieces(rows, factor)
     if by_joint:
         return sweep_joints_by_pointer(pointers, work_at.rows, work_at.graph, work_at.factor, blocks, most, tolerance)
     return solve_redundant_by_pointer(

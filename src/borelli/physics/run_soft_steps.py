@@ -15,8 +15,8 @@ from borelli.physics.function_pointers import pointers
 from borelli.physics.rows.contact_rows import BODY_A
 from borelli.physics.soft_step import UNSETTLED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
-from borelli.physics.solver.newton import NO_END, NO_PIVOT, NOT_FINITE, SOLVED, TOO_SMALL
-from borelli.physics.solver.workspace import first_capacity
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE, SOLVED
+from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import Inputs, State
 from borelli.physics.work_arrays import make_work
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 FAILURES = {
     NO_PIVOT: "hard rows contradict or repeat each other",
-    NO_END: "the solver found no end",
+    NOT_CONVERGED: "the solver found no end",
     NOT_FINITE: "velocities are no longer finite numbers",
 }
 
@@ -96,7 +96,7 @@ def _record_step(state, work, first_row, each, record, frame):
     for k in range(first_row):
         record.impulse[frame, k] = value[k, IMPULSE]
     add_contact_impulses(
-        value, work.rows, work.touch.who, work.contacts.point, first_row, each, work.touch.count[0], ground
+        value, work.rows, work.touch.contact_body, work.contacts.point, first_row, each, work.touch.count[0], ground
     )  # fmt: skip
     for n in range(4):
         record.told[frame, n] = work.scratch.told[n]
@@ -176,7 +176,7 @@ class Simulation:
                 self.index, end - self.index, every, recorded, starts, speeds,
             )  # fmt: skip
             self.index += made
-            if status == TOO_SMALL:
+            if status == CAPACITY_EXCEEDED:
                 self._grow()
             elif status != SOLVED:
                 raise DivergedError(self._why(status))
@@ -184,10 +184,10 @@ class Simulation:
     def _grow(self) -> None:
         room = len(self.work.contacts.depth)
         self._contacts *= 2
-        rows = len(self.work.rows.segments)
+        rows = len(self.work.rows.pieces)
         bodies = len(self.compiled.tables.bodies.mass)
-        old = self._capacity or first_capacity(bodies, rows)
-        self._capacity = old.grown()
+        old = self._capacity or initial_capacity(bodies, rows)
+        self._capacity = old.doubled()
         if room == int(self.compiled.tables.shapes.pair_first[-1]):
             self._contacts = max(room, 1)
         self.work = make_work(self.compiled, self._contacts, self._capacity)

@@ -20,28 +20,28 @@ from borelli.physics.rigid_bodies import (
     turn_bodies,
 )
 from borelli.physics.rows.contact_rows import (
-    ALONG,
     BODY_A,
     BODY_B,
     SLOT,
+    TANGENT,
+    fill_contact_arrays_by_pointer,
     fill_contact_rows_by_pointer,
-    read_contacts_by_pointer,
 )
 from borelli.physics.rows.coordinate_rows import (
-    aim_drives_at_twists,
     fill_coupling_rows,
     fill_drive_rows,
-    fill_stop_rows,
+    fill_limit_rows,
+    set_drive_targets_from_twists,
 )
-from borelli.physics.rows.joint_rows import fill_given_motion, fill_joint_rows, pose_joints
+from borelli.physics.rows.joint_rows import fill_joint_rows, fill_prescribed_motion, pose_joints
 from borelli.physics.rows.laws import bounded_law, no_law, soft_law
-from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY, solve_contacts_by_pointer
+from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY_BODIES, solve_contacts_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY, order_bodies
-from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SEGMENT, list_rows
-from borelli.physics.solver.friction import check_friction_by_pointer, update_friction_by_pointer
+from borelli.physics.solver.factor_arrays import ABSENT, ACTIVE_PIECE, IMPULSE, KIND, list_rows
+from borelli.physics.solver.friction import friction_defect_by_pointer, update_friction_by_pointer
 from borelli.physics.solver.gauss_seidel import sweep_rows_by_pointer
 from borelli.physics.solver.iterative_refinement import refine_by_pointer
-from borelli.physics.solver.newton import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, newton_by_pointer
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NOT_FINITE, SOLVED, init_active_pieces, newton_by_pointer
 
 PATIENCE = 15
 """Newton iterations before the interior-point method takes over."""
@@ -73,7 +73,7 @@ def step(pointers, tables, state_at, inputs, work, index):
     if len(shapes.pair_a) > 0:
         found = find_contacts_by_pointer(pointers, shapes, state.position, scratch.rotation, numbers[0], work.contacts)
         if found > len(work.contacts.depth):
-            return TOO_SMALL
+            return CAPACITY_EXCEEDED
     aimed = aim_at_poses(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     apply_pushes(inputs.pushes, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
     fill_standing_rows_by_pointer(
@@ -82,7 +82,7 @@ def step(pointers, tables, state_at, inputs, work, index):
     )  # fmt: skip
     touch.count[0], rows.used[0] = found, first
     if found > 0:
-        read_contacts_by_pointer(
+        fill_contact_arrays_by_pointer(
             pointers, shapes, contacts, work.contacts, found, state_at, scratch.rotation, bodies.kinematic, work.touch
         )  # fmt: skip
         fill_contact_rows_by_pointer(
@@ -90,7 +90,7 @@ def step(pointers, tables, state_at, inputs, work, index):
         )  # fmt: skip
     if not is_laid_out(rows, graph, factor, touch, first, found):
         if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
-            return TOO_SMALL
+            return CAPACITY_EXCEEDED
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, aimed)
     status = solve_step(pointers, tables, state, work, rows, factor, touch, scratch.told)
     if not is_finite(graph, factor.block):
@@ -122,11 +122,11 @@ def fill_standing_rows(
                 inputs.drives.target[i] = inputs.drive_target[index, i]
         coordinates_from_poses(joints, state.twist, state.coordinate, scratch.speed)
         fill_coupling_rows(joints, state.twist, state.coordinate, rows, h)
-        fill_stop_rows(joints, state.coordinate, scratch.speed, rows, h)
+        fill_limit_rows(joints, state.coordinate, scratch.speed, rows, h)
         fill_drive_rows(joints, inputs.drives, state.coordinate, rows, h)
-    fill_given_motion(joints, state.twist, rows)
+    fill_prescribed_motion(joints, state.twist, rows)
     if aimed:
-        aim_drives_at_twists(joints, inputs.drives, scratch.aim, rows, h)
+        set_drive_targets_from_twists(joints, inputs.drives, scratch.aim, rows, h)
     if len(inputs.marker) > 0:
         _fill_anchor_rows(
             anchors, inputs.marker, inputs.substeps[0], index, numbers[4], h,
@@ -186,7 +186,7 @@ def _fill_residual_rows(residuals, aim, aimed, rows):
 @inline
 def _is_as_listed(rows, factor, first):
     for k in range(first):
-        if (rows.segments[k] > 0) != (factor.mark[k, KIND] != ABSENT):
+        if (rows.pieces[k] > 0) != (factor.mark[k, KIND] != ABSENT):
             return False
     return True
 
@@ -211,10 +211,10 @@ def prepare_solve(bodies_at, work_at, first, found):
     relinked = graph.count[0] == 0
     links = len(bodies.links)
     for i in range(found):
-        if touch.who[i, SLOT] != contacts.slot[i]:
+        if touch.contact_body[i, SLOT] != contacts.slot[i]:
             same = False
-            touch.who[i, SLOT] = contacts.slot[i]
-        a, b = touch.who[i, BODY_A], touch.who[i, BODY_B]
+            touch.contact_body[i, SLOT] = contacts.slot[i]
+        a, b = touch.contact_body[i, BODY_A], touch.contact_body[i, BODY_B]
         if a >= 0 and b >= 0:
             if links == len(work.links):
                 return False
@@ -251,13 +251,13 @@ def solve_step(pointers, tables, state, work, rows, factor, touch, told):
     """Velocities and impulses of this step, friction bounds settled; a status. Tables and work are shared."""
     each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]
     for k in range(first):
-        factor.mark[k, SEGMENT] = state.segment[k]
+        factor.mark[k, ACTIVE_PIECE] = state.segment[k]
     for i in range(touch.count[0]):
-        slot = touch.who[i, SLOT]
+        slot = touch.contact_body[i, SLOT]
         warm = state.slot_step[slot] == state.clock[0] - 1
         for n in range(each):
-            factor.mark[first + each * i + n, SEGMENT] = state.slot_segment[slot, n] if warm else (n > 0)
-    switching = begin_segments(rows, factor)
+            factor.mark[first + each * i + n, ACTIVE_PIECE] = state.slot_segment[slot, n] if warm else (n > 0)
+    switching = init_active_pieces(rows, factor)
     counts = work.search.counts
     counts[0] = 0
     status, solves, change, refinements = SOLVED, 0, 0.0, tables.counts[1]
@@ -275,10 +275,10 @@ def solve_step(pointers, tables, state, work, rows, factor, touch, told):
             )  # fmt: skip
         if status != SOLVED or touch.count[0] == 0:
             break
-        change = check_friction_by_pointer(pointers, work.rows, work.graph, work.factor, work.touch, first, each)
+        change = friction_defect_by_pointer(pointers, work.rows, work.graph, work.factor, work.touch, first, each)
         if change <= tolerance or solves >= most:
             break
-        together = TOO_MANY
+        together = TOO_MANY_BODIES
         if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and counts[0] - before > QUICK):
             together = solve_contacts_by_pointer(
                 pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, work.touch,
@@ -287,7 +287,7 @@ def solve_step(pointers, tables, state, work, rows, factor, touch, told):
         if together == ACCEPTED:
             change, refinements = 0.0, 0
             break
-        if together == TOO_MANY:
+        if together == TOO_MANY_BODIES:
             share = 1.0 if solves <= PLAIN_SOLVES else DAMPING
             update_friction_by_pointer(pointers, work.rows, work.graph, work.factor, work.touch, first, each, share)
     if status == SOLVED:
@@ -305,12 +305,12 @@ def solve_step(pointers, tables, state, work, rows, factor, touch, told):
 def keep_contacts(each, first, state, factor, touch):
     """Store what warm-starts the next step."""
     for k in range(first):
-        state.segment[k] = factor.mark[k, SEGMENT]
+        state.segment[k] = factor.mark[k, ACTIVE_PIECE]
     for i in range(touch.count[0]):
-        slot, k = touch.who[i, SLOT], first + each * i
+        slot, k = touch.contact_body[i, SLOT], first + each * i
         state.slot_step[slot] = state.clock[0]
         state.slot_normal[slot] = max(factor.value[k, IMPULSE], 0.0)
         for n in range(each):
-            state.slot_segment[slot, n] = factor.mark[k + n, SEGMENT]
+            state.slot_segment[slot, n] = factor.mark[k + n, ACTIVE_PIECE]
         for n in range(3):
-            state.slot_along[slot, n] = touch.touch[i, ALONG + n]
+            state.slot_along[slot, n] = touch.contact[i, TANGENT + n]

@@ -13,7 +13,7 @@ from borelli.kernels.jit import inline, inline_into_caller
 @inline
 def _is_equation(ranges, rows, k):
     """Whether row k is of a joint, a coupling or a control that must have a velocity."""
-    return k < ranges[2] or (k >= ranges[3] and rows.segments[k] == 1 and rows.beta[k, 0] >= 0.0)
+    return k < ranges[2] or (k >= ranges[3] and rows.pieces[k] == 1 and rows.beta[k, 0] >= 0.0)
 
 
 @inline_into_caller

@@ -24,7 +24,7 @@ def are_stops_struck(joints, rows, twist):
     """Whether a coordinate would pass a stop in this step."""
     for i in range(len(joints.stop_row)):
         k = joints.stop_row[i]
-        if k >= 0 and rows.segments[k] == 2 and velocity_along(rows, k, twist) < rows.c[k, 0] - UNFELT:
+        if k >= 0 and rows.pieces[k] == 2 and velocity_along(rows, k, twist) < rows.c[k, 0] - UNFELT:
             return True
     return False
 
@@ -80,5 +80,5 @@ def leave_out_stops(joints, controls, rows, decided):
 @inline
 def _leave_out_stop(joints, rows, i, decided):
     k = joints.stop_row[i]
-    if k >= 0 and decided[i] and rows.segments[k] > 0:
+    if k >= 0 and decided[i] and rows.pieces[k] > 0:
         leave_out(rows, k)

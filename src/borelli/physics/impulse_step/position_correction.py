@@ -46,7 +46,7 @@ from borelli.physics.rigid_bodies import turn_bodies
 from borelli.physics.soft_step import fill_standing_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
-from borelli.physics.solver.newton import NO_END, SOLVED
+from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
 
 CLOSED = 2e-15
 """Errors of positions [m or rad] at which Newton's method ends. What is left of them in every step adds up, since the
@@ -262,7 +262,7 @@ def correct_positions(pointers, tables, state, inputs, work, controls, memory, s
         if not at_start:
             _move_further(graph, stages.moved, state, h)
     if not worst <= AJAR:
-        return NO_END
+        return NOT_CONVERGED
     if not anew:
         turn_bodies(state.quaternion, scratch.rotation)  # the last correction may have moved them
         fill_standing_rows_by_pointer(

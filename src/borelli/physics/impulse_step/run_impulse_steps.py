@@ -15,7 +15,7 @@ from borelli.physics.impulse_step.function_pointers import pointers
 from borelli.physics.impulse_step.step import begin_by_pointer, finish_by_pointer, rewind
 from borelli.physics.run_soft_steps import Record, Simulation, record_bodies
 from borelli.physics.soft_step import UNSETTLED
-from borelli.physics.solver.newton import SOLVED, TOO_SMALL
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 from borelli.physics.state import Inputs, State
 
 WHOLE, BEGIN, FINISH = 0, 1, 2
@@ -51,7 +51,7 @@ def run(
         if share != BEGIN and (status == SOLVED or status == UNSETTLED):
             status = finish_by_pointer(pointers, tables, state_at, inputs, work, controls, course, memory, stages, index)
         if status != SOLVED and status != UNSETTLED:
-            if status != TOO_SMALL:
+            if status != CAPACITY_EXCEEDED:
                 rewind(state, kept)
             return index - first, status
         if share != BEGIN and (index + 1) % every == 0:
@@ -70,7 +70,7 @@ class ImpulseSimulation(Simulation):
         super().__init__(compiled, state, inputs)
         self.controls, self.course = controls, course
         self.memory: Memory = make_memory(compiled, controls)
-        self.stages: Stages = make_stages(compiled, controls, len(self.work.rows.segments))
+        self.stages: Stages = make_stages(compiled, controls, len(self.work.rows.pieces))
 
     def start_on_course(self) -> None:
         """Let controlled joints come from where their targets were a step before the first."""
@@ -113,9 +113,9 @@ class ImpulseSimulation(Simulation):
             shared("course", self.course), shared("memory", self.memory), shared("stages", self.stages),
             shared("record", record), self.index, steps, every, frame, share,
         )  # fmt: skip
-        if status == TOO_SMALL:
+        if status == CAPACITY_EXCEEDED:
             self._grow()
-            self.stages = make_stages(self.compiled, self.controls, len(self.work.rows.segments))
+            self.stages = make_stages(self.compiled, self.controls, len(self.work.rows.pieces))
         elif status != SOLVED:
             raise DivergedError(self._why(status))
         return int(made)

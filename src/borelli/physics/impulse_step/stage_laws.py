@@ -12,8 +12,8 @@ from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_f
 from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross
 from borelli.physics.arrays.joints import HINGE
-from borelli.physics.rows.contact_rows import NORMAL_NOW, put_tangents, set_rolling
-from borelli.physics.rows.joint_rows import POINT_KINDS, put_point_arm, put_turn
+from borelli.physics.rows.contact_rows import NORMAL_OF_BOUND, put_tangents, set_rolling
+from borelli.physics.rows.joint_rows import POINT_KINDS, put_angular_row, put_point_arm
 from borelli.physics.rows.laws import one_sided_law, soft_law
 from borelli.physics.rows.rows import FLAT
 from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SOLUTION
@@ -23,7 +23,7 @@ from borelli.physics.solver.iterative_refinement import row_velocity
 @inline
 def leave_out(rows, k):
     """Let row k push with nothing."""
-    rows.segments[k] = 1
+    rows.pieces[k] = 1
     rows.beta[k, 0] = FLAT
     rows.c[k, 0] = 0.0
 
@@ -63,7 +63,7 @@ def hold_joints(joints, rows):
 def leave_out_marked(rows, marked):
     """Leave out the marked rows, of those that are there."""
     for k in range(len(marked)):
-        if marked[k] and rows.segments[k] > 0:
+        if marked[k] and rows.pieces[k] > 0:
             leave_out(rows, k)
 
 
@@ -71,7 +71,7 @@ def leave_out_marked(rows, marked):
 def leave_out_contacts(rows, first):
     """Leave out all contact rows."""
     for k in range(first, rows.used[0]):
-        if rows.segments[k] > 0:
+        if rows.pieces[k] > 0:
             leave_out(rows, k)
 
 
@@ -120,12 +120,12 @@ def meet_halfway(joints, rows, h):
         scale = 1.0 / sqrt(mx * mx + my * my + mz * mz)
         mx, my, mz = scale * mx, scale * my, scale * mz
         for side in range(2):
-            put_turn(rows.jacobian, e + (3 + side) * stride, slot_c, slot_p, x, y, z)
+            put_angular_row(rows.jacobian, e + (3 + side) * stride, slot_c, slot_p, x, y, z)
             rows.c[k + 3 + side, 0] = (x * tx + y * ty + z * tz) / h
             x, y, z = cross(mx, my, mz, x, y, z)
         driven = joints.drive_row[joints.coordinate_first[j]]
         if driven >= 0:
-            put_turn(rows.jacobian, rows.first[driven], slot_c, slot_p, mx, my, mz)
+            put_angular_row(rows.jacobian, rows.first[driven], slot_c, slot_p, mx, my, mz)
 
 
 @inline
@@ -165,7 +165,7 @@ def widest_gap(joints, rows, h, with_stops):
             widest = max(widest, abs(rows.c[joints.drive_row[i], 0]))
     if with_stops:
         for k in range(joints.row_ranges[2], joints.row_ranges[3]):
-            if rows.segments[k] == 2:
+            if rows.pieces[k] == 2:
                 widest = max(widest, rows.c[k, 0])
     return h * widest
 
@@ -174,7 +174,7 @@ def widest_gap(joints, rows, h, with_stops):
 def keep_listed(rows, mark, first):
     """Let standing rows that have gone (stops out of reach) stay where they are listed."""
     for k in range(first):
-        if rows.segments[k] == 0 and mark[k, KIND] != ABSENT:
+        if rows.pieces[k] == 0 and mark[k, KIND] != ABSENT:
             leave_out(rows, k)
 
 
@@ -198,7 +198,7 @@ def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twis
     all may close, and those that overlap are pushed apart.
     """
     shapes, tables, contacts, rows = load_shared(shapes_at, tables_at, contacts_at, rows_at)
-    touch, who, count = touch_at.touch, touch_at.who, touch_at.count[0]
+    touch, who, count = touch_at.contact, touch_at.contact_body, touch_at.count[0]
     each, k, h = tables.rows_each[0], tables.first_row[0], numbers[5]
     struck = 0
     for i in range(count):
@@ -213,8 +213,8 @@ def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twis
             c = min(tables.alpha[pair] * depth / h, numbers[2])
         one_sided_law(rows, k, c, tables.beta[pair])
         put_tangents(rows, touch, who, i, k + 1)
-        if each == 6 and rows.segments[k + 3] > 0:
-            set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_NOW])
+        if each == 6 and rows.pieces[k + 3] > 0:
+            set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_OF_BOUND])
         k += each
     return struck
 
@@ -230,12 +230,12 @@ def count_from_solution(rows, node, factor, first, end, softer):
     where both are all but hard, rounding of their aims would become forces.
     """
     for k in range(first, end):
-        if rows.segments[k] > 0:
+        if rows.pieces[k] > 0:
             u, p = row_velocity(rows, node, factor.block, SOLUTION, k), factor.value[k, IMPULSE]
             rows.offset[k] = 0.0
-            for s in range(rows.segments[k] - 1):
+            for s in range(rows.pieces[k] - 1):
                 rows.break_p[k, s] -= p
-            for s in range(rows.segments[k]):
+            for s in range(rows.pieces[k]):
                 if rows.beta[k, s] < 0.0:
                     rows.c[k, s] -= p
                     continue
@@ -243,5 +243,5 @@ def count_from_solution(rows, node, factor, first, end, softer):
                 rows.beta[k, s] *= softer
                 if s > 0:
                     rows.break_u[k, s - 1] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s - 1]
-                if s < rows.segments[k] - 1:
+                if s < rows.pieces[k] - 1:
                     rows.break_u[k, s] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s]

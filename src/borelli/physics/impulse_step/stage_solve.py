@@ -49,7 +49,7 @@ def are_factors_good(joints, rows, state, stages):
             if state.quaternion[b, n] != stages.factored_turn[b, n]:
                 return False
     for k in range(joints.row_ranges[4]):
-        if rows.segments[k] > 1:
+        if rows.pieces[k] > 1:
             return False
     return True
 
@@ -79,7 +79,7 @@ def add_impulses(tables, work, stages_at):
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     contacts = (rows.used[0] - first) // each
     add_contact_impulses(
-        factor.value, rows, touch.who, work.contacts.point, first, each, contacts, stages.ground
+        factor.value, rows, touch.contact_body, work.contacts.point, first, each, contacts, stages.ground
     )  # fmt: skip
 
 

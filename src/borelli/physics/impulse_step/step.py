@@ -48,8 +48,8 @@ from borelli.physics.impulse_step.stage_solve import (
     solve_and_add,
 )
 from borelli.physics.rigid_bodies import aim_at_poses, apply_pushes, turn_bodies
-from borelli.physics.rows.contact_rows import fill_contact_rows_by_pointer, read_contacts_by_pointer
-from borelli.physics.rows.coordinate_rows import fill_stop_rows
+from borelli.physics.rows.contact_rows import fill_contact_arrays_by_pointer, fill_contact_rows_by_pointer
+from borelli.physics.rows.coordinate_rows import fill_limit_rows
 from borelli.physics.soft_step import (
     CONTACTS,
     STATUS,
@@ -60,8 +60,8 @@ from borelli.physics.soft_step import (
     prepare_solve_by_pointer,
 )
 from borelli.physics.solver.elimination_order import BODY
-from borelli.physics.solver.factor_arrays import MOMENTUM, SEGMENT, SOLUTION
-from borelli.physics.solver.newton import SOLVED, TOO_SMALL
+from borelli.physics.solver.factor_arrays import ACTIVE_PIECE, MOMENTUM, SOLUTION
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 
 YIELDING = 1e10
 """How much softer contacts and stops are while positions are corrected: about as soft as bodies are heavy. A control
@@ -126,7 +126,7 @@ def begin(pointers, tables, state, inputs, work, controls, course, memory, stage
         margin = _contact_margin(numbers[0], controls.reach, state.twist, h)
         found = find_contacts_by_pointer(pointers, shapes, state.position, scratch.rotation, margin, work.contacts)
         if found > len(work.contacts.depth):
-            return TOO_SMALL
+            return CAPACITY_EXCEEDED
     aim_at_poses(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     apply_pushes(inputs.pushes, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
     fill_standing_rows_by_pointer(
@@ -135,7 +135,7 @@ def begin(pointers, tables, state, inputs, work, controls, course, memory, stage
     )  # fmt: skip
     touch.count[0], rows.used[0] = found, first
     if found > 0:
-        read_contacts_by_pointer(
+        fill_contact_arrays_by_pointer(
             pointers, shapes, contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic, touch
         )  # fmt: skip
         fill_contact_rows_by_pointer(
@@ -147,7 +147,7 @@ def begin(pointers, tables, state, inputs, work, controls, course, memory, stage
     if not is_laid_out(rows, graph, factor, touch, first, found):
         forget_factored(stages)
         if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
-            return TOO_SMALL
+            return CAPACITY_EXCEEDED
     _clear(state, stages, rows.used[0])
     stages.told[CONTACTS] = found
     read_speeds(joints, controls, rows, state.twist, stages.speed)
@@ -213,14 +213,14 @@ def finish(pointers, tables, state, inputs, work, controls, course, memory, stag
         return status
     note_limits(joints, controls, stages, factor.mark)
     for k in range(first):
-        stages.segment[k] = factor.mark[k, SEGMENT]
+        stages.segment[k] = factor.mark[k, ACTIVE_PIECE]
     _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
     unsettled = SOLVED
     if found > 0 or apart:
         read_speeds(joints, controls, rows, state.twist, stages.speed)
         hold_joints(joints, rows)
         free_controls(joints, controls, rows)
-        fill_stop_rows(joints, state.coordinate, work.scratch.speed, rows, h)
+        fill_limit_rows(joints, state.coordinate, work.scratch.speed, rows, h)
         keep_listed(rows, factor.mark, first)
         if found > 0:
             fill_contact_laws_by_pointer(

@@ -1,4 +1,4 @@
-"""The solver's work arrays, and solving one stand-alone set of rows."""
+"""Work arrays of the solver, and the solution of one set of rows by itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from borelli.kernels.shared_tuples import SharedTuple, load_shared
 from borelli.physics.rows.rows import Rows
 from borelli.physics.solver.elimination_order import (
     BODY,
-    PLACE,
+    POSITION,
     Graph,
     GraphWork,
     make_graph,
@@ -20,12 +20,15 @@ from borelli.physics.solver.elimination_order import (
     order_bodies,
 )
 from borelli.physics.solver.factor_arrays import (
+    ACTIVE_PIECE,
+    FACTORIZATIONS,
     IMPULSE,
+    INTERIOR_STEPS,
     MASS,
+    MIN_FOLD_SLOPE,
     MOMENTUM,
-    SEGMENT,
+    NEWTON_STEPS,
     SOLUTION,
-    STIFF,
     Capacity,
     Factor,
     Fill,
@@ -36,25 +39,25 @@ from borelli.physics.solver.factor_arrays import (
 from borelli.physics.solver.interior_point import Interior, make_interior
 from borelli.physics.solver.iterative_refinement import refine_by_pointer
 from borelli.physics.solver.newton import (
-    NO_END,
+    CAPACITY_EXCEEDED,
+    NOT_CONVERGED,
     SOLVED,
-    TOO_SMALL,
     Search,
-    begin_segments,
+    init_active_pieces,
     make_search,
     newton_by_pointer,
 )
 
 PATIENCE = 15
-"""Newton iterations before the interior-point method takes over."""
-CAP = 60
+"""Newton iterations before the interior-point method starts."""
+MAX_ITERATIONS = 60
 """Newton iterations in all."""
-FOLD = 1e-8
-"""A one-body row softer than this share of J M^-1 J^T is folded into its body's block."""
+FOLD_SOFTNESS = 1e-8
+"""A one-body row softer than this fraction of J M^-1 J^T is folded into its body's block."""
 
 
 class Workspace(NamedTuple):
-    """All a solve writes to; it may be thrown away between steps, but for SEGMENT (the warm start)."""
+    """Work arrays of a solve; only ACTIVE_PIECE (the warm start) matters to the next one."""
 
     graph: Graph
     graph_work: GraphWork
@@ -64,15 +67,15 @@ class Workspace(NamedTuple):
     interior: Interior
 
 
-def first_capacity(bodies: int, rows: int) -> Capacity:
-    """Room enough for a tree with some contacts; a solve that needs more says TOO_SMALL."""
-    return Capacity(neighbours=2 * bodies + 8, front=72 * bodies + 288, corner=12 * rows + 64, outer=12 * rows + 64)
+def initial_capacity(bodies: int, rows: int) -> Capacity:
+    """Return a capacity for a tree with some contacts; a solve that needs more returns CAPACITY_EXCEEDED."""
+    return Capacity(neighbors=2 * bodies + 8, front=72 * bodies + 288, corner=12 * rows + 64, outer=12 * rows + 64)
 
 
 def make_workspace(bodies: int, rows: int, entries: int, capacity: Capacity) -> Workspace:
-    """Work arrays of the given sizes."""
+    """Return work arrays of the given sizes."""
     return Workspace(
-        graph=make_graph(bodies, capacity.neighbours),
+        graph=make_graph(bodies, capacity.neighbors),
         graph_work=make_graph_work(bodies),
         factor=make_factor(bodies, rows, entries, capacity),
         fill=make_fill(capacity),
@@ -82,12 +85,12 @@ def make_workspace(bodies: int, rows: int, entries: int, capacity: Capacity) -> 
 
 
 class SolveInfo(NamedTuple):
-    """How a solve went."""
+    """Status and effort of a solve."""
 
     status: int
-    """SOLVED, NO_PIVOT, NO_END, NOT_FINITE or TOO_SMALL."""
+    """SOLVED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE or CAPACITY_EXCEEDED."""
     iterations: int
-    factorisations: int
+    factorizations: int
     interior_iterations: int
 
 
@@ -98,39 +101,48 @@ def solve_rows(
     parent: NDArray[np.int64],
     patience: int = PATIENCE,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], SolveInfo]:
-    """Velocities (n, 6), impulses (rows,) and how it went, from a cold start.
+    """Solve rows from a cold start.
 
-    `mass` (n, 6, 6) and `momentum` (n, 6) are by body, `parent` the body each hangs on by joint rows (-1: none).
-    The interior-point method takes over after `patience` iterations.
+    Args:
+        mass: (n, 6, 6) mass blocks of the bodies.
+        momentum: (n, 6) free momenta of the bodies.
+        rows: Constraint rows.
+        parent: (n,) parent body by joint rows; -1: none.
+        patience: Newton iterations before the interior-point method starts.
+
+    Returns:
+        Velocities (n, 6), impulses (rows,) and status.
     """
     from borelli.physics.function_pointers import pointers  # which knows every part, and so this module
 
-    bodies, count = len(mass), len(rows.segments)
-    capacity = first_capacity(bodies, count)
+    bodies, count = len(mass), len(rows.pieces)
+    capacity = initial_capacity(bodies, count)
     links = row_links(rows)
     kinematic = np.zeros(bodies, np.uint8)
     while True:
         work = make_workspace(bodies, count, len(rows.body), capacity)
         status = _solve_cold(
-            pointers(), mass, momentum, SharedTuple(rows), np.asarray(parent, np.int64), kinematic, links, SharedTuple(work),
-            patience,
+            pointers(), mass, momentum, SharedTuple(rows), np.asarray(parent, np.int64), kinematic, links,
+            SharedTuple(work), patience,
         )  # fmt: skip
-        if status != TOO_SMALL:
+        if status != CAPACITY_EXCEEDED:
             break
-        capacity = capacity.grown()
+        capacity = capacity.doubled()
     counts = work.search.counts
-    info = SolveInfo(int(status), int(counts[0]), int(counts[2]), int(counts[3]))
-    places = work.graph.node[:bodies, PLACE]
-    velocities = work.factor.block[places, SOLUTION : SOLUTION + 6]
+    info = SolveInfo(
+        int(status), int(counts[NEWTON_STEPS]), int(counts[FACTORIZATIONS]), int(counts[INTERIOR_STEPS])
+    )  # fmt: skip
+    positions = work.graph.node[:bodies, POSITION]
+    velocities = work.factor.block[positions, SOLUTION : SOLUTION + 6]
     return velocities, work.factor.value[:, IMPULSE].copy(), info
 
 
 def row_links(rows: Rows) -> NDArray[np.int64]:
-    """Every pair of bodies that some row touches together, (links, 2)."""
+    """Return every pair of bodies that have a row in common, (links, 2)."""
     pairs: set[tuple[int, int]] = set()
     for k in range(rows.used[0]):
-        touched = [int(b) for b in rows.body[rows.first[k] : rows.first[k + 1]] if b >= 0]
-        pairs.update((a, b) for i, a in enumerate(touched) for b in touched[:i])
+        bodies_of_row = [int(b) for b in rows.body[rows.first[k] : rows.first[k + 1]] if b >= 0]
+        pairs.update((a, b) for i, a in enumerate(bodies_of_row) for b in bodies_of_row[:i])
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
@@ -150,7 +162,7 @@ def _solve_cold(pointers, mass, momentum, rows_at, parent, kinematic, links, wor
     rows, work = load_shared(rows_at, work_at)
     graph, factor = work.graph, work.factor
     if order_bodies(parent, kinematic, links, len(links), graph, work.graph_work) < 0:
-        return TOO_SMALL
+        return CAPACITY_EXCEEDED
     load_bodies(graph.node, factor.block, graph.count[0], mass, momentum)
     for k in range(rows.used[0]):
         response = 0.0
@@ -158,16 +170,16 @@ def _solve_cold(pointers, mass, momentum, rows_at, parent, kinematic, links, wor
             if rows.body[e] >= 0:
                 for i in range(6):
                     response += rows.jacobian[e, i] ** 2 / mass[rows.body[e], i, i]
-        factor.value[k, STIFF] = FOLD * response
-        factor.mark[k, SEGMENT] = rows.segments[k] // 2
+        factor.value[k, MIN_FOLD_SLOPE] = FOLD_SOFTNESS * response
+        factor.mark[k, ACTIVE_PIECE] = rows.pieces[k] // 2
     if not list_rows(rows, graph, factor, work.fill):
-        return TOO_SMALL
-    switching = begin_segments(rows, factor)
+        return CAPACITY_EXCEEDED
+    switching = init_active_pieces(rows, factor)
     for first in (patience, 0):
         status = newton_by_pointer(
             pointers, rows_at, work_at.graph, work_at.factor, work_at.fill, work_at.search, work_at.interior,
-            switching, first, CAP,
+            switching, first, MAX_ITERATIONS,
         )  # fmt: skip
         if status != SOLVED or refine_by_pointer(pointers, rows_at, work_at.graph, work_at.factor, work_at.fill) >= 0:
             return status
-    return NO_END
+    return NOT_CONVERGED
