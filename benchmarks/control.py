@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 import borelli as bo
 from borelli.control.controls import Control, make_controls
-from borelli.control.track_targets import track_targets
 from borelli.control.example_motions import march
 from borelli.control.targets import functions
+from borelli.control.track_targets import track_targets
 from borelli.model.mechanisms import net, planks
 from borelli.model.model import Model
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median
 
 import borelli as bo
-from borelli.analysis.opensim_setup import read_ik_setup
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
+from borelli.analysis.opensim_setup import read_ik_setup
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("BORELLI_DATA", ROOT.parent / "shared" / "data")) / "opensim"

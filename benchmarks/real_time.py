@@ -16,8 +16,8 @@ from pathlib import Path
 
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
-from borelli.pipeline.choose_ground_forces import find_torques
 from borelli.pipeline.analysis_settings import AnalysisSettings, generic_model, read_trial
+from borelli.pipeline.choose_ground_forces import find_torques
 from borelli.recording.clean import clean
 from borelli.recording.recording import Recording
 from borelli.synthetic.recordings import synthetic_recording

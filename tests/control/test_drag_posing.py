@@ -193,6 +193,6 @@ def test_a_body_without_joint_is_refused():
 
 
 def test_strides_are_short_enough_to_see_stops():
-    from borelli.physics.rows.coordinate_rows import STOP_REACH_TURN
+    from borelli.physics.rows.coordinate_rows import LIMIT_RANGE_ROTATION
 
-    assert LEAP < STOP_REACH_TURN
+    assert LEAP < LIMIT_RANGE_ROTATION

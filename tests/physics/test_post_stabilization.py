@@ -16,7 +16,7 @@ from borelli.physics.arrays import compile_model as tables
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.post_stabilization import PostStabilizer, post_stabilize
 from borelli.physics.simulate import simulate
-from borelli.physics.solver.elimination_order import NEAR
+from borelli.physics.solver.elimination_order import NEIGHBORS
 from borelli.physics.state import make_state
 
 from .nets import net_model
@@ -238,7 +238,7 @@ def test_net_has_the_published_size_and_little_fill_in():
     stabilizer = PostStabilizer(net_model(16))
     result = stabilizer.solve(moving_state(stabilizer))
     graph = stabilizer._work.graph
-    assert graph.node[graph.count[0], NEAR] < 3000  # 9728 with children before parents
+    assert graph.node[graph.count[0], NEIGHBORS] < 3000  # 9728 with children before parents
     assert np.abs(result.defect).max() <= 1e-9
     again = stabilizer.solve(moving_state(stabilizer))
     assert again.impulse.tobytes() == result.impulse.tobytes()

@@ -26,7 +26,7 @@ from borelli.analysis.kinematics.framewise_ik import (
 from borelli.analysis.motion import match_markers, to_model_axes
 from borelli.analysis.stepped.rollout import Marcher, make_course, make_trace
 from borelli.analysis.stepped.stepper import compile_stepped, drive_forces, twists_between
-from borelli.analysis.tree_kernels.newton_ik import make_search, settle_frames
+from borelli.analysis.tree_kernels.newton_ik import make_ik_search, solve_ik_frames
 from borelli.errors import SettingsError
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
@@ -92,7 +92,7 @@ def live_inverse_kinematics(
     problem = state_problem(model, Recording(data), weights, pose_stiffness, rest)
     full = problem.weight[0].copy()
     labels = match_markers(problem.markers, source.markers)
-    turn, search = to_model_axes(model), make_search(problem.tree, problem.points, problem.holds)
+    turn, search = to_model_axes(model), make_ik_search(problem.tree, problem.points, problem.holds)
     shared = SharedTuple(search)
     energy, count = np.zeros(1), np.zeros(1, np.int64)
     q = np.full((1, len(model.coordinates)), np.nan)
@@ -112,10 +112,10 @@ def live_inverse_kinematics(
                 guess = q + (q - before) / gap
                 before, gap = q, 1
                 q = guess
-            settle_frames(
+            solve_ik_frames(
                 shared, problem.rest, problem.target, problem.weight, q, MOST_ITERATIONS, False, energy, count
             )
-            away = np.linalg.norm(search.springs.seen - problem.target[0], axis=1)[visible]
+            away = np.linalg.norm(search.energy.point_position - problem.target[0], axis=1)[visible]
             rms = float(np.sqrt(np.mean(away**2)))
         else:
             gap += 1

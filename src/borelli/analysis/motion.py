@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
 from borelli.errors import ModelError, SettingsError
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import GROUND, Marker, Model
@@ -167,7 +167,7 @@ def make_motion(
     frames, bodies = len(q), len(model.bodies)
     position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
     seen = np.empty((frames, len(markers), 3))
-    find_bodies(SharedTuple(make_search(tree, points)), q, position, rotation, seen)
+    compute_body_poses(SharedTuple(make_ik_search(tree, points)), q, position, rotation, seen)
     turn = to_model_axes(model)
     variables = {
         "coordinates": (("time", "coordinate"), q, {"units": "rad or m: see coordinate_units"}),

@@ -116,7 +116,7 @@ class _Drag:
         markers += [
             Marker(f"{name} {i}", name, at) for name in held if name in _bodies(model) for i, at in enumerate(GRIPS)
         ]
-        self.compiled = compile_model(_weightless(model, held, markers), step=1.0, anchors=SHUT)
+        self.compiled = compile_model(_weightless(model, held, markers), step=1.0, marker_springs=SHUT)
         self.state = initial_state(self.compiled, coordinates=coordinates)
         self.wanted = self.places()
         inputs = make_inputs(self.compiled, marker=np.stack([self.wanted, self.wanted]))

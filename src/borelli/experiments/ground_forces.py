@@ -24,7 +24,7 @@ from borelli.errors import SettingsError
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.experiments.stepped_common import BLUE, ORANGE, recorded_motion, tidy
 from borelli.export.grf_agreement import compare_feet, forward
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import LOADED
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _draw(trial: Trial, rows: Sequence[dict[str, Any]], path: Path) -> None:
         *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
     )
     for ax in axes.flat:
-        for start, stop in spans(~data["covered"].values):
+        for start, stop in find_runs(~data["covered"].values):
             ax.axvspan(time[start], time[stop - 1], color="#f0f1f3", lw=0)
     tidy(axes)
     figure.savefig(path, dpi=130)

@@ -30,7 +30,7 @@ from borelli.experiments.stepped_common import (
 )
 from borelli.model.model import Model
 from borelli.model.people.human import human
-from borelli.recording.cleaning.filtering import lowpass
+from borelli.numerics.filters import lowpass
 
 BODIES: Mapping[str, tuple[float, float, str]] = {
     "slight woman": (50.0, 1.60, "female"),

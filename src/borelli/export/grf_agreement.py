@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.numerics.series_extension import away_from_ends
+from borelli.numerics.series_extension import mask_inner_frames
 from borelli.recording.recording import LOADED
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def compare_feet(measured: Dataset, computed: Dataset, weight: float, *, ends: b
     """
     told, ahead, found = measured["covered"].values, forward(computed), []
     if not ends:
-        told = told & away_from_ends(measured["time"].values)
+        told = told & mask_inner_frames(measured["time"].values)
     axes = np.stack([ahead, (-ahead[1], ahead[0], 0.0), (0.0, 0.0, 1.0)], axis=1)
     for foot in map(str, measured["foot"].values):
         ours, theirs = (data["foot_force"].sel(foot=foot).values for data in (computed, measured))

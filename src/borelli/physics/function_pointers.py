@@ -19,17 +19,17 @@ from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Coordinate, Joint, Marker, Model, Shape, Softness
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.collision.detect import find_contacts
-from borelli.physics.rows.contact_rows import fill_contact_rows, read_contacts
+from borelli.physics.rows.contact_rows import fill_contact_arrays, fill_contact_rows
 from borelli.physics.soft_step import fill_persistent_rows, prepare_solve, step
-from borelli.physics.solver.contact_response import find_answers
-from borelli.physics.solver.coulomb_newton import settle, solve_contacts
+from borelli.physics.solver.contact_response import compute_contact_response
+from borelli.physics.solver.coulomb_newton import solve_contacts, solve_coulomb_law
 from borelli.physics.solver.elimination import factor_bodies, solve_factored
-from borelli.physics.solver.friction import check_friction, update_friction
+from borelli.physics.solver.friction import friction_defect, update_friction
 from borelli.physics.solver.gauss_seidel import sweep_rows
-from borelli.physics.solver.interior_point import find_segments_by_interior_point
+from borelli.physics.solver.interior_point import run_interior_point
 from borelli.physics.solver.iterative_refinement import refine
 from borelli.physics.solver.joint_gauss_seidel import make_joint_blocks, sweep_joints
-from borelli.physics.solver.newton import newton, solve_piece
+from borelli.physics.solver.newton import newton, solve_active_pieces
 from borelli.physics.solver.redundant_rows import make_ridge, solve_redundant
 from borelli.physics.state import Inputs, State, make_inputs, make_state
 from borelli.physics.work_arrays import Work, make_work
@@ -56,7 +56,7 @@ def make_sample() -> Sample:
 def soft_step_functions(sample: Sample) -> dict[Any, tuple[Any, ...]]:
     """Return the kernel functions of a soft step, each with sample arguments."""
     tables, state, inputs, work = sample.compiled.tables, sample.state, sample.inputs, sample.work
-    rows, graph, factor, fill, touch = work.rows, work.graph, work.factor, work.fill, work.touch
+    rows, graph, factor, fill, contact_arrays = work.rows, work.graph, work.factor, work.fill, work.contact_arrays
     search, interior, kinematic, rotation = work.search, work.interior, tables.bodies.kinematic, work.scratch.rotation
     persistent = (tables.joints, tables.marker_springs, tables.residuals, tables.parameters)
     contact = (tables.shapes, tables.contacts)
@@ -65,22 +65,22 @@ def soft_step_functions(sample: Sample) -> dict[Any, tuple[Any, ...]]:
         factor_bodies: (rows, graph, factor, fill),
         solve_factored: (rows, graph, factor, fill),
         refine: (table, rows, graph, factor, fill),
-        find_segments_by_interior_point: (table, rows, graph, factor, fill, interior, search.counts, 0),
-        solve_piece: (table, rows, graph, factor, fill, search.counts, 0),
+        run_interior_point: (table, rows, graph, factor, fill, interior, search.counts, 0),
+        solve_active_pieces: (table, rows, graph, factor, fill, search.counts, 0),
         newton: (table, rows, graph, factor, fill, search, interior, 0, 0, 0),
         fill_persistent_rows: (*persistent, state, inputs, rows, work.scratch, 0, True),
         find_contacts: (tables.shapes, state.position, rotation, 0.0, work.contacts),
-        read_contacts: (*contact, work.contacts, 0, state, rotation, kinematic, touch),
-        fill_contact_rows: (*contact, tables.parameters, work.contacts, state, kinematic, touch, rows),
+        fill_contact_arrays: (*contact, work.contacts, 0, state, rotation, kinematic, contact_arrays),
+        fill_contact_rows: (*contact, tables.parameters, work.contacts, state, kinematic, contact_arrays, rows),
         prepare_solve: (tables.bodies, work, 0, 0),
         sweep_rows: (rows, graph, factor, 0),
         solve_redundant: (table, rows, graph, factor, fill, make_ridge(1), 0, 0.0),
         sweep_joints: (rows, graph, factor, make_joint_blocks([], 1, 1), 0, 0.0),
-        check_friction: (rows, graph, factor, touch, 0, 0),
-        update_friction: (rows, graph, factor, touch, 0, 0, 0.0),
-        find_answers: (rows, graph, factor, fill, touch, 0),
-        settle: (rows, touch, 0, 0, 0, 0.0),
-        solve_contacts: (table, rows, graph, factor, fill, search, interior, touch, 0, 0, 0, 0, 0, 0.0),
+        friction_defect: (rows, graph, factor, contact_arrays, 0, 0),
+        update_friction: (rows, graph, factor, contact_arrays, 0, 0, 0.0),
+        compute_contact_response: (rows, graph, factor, fill, contact_arrays, 0),
+        solve_coulomb_law: (rows, contact_arrays, 0, 0, 0, 0.0),
+        solve_contacts: (table, rows, graph, factor, fill, search, interior, contact_arrays, 0, 0, 0, 0, 0, 0.0),
         step: (table, tables, state, inputs, work, 0),
     }
     return {

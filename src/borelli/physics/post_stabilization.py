@@ -29,9 +29,9 @@ from borelli.physics.soft_step import fill_persistent_rows_by_pointer, prepare_s
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, SOLUTION
 from borelli.physics.solver.joint_gauss_seidel import make_joint_blocks, sweep_joints_by_pointer
-from borelli.physics.solver.newton import NO_PIVOT, begin_segments
+from borelli.physics.solver.newton import NO_PIVOT, init_active_pieces
 from borelli.physics.solver.redundant_rows import make_ridge, solve_redundant_by_pointer
-from borelli.physics.solver.workspace import first_capacity
+from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import State, make_inputs
 from borelli.physics.work_arrays import make_work
 
@@ -121,9 +121,9 @@ class PostStabilizer(ArrayOwner):
             )
         self.weights = None if weights is None else np.asarray(weights, float)
         self._inputs = make_inputs(self.compiled, drives=drives)
-        self._capacity = first_capacity(len(model.bodies), len(self.row_names))
+        self._capacity = initial_capacity(len(model.bodies), len(self.row_names))
         self._work = make_work(self.compiled, 1, self._capacity)
-        self._ridge = make_ridge(len(self._work.rows.segments))
+        self._ridge = make_ridge(len(self._work.rows.pieces))
         self._blocks = make_joint_blocks(self._groups(), len(self._work.rows.body), sweeps)
         self._shared = SharedTuples()
 
@@ -161,7 +161,7 @@ class PostStabilizer(ArrayOwner):
             )  # fmt: skip
             if iterations != CAPACITY_SHORT:
                 break
-            self._capacity = self._capacity.grown()
+            self._capacity = self._capacity.doubled()
             self._work = make_work(self.compiled, 1, self._capacity)
         if iterations < 0:
             raise DivergedError(f"post-stabilization: The solve failed because {FAILURES[NO_PIVOT]}.")
@@ -179,7 +179,7 @@ class PostStabilizer(ArrayOwner):
     def _set_velocities(self, targets: Mapping[str, Target]) -> None:
         """Write the required velocity of each row."""
         joints, rows = self.compiled.tables.joints, self._work.rows
-        rows.segments[joints.row_ranges[LIMIT_ROWS] : joints.row_ranges[DRIVE_ROWS]] = 0
+        rows.pieces[joints.row_ranges[LIMIT_ROWS] : joints.row_ranges[DRIVE_ROWS]] = 0
         rows.c[:, 0] = 0.0
         for name in targets:
             if name not in self.controlled:
@@ -227,8 +227,8 @@ class PostStabilizer(ArrayOwner):
     def _by_row(self, of_entry: Floats) -> Floats:
         """Return the sum over the entries of each row."""
         rows = self._work.rows
-        owner = np.repeat(np.arange(len(rows.segments)), np.diff(rows.first))
-        return np.bincount(owner, of_entry, len(rows.segments))[: len(self.row_names)].astype(float)
+        owner = np.repeat(np.arange(len(rows.pieces)), np.diff(rows.first))
+        return np.bincount(owner, of_entry, len(rows.pieces))[: len(self.row_names)].astype(float)
 
     def _result(self, state: State, iterations: int) -> PostStabilization:
         work, count = self._work, len(self.row_names)
@@ -238,13 +238,13 @@ class PostStabilizer(ArrayOwner):
         rows = work.rows
         speed = self._by_row(np.einsum("ei,ei->e", rows.jacobian, twist[rows.body]) * (rows.body >= 0))
         defect = rows.c[:count, 0] - rows.offset[:count] - speed
-        present = rows.segments[:count] > 0
+        present = rows.pieces[:count] > 0
         return PostStabilization(
             twist=twist,
             impulse=np.where(present, work.factor.value[:count, IMPULSE], 0.0),
             defect=np.where(present, defect, 0.0),
             iterations=iterations,
-            sweep_defects=self._blocks.lacking[: iterations if self.method == "joints" else 0].copy(),
+            sweep_defects=self._blocks.defect[: iterations if self.method == "joints" else 0].copy(),
         )
 
 
@@ -310,7 +310,7 @@ def _solve_rows(pointers, tables, state_at, inputs, work_at, ridge, blocks, by_j
     if not prepare_solve_by_pointer(pointers, tables.bodies, work_at, first, 0):
         return CAPACITY_SHORT
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, 0.0, False)
-    begin_segments(rows, factor)
+    init_active_pieces(rows, factor)
     if by_joint:
         return sweep_joints_by_pointer(
             pointers, work_at.rows, work_at.graph, work_at.factor, blocks, max_iterations, tolerance

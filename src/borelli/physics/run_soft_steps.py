@@ -13,11 +13,11 @@ from borelli.kernels.shared_tuples import ArrayOwner, SharedTuples, load_shared
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.arrays.indices import GROUND_IMPULSE, GROUND_POINT, GROUND_WEIGHT
 from borelli.physics.function_pointers import pointers
-from borelli.physics.rows.contact_rows import BODY_A
+from borelli.physics.rows.contact_rows import BODY_A, CONTACTS_NOW
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
-from borelli.physics.solver.newton import NO_END, NO_PIVOT, NOT_FINITE, SOLVED, TOO_SMALL
-from borelli.physics.solver.workspace import first_capacity
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE, SOLVED
+from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import Inputs, State
 from borelli.physics.work_arrays import make_work
 
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 FAILURES = {
     NO_PIVOT: "hard constraint rows are contradictory or redundant",
-    NO_END: "the solver did not converge",
+    NOT_CONVERGED: "the solver did not converge",
     NOT_FINITE: "velocities are not finite",
 }
 INITIAL_CONTACTS = 64
@@ -72,13 +72,13 @@ def record_bodies(state, record, frame):
 
 
 @inline
-def add_contact_impulses(value, rows, who, point, first_row, each, contacts, ground_inout):
+def add_contact_impulses(value, rows, contact_body, point, first_row, each, contacts, ground_inout):
     """Add the contact impulses of the last solve to an array as `Record.ground`."""
     for i in range(contacts):
         k = first_row + each * i
         normal = value[k, IMPULSE]
         for side in range(2):
-            b = who[i, BODY_A + side]
+            b = contact_body[i, BODY_A + side]
             if b < 0:
                 continue
             for row in range(k, k + 3):
@@ -99,8 +99,9 @@ def _record_step(state, work, first_row, each, record, frame):
             ground[b, n] = 0.0
     for k in range(first_row):
         record.impulse[frame, k] = value[k, IMPULSE]
+    arrays = work.contact_arrays
     add_contact_impulses(
-        value, work.rows, work.touch.who, work.contacts.point, first_row, each, work.touch.count[0], ground
+        value, work.rows, arrays.contact_body, work.contacts.point, first_row, each, arrays.count[CONTACTS_NOW], ground
     )  # fmt: skip
     for n in range(4):
         record.solver_stats[frame, n] = work.scratch.solver_stats[n]
@@ -188,7 +189,7 @@ class Simulation(ArrayOwner):
                 self.index, end - self.index, record_every, recorded, start_poses, start_twists,
             )  # fmt: skip
             self.index += made
-            if status == TOO_SMALL:
+            if status == CAPACITY_EXCEEDED:
                 self._grow()
             elif status != SOLVED:
                 raise DivergedError(self._failure(status))
@@ -196,10 +197,10 @@ class Simulation(ArrayOwner):
     def _grow(self) -> None:
         slots = len(self.work.contacts.depth)
         self._contacts *= 2
-        rows = len(self.work.rows.segments)
+        rows = len(self.work.rows.pieces)
         bodies = len(self.compiled.tables.bodies.mass)
-        old = self._capacity or first_capacity(bodies, rows)
-        self._capacity = old.grown()
+        old = self._capacity or initial_capacity(bodies, rows)
+        self._capacity = old.doubled()
         if slots == int(self.compiled.tables.shapes.pair_first[-1]):
             self._contacts = max(slots, 1)
         self.work = make_work(self.compiled, self._contacts, self._capacity)

@@ -35,28 +35,30 @@ from borelli.physics.rigid_bodies import (
     sum_applied_forces,
 )
 from borelli.physics.rows.contact_rows import (
-    ALONG,
     BODY_A,
     BODY_B,
+    CONTACTS_LISTED,
+    CONTACTS_NOW,
     SLOT,
+    TANGENT,
+    fill_contact_arrays_by_pointer,
     fill_contact_rows_by_pointer,
-    read_contacts_by_pointer,
 )
 from borelli.physics.rows.coordinate_rows import (
-    aim_drives_at_twists,
     fill_coupling_rows,
     fill_drive_rows,
-    fill_stop_rows,
+    fill_limit_rows,
+    set_drive_targets_from_twists,
 )
-from borelli.physics.rows.joint_rows import fill_given_motion, fill_joint_rows, pose_joints
+from borelli.physics.rows.joint_rows import fill_joint_rows, fill_prescribed_motion, pose_joints
 from borelli.physics.rows.laws import bounded_law, no_law, soft_law
-from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY, solve_contacts_by_pointer
+from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY_BODIES, solve_contacts_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY, order_bodies
-from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SEGMENT, list_rows
-from borelli.physics.solver.friction import check_friction_by_pointer, update_friction_by_pointer
+from borelli.physics.solver.factor_arrays import ABSENT, ACTIVE_PIECE, IMPULSE, KIND, NEWTON_STEPS, list_rows
+from borelli.physics.solver.friction import friction_defect_by_pointer, update_friction_by_pointer
 from borelli.physics.solver.gauss_seidel import sweep_rows_by_pointer
 from borelli.physics.solver.iterative_refinement import refine_by_pointer
-from borelli.physics.solver.newton import NOT_FINITE, SOLVED, TOO_SMALL, begin_segments, newton_by_pointer
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NOT_FINITE, SOLVED, init_active_pieces, newton_by_pointer
 
 NEWTON_BEFORE_INTERIOR_POINT = 15
 """Newton iterations before the interior-point method takes over."""
@@ -76,7 +78,7 @@ FRICTION_NOT_CONVERGED = 8
 def step(pointers, tables, state_at, inputs, work, index):
     """Advance the state by step number `index` and return a status (0: solved). All tuples are shared."""
     bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work.rows, work.scratch)
-    graph, factor, touch = load_shared(work.graph, work.factor, work.touch)
+    graph, factor, contact_arrays = load_shared(work.graph, work.factor, work.contact_arrays)
     shapes, contacts, parameters = tables.shapes, tables.contacts, tables.parameters
     h, first = parameters[STEP_SIZE], contacts.first_row[0]
     compute_rotations(state.quaternion, scratch.rotation)
@@ -86,30 +88,32 @@ def step(pointers, tables, state_at, inputs, work, index):
             pointers, shapes, state.position, scratch.rotation, parameters[CONTACT_MARGIN], work.contacts
         )  # fmt: skip
         if found > len(work.contacts.depth):
-            return TOO_SMALL
+            return CAPACITY_EXCEEDED
     aimed = compute_target_twists(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     sum_applied_forces(inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
     fill_persistent_rows_by_pointer(
         pointers, tables.joints, tables.marker_springs, tables.residuals, parameters, state_at, inputs, work.rows,
         work.scratch, index, aimed,
     )  # fmt: skip
-    touch.count[0], rows.used[0] = found, first
+    contact_arrays.count[CONTACTS_NOW], rows.used[0] = found, first
     if found > 0:
-        read_contacts_by_pointer(
-            pointers, shapes, contacts, work.contacts, found, state_at, scratch.rotation, bodies.kinematic, work.touch
+        fill_contact_arrays_by_pointer(
+            pointers, shapes, contacts, work.contacts, found, state_at, scratch.rotation, bodies.kinematic,
+            work.contact_arrays,
         )  # fmt: skip
         fill_contact_rows_by_pointer(
-            pointers, shapes, contacts, parameters, work.contacts, state_at, bodies.kinematic, work.touch, work.rows
+            pointers, shapes, contacts, parameters, work.contacts, state_at, bodies.kinematic, work.contact_arrays,
+            work.rows,
         )  # fmt: skip
-    if not is_order_current(rows, graph, factor, touch, first, found):
+    if not is_order_current(rows, graph, factor, contact_arrays, first, found):
         if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
-            return TOO_SMALL
+            return CAPACITY_EXCEEDED
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, aimed)
-    status = solve_step(pointers, tables, state, work, rows, factor, touch, scratch.solver_stats)
+    status = solve_step(pointers, tables, state, work, rows, factor, contact_arrays, scratch.solver_stats)
     if not is_finite(graph, factor.block):
         status = NOT_FINITE
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
-        store_warm_start(contacts.rows_each[0], first, state, factor, touch)
+        store_warm_start(contacts.rows_each[0], first, state, factor, contact_arrays)
         integrate_poses(graph, factor.block, bodies.kinematic, state, h)
         state.clock[0] += 1
     scratch.solver_stats[STATUS] = status
@@ -135,11 +139,11 @@ def fill_persistent_rows(
                 inputs.drives.target[i] = inputs.drive_target[index, i]
         coordinates_from_poses(joints, state.twist, state.coordinate, scratch.speed)
         fill_coupling_rows(joints, state.twist, state.coordinate, rows, h)
-        fill_stop_rows(joints, state.coordinate, scratch.speed, rows, h)
+        fill_limit_rows(joints, state.coordinate, scratch.speed, rows, h)
         fill_drive_rows(joints, inputs.drives, state.coordinate, rows, h)
-    fill_given_motion(joints, state.twist, rows)
+    fill_prescribed_motion(joints, state.twist, rows)
     if aimed:
-        aim_drives_at_twists(joints, inputs.drives, scratch.aim, rows, h)
+        set_drive_targets_from_twists(joints, inputs.drives, scratch.aim, rows, h)
     if len(inputs.marker) > 0:
         _fill_marker_rows(
             marker_springs, inputs.marker, inputs.substeps[0], index, parameters[SQUARED_MARKER_SPEED], h,
@@ -199,15 +203,17 @@ def _fill_residual_rows(residuals, aim, aimed, rows):
 @inline
 def _are_listed_rows_current(rows, factor, first):
     for k in range(first):
-        if (rows.segments[k] > 0) != (factor.mark[k, KIND] != ABSENT):
+        if (rows.pieces[k] > 0) != (factor.mark[k, KIND] != ABSENT):
             return False
     return True
 
 
 @inline
-def is_order_current(rows, graph, factor, touch, first, found):
+def is_order_current(rows, graph, factor, contact_arrays, first, found):
     """Return True, and mark all bodies for factoring, if there are no contacts and the same rows act as before."""
-    if found > 0 or touch.count[1] != 1 or graph.count[0] == 0 or not _are_listed_rows_current(rows, factor, first):
+    if found > 0 or contact_arrays.count[CONTACTS_LISTED] != 1 or graph.count[0] == 0:
+        return False
+    if not _are_listed_rows_current(rows, factor, first):
         return False
     for k in range(graph.count[0]):
         graph.node[k, DIRTY] = 1
@@ -218,16 +224,16 @@ def is_order_current(rows, graph, factor, touch, first, found):
 def prepare_solve(bodies_at, work_at, first, found):
     """Order bodies and assign rows to them if they changed since the last step; return False if capacity is short."""
     bodies, work = load_shared(bodies_at, work_at)
-    rows, graph, factor, touch = work.rows, work.graph, work.factor, work.touch
+    rows, graph, factor, contact_arrays = work.rows, work.graph, work.factor, work.contact_arrays
     contacts = work.contacts
-    same = touch.count[1] == found + 1 and _are_listed_rows_current(rows, factor, first)
+    same = contact_arrays.count[CONTACTS_LISTED] == found + 1 and _are_listed_rows_current(rows, factor, first)
     relinked = graph.count[0] == 0
     links = len(bodies.links)
     for i in range(found):
-        if touch.who[i, SLOT] != contacts.slot[i]:
+        if contact_arrays.contact_body[i, SLOT] != contacts.slot[i]:
             same = False
-            touch.who[i, SLOT] = contacts.slot[i]
-        a, b = touch.who[i, BODY_A], touch.who[i, BODY_B]
+            contact_arrays.contact_body[i, SLOT] = contacts.slot[i]
+        a, b = contact_arrays.contact_body[i, BODY_A], contact_arrays.contact_body[i, BODY_B]
         if a >= 0 and b >= 0:
             if links == len(work.links):
                 return False
@@ -246,10 +252,10 @@ def prepare_solve(bodies_at, work_at, first, found):
             graph.count[0] = 0
             return False
     if relinked or not same:
-        touch.count[1] = 0
+        contact_arrays.count[CONTACTS_LISTED] = 0
         if not list_rows(rows, graph, factor, work.fill):
             return False
-        touch.count[1] = found + 1
+        contact_arrays.count[CONTACTS_LISTED] = found + 1
     else:
         for k in range(graph.count[0]):
             graph.node[k, DIRTY] = 1
@@ -260,25 +266,25 @@ prepare_solve_by_pointer = by_pointer(prepare_solve)
 
 
 @inline_into_caller
-def solve_step(pointers, tables, state, work, rows, factor, touch, solver_stats):
+def solve_step(pointers, tables, state, work, rows, factor, contact_arrays, solver_stats):
     """Solve for velocities, impulses and friction bounds; return a status. Tables and work are shared."""
     each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]
     for k in range(first):
-        factor.mark[k, SEGMENT] = state.active_piece[k]
-    for i in range(touch.count[0]):
-        slot = touch.who[i, SLOT]
+        factor.mark[k, ACTIVE_PIECE] = state.active_piece[k]
+    for i in range(contact_arrays.count[CONTACTS_NOW]):
+        slot = contact_arrays.contact_body[i, SLOT]
         warm = state.slot_step[slot] == state.clock[0] - 1
         for n in range(each):
-            factor.mark[first + each * i + n, SEGMENT] = state.slot_active_piece[slot, n] if warm else (n > 0)
-    switching = begin_segments(rows, factor)
+            factor.mark[first + each * i + n, ACTIVE_PIECE] = state.slot_active_piece[slot, n] if warm else (n > 0)
+    switching = init_active_pieces(rows, factor)
     counts = work.search.counts
-    counts[0] = 0
+    counts[NEWTON_STEPS] = 0
     status, solves, change, refinements = SOLVED, 0, 0.0, tables.iteration_limits[REFINEMENTS]
     tolerance, max_solves = tables.parameters[FRICTION_TOLERANCE], tables.iteration_limits[MAX_FRICTION_SOLVES]
     sweeps = tables.iteration_limits[GAUSS_SEIDEL_SWEEPS]
     while True:
         solves += 1
-        before = counts[0]
+        before = counts[NEWTON_STEPS]
         if sweeps > 0:
             sweep_rows_by_pointer(pointers, work.rows, work.graph, work.factor, sweeps)
             refinements = 0
@@ -287,44 +293,50 @@ def solve_step(pointers, tables, state, work, rows, factor, touch, solver_stats)
                 pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, switching,
                 NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS,
             )  # fmt: skip
-        if status != SOLVED or touch.count[0] == 0:
+        if status != SOLVED or contact_arrays.count[CONTACTS_NOW] == 0:
             break
-        change = check_friction_by_pointer(pointers, work.rows, work.graph, work.factor, work.touch, first, each)
+        change = friction_defect_by_pointer(
+            pointers, work.rows, work.graph, work.factor, work.contact_arrays, first, each
+        )  # fmt: skip
         if change <= tolerance or solves >= max_solves:
             break
-        together = TOO_MANY
-        if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and counts[0] - before > MAX_QUICK_ITERATIONS):
+        together = TOO_MANY_BODIES
+        changing = counts[NEWTON_STEPS] - before > MAX_QUICK_ITERATIONS
+        if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and changing):
             together = solve_contacts_by_pointer(
-                pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, work.touch,
-                first, each, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS, tolerance,
+                pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior,
+                work.contact_arrays, first, each, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS,
+                tolerance,
             )  # fmt: skip
         if together == ACCEPTED:
             change, refinements = 0.0, 0
             break
-        if together == TOO_MANY:
+        if together == TOO_MANY_BODIES:
             fraction = 1.0 if solves <= PLAIN_SOLVES else BOUND_DAMPING
-            update_friction_by_pointer(pointers, work.rows, work.graph, work.factor, work.touch, first, each, fraction)
+            update_friction_by_pointer(
+                pointers, work.rows, work.graph, work.factor, work.contact_arrays, first, each, fraction
+            )  # fmt: skip
     if status == SOLVED:
         for _ in range(refinements):
             refine_by_pointer(pointers, work.rows, work.graph, work.factor, work.fill)
         if change > tolerance and max_solves > 1:
             status = FRICTION_NOT_CONVERGED
-    solver_stats[NEWTON_ITERATIONS] = counts[0]
+    solver_stats[NEWTON_ITERATIONS] = counts[NEWTON_STEPS]
     solver_stats[FRICTION_SOLVES] = solves
-    solver_stats[CONTACT_COUNT] = touch.count[0]
+    solver_stats[CONTACT_COUNT] = contact_arrays.count[CONTACTS_NOW]
     return status
 
 
 @inline
-def store_warm_start(each, first, state, factor, touch):
+def store_warm_start(each, first, state, factor, contact_arrays):
     """Store active pieces, normal impulses and tangents for the next step."""
     for k in range(first):
-        state.active_piece[k] = factor.mark[k, SEGMENT]
-    for i in range(touch.count[0]):
-        slot, k = touch.who[i, SLOT], first + each * i
+        state.active_piece[k] = factor.mark[k, ACTIVE_PIECE]
+    for i in range(contact_arrays.count[CONTACTS_NOW]):
+        slot, k = contact_arrays.contact_body[i, SLOT], first + each * i
         state.slot_step[slot] = state.clock[0]
         state.slot_normal_impulse[slot] = max(factor.value[k, IMPULSE], 0.0)
         for n in range(each):
-            state.slot_active_piece[slot, n] = factor.mark[k + n, SEGMENT]
+            state.slot_active_piece[slot, n] = factor.mark[k + n, ACTIVE_PIECE]
         for n in range(3):
-            state.slot_tangent[slot, n] = touch.touch[i, ALONG + n]
+            state.slot_tangent[slot, n] = contact_arrays.contact[i, TANGENT + n]

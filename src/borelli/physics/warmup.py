@@ -10,34 +10,34 @@ from borelli.physics.collision.detect import find_contacts
 from borelli.physics.diagnostics import coordinates_and_velocities
 from borelli.physics.function_pointers import make_sample, soft_step_functions
 from borelli.physics.post_stabilization import post_stabilize
-from borelli.physics.rows.contact_rows import fill_contact_rows, read_contacts
+from borelli.physics.rows.contact_rows import fill_contact_arrays, fill_contact_rows
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import initial_state
 from borelli.physics.soft_step import fill_persistent_rows, prepare_solve
-from borelli.physics.solver.contact_response import find_answers
-from borelli.physics.solver.coulomb_newton import settle
+from borelli.physics.solver.contact_response import compute_contact_response
+from borelli.physics.solver.coulomb_newton import solve_coulomb_law
 from borelli.physics.solver.elimination import factor_bodies, solve_factored
-from borelli.physics.solver.friction import check_friction, update_friction
+from borelli.physics.solver.friction import friction_defect, update_friction
 from borelli.physics.solver.gauss_seidel import sweep_rows
-from borelli.physics.solver.interior_point import find_segments_by_interior_point
+from borelli.physics.solver.interior_point import run_interior_point
 from borelli.physics.solver.iterative_refinement import refine
 from borelli.physics.solver.joint_gauss_seidel import sweep_joints
-from borelli.physics.solver.newton import newton, solve_piece
+from borelli.physics.solver.newton import newton, solve_active_pieces
 from borelli.physics.solver.redundant_rows import solve_redundant
 
 
 def compile_solver() -> None:
     """Compile Newton's method and the elimination under it."""
     _compile(
-        factor_bodies, solve_factored, refine, find_segments_by_interior_point, solve_piece, newton, solve_redundant
+        factor_bodies, solve_factored, refine, run_interior_point, solve_active_pieces, newton, solve_redundant
     )
 
 
 def compile_friction() -> None:
     """Compile friction and the rows of contacts."""
     _compile(
-        check_friction, update_friction, find_answers, settle, read_contacts, fill_contact_rows, prepare_solve,
-        sweep_rows, sweep_joints,
+        friction_defect, update_friction, compute_contact_response, solve_coulomb_law, fill_contact_arrays,
+        fill_contact_rows, prepare_solve, sweep_rows, sweep_joints,
     )  # fmt: skip
 
 

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.collision.detect import Contacts, make_contacts
-from borelli.physics.rows.contact_rows import Touch, make_touch
+from borelli.physics.rows.contact_rows import ContactArrays, make_contact_arrays
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
 from borelli.physics.solver.elimination_order import Graph, GraphWork, make_graph, make_graph_work
-from borelli.physics.solver.factor_arrays import STIFF, Capacity, Factor, Fill, make_factor, make_fill
+from borelli.physics.solver.factor_arrays import MIN_FOLD_SLOPE, Capacity, Factor, Fill, make_factor, make_fill
 from borelli.physics.solver.interior_point import Interior, make_interior
 from borelli.physics.solver.newton import Search, make_search
-from borelli.physics.solver.workspace import FOLD, first_capacity
+from borelli.physics.solver.workspace import FOLD_SOFTNESS, initial_capacity
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Work(NamedTuple):
     search: Search
     interior: Interior
     contacts: Contacts
-    touch: Touch
+    contact_arrays: ContactArrays
     scratch: Scratch
     links: NDArray[np.int64]
     """(capacity, 2) pairs of bodies with a common row in this step."""
@@ -61,7 +61,7 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
     slots = min(contacts, int(tables.shapes.pair_first[-1]))
     entries = np.array(compiled.rows.entries + [2] * (each * slots), np.int64)
     rows = make_rows(entries)
-    rows.segments[:] = 0
+    rows.pieces[:] = 0
     init_joint_rows(tables.joints, rows)
     for i, row in enumerate(tables.marker_springs.row):
         for axis in range(3):
@@ -70,23 +70,23 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
     for row, body, axis in zip(tables.residuals.row, tables.residuals.body, tables.residuals.axis, strict=True):
         rows.body[rows.first[row]] = body
         rows.jacobian[rows.first[row], axis] = 1.0
-    capacity = capacity or first_capacity(bodies, len(entries))
+    capacity = capacity or initial_capacity(bodies, len(entries))
     factor = make_factor(bodies, len(entries), len(rows.body), capacity)
     free = tables.bodies.mass[tables.bodies.kinematic == 0]
-    factor.value[:, STIFF] = FOLD / free.min() if len(free) else 0.0
+    factor.value[:, MIN_FOLD_SLOPE] = FOLD_SOFTNESS / free.min() if len(free) else 0.0
     persistent = len(tables.bodies.links)
     links = np.full((persistent + slots, 2), -1, np.int64)
     links[:persistent] = tables.bodies.links
     return Work(
         rows=rows,
-        graph=make_graph(bodies, capacity.neighbours),
+        graph=make_graph(bodies, capacity.neighbors),
         graph_work=make_graph_work(bodies),
         factor=factor,
         fill=make_fill(capacity),
         search=make_search(len(entries)),
         interior=make_interior(len(entries)),
         contacts=make_contacts(tables.shapes, slots),
-        touch=make_touch(bodies, slots),
+        contact_arrays=make_contact_arrays(bodies, slots),
         scratch=Scratch(
             rotation=np.zeros((bodies, 3, 3)),
             wrench=np.zeros((bodies, 6)),

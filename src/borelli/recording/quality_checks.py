@@ -12,8 +12,9 @@ import numpy.typing as npt
 from borelli.errors import listed
 from borelli.model.marker_sets import list_marker_sets
 from borelli.model.model import Model
+from borelli.numerics.runs import find_runs
 from borelli.recording.cleaning.filtering import repair_time_stamps
-from borelli.recording.cleaning.gaps import RIGID_LIMIT, SPLINE_LIMIT, Gap, find_gaps, spans
+from borelli.recording.cleaning.gaps import RIGID_LIMIT, SPLINE_LIMIT, Gap, find_gaps
 from borelli.recording.cleaning.label_swaps import find_sides, find_swaps
 from borelli.recording.cleaning.spikes import find_spikes
 from borelli.recording.forces.assign_to_feet import UNDERFOOT, contacts, find_exchanges
@@ -288,7 +289,7 @@ def _channel_faults(recording: Recording, points: Array) -> Iterator[Issue]:
             # a channel at rest is not clipped: its end of range must lie far from where it mostly is
             if abs(end - middle) < 0.25 * (high - low) or end == 0.0:
                 continue
-            flats = spans(channel == end)
+            flats = find_runs(channel == end)
             runs = [stop - start for start, stop in flats]
             if max(runs) >= CLIPPED and _cut_off(channel, flats):
                 evidence = f"{sum(runs)} samples at {end:.4g}, {max(runs)} of them on end"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from borelli.analysis.energetics.energy import Energy
 from borelli.export.summary import agreement
 from borelli.export.uncertainty_files import AnalysisUncertainty
-from borelli.numerics.series_extension import UNSURE
+from borelli.numerics.series_extension import EDGE_DURATION
 from borelli.reports.gait_curves import PERCENT, SIDES, Curve, Gait, heading, over_cycles
 from borelli.reports.html_parts import edges, legend, sure
 from borelli.reports.svg import Line, NormativeBand, line_plot
@@ -167,8 +167,8 @@ def _agreement_table(energy: Energy, contacts: Dataset | None) -> str:
     )
     with_ends = ", ".join(f"{one.foot} {one.vertical_rms:.1f}" for one in agreement(energy, contacts, ends=True))
     where = (
-        f" Forces in the outer {UNSURE:g} s of the motion depend on how it went on, and are left out; with them the "
-        f"vertical rms is {with_ends} % BW."
+        f" Forces in the outer {EDGE_DURATION:g} s of the motion depend on how it went on and are left out; with them "
+        f"the vertical rms is {with_ends} % BW."
     )
     if not told.all():
         where += f" Plates carry the whole body in {100 * told.mean():.0f} % of the frames; the rest is left out."

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import Problem, state_problem
-from borelli.analysis.tree_kernels.newton_ik import settle_frames
+from borelli.analysis.tree_kernels.newton_ik import solve_ik_frames
 from borelli.errors import SettingsError
 from borelli.model.kinematics import center_of_mass, poses
 from borelli.model.marker_sets import extent
@@ -213,7 +213,7 @@ def _settled(problem: Problem, wanted: Array) -> Array:
     """Each frame at the least energy of its springs, found from the coordinates wanted, which are also the rest."""
     q = wanted.copy()
     rest = np.ascontiguousarray(wanted[:, problem.tree.free])
-    settle_frames(
+    solve_ik_frames(
         problem.search, rest, problem.target, problem.weight, q, 50, False, np.zeros(COUNT), np.zeros(COUNT, np.int64)
     )
     return q

@@ -19,7 +19,7 @@ from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.model.io import read_model
 from borelli.model.people.human import human
-from borelli.numerics.series_extension import away_from_ends
+from borelli.numerics.series_extension import mask_inner_frames
 from borelli.recording.forces.assign_to_feet import add_plates, zero_plates
 from borelli.recording.io import read_recording
 
@@ -99,7 +99,7 @@ def compare(motion, recording, cutoff=6.0):
 def scores(motion, recording, ends=True):
     found, measured, covered = compare(motion, recording)
     if not ends:
-        covered = covered & away_from_ends(found["time"].values)
+        covered = covered & mask_inner_frames(found["time"].values)
     weight = 9.81 * motion.model.mass
     force, center = found["foot_force"].values, found["foot_center_of_pressure"].values
     place = found["sole_position"].values.reshape(len(force), 2, 5, 3)

@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from borelli.analysis.dynamics.rnea import move
 from borelli.analysis.ground.required_wrench import find_rows, follow_soles
 from borelli.analysis.ground.soles import find_soles
-from borelli.analysis.tree_kernels.friction_cone_forces import find_support, make_room
+from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
 from borelli.model.kinematics import center_of_mass, marker_jacobians, marker_positions
 from borelli.model.model import Marker
 from borelli.model.people.human import human
@@ -27,7 +27,7 @@ def problems(frames=60, rows=14, points=6, seed=0):
 
 def solve(B, b, d, mu, most=1e9):
     force, steps = np.empty((len(B), d.shape[1], 3)), np.empty(len(B), np.int64)
-    find_support(B, b, d, most, mu, make_room(B.shape[1]), force, steps)
+    solve_cone_forces(B, b, d, most, mu, make_buffers(B.shape[1]), force, steps)
     return force, steps
 
 

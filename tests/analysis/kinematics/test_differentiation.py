@@ -6,13 +6,13 @@ from scipy.signal import butter
 from scipy.spatial.transform import Rotation
 
 from borelli.analysis.dynamics import rnea as newton
-from borelli.analysis.kinematics.differentiation import derivatives, opensim_lowpass
+from borelli.analysis.kinematics.differentiation import derivatives
 from borelli.analysis.kinematics.joint_rotations import Turn, angles_of, find_turns, free_turns, quaternions
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.model.people.human import human
-from borelli.numerics.series_extension import continued, reflected, stride_of
-from borelli.recording.cleaning.filtering import lowpass
+from borelli.numerics.filters import lowpass, opensim_lowpass
+from borelli.numerics.series_extension import extend_series, find_stride, reflect
 
 MODEL = human(mass=70.0, height=1.75)
 RATE = 100.0
@@ -74,8 +74,8 @@ def test_accelerations_at_the_ends_are_nearer_than_those_of_reflection():
         return np.diff(low, 2, axis=0)[:10] * RATE**2
 
     truth = -((2.0 * np.pi * 1.5) ** 2) * cut[1:11]
-    new = bends(continued(cut, pad, RATE / 6.0, noisy=True), pad) - truth
-    old = bends(reflected(cut, pad), pad) - truth
+    new = bends(extend_series(cut, pad, RATE / 6.0, noisy=True), pad) - truth
+    old = bends(reflect(cut, pad), pad) - truth
     assert np.sqrt(np.mean(new**2)) < 0.8 * np.sqrt(np.mean(old**2))
 
 
@@ -83,14 +83,16 @@ def test_what_has_no_noise_goes_on_as_it_went():
     time = np.arange(200)[:, None] / RATE
     fall = -4.9 * time**2 + 2.0 * time + np.array([0.0, 1.0])
     before = -4.9 * (time[:3] - 0.03) ** 2 + 2.0 * (time[:3] - 0.03) + np.array([0.0, 1.0])
-    longer = continued(fall, 50, RATE / 6.0, noisy=False)
+    longer = extend_series(fall, 50, RATE / 6.0, noisy=False)
     # the acceleration dies away within T, a quarter of the period: a t^3 / 6 T is what it lacks, from a sample later
     assert np.abs(longer[47:50] - before).max() < 9.8 * 0.04**3 / (6.0 * 0.25 / 6.0)
     assert np.array_equal(longer[50:250], fall)
     turn = Rotation.from_rotvec((0.3, -1.0, 0.5)).as_matrix()
     shaken = np.random.default_rng(3).normal(size=(90, 3)).cumsum(axis=0)
     assert np.allclose(
-        continued(shaken @ turn, 40, 10.0, noisy=True), continued(shaken, 40, 10.0, noisy=True) @ turn, atol=1e-9
+        extend_series(shaken @ turn, 40, 10.0, noisy=True),
+        extend_series(shaken, 40, 10.0, noisy=True) @ turn,
+        atol=1e-9,
     )
 
 
@@ -174,25 +176,27 @@ def strides(count, length=70, columns=4):
 
 def test_the_stride_of_a_walk_is_found_and_none_where_nothing_repeats():
     curve, _ = strides(2.2)
-    assert abs(stride_of(curve, 10.0) - 70) <= 1
+    assert abs(find_stride(curve, 10.0) - 70) <= 1
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
-    assert stride_of(curve @ turn, 10.0) == stride_of(curve, 10.0)
-    assert stride_of(curve[:95], 10.0) is None  # too little of it is there twice
-    assert stride_of(curve[:5], 10.0) is None and stride_of(curve[:, :0], 10.0) is None
+    assert find_stride(curve @ turn, 10.0) == find_stride(curve, 10.0)
+    assert find_stride(curve[:95], 10.0) is None  # too little of it is there twice
+    assert find_stride(curve[:5], 10.0) is None and find_stride(curve[:, :0], 10.0) is None
     grown = np.exp(np.linspace(0.0, 3.0, len(curve)))[:, None] * curve
-    assert stride_of(grown, 10.0) is None
-    assert stride_of(np.cumsum(np.cumsum(np.random.default_rng(2).normal(size=(200, 3)), axis=0), axis=0), 10.0) is None
+    assert find_stride(grown, 10.0) is None
+    assert (
+        find_stride(np.cumsum(np.cumsum(np.random.default_rng(2).normal(size=(200, 3)), axis=0), axis=0), 10.0) is None
+    )
     # the sums as they are defined, one by one
     a = np.diff(curve, 2, axis=0)
     differ = {p: np.sum((a[p:] - a[:-p]) ** 2) / (np.sum(a[p:] ** 2) + np.sum(a[:-p] ** 2)) for p in range(30, 109)}
-    assert stride_of(curve, 10.0) == min(differ, key=differ.get)
+    assert find_stride(curve, 10.0) == min(differ, key=differ.get)
 
 
 def test_what_repeats_itself_exactly_goes_on_exactly():
     """Strides without noise that drift: the whole difference between them is the drift."""
     t = np.arange(-20, 190)[:, None] / 70.0
     curve = 0.3 * t + np.sin(2.0 * np.pi * t) * [1.0, -0.5] + 0.2 * np.cos(6.0 * np.pi * t)
-    longer = continued(curve[20:-20], 20, 10.0, noisy=False, telling=(0, 1))
+    longer = extend_series(curve[20:-20], 20, 10.0, noisy=False, stride_columns=(0, 1))
     assert np.allclose(longer, curve, rtol=0.0, atol=1e-12)
 
 
@@ -202,11 +206,11 @@ def test_a_stride_tells_how_a_walk_goes_on():
     known = (curve + noise)[:cut]
 
     def missed(telling):
-        longer = continued(known, pad, 10.0, noisy=True, telling=telling)[-pad:]
+        longer = extend_series(known, pad, 10.0, noisy=True, stride_columns=telling)[-pad:]
         return np.sqrt(np.mean((longer - curve[cut:]) ** 2))
 
     assert missed(range(4)) < 0.25 * missed(())
     # farther than a stride it goes on by itself
     np.testing.assert_array_equal(
-        continued(known, 80, 10.0, noisy=True, telling=range(4)), continued(known, 80, 10.0, noisy=True)
+        extend_series(known, 80, 10.0, noisy=True, stride_columns=range(4)), extend_series(known, 80, 10.0, noisy=True)
     )

@@ -17,7 +17,7 @@ import pytest
 import borelli as bo
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics, state_problem
 from borelli.analysis.opensim_setup import read_ik_setup
-from borelli.analysis.tree_kernels.newton_ik import find_derivatives
+from borelli.analysis.tree_kernels.newton_ik import compute_derivatives
 
 from ...shared_data import SHARED_DATA
 
@@ -75,7 +75,7 @@ class Trial:
         problem = state_problem(self.body, self.recording, **self.settings)
         n, count = len(problem.tree.free), len(frames)
         energy = np.zeros(count)
-        find_derivatives(
+        compute_derivatives(
             problem.search, problem.rest, problem.target[frames].copy(), problem.weight[frames].copy(), q.copy(),
             energy, np.zeros((count, n)), np.zeros((count, n, n)),
         )  # fmt: skip

@@ -17,7 +17,7 @@ from borelli.bench.ground_truth import motion
 from borelli.errors import BorelliError
 from borelli.experiments.analytic_walk import make_walk
 from borelli.numerics.banded import BandedMatrix
-from borelli.recording.cleaning.filtering import lowpass
+from borelli.numerics.filters import lowpass
 from borelli.recording.recording import Recording, make_dataset
 
 
@@ -235,7 +235,7 @@ def test_a_steady_turn_has_no_snap(job):
 
 
 def test_what_nothing_holds_is_told():
-    with pytest.raises(BorelliError, match="variable 1 of frame 0 is held by nothing"):
+    with pytest.raises(BorelliError, match="Variable 1 of frame 0 is not determined"):
         band = BandedMatrix(3, 2, 1)
         band.entry[:, 0, 0] = 1.0
         band.factor()

@@ -31,7 +31,7 @@ def test_coordinates_and_velocities_are_recovered_from_poses(
     pair = PAIRS[scene]
     count = len(pair.coordinate)
     q, u = np.array(coordinates[:count]), np.array(speeds[:count])
-    pair.place(q, u)
+    pair.set_coordinates(q, u)
     pair.coordinate += start
     pair.fill()
     np.testing.assert_allclose(pair.coordinate, q, atol=ROUND_TRIP)
@@ -46,11 +46,11 @@ def test_coordinates_fitted_from_a_distant_start_give_the_same_pose(scene: str, 
     if scene in ("knee", "scapula"):
         coordinates = [c / 3.0 for c in coordinates]
     pair = PAIRS[scene]
-    pair.place(np.array(coordinates[: len(pair.coordinate)]))
+    pair.set_coordinates(np.array(coordinates[: len(pair.coordinate)]))
     position, rotation = pair.position.copy(), pair.rotation
     pair.coordinate[:] = 0.0
     pair.fill()
-    pair.place(pair.coordinate.copy())
+    pair.set_coordinates(pair.coordinate.copy())
     np.testing.assert_allclose(pair.position, position, atol=10.0 * ROUND_TRIP)
     np.testing.assert_allclose(pair.rotation, rotation, atol=10.0 * ROUND_TRIP)
 
@@ -59,7 +59,7 @@ def test_coordinates_fitted_from_a_distant_start_give_the_same_pose(scene: str, 
 def test_velocities_are_the_derivatives_of_coordinates(scene: str) -> None:
     """For every motion of either body, allowed by the joint or not."""
     pair = make_pair(scene)
-    pair.place(np.random.default_rng(3).uniform(-0.9, 0.9, len(pair.coordinate)))
+    pair.set_coordinates(np.random.default_rng(3).uniform(-0.9, 0.9, len(pair.coordinate)))
     for twist in unit_twists(2):
         pair.twist[:] = twist
         pair.fill()
@@ -72,8 +72,8 @@ def test_twists_move_bodies_along_the_coordinates(scene: str) -> None:
     rng = np.random.default_rng(4)
     pair = make_pair(scene)
     q, u = rng.uniform(-0.9, 0.9, len(pair.coordinate)), rng.normal(size=len(pair.coordinate))
-    pair.place(q, u)
-    later, earlier = pair.moved(pair.twist, 1e-5), pair.moved(pair.twist, -1e-5)
+    pair.set_coordinates(q, u)
+    later, earlier = pair.moved_along(pair.twist, 1e-5), pair.moved_along(pair.twist, -1e-5)
     np.testing.assert_allclose((later.coordinate - earlier.coordinate) / 2e-5, u, atol=SLOPE_TOLERANCE)
 
 
@@ -85,7 +85,7 @@ def test_angles_count_full_revolutions(scene: str) -> None:
         q = np.zeros(len(pair.coordinate))
         q[turning[-1]] = angle
         last = pair.coordinate.copy()
-        pair.place(q)
+        pair.set_coordinates(q)
         pair.coordinate[:] = last
         pair.fill()
         np.testing.assert_allclose(pair.coordinate, q, atol=ROUND_TRIP)
@@ -95,11 +95,11 @@ def test_ball_passes_gimbal_lock_smoothly() -> None:
     """Through b = 90 degrees all angles stay continuous, and velocities stay bounded."""
     pair = make_pair("ball")
     q = np.array([0.3, 1.2, -0.2])
-    pair.place(q)
+    pair.set_coordinates(q)
     pair.fill()
     for b in [*np.arange(1.2, 2.0, 0.05).tolist(), pi / 2.0]:
         last = pair.coordinate.copy()
-        pair.place(np.array([0.3, b, -0.2]), np.array([0.1, 1.0, 0.2]))
+        pair.set_coordinates(np.array([0.3, b, -0.2]), np.array([0.1, 1.0, 0.2]))
         pair.coordinate[:] = last
         pair.fill()
         np.testing.assert_allclose(pair.coordinate, [0.3, b, -0.2], atol=1e-6)
@@ -110,7 +110,7 @@ def test_velocities_at_gimbal_lock_are_damped() -> None:
     """An angular velocity that would need infinite velocities of a and c results in at most a hundred times its own."""
     pair = make_pair("ball")
     for b in (pi / 2.0, pi / 2.0 + 1e-4, pi / 2.0 - 1e-4):
-        pair.place(np.array([0.3, b, -0.2]))
+        pair.set_coordinates(np.array([0.3, b, -0.2]))
         pair.twist[1, 3:] = np.random.default_rng(0).normal(size=3)
         pair.fill()
         assert abs(pair.speed).max() <= 100.0 * np.linalg.norm(pair.twist[1, 3:] - pair.twist[0, 3:])
@@ -129,7 +129,7 @@ def test_tree_poses_do_not_depend_on_the_order_of_joints() -> None:
     scene = chain()
     rng = np.random.default_rng(1)
     q, u = rng.uniform(-0.8, 0.8, len(scene.coordinate)), rng.normal(size=len(scene.coordinate))
-    scene.place(q, u)
+    scene.set_coordinates(q, u)
     scene.fill()
     np.testing.assert_allclose(scene.coordinate, q, atol=ROUND_TRIP)
     np.testing.assert_allclose(scene.speed, u, atol=100.0 * ROUND_TRIP)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.gaps import Gap, fill_gaps, find_gaps, neighbours, rigid_fit, spans, zeros_as_missing
+from borelli.numerics.runs import find_runs
+from borelli.recording.cleaning.gaps import Gap, fill_gaps, find_gaps, neighbours, rigid_fit, zeros_as_missing
 from borelli.recording.cleaning.spikes import find_spikes, remove_spikes
 from borelli.recording.recording import Recording, make_dataset
 
@@ -35,10 +36,10 @@ def tumbling_body(frames=200, count=5, seed=0):
 
 
 @given(st.lists(st.booleans(), max_size=40))
-def test_spans_are_the_runs_of_true(values):
+def test_runs_rebuild_the_mask(values):
     mask = np.array(values, bool)
     rebuilt = np.zeros(len(mask), bool)
-    found = spans(mask)
+    found = find_runs(mask)
     for start, stop in found:
         assert start < stop
         rebuilt[start:stop] = True

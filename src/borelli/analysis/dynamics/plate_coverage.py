@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import OUTSIDE, Loads
 from borelli.analysis.strides import Stride, strides
+from borelli.numerics.runs import find_runs
 from borelli.recording.cleaning.filtering import CUTOFF
-from borelli.recording.cleaning.gaps import spans
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def _likely_scale(needed: Array, carried: Array, weight: Array | float) -> float
 def lasting(lack: Array, time: Array) -> Mask:
     """Frames of spans in which much is lacking, followed to where little is."""
     result = np.zeros(len(lack), bool)
-    for start, stop in spans(lack > EDGE):
-        deep = spans(lack[start:stop] > MISSING)
+    for start, stop in find_runs(lack > EDGE):
+        deep = find_runs(lack[start:stop] > MISSING)
         # of a span that the recording cuts off only a part is seen
         enough = 0.5 * LASTING if start == 0 or stop == len(lack) else LASTING
         if any(time[start + b - 1] - time[start + a] >= enough for a, b in deep):
@@ -146,7 +146,7 @@ def _weigh(
     `needed` is (g + a) / g, so that what the body's momentum gained does not count as weight.
     """
     best: tuple[float, int, int, bool] | None = None
-    for start, stop in spans(covered):
+    for start, stop in find_runs(covered):
         inside = [s for s in steps if s.start >= time[start] - 1e-6 and s.stop <= time[stop - 1] + 1e-6]
         a, b, whole = start, stop, False
         for side in ("right", "left"):

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from borelli.model.kinematics import Link, tree_links
 from borelli.model.model import Model
 from borelli.model.transforms import orientation_matrix
+from borelli.numerics.vectors import cross
 
 Array = NDArray[np.float64]
 
@@ -304,18 +305,6 @@ def mechanical_energy(moved: Moved) -> tuple[Array, Array]:
     turning = np.einsum("bif,bif->f", moved.spin, moved.angular_momentum(moved.spin))
     height = np.einsum("b,bif,i->f", moved.masses, moved.center, -np.array(moved.model.gravity))
     return 0.5 * (linear + turning), height
-
-
-def cross(a: Array, b: Array) -> Array:
-    """Cross products of vectors (..., 3, frames)."""
-    result = np.empty(np.broadcast_shapes(a.shape, b.shape))
-    product = np.empty_like(result[..., 0, :])
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        out = result[..., i, :]
-        np.multiply(a[..., j, :], b[..., k, :], out=out)
-        np.multiply(a[..., k, :], b[..., j, :], out=product)
-        np.subtract(out, product, out=out)
-    return result
 
 
 def _along(turns: Array, vector: Array) -> Array:

@@ -16,15 +16,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads, contact_loads, plate_loads
 from borelli.analysis.dynamics.plate_coverage import Support, find_support, tell_support
-from borelli.analysis.dynamics.rnea import (
-    Moved,
-    carried_wrenches,
-    coordinate_forces,
-    cross,
-    load_wrenches,
-    move,
-    reactions,
-)
+from borelli.analysis.dynamics.rnea import Moved, carried_wrenches, coordinate_forces, load_wrenches, move, reactions
 from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import AXES, Motion, to_model_axes, turned
@@ -32,6 +24,7 @@ from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_forces, tree_links
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
+from borelli.numerics.vectors import cross
 from borelli.recording.recording import LAB, Note, Recording
 
 if TYPE_CHECKING:

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from borelli.analysis.fit.parameters import MARKER_SD, Unknowns
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, Problem
-from borelli.analysis.tree_kernels.schur_complement import Places, eliminate_poses, make_room, solve_positive
+from borelli.analysis.tree_kernels.schur_complement import (
+    SharedPositions,
+    eliminate_poses,
+    make_buffers,
+    solve_positive,
+)
 from borelli.kernels.shared_tuples import SharedTuple
 
 Array = NDArray[np.float64]
@@ -70,16 +75,18 @@ def differentiate(
     _, known, matrix = unknowns.known(p)
     gradient, matrix = MARKER_STIFFNESS * known, MARKER_STIFFNESS * matrix
     body, moved = unknowns.moves
-    places = Places(body, moved.astype(np.uint8))
+    places = SharedPositions(body, moved.astype(np.uint8))
     follow, own = [], []
     for group in groups:
         if not group.fitted:
             continue
         problem, frames = group.problem, len(group.q)
-        holds = problem.holds if not spread else problem.holds._replace(stop=np.full(len(problem.holds.stop), inf))
+        holds = problem.holds
+        if spread:
+            holds = holds._replace(limit_stiffness=np.full(len(holds.limit_stiffness), inf))
         variables = len(problem.tree.free)
         ahead, diagonal = np.empty((frames, variables, len(p))), np.empty((frames if spread else 0, variables))
-        room = SharedTuple(make_room(problem.tree, problem.points, holds, places))
+        room = SharedTuple(make_buffers(problem.tree, problem.points, holds, places))
         if not eliminate_poses(
             room, problem.rest, problem.target, problem.weight, group.q.copy(), exact, gradient, matrix, ahead, diagonal
         ):

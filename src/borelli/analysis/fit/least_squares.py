@@ -23,7 +23,7 @@ from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, Problem, 
 from borelli.analysis.kinematics.framewise_ik import MOST_ITERATIONS as MOST_POSE_ITERATIONS
 from borelli.analysis.motion import points_of
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, settle_frames
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, solve_ik_frames
 from borelli.analysis.tree_kernels.schur_complement import solve_positive
 
 Array = NDArray[np.float64]
@@ -152,7 +152,7 @@ def _mended(group: Group) -> Group:
 def settle_group(problem: Problem, q_inout: Array) -> Array:
     """Brings each frame's pose to its least energy in place; the energies [J]."""
     energy, count = np.zeros(len(q_inout)), np.zeros(len(q_inout), np.int64)
-    settle_frames(
+    solve_ik_frames(
         problem.search, problem.rest, problem.target, problem.weight, q_inout, MOST_POSE_ITERATIONS, False, energy,
         count,
     )  # fmt: skip
@@ -165,7 +165,7 @@ def marker_errors(group: Group) -> Array:
     frames, markers, bodies = len(q), len(problem.markers), len(problem.model.bodies)
     seen = np.empty((frames, markers, 3))
     position, turn = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
-    find_bodies(problem.search, q, position, turn, seen)
+    compute_body_poses(problem.search, q, position, turn, seen)
     distance = np.linalg.norm(seen - problem.target, axis=-1)
     return np.where(group.problem.weight > 0.0, distance, np.nan)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import lengths
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.runs import find_runs
 
 Array = NDArray[np.float64]
 
@@ -82,12 +82,12 @@ def find_steps(height: Array, velocity: Array, belt: Array, unheld: NDArray[np.b
     speed = np.median(lengths(velocity - belt).reshape(frames, feet, -1), axis=2)
     lift = np.zeros((frames, feet))
     for foot in range(feet):
-        for start, stop in spans(speed[:, foot] < STILL):
+        for start, stop in find_runs(speed[:, foot] < STILL):
             raised = float(np.median(lowest[start:stop, foot]))
             held = stop - start < STILL_TIME * rate or unheld[start:stop].mean() < UNHELD
             if held or raised <= 2.0 * NEAR:
                 continue
-            for first, last in spans(np.abs(lowest[:, foot] - raised) < 2.0 * NEAR):
+            for first, last in find_runs(np.abs(lowest[:, foot] - raised) < 2.0 * NEAR):
                 if first < stop and start < last:
                     lift[first:last, foot] = raised
     return lift

@@ -27,7 +27,7 @@ from borelli.analysis.dynamics.torques import Torques, balance_forces, smooth_to
 from borelli.analysis.ground.predict_grf import Given, find_ground
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import Motion
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import Note
 
 Array = NDArray[np.float64]
@@ -124,7 +124,7 @@ def _beside(time: Array, covered: Mask, needed: Array, measured: Array) -> Mask:
     alone = stands & (stands.sum(axis=1) == 1)[:, None]
     result = np.zeros_like(stands)
     for foot in range(stands.shape[1]):
-        for start, stop in spans(stands[:, foot]):
+        for start, stop in find_runs(stands[:, foot]):
             if covered[start:stop].all():
                 continue
             single = alone[start:stop, foot]
@@ -134,9 +134,9 @@ def _beside(time: Array, covered: Mask, needed: Array, measured: Array) -> Mask:
     # a foot that stands alone and yet lacks half-way leaves its plate there, or only then comes onto it
     left = ~covered & ~result.any(axis=1)
     for foot in range(stands.shape[1]):
-        for start, stop in spans(left & alone[:, foot]):
+        for start, stop in find_runs(left & alone[:, foot]):
             if time[stop - 1] - time[start] >= LASTING:
-                first, last = next((a, b) for a, b in spans(stands[:, foot]) if a <= start < b)
+                first, last = next((a, b) for a, b in find_runs(stands[:, foot]) if a <= start < b)
                 leaves = last - stop < start - first
                 result[start if leaves else first : last if leaves else stop, foot] = True
     return result
@@ -154,7 +154,7 @@ def _ramps(on: Mask, rate: float) -> Array:
 
 def _steps(names: tuple[str, ...], beside: Mask) -> str:
     """How many steps of each foot were filled in, in words."""
-    counts = [(name, len(spans(one))) for name, one in zip(names, beside.T, strict=True)]
+    counts = [(name, len(find_runs(one))) for name, one in zip(names, beside.T, strict=True)]
     return " and ".join(f"{n} {name} step{'s' * (n > 1)}" for name, n in counts if n) or "no foot"
 
 

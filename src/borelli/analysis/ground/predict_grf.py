@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from borelli.analysis.dynamics.rnea import Moved, cross, move
+from borelli.analysis.dynamics.rnea import Moved, move
 from borelli.analysis.ground.contact_detection import UNHELD, contact_weights, find_belt, find_steps, ground_levels
 from borelli.analysis.ground.required_wrench import Rows, find_rows, sole_bodies
 from borelli.analysis.ground.soles import FEET, POINTS, Soles, find_soles, foot_names, standing_soles
@@ -22,6 +22,7 @@ from borelli.analysis.ground.solve_grf import solve_support
 from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
 from borelli.analysis.motion import AXES, Motion, lengths, to_model_axes, turned
 from borelli.errors import SettingsError
+from borelli.numerics.vectors import cross
 from borelli.recording.recording import LAB, LOADED
 
 if TYPE_CHECKING:

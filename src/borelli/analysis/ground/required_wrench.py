@@ -17,18 +17,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.rnea import Moved, cross
+from borelli.analysis.dynamics.rnea import Moved
 from borelli.analysis.ground.soles import Soles
 from borelli.analysis.motion import to_model_axes, turned
-from borelli.analysis.tree_kernels.friction_cone_forces import find_paths
+from borelli.analysis.tree_kernels.friction_cone_forces import compute_point_paths
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
-from borelli.analysis.tree_kernels.newton_ik import make_search
+from borelli.analysis.tree_kernels.newton_ik import make_ik_search
 from borelli.errors import ModelError
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
+from borelli.numerics.vectors import cross
 
 Array = NDArray[np.float64]
 
@@ -103,7 +104,7 @@ def follow_soles(moved: Moved, soles: Soles) -> Paths:
     q = np.array(moved.coordinates)
     frames, count = len(q), len(points.body)
     place, jacobian = np.empty((frames, count, 3)), np.empty((frames, len(columns), count, 3))
-    find_paths(SharedTuple(make_search(tree, points)), slot, q, place, jacobian)
+    compute_point_paths(SharedTuple(make_ik_search(tree, points)), slot, q, place, jacobian)
     velocity = (moved.velocity[at] + cross(moved.spin[at], place[:, : len(at)].transpose(1, 2, 0))).transpose(2, 0, 1)
     return Paths(tree, columns, len(of_root), place, velocity, jacobian)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import points_of, to_model_axes
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
 from borelli.errors import ModelError
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Body, Model, Shape
@@ -133,7 +133,7 @@ def _standing(model: Model) -> tuple[Array, Array]:
     q, count = np.array([[c.default for c in model.coordinates]]), len(model.bodies)
     tree, points = make_tree(model), points_of(model, ())
     position, rotation = np.empty((1, count, 3)), np.empty((1, count, 3, 3))
-    find_bodies(SharedTuple(make_search(tree, points)), q, position, rotation, np.empty((1, 0, 3)))
+    compute_body_poses(SharedTuple(make_ik_search(tree, points)), q, position, rotation, np.empty((1, 0, 3)))
     return position[0], rotation[0]
 
 

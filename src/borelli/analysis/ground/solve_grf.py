@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.ground.required_wrench import Rows
-from borelli.analysis.tree_kernels.friction_cone_forces import find_support, make_room
+from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
 
 Array = NDArray[np.float64]
 
@@ -33,8 +33,9 @@ def solve_support(rows: Rows, contact: Array, friction: float) -> tuple[Array, A
     does = rows.rows.reshape(frames, -1, 3 * count) * np.tile(cheap, count)
     ridge = RELUCTANCE / np.maximum(contact, 1e-9) ** 2
     force, steps = np.empty((frames, count, 3)), np.empty(frames, np.int64)
-    find_support(
-        does, rows.need, ridge, RELUCTANCE / LEAST_CONTACT**2, friction / SLANT, make_room(does.shape[1]), force, steps
+    solve_cone_forces(
+        does, rows.need, ridge, RELUCTANCE / LEAST_CONTACT**2, friction / SLANT, make_buffers(does.shape[1]), force,
+        steps,
     )
     left = rows.need - (does @ force.reshape(frames, -1, 1))[..., 0]
     return force * cheap, left

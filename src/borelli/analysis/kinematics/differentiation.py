@@ -32,9 +32,10 @@ from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
-from borelli.numerics.series_extension import continued, reflected
-from borelli.recording.cleaning.filtering import CUTOFF, ORDER, lowpass
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.filters import ORDER, lowpass, opensim_lowpass
+from borelli.numerics.runs import find_runs
+from borelli.numerics.series_extension import extend_series, reflect
+from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -124,13 +125,17 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
     turns = () if filter == "opensim" else find_turns(motion.model, q)
     pad, series = len(even) // 2, np.hstack([resampled, *(quaternions(turn, resampled) for turn in turns)])
     if filter == "opensim":
-        longer = opensim_lowpass(reflected(series, pad), rate, cutoff)
+        longer = opensim_lowpass(reflect(series, pad), rate, cutoff)
     else:
         pad = min(pad, int(np.ceil(AHEAD * rate / cutoff)))
         # the angles of turns depend on how the lab is turned, their quaternions only as vectors do
         telling = np.delete(np.arange(series.shape[1]), [column for turn in turns for column in turn.columns])
-        longer = continued(
-            series, pad, rate / cutoff, noisy=filter in LOW_PASSED, telling=telling if filter == "strides" else ()
+        longer = extend_series(
+            series,
+            pad,
+            rate / cutoff,
+            noisy=filter in LOW_PASSED,
+            stride_columns=telling if filter == "strides" else (),
         )
     if filter in LOW_PASSED:
         longer = lowpass(longer, rate, _over_both(cutoff, rate), ORDER)
@@ -162,28 +167,6 @@ def _over_both(cutoff: float, rate: float) -> float:
     return float(rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (0.5 / single)))
 
 
-def opensim_lowpass(signal: Array, rate: float, cutoff: float) -> Array:
-    """A signal (samples, columns) as OpenSim's `lowpassIIR` leaves it.
-
-    Its order is 3, it runs forward and backward, and each pass copies its first three samples.
-    """
-    from scipy.signal import butter
-
-    b, a = butter(3, cutoff, fs=rate)
-    return _pass(_pass(signal, b, a)[::-1], b, a)[::-1]
-
-
-def _pass(signal: Array, b: Array, a: Array) -> Array:
-    from scipy.signal import lfilter, lfiltic
-
-    order = len(b) - 1
-    result = signal.copy()
-    latest = signal[:order][::-1]
-    state = np.stack([lfiltic(b, a, column, column) for column in latest.T], axis=-1)
-    result[order:] = lfilter(b, a, signal[order:], axis=0, zi=state)[0]
-    return result
-
-
 def quintic(time: Array, values: Array) -> BSpline:
     """Quintics through all values; at the ends third and fourth derivative vanish."""
     from scipy.interpolate import make_interp_spline
@@ -207,7 +190,7 @@ def _whole(coordinates: Array, time: Array, rate: float) -> tuple[Array, int, in
     lost = int(first + len(posed) - 1 - last)
     if lost:
         notes.append(Note(f"{lost} frames without a pose at the ends are left out of speeds and torques", "changed"))
-    holes = [(a, b) for a, b in spans(~posed) if first < a and b <= last]
+    holes = [(a, b) for a, b in find_runs(~posed) if first < a and b <= last]
     for a, b in holes:
         if b - a > BRIDGE * rate:
             raise SettingsError(

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion, make_motion, match_markers, points_of, to_model_axes, turned
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
-from borelli.analysis.tree_kernels.marker_energy import Holds, Points
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search, settle_frames
+from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search, solve_ik_frames
 from borelli.errors import BorelliError, SettingsError, unknown_name
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import tree_links
@@ -56,7 +56,7 @@ class Problem:
     """(frames, markers, 3) [m]; 0 where not seen."""
     weight: Array
     """(frames, markers) [N/m]; 0 where not seen."""
-    holds: Holds
+    holds: RestSprings
     rest: Array
     """(1 or frames, variables)"""
     start: Array
@@ -65,7 +65,7 @@ class Problem:
     @cached_property
     def search(self) -> Any:
         """The springs with room to work, as kernels find them: for one thread at a time."""
-        return SharedTuple(make_search(self.tree, self.points, self.holds))
+        return SharedTuple(make_ik_search(self.tree, self.points, self.holds))
 
 
 def inverse_kinematics(
@@ -173,7 +173,7 @@ def state_problem(
 
 def _holds(
     model: Model, tree: Tree, pose_stiffness: Mapping[str, float] | float, rest: Mapping[str, float], hard: bool
-) -> tuple[Array, Holds]:
+) -> tuple[Array, RestSprings]:
     coordinates = model.coordinates
     names = [c.name for c in coordinates]
     for name in (*rest, *(pose_stiffness if isinstance(pose_stiffness, Mapping) else ())):
@@ -187,7 +187,7 @@ def _holds(
         stiff = np.array([0.0 if name in root else float(pose_stiffness) for name in names])
     free = tree.free
     stop = np.full(len(free), inf if hard else STOP_STIFFNESS)
-    holds = Holds(
+    holds = RestSprings(
         stiff[free], resting[free].copy(), np.array([coordinates[i].lower for i in free]),
         np.array([coordinates[i].upper for i in free]), stop,
     )  # fmt: skip
@@ -247,7 +247,7 @@ def settle_poses(
     """Brings poses to their least energy in place; energies and iterations."""
     energy, count = np.zeros(len(frames)), np.zeros(len(frames), np.int64)
     rest = problem.rest if len(problem.rest) == 1 else problem.rest[frames]
-    settle_frames(
+    solve_ik_frames(
         problem.search, np.ascontiguousarray(rest), np.ascontiguousarray(problem.target[frames]),
         np.ascontiguousarray(problem.weight[frames]), q, MOST_ITERATIONS, chained, energy, count,
     )  # fmt: skip
@@ -302,7 +302,7 @@ def find_start(problem: Problem, frame: int) -> Array:
     free = len(rigid.free)
     only = Problem(
         problem.model, rigid, problem.markers, problem.points, problem.target, problem.weight,
-        Holds(np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)),
+        RestSprings(np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)),
         np.zeros((1, free)), start,
     )  # fmt: skip
     seen = problem.weight[frame] > 0.0
@@ -340,7 +340,7 @@ def _least_rigid(problem: Problem, frame: int) -> float:
     seen = np.empty((1, len(problem.markers), 3))
     bodies = len(problem.model.bodies)
     start = problem.start[None].copy()
-    find_bodies(problem.search, start, np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), seen)
+    compute_body_poses(problem.search, start, np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), seen)
     weight = problem.weight[frame][:, None]
     own, there = (cloud - (weight * cloud).sum(axis=0) / weight.sum() for cloud in (seen[0], problem.target[frame]))
     products = (weight * there).T @ own

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.rnea import cross
 from borelli.model.kinematics import evaluate, tree_links
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
+from borelli.numerics.vectors import cross
 
 Array = NDArray[np.float64]
 

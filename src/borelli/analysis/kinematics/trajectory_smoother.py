@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge, settle_poses
 from borelli.analysis.kinematics.snap_penalty import REACH, Grouping, add_snap, find_snap, group_variables, pull_of_snap
-from borelli.analysis.tree_kernels.frame_derivatives import find_curvatures
-from borelli.analysis.tree_kernels.newton_ik import find_bodies, make_search
+from borelli.analysis.tree_kernels.frame_derivatives import compute_frame_derivatives
+from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
-from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositive
-from borelli.recording.cleaning.filtering import lowpass
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
+from borelli.numerics.filters import lowpass
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import Note, Recording
 
 Array = NDArray[np.float64]
@@ -155,7 +155,7 @@ def _bridges(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, .
             f"frames {first + start} to {first + stop - 1} ({(stop - start) / rate:.2f} s) show too few markers: their "
             "pose is what smoothness gives, not what was seen", "problem", "crop them away",
         )
-        for start, stop in spans(~posed)
+        for start, stop in find_runs(~posed)
         if stop - start > LONGEST_BRIDGE * rate
     )  # fmt: skip
 
@@ -220,7 +220,7 @@ def _interpolated(model: Model, q: Array) -> Array:
 def _marker_places(problem: Problem, q: Array) -> Array:
     frames, bodies, markers = len(q), len(problem.model.bodies), len(problem.markers)
     seen = np.empty((frames, markers, 3))
-    find_bodies(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), seen)
+    compute_body_poses(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), seen)
     return seen
 
 
@@ -245,8 +245,8 @@ def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array, Arra
     n = len(problem.tree.free)
     energy, gradient = np.empty(len(q)), np.empty((len(q), n))
     gauss, lacking = np.empty((len(q), n, n)), np.empty((len(q), n, n))
-    search = SharedTuple(make_search(problem.tree, problem.points))
-    find_curvatures(
+    search = SharedTuple(make_ik_search(problem.tree, problem.points))
+    compute_frame_derivatives(
         search, np.zeros((1, n)), problem.target, problem.weight, q.copy(), energy, gradient, gauss, lacking
     )
     return energy, gradient, gauss, lacking
@@ -256,7 +256,7 @@ def hold(problem: Problem, q: Array) -> tuple[float, Array, Array]:
     """Energy, gradient and second derivatives (frames, n) of pose springs and stops."""
     x, holds = q[:, problem.tree.free], problem.holds
     off = x - problem.rest
-    stop = np.where(np.isfinite(holds.stop), holds.stop, 0.0)
+    stop = np.where(np.isfinite(holds.limit_stiffness), holds.limit_stiffness, 0.0)
     beyond = np.maximum(x - holds.upper, 0.0) + np.minimum(x - holds.lower, 0.0)
     energy = 0.5 * float((holds.stiffness * off**2).sum() + (stop * beyond**2).sum())
     return energy, holds.stiffness * off + stop * beyond, holds.stiffness + stop * (beyond != 0.0)
@@ -301,7 +301,7 @@ class System:
         """(frames, n) which variables are pushed against a stop that they cannot pass."""
         x, holds, gradient = self.q[:, self.task.problem.tree.free], self.task.problem.holds, self.gradient(scale)
         outward = ((x <= holds.lower) & (gradient > 0.0)) | ((x >= holds.upper) & (gradient < 0.0))
-        return outward & ~np.isfinite(holds.stop)
+        return outward & ~np.isfinite(holds.limit_stiffness)
 
     def fit(self, scale: float) -> tuple[float, float, float]:
         """Twice the spring energy after the next step, the freedom it uses up, and the numbers measured.
@@ -325,7 +325,7 @@ def choose_scale(systems: Sequence[System]) -> float:
         if power not in known:
             try:
                 left, used, count = np.sum([system.fit(10.0**power) for system in systems], axis=0)
-            except NotPositive:
+            except NotPositiveDefiniteError:
                 if power <= 0.0:
                     raise
                 known[power] = np.inf  # so stiff that the markers are lost in its rounding: a second or less of motion
@@ -377,7 +377,7 @@ def minimise(task: Task, scale: float, start: Array) -> Array:
     them come and go; what is still to be won is then far less than noise can tell.
     """
     free, holds = task.problem.tree.free, task.problem.holds
-    hard = ~np.isfinite(holds.stop)
+    hard = ~np.isfinite(holds.limit_stiffness)
     system, exact = System(task, start), False
     for _ in range(MOST_ITERATIONS):
         step = _newton_step(system, scale, exact)
@@ -405,12 +405,12 @@ def _newton_step(system: System, scale: float, exact: bool) -> Array:
     def factor(exact: bool) -> BandedCholesky:
         band = system.band(scale, exact=exact)
         if stopped.any():
-            band.free_only(stopped)
+            band.fix_variables(stopped)
         return band.factor()
 
     try:
         return -factor(exact).solve(pull)
-    except NotPositive:
+    except NotPositiveDefiniteError:
         if not exact:
             raise
         return -factor(exact=False).solve(pull)

@@ -27,7 +27,7 @@ from borelli.analysis.motion import Motion, make_motion
 from borelli.errors import ModelError, SettingsError
 from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
-from borelli.numerics.series_extension import reflected
+from borelli.numerics.series_extension import reflect
 from borelli.recording.recording import Note
 
 Array = NDArray[np.float64]
@@ -116,7 +116,7 @@ def trade_residual(
 def _deviated(curves: Derivatives, coordinates: Array) -> Derivatives:
     """The motion with other coordinates; what they deviate by is reflected in its ends, as `_best` takes it to be."""
     deviation, pad = coordinates - curves.coordinates, len(curves.time) // 2
-    spline = quintic(reflected(curves.time[:, None], pad)[:, 0], reflected(deviation, pad))
+    spline = quintic(reflect(curves.time[:, None], pad)[:, 0], reflect(deviation, pad))
     q, u, a = coupled_motion(
         curves.model,
         coordinates,

@@ -9,15 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import FEET
-from borelli.analysis.dynamics.rnea import (
-    Moved,
-    carried_wrenches,
-    coordinate_forces,
-    cross,
-    move,
-    reactions,
-    weight_wrenches,
-)
+from borelli.analysis.dynamics.rnea import Moved, carried_wrenches, coordinate_forces, move, reactions, weight_wrenches
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import AXES, to_model_axes
@@ -26,6 +18,7 @@ from borelli.analysis.stepped.soles_and_ground import carried_by
 from borelli.analysis.stepped.step_work import row_work
 from borelli.analysis.stepped.stepper import Stepper, drive_forces, residual_wrench
 from borelli.model.kinematics import coupled, coupled_forces
+from borelli.numerics.vectors import cross
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.recording.recording import LAB

@@ -27,14 +27,14 @@ from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.rollout import Marcher, make_course
 from borelli.analysis.stepped.soles_and_ground import with_ground_at
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
-from borelli.analysis.tree_kernels.newton_ik import settle_frames
+from borelli.analysis.tree_kernels.newton_ik import solve_ik_frames
 from borelli.errors import SettingsError
 from borelli.model.model import Model, Softness
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.diagnostics import coordinates_and_velocities
 from borelli.physics.inputs import Drive
-from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.joints.coordinates import poses_from_coordinates
+from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import State, make_inputs, make_state
 from borelli.recording.recording import Note, Recording
 
@@ -150,7 +150,7 @@ def start_dragged(problem: Problem, ready: Drag, q0: Array, frame: int, rate: fl
         q1 = q0[None].copy()
         rest = problem.rest[min(frame + 1, len(problem.rest) - 1)][None].copy()
         part = slice(frame + 1, frame + 2)
-        settle_frames(
+        solve_ik_frames(
             problem.search, rest, np.ascontiguousarray(problem.target[part]),
             np.ascontiguousarray(problem.weight[part]), q1, MOST_ITERATIONS, False, np.zeros(1), np.zeros(1, np.int64),
         )  # fmt: skip

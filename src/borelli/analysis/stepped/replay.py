@@ -112,7 +112,8 @@ def replay(
     gains = {"stiffness": stiffness, "damping": damping} if loop == "closed" else {}
     root_named = root_coordinates(stepper.compiled.model)
     drives = tuple(
-        Drive(d.coordinate, max_force=d.max_force, **({} if d.coordinate in root_named else gains)) for d in stepper.drives
+        Drive(d.coordinate, max_force=d.max_force, **({} if d.coordinate in root_named else gains))
+        for d in stepper.drives
     )
     again, lead = _without_residuals(stepper, trace, drives), EACH_BODY
     if loop == "closed":

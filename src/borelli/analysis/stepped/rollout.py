@@ -21,8 +21,8 @@ from borelli.physics.rows.contact_rows import BODY_A
 from borelli.physics.run_soft_steps import FAILURES
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
-from borelli.physics.solver.newton import SOLVED, TOO_SMALL
-from borelli.physics.solver.workspace import first_capacity
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
+from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import Inputs, State
 from borelli.physics.work_arrays import make_work
 
@@ -207,12 +207,12 @@ def _missed(twist, aim):
 
 @inline
 def _keep_rows(tables, work, trace, index):
-    rows, value, who = work.rows, work.factor.value, work.touch.who
+    rows, value, who = work.rows, work.factor.value, work.contact_arrays.contact_body
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for k in range(first):
         trace.impulse[index, k] = 0.0
         trace.work[index, k] = 0.0
-        if rows.segments[k] == 0:
+        if rows.pieces[k] == 0:
             continue
         p, u = value[k, IMPULSE], 2.0 * rows.offset[k]
         for e in range(rows.first[k], rows.first[k + 1]):
@@ -225,7 +225,7 @@ def _keep_rows(tables, work, trace, index):
     for b in range(contact.shape[1]):
         for n in range(10):
             contact[index, b, n] = 0.0
-    for i in range(work.touch.count[0]):
+    for i in range(work.contact_arrays.count[0]):
         k = first + each * i
         normal = value[k, IMPULSE]
         for side in range(2):
@@ -325,10 +325,10 @@ class Marcher:
             )  # fmt: skip
             if status == SOLVED:
                 return trace
-            if status != TOO_SMALL:
+            if status != CAPACITY_EXCEEDED:
                 break
-            old = self._capacity or first_capacity(len(self.compiled.model.bodies), len(self._work.rows.segments))
-            self._contacts, self._capacity = 2 * self._contacts, old.grown()
+            old = self._capacity or initial_capacity(len(self.compiled.model.bodies), len(self._work.rows.pieces))
+            self._contacts, self._capacity = 2 * self._contacts, old.doubled()
             self._work = make_work(self.compiled, self._contacts, self._capacity)
         speeds = np.abs(state.twist).max(axis=1)
         fastest = self.compiled.model.bodies[int(np.argmax(speeds))].name

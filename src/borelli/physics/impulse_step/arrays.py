@@ -188,7 +188,7 @@ def compile_impulse(
 
 
 def harden(model: Model, step: float) -> Model:
-    """Return the model with hard joints, limits and contacts; a step corrects all of an error, of contacts a fraction."""
+    """Return the model with hard rows; a step corrects all of an error, of contacts a fraction."""
     lightest = min((body.mass for body in model.bodies if not body.kinematic), default=1.0)
     hard, limit = Softness(erp=1.0), Softness(erp=1.0, cfm=MIN_SLOPE / lightest * step)
 

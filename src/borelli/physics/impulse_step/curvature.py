@@ -14,7 +14,7 @@ from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, ROWS_END
 @inline
 def _is_equation(ranges, rows, k):
     """Return True if row k prescribes a velocity: of a joint, a coupling or a control."""
-    return k < ranges[LIMIT_ROWS] or (k >= ranges[DRIVE_ROWS] and rows.segments[k] == 1 and rows.beta[k, 0] >= 0.0)
+    return k < ranges[LIMIT_ROWS] or (k >= ranges[DRIVE_ROWS] and rows.pieces[k] == 1 and rows.beta[k, 0] >= 0.0)
 
 
 @inline_into_caller

@@ -38,7 +38,7 @@ def impulse_step_functions(sample: Sample) -> dict[Any, tuple[Any, ...]]:
     table = np.zeros(1, np.int64)
     balls = np.zeros((0, 4))
     contact = tuple(SharedTuple(value) for value in (compiled.tables.shapes, compiled.tables.contacts))
-    inside = tuple(SharedTuple(value) for value in (sample.work.contacts, sample.work.touch, sample.work.rows))
+    inside = tuple(SharedTuple(value) for value in (sample.work.contacts, sample.work.contact_arrays, sample.work.rows))
     return {
         compute_ball_rotations: (SharedTuple(compiled.tables.joints), controlled[0], balls),
         fill_contact_laws: (*contact, *inside, np.zeros((1, 6)), np.zeros(3), np.zeros(6), True),

@@ -24,7 +24,7 @@ def are_limits_hit(joints, rows, twist):
     """Return True if a coordinate would pass a limit in this step."""
     for i in range(len(joints.limit_row)):
         k = joints.limit_row[i]
-        if k >= 0 and rows.segments[k] == 2 and velocity_on_row(rows, k, twist) < rows.c[k, 0] - LIMIT_TOLERANCE:
+        if k >= 0 and rows.pieces[k] == 2 and velocity_on_row(rows, k, twist) < rows.c[k, 0] - LIMIT_TOLERANCE:
             return True
     return False
 
@@ -80,5 +80,5 @@ def disable_limits(joints, controls, rows, selected):
 @inline
 def _disable_limit(joints, rows, i, selected):
     k = joints.limit_row[i]
-    if k >= 0 and selected[i] and rows.segments[k] > 0:
+    if k >= 0 and selected[i] and rows.pieces[k] > 0:
         disable_row(rows, k)

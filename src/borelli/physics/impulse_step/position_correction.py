@@ -48,7 +48,7 @@ from borelli.physics.rigid_bodies import compute_rotations
 from borelli.physics.soft_step import fill_persistent_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
-from borelli.physics.solver.newton import NO_END, SOLVED
+from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
 
 TARGET_TOLERANCE = 2e-15
 """Errors of controls [m or rad] at which Newton's method ends. Errors left in every step add up to 100 times as much,
@@ -307,7 +307,7 @@ def correct_positions(pointers, tables, state, inputs, work, controls, history, 
         if mode != FROM_START:
             _move_further(graph, stages.total_change, state, h)
     if not error <= MAX_ERROR_LEFT:
-        return NO_END
+        return NOT_CONVERGED
     if mode != REFACTOR:
         compute_rotations(state.quaternion, scratch.rotation)  # the last correction may have moved bodies
         fill_persistent_rows_by_pointer(

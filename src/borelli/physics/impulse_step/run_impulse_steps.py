@@ -23,7 +23,7 @@ from borelli.physics.impulse_step.modes import BEGIN, FINISH, WHOLE_STEP
 from borelli.physics.impulse_step.step import begin_step_by_pointer, finish_step_by_pointer, restore_start
 from borelli.physics.run_soft_steps import Record, Simulation, record_bodies
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
-from borelli.physics.solver.newton import SOLVED, TOO_SMALL
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 from borelli.physics.state import Inputs, State
 
 
@@ -60,7 +60,7 @@ def run(
                 pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
             )  # fmt: skip
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
-            if status != TOO_SMALL:
+            if status != CAPACITY_EXCEEDED:
                 restore_start(state, start)
             return index - first, status
         if part != BEGIN and (index + 1) % every == 0:
@@ -79,7 +79,7 @@ class ImpulseSimulation(Simulation):
         super().__init__(compiled, state, inputs)
         self.controls, self.targets = controls, targets
         self.history: ControlHistory = make_history(compiled, controls)
-        self.stages: StageArrays = make_stage_arrays(compiled, controls, len(self.work.rows.segments))
+        self.stages: StageArrays = make_stage_arrays(compiled, controls, len(self.work.rows.pieces))
 
     def start_on_targets(self) -> None:
         """Set the history of controlled joints to their targets a step before the first."""
@@ -127,9 +127,9 @@ class ImpulseSimulation(Simulation):
             shared("targets", self.targets), shared("history", self.history), shared("stages", self.stages),
             shared("record", record), self.index, steps, every, frame, part,
         )  # fmt: skip
-        if status == TOO_SMALL:
+        if status == CAPACITY_EXCEEDED:
             self._grow()
-            self.stages = make_stage_arrays(self.compiled, self.controls, len(self.work.rows.segments))
+            self.stages = make_stage_arrays(self.compiled, self.controls, len(self.work.rows.pieces))
         elif status != SOLVED:
             raise DivergedError(self._failure(status))
         return int(made)

@@ -20,8 +20,8 @@ from borelli.physics.arrays.indices import (
     STEP_SIZE,
 )
 from borelli.physics.arrays.joints import HINGE
-from borelli.physics.rows.contact_rows import NORMAL_NOW, put_tangents, set_rolling
-from borelli.physics.rows.joint_rows import POINT_KINDS, put_point_arm, put_turn
+from borelli.physics.rows.contact_rows import CONTACTS_NOW, NORMAL_OF_BOUND, put_tangents, set_rolling
+from borelli.physics.rows.joint_rows import POINT_KINDS, put_angular_row, put_point_arm
 from borelli.physics.rows.laws import one_sided_law, soft_law
 from borelli.physics.rows.rows import FLAT
 from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SOLUTION
@@ -31,7 +31,7 @@ from borelli.physics.solver.iterative_refinement import row_velocity
 @inline
 def disable_row(rows, k):
     """Set the law of row k to p = 0."""
-    rows.segments[k] = 1
+    rows.pieces[k] = 1
     rows.beta[k, 0] = FLAT
     rows.c[k, 0] = 0.0
 
@@ -71,7 +71,7 @@ def fix_joints(joints, rows):
 def disable_marked(rows, marked):
     """Disable the marked rows that act."""
     for k in range(len(marked)):
-        if marked[k] and rows.segments[k] > 0:
+        if marked[k] and rows.pieces[k] > 0:
             disable_row(rows, k)
 
 
@@ -79,7 +79,7 @@ def disable_marked(rows, marked):
 def disable_contacts(rows, first):
     """Disable all contact rows."""
     for k in range(first, rows.used[0]):
-        if rows.segments[k] > 0:
+        if rows.pieces[k] > 0:
             disable_row(rows, k)
 
 
@@ -128,12 +128,12 @@ def center_joint_rows(joints, rows, h):
         scale = 1.0 / sqrt(mx * mx + my * my + mz * mz)
         mx, my, mz = scale * mx, scale * my, scale * mz
         for side in range(2):
-            put_turn(rows.jacobian, e + (3 + side) * stride, slot_c, slot_p, x, y, z)
+            put_angular_row(rows.jacobian, e + (3 + side) * stride, slot_c, slot_p, x, y, z)
             rows.c[k + 3 + side, 0] = (x * tx + y * ty + z * tz) / h
             x, y, z = cross(mx, my, mz, x, y, z)
         driven = joints.drive_row[joints.coordinate_first[j]]
         if driven >= 0:
-            put_turn(rows.jacobian, rows.first[driven], slot_c, slot_p, mx, my, mz)
+            put_angular_row(rows.jacobian, rows.first[driven], slot_c, slot_p, mx, my, mz)
 
 
 @inline
@@ -173,7 +173,7 @@ def largest_joint_error(joints, rows, h, with_limits):
             largest = max(largest, abs(rows.c[joints.drive_row[i], 0]))
     if with_limits:
         for k in range(joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]):
-            if rows.segments[k] == 2:
+            if rows.pieces[k] == 2:
                 largest = max(largest, rows.c[k, 0])
     return h * largest
 
@@ -182,7 +182,7 @@ def largest_joint_error(joints, rows, h, with_limits):
 def keep_listed_rows(rows, mark, first):
     """Disable persistent rows that no longer act (distant limits) but are listed."""
     for k in range(first):
-        if rows.segments[k] == 0 and mark[k, KIND] != ABSENT:
+        if rows.pieces[k] == 0 and mark[k, KIND] != ABSENT:
             disable_row(rows, k)
 
 
@@ -198,7 +198,7 @@ def _free_acceleration(rows, k, gravity):
 
 
 @kernel_function
-def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twist, gravity, parameters, colliding):
+def fill_contact_laws(shapes_at, tables_at, contacts_at, arrays, rows_at, twist, gravity, parameters, colliding):
     """Write the laws of contacts, in collisions or in resting contact, and return the number of colliding contacts.
 
     In collisions, contacts that approach and would close in this step, gravity included, separate with their
@@ -206,7 +206,7 @@ def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twis
     contact all may close, and overlaps are corrected.
     """
     shapes, tables, contacts, rows = load_shared(shapes_at, tables_at, contacts_at, rows_at)
-    touch, who, count = touch_at.touch, touch_at.who, touch_at.count[0]
+    contact, contact_body, count = arrays.contact, arrays.contact_body, arrays.count[CONTACTS_NOW]
     each, k, h = tables.rows_each[0], tables.first_row[0], parameters[STEP_SIZE]
     collisions = 0
     for i in range(count):
@@ -220,9 +220,9 @@ def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twis
         elif depth > 0.0:
             c = min(tables.alpha[pair] * depth / h, parameters[PUSH_OUT_SPEED])
         one_sided_law(rows, k, c, tables.beta[pair])
-        put_tangents(rows, touch, who, i, k + 1)
-        if each == 6 and rows.segments[k + 3] > 0:
-            set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_NOW])
+        put_tangents(rows, contact, contact_body, i, k + 1)
+        if each == 6 and rows.pieces[k + 3] > 0:
+            set_rolling(rows, contact, i, k + 3, contact[i, NORMAL_OF_BOUND])
         k += each
     return collisions
 
@@ -238,12 +238,12 @@ def shift_laws_to_solution(rows, node, factor, first, end, softer):
     and where both are nearly hard, rounding of their targets would become forces.
     """
     for k in range(first, end):
-        if rows.segments[k] > 0:
+        if rows.pieces[k] > 0:
             u, p = row_velocity(rows, node, factor.block, SOLUTION, k), factor.value[k, IMPULSE]
             rows.offset[k] = 0.0
-            for s in range(rows.segments[k] - 1):
+            for s in range(rows.pieces[k] - 1):
                 rows.break_p[k, s] -= p
-            for s in range(rows.segments[k]):
+            for s in range(rows.pieces[k]):
                 if rows.beta[k, s] < 0.0:
                     rows.c[k, s] -= p
                     continue
@@ -251,5 +251,5 @@ def shift_laws_to_solution(rows, node, factor, first, end, softer):
                 rows.beta[k, s] *= softer
                 if s > 0:
                     rows.break_u[k, s - 1] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s - 1]
-                if s < rows.segments[k] - 1:
+                if s < rows.pieces[k] - 1:
                     rows.break_u[k, s] = rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s]

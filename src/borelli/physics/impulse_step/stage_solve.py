@@ -50,7 +50,7 @@ def are_factors_valid(joints, rows, state, stages):
             if state.quaternion[b, n] != stages.factored_quaternion[b, n]:
                 return False
     for k in range(joints.row_ranges[ROWS_END]):
-        if rows.segments[k] > 1:
+        if rows.pieces[k] > 1:
             return False
     return True
 
@@ -58,9 +58,9 @@ def are_factors_valid(joints, rows, state, stages):
 @kernel_function
 def solve_stage(pointers, tables, state_at, work, stages_at):
     """Solve for velocities that satisfy the rows, from the loaded momenta, and return a status."""
-    state, rows, graph, factor, touch = load_shared(state_at, work.rows, work.graph, work.factor, work.touch)
-    scratch, stages = load_shared(work.scratch, stages_at)
-    status = solve_step(pointers, tables, state, work, rows, factor, touch, scratch.solver_stats)
+    state, scratch, stages = load_shared(state_at, work.scratch, stages_at)
+    rows, graph, factor, contact_arrays = load_shared(work.rows, work.graph, work.factor, work.contact_arrays)
+    status = solve_step(pointers, tables, state, work, rows, factor, contact_arrays, scratch.solver_stats)
     if not is_finite(graph, factor.block):
         return NOT_FINITE
     total, last = stages.solver_stats, scratch.solver_stats
@@ -75,13 +75,13 @@ solve_stage_by_pointer = by_pointer(solve_stage)
 @kernel_function
 def add_impulses(tables, work, stages_at):
     """Add the impulses of the last solve to those of the step."""
-    rows, factor, touch, stages = load_shared(work.rows, work.factor, work.touch, stages_at)
+    rows, factor, contact_arrays, stages = load_shared(work.rows, work.factor, work.contact_arrays, stages_at)
     for k in range(rows.used[0]):
         stages.impulse[k] += factor.value[k, IMPULSE]
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     contacts = (rows.used[0] - first) // each
     add_contact_impulses(
-        factor.value, rows, touch.who, work.contacts.point, first, each, contacts, stages.ground
+        factor.value, rows, contact_arrays.contact_body, work.contacts.point, first, each, contacts, stages.ground
     )  # fmt: skip
 
 

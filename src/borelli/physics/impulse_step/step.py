@@ -57,8 +57,8 @@ from borelli.physics.impulse_step.stage_solve import (
     solve_and_add_impulses,
 )
 from borelli.physics.rigid_bodies import compute_rotations, compute_target_twists, sum_applied_forces
-from borelli.physics.rows.contact_rows import fill_contact_rows_by_pointer, read_contacts_by_pointer
-from borelli.physics.rows.coordinate_rows import fill_stop_rows
+from borelli.physics.rows.contact_rows import CONTACTS_NOW, fill_contact_arrays_by_pointer, fill_contact_rows_by_pointer
+from borelli.physics.rows.coordinate_rows import fill_limit_rows
 from borelli.physics.soft_step import (
     FRICTION_NOT_CONVERGED,
     fill_persistent_rows_by_pointer,
@@ -67,8 +67,8 @@ from borelli.physics.soft_step import (
     store_warm_start,
 )
 from borelli.physics.solver.elimination_order import BODY
-from borelli.physics.solver.factor_arrays import MOMENTUM, SEGMENT, SOLUTION
-from borelli.physics.solver.newton import SOLVED, TOO_SMALL
+from borelli.physics.solver.factor_arrays import ACTIVE_PIECE, MOMENTUM, SOLUTION
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 
 CORRECTION_SOFTENING = 1e10
 """Ratio by which contacts and joint limits are softened while positions are corrected: about as soft as bodies are
@@ -121,7 +121,7 @@ def _apply_forces(graph, block, wrench, h):
 def _fill_rows(pointers, tables, state, inputs, work, controls, index):
     """Detect contacts and write all rows; return the number of contacts, which may exceed the capacity."""
     bodies, shapes, contacts, parameters = tables.bodies, tables.shapes, tables.contacts, tables.parameters
-    rows, touch, scratch = work.rows, work.touch, work.scratch
+    rows, contact_arrays, scratch = work.rows, work.contact_arrays, work.scratch
     h = parameters[STEP_SIZE]
     compute_rotations(state.quaternion, scratch.rotation)
     found = 0
@@ -138,13 +138,13 @@ def _fill_rows(pointers, tables, state, inputs, work, controls, index):
         pointers, tables.joints, tables.marker_springs, tables.residuals, parameters, state, inputs, rows, scratch,
         index, False,
     )  # fmt: skip
-    touch.count[0], rows.used[0] = found, contacts.first_row[0]
+    contact_arrays.count[CONTACTS_NOW], rows.used[0] = found, contacts.first_row[0]
     if found > 0:
-        read_contacts_by_pointer(
-            pointers, shapes, contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic, touch
+        fill_contact_arrays_by_pointer(
+            pointers, shapes, contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic, contact_arrays
         )  # fmt: skip
         fill_contact_rows_by_pointer(
-            pointers, shapes, contacts, parameters, work.contacts, state, bodies.kinematic, touch, rows
+            pointers, shapes, contacts, parameters, work.contacts, state, bodies.kinematic, contact_arrays, rows
         )  # fmt: skip
     return found
 
@@ -155,19 +155,19 @@ def begin_step(pointers, tables, state, inputs, work, controls, targets, history
 
     All tuples are shared, and stay so: unpacking the tables of joints would cost seconds of compilation.
     """
-    joints, rows, graph, factor, touch = tables.joints, work.rows, work.graph, work.factor, work.touch
+    joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
     scratch, parameters, first = work.scratch, tables.parameters, tables.contacts.first_row[0]
     h = parameters[STEP_SIZE]
     found = _fill_rows(pointers, tables, state, inputs, work, controls, index)
     if found > len(work.contacts.depth):
-        return TOO_SMALL
+        return CAPACITY_EXCEEDED
     # rows are listed by the laws they have when they act: hard
     fix_joints(joints, rows)
     fix_controls(joints, controls, rows)
-    if not is_order_current(rows, graph, factor, touch, first, found):
+    if not is_order_current(rows, graph, factor, contact_arrays, first, found):
         discard_factors(stages)
         if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
-            return TOO_SMALL
+            return CAPACITY_EXCEEDED
     _reset_stages(state, stages, rows.used[0])
     stages.solver_stats[CONTACT_COUNT] = found
     compute_control_velocities(joints, controls, rows, state.twist, stages.velocity)
@@ -176,7 +176,7 @@ def begin_step(pointers, tables, state, inputs, work, controls, targets, history
     colliding, status = 0, SOLVED
     if found > 0:
         colliding = fill_contact_laws_by_pointer(
-            pointers, tables.shapes, tables.contacts, work.contacts, touch, rows, state.twist, tables.gravity,
+            pointers, tables.shapes, tables.contacts, work.contacts, contact_arrays, rows, state.twist, tables.gravity,
             parameters, True,
         )  # fmt: skip
     impact = colliding > 0 or scratch.wrench.any() or are_limits_hit(joints, rows, state.twist)
@@ -239,7 +239,7 @@ def _solve_controls(pointers, tables, state, work, controls, targets, history, s
     if status == SOLVED:
         mark_feasible_controls(joints, controls, stages, factor.mark)
         for k in range(first):
-            stages.active_piece[k] = factor.mark[k, SEGMENT]
+            stages.active_piece[k] = factor.mark[k, ACTIVE_PIECE]
         _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
     return status
 
@@ -247,16 +247,16 @@ def _solve_controls(pointers, tables, state, work, controls, targets, history, s
 @inline_into_caller
 def _solve_contacts(pointers, tables, state, work, controls, stages):
     """Make stage 5 up to positions: contacts and bodies outside, with free controls; return a status."""
-    joints, rows, graph, factor, touch = tables.joints, work.rows, work.graph, work.factor, work.touch
+    joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
     h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
     compute_control_velocities(joints, controls, rows, state.twist, stages.velocity)
     fix_joints(joints, rows)
     disable_controls(joints, controls, rows)
-    fill_stop_rows(joints, state.coordinate, work.scratch.speed, rows, h)
+    fill_limit_rows(joints, state.coordinate, work.scratch.speed, rows, h)
     keep_listed_rows(rows, factor.mark, first)
-    if touch.count[0] > 0:
+    if contact_arrays.count[CONTACTS_NOW] > 0:
         fill_contact_laws_by_pointer(
-            pointers, tables.shapes, tables.contacts, work.contacts, touch, rows, state.twist, tables.gravity,
+            pointers, tables.shapes, tables.contacts, work.contacts, contact_arrays, rows, state.twist, tables.gravity,
             tables.parameters, False,
         )  # fmt: skip
     load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
@@ -283,12 +283,13 @@ def _solve_end_velocities(pointers, tables, state, work, controls, stages):
 @kernel_function
 def finish_step(pointers, tables, state, inputs, work, controls, targets, history, stages, index):
     """Make stages 3 to 6 of step `index` and return a status."""
-    joints, rows, graph, factor, touch = tables.joints, work.rows, work.graph, work.factor, work.touch
-    first, each, found = tables.contacts.first_row[0], tables.contacts.rows_each[0], work.touch.count[0]
+    joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
+    first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
+    found = contact_arrays.count[CONTACTS_NOW]
     mode = _step_mode(controls, found)
-    touch.count[0] = 0  # without contacts no friction bounds are solved for
+    contact_arrays.count[CONTACTS_NOW] = 0  # without contacts no friction bounds are solved for
     status = _solve_controls(pointers, tables, state, work, controls, targets, history, stages, index, mode)
-    touch.count[0] = found
+    contact_arrays.count[CONTACTS_NOW] = found
     if status != SOLVED:
         return status
     contact_status = SOLVED
@@ -299,18 +300,18 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
     shift_laws_to_solution(
         rows, graph.node, factor, joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS], CORRECTION_SOFTENING
     )  # fmt: skip
-    store_warm_start(each, first, state, factor, touch)
+    store_warm_start(each, first, state, factor, contact_arrays)
     for k in range(first):
         state.active_piece[k] = stages.active_piece[k]
     disable_limits(joints, controls, rows, stages.feasible)
-    touch.count[0] = 0
+    contact_arrays.count[CONTACTS_NOW] = 0
     position_status = correct_positions_by_pointer(
         pointers, tables, state, inputs, work, controls, history, stages, index, mode
     )  # fmt: skip
     status = position_status
     if position_status == SOLVED or position_status == POSITION_ERROR_LEFT:
         status = _solve_end_velocities(pointers, tables, state, work, controls, stages)
-    touch.count[0] = found
+    contact_arrays.count[CONTACTS_NOW] = found
     if status != SOLVED:
         return status
     _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])

@@ -1,20 +1,16 @@
 """Noise taken out of recordings, and other rates and times put on them.
 
-The filter is a Butterworth low-pass run forward and backward, so that nothing is delayed. Running it twice squares its
-gain: a filter of order n and cutoff w has the gain 1/(1 + (f/w)^2n) after both passes, which is sqrt(1/2) at
-f = w (sqrt(2) - 1)^(1/2n). The single pass is therefore given a cutoff that much higher (Robertson and Dowling 2003),
-in the frequencies of the bilinear transform, and the pair has the stated cutoff exactly.
+The filter is `borelli.numerics.filters.lowpass`.
 """
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.filters import ORDER, lowpass
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import LOADED, Note, Recording, times
 from borelli.recording.time_stamps import repair_time_stamps as restored
 
@@ -22,64 +18,10 @@ Array = npt.NDArray[np.float64]
 
 CUTOFF = 6.0
 """Cutoff for markers [Hz], usual for walking; 10 to 12 Hz suit jumps, 15 Hz and more sprints."""
-ORDER = 4
-"""Order of the two passes together."""
-SHORTEST = 4
-"""Runs of fewer frames are left as they are."""
 PULSE = 1.5
 """A push that lasts T, as half a sine, has its frequencies below 1.5 / T, where its spectrum first vanishes."""
 SHORTEST_STEP = 0.05
 """Time [s] for which a foot loads a plate at least: what is shorter is chatter. Sprinters take 0.08 to 0.1 s."""
-
-
-def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
-    """A signal without its frequencies above the cutoff, undelayed; time along the first axis.
-
-    Runs between values that are not numbers are filtered each by itself. Ends are continued by point reflection.
-
-    Args:
-        signal: Values, shape (samples, ...).
-        rate: Samples per second [Hz].
-        cutoff: Frequency [Hz] at which the gain is sqrt(1/2), over both passes.
-        order: Order of both passes together, an even number.
-
-    Raises:
-        SettingsError: if the cutoff is not between zero and half the rate, or the order is not even.
-    """
-    from scipy.signal import sosfiltfilt
-
-    if order < 2 or order % 2:
-        raise SettingsError(f"the order of a filter run forward and backward is even, got {order}")
-    if not 0.0 < cutoff < rate / 2.0:
-        raise SettingsError(f"the cutoff must lie between 0 and half the rate ({rate / 2.0:g} Hz), got {cutoff:g} Hz")
-    if not signal.size:
-        return signal.astype(np.float64)
-    sections = _sections(rate, cutoff, order)
-    pad = int(np.ceil(2.0 * rate / cutoff))
-    columns = signal.reshape(len(signal), -1)
-    out = columns.astype(np.float64)  # single precision would put its own noise on second derivatives
-    finite = np.isfinite(columns)
-    whole = finite.all(axis=0)
-    # a few columns at a time: the filter needs several copies of what it is given
-    together = np.array_split(np.flatnonzero(whole), max(1, columns.size // 1_000_000))
-    runs = [(0, len(columns), chosen) for chosen in together if len(chosen)]
-    for column in np.flatnonzero(~whole):
-        runs += [(start, stop, np.array([column])) for start, stop in spans(finite[:, column])]
-    for start, stop, chosen in runs:
-        if stop - start >= SHORTEST:
-            piece = out[start:stop, chosen]
-            out[start:stop, chosen] = sosfiltfilt(sections, piece, axis=0, padlen=min(pad, stop - start - 1))
-    return out.reshape(signal.shape)
-
-
-@lru_cache(maxsize=64)
-def _sections(rate: float, cutoff: float, order: int) -> Array:
-    """Second-order sections of one pass; nobody may change them."""
-    from scipy.signal import butter
-
-    single = order // 2
-    corrected = np.tan(np.pi * cutoff / rate) / (np.sqrt(2.0) - 1.0) ** (0.5 / single)
-    return np.asarray(butter(single, rate / np.pi * np.arctan(corrected), fs=rate, output="sos"))
 
 
 def lowpass_filter(
@@ -178,7 +120,7 @@ def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
     if "foot_force" not in data or not recording.analog_rate > 0.0:
         return CUTOFF, None
     loaded = data["foot_force"].values[..., 2] >= LOADED
-    steps = [b - a for foot in loaded.T for a, b in spans(foot) if a > 0 and b < len(foot)]
+    steps = [b - a for foot in loaded.T for a, b in find_runs(foot) if a > 0 and b < len(foot)]
     lasting = [step for step in steps if step >= SHORTEST_STEP * recording.analog_rate]
     lasts = float(np.median(lasting)) / recording.analog_rate if lasting else np.inf
     cutoff = round(PULSE / lasts, 1)
@@ -227,7 +169,7 @@ def _through(old: Array, values: Array, new: Array) -> Array:
     columns = values.reshape(len(values), -1)
     out = np.full((len(new), columns.shape[1]), np.nan)
     for column in range(columns.shape[1]):
-        for start, stop in spans(np.isfinite(columns[:, column])):
+        for start, stop in find_runs(np.isfinite(columns[:, column])):
             inside = (new >= old[start] - 1e-9) & (new <= old[stop - 1] + 1e-9)
             if stop - start > 1:
                 out[inside, column] = CubicSpline(old[start:stop], columns[start:stop, column])(new[inside])

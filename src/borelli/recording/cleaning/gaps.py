@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError, listed
+from borelli.numerics.runs import find_runs
 from borelli.recording.landmarks import visible
 from borelli.recording.recording import Note, Recording
 
@@ -64,14 +65,8 @@ def find_gaps(recording: Recording) -> tuple[Gap, ...]:
     seen = visible(recording.data["markers"].values)
     found = []
     for index, name in enumerate(recording.markers):
-        found += [Gap(name, start, stop, start > 0 and stop < len(seen)) for start, stop in spans(~seen[:, index])]
+        found += [Gap(name, start, stop, start > 0 and stop < len(seen)) for start, stop in find_runs(~seen[:, index])]
     return tuple(found)
-
-
-def spans(mask: Mask) -> list[tuple[int, int]]:
-    """Start and stop (exclusive) of each run of true values."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
-    return [(int(start), int(stop)) for start, stop in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def fill_gaps(
@@ -99,7 +94,7 @@ def fill_gaps(
     short, long = (limit * recording.rate + 0.5 for limit in (spline_limit, rigid_limit))
     notes, wanted = [], set(recording.markers if markers is None else markers)
     for index, name in enumerate(recording.markers):
-        gaps = spans(~visible(before[:, index]))
+        gaps = find_runs(~visible(before[:, index]))
         if name not in wanted or not gaps or gaps == [(0, len(before))]:
             continue
         done = {"spline": 0, "rigid": 0, "left": 0}

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.runs import find_runs
 from borelli.recording.formats.c3d.recompute_plates import channels_still_tell, plates_from_channels
 from borelli.recording.landmarks import mean_place, where
 from borelli.recording.recording import LAYOUT, LOADED, Note, Recording
@@ -133,7 +133,7 @@ def contacts(recording: Recording) -> tuple[Contact, ...]:
 
 def loaded(normal: Array, rate: float, threshold: float = LOADED) -> list[tuple[int, int]]:
     """Start and stop (exclusive) of each step in a normal force [N]: long and firm enough."""
-    steps = spans(np.nan_to_num(normal) >= threshold)
+    steps = find_runs(np.nan_to_num(normal) >= threshold)
     cut = (0, len(normal))
     return [
         (a, b)

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.filtering import CUTOFF, lowpass
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.filters import lowpass
+from borelli.numerics.runs import find_runs
+from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.forces.assign_to_feet import SIDES, assign_plates, loaded
 from borelli.recording.landmarks import facing, mean_place, visible, where
 from borelli.recording.recording import Event, Note, Recording
@@ -144,7 +145,7 @@ def _peaks(along: Array, rate: float) -> list[int]:
     if reach < EXCURSION:
         return []
     found: list[int] = []
-    for start, stop in spans(np.isfinite(along)):
+    for start, stop in find_runs(np.isfinite(along)):
         if stop - start >= 0.2 * rate:
             curve = lowpass(along[start:stop], rate, CUTOFF)
             peaks, _ = find_peaks(curve, prominence=RISE * reach, distance=max(1, round(STRIDE * rate)))
