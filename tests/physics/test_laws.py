@@ -315,8 +315,8 @@ def free_flight(
     names = [coordinate.name for coordinate in model.coordinates]
     state = initial_state(
         compiled,
-        initial_coordinates=dict(zip(names, rng.uniform(-0.4, 0.4, len(names)), strict=True)),
-        initial_velocities=dict(zip(names, rng.uniform(-3.0, 3.0, len(names)), strict=True)),
+        coordinates=dict(zip(names, rng.uniform(-0.4, 0.4, len(names)), strict=True)),
+        velocities=dict(zip(names, rng.uniform(-3.0, 3.0, len(names)), strict=True)),
     )
     state.twist[:, :3] += (1.0, -0.5, 2.0)
     poses, twists = [np.hstack([state.position, state.quaternion])], [state.twist.copy()]

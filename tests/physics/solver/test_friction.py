@@ -15,7 +15,8 @@ from borelli.model.model import Surface
 from borelli.model.people.human import human
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.diagnostics import rotation_matrices
-from borelli.physics.inputs import Drive, SolverSettings
+from borelli.physics.inputs import Drive
+from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import initial_state, simulate
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
