@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import borelli as bo
 from borelli.control.controls import Control, make_controls
 from borelli.control.example_motions import march
-from borelli.control.targets import functions
+from borelli.control.targets import targets_from_functions
 from borelli.control.track_targets import track_targets
 from borelli.model.mechanisms import net, planks
 from borelli.model.model import Model
@@ -35,12 +35,12 @@ def measure(model: Model, controls: Sequence[Control], step: float, steps: int) 
         spent = []
         for count in (steps, 3 * steps):
             start = time.process_time()
-            found = track_targets(model, controls, duration=count * step, step=step, every=count)
+            found = track_targets(model, controls, duration=count * step, step=step, record_every=count)
             spent.append(time.process_time() - start)
         runs.append((spent[0], spent[1]))
     short, long = (min(run[i] for run in runs) for i in range(2))
-    error: NDArray[np.float64] = np.abs(found["value"] - found["target"]).values
-    widest = float(found["joint_error"].max())
+    error: NDArray[np.float64] = np.abs(found["coordinate_value"] - found["coordinate_target"]).values
+    widest = float(found["joint_gap"].max())
     return (long - short) / (2 * steps), float(np.nanmax(error, initial=0.0)), widest
 
 
@@ -62,5 +62,5 @@ if __name__ == "__main__":
     for links in CHAINS:
         model = planks(links)
         waves = {c.name: (lambda t: 0.1 * np.sin(2.0 * t)) for c in model.coordinates}
-        found = measure(model, make_controls(functions(model, waves)), 1 / 240, max(300, 6000 // links))
+        found = measure(model, make_controls(targets_from_functions(model, waves)), 1 / 240, max(300, 6000 // links))
         tell(f"chain of {links} hinges ({1e6 * found[0] / links:.2f} us a joint)", 1 / 240, *found)

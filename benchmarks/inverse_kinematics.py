@@ -34,7 +34,7 @@ def ours() -> tuple[float, int]:
     stiffness = {name: task.weight for name, task in setup.coordinate_tasks.items()}
     start = time.process_time()
     motion = inverse_kinematics(
-        model, recording, weights=setup.marker_weights, pose_stiffness=stiffness, hard_stops=True
+        model, recording, weights=setup.marker_weights, pose_stiffness=stiffness, hard_limits=True
     )  # fmt: skip
     return time.process_time() - start, len(motion.coordinates)
 

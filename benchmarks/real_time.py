@@ -17,7 +17,7 @@ from pathlib import Path
 from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.pipeline.analysis_settings import AnalysisSettings, generic_model, read_trial
-from borelli.pipeline.choose_ground_forces import find_torques
+from borelli.pipeline.stages import compute_torques
 from borelli.recording.clean import clean
 from borelli.recording.recording import Recording
 from borelli.synthetic.recordings import synthetic_recording
@@ -35,7 +35,7 @@ def measure(trial: Recording, plan: AnalysisSettings) -> None:
             start = time.process_time()
             motion = inverse_kinematics(model, trial)
             posed = time.process_time()
-            find_torques(motion, plan)
+            compute_torques(motion, plan)
             spent[name].append((posed - start, time.process_time() - posed))
     for name, rounds in spent.items():
         pose, torques = (1e6 * min(each) / frames for each in zip(*rounds, strict=True))

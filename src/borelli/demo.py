@@ -18,7 +18,7 @@ from borelli.pipeline.analyze import Analysis, analyze
 from borelli.scenes.gallery import gallery_scene
 from borelli.scenes.scene import Scene, run_scene
 from borelli.scenes.scene_files import with_changes
-from borelli.synthetic.recordings import Synthetic, synthetic_recording
+from borelli.synthetic.recordings import SyntheticRecording, synthetic_recording
 from borelli.view.picture import strobe
 from borelli.view.plots import plot
 from borelli.view.video import video
@@ -91,7 +91,7 @@ def play_scenes(folder: Path, report: Report = lambda _: None) -> tuple[list[Fin
     return findings, files
 
 
-def _analysis_findings(task: str, made: Synthetic, result: Analysis) -> list[Finding]:
+def _analysis_findings(task: str, made: SyntheticRecording, result: Analysis) -> list[Finding]:
     """Angles, markers and forces that were found, and what was put in."""
     summary, motion = result.summary, result.energy.torques.motion
     noise = 1e3 * float(made.recording.metadata["noise_m"]) * 3.0**0.5
@@ -108,7 +108,7 @@ def _analysis_findings(task: str, made: Synthetic, result: Analysis) -> list[Fin
     return findings
 
 
-def _angle_error(made: Synthetic, motion: Motion) -> float:
+def _angle_error(made: SyntheticRecording, motion: Motion) -> float:
     """Root mean square difference [deg] of hip, knee and ankle flexion from the truth, their means taken off."""
     names = [c.name for c in motion.model.coordinates]
     legs = [f"{joint}_flexion_{side}" for joint in ("hip", "knee", "ankle") for side in "rl"]
@@ -119,10 +119,10 @@ def _angle_error(made: Synthetic, motion: Motion) -> float:
 
 def _human_findings(scene: Scene, result: Dataset, seconds: float) -> list[Finding]:
     weight = scene.model.mass * -scene.model.gravity[2]
-    force = result["ground_force"].sel(axis="z").sum("body")
+    force = result["ground_reaction_force"].sel(axis="z").sum("body")
     at_rest = float(force.where(result["time"] >= scene.duration - 0.25).mean())
     pushed = float(force[1:].sum()) * scene.step
-    gained = result["momentum"].sel(axis="z").values
+    gained = result["linear_momentum"].sel(axis="z").values
     owed = weight * scene.duration + float(gained[-1] - gained[0])
     name = "falling human"
     return [
@@ -143,7 +143,7 @@ def _pendulum_findings(scene: Scene, result: Dataset) -> list[Finding]:
     amplitude = next(iter(scene.coordinates.values()))
     slow = np.sqrt(inertia / (body.mass * -scene.model.gravity[2] * arm))
     exact = 4.0 * slow * ellipk(np.sin(amplitude / 2) ** 2)
-    angle, clock = result["value"].values[:, 0], result["time"].values
+    angle, clock = result["coordinate_value"].values[:, 0], result["time"].values
     falls = np.flatnonzero((angle[:-1] > 0) & (angle[1:] <= 0))
     crossings = clock[falls] + np.diff(clock)[falls] * angle[falls] / (angle[falls] - angle[falls + 1])
     period = float(np.diff(crossings).mean())
@@ -166,14 +166,14 @@ def _top_findings(scene: Scene, result: Dataset) -> list[Finding]:
 
 
 def _stack_findings(scene: Scene, result: Dataset) -> list[Finding]:
-    moved = np.linalg.norm(result["position"].values - result["position"].values[0], axis=-1).max()
+    moved = np.linalg.norm(result["body_position"].values - result["body_position"].values[0], axis=-1).max()
     return [Finding("stack of 10", "largest move in 2 s", f"{1e3 * float(moved):.3f} mm", "0")]
 
 
 def _loop_findings(scene: Scene, result: Dataset) -> list[Finding]:
-    speed = float(result["speed"].sel(coordinate="crank").values[-len(result["time"]) // 2 :].mean())
+    speed = float(result["coordinate_velocity"].sel(coordinate="crank").values[-len(result["time"]) // 2 :].mean())
     wanted = scene.drives[0].velocity
-    gap = 1e3 * float(result["joint_error"].max())
+    gap = 1e3 * float(result["joint_gap"].max())
     return [
         Finding("four-bar loop", "crank speed", f"{speed:.3f} rad/s", f"{wanted:.3f} rad/s"),
         Finding("four-bar loop", "widest joint gap", f"{gap:.3f} mm", "0"),

@@ -46,10 +46,10 @@ def unknown_name(what: str, got: str, known: Iterable[str]) -> str:
     comparable = [name for name in names[:1000] if len(name) <= LONGEST_NAME]
     near = get_close_matches(got, comparable, n=1) if len(got) <= LONGEST_NAME else []
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"unknown {what} {_cut(got)!r}{hint}; known: {listed(names, 40) or 'none'}"
+    return f"unknown {what} {_cut(got)!r}{hint}; known: {list_names(names, 40) or 'none'}"
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
+def list_names(names: Sequence[str], most: int = 8) -> str:
     """Names with commas between them; of many, the first and how many there are."""
     shown = ", ".join(map(_cut, names[:most]))
     return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"

@@ -78,7 +78,7 @@ def _free_fall() -> Finding:
         result = simulate(model, duration=steps * step, step=step)
     except BorelliError as error:
         return Finding("free fall", False, str(error))
-    fallen = -float(result["position"].values[-1, 0, 2])
+    fallen = -float(result["body_position"].values[-1, 0, 2])
     expected = -model.gravity[2] * step**2 * steps * (steps + 1) / 2
     right = abs(fallen - expected) < FALL_TOLERANCE
     return Finding("free fall", right, f"{fallen:.6f} m in 0.1 s, should be {expected:.6f} m")

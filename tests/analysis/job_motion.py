@@ -41,5 +41,5 @@ def job(seconds=1.0, fps=120.0):
 def job_recording(seconds=1.0, fps=120.0):
     """Its markers."""
     names = [marker.name for marker in job_model().markers]
-    data = make_dataset({"markers": motion(fps, seconds).markers}, {"marker": names}, rate=fps)
+    data = make_dataset({"marker_position": motion(fps, seconds).markers}, {"marker": names}, rate=fps)
     return Recording(data, name="common job")

@@ -42,7 +42,7 @@ def folder(name=""):
 def motion_of(model, table):
     """The motion that a table of coordinates describes."""
     names = list(map(str, table.data["coordinate"].values))
-    values = table.data["coordinates"].values
+    values = table.data["coordinate_value"].values
     q = np.tile([c.default for c in model.coordinates], (len(values), 1))
     for i, coordinate in enumerate(model.coordinates):
         if coordinate.name in names:

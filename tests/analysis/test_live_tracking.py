@@ -30,18 +30,18 @@ def test_live_torques_come_late_by_what_is_said():
     assert len(told) == len(found) - 8
     assert told[0].time - told[0].torque_time == pytest.approx(4 / 120)
     q, truth = job_truth()
-    from borelli.analysis.stepped.stepper import compile_stepped, spin_forces
+    from borelli.analysis.stepped.stepper import compile_stepped, drive_axis_forces
 
     compiled = compile_stepped(job_model(), 1 / 120, contacts=False)[0]
     frames = [round(pose.torque_time * 120) for pose in told]
-    torque = spin_forces(compiled, q[frames], np.array([pose.torque for pose in told]))[:, 6:]
+    torque = drive_axis_forces(compiled, q[frames], np.array([pose.torque for pose in told]))[:, 6:]
     assert torque_error(torque, truth[frames]) < 10.0  # [%]: no ground, springs to rest, a cubic through nine frames
 
 
 def test_a_frame_without_markers_keeps_the_last_pose():
     recording = job_recording()
     data = recording.data.copy(deep=True)
-    data["markers"].values[50:53] = np.nan
+    data["marker_position"].values[50:53] = np.nan
     found = list(live_inverse_kinematics(job_model(), FileSource(recording.with_data(data), speed=np.inf)))
     assert np.array_equal(found[51].coordinates, found[49].coordinates)
     assert np.isnan(found[51].marker_rms)

@@ -12,18 +12,18 @@ from borelli.recording.recording import Recording, make_dataset
 def recording():
     points = np.random.default_rng(0).normal(size=(20, 3, 3))
     points[4, 1] = np.nan
-    return Recording(make_dataset({"markers": points}, {"marker": ["a", "b", "c"]}, rate=100.0))
+    return Recording(make_dataset({"marker_position": points}, {"marker": ["a", "b", "c"]}, rate=100.0))
 
 
 def middle(recording):
     """Mean of two markers, and the height of one."""
-    points = recording.data["markers"].values
+    points = recording.data["marker_position"].values
     return {"middle": points[:, [0, 2]].mean(axis=1), "height": points[:, 0, 2]}
 
 
 def test_the_spread_is_that_of_the_noise(recording):
     band = monte_carlo(middle, recording, 800, 2e-3, seed=3)
-    assert np.allclose(band.value["height"], recording.data["markers"].values[:, 0, 2])
+    assert np.allclose(band.value["height"], recording.data["marker_position"].values[:, 0, 2])
     # a mean of two has the noise over sqrt(2); 800 repeats know a deviation to 1/sqrt(1600)
     assert np.mean(band.sd["middle"]) == pytest.approx(2e-3 / np.sqrt(2.0), rel=0.02)
     assert np.mean(band.sd["height"]) == pytest.approx(2e-3, rel=0.05)
@@ -67,7 +67,7 @@ def test_percentiles_are_those_of_the_repeats(recording):
     drawn = []
 
     def run(recording):
-        drawn.append(recording.data["markers"].values[0, 0])
+        drawn.append(recording.data["marker_position"].values[0, 0])
         return {"place": drawn[-1]}
 
     band = monte_carlo(run, recording, 30, 1e-3)
@@ -93,7 +93,7 @@ def test_what_only_some_repeats_know(recording):
 
 
 def test_dimensions_and_units_are_kept(recording):
-    band = monte_carlo(lambda r: {"markers": r.data["markers"].values}, recording, 10, 1e-3)
+    band = monte_carlo(lambda r: {"markers": r.data["marker_position"].values}, recording, 10, 1e-3)
     told = band.to_dataset(recording.data)
     assert told["markers_sd"].dims == ("time", "marker", "axis")
     assert told["markers_low"].attrs["units"] == "m"

@@ -70,7 +70,7 @@ def test_report_without_peers_has_no_peer_keys(stub):
     assert set(result["torques"]) == {"us", "error_percent"}
     assert set(result["chain"]["10"]) == {"us"}
     assert set(result["poses"]["exact"]) == {"us", "angle_rms_deg", "start_ms"}
-    assert result["poses"]["smoothed"]["torque_rms_nm"] < result["poses"]["converged"]["torque_rms_nm"]
+    assert result["poses"]["smoothed"]["torque_rms_nm"] < result["poses"]["framewise"]["torque_rms_nm"]
     assert "absent" not in result
 
 
@@ -98,7 +98,7 @@ def test_every_chain_of_the_full_run_is_named():
 @pytest.mark.crosscheck
 @needs_ode
 def test_ode_tracks_markers_as_published():
-    found = peers_ode.measure_job(HDM["markers"], motion()).accuracy
+    found = peers_ode.measure_job(HDM["marker_position"], motion()).accuracy
     # the figures of an independent program for ODE 0.16.2 on this job: 0.108 mm, 0.170 deg
     assert found["marker_rms_mm"] == pytest.approx(0.108, abs=0.001)
     assert found["angle_rms_deg"] == pytest.approx(0.170, abs=0.001)

@@ -4,7 +4,7 @@ import numpy as np
 
 from borelli.control.controls import make_controls
 from borelli.control.response import PD, coefficients
-from borelli.control.targets import functions
+from borelli.control.targets import targets_from_functions
 from borelli.control.track_targets import track_targets
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model
 
@@ -39,7 +39,7 @@ def follow(model, curves, stiffness=25.0, **given):
     """The dataset of following functions of time, by coordinate (a number stands still), with critical damping."""
     of_time = {name: (curve if callable(curve) else lambda t, value=curve: value) for name, curve in curves.items()}
     limit = given.pop("limit", np.inf)
-    return track_targets(model, make_controls(functions(model, of_time), PD(stiffness), limit), **given)
+    return track_targets(model, make_controls(targets_from_functions(model, of_time), PD(stiffness), limit), **given)
 
 
 def recursion(stiffness, step, error, steps, rate=0.0):

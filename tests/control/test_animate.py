@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from borelli.analysis.motion import make_motion
-from borelli.control.animate import LEADING, TrackingSettings, animate
+from borelli.control.animate import DEFAULT_TRACKING, TrackingSettings, animate
 from borelli.control.perturbations import CarriedLoad, Obstacle, Push, WeakenedJoint
 from borelli.control.response import PD, error_after
 from borelli.control.tracking_error import returned_after, root_coordinates
@@ -40,7 +40,7 @@ def test_undisturbed_it_does_what_the_motion_does():
     found = animate(walk(0.5))
     # the motion's frames are filtered at 6 Hz before they are followed, and followed to rounding
     assert found.data["deviation"].max() < 1e-6
-    assert found.figures["back within 5 mm after [s]"] == 0.0
+    assert found.metrics["back within 5 mm after [s]"] == 0.0
 
 
 def accelerations(body, force):
@@ -57,14 +57,14 @@ def accelerations(body, force):
 def gains():
     """Of each coordinate."""
     root = root_coordinates(MODEL)
-    return [PD.of_settling(LEADING.root if c.name in root else LEADING.joints) for c in MODEL.coordinates]
+    return [PD.from_settling_time(DEFAULT_TRACKING.root if c.name in root else DEFAULT_TRACKING.joints) for c in MODEL.coordinates]
 
 
 def test_a_push_moves_every_joint_by_its_acceleration_and_each_comes_back_as_its_response_says():
     """E'' + k_v E' + k_p E = a while it is pushed with what gives it the acceleration a, joints free; then 0."""
     data = animate(standing(), [Push("pelvis", (0.5, 0.0, 0.0), 0.2, 0.1)], step=1 / 960).data
     time = data["time"].values
-    got = (data["value"] - data["target"]).values
+    got = (data["coordinate_value"] - data["coordinate_target"]).values
     expected = np.empty_like(got)
     for i, (a, pd) in enumerate(zip(accelerations("pelvis", (0.5, 0.0, 0.0)), gains(), strict=True)):
         rest = a / pd.stiffness
@@ -76,11 +76,11 @@ def test_a_push_moves_every_joint_by_its_acceleration_and_each_comes_back_as_its
 
 def test_a_push_gives_way_and_comes_back():
     found = animate(walk(), [Push("pelvis", (0.0, 200.0, 0.0), 0.5, 0.1)])
-    back = found.figures["back within 5 mm after [s]"]
-    assert found.figures["largest deviation [m]"] > 0.01
+    back = found.metrics["back within 5 mm after [s]"]
+    assert found.metrics["largest deviation [m]"] > 0.01
     # 2 % of an error are left after the root's settling time of 0.6 s
     assert back is not None and back < 0.6
-    left = found.data["value"].sel(coordinate="root_y") - found.data["target"].sel(coordinate="root_y")
+    left = found.data["coordinate_value"].sel(coordinate="root_y") - found.data["coordinate_target"].sel(coordinate="root_y")
     assert left.max() > 10.0 * abs(left.min())
 
 
@@ -95,7 +95,7 @@ def test_a_load_outside_pulls_every_joint_until_its_stiffness_holds_it():
     one, none = np.ones(1), np.zeros(1)
     left = np.array([1.0 - float(pd.after(one, none, step)[0]) for pd in gains()])
     expected = step**2 * accelerations("hand_r", (0.0, 0.0, -9.81 * mass)) / left
-    got = (data["value"] - data["target"]).values[-1]
+    got = (data["coordinate_value"] - data["coordinate_target"]).values[-1]
     np.testing.assert_allclose(got, expected, rtol=0.0, atol=0.01 * np.abs(expected).max())
 
 
@@ -105,18 +105,18 @@ def test_a_hanging_load_starts_straight_below_where_it_is_held():
     table[:, [c.name for c in MODEL.coordinates].index("shoulder_flexion_r")] = 1.2
     data = animate(make_motion(MODEL, table, time, RATE), [CarriedLoad("hand_r", 2.0, hanging=True)]).data
     hand = MODEL.body("hand_r")
-    held = data["position"].sel(body="hand_r").values + rotate(
-        data["quaternion"].sel(body="hand_r").values, hand.center_of_mass
+    held = data["body_position"].sel(body="hand_r").values + rotate(
+        data["body_orientation"].sel(body="hand_r").values, hand.center_of_mass
     )
     # two radii of a ball of 4000 kg/m^3
     below = 2.0 * (3.0 * 2.0 / (4.0 * np.pi * 4000.0)) ** (1 / 3)
     expected = held - [0.0, 0.0, below]
-    np.testing.assert_allclose(data["position"].sel(body="load on hand_r").values, expected, atol=1e-9)
+    np.testing.assert_allclose(data["body_position"].sel(body="load on hand_r").values, expected, atol=1e-9)
 
 
 def test_a_weak_joint_has_the_share_it_says_and_no_more():
     data, calm = animate(walk(), [WeakenedJoint("knee_flexion_r", 0.3, 0.5)]).data, animate(walk()).data
-    force, needed = (np.abs(d["control_force"].sel(coordinate="knee_flexion_r").values) for d in (data, calm))
+    force, needed = (np.abs(d["torque"].sel(coordinate="knee_flexion_r").values) for d in (data, calm))
     late = data["time"].values > 0.5 + 1e-9
     np.testing.assert_allclose(force[~late], needed[~late], rtol=0.0, atol=1e-6 * needed.max())
     assert needed[late].max() > 0.3 * needed.max()
@@ -129,7 +129,7 @@ def test_an_obstacle_is_pressed_against_while_it_is_there():
     hand = MODEL.body("hand_r").frame.position
     wall = Obstacle(Shape("box", (0.05, 0.2, 0.3)), Frame((hand[0] + 0.06, hand[1], hand[2] - 0.1)), 0.0, 0.6)
     found = animate(standing(), [wall])
-    touched = np.abs(found.data["ground_force"].sel(body="hand_r").values).sum(axis=1)
+    touched = np.abs(found.data["ground_reaction_force"].sel(body="hand_r").values).sum(axis=1)
     time, off = found.data["time"].values, found.data["deviation"].values
     assert touched[time < 0.6].max() > 0.0 and not touched[time > 0.61].any()
     assert off.max() > 0.01
@@ -139,20 +139,20 @@ def test_an_obstacle_is_pressed_against_while_it_is_there():
 
 def test_ground_and_root_together_carry_the_weight():
     """Momentum: what they push, less the weight, is what the body gains."""
-    data = animate(standing(), leading=TrackingSettings(joints=0.1, force=0.5, torque=0.3, ground=True)).data
-    step = float(data.attrs["step"])
-    pushed = data["ground_force"].values[1:].sum(axis=(0, 1))[2]
-    pushed += data["control_force"].sel(coordinate="root_z").values[1:].sum()
-    gained = np.diff(data["momentum"].values[[0, -1], 2])[0]
+    data = animate(standing(), tracking=TrackingSettings(joints=0.1, force=0.5, torque=0.3, ground=True)).data
+    step = float(data.attrs["step_s"])
+    pushed = data["ground_reaction_force"].values[1:].sum(axis=(0, 1))[2]
+    pushed += data["torque"].sel(coordinate="root_z").values[1:].sum()
+    gained = np.diff(data["linear_momentum"].values[[0, -1], 2])[0]
     assert pushed * step == pytest.approx(WEIGHT * float(data["time"][-1]) + gained, rel=1e-6)
-    assert data["ground_force"].values.any()
+    assert data["ground_reaction_force"].values.any()
 
 
 def test_the_roots_force_keeps_to_its_limits_and_is_told():
-    found = animate(walk(), [Push("upper_torso", (800.0, 0.0, 0.0), 0.5, 0.1)], leading=replace(LEADING, force=1.5))
-    force = np.abs(found.data["control_force"].sel(coordinate=["root_x", "root_y", "root_z"]).values)
+    found = animate(walk(), [Push("upper_torso", (800.0, 0.0, 0.0), 0.5, 0.1)], tracking=replace(DEFAULT_TRACKING, force=1.5))
+    force = np.abs(found.data["torque"].sel(coordinate=["root_x", "root_y", "root_z"]).values)
     assert force.max() <= 1.5 * WEIGHT * (1.0 + 1e-9)
-    told = found.figures["root's force, largest [N]"]
+    told = found.metrics["root's force, largest [N]"]
     assert told == pytest.approx(float(np.linalg.norm(force, axis=1).max()), rel=1e-9)
     assert json.loads(found.data.attrs["leading"])["force"] == 1.5
 
@@ -208,10 +208,10 @@ def shoved(seed, back_within):
     force = random.uniform(20.0, 300.0) * way / np.linalg.norm(way)
     start, duration = random.uniform(0.1, 0.4), random.uniform(0.02, 0.1)
     push = Push(body, tuple(force.tolist()), float(start), float(duration))
-    found = animate(walk(0.5 + back_within), [push], every=4)
+    found = animate(walk(0.5 + back_within), [push], record_every=4)
     for name in ("value", "speed", "position", "control_force", "deviation"):
         assert np.isfinite(found.data[name].values).all(), f"seed {seed}: {push}: {name} is not finite"
-    return push, found.figures
+    return push, found.metrics
 
 
 RETURN = 1.0

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from borelli.control.ball_joint_response import next_turn, relative_spin
+from borelli.control.ball_joint_response import next_rotation, relative_angular_velocity
 from borelli.control.response import PD, coefficients, next_velocity
-from borelli.control.stability import LEAST_RATIO, spectral_radius
+from borelli.control.stability import MIN_RATIO, spectral_radius
 from borelli.errors import SettingsError
 from borelli.numerics.quaternions import conjugate, quaternion_product, rotate, rotation_exponential, rotation_logarithm
 
@@ -48,10 +48,10 @@ class Chain:
     def composed(self, solves):
         """Spins with which each joint turns as told; each solve takes those of the last for the turning of axes."""
         pairs = self.bodies[:-1], self.bodies[1:], self.spins[:-1], self.spins[1:]
-        turn = next_turn(CRITICAL, *pairs, self.wanted(), self.step)
+        turn = next_rotation(CRITICAL, *pairs, self.wanted(), self.step)
         spins = self.spins
         for _ in range(solves):
-            spins = summed(relative_spin(turn, spins[:-1], self.step))
+            spins = summed(relative_angular_velocity(turn, spins[:-1], self.step))
         return spins
 
     def geo(self):
@@ -132,7 +132,7 @@ def random_pairs(count, spin, seed):
     return base, moved, *random.uniform(-spin, spin, (3, count, 3))
 
 
-@pytest.mark.parametrize("ratio", [LEAST_RATIO, 0.3, 1.0, 5.0])
+@pytest.mark.parametrize("ratio", [MIN_RATIO, 0.3, 1.0, 5.0])
 @pytest.mark.parametrize("pace", [0.3, 1.0, 5.0, 1e4])
 def test_errors_die_away_from_anywhere_with_any_step(pace, ratio):
     # pace: sqrt(kp) h; 1e4 is kp = 1e8 with h = 1 s. Bodies and targets turn by up to 1.7 rad a step
@@ -144,8 +144,8 @@ def test_errors_die_away_from_anywhere_with_any_step(pace, ratio):
     worst = []
     for k in range(steps):
         targets = tuple(rotation_exponential((k + s) * h * target_spin) for s in (-1, 0, 1))
-        turn = next_turn(response, base, moved, base_spin, spin, targets, h)
-        spin = base_spin + relative_spin(turn, base_spin, h)
+        turn = next_rotation(response, base, moved, base_spin, spin, targets, h)
+        spin = base_spin + relative_angular_velocity(turn, base_spin, h)
         base, moved = (
             quaternion_product(rotation_exponential(h * w), q) for w, q in ((base_spin, base), (spin, moved))
         )
@@ -165,15 +165,15 @@ def test_error_does_not_know_how_its_target_and_its_base_move():
             before = quaternion_product(quaternion_product(joint, conjugate(targets[1])), targets[0])
             turned = quaternion_product(joint, conjugate(before))
             spin = base_spin + relative_spin_before(base, base_spin, turned, step)
-        turn = next_turn(CRITICAL, base, moved, base_spin, spin, targets, step)
-        spin = base_spin + relative_spin(turn, base_spin, step)
+        turn = next_rotation(CRITICAL, base, moved, base_spin, spin, targets, step)
+        spin = base_spin + relative_angular_velocity(turn, base_spin, step)
         base, moved = (
             quaternion_product(rotation_exponential(step * w), q) for w, q in ((base_spin, base), (spin, moved))
         )
         error = quaternion_product(quaternion_product(conjugate(base), moved), conjugate(targets[2]))
         # the twin: nothing moves but the joint, to a target that stands still
         one, none = np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(3)
-        twin = next_turn(CRITICAL, one, joint, none, relative, (one, one, one), step)
+        twin = next_rotation(CRITICAL, one, joint, none, relative, (one, one, one), step)
         relative = twin / step
         joint = quaternion_product(rotation_exponential(twin), joint)
         apart = rotation_logarithm(quaternion_product(error, conjugate(joint)))
@@ -198,8 +198,8 @@ def test_random_targets_are_reached_from_far():
 def test_exchanging_the_bodies_changes_nothing_on_targets_that_stand_still():
     base, moved, base_spin, spin, _ = random_pairs(40, 2.0, 4)
     target, step = quaternion(Rotation.random(40, rng=np.random.default_rng(1))), 1 / 60
-    one_way = next_turn(CRITICAL, base, moved, base_spin, spin, (target,) * 3, step)
-    other_way = next_turn(CRITICAL, moved, base, spin, base_spin, (conjugate(target),) * 3, step)
+    one_way = next_rotation(CRITICAL, base, moved, base_spin, spin, (target,) * 3, step)
+    other_way = next_rotation(CRITICAL, moved, base, spin, base_spin, (conjugate(target),) * 3, step)
     np.testing.assert_allclose(one_way, -other_way, atol=1e-12)
 
 
@@ -220,25 +220,25 @@ def test_the_shorter_way_is_taken():
     none, one = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
     for angle, sign in ((3.0, 1.0), (3.0, -1.0)):
         moved = sign * rotation_exponential(np.array([0.0, 0.0, angle]))
-        turn = next_turn(CRITICAL, one, moved, none, none, (one, one, one), 0.1)
+        turn = next_rotation(CRITICAL, one, moved, none, none, (one, one, one), 0.1)
         assert turn[2] == pytest.approx(float(CRITICAL.after(np.array(3.0), np.array(0.0), 0.1)) - 3.0, abs=1e-12)
     past = rotation_exponential(np.array([0.0, 0.0, np.pi + 0.1]))
-    assert next_turn(CRITICAL, one, past, none, none, (one, one, one), 0.1)[2] > 0.0
+    assert next_rotation(CRITICAL, one, past, none, none, (one, one, one), 0.1)[2] > 0.0
 
 
 def test_many_joints_at_once():
     base, moved, base_spin, spin, _ = random_pairs(7, 2.0, 5)
     targets = tuple(quaternion(Rotation.random(7, rng=np.random.default_rng(seed))) for seed in (1, 2, 3))
-    at_once = next_turn(CRITICAL, base, moved, base_spin, spin, targets, 0.01)
+    at_once = next_rotation(CRITICAL, base, moved, base_spin, spin, targets, 0.01)
     for i in range(7):
-        one = next_turn(CRITICAL, base[i], moved[i], base_spin[i], spin[i], tuple(t[i] for t in targets), 0.01)
+        one = next_rotation(CRITICAL, base[i], moved[i], base_spin[i], spin[i], tuple(t[i] for t in targets), 0.01)
         np.testing.assert_allclose(at_once[i], one, atol=1e-13)
 
 
 def test_relative_spin_turns_the_joint_as_told():
     random = np.random.default_rng(6)
     base_spin, turn, step = random.normal(size=3), 0.3 * random.normal(size=3), 0.05
-    spin = base_spin + relative_spin(turn, base_spin, step)
+    spin = base_spin + relative_angular_velocity(turn, base_spin, step)
     turned = Rotation.from_rotvec(-step * base_spin) * Rotation.from_rotvec(step * spin)
     np.testing.assert_allclose(turned.as_rotvec(), turn, atol=1e-14)
 
@@ -246,4 +246,4 @@ def test_relative_spin_turns_the_joint_as_told():
 def test_time_must_run_forward():
     one, none = np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(3)
     with pytest.raises(SettingsError, match="time runs forward"):
-        next_turn(CRITICAL, one, one, none, none, (one, one, one), 0.0)
+        next_rotation(CRITICAL, one, one, none, none, (one, one, one), 0.0)

@@ -5,7 +5,7 @@ from math import acos, atan2, cos, hypot, pi, sin
 import numpy as np
 import pytest
 
-from borelli.control.drag_posing import LEAP, drag_point
+from borelli.control.drag_posing import MAX_COORDINATE_CHANGE, drag_point
 from borelli.errors import SettingsError
 from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import generalized_forces, point_positions, poses
@@ -120,7 +120,7 @@ def test_held_bodies_and_coordinates_stay_while_the_rest_reaches():
     model = human()
     hold = ("foot_r", "foot_l", "head_flexion")
     goal = (0.5, -0.2, 0.6)
-    found = drag_point(model, {"knee_flexion_r": 0.3}, "hand_r", (0.0, 0.0, -0.1), goal, held=hold)
+    found = drag_point(model, {"knee_flexion_r": 0.3}, "hand_r", (0.0, 0.0, -0.1), goal, fixed=hold)
     assert found.reached and found.coordinates["head_flexion"] == 0.0
     rest = {c.name: c.default for c in model.coordinates} | {"knee_flexion_r": 0.3}
     index = [b.name for b in model.bodies].index
@@ -135,7 +135,7 @@ def test_held_bodies_and_coordinates_stay_while_the_rest_reaches():
 def test_straight_legs_bend_when_the_pelvis_is_dragged_down():
     """At first order nothing can move along them."""
     model = human()
-    found = drag_point(model, {}, "pelvis", (0.0, 0.0, 0.0), (-0.25, 0.0, 0.75), held=("foot_r", "foot_l"))
+    found = drag_point(model, {}, "pelvis", (0.0, 0.0, 0.0), (-0.25, 0.0, 0.75), fixed=("foot_r", "foot_l"))
     assert found.reached
     assert found.coordinates["knee_flexion_r"] > 0.5
     # and both alike, since nothing else tells the sides apart
@@ -183,7 +183,7 @@ def test_a_loop_stays_shut():
 def test_what_cannot_be_is_refused(change, match):
     asked = {"body": "rod_1", "to": (0.3, 0.0, 0.1), "held": ()} | change
     with pytest.raises(SettingsError, match=match):
-        drag_point(arm(2), {}, asked["body"], tip(2), asked["to"], held=asked["held"])
+        drag_point(arm(2), {}, asked["body"], tip(2), asked["to"], fixed=asked["held"])
 
 
 def test_a_body_without_joint_is_refused():
@@ -195,4 +195,4 @@ def test_a_body_without_joint_is_refused():
 def test_strides_are_short_enough_to_see_stops():
     from borelli.physics.rows.coordinate_rows import LIMIT_RANGE_ROTATION
 
-    assert LEAP < LIMIT_RANGE_ROTATION
+    assert MAX_COORDINATE_CHANGE < LIMIT_RANGE_ROTATION

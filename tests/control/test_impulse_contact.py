@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.experiments.curl_obstacle import obstacle_run
+from borelli.experiments.control.curl_obstacle import obstacle_run
 from borelli.model.model import Body, Frame, Joint, Shape, Surface
 
 from .impulse_worlds import follow, planks
@@ -26,17 +26,17 @@ def test_planks_press_on_a_block_and_recover_when_it_goes(rate):
     def steer(state, time):
         state.position[3] = (1.2, 0.0, -0.3) if time < 2.0 else (0.0, 0.0, -1e4)
 
-    data = follow(model, {f"q{k}": -0.4 for k in range(3)}, duration=6.0, step=1 / rate, start={"q0": 0.0}, steer=steer)
-    time, error = data["time"].values, (data["value"] - data["target"]).values
+    data = follow(model, {f"q{k}": -0.4 for k in range(3)}, duration=6.0, step=1 / rate, initial_coordinates={"q0": 0.0}, steer=steer)
+    time, error = data["time"].values, (data["coordinate_value"] - data["coordinate_target"]).values
     pressing = (time > 1.5) & (time < 2.0)
     assert np.abs(error[pressing]).max(axis=1).min() > 0.5
     assert np.ptp(error[pressing], axis=0).max() < 1e-3  # it lies still
-    pushed = data["ground_force"].values[pressing, 2, 2]
+    pushed = data["ground_reaction_force"].values[pressing, 2, 2]
     assert pushed.min() > 10.0 and np.ptp(pushed) < 0.01 * pushed.mean()
     assert np.abs(error[-1]).max() < 1e-5
     # without overshoot: nothing passes its target on the way back
     assert (error[time > 2.0] > -1e-9).all()
-    assert data["joint_error"].max() < 1e-13
+    assert data["joint_gap"].max() < 1e-13
 
 
 def test_chain_is_pushed_away_by_a_ball_and_comes_back():
@@ -47,10 +47,10 @@ def test_chain_is_pushed_away_by_a_ball_and_comes_back():
     ball = Body("ball", 2.0, inertia=inertia, shapes=(round_,), frame=Frame((0.6, 0.0, -2.2)))
     model = replace(model, bodies=(*model.bodies, ball))
     hanging = {"q0": -0.5 * np.pi} | {f"q{k}": 0.0 for k in range(1, 5)}
-    data = follow(model, hanging, duration=6.0, start=hanging, twists={"ball": (-4.0, 0.0, 2.0, 0, 0, 0)})
-    error = np.abs((data["value"] - data["target"]).values)
+    data = follow(model, hanging, duration=6.0, initial_coordinates=hanging, initial_twists={"ball": (-4.0, 0.0, 2.0, 0, 0, 0)})
+    error = np.abs((data["coordinate_value"] - data["coordinate_target"]).values)
     assert error[0].max() < 1e-12 and error.max() > 0.05
-    assert data["velocity"].values[-1, -1, 0] > 0.0
+    assert data["body_com_velocity"].values[-1, -1, 0] > 0.0
     assert error[-1].max() < 1e-6
     # once it has turned back it only comes nearer
     after = np.abs(error).max(axis=1)[np.abs(error).max(axis=1).argmax() :]
@@ -65,28 +65,28 @@ def carrying(mass):
 
 
 def test_load_inside_the_controllers_world_is_held_up():
-    data = follow(carrying(5.0), {"q0": 0.0, "q1": 0.0}, duration=2.0, start={"q0": 0.0})
-    assert np.abs(data["value"]).max() < 1e-12
+    data = follow(carrying(5.0), {"q0": 0.0, "q1": 0.0}, duration=2.0, initial_coordinates={"q0": 0.0})
+    assert np.abs(data["coordinate_value"]).max() < 1e-12
     # the weights times their arms: planks at 0.25 and 0.75 m, the stone at 1 m
     moments = [9.8 * (0.25 + 0.75 + 5.0 * 1.0), 9.8 * (0.25 + 5.0 * 0.5)]
-    np.testing.assert_allclose(data["control_force"].values[-1], moments, rtol=1e-9)
+    np.testing.assert_allclose(data["torque"].values[-1], moments, rtol=1e-9)
 
 
 def test_load_outside_sags_to_rest():
-    data = follow(carrying(0.5), {"q0": 0.0, "q1": 0.0}, duration=8.0, start={"q0": 0.0}, outside=["stone"])
-    value = data["value"].values
+    data = follow(carrying(0.5), {"q0": 0.0, "q1": 0.0}, duration=8.0, initial_coordinates={"q0": 0.0}, outside=["stone"])
+    value = data["coordinate_value"].values
     assert (value[-1] < -0.05).all()
     np.testing.assert_allclose(value[-1], value[-240], atol=1e-3)
-    assert data["joint_error"].max() < 1e-13
+    assert data["joint_gap"].max() < 1e-13
 
 
 @pytest.mark.parametrize("share", [0.8, 1.5])
 def test_torque_does_not_pass_its_limit(share):
     """A plank of 1 kg and 1 m needs 9.8/2 N m to be level."""
     limit = share * 4.9
-    data = follow(planks(1, 1.0), {"q0": 0.0}, duration=4.0, start={"q0": -1.2}, limit=limit)
-    assert np.abs(data["control_force"]).max() <= limit * (1.0 + 1e-9)
-    left = data["value"].values[-1, 0]
+    data = follow(planks(1, 1.0), {"q0": 0.0}, duration=4.0, initial_coordinates={"q0": -1.2}, max_force=limit)
+    assert np.abs(data["torque"]).max() <= limit * (1.0 + 1e-9)
+    left = data["coordinate_value"].values[-1, 0]
     if share > 1.0:
         assert abs(left) < 1e-6
     else:
@@ -95,26 +95,26 @@ def test_torque_does_not_pass_its_limit(share):
 
 def test_limit_may_change():
     data = follow(
-        planks(1, 1.0), {"q0": 0.0}, duration=3.0, start={"q0": 0.0}, limit=lambda t: 10.0 if t < 1.0 else 2.0
+        planks(1, 1.0), {"q0": 0.0}, duration=3.0, initial_coordinates={"q0": 0.0}, max_force=lambda t: 10.0 if t < 1.0 else 2.0
     )
     held, weak = data.sel(time=0.99, method="nearest"), data.isel(time=-1)
-    assert abs(held["value"].item()) < 1e-9 and weak["value"].item() < -0.3
-    assert abs(weak["control_force"].item()) <= 2.0 * (1.0 + 1e-9)
+    assert abs(held["coordinate_value"].item()) < 1e-9 and weak["coordinate_value"].item() < -0.3
+    assert abs(weak["torque"].item()) <= 2.0 * (1.0 + 1e-9)
 
 
 def test_stop_holds_a_free_joint():
     model = planks(2)
     limited = replace(model.joints[1], coordinates=(replace(model.joints[1].coordinates[0], lower=-0.3, upper=0.3),))
     model = replace(model, joints=(model.joints[0], limited))
-    data = follow(model, {"q0": 0.0}, duration=2.0, start={"q0": 0.0})
-    assert data["value"].values[:, 1].min() > -0.3 - 1e-9
-    assert data["value"].values[-1, 1] == pytest.approx(-0.3, abs=1e-6)
-    assert np.abs(data["value"].values[:, 0]).max() < 1e-12
+    data = follow(model, {"q0": 0.0}, duration=2.0, initial_coordinates={"q0": 0.0})
+    assert data["coordinate_value"].values[:, 1].min() > -0.3 - 1e-9
+    assert data["coordinate_value"].values[-1, 1] == pytest.approx(-0.3, abs=1e-6)
+    assert np.abs(data["coordinate_value"].values[:, 0]).max() < 1e-12
 
 
 def test_planks_that_slide_along_a_block_do_not_push_with_any_force():
     """The blow is 1.4 kN; with contacts hard while positions are corrected, single steps after it had 1e7 N."""
     data = obstacle_run("impulse", 1.5, 2.0)
-    force = np.linalg.norm(data["ground_force"].values, axis=-1).max(axis=1)
+    force = np.linalg.norm(data["ground_reaction_force"].values, axis=-1).max(axis=1)
     assert 1e3 < force.max() < 3e3
     assert 0.0 < force[-60:].max() < 1e3

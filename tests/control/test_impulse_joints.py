@@ -5,7 +5,7 @@ import pytest
 
 from borelli.control.controls import Control
 from borelli.control.response import PD
-from borelli.control.rotation_targets import Turns, turn_keyframes
+from borelli.control.rotation_targets import RotationTargets, rotation_keyframes
 from borelli.control.track_targets import track_targets
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model
 from borelli.numerics.quaternions import quaternion_product, rotation_exponential
@@ -28,10 +28,10 @@ def test_ball_joints_reach_any_rotation():
     model, draw = planks(3, kind="ball"), np.random.default_rng(0)
     turns = [rotation_exponential(draw.uniform(-1.5, 1.5, 3)) for _ in range(3)]
     controls = [
-        Control(f"joint_{k}", turn_keyframes(model, f"joint_{k}", [0.0], turns[k][None]), PD(25.0)) for k in range(3)
+        Control(f"joint_{k}", rotation_keyframes(model, f"joint_{k}", [0.0], turns[k][None]), PD(25.0)) for k in range(3)
     ]
-    data = track_targets(model, controls, duration=4.0, step=1 / 60, start={"x0": 0.0})
-    world = data["quaternion"].values[-1]
+    data = track_targets(model, controls, duration=4.0, step=1 / 60, initial_coordinates={"x0": 0.0})
+    world = data["body_orientation"].values[-1]
     for k in range(3):
         expected = turns[k] if k == 0 else quaternion_product(world[k - 1], turns[k])
         # row 18: 2.2e-7 rad
@@ -44,14 +44,14 @@ def test_moving_targets_of_several_axes_are_met(kind, rate):
     model = planks(3, kind=kind)
     data = follow(model, swaying(model, 1), duration=1.0, step=1 / rate)
     # row 19 leaves 0.013 rad; composed turns (`rotations`) leave rounding
-    assert np.abs(data["value"] - data["target"]).max() < 1e-12
-    assert data["joint_error"].max() < 1e-13
+    assert np.abs(data["coordinate_value"] - data["coordinate_target"]).max() < 1e-12
+    assert data["joint_gap"].max() < 1e-13
 
 
 def test_moving_ball_is_caught_up_with():
     model = planks(3, kind="ball")
-    data = follow(model, swaying(model, 2), duration=3.0, step=1 / 60, start={"x0": 0.3, "y1": -0.4, "z2": 0.5})
-    left = np.abs(data["value"] - data["target"]).max("coordinate").values
+    data = follow(model, swaying(model, 2), duration=3.0, step=1 / 60, initial_coordinates={"x0": 0.3, "y1": -0.4, "z2": 0.5})
+    left = np.abs(data["coordinate_value"] - data["coordinate_target"]).max("coordinate").values
     assert left[0] > 0.3
     assert left[-1] < 1e-4  # the slow root is -2.93/s: exp(-2.93 * 3) of 0.5 rad is 8e-5
 
@@ -59,11 +59,11 @@ def test_moving_ball_is_caught_up_with():
 def test_free_joints_between_controlled_ones():
     model, step = planks(8), 1 / 60
     aims = {f"q{k}": 0.3 for k in range(0, 8, 2)}
-    data = follow(model, aims, duration=2.0, step=step, start={"q0": -1.0})
+    data = follow(model, aims, duration=2.0, step=step, initial_coordinates={"q0": -1.0})
     for k in range(0, 8, 2):
         expected = 0.3 + recursion(25.0, step, (-1.0 if k == 0 else 0.0) - 0.3, 120)
-        np.testing.assert_allclose(data["value"].values[:, k], expected, atol=3.9e-14)  # row 20
-    assert np.abs(data["value"].values[-1, 1::2]).max() > 0.1
+        np.testing.assert_allclose(data["coordinate_value"].values[:, k], expected, atol=3.9e-14)  # row 20
+    assert np.abs(data["coordinate_value"].values[-1, 1::2]).max() > 0.1
 
 
 def floating(kind, reverse):
@@ -95,7 +95,7 @@ def turning(model, reverse):
 
         return turns
 
-    return [Control(f"j{k}", Turns(model, f"j{k}", curve(k)), PD(40.0)) for k in range(3)]
+    return [Control(f"j{k}", RotationTargets(model, f"j{k}", curve(k)), PD(40.0)) for k in range(3)]
 
 
 @pytest.mark.parametrize("kind", ["hinge", "ball"])
@@ -107,11 +107,11 @@ def test_which_body_is_called_parent_does_not_matter(kind):
         if kind == "hinge":
             data = follow(
                 model, {f"q{k}": lambda t: 0.4 * np.sin(3.0 * t) for k in (0, 2)}, duration=1.0, step=1 / 60,
-                start={"q1": 0.0}, twists=twists,
+                initial_coordinates={"q1": 0.0}, initial_twists=twists,
             )  # fmt: skip
         else:
             data = track_targets(
-                model, turning(model, reverse), duration=1.0, step=1 / 60, start={"x1": 0.0}, twists=twists
+                model, turning(model, reverse), duration=1.0, step=1 / 60, initial_coordinates={"x1": 0.0}, initial_twists=twists
             )
         found.append(np.concatenate([data[n].values for n in ("position", "quaternion", "velocity", "spin")], axis=-1))
     # row 28 has 3e-14 after a second

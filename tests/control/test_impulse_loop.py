@@ -38,10 +38,10 @@ def four_bars():
 
 def test_one_hinge_moves_the_loop():
     """Row 21: 0.49999997 of 0.5 rad after 4 s, the loop closed to 2e-13 m."""
-    data = follow(four_bars(), {"q0": UP - 0.5}, duration=4.0, step=1 / 60, start={})
-    turned = data["value"].values[-1] - [UP, -UP, UP, UP]
+    data = follow(four_bars(), {"q0": UP - 0.5}, duration=4.0, step=1 / 60, initial_coordinates={})
+    turned = data["coordinate_value"].values[-1] - [UP, -UP, UP, UP]
     np.testing.assert_allclose(turned, [-0.5, 0.5, -0.5, -0.5], atol=3.5e-8)
-    assert data["joint_error"].max() < 2e-13
+    assert data["joint_gap"].max() < 2e-13
 
 
 def test_contradictory_targets_of_one_loop_meet_in_the_middle():
@@ -49,8 +49,8 @@ def test_contradictory_targets_of_one_loop_meet_in_the_middle():
     senses, wanted = np.array([-1.0, 1.0, -1.0, -1.0]), np.array([0.5, -0.1, 0.2, 0.4])
     rest = np.array([UP, -UP, UP, UP])
     targets = dict(zip(("q0", "q1", "q2", "q3"), rest + senses * wanted, strict=True))
-    data = follow(four_bars(), targets, duration=4.0, step=1 / 60, start={})
-    turned = senses * (data["value"].values[-1] - rest)
+    data = follow(four_bars(), targets, duration=4.0, step=1 / 60, initial_coordinates={})
+    turned = senses * (data["coordinate_value"].values[-1] - rest)
     np.testing.assert_allclose(turned, wanted.mean(), atol=2e-4)
-    assert np.abs(data["speed"].values[-1]).max() < 1e-4  # it has come to rest
-    assert data["joint_error"].max() < 1e-9
+    assert np.abs(data["coordinate_velocity"].values[-1]).max() < 1e-4  # it has come to rest
+    assert data["joint_gap"].max() < 1e-9

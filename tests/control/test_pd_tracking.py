@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import brentq
 
 from borelli.control.pd_step_responses import StableResponse, TraditionalResponse
-from borelli.control.pd_tracking import follow_by_springs, outboard_inertia
+from borelli.control.pd_tracking import track_with_springs, outboard_inertia
 from borelli.control.response import PD, error_after, next_velocity
 from borelli.errors import SettingsError
-from borelli.experiments.planks import planks
+from borelli.experiments.control.planks import planks
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.scenes.gallery import chain, four_bar
 
@@ -93,10 +93,10 @@ def test_one_plank_without_gravity_does_what_the_response_says(implicit):
     response = (StableResponse if implicit else TraditionalResponse)(PD(25.0))
     for step in (0.02, 0.01, 0.005):
         steps = round(1.0 / step)
-        data = follow_by_springs(
-            model, {"joint_1": PD(25.0)}, targets(model, steps), step=step, implicit=implicit, start={"joint_1": -1.2}
+        data = track_with_springs(
+            model, {"joint_1": PD(25.0)}, targets(model, steps), step=step, implicit=implicit, initial_coordinates={"joint_1": -1.2}
         )
-        apart.append(np.abs(data["value"].values[1:, 0] + 1.2 * responses(response, step, steps)).max())
+        apart.append(np.abs(data["coordinate_value"].values[1:, 0] + 1.2 * responses(response, step, steps)).max())
     assert apart[0] < 1e-3
     assert np.log2(apart[-2] / apart[-1]) == pytest.approx(2.0, abs=0.15)
 
@@ -106,12 +106,12 @@ def test_a_plank_droops_until_its_spring_carries_it(implicit):
     # row 10: 51.92, 29.35, 8.33 degrees at kp 10, 25, 100: the root of kp E = 3 g / (2 L) cos E, 51.932 and 29.362
     for stiffness, droop in ((10.0, 51.92), (25.0, 29.35), (100.0, 8.33)):
         model = planks(1, 1.0, gravity=GRAVITY)
-        data = follow_by_springs(
+        data = track_with_springs(
             model, {"joint_1": PD(stiffness)}, targets(model, 960), step=1 / 240, implicit=implicit,
-            start={"joint_1": -np.pi / 2}, every=960,
+            initial_coordinates={"joint_1": -np.pi / 2}, record_every=960,
         )  # fmt: skip
         root = np.degrees(brentq(lambda e, k=stiffness: k * e - 1.5 * GRAVITY * np.cos(e), 0.0, np.pi / 2))
-        found = -np.degrees(data["value"].values[-1, 0])
+        found = -np.degrees(data["coordinate_value"].values[-1, 0])
         assert found == pytest.approx(root, abs=1e-3)
         assert found == pytest.approx(droop, abs=0.015)
 
@@ -126,23 +126,23 @@ def five_planks(stiffness, step, duration):
     """Let go level."""
     model = planks(5, 0.5, gravity=GRAVITY)
     course = targets(model, round(duration / step))
-    return follow_by_springs(model, plank_gains(5, stiffness), course, step=step, implicit=False)
+    return track_with_springs(model, plank_gains(5, stiffness), course, step=step, implicit=False)
 
 
 def test_a_chain_sags_under_traditional_control():
     # row 14: 37, 25, 16, 9, 5 degrees after 6 s, the last plank's middle 1.98 m down (it still swings)
     data = five_planks(25.0, 1 / 480, 6.0)
-    np.testing.assert_allclose(-np.degrees(data["value"].values[-1]), [37, 25, 16, 9, 5], atol=0.5)
-    assert data["position"].sel(body="link_5", axis="z").values[-1] == pytest.approx(-1.98, abs=0.01)
+    np.testing.assert_allclose(-np.degrees(data["coordinate_value"].values[-1]), [37, 25, 16, 9, 5], atol=0.5)
+    assert data["body_position"].sel(body="link_5", axis="z").values[-1] == pytest.approx(-1.98, abs=0.01)
 
 
 def test_a_chain_under_traditional_control_needs_ever_shorter_steps():
     # row 14: kp 25 chatters at 1/240 and not at 1/480; kp 100 at 1/480 and not at 1/1000, where it is 1.36 m down
     for stiffness, coarse, fine in ((25.0, 1 / 240, 1 / 480), (100.0, 1 / 480, 1 / 1000)):
         chatter, calm = five_planks(stiffness, coarse, 3.0), five_planks(stiffness, fine, 3.0)
-        speeds = [np.abs(data["speed"].sel(time=slice(2.0, 3.0)).values).max() for data in (chatter, calm)]
+        speeds = [np.abs(data["coordinate_velocity"].sel(time=slice(2.0, 3.0)).values).max() for data in (chatter, calm)]
         assert speeds[0] > 50.0 > 2.0 > speeds[1]  # [rad/s]
-    assert calm["position"].sel(body="link_5", axis="z").values[-1] == pytest.approx(-1.36, abs=0.01)
+    assert calm["body_position"].sel(body="link_5", axis="z").values[-1] == pytest.approx(-1.36, abs=0.01)
 
 
 def test_inertia_outboard_of_a_chain_is_that_of_a_rod():
@@ -158,20 +158,20 @@ def test_inertia_outboard_of_a_chain_is_that_of_a_rod():
 def test_a_limit_is_not_passed():
     model = planks(1, 1.0, gravity=0.0)
     for implicit in (False, True):
-        data = follow_by_springs(
+        data = track_with_springs(
             model, {"joint_1": PD(100.0)}, targets(model, 20, 1.0), step=0.01, implicit=implicit,
             limits={"joint_1": 3.0},
         )  # fmt: skip
-        force = data["drive_force"].values[1:, 0]
+        force = data["torque"].values[1:, 0]
         assert force.max() == pytest.approx(3.0, abs=1e-9)
         # 3 N m on 1/3 kg m^2
-        assert data["speed"].values[1, 0] == pytest.approx(0.09, abs=1e-9)
+        assert data["coordinate_velocity"].values[1, 0] == pytest.approx(0.09, abs=1e-9)
 
 
 def test_nothing_is_outboard_of_a_joint_that_closes_a_loop():
     model = four_bar().model
     with pytest.raises(SettingsError, match=r"'loop'.* closes a loop"):
-        follow_by_springs(model, {"loop": PD(25.0)}, targets(model, 2), step=0.01, implicit=True)
+        track_with_springs(model, {"loop": PD(25.0)}, targets(model, 2), step=0.01, implicit=True)
 
 
 @pytest.mark.parametrize("implicit", [False, True])
@@ -184,9 +184,9 @@ def test_a_ball_joint_follows_a_turning_target(implicit):
     course = np.stack([np.zeros(steps + 1), 0.4 + 0.3 * np.sin(2.0 * time), 0.3 * np.sin(2.0 * time)], axis=1)
     gains = {coordinate.name: PD(400.0) for coordinate in model.coordinates}
     start = dict(zip(gains, course[0], strict=True))
-    data = follow_by_springs(model, gains, course, step=step, implicit=implicit, start=start)
+    data = track_with_springs(model, gains, course, step=step, implicit=implicit, initial_coordinates=start)
     late = slice(steps // 2, None)
-    assert np.abs(data["value"].values[late] - course[late]).max() < 6e-3
-    still = follow_by_springs(model, gains, 0.0 * course + [0.5, -0.8, 2.0], step=step, implicit=implicit)
+    assert np.abs(data["coordinate_value"].values[late] - course[late]).max() < 6e-3
+    still = track_with_springs(model, gains, 0.0 * course + [0.5, -0.8, 2.0], step=step, implicit=implicit)
     # exp(-20) (1 + 20) of 2.2 rad
-    np.testing.assert_allclose(still["value"].values[-1], [0.5, -0.8, 2.0], atol=1e-6)
+    np.testing.assert_allclose(still["coordinate_value"].values[-1], [0.5, -0.8, 2.0], atol=1e-6)

@@ -15,9 +15,9 @@ from borelli.control.response import (
     coefficients,
     error_after,
     next_velocity,
-    wrapped,
+    wrap_angle,
 )
-from borelli.control.stability import LEAST_RATIO, is_stable, spectral_radius
+from borelli.control.stability import MIN_RATIO, is_stable, spectral_radius
 from borelli.errors import SettingsError
 
 STILL = (0.0, 0.0, 0.0)
@@ -147,7 +147,7 @@ def test_steps_far_longer_than_the_response_overshoot_nothing():
     assert np.abs(errors).max() < 1.0
 
 
-@given(st.floats(LEAST_RATIO, 100.0), st.floats(-6, 6))
+@given(st.floats(MIN_RATIO, 100.0), st.floats(-6, 6))
 @settings(max_examples=300)
 def test_every_step_is_stable_from_the_least_ratio_on(ratio, power):
     # row 8; the step in units of the response, sqrt(kp) h
@@ -162,7 +162,7 @@ def test_the_least_ratio_is_where_stability_begins():
     # row 8: 0.0293; undamped the spectral radius reaches 1.129
     h = np.linspace(0.01, 40.0, 400_001)
     stable = [
-        is_stable(*coefficients(2.0, 4.0 * ratio, h), h).all() for ratio in (LEAST_RATIO - 1e-5, LEAST_RATIO, 0.05)
+        is_stable(*coefficients(2.0, 4.0 * ratio, h), h).all() for ratio in (MIN_RATIO - 1e-5, MIN_RATIO, 0.05)
     ]
     assert stable == [False, True, True]
     assert spectral_radius(*coefficients(2.0, 0.0, h), h).max() == pytest.approx(1.129, abs=5e-4)
@@ -182,7 +182,7 @@ def test_ratio_without_guarantee_is_refused(ratio):
     with pytest.raises(SettingsError, match=r"damping ratio is .* below 0\.02933 .* take at least"):
         PD(25.0, ratio)
     with pytest.raises(SettingsError, match="damping ratio"):
-        PD.of_settling(1.0, ratio)
+        PD.from_settling_time(1.0, ratio)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
@@ -190,17 +190,17 @@ def test_gains_that_do_not_pull_are_refused(value):
     with pytest.raises(SettingsError, match="stiffness"):
         PD(value)
     with pytest.raises(SettingsError, match="settling time"):
-        PD.of_settling(value)
+        PD.from_settling_time(value)
     with pytest.raises(SettingsError, match="duration"):
         MinimumJerk(1.0, 0.0, value, PD(25.0))
     with pytest.raises(SettingsError, match="time runs forward"):
         next_velocity(PD(25.0), 0.0, 0.0, STILL, value)
 
 
-@given(st.floats(LEAST_RATIO, 50.0), st.floats(0.01, 10.0))
+@given(st.floats(MIN_RATIO, 50.0), st.floats(0.01, 10.0))
 @settings(deadline=None)
 def test_settling_time_is_when_two_percent_are_left_for_good(ratio, time):
-    gains = PD.of_settling(time, ratio)
+    gains = PD.from_settling_time(time, ratio)
     later = np.linspace(time, 3.0 * time, 2001)
     left = np.abs(error_after(gains.stiffness, gains.damping, later, 1.0, 0.0)[0])
     assert left[0] == pytest.approx(SETTLED, rel=1e-6)
@@ -209,7 +209,7 @@ def test_settling_time_is_when_two_percent_are_left_for_good(ratio, time):
 
 def test_critical_settling_time():
     # (1 + x) exp(-x) = 0.02 at x = 5.8339
-    assert np.sqrt(PD.of_settling(1.0).stiffness) == pytest.approx(5.8339, abs=1e-4)
+    assert np.sqrt(PD.from_settling_time(1.0).stiffness) == pytest.approx(5.8339, abs=1e-4)
 
 
 def sway(t):
@@ -271,8 +271,8 @@ def test_minimum_jerk_gives_way_and_returns():
 
 def test_angles_of_full_turns_take_the_shorter_way():
     np.testing.assert_allclose(
-        wrapped([0.0, np.pi, -np.pi, 3.5, 7.0]), [0.0, np.pi, np.pi, 3.5 - 2 * np.pi, 7 - 2 * np.pi]
+        wrap_angle([0.0, np.pi, -np.pi, 3.5, 7.0]), [0.0, np.pi, np.pi, 3.5 - 2 * np.pi, 7 - 2 * np.pi]
     )
     plain = next_velocity(PD(25.0), 0.1, 0.0, STILL, 0.01)
-    turned = next_velocity(PD(25.0), 0.1 + 4 * np.pi, 0.0, (2 * np.pi, 0.0, -2 * np.pi), 0.01, full_turns=True)
+    turned = next_velocity(PD(25.0), 0.1 + 4 * np.pi, 0.0, (2 * np.pi, 0.0, -2 * np.pi), 0.01, wrap=True)
     assert turned == pytest.approx(float(plain), abs=1e-10)

@@ -60,14 +60,14 @@ def test_any_gain_and_step_is_stable(build, stiffness):
     begun = np.array([at - target for target, at in wanted.values()])
     for step in (1e-5, 1e-3, 1 / 60, 1.0):
         data = track_targets(
-            model, controls, duration=STEPS * step, step=step, start={name: at for name, (_, at) in wanted.items()}
+            model, controls, duration=STEPS * step, step=step, initial_coordinates={name: at for name, (_, at) in wanted.items()}
         )
-        error = (data["value"] - data["target"]).sel(coordinate=names).values
+        error = (data["coordinate_value"] - data["coordinate_target"]).sel(coordinate=names).values
         law = recursion(begun, response, step)
         assert np.abs(error - law).max() < 1e-9
         assert (np.abs(error[-1]) < np.abs(begun)).all(where=begun != 0.0)
         assert np.abs(error).max() < np.abs(begun).max() * (1.0 + 1e-9)
-        assert float(data["joint_error"].max()) < 1e-9
+        assert float(data["joint_gap"].max()) < 1e-9
 
 
 def test_a_ratio_that_no_step_is_safe_with_is_refused():
@@ -82,17 +82,17 @@ def test_a_skeleton_that_marches_on_the_ground_stays_whole(step):
     """Toes that carry the body are pushed to their stops while their controls pull: joints stay closed all the same."""
     model = full_skeleton()
     data = track_targets(model, make_controls(march(model)), duration=0.3, step=step)
-    assert np.isfinite(data["value"].values).all()
-    assert float(data["ground_force"].sel(axis="z").sum("body").max()) > 0.5 * 9.81 * model.mass
-    assert float(data["joint_error"].max()) < 1e-9
+    assert np.isfinite(data["coordinate_value"].values).all()
+    assert float(data["ground_reaction_force"].sel(axis="z").sum("body").max()) > 0.5 * 9.81 * model.mass
+    assert float(data["joint_gap"].max()) < 1e-9
 
 
 def test_joints_that_were_left_open_are_told():
     """A flat net between two corners is too taut for long steps: not all of them close it."""
     data = track_targets(net(8, 8, arc=0.0), (), duration=0.3, step=1 / 30)
-    left = (data["status"] >= 16).values
-    assert left.any() and float(data["joint_error"].max()) < 5e-3
-    wide = data["joint_error"].values > 1e-9  # what `positions.NEARLY_CLOSED` allows
+    left = (data["solver_status"] >= 16).values
+    assert left.any() and float(data["joint_gap"].max()) < 5e-3
+    wide = data["joint_gap"].values > 1e-9  # what `positions.NEARLY_CLOSED` allows
     assert wide[left].all() and not wide[~left].any()
     assert f"in {left.sum()} of the recorded steps" in data.attrs["notes"]
     assert "left open" not in track_targets(net(4, 4), (), duration=0.6, step=1 / 240).attrs["notes"]

@@ -5,7 +5,7 @@ import pytest
 
 from borelli.analysis.motion import make_motion
 from borelli.control.response import PD, next_velocity
-from borelli.control.targets import INTERPOLATIONS, b_spline, combined, functions, keyframes, of_motion
+from borelli.control.targets import INTERPOLATIONS, b_spline_targets, combine_targets, targets_from_functions, keyframes, targets_from_motion
 from borelli.errors import SettingsError
 from borelli.model.functions import linear
 from borelli.model.model import Body, Coordinate, Coupling, Joint, Model
@@ -46,17 +46,17 @@ def test_curve_that_passes_a_stop_between_its_keys_is_refused_there():
 
 def test_b_spline_starts_and_ends_at_its_control_values_and_stays_between_them():
     values = [0.0, 2.5, 0.0, 2.5, 1.0]
-    targets = b_spline(ARM, [0.0, 1.0, 2.0], {"flexion": values})
+    targets = b_spline_targets(ARM, [0.0, 1.0, 2.0], {"flexion": values})
     curve = targets.at(np.linspace(0.0, 2.0, 201))[:, 0]
     assert curve[0] == 0.0 and curve[-1] == pytest.approx(1.0)
     assert curve.min() >= 0.0 and curve.max() <= 2.5
     # straight control polygon at Greville's points: a B-spline reproduces lines
-    line = b_spline(ARM, [0.0, 1.0, 2.0], {"swing": [0.0, 1 / 3, 1.0, 5 / 3, 2.0]})
+    line = b_spline_targets(ARM, [0.0, 1.0, 2.0], {"swing": [0.0, 1 / 3, 1.0, 5 / 3, 2.0]})
     np.testing.assert_allclose(line.at([0.3, 1.7])[:, 0], [0.3, 1.7], atol=1e-14)
 
 
 def test_functions_and_the_differences_of_a_step():
-    targets = functions(ARM, {"swing": np.sin, "flexion": lambda t: 1.0 + t})
+    targets = targets_from_functions(ARM, {"swing": np.sin, "flexion": lambda t: 1.0 + t})
     before, now, ahead = targets.around(0.5, 0.1)
     np.testing.assert_allclose(before, [np.sin(0.4), 1.4])
     np.testing.assert_allclose(now, [np.sin(0.5), 1.5])
@@ -64,12 +64,12 @@ def test_functions_and_the_differences_of_a_step():
 
 
 def test_coordinates_follow_their_targets():
-    targets = combined(
-        keyframes(ARM, KEYS, {"flexion": VALUES}, "minimum jerk"), functions(ARM, {"swing": lambda t: np.sin(3.0 * t)})
+    targets = combine_targets(
+        keyframes(ARM, KEYS, {"flexion": VALUES}, "minimum jerk"), targets_from_functions(ARM, {"swing": lambda t: np.sin(3.0 * t)})
     )
     x, v, step = np.array([1.0, -0.5]), np.zeros(2), 1 / 60
     for k in range(300):
-        v = next_velocity(PD.of_settling(1.0), x, v, targets.around(k * step, step), step)
+        v = next_velocity(PD.from_settling_time(1.0), x, v, targets.around(k * step, step), step)
         x = x + step * v
     np.testing.assert_allclose(x, targets.at(5.0), atol=1e-9)
 
@@ -81,17 +81,17 @@ def motion_of(model, coordinates, rate=50.0):
 def test_motion_is_followed_between_its_frames():
     t = np.arange(51) / 50.0
     motion = motion_of(ARM, np.stack([np.sin(2 * t), 1.0 + np.sin(t)], axis=1))
-    targets = of_motion(motion)
+    targets = targets_from_motion(motion)
     assert targets.coordinates == ("swing", "flexion")
     between = np.linspace(0.2, 0.8, 37)
     # cubic: fourth order of the frames' distance, 16 * 0.02^4 * 5/384
     assert np.abs(targets.at(between)[:, 0] - np.sin(2 * between)).max() < 5e-8
-    assert of_motion(motion, ["flexion"]).at(0.5) == pytest.approx([1.0 + np.sin(0.5)])
+    assert targets_from_motion(motion, ["flexion"]).at(0.5) == pytest.approx([1.0 + np.sin(0.5)])
 
 
 def test_whole_turns_between_frames_are_undone():
     turned = np.mod(np.linspace(0.0, 10.0, 51) + np.pi, 2 * np.pi) - np.pi
-    targets = of_motion(motion_of(ARM, np.stack([turned, np.ones(51)], axis=1)), ["swing"])
+    targets = targets_from_motion(motion_of(ARM, np.stack([turned, np.ones(51)], axis=1)), ["swing"])
     middle = np.linspace(0.3, 0.7, 50)
     np.testing.assert_allclose(targets.at(middle)[:, 0], 10.0 * middle, atol=1e-4)
 
@@ -103,7 +103,7 @@ BAD = {
     "not a number": (lambda: keyframes(ARM, KEYS, {"swing": [0.0, NAN, 1.0]}), r"'swing' at 0\.5 s is nan"),
     "outside stops": (lambda: keyframes(ARM, KEYS, {"flexion": [0.0, 1.0, 3.0]}), r"at 2 s is 3 rad, .* 0 to 2\.5"),
     "control value outside stops": (
-        lambda: b_spline(ARM, [0.0, 1.0], {"flexion": [0, -1, 0, 0]}),
+        lambda: b_spline_targets(ARM, [0.0, 1.0], {"flexion": [0, -1, 0, 0]}),
         r"at 0\.333333 s is -1 rad",
     ),
     "time running backwards": (lambda: keyframes(ARM, [0.0, 1.0, 0.5], {"swing": VALUES}), r"0\.5 s .* after 1 s"),
@@ -112,24 +112,24 @@ BAD = {
     "no times": (lambda: keyframes(ARM, [], {"swing": []}), "at least one"),
     "no coordinates": (lambda: keyframes(ARM, KEYS, {}), "no coordinate is given"),
     "wrong count": (lambda: keyframes(ARM, KEYS, {"swing": [0.0]}), r"shape \(1,\); it needs \(3,\)"),
-    "wrong count of control values": (lambda: b_spline(ARM, [0, 1, 2], {"swing": VALUES}), r"it needs \(5,\)"),
-    "degree": (lambda: b_spline(ARM, [0, 1], {"swing": VALUES}, degree=0), "degree is 0"),
-    "one knot": (lambda: b_spline(ARM, [0], {"swing": VALUES}), "at least two"),
-    "function not finite": (lambda: functions(ARM, {"swing": lambda t: NAN}).at(1.0), "at 1 s is nan"),
-    "function outside stops": (lambda: functions(ARM, {"flexion": lambda t: -t}).around(1.0, 0.1), "at 0.9 s is -0.9"),
-    "asked for at no time": (lambda: functions(ARM, {"swing": np.sin}).at(NAN), "times must be finite"),
-    "step backwards": (lambda: functions(ARM, {"swing": np.sin}).around(1.0, -0.1), "time runs forward"),
+    "wrong count of control values": (lambda: b_spline_targets(ARM, [0, 1, 2], {"swing": VALUES}), r"it needs \(5,\)"),
+    "degree": (lambda: b_spline_targets(ARM, [0, 1], {"swing": VALUES}, degree=0), "degree is 0"),
+    "one knot": (lambda: b_spline_targets(ARM, [0], {"swing": VALUES}), "at least two"),
+    "function not finite": (lambda: targets_from_functions(ARM, {"swing": lambda t: NAN}).at(1.0), "at 1 s is nan"),
+    "function outside stops": (lambda: targets_from_functions(ARM, {"flexion": lambda t: -t}).around(1.0, 0.1), "at 0.9 s is -0.9"),
+    "asked for at no time": (lambda: targets_from_functions(ARM, {"swing": np.sin}).at(NAN), "times must be finite"),
+    "step backwards": (lambda: targets_from_functions(ARM, {"swing": np.sin}).around(1.0, -0.1), "time runs forward"),
     "two controllers": (
-        lambda: combined(functions(ARM, {"swing": np.sin}), keyframes(ARM, KEYS, {"swing": VALUES})),
+        lambda: combine_targets(targets_from_functions(ARM, {"swing": np.sin}), keyframes(ARM, KEYS, {"swing": VALUES})),
         "'swing' has two targets",
     ),
-    "nothing to combine": (lambda: combined(), "none were given"),
+    "nothing to combine": (lambda: combine_targets(), "none were given"),
     "two models": (
-        lambda: combined(functions(ARM, {"swing": np.sin}), functions(Model("leg", ARM.bodies, ARM.joints), {})),
+        lambda: combine_targets(targets_from_functions(ARM, {"swing": np.sin}), targets_from_functions(Model("leg", ARM.bodies, ARM.joints), {})),
         "'arm' and 'leg' differ",
     ),
-    "unknown coordinate of a motion": (lambda: of_motion(motion_of(ARM, np.ones((9, 2))), ["hip"]), "'hip'; known"),
-    "motion with gaps": (lambda: of_motion(motion_of(ARM, np.full((9, 2), NAN)), ["swing"]), "at 0 s is nan"),
+    "unknown coordinate of a motion": (lambda: targets_from_motion(motion_of(ARM, np.ones((9, 2))), ["hip"]), "'hip'; known"),
+    "motion with gaps": (lambda: targets_from_motion(motion_of(ARM, np.full((9, 2), NAN)), ["swing"]), "at 0 s is nan"),
 }
 
 
@@ -143,9 +143,9 @@ def test_bad_targets_are_refused_in_a_sentence(case):
 def test_coordinates_that_cannot_follow_are_refused():
     locked = Joint("elbow", "hinge", "upper", "lower", coordinates=(Coordinate("flexion", locked=True),))
     with pytest.raises(SettingsError, match="'flexion' is locked"):
-        functions(Model("arm", ARM.bodies, (SHOULDER, locked)), {"flexion": np.sin})
+        targets_from_functions(Model("arm", ARM.bodies, (SHOULDER, locked)), {"flexion": np.sin})
     coupling = Coupling("together", "flexion", "swing", linear(1.0))
     coupled = Model("arm", ARM.bodies, ARM.joints, couplings=(coupling,))
     with pytest.raises(SettingsError, match="'flexion' is coupled to 'swing'; give that one"):
-        functions(coupled, {"flexion": np.sin})
-    assert of_motion(motion_of(coupled, np.ones((9, 2)))).coordinates == ("swing",)
+        targets_from_functions(coupled, {"flexion": np.sin})
+    assert targets_from_motion(motion_of(coupled, np.ones((9, 2)))).coordinates == ("swing",)

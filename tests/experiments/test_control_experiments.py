@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from borelli.experiments import chain
-from borelli.experiments import closed_loop as loop
+from borelli.experiments.control import chain
+from borelli.experiments.control import closed_loop as loop
 from borelli.experiments.catalog import EXPERIMENTS, run_experiment
 
 CONTROL = [name for name, experiment in EXPERIMENTS.items() if experiment.paper.startswith("Weinstein")]
@@ -12,7 +12,7 @@ CONTROL = [name for name, experiment in EXPERIMENTS.items() if experiment.paper.
 
 def check(outcome):
     assert outcome.claims
-    assert outcome.holds, [claim for claim in outcome.claims if not claim.holds]
+    assert outcome.passed, [claim for claim in outcome.claims if not claim.passed]
     kinds = {path.suffix for path in outcome.files}
     assert {".csv", ".json", ".png", ".gif"} <= kinds and all(path.stat().st_size > 0 for path in outcome.files)
 

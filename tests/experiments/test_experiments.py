@@ -9,11 +9,11 @@ import pytest
 import borelli as bo
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
-from borelli.experiments.analytic_walk import SPEED, STRIDE, make_walk
+from borelli.experiments.movement.analytic_walk import SPEED, STRIDE, make_walk
 from borelli.experiments.catalog import EXPERIMENTS, run_experiment
-from borelli.experiments.ground_forces import ground_experiment
-from borelli.experiments.marker_noise import lag, noise_experiment, paper_torque
-from borelli.experiments.reduced_markers import kept_markers, reduced_markers_experiment
+from borelli.experiments.movement.ground_forces import ground_experiment
+from borelli.experiments.movement.marker_noise import lag, noise_experiment, paper_torque
+from borelli.experiments.movement.reduced_markers import kept_markers, reduced_markers_experiment
 from tests.recording.walker import real
 
 
@@ -52,14 +52,14 @@ def test_a_lag_is_found(walk):
 
 
 def test_noise(tmp_path):
-    outcome = noise_experiment(tmp_path, (1e-3, 8e-3), 1, methods=("converged", "smoothed"))
+    outcome = noise_experiment(tmp_path, (1e-3, 8e-3), 1, methods=("framewise", "smoothed"))
     by = {(row["method"], row["noise_mm"]): row for row in outcome.rows}
     assert by["smoothed", 1.0]["angle_rad"] < 0.007  # 0.0050; asked 0.02
-    assert by["converged", 1.0]["angle_rad"] < 0.02  # 0.0130
+    assert by["framewise", 1.0]["angle_rad"] < 0.02  # 0.0130
     assert by["smoothed", 1.0]["torque_nm"] < 0.4  # 0.18; the paper: 3
     assert by["smoothed", 8.0]["torque_nm"] < 1.0  # 0.60; the paper: more than 5 at 5 mm
     assert all(abs(row["lag_ms"]) < 1.7 for row in outcome.rows)  # a tenth of a frame
-    assert all(claim.holds for claim in outcome.claims if "real time" not in claim.text)  # times depend on the machine
+    assert all(claim.passed for claim in outcome.claims if "real time" not in claim.text)  # times depend on the machine
     with (tmp_path / "noise.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 4
     assert json.loads((tmp_path / "noise.json").read_text())["name"] == "noise"
@@ -74,7 +74,7 @@ def test_the_papers_torques():
 def test_few_markers_of_a_synthetic_walk(tmp_path):
     outcome = reduced_markers_experiment(tmp_path, stride=4)
     assert [row["markers"] for row in outcome.rows] == [16, 16, 16]
-    assert outcome.holds, outcome.claims
+    assert outcome.passed, outcome.claims
     assert (tmp_path / "reduced-markers.png").exists()
 
 
@@ -89,7 +89,7 @@ def test_few_markers_of_the_cmu_walk(tmp_path):
 
 def test_ground_forces_of_a_synthetic_walk(tmp_path):
     outcome = run_experiment("ground", tmp_path, quick=True)
-    assert outcome.holds and "synthetic" in outcome.about
+    assert outcome.passed and "synthetic" in outcome.about
     assert [row["foot"] for row in outcome.rows] == ["right", "left"]
     for row in outcome.rows:
         assert row["single_stance_percent"] < 5.0  # 2.5 and 3.6; the paper: 10, Fig. 5

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 from borelli.analysis.energetics.energy import compute_energy
-from borelli.analysis.ground.predict_grf import ground_forces
+from borelli.analysis.ground.predict_grf import predict_grf
 from borelli.errors import FileFormatError
-from borelli.export.grf_agreement import compare_feet, forward
-from borelli.export.opensim_names import opensim_name, pelvis_pose
-from borelli.export.stage_files import made, plain, read_fit, read_stage, write_fit, write_stage
+from borelli.export.grf_agreement import compare_feet, foot_direction
+from borelli.export.opensim_names import opensim_name, pelvis_coordinates
+from borelli.export.stage_files import read_provenance, to_json_values, read_fit, read_stage, write_fit, write_stage
 from borelli.export.summary import STAGES, summarize
 from borelli.export.tables import coordinate_table, ground_table, moment_table, power_table
 from borelli.files.atomic import atomic_path, remove_stale_temporaries
 from borelli.recording.io import read_recording
 
 KEYS = {  # names that stay
-    "frames", "rate_hz", "marker_rms_mm", "marker_max_mm", "residual_force_rms_n", "residual_torque_rms_nm",
-    "grf_vertical_rms_bw", "work_j", "cost_j_per_kg_m", "seconds",
+    "frames", "rate_hz", "marker_rms_mm", "marker_max_mm", "residual_force_rms_n", "residual_moment_rms_nm",
+    "grf_vertical_rms_bw", "positive_work_j", "cost_of_transport_j_per_kg_m", "seconds",
 }  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def test_energy_comes_back_with_all_it_was_made_from(analysed, tmp_path):
     assert back.torques.motion.model == analysed.energy.torques.motion.model
     assert back.torques.motion.recording.notes == analysed.energy.torques.motion.recording.notes
     assert back.summary == pytest.approx(dict(analysed.energy.summary), nan_ok=True)
-    assert made(path) == {"key": "k", "seconds": 1.5}
+    assert read_provenance(path) == {"key": "k", "seconds": 1.5}
     # and work can go on from it: the same books, from torques that were read
     again = compute_energy(back.torques)
     assert again.summary == pytest.approx(dict(analysed.energy.summary), rel=1e-9, nan_ok=True)
@@ -54,9 +54,9 @@ def test_a_file_written_upon_that_of_the_stage_before_holds_the_same(analysed, t
     back = read_stage(files["energy"])
     assert back.data.equals(energy.data) and back.torques.data.equals(energy.torques.data)
     assert back.torques.motion.data.equals(motion.data) and back.torques.motion.model == motion.model
-    assert made(files["energy"]) == {"key": "e"} and made(files["torques"]) == {"key": "t"}
+    assert read_provenance(files["energy"]) == {"key": "e"} and read_provenance(files["torques"]) == {"key": "t"}
     # of a motion that is not the one in the file, nothing is taken from there
-    moved = replace(motion, data=motion.data.assign(coordinates=motion.data["coordinates"] + 1.0))
+    moved = replace(motion, data=motion.data.assign(coordinate_value=motion.data["coordinate_value"] + 1.0))
     write_stage(moved, files["other"], upon=(motion, files["motion"]))
     assert read_stage(files["other"]).data.equals(moved.data)
 
@@ -74,7 +74,7 @@ def test_damaged_file_is_told(content, tmp_path):
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match=r"bad\.nc"):
         read_stage(path)
-    assert made(path) == {} and read_fit(path) is None
+    assert read_provenance(path) == {} and read_fit(path) is None
 
 
 def test_cut_off_file_is_told(analysed, tmp_path):
@@ -119,11 +119,11 @@ def test_tables_are_opensims(analysed):
     names = [str(name) for name in motion.data["coordinate"].values]
     assert {"pelvis_tilt", "pelvis_ty", "hip_flexion_r", "knee_angle_l", "ankle_angle_r", "elbow_flex_l"} <= set(names)
     own = analysed.energy.torques.motion
-    knee = own.data["coordinates"].sel(coordinate="knee_flexion_l").values
-    assert motion.data["coordinates"].sel(coordinate="knee_angle_l").values == pytest.approx(knee, abs=1e-8)
+    knee = own.data["coordinate_value"].sel(coordinate="knee_flexion_l").values
+    assert motion.data["coordinate_value"].sel(coordinate="knee_angle_l").values == pytest.approx(knee, abs=1e-8)
     forces = read_recording(analysed.folder / "ground_forces.mot")
     total = forces.data["plate_force"].sel(axis="z").sum("plate").values
-    feet = analysed.energy.torques.data["foot_force"].sel(axis="z").sum("foot").values
+    feet = analysed.energy.torques.data["ground_reaction_force"].sel(axis="z").sum("foot").values
     assert total == pytest.approx(feet, abs=1e-5)
     _, names, values = moment_table(analysed.energy.torques)
     assert names[:6] == ["pelvis_tilt_moment", "pelvis_list_moment", "pelvis_rotation_moment",
@@ -137,7 +137,7 @@ def test_pelvis_angles_are_those_of_opensim(analysed):
     from scipy.spatial.transform import Rotation
 
     motion = analysed.energy.torques.motion
-    tilt, side, turn = pelvis_pose(motion)[:, :3].T
+    tilt, side, turn = pelvis_coordinates(motion)[:, :3].T
     found = Rotation.from_euler("ZXY", np.stack([tilt, side, turn], axis=1))
     own = Rotation.from_quat(motion.data["body_orientation"].values[:, 0], scalar_first=True).as_matrix()
     y_up = np.array([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
@@ -170,20 +170,20 @@ def test_names_of_others_stay():
 def beside(analysed):
     """Forces as plates gave them and as the motion alone gives them, and the weight."""
     torques = analysed.energy.torques
-    return torques.data, ground_forces(torques.motion), 9.81 * torques.motion.model.mass
+    return torques.data, predict_grf(torques.motion), 9.81 * torques.motion.model.mass
 
 
 def test_comparison_keeps_to_frames_that_plates_cover(beside):
     measured, computed, weight = beside
-    same = computed.assign(foot_force=measured["foot_force"])
+    same = computed.assign(ground_reaction_force=measured["ground_reaction_force"])
     alike = compare_feet(measured, same, weight)
     assert [one.foot for one in alike] == ["right", "left"]
     assert all(one.vertical_rms == 0.0 and one.vertical_r == pytest.approx(1.0) for one in alike)
     late = measured["time"].values > 1.7
     wrong = same.copy(deep=True)
-    wrong["foot_force"].values[late] *= 1.1
+    wrong["ground_reaction_force"].values[late] *= 1.1
     assert compare_feet(measured, wrong, weight)[0].vertical_rms > 3.0
-    blind = measured.assign(covered=measured["covered"] & ~late)
+    blind = measured.assign(grf_complete=measured["grf_complete"] & ~late)
     assert all(one.vertical_rms == 0.0 for one in compare_feet(blind, wrong, weight))
 
 
@@ -198,20 +198,20 @@ def test_comparison_knows_forward_whichever_way_the_walk_goes(beside):
             (computed, ("foot_force", "foot_center_of_pressure", "sole_position")),
         )
     ]
-    assert forward(computed)[0] > 0.99 and forward(turned[1])[1] > 0.99
+    assert foot_direction(computed)[0] > 0.99 and foot_direction(turned[1])[1] > 0.99
     for first, second in zip(compare_feet(measured, computed, weight), compare_feet(*turned, weight), strict=True):
         assert first[1:] == pytest.approx(second[1:], rel=1e-9)
         assert first.center_forward != pytest.approx(first.center_sideways, rel=0.05)
 
 
 def test_plain_values_are_what_json_can_say():
-    told = plain({"a": np.float64(1.5), "b": float("nan"), "c": np.arange(2), "d": (1, "x"), 5: None})
+    told = to_json_values({"a": np.float64(1.5), "b": float("nan"), "c": np.arange(2), "d": (1, "x"), 5: None})
     assert told == {"a": 1.5, "b": None, "c": [0, 1], "d": [1, "x"], "5": None}
     json.dumps(told, allow_nan=False)
 
 
 def test_ground_table_is_y_up(analysed):
     _, names, values = ground_table(analysed.energy.torques)
-    force = analysed.energy.torques.data["foot_force"].sel(foot="right").values
+    force = analysed.energy.torques.data["ground_reaction_force"].sel(foot="right").values
     assert values[:, names.index("ground_force_r_vy")] == pytest.approx(force[:, 2])
     assert values[:, names.index("ground_force_r_vz")] == pytest.approx(-force[:, 1])

@@ -112,9 +112,9 @@ def test_places_may_be_seen_from_a_body() -> None:
     model = arm()
     moved = replace(model, joints=(replace(model.joints[0], parent_frame=Frame((1.0, 2.0, 3.0))), model.joints[1]))
     assert compare_models(model, moved).worst("marker position") > 3.0
-    assert compare_models(model, moved, seen_from="upper").worst("marker position") < ROUNDING
+    assert compare_models(model, moved, frame="upper").worst("marker position") < ROUNDING
     with pytest.raises(SettingsError, match="unknown body in both models 'hand'"):
-        compare_models(model, moved, seen_from="hand")
+        compare_models(model, moved, frame="hand")
 
 
 def followed(powers) -> tuple[Model, Model]:

@@ -9,7 +9,7 @@ from scipy.interpolate import CubicSpline
 
 from borelli.errors import ModelError
 from borelli.model.functions import (
-    POLYNOMIAL_REACH,
+    POLYNOMIAL_RANGE,
     Function,
     constant,
     linear,
@@ -69,7 +69,7 @@ def test_polynomial_reaches_far(x: float) -> None:
 
 def test_polynomial_goes_on_straight_beyond_its_reach() -> None:
     square = polynomial([0.0, 0.0, 1.0])
-    assert square.slope(2 * POLYNOMIAL_REACH) == square.slope(POLYNOMIAL_REACH) == 2 * POLYNOMIAL_REACH
+    assert square.slope(2 * POLYNOMIAL_RANGE) == square.slope(POLYNOMIAL_RANGE) == 2 * POLYNOMIAL_RANGE
 
 
 def test_points_are_met() -> None:

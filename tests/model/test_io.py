@@ -15,7 +15,7 @@ from borelli.model.formats.mjcf.writer import mjcf_text
 from borelli.model.formats.osim.writer import osim_text
 from borelli.model.formats.urdf import read_urdf
 from borelli.model.io import read_model, write_model
-from borelli.model.kinematics import coupled, generalized_forces, poses
+from borelli.model.kinematics import coupled_coordinates, generalized_forces, poses
 from borelli.model.people.human import human
 
 from ..shared_data import SHARED_DATA as DATA
@@ -207,7 +207,7 @@ def test_a_urdf_may_mimic_float_and_stand_on_the_world(tmp_path) -> None:
     assert model.joint("f").parent == GROUND and model.joint("f").kind == "free"
     normal = np.cross(*model.joint("p").axes)
     assert normal == pytest.approx([0.0, 0.0, 1.0])
-    row = coupled(model, [0.1] * len(model.coordinates))[0]
+    row = coupled_coordinates(model, [0.1] * len(model.coordinates))[0]
     assert row[[c.name for c in model.coordinates].index("k")] == pytest.approx(0.3)
 
 

@@ -26,7 +26,7 @@ from borelli.model import (
 )
 from borelli.model.kinematics import (
     center_of_mass,
-    coupled,
+    coupled_coordinates,
     evaluate,
     generalized_forces,
     marker_jacobians,
@@ -36,8 +36,8 @@ from borelli.model.kinematics import (
     with_default_frames,
 )
 from borelli.model.people.human import human
-from borelli.model.transforms import compose, inverse, orientation_matrix, quaternion_of, vector
-from borelli.model.validate import TURNS
+from borelli.model.transforms import compose, inverse, orientation_matrix, orientation_from_matrix, vector
+from borelli.model.validate import ROTATIONAL_COORDINATES
 
 KINDS = [kind for kind in JOINT_KINDS if kind != "fixed"]
 FUNCTIONS = [
@@ -50,7 +50,7 @@ FUNCTIONS = [
 
 def random_frame(rng) -> Frame:
     turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-    return Frame(vector(0.3 * rng.normal(size=3)), quaternion_of(turn * np.linalg.det(turn)))
+    return Frame(vector(0.3 * rng.normal(size=3)), orientation_from_matrix(turn * np.linalg.det(turn)))
 
 
 def random_body(rng, name) -> Body:
@@ -75,7 +75,7 @@ def random_joint(rng, kind, name, parent, child) -> Joint:
     count = {"free": 3, "ball": 3, "universal": 2, "hinge": 1, "slider": 1, "planar": 2, "fixed": 0}[kind]
     axes = tuple(map(vector, turn.T[:count])) if rng.random() < 0.7 else ()
     coordinates = tuple(
-        Coordinate(f"{name}_{i}", default=0.1 * i, rotational=turns) for i, turns in enumerate(TURNS[kind])
+        Coordinate(f"{name}_{i}", default=0.1 * i, rotational=turns) for i, turns in enumerate(ROTATIONAL_COORDINATES[kind])
     )
     return Joint(name, kind, parent, child, axes=axes, coordinates=coordinates, **frames)
 
@@ -331,7 +331,7 @@ def test_couplings_follow_one_another() -> None:
     model = replace(
         model, couplings=(Coupling("last", c, b, polynomial([0.0, 0.0, 1.0])), Coupling("first", b, a, linear(2.0)))
     )
-    assert coupled(model, [[0.3, 9.0, 9.0], [-0.1, 9.0, 9.0]]) == pytest.approx(
+    assert coupled_coordinates(model, [[0.3, 9.0, 9.0], [-0.1, 9.0, 9.0]]) == pytest.approx(
         np.array([[0.3, 0.6, 0.36], [-0.1, -0.2, 0.04]])
     )
 

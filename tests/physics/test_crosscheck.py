@@ -174,7 +174,7 @@ def test_ramp_agrees_with_mujoco(slope):
         mujoco.mj_step(model, data)
     result = simulate(on_slope(slope, mu, azimuth), duration=duration, step=1 / 1000)
     down = heading(azimuth) * cos(slope) - np.array([0.0, 0.0, sin(slope)])
-    ours = float((result["position"].values[-1, 0] - result["position"].values[0, 0]) @ down)
+    ours = float((result["body_position"].values[-1, 0] - result["body_position"].values[0, 0]) @ down)
     free = GRAVITY * sin(slope) * duration**2 / 2
     assert ours == pytest.approx(data.qpos[0], abs=0.01 * free)  # MuJoCo's friction creeps
 
@@ -200,7 +200,7 @@ def test_dropped_box_comes_to_rest_on_the_same_force():
     theirs = ground_force(model, data)[1]
     box = crate(position=(0.0, 0.0, HALF + 0.1))
     result = simulate(on_floor(box), duration=1.0, step=1 / 1000)
-    np.testing.assert_allclose(result["ground_force"].values[-1, 0], theirs, atol=0.01 * box.mass * GRAVITY)
+    np.testing.assert_allclose(result["ground_reaction_force"].values[-1, 0], theirs, atol=0.01 * box.mass * GRAVITY)
 
 
 def test_dropped_human_comes_to_rest_on_the_same_forces():
@@ -220,8 +220,8 @@ def test_dropped_human_comes_to_rest_on_the_same_forces():
     drives = [Drive(c.name, stiffness=stiffness, damping=damping) for c in human.coordinates]
     lowered = replace(human.ground[0], frame=Frame((0.0, 0.0, jobs.GROUND_HEIGHT - drop)))
     result = simulate(replace(human, ground=(lowered,)), duration=4.0, step=h, drives=drives)
-    assert np.abs(result["speed"].values[-1]).max() < 1e-3
-    ours = result["ground_force"].values[-1]
+    assert np.abs(result["coordinate_velocity"].values[-1]).max() < 1e-3
+    ours = result["ground_reaction_force"].values[-1]
     weight = human.mass * GRAVITY
     for side in ("left", "right"):
         leg = [i for i, body in enumerate(human.bodies) if body.name.startswith(side)]

@@ -26,9 +26,9 @@ def test_soft_ground_deforms_by_load_over_stiffness():
     surface = Surface(softness=Softness(stiffness, 2e3))
     box = crate(surface)
     result = simulate(on_floor(box, surface), duration=2.0, step=1 / 500)
-    sunk = HALF - result["position"].values[-1, 0, 2]
+    sunk = HALF - result["body_position"].values[-1, 0, 2]
     assert sunk == pytest.approx(box.mass * GRAVITY / (4 * stiffness / 2), rel=1e-6)
-    assert result["ground_force"].values[-1, 0, 2] == pytest.approx(box.mass * GRAVITY, rel=1e-6)
+    assert result["ground_reaction_force"].values[-1, 0, 2] == pytest.approx(box.mass * GRAVITY, rel=1e-6)
 
 
 def test_pressure_acts_where_the_load_is():
@@ -45,7 +45,7 @@ def test_belt_takes_a_box_to_its_speed(direction):
     along = heading(direction)
     belt = Surface(friction=mu, velocity=tuple(speed * along))
     result = simulate(on_floor(crate(Surface(friction=mu)), belt), duration=0.4, step=h)
-    velocity = result["velocity"].values[:, 0]
+    velocity = result["body_com_velocity"].values[:, 0]
     n = np.arange(len(velocity))
     theory = np.minimum(mu * GRAVITY * h * n, speed)
     np.testing.assert_allclose(velocity @ along, theory, atol=FIRST_STEPS * speed + 1e-3 * theory.max())
@@ -61,10 +61,10 @@ def test_plate_moves_a_box_along_and_up():
     )
     model = Model("plate", (replace(plate, kinematic=True), crate(surface)), self_collision=True)
     result = simulate(model, duration=1.0, step=1 / 500, initial_twists={"plate": (*velocity, 0.0, 0.0, 0.0)})
-    moved = result["position"].values[-1] - result["position"].values[0]
+    moved = result["body_position"].values[-1] - result["body_position"].values[0]
     np.testing.assert_allclose(moved[0], velocity, rtol=1e-9)
-    np.testing.assert_allclose(result["velocity"].values[-1, 1], velocity, atol=1e-6)
-    force = result["ground_force"].values[-1, 1]
+    np.testing.assert_allclose(result["body_com_velocity"].values[-1, 1], velocity, atol=1e-6)
+    force = result["ground_reaction_force"].values[-1, 1]
     np.testing.assert_allclose(force, (0.0, 0.0, model.bodies[1].mass * GRAVITY), atol=1e-3)
     # the jerk upwards gives mu times its impulse along; it slips for the rest, and loses half of that displacement
     rest = hypot(*velocity[:2]) - mu * velocity[2]
@@ -84,7 +84,7 @@ def test_turntable_moves_a_box_in_a_circle():
     twists = {"plate": (0.0, 0.0, 0.0, 0.0, 0.0, spin), "box": (0.0, spin * 0.5, 0.0, 0.0, 0.0, spin)}
     h = 1 / 1000
     result = simulate(model, duration=1.0, step=h, initial_twists=twists)
-    place = result["position"].values[-1, 1]
+    place = result["body_position"].values[-1, 1]
     assert np.hypot(*place[:2]) == pytest.approx(0.5, rel=2 * spin * h)  # first order: each step ends on the tangent
     np.testing.assert_allclose(place[:2], 0.5 * np.array([np.cos(spin), np.sin(spin)]), atol=2 * spin * h * 0.5)
 
@@ -98,7 +98,7 @@ def test_ball_bounces_by_its_restitution(bounce, surface):
     for h in (1 / 240, 1 / 2000):
         lively = replace(surface, restitution=bounce)
         result = simulate(on_floor(ball(lively, (0.0, 0.0, HALF + height)), lively), duration=1.0, step=h)
-        z, v = result["position"].values[:, 0, 2] - HALF, result["velocity"].values[:, 0, 2]
+        z, v = result["body_position"].values[:, 0, 2] - HALF, result["body_com_velocity"].values[:, 0, 2]
         first = int(np.argmax(v > 0.0))
         assert v[first] == pytest.approx(-bounce * v[first - 1], abs=2 * GRAVITY * h)
         top = z[first : first + int(1.5 * bounce * fall / GRAVITY / h)].max()
@@ -107,7 +107,7 @@ def test_ball_bounces_by_its_restitution(bounce, surface):
 
 def test_ball_without_restitution_stays_down():
     result = simulate(on_floor(ball(position=(0.0, 0.0, HALF + 0.5))), duration=1.0, step=1 / 500)
-    after = result["position"].values[result.time.values > 0.4, 0, 2] - HALF
+    after = result["body_position"].values[result.time.values > 0.4, 0, 2] - HALF
     assert np.abs(after).max() < 1e-4  # [m]
 
 
@@ -120,7 +120,7 @@ def test_rolling_friction_slows_a_ball(direction):
     turning = np.cross((0.0, 0.0, 1.0), along) * speed / HALF
     twist = (*(speed * along), *turning)
     result = simulate(on_floor(ball(surface), surface), duration=1.0, step=h, initial_twists={"ball": twist})
-    velocity = result["velocity"].values[:, 0]
+    velocity = result["body_com_velocity"].values[:, 0]
     theory = speed - 5 / 7 * rho * GRAVITY / HALF * result.time.values
     np.testing.assert_allclose(velocity @ along, theory, atol=0.01 * (speed - theory[-1]))
     side = velocity - np.outer(velocity @ along, along)
@@ -132,19 +132,19 @@ def test_rolling_ball_keeps_its_speed_without_rolling_friction():
     twist = (speed, 0.0, 0.0, 0.0, speed / HALF, 0.0)
     result = simulate(on_floor(ball()), duration=1.0, step=1 / 500, initial_twists={"ball": twist})
     # the ball sinks in by cfm m g h / erp, 8e-6 of its radius, and rolls on the rest
-    assert result["velocity"].values[-1, 0, 0] == pytest.approx(speed, rel=1e-5)
+    assert result["body_com_velocity"].values[-1, 0, 0] == pytest.approx(speed, rel=1e-5)
 
 
 def check_stack(duration: float) -> None:
     """Ten boxes are at rest, and each is supported by exactly its weight."""
     scene = replace(stack(10), duration=duration)
-    result = run_scene(scene, every=24)
-    drift = np.linalg.norm(result["position"].values - result["position"].values[0], axis=-1)
+    result = run_scene(scene, record_every=24)
+    drift = np.linalg.norm(result["body_position"].values - result["body_position"].values[0], axis=-1)
     assert drift.max() < 1e-3  # [m]
-    assert (result["status"].values == 0).all()
+    assert (result["solver_status"].values == 0).all()
     # the contacts of a box sum to its own weight: the load above it passes through
     weight = scene.model.bodies[0].mass * GRAVITY
-    late = result["ground_force"].values[-1]
+    late = result["ground_reaction_force"].values[-1]
     np.testing.assert_allclose(late, np.tile((0.0, 0.0, weight), (10, 1)), atol=1e-6 * 10 * weight)
 
 

@@ -193,6 +193,6 @@ def test_hdm_walk_with_mass_and_height_alone(tmp_path):
     analyze([data], tmp_path, AnalysisSettings(mass=80.0, height=1.8))
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["fit_held_out_rms_mm"] <= 3.0 and summary["marker_rms_mm"] <= 3.0
-    assert summary["balance_error_percent"] <= 0.1
-    assert np.isfinite(summary["cost_j_per_kg_m"])
+    assert summary["energy_balance_error_percent"] <= 0.1
+    assert np.isfinite(summary["cost_of_transport_j_per_kg_m"])
     assert (tmp_path / "report.html").stat().st_size < 5_000_000

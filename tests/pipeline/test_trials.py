@@ -10,11 +10,11 @@ from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import read_fit
 from borelli.model.people.human import human
-from borelli.pipeline.analysis_settings import AnalysisSettings, read_static, read_trial, unseen_notes
+from borelli.pipeline.analysis_settings import AnalysisSettings, read_static, read_trial, missing_marker_notes
 from borelli.pipeline.analyze import analyze
 from borelli.recording.cleaning.filtering import CUTOFF, step_cutoff
-from borelli.recording.cleaning.trim_to_visible import keep_in_view
-from borelli.recording.joint_center_markers import joints_as_markers
+from borelli.recording.cleaning.trim_to_visible import trim_to_visible
+from borelli.recording.joint_center_markers import use_joint_centers_as_markers
 from borelli.recording.recording import Recording, make_dataset
 
 from ..shared_data import SHARED_DATA as DATA
@@ -28,16 +28,16 @@ def recorded(name):
 
 def test_frames_in_which_the_subject_is_half_in_view_are_cut_off(walk):
     data = walk.recording.data
-    points = data["markers"].values.copy()
+    points = data["marker_position"].values.copy()
     points[:30, 5:] = np.nan
     points[-20:, :20] = np.nan
     points[100:110, 5:] = np.nan  # a gap inside is none of its business
-    half = walk.recording.with_data(data.assign(markers=data["markers"].copy(data=points)))
-    kept = keep_in_view(half)
+    half = walk.recording.with_data(data.assign(marker_position=data["marker_position"].copy(data=points)))
+    kept = trim_to_visible(half)
     assert kept.frames == half.frames - 50 and kept.notes[-1].kind == "problem"
     assert "50 of" in kept.notes[-1].text and "before 0.30 s" in kept.notes[-1].text
-    assert keep_in_view(half, start=False).frames == half.frames - 20
-    assert keep_in_view(half, start=False, stop=False) is half and keep_in_view(walk.recording) is walk.recording
+    assert trim_to_visible(half, start=False).frames == half.frames - 20
+    assert trim_to_visible(half, start=False, stop=False) is half and trim_to_visible(walk.recording) is walk.recording
 
 
 def test_start_and_stop_are_the_trials_not_those_of_the_static_one(walk, tmp_path):
@@ -97,22 +97,22 @@ def test_joint_centers_are_followed_where_there_are_no_markers():
     centers = np.zeros((20, 3, 3)) + 0.01 * np.arange(20)[:, None, None]
     data = make_dataset({"joint_center": centers, "coordinates": np.zeros((20, 1))},
                         {"joint": ["Hips", "Neck", "Head"], "coordinate": ["q"]}, rate=30.0)  # fmt: skip
-    made = joints_as_markers(Recording(data))
+    made = use_joint_centers_as_markers(Recording(data))
     assert made.markers == ("Hips", "Neck", "Head") and made.frames == 20 and made.notes[-1].kind == "problem"
     centers[0] -= 1.0
     leaps = data.assign(joint_center=data["joint_center"].copy(data=centers))
-    assert joints_as_markers(Recording(leaps)).frames == 19
-    assert joints_as_markers(made) is made
+    assert use_joint_centers_as_markers(Recording(leaps)).frames == 19
+    assert use_joint_centers_as_markers(made) is made
 
 
 def test_a_trunk_without_markers_is_told():
     model = human(70.0, 1.75, markers="motion_monitor")  # pelvis and legs
     worn = make_motion(model, np.zeros((9, len(model.coordinates))), np.arange(9) / 100.0, 100.0, markers=model.markers)
-    (note,) = unseen_notes(worn)
+    (note,) = missing_marker_notes(worn)
     assert "upper_torso" in note.text and note.kind == "problem"
     whole = human(70.0, 1.75, markers="cmu41")
     zero = np.zeros((9, len(whole.coordinates)))
-    assert unseen_notes(make_motion(whole, zero, np.arange(9) / 100.0, 100.0, markers=whole.markers)) == ()
+    assert missing_marker_notes(make_motion(whole, zero, np.arange(9) / 100.0, 100.0, markers=whole.markers)) == ()
 
 
 @pytest.mark.data
@@ -138,7 +138,7 @@ def test_a_skeletons_motion_gives_the_angles_of_its_markers(tmp_path):
         for k, name in enumerate(("cmu/asfamc/02_01.amc", "hdm/data.c3d"))
     ]
     for name, least in (("hip_flexion_r", 0.98), ("knee_flexion_r", 0.93), ("ankle_flexion_r", 0.85)):
-        one, two = (f.energy.torques.motion.data["coordinates"].sel(coordinate=name).values for f in found)
+        one, two = (f.energy.torques.motion.data["coordinate_value"].sel(coordinate=name).values for f in found)
         assert np.corrcoef(one, two)[0, 1] > least, name
     assert found[0].summary["marker_rms_mm"] < 1.0
     assert any("no markers" in text for text in found[0].summary["warnings"])
@@ -166,8 +166,8 @@ def test_trials_of_other_labs(trial, tmp_path):
     if trial == "y up":
         plan = replace(plan, forces=recorded("opensim/rajagopal2016/walk/grf_walk.mot"))
     summary = analyze([recorded(name)], tmp_path, plan)[0].summary
-    assert summary["contact_source"] == "plates and contacts"
+    assert summary["contact_source"] == "plates and predicted"
     assert summary["grf_vertical_rms_bw"] < vertical and summary["residual_force_rms_bw"] < residual
     for words in warnings:
         assert any(words in text for text in summary["warnings"]), (words, summary["warnings"])
-    assert summary["balance_error_percent"] < 0.1
+    assert summary["energy_balance_error_percent"] < 0.1

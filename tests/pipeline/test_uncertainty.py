@@ -9,12 +9,12 @@ import xarray
 
 import borelli as bo
 from borelli.commands.analyze import figures
-from borelli.export.uncertainty_files import AnalysisUncertainty, read_bands
+from borelli.export.uncertainty_files import AnalysisUncertainty, read_uncertainty
 from borelli.model.model import Body, Coordinate, Joint, Marker, Model
 from borelli.pipeline import analyze as pipeline
 from borelli.pipeline import uncertainty as banding
 from borelli.pipeline.analysis_settings import AnalysisSettings
-from borelli.pipeline.analyze import analyze, shares
+from borelli.pipeline.analyze import analyze, stage_ends
 from borelli.recording.recording import Recording, make_dataset
 
 NOISE = 1e-3
@@ -43,7 +43,7 @@ def block():
     turn[:, 1, 0], turn[:, 0, 1], turn[:, 2, 2] = np.sin(angle), -np.sin(angle), 1.0
     points = np.einsum("fij,mj->fmi", turn, np.array(places)) + np.array([1.0, 2.0, 1.0])
     points[..., 0] += 0.3 * time[:, None]
-    recording = Recording(make_dataset({"markers": points}, {"marker": names}, rate=RATE))
+    recording = Recording(make_dataset({"marker_position": points}, {"marker": names}, rate=RATE))
     return bo.compute_energy(bo.inverse_dynamics(bo.inverse_kinematics(bo.validate(model), recording)))
 
 
@@ -64,13 +64,13 @@ def test_a_free_body_shakes_as_its_markers_do_together(shaken):
 
 def test_filtered_coordinates_keep_the_part_of_noise_that_the_filter_passes(block, shaken):
     """White noise through a filter keeps the mean of its squared gain: the response to one frame tells that."""
-    from borelli.analysis.kinematics.differentiation import derivatives
+    from borelli.analysis.kinematics.differentiation import differentiate
     from borelli.analysis.motion import make_motion
 
     model = block.torques.motion.model
     one = np.zeros((FRAMES, 6))
     one[FRAMES // 2, 0] = 1.0
-    pulse = derivatives(make_motion(model, one, np.arange(FRAMES) / RATE, RATE))
+    pulse = differentiate(make_motion(model, one, np.arange(FRAMES) / RATE, RATE))
     at = slice(20, -20)  # away from the ends, which are continued
     for name, response in (("coordinates", pulse.coordinates), ("accelerations", pulse.accelerations)):
         expected = NOISE / np.sqrt(6.0) * np.linalg.norm(response[:, 0])
@@ -110,7 +110,7 @@ def test_every_number_has_a_band_with_its_dimensions_and_units(analysed):
                     assert one.dims == data[name].dims and one.attrs["units"] == data[name].attrs["units"]
                 known = np.isfinite(data[name].values)
                 assert np.isfinite(found.groups[group][f"{name}_sd"].values[known]).mean() > 0.95
-    assert set(found.figures) == {*energy.summary, "residual_force_rms_n", "residual_torque_rms_nm"}
+    assert set(found.figures) == {*energy.summary, "residual_force_rms_n", "residual_moment_rms_nm"}
     drawn = found.groups["curves"]["over_cycle_sd"].sel(curve=["knee_flexion", "hip_power", "ground_force_forward"])
     assert (
         drawn.dims == ("curve", "side", "percent") and np.isfinite(drawn).all() and (drawn.max("percent") > 0.0).all()
@@ -182,8 +182,8 @@ def test_summary_tells_bands_and_how_they_were_made(analysed, banded):
     assert told["monte_carlo"] == {
         "repeats": 3, "noise_mm": pytest.approx(2.0), "noise": "stated", "models": "drawn from the fit", "seed": 0,
     }  # fmt: skip
-    assert {"work_j", "cost_j_per_kg_m", "residual_force_rms_n"} <= set(told["bands"])
-    assert set(told["bands"]["work_j"]) == set(ENDS) and told["bands"]["work_j"]["sd"] > 0.0
+    assert {"positive_work_j", "cost_of_transport_j_per_kg_m", "residual_force_rms_n"} <= set(told["bands"])
+    assert set(told["bands"]["positive_work_j"]) == set(ENDS) and told["bands"]["positive_work_j"]["sd"] > 0.0
     assert told["seconds"]["bands"] > 0.0
     assert analysed.summary["bands"] == {} and analysed.summary["monte_carlo"] is None
 
@@ -225,7 +225,7 @@ def test_bands_of_other_results_are_taken_away(banded, tmp_path, quick):
 def test_damaged_bands_are_none(banded, tmp_path):
     whole = (banded[0].folder / "bands.nc").read_bytes()
     (tmp_path / "bands.nc").write_bytes(whole[:5000])
-    assert read_bands(tmp_path / "bands.nc") is None and read_bands(tmp_path / "no.nc") is None
+    assert read_uncertainty(tmp_path / "bands.nc") is None and read_uncertainty(tmp_path / "no.nc") is None
 
 
 @pytest.mark.parametrize(
@@ -235,16 +235,16 @@ def test_damaged_bands_are_none(banded, tmp_path):
 )  # fmt: skip
 def test_settings_that_mean_nothing_are_refused(repeats, noise, words):
     with pytest.raises(bo.SettingsError, match=words):
-        banding.check_bands(repeats, noise)
+        banding.check_uncertainty_settings(repeats, noise)
 
 
 def test_a_figure_whose_band_is_not_known_is_printed_alone():
     unknown = {"sd": None, "low": None, "high": None}
     known = {"sd": 1.25, "low": 98.0, "high": 102.0}
     told = {
-        "work_j": 100.0,
-        "cost_j_per_kg_m": 0.9,
-        "bands": {"work_j": known, "cost_j_per_kg_m": unknown},
+        "positive_work_j": 100.0,
+        "cost_of_transport_j_per_kg_m": 0.9,
+        "bands": {"positive_work_j": known, "cost_of_transport_j_per_kg_m": unknown},
         "seconds": {},
     }
     assert list(figures(told).columns[1].cells)[:2] == ["100.0 ± 1.2 J", "0.900 J/(kg m)"]
@@ -252,5 +252,5 @@ def test_a_figure_whose_band_is_not_known_is_printed_alone():
 
 @pytest.mark.parametrize("repeats", [0, 20, 1000])
 def test_shares_of_the_work_rise_to_all(repeats):
-    ends = list(shares(repeats).values())
+    ends = list(stage_ends(repeats).values())
     assert ends == sorted(ends) and ends[-1] == 1.0

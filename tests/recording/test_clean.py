@@ -14,7 +14,7 @@ from .walker import real, recording, with_markers
 def spoiled():
     """The walk with noise, a gap, a spike, a swap, zeros, rounded times and a plate that was not zeroed."""
     walk = swap_markers(recording(noise=0.0005), "LKNE", "RKNE", 60, 90)
-    points = walk.data["markers"].values.copy()
+    points = walk.data["marker_position"].values.copy()
     names = walk.markers
     points[40:48, names.index("LTOE")] = np.nan
     points[100:140, names.index("LASI")] = np.nan
@@ -30,9 +30,9 @@ def test_cleaning_brings_the_walk_back():
     truth, cleaned = recording(), clean(spoiled())
     assert find_gaps(cleaned) == ()
     inner = slice(10, -10)
-    off = np.linalg.norm(cleaned.data["markers"].values - truth.data["markers"].values, axis=2)[inner]
+    off = np.linalg.norm(cleaned.data["marker_position"].values - truth.data["marker_position"].values, axis=2)[inner]
     # the filter itself takes up to a centimetre off a foot that starts and stops
-    reference = np.linalg.norm(clean(truth).data["markers"].values - truth.data["markers"].values, axis=2)[inner]
+    reference = np.linalg.norm(clean(truth).data["marker_position"].values - truth.data["marker_position"].values, axis=2)[inner]
     assert off.max() < reference.max() + 0.01
     assert np.median(off) < 0.001
     assert np.abs(cleaned.data["plate_force"].values - truth.data["plate_force"].values).max() < 21.0
@@ -60,7 +60,7 @@ def test_steps_that_are_switched_off_do_nothing():
     before = recording(noise=0.001)
     off = dict.fromkeys(("times", "zeros", "swaps", "spikes", "zero", "feet"), False)
     after = clean(before, **off, spline_limit=0.0, rigid_limit=0.0, cutoff=None, threshold=0.0)
-    assert after.data["markers"].equals(before.data["markers"])
+    assert after.data["marker_position"].equals(before.data["marker_position"])
     assert np.array_equal(after.data["plate_force"].values, before.data["plate_force"].values)
 
 
@@ -68,7 +68,7 @@ def test_cleaning_a_clean_recording_twice_changes_little():
     once = clean(recording())
     twice = clean(once)
     inner = slice(20, -20)
-    off = np.abs(twice.data["markers"].values - once.data["markers"].values)[inner]
+    off = np.abs(twice.data["marker_position"].values - once.data["marker_position"].values)[inner]
     assert np.median(off) < 1e-4
     # only the filter works again
     assert {note.text.split()[0] for note in changes(twice)[len(changes(once)) :]} <= {"markers", "plates"}
@@ -86,9 +86,9 @@ def test_rate_events_and_crop_come_out_together():
     "data",
     [
         make_dataset({}, {}),
-        make_dataset({"markers": np.full((5, 2, 3), np.nan)}, {"marker": ["A", "B"]}, rate=100.0),
-        make_dataset({"markers": np.ones((1, 2, 3))}, {"marker": ["LKNE", "RKNE"]}, rate=100.0),
-        make_dataset({"markers": np.ones((3, 1, 3))}, {"marker": ["LKNE"]}),
+        make_dataset({"marker_position": np.full((5, 2, 3), np.nan)}, {"marker": ["A", "B"]}, rate=100.0),
+        make_dataset({"marker_position": np.ones((1, 2, 3))}, {"marker": ["LKNE", "RKNE"]}, rate=100.0),
+        make_dataset({"marker_position": np.ones((3, 1, 3))}, {"marker": ["LKNE"]}),
         make_dataset({"plate_force": np.full((20, 1, 3), np.nan)}, {"plate": ["p"]}, analog_rate=1000.0),
         make_dataset({"joint_center": np.ones((4, 2, 3))}, {"joint": ["a", "b"]}, rate=10.0),
     ],
@@ -118,9 +118,9 @@ def test_cleaning_moves_real_markers_by_millimetres_only(name):
 
     recorded = read_c3d(real(name))
     cleaned = clean(recorded)
-    seen = np.isfinite(recorded.data["markers"].values)
-    assert (np.isfinite(cleaned.data["markers"].values) | ~seen).all()
-    off = np.abs(cleaned.data["markers"].values - recorded.data["markers"].values)[seen]
+    seen = np.isfinite(recorded.data["marker_position"].values)
+    assert (np.isfinite(cleaned.data["marker_position"].values) | ~seen).all()
+    off = np.abs(cleaned.data["marker_position"].values - recorded.data["marker_position"].values)[seen]
     assert np.median(off) < 0.001
     assert np.percentile(off, 99) < 0.03
-    assert "foot_force" in cleaned.data
+    assert "ground_reaction_force" in cleaned.data

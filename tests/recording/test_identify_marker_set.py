@@ -3,7 +3,7 @@
 import pytest
 
 from borelli.errors import FileFormatError
-from borelli.recording.identify_marker_set import FOLDER, identify_marker_set, known_sets, read_name_set, shared_prefix
+from borelli.recording.identify_marker_set import FOLDER, identify_marker_set, load_name_sets, read_name_set, common_prefix
 
 from .walker import real
 
@@ -25,7 +25,7 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("one", known_sets(), ids=lambda one: one.name)
+@pytest.mark.parametrize("one", load_name_sets(), ids=lambda one: one.name)
 @pytest.mark.parametrize(
     "spelling", [str, str.lower, "Bob:{}".format, "Bob_{}".format, lambda name: name.replace(".", "_")]
 )
@@ -37,16 +37,16 @@ def test_every_set_is_recognised_by_its_own_names_in_any_spelling(one, spelling)
 
 
 def test_sets_of_all_systems_are_there_with_their_sources():
-    names = " ".join(one.name for one in known_sets())
+    names = " ".join(one.name for one in load_name_sets())
     for wanted in ("Plug-in Gait", "CMU 41", "Helen Hayes", "Rajagopal", "OpenSim gait", "Qualisys", "OptiTrack"):
         assert wanted in names
-    for one in known_sets():
+    for one in load_name_sets():
         assert one.source
         assert len(set(one.names)) == len(one.names)
 
 
 def test_missing_and_extra_markers_are_told():
-    cmu = next(one for one in known_sets() if one.name == "CMU 41")
+    cmu = next(one for one in load_name_sets() if one.name == "CMU 41")
     found = identify_marker_set([*cmu.names[4:], "*12", "WAND"])
     assert found.set.name == "CMU 41"
     assert found.missing == cmu.names[:4]
@@ -70,7 +70,7 @@ def test_a_folder_of_your_own_is_read(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER, str(tmp_path))
     assert identify_marker_set(labels).set.name == "Mine"
     with pytest.raises(FileFormatError, match="no folder"):
-        known_sets(tmp_path / "elsewhere")
+        load_name_sets(tmp_path / "elsewhere")
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_broken_sets_are_refused_in_one_sentence(tmp_path, text, complaint):
 
 
 def test_a_shared_prefix_is_no_side():
-    assert shared_prefix(["Bob_LKNE", "Bob_RKNE", "Bob_C7", "Bob_T10"]) == "Bob_"
-    assert shared_prefix(["L_KNE", "L_ANK", "L_HEE", "L_TOE"]) == ""
-    assert shared_prefix(["LKNE", "RKNE", "C7", "T10"]) == ""
+    assert common_prefix(["Bob_LKNE", "Bob_RKNE", "Bob_C7", "Bob_T10"]) == "Bob_"
+    assert common_prefix(["L_KNE", "L_ANK", "L_HEE", "L_TOE"]) == ""
+    assert common_prefix(["LKNE", "RKNE", "C7", "T10"]) == ""
 
 
 @pytest.mark.data

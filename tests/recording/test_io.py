@@ -29,8 +29,8 @@ def test_markers_survive_every_format_that_holds_them(recording, tmp_path):
         prefix = f"{back.subject['prefix']}:" if "prefix" in back.subject else ""
         assert [prefix + name for name in back.markers] == list(recording.markers), ending
         np.testing.assert_allclose(
-            back.data["markers"],
-            recording.data["markers"],
+            back.data["marker_position"],
+            recording.data["marker_position"],
             atol=1e-6,
             err_msg=ending,  # C3D holds single precision
         )
@@ -46,14 +46,14 @@ def test_content_counts_not_the_name(tmp_path):
 
 
 def test_a_table_whose_title_begins_like_a_c3d_file_is_a_table(tmp_path):
-    data = make_dataset({"value": np.ones((3, 1))}, {"column": ["a"]}, rate=100.0)
+    data = make_dataset({"column_value": np.ones((3, 1))}, {"column": ["a"]}, rate=100.0)
     write_recording(Recording(data, "FP1"), tmp_path / "x.sto")
     assert (tmp_path / "x.sto").read_bytes()[1] == 0x50
     assert read_recording(tmp_path / "x.sto").format == "STO"
 
 
 def real_free_dataset():
-    return make_dataset({"markers": np.ones((2, 2, 3))}, {"marker": ["A", "B"]}, rate=100.0)
+    return make_dataset({"marker_position": np.ones((2, 2, 3))}, {"marker": ["A", "B"]}, rate=100.0)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_opensim_reads_what_is_written(tmp_path):
     )
     with np.load(tmp_path / "out.npz") as said:
         theirs = said["trc"][:, 1:].reshape(131, 51, 3) @ np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
-        np.testing.assert_allclose(theirs, markers.data["markers"], atol=1e-9)
+        np.testing.assert_allclose(theirs, markers.data["marker_position"], atol=1e-9)
         original = np.loadtxt(real("opensim/opencap_subject4/walking1_grf.mot"), skiprows=7)
         loaded = original[:, 2] > 20.0
         np.testing.assert_allclose(said["mot"][loaded, :7], original[loaded, :7], atol=1e-6)

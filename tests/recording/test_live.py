@@ -12,7 +12,7 @@ from borelli.recording.recording import Recording, make_dataset
 @pytest.fixture
 def recording():
     places = np.arange(20.0)[:, None, None] * np.ones((1, 2, 3))
-    return Recording(make_dataset({"markers": places}, {"marker": ["a", "b"]}, rate=100.0))
+    return Recording(make_dataset({"marker_position": places}, {"marker": ["a", "b"]}, rate=100.0))
 
 
 def test_frames_come_when_they_are_due(recording):

@@ -89,7 +89,7 @@ def test_y_up_called_z_up():
     fault = only(turned(recording()), "up")
     assert (fault.severity, fault.action) == ("error", "--up +Y")
     walk = recording()
-    lying = walk.with_data(walk.data.assign(markers=turned(walk).data["markers"] + [0.0, 0.0, 0.5]))
+    lying = walk.with_data(walk.data.assign(marker_position=turned(walk).data["marker_position"] + [0.0, 0.0, 0.5]))
     assert only(lying, "up").severity == "warning"  # the plates are level, so somebody may lie on them
 
 
@@ -101,7 +101,7 @@ def test_two_plates_exchanged():
 
 def test_a_gap_of_forty_frames_and_cleaning_mends_it():
     walk = recording()
-    points = walk.data["markers"].values.copy()
+    points = walk.data["marker_position"].values.copy()
     points[100:140, walk.markers.index("LASI")] = np.nan
     gapped = with_markers(walk, points)
     fault = only(gapped, "gap")
@@ -133,7 +133,7 @@ def test_the_remedy_for_a_model_names_the_set_that_is_worn():
 def test_swaps_spikes_zeros_and_rounded_times():
     walk = recording()
     assert "frames 60 to 89" in only(swap_markers(walk, "LKNE", "RKNE", 60, 90), "swap").where
-    points = walk.data["markers"].values.copy()
+    points = walk.data["marker_position"].values.copy()
     points[150, 0] += 0.1
     points[200:203, 1] = 0.0
     spoilt = with_markers(walk, points)
@@ -148,7 +148,7 @@ def test_swaps_spikes_zeros_and_rounded_times():
 def test_unlabelled_points_unknown_sets_and_what_readers_saw():
     names = ["*1", "*2", "QA", "QB", "QC", "QD", "QE"]
     points = np.random.default_rng(0).normal(scale=0.3, size=(50, len(names), 3))
-    one = Recording(make_dataset({"markers": points}, {"marker": names}, rate=100.0))
+    one = Recording(make_dataset({"marker_position": points}, {"marker": names}, rate=100.0))
     assert {"unlabelled", "set"} <= kinds(one)
     noted = one.with_notes(Note("the file ends in the middle of a frame", "problem", "record again"))
     assert only(noted, "file").action == "record again"
@@ -180,7 +180,7 @@ def test_loads_where_no_foot_is_and_plates_called_by_the_wrong_foot():
 
 def test_faults_come_with_the_worst_first():
     spoilt = scaled(recording(), 1000.0)
-    points = spoilt.data["markers"].values.copy()
+    points = spoilt.data["marker_position"].values.copy()
     points[10:13, 0] = np.nan
     faults = check_recording(with_markers(spoilt, points))
     order = [SEVERITIES.index(fault.severity) for fault in faults]
@@ -207,7 +207,7 @@ def test_faults_put_into_real_recordings_are_found(name):
     assert "units" in kinds(scaled(good, 0.001))
     assert "up" in kinds(turned(good))
     index = next(i for i, mark in enumerate(good.markers) if "ASI" in mark or "IAS" in mark or "FWT" in mark)
-    points = good.data["markers"].values.copy()
+    points = good.data["marker_position"].values.copy()
     points[30:70, index] = np.nan
     assert any(
         good.markers[index] in fault.where

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import FileFormatError, SettingsError
-from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names, without_prefix
+from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names, split_prefix
 
 NAMES = st.lists(st.sampled_from(["A", "A_2", "A_3", "B", "B_2", ""]), max_size=12)
 
@@ -45,13 +45,13 @@ def test_every_variable_has_its_dimensions_units_and_frame():
     for name in ("markers", "plate_force", "analog", "event_time"):
         assert data[name].dims == LAYOUT[name].dims
         assert data[name].attrs == {"units": LAYOUT[name].units, "frame": LAYOUT[name].frame}
-    assert "quantities" not in data and "quantity" not in data.coords
+    assert "model_output" not in data and "quantity" not in data.coords
     assert list(data["axis"].values) == ["x", "y", "z"]
 
 
 @pytest.mark.parametrize("rate", [60.0, 119.88, 1000.0 / 3.0])
 def test_times_are_exact_multiples_of_the_frame_time(rate):
-    data = make_dataset({"markers": np.zeros((1001, 1, 3))}, {"marker": ["A"]}, rate=rate)
+    data = make_dataset({"marker_position": np.zeros((1001, 1, 3))}, {"marker": ["A"]}, rate=rate)
     assert all(time == k / rate for k, time in enumerate(data["time"].values))
 
 
@@ -65,7 +65,7 @@ def test_what_there_is_is_told():
 
 
 def test_the_rate_comes_from_the_times_where_none_is_stated():
-    data = make_dataset({"markers": np.zeros((3, 1, 3))}, {"marker": ["A"], "time": [0.0, 0.02, 0.04]})
+    data = make_dataset({"marker_position": np.zeros((3, 1, 3))}, {"marker": ["A"], "time": [0.0, 0.02, 0.04]})
     assert Recording(data).rate == pytest.approx(50.0)
     assert np.isnan(Recording(data.isel(time=[0])).rate) and np.isnan(Recording(data).analog_rate)
     assert Recording(data).plates == () and Recording(data).events == ()
@@ -74,7 +74,7 @@ def test_the_rate_comes_from_the_times_where_none_is_stated():
 def test_markers_are_selected_in_the_order_asked_and_unknown_ones_are_refused_with_those_there_are():
     chosen = small().select_markers(["SACR", "LASI"])
     assert chosen.markers == ("SACR", "LASI")
-    assert np.array_equal(chosen.data["markers"].values, small().data["markers"].values[:, [2, 0]])
+    assert np.array_equal(chosen.data["marker_position"].values, small().data["marker_position"].values[:, [2, 0]])
     with pytest.raises(SettingsError, match=r"unknown marker 'LASS' \(did you mean 'LASI'\?\).*RASI, SACR"):
         small().select_markers(["LASS"])
 
@@ -126,10 +126,10 @@ def test_repeated_names_are_told_apart_and_first_ones_kept(names):
 @given(st.lists(st.text("ABC", min_size=1, max_size=4), min_size=1, max_size=6), st.sampled_from(["Anna", "S1", ""]))
 def test_a_prefix_is_taken_off_when_all_share_it(names, prefix):
     full = [f"{prefix}:{name}" if prefix else name for name in names]
-    assert without_prefix(full) == (names, prefix)
+    assert split_prefix(full) == (names, prefix)
 
 
 def test_a_prefix_that_not_all_share_stays():
     names = ["A:LASI", "B:LASI"]
-    assert without_prefix(names) == (names, "")
-    assert without_prefix([]) == ([], "")
+    assert split_prefix(names) == (names, "")
+    assert split_prefix([]) == ([], "")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.recording.landmarks import Landmark, landmark, twins
-from borelli.recording.units_and_axes import UNITS, Conversion, axis_name, conversion, infer_up, unit_name
+from borelli.recording.landmarks import Landmark, identify_landmark, left_right_pairs
+from borelli.recording.units_and_axes import UNITS, Conversion, parse_axis, infer_conversion, infer_up, parse_unit
 
 from .walker import walk
 
@@ -49,7 +49,7 @@ def test_undo_undoes_apply(axes, units, point):
 
 @pytest.mark.parametrize(("units", "up"), [*itertools.product(["m", "mm", "cm", "in"], AXES)])
 def test_unstated_units_and_axes_are_found_and_said_to_be_guessed(units, up):
-    found, notes = conversion(None, None, as_file(units, up), NAMES)
+    found, notes = infer_conversion(None, None, as_file(units, up), NAMES)
     assert (found.units, found.up) == (units, up)
     assert np.allclose(found.apply(as_file(units, up)), POINTS)
     guesses = [note for note in notes if note.kind == "inferred"]
@@ -58,38 +58,38 @@ def test_unstated_units_and_axes_are_found_and_said_to_be_guessed(units, up):
 
 
 def test_what_the_file_states_is_followed_without_complaint_when_the_data_agree():
-    found, notes = conversion("mm", "+Y", as_file("mm", "+Y"), NAMES)
+    found, notes = infer_conversion("mm", "+Y", as_file("mm", "+Y"), NAMES)
     assert (found.units, found.up, found.scale) == ("mm", "+Y", 1e-3)
     assert not [note for note in notes if note.kind == "problem"]
 
 
 def test_millimetres_called_metres_are_a_fault_that_names_the_remedy():
-    found, notes = conversion("m", "+Z", as_file("mm", "+Z"), NAMES)
+    found, notes = infer_conversion("m", "+Z", as_file("mm", "+Z"), NAMES)
     assert found.units == "m"
     (fault,) = [note for note in notes if note.kind == "problem"]
     assert fault.action == "--units mm"
 
 
 def test_y_up_called_z_up_is_a_fault_that_names_the_remedy():
-    found, notes = conversion("mm", "+Z", as_file("mm", "+Y"), NAMES)
+    found, notes = infer_conversion("mm", "+Z", as_file("mm", "+Y"), NAMES)
     assert found.up == "+Z"
     (fault,) = [note for note in notes if note.kind == "problem"]
     assert fault.action == "--up +Y"
 
 
 def test_a_screen_axis_seen_from_behind_does_not_stand_the_subject_on_its_head():
-    found, notes = conversion("mm", "-Z", as_file("mm", "+Z"), NAMES)
+    found, notes = infer_conversion("mm", "-Z", as_file("mm", "+Z"), NAMES)
     assert found.up == "+Z"
     assert any("although the file says -Z" in note.text for note in notes)
 
 
 def test_the_users_word_wins():
-    found, _ = conversion("mm", "+Z", as_file("mm", "+Z"), NAMES, units="cm", up="-y", forward="z")
+    found, _ = infer_conversion("mm", "+Z", as_file("mm", "+Z"), NAMES, units="cm", up="-y", forward="z")
     assert (found.units, found.up, found.forward) == ("cm", "-Y", "+Z")
     with pytest.raises(SettingsError, match="unknown unit 'furlong'"):
-        conversion("mm", "+Z", POINTS, NAMES, units="furlong")
+        infer_conversion("mm", "+Z", POINTS, NAMES, units="furlong")
     with pytest.raises(SettingsError, match="forward is"):
-        conversion("mm", "+Z", POINTS, NAMES, up="+Y", forward="-Y")
+        infer_conversion("mm", "+Z", POINTS, NAMES, up="+Y", forward="-Y")
 
 
 def test_a_number_of_metres_is_a_unit():
@@ -99,10 +99,10 @@ def test_a_number_of_metres_is_a_unit():
 @pytest.mark.parametrize("ahead", ["+X", "-X", "+Y", "-Y"])
 def test_the_walking_direction_is_told_and_turned_only_when_asked(ahead):
     file = as_file("mm", "+Z", ahead)
-    found, notes = conversion("mm", "+Z", file, NAMES)
+    found, notes = infer_conversion("mm", "+Z", file, NAMES)
     assert found.forward == "+X"
     assert any(f"forward is {ahead}" in note.text for note in notes)
-    turned, _ = conversion("mm", "+Z", file, NAMES, forward="auto")
+    turned, _ = infer_conversion("mm", "+Z", file, NAMES, forward="auto")
     assert np.allclose(turned.apply(file), POINTS)
 
 
@@ -119,7 +119,7 @@ def test_without_labels_plates_and_the_floor_show_what_is_up():
     [(None, ()), (np.empty((0, 26, 3)), NAMES), (np.empty((5, 0, 3)), NAMES), (np.empty((0, 0, 3)), ())],
 )
 def test_nothing_to_go_by_is_said(positions, labels):
-    _, notes = conversion(None, None, positions, labels)
+    _, notes = infer_conversion(None, None, positions, labels)
     assert all("without evidence" in note.text for note in notes)
     assert len(notes) == 2
 
@@ -129,13 +129,13 @@ def test_nothing_to_go_by_is_said(positions, labels):
     [("mm\0\0", "mm"), ("mete", "m"), ("Meters", "m"), ("millimeters", "mm"), ("Inches", "in"), ("V", None)],
 )
 def test_units_are_read_as_files_spell_them(word, unit):
-    assert unit_name(word) == unit
+    assert parse_unit(word) == unit
 
 
 def test_axes_are_read_in_any_case():
-    assert axis_name(" y") == "+Y"
+    assert parse_axis(" y") == "+Y"
     with pytest.raises(SettingsError, match="unknown axis 'up'"):
-        axis_name("up")
+        parse_axis("up")
 
 
 @pytest.mark.parametrize(
@@ -149,25 +149,25 @@ def test_axes_are_read_in_any_case():
     ],
 )  # fmt: skip
 def test_labels_of_many_laboratories_are_understood(label, part, side):
-    assert landmark(label) == Landmark(part, side)
+    assert identify_landmark(label) == Landmark(part, side)
 
 
 @pytest.mark.parametrize("label", ["*12", "PELO", "RKneeAngles", "LTOP", "R.Offset", "CentreOfMass", ""])
 def test_what_is_no_place_on_the_body_is_not_taken_for_one(label):
-    assert landmark(label) is None
+    assert identify_landmark(label) is None
 
 
 def test_twins_are_paired_by_the_rest_of_the_name():
-    assert twins(["LKNE", "C7", "RKNE", "R.Heel", "L.Toe", "L.Heel", "RKNE2"]) == [(0, 2), (5, 3)]
+    assert left_right_pairs(["LKNE", "C7", "RKNE", "R.Heel", "L.Toe", "L.Heel", "RKNE2"]) == [(0, 2), (5, 3)]
 
 
 def test_only_named_parts_of_a_body_overrule_the_sign_a_file_states():
     low = POINTS * (1.0, 1.0, -1.0)
     corners = np.array([[[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]])
     nameless = [f"*{i}" for i in range(low.shape[1])]
-    found, notes = conversion("m", "+Z", low, nameless, plate_corners=corners)
+    found, notes = infer_conversion("m", "+Z", low, nameless, plate_corners=corners)
     assert found.up == "+Z"
     assert any(note.kind == "problem" and note.action == "--up -Z" for note in notes)
-    found, notes = conversion("m", "+Z", low, NAMES, plate_corners=corners)
+    found, notes = infer_conversion("m", "+Z", low, NAMES, plate_corners=corners)
     assert found.up == "-Z"
     assert any("although the file says +Z" in note.text for note in notes)

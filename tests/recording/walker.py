@@ -116,4 +116,4 @@ def real(name):
 
 def with_markers(one, points):
     """A recording with other marker positions."""
-    return one.with_data(one.data.assign(markers=one.data["markers"].copy(data=points)))
+    return one.with_data(one.data.assign(marker_position=one.data["marker_position"].copy(data=points)))

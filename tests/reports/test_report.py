@@ -10,10 +10,10 @@ import pytest
 
 from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.energetics.energy import compute_energy
-from borelli.reports.gait_curves import PERCENT, gait_of, over_cycles
-from borelli.reports.motion_player import MOST_FRAMES, UNIT, packed
+from borelli.reports.gait_curves import PERCENT, gait_curves, curve_by_stride
+from borelli.reports.motion_player import MAX_FRAMES, UNIT, pack_motion
 from borelli.reports.report import write_report
-from borelli.reports.report_warnings import residuals, warnings_of
+from borelli.reports.report_warnings import residual_peaks, report_warnings
 from borelli.reports.svg import Line, NormativeBand, bar_plot, line_plot
 
 LARGEST = 5_000_000  # bytes: it must go into a mail
@@ -99,34 +99,34 @@ def test_norms_lie_behind_the_gait_curves(page):
 def test_playback_gives_back_where_bodies_were(analysed):
     from base64 import b64decode
 
-    data = packed(analysed.energy)
+    data = pack_motion(analysed.energy)
     motion = analysed.energy.torques.motion.data
     json.dumps(data, allow_nan=False)
     pose = np.frombuffer(b64decode(data["pose"]), np.int16).reshape(data["frames"], len(data["bodies"]), 7)
     place = np.array(data["origin"]) + UNIT * pose[..., :3]
     assert place == pytest.approx(motion["body_position"].values, abs=UNIT)
     assert pose[..., 3:] / 32767 == pytest.approx(motion["body_orientation"].values, abs=1e-4)
-    seen = np.frombuffer(b64decode(data["measured"]), np.int16).reshape(data["frames"], data["markers"], 3)
-    assert ((seen == -32768).all(axis=-1) == np.isnan(motion["measured"].values).any(axis=-1)).all()
-    assert data["frames"] <= MOST_FRAMES and data["plates"] and data["feet"] == 2 and data["cycles"]
+    seen = np.frombuffer(b64decode(data["marker_position"]), np.int16).reshape(data["frames"], data["marker_position"], 3)
+    assert ((seen == -32768).all(axis=-1) == np.isnan(motion["marker_position"].values).any(axis=-1)).all()
+    assert data["frames"] <= MAX_FRAMES and data["plates"] and data["feet"] == 2 and data["cycles"]
 
 
 def test_curves_are_over_the_cycle_with_the_signs_of_the_norms(analysed):
-    gait = gait_of(analysed.energy)
+    gait = gait_curves(analysed.energy)
     curves = {curve.name: curve for curve in gait.curves}
     assert {one.side for one in gait.strides} == {"right", "left"} and gait.speed == "free"
     for name, least in (("knee_flexion", 0.95), ("hip_flexion", 0.97), ("ankle_dorsiflexion", 0.9),
                         ("ground_force_vertical", 0.9), ("ankle_plantarflexor_moment", 0.8)):  # fmt: skip
         for side, values in (("right", curves[name].right), ("left", curves[name].left)):
             assert values is not None
-            rows = over_cycles(gait, curves[name], side)
+            rows = curve_by_stride(gait, curves[name], side)
             assert rows.shape[1] == len(PERCENT) == 101
             assert np.corrcoef(rows.mean(axis=0), gait.norm(curves[name]).mean)[0, 1] > least, (name, side)
 
 
 def test_residuals_are_held_against_hicks(analysed):
-    found = residuals(analysed.energy)
-    force = analysed.energy.torques.data["foot_force"].sum("foot").values
+    found = residual_peaks(analysed.energy)
+    force = analysed.energy.torques.data["ground_reaction_force"].sum("foot").values
     assert found.force_limit == pytest.approx(0.05 * np.linalg.norm(force, axis=1).max())
     assert 0.005 < found.moment_limit / (0.01 * 9.81 * 68.0) < 2.0
 
@@ -151,7 +151,7 @@ def test_report_without_plates(analysed, tmp_path):
     write_report(energy, tmp_path / "r.html")
     text, _ = parsed(tmp_path / "r.html")
     assert 'id="ground"' not in text and "gait cycle [%]" in text
-    assert any("no force of the ground" in one.text for one in warnings_of(energy))
+    assert any("no force of the ground" in one.text for one in report_warnings(energy))
 
 
 def test_report_over_time_where_there_is_no_stride(analysed, tmp_path):
@@ -188,9 +188,9 @@ def test_plots_take_what_is_not_known_or_does_not_move():
 def test_strides_beside_the_plates_are_left_out_of_kinetics(analysed):
     torques = analysed.energy.torques
     blind = torques.data.copy(deep=True)
-    blind["foot_force"].values[blind["time"].values > 1.9] = 0.0  # as if the later plates were not there
-    gait = gait_of(replace(analysed.energy, torques=replace(torques, data=blind)))
+    blind["ground_reaction_force"].values[blind["time"].values > 1.9] = 0.0  # as if the later plates were not there
+    gait = gait_curves(replace(analysed.energy, torques=replace(torques, data=blind)))
     curves = {curve.name: curve for curve in gait.curves}
     assert any(gait.seen) and not all(gait.seen)
-    kinetic, angle = (over_cycles(gait, curves[n], "right") for n in ("ankle_plantarflexor_moment", "knee_flexion"))
+    kinetic, angle = (curve_by_stride(gait, curves[n], "right") for n in ("ankle_plantarflexor_moment", "knee_flexion"))
     assert 0 < len(kinetic) < len(angle)

@@ -28,7 +28,7 @@ ON_FLOOR = replace(FLOATING, gravity=(0.0, 0.0, -9.81), ground=(Shape("plane"),)
 
 
 def position(result, body, time):
-    return result["position"].sel(body=body).sel(time=time, method="nearest").values
+    return result["body_position"].sel(body=body).sel(time=time, method="nearest").values
 
 
 @pytest.mark.parametrize("yaw", [0.0, 0.5, pi / 2])
@@ -37,7 +37,7 @@ def test_a_push_gives_its_impulse_in_the_direction_the_body_heads(yaw):
         "x", FLOATING, duration=1.0, coordinates={"yaw": yaw}, pushes=(Push("box", (20.0, 40.0, 0.0), 0.5, 0.25),)
     )
     result = run_scene(scene)
-    momentum = result["momentum"].values
+    momentum = result["linear_momentum"].values
     assert not momentum[result["time"] < 0.5].any()
     along = np.array([20.0 * cos(yaw) - 40.0 * sin(yaw), 20.0 * sin(yaw) + 40.0 * cos(yaw), 0.0])
     np.testing.assert_allclose(momentum[-1], 0.25 * along, atol=1e-12)
@@ -66,7 +66,7 @@ def test_a_load_weighs_what_it_says_where_it_is_held():
         load = CarriedLoad("rod", 5.0, (0.4, 0.0, 0.0), hanging=hanging)
         scene = Scene("x", Model("rod", (rod,), (hinge,)), duration=0.05, drives=(hold,), loads=(load,))
         result = run_scene(scene)
-        moment = float(result["drive_force"].sel(coordinate="angle")[-1])
+        moment = float(result["torque"].sel(coordinate="angle")[-1])
         # about y, so that what holds up counts negative; the load hangs still
         assert moment == pytest.approx(-9.81 * (2.0 * 0.5 + 5.0 * 0.9), rel=1e-9)
         assert "load on rod" in result["body"].values
@@ -80,7 +80,7 @@ def test_a_hanging_load_swings_as_a_pendulum():
     model = perturbed(scene.model, scene.perturbations, lambda t: np.eye(3)).model
     held = replace(model, bodies=(replace(model.bodies[0], kinematic=True), model.bodies[1]))
     found = run_scene(Scene("y", held, step=1e-3, duration=2.0, coordinates={"load on box x": 0.05}))
-    angle, clock = found["value"].sel(coordinate="load on box x").values, found["time"].values
+    angle, clock = found["coordinate_value"].sel(coordinate="load on box x").values, found["time"].values
     falls = np.flatnonzero((angle[:-1] > 0) & (angle[1:] <= 0))
     crossings = clock[falls] + 1e-3 * angle[falls] / (angle[falls] - angle[falls + 1])
     radius = (3.0 / (4.0 * pi * 4000.0)) ** (1 / 3)
@@ -102,7 +102,7 @@ def test_a_weakened_drive_gives_its_share_and_recovers():
         weakened=(WeakenedJoint("rail", 0.25, 0.25, 0.5), WeakenedJoint("x", 0.5, 0.75)),
     )
     result = run_scene(scene)
-    force = result["drive_force"].values[1:, 0]
+    force = result["torque"].values[1:, 0]
     begin = result["time"].values[:-1] + 1e-9
     for start, end, share in ((0.0, 0.25, 1.0), (0.25, 0.5, 0.25), (0.5, 0.75, 1.0), (0.75, 1.0, 0.5)):
         np.testing.assert_allclose(force[(begin >= start) & (begin < end)], 10.0 * share, rtol=1e-12)
@@ -114,7 +114,7 @@ def test_an_obstacle_stops_a_slider_while_it_is_there():
     result = run_scene(scene)
     # contact of a soft step gives by a millimetre at most
     assert position(result, "box", 0.9)[0] == pytest.approx(0.35, abs=1e-3)
-    there = np.isfinite(result["position"].sel(body="obstacle").values[:, 0])
+    there = np.isfinite(result["body_position"].sel(body="obstacle").values[:, 0])
     np.testing.assert_array_equal(there, result["time"].values < 1.0)
     again = run_scene(replace(scene, pushes=(Push("box", (80.0, 0.0, 0.0), 1.0, 0.1),)))
     # gone: 8 N s on 8 kg make 1 m/s, through where the wall was
@@ -125,7 +125,7 @@ def test_a_travelling_obstacle_pushes_at_its_own_speed():
     ram = Obstacle(Shape("box", (0.05, 0.05, 0.05)), Frame((-0.5, 0.0, 0.1)), velocity=(0.5, 0.0, 0.0))
     result = run_scene(Scene("x", FLOATING, duration=2.0, obstacles=(ram,)))
     np.testing.assert_allclose(position(result, "obstacle", 2.0), [0.5, 0.0, 0.1], atol=1e-9)
-    assert result["velocity"].sel(body="box")[-1, 0] == pytest.approx(0.5, abs=1e-3)
+    assert result["body_com_velocity"].sel(body="box")[-1, 0] == pytest.approx(0.5, abs=1e-3)
 
 
 def test_ground_that_moves_slowly_takes_along_what_stands_on_it_and_fast_slips_beneath():

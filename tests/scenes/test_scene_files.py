@@ -143,7 +143,7 @@ def test_scene_of_impulse_steps_plays_and_is_kept():
     hard = replace(FULL, drives=(), stepping="impulse", duration=0.05)
     assert scene_from_text(scene_to_text(hard)).stepping == "impulse"
     data = run_scene(hard)
-    assert data["joint_error"].max() < 1e-13
+    assert data["joint_gap"].max() < 1e-13
     with pytest.raises(SettingsError, match="springs"):
         validate_scene(replace(hard, drives=FULL.drives))
     with pytest.raises(SettingsError, match="stepping"):

@@ -29,7 +29,7 @@ def test_stages_follow_one_another_through_files(tmp_path):
         figures[command[0]] = json.loads(done.stdout)
     assert figures["fit"]["held_out_rms_mm"] < 2.0 and figures["pose"]["marker_rms_mm"] < 2.0
     assert figures["torques"]["ground_forces"] == "plates"
-    assert figures["energy"]["balance_error_percent"] < 0.1
+    assert figures["energy"]["energy_balance_error_percent"] < 0.1
     done = run("report", "energy.nc", "-o", "report.html", folder=tmp_path)
     assert done.returncode == 0 and (tmp_path / "report.html").stat().st_size > 100_000
     told = json.loads(run("info", "energy.nc", "--json", folder=tmp_path).stdout)
@@ -44,7 +44,7 @@ def test_analyze_prints_figures_and_takes_up_again(tmp_path):
     assert "marker error, rms" in first.stdout and "report.html" in first.stdout
     again = json.loads(run("analyze", "reach.nc", "-o", "out", "--json", folder=tmp_path).stdout)
     assert again["loaded"] == ["fit", "pose", "torques", "energy"]
-    assert again["cost_j_per_kg_m"] is None  # who reaches does not travel
+    assert again["cost_of_transport_j_per_kg_m"] is None  # who reaches does not travel
 
 
 def test_stages_refuse_what_they_cannot_use(tmp_path):

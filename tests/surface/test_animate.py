@@ -73,7 +73,7 @@ def test_what_is_said_wrongly_is_told_in_a_sentence(folder, arguments, words):
 def written_table(path, names, table, model):
     units = {c.name: "rad" if c.rotational else "m" for c in model.coordinates}
     labels = {"coordinate": names, "coordinate_units": [units[name] for name in names]}
-    write_table(Recording(make_dataset({"coordinates": table}, labels, rate=RATE), name=path.stem), path)
+    write_table(Recording(make_dataset({"coordinate_value": table}, labels, rate=RATE), name=path.stem), path)
 
 
 def test_a_table_of_coordinates_is_the_motion_of_the_model_it_names(folder):

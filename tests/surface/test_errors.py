@@ -2,7 +2,7 @@
 
 import time
 
-from borelli.errors import listed, unknown_name
+from borelli.errors import list_names, unknown_name
 
 
 def test_an_unknown_name_shows_the_nearest_and_all():
@@ -21,5 +21,5 @@ def test_absurd_names_are_cut_and_not_compared():
 
 
 def test_a_list_says_how_much_it_leaves_out():
-    assert listed(["a", "b"]) == "a, b"
-    assert listed(list("abcdef"), 2) == "a, b, ... (6 in all)"
+    assert list_names(["a", "b"]) == "a, b"
+    assert list_names(list("abcdef"), 2) == "a, b, ... (6 in all)"

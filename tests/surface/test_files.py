@@ -78,7 +78,7 @@ def test_info_tells_everything_about_a_recording(call, tmp_path):
     points[40:70, 3] = np.nan
     path = tmp_path / "walk.c3d"
     whole = walker.recording()
-    borelli.write_recording(whole.with_data(whole.data.assign(markers=whole.data["markers"].copy(data=points))), path)
+    borelli.write_recording(whole.with_data(whole.data.assign(marker_position=whole.data["marker_position"].copy(data=points))), path)
     facts = json.loads(call("info", path, "--json").out)
     assert facts["kind"] == "recording" and facts["format"] == "C3D"
     assert facts["frames"] == 300 and facts["rate [Hz]"] == 100.0 and facts["duration [s]"] == pytest.approx(2.99)
@@ -156,9 +156,9 @@ def swapped_sides(recording):
 
 
 def with_gap(recording):
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     points[100:140, recording.markers.index("LBHD")] = np.nan
-    return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)))
+    return recording.with_data(recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)))
 
 
 def test_a_sound_recording_has_no_errors(call, walk):
@@ -233,7 +233,7 @@ def test_clean_shows_each_change_and_leaves_the_input(call, tmp_path):
     assert "LBHD" in done.out and "6 Hz" in done.out and path.read_bytes() == before
     cleaned = borelli.read_recording(result)
     assert cleaned.rate == 50.0 and cleaned.duration == pytest.approx(2.0)
-    assert np.isfinite(cleaned.data["markers"].values).all() and cleaned.events
+    assert np.isfinite(cleaned.data["marker_position"].values).all() and cleaned.events
     listed = json.loads(call("clean", path, result, "--force", "--cutoff", 0, "--json").out)["changes"]
     assert listed and not any("low-passed" in change for change in listed)
 
@@ -260,8 +260,8 @@ def test_convert_says_what_was_lost(call, walk, tmp_path):
     assert any(what.startswith("forces of plates (2)") for what in lost) and not any(
         w.startswith("markers (") for w in lost
     )
-    points = borelli.read_recording(walk).data["markers"].values
-    back = borelli.read_recording(tmp_path / "walk.trc").data["markers"].values
+    points = borelli.read_recording(walk).data["marker_position"].values
+    back = borelli.read_recording(tmp_path / "walk.trc").data["marker_position"].values
     assert np.abs(back - points).max() < 1e-6  # [m]
     assert "nothing was lost" in call("convert", walk, tmp_path / "walk.nc").out
     # markers cannot be in a .mot
@@ -283,7 +283,7 @@ def test_models_convert_and_agree(call, arm, tmp_path):
         done = call("convert", arm, tmp_path / name)
         assert done.code == 0, done.err
         report = json.loads(call("parity", arm, tmp_path / name, "--poses", 5, "--json").out)
-        worst = {quantity["text"]: quantity["worst"] for quantity in report["quantities"]}
+        worst = {quantity["text"]: quantity["worst"] for quantity in report["model_output"]}
         assert worst["total mass"] == pytest.approx(0.0, abs=1e-9)
         assert worst["body position"] < 1e-9 and worst["marker position"] < 1e-9
     assert_one_sentence(call("convert", arm, tmp_path / "x.c3d"), ".toml", ".osim")
@@ -381,9 +381,9 @@ def test_losses_see_names_holes_and_headers(tmp_path):
     path = tmp_path / "walk.csv"
     borelli.write_recording(whole, path)
     assert lost(whole, path) == []
-    points = whole.data["markers"].values.copy()
+    points = whole.data["marker_position"].values.copy()
     points[3:5, 2] = np.nan
-    holed = whole.with_data(whole.data.assign(markers=whole.data["markers"].copy(data=points)))
+    holed = whole.with_data(whole.data.assign(marker_position=whole.data["marker_position"].copy(data=points)))
     assert any("6 numbers of markers" in what for what in lost(holed, path))
     renamed = whole.with_data(whole.data.assign_coords(marker=["NOSE", *whole.markers[1:]]))
     assert any("'NOSE' became" in what for what in lost(renamed, path))

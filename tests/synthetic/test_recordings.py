@@ -6,7 +6,7 @@ import pytest
 from borelli.errors import SettingsError
 from borelli.model.kinematics import center_of_mass, marker_positions
 from borelli.model.people.human import human
-from borelli.normative.gait import norm, speed_class
+from borelli.normative.gait import normative_curve, speed_class
 from borelli.recording.forces.gait_events import STRIKE, gait_events
 from borelli.synthetic.curves import harmonics, least_jerk, stirred
 from borelli.synthetic.ground_forces import root_wrench, share_loads, sole_points
@@ -79,7 +79,7 @@ def test_walk_keeps_near_normal_angles_and_speed(model):
         ("ankle_flexion_r", "ankle_dorsiflexion", 5.0),
     ):
         found = np.degrees(q[:, names.index(coordinate)])
-        assert np.sqrt(((found - norm(curve).mean) ** 2).mean()) < off
+        assert np.sqrt(((found - normative_curve(curve).mean) ** 2).mean()) < off
     assert (q[-1, 0] - q[0, 0]) / CYCLE == pytest.approx(0.76 * 1.72 / CYCLE, abs=0.01)
     assert load_share(np.array([0.3, 0.8])).tolist() == [0.0, 1.0]
 
@@ -95,7 +95,7 @@ def test_recording_says_that_it_is_made_and_has_noise_and_gaps(walk):
     recording = walk.recording
     assert recording.metadata["synthetic"] is True
     assert recording.notes[0].text.startswith("synthetic")
-    seen = recording.data["markers"].values
+    seen = recording.data["marker_position"].values
     assert 0.02 <= np.isnan(seen).any(axis=-1).mean() < 0.03
     off = seen - marker_positions(walk.model, walk.coordinates)
     assert np.nanstd(off) == pytest.approx(1e-3, rel=0.05)
@@ -115,10 +115,10 @@ def test_unknown_task_names_the_known_ones():
 
 def test_norms_have_bands_and_speeds():
     assert speed_class(1.25, 0.85) == "free" and speed_class(0.3, 0.9) == "very slow"
-    assert norm("knee_flexion").mean.max() == pytest.approx(59.3, abs=1.0)  # Schwartz 2008, free speed, at 72 %
-    assert norm("ankle_plantarflexor_moment", "fast").mean.max() > norm("ankle_plantarflexor_moment", "slow").mean.max()
-    assert norm("knee_flexion", source="pinzone2014").sd.min() > 0.0
-    assert norm("trunk_tilt", source="pinzone2014") is None
+    assert normative_curve("knee_flexion").mean.max() == pytest.approx(59.3, abs=1.0)  # Schwartz 2008, free speed, at 72 %
+    assert normative_curve("ankle_plantarflexor_moment", "fast").mean.max() > normative_curve("ankle_plantarflexor_moment", "slow").mean.max()
+    assert normative_curve("knee_flexion", source="pinzone2014").sd.min() > 0.0
+    assert normative_curve("trunk_tilt", source="pinzone2014") is None
 
 
 def test_least_jerk_passes_its_knots_and_harmonics_repeat():

@@ -17,12 +17,12 @@ def still(model, times=(0.0, 0.5, 1.0), rise=0.0):
     names = [c.name for c in model.coordinates]
     return xarray.Dataset(
         {
-            "position": (("time", "body", "axis"), position + shift[:, None]),
-            "quaternion": (("time", "body", "component"), np.repeat(quaternion[None], len(clock), axis=0)),
-            "ground_force": (("time", "body", "axis"), zero),
+            "body_position": (("time", "body", "axis"), position + shift[:, None]),
+            "body_orientation": (("time", "body", "component"), np.repeat(quaternion[None], len(clock), axis=0)),
+            "ground_reaction_force": (("time", "body", "axis"), zero),
             "kinetic_energy": ("time", 0 * clock),
             "potential_energy": ("time", clock),
-            "value": (("time", "coordinate"), np.outer(clock, np.arange(len(names)))),
+            "coordinate_value": (("time", "coordinate"), np.outer(clock, np.arange(len(names)))),
         },
         coords={"time": clock, "axis": list("xyz"), "coordinate": names},
         attrs={"model": model_to_text(model), "step": 0.5},

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from borelli.errors import SettingsError
-from borelli.experiments.planks import turned_plank
+from borelli.experiments.control.planks import turned_plank
 from borelli.view.panels import View, film, stills
 
 SMALL = View(width=48, height=40)

@@ -179,7 +179,7 @@ def test_what_moves_with_another_axis_up_is_shown_upright():
     shown = upright(fallen)
     np.testing.assert_allclose(shown["position"].values[..., [0, 2]], fallen["position"].values[..., [0, 1]])
     corner = np.array([0.1, 0.2, 0.3])
-    there, here = (rotate(d["quaternion"].values, corner) + d["position"].values for d in (shown, fallen))
+    there, here = (rotate(d["body_orientation"].values, corner) + d["body_position"].values for d in (shown, fallen))
     np.testing.assert_allclose(there, np.stack([here[..., 0], -here[..., 2], here[..., 1]], -1), atol=1e-12)
     assert beside(shown)[0] == pytest.approx(np.degrees(np.arctan2(-0.2, 0.5)) - 90.0)
     assert upright(shown) is shown

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import (
-    FEWEST_MARKERS,
+    MIN_VISIBLE_MARKERS,
     MARKER_STIFFNESS,
-    MOST_ITERATIONS,
+    MAX_ITERATIONS,
     POSE_STIFFNESS,
-    find_start,
-    state_problem,
+    find_initial_pose,
+    make_ik_problem,
 )
 from borelli.analysis.motion import match_markers, to_model_axes
-from borelli.analysis.stepped.rollout import Marcher, make_course, make_trace
+from borelli.analysis.stepped.rollout import Rollout, make_step_inputs, make_step_record
 from borelli.analysis.stepped.stepper import compile_stepped, drive_forces, twists_between
 from borelli.analysis.tree_kernels.newton_ik import make_ik_search, solve_ik_frames
 from borelli.errors import SettingsError
@@ -88,11 +88,11 @@ def live_inverse_kinematics(
         raise SettingsError(f"window is {window}; a cubic wants at least 2 frames on either side")
     # anywhere but at the origin, which stands for a marker that was not seen
     blank = np.ones((1, len(source.markers), 3))
-    data = make_dataset({"markers": blank}, {"marker": list(source.markers)}, rate=source.rate)
-    problem = state_problem(model, Recording(data), weights, pose_stiffness, rest)
+    data = make_dataset({"marker_position": blank}, {"marker": list(source.markers)}, rate=source.rate)
+    problem = make_ik_problem(model, Recording(data), weights, pose_stiffness, rest)
     full = problem.weight[0].copy()
     labels = match_markers(problem.markers, source.markers)
-    turn, search = to_model_axes(model), make_ik_search(problem.tree, problem.points, problem.holds)
+    turn, search = to_model_axes(model), make_ik_search(problem.tree, problem.points, problem.rest_springs)
     shared = SharedTuple(search)
     energy, count = np.zeros(1), np.zeros(1, np.int64)
     q = np.full((1, len(model.coordinates)), np.nan)
@@ -104,16 +104,16 @@ def live_inverse_kinematics(
         problem.target[0] = np.where(visible[:, None], seen, 0.0)
         problem.weight[0] = full * visible
         rms = np.nan
-        if visible.sum() >= FEWEST_MARKERS:
+        if visible.sum() >= MIN_VISIBLE_MARKERS:
             if np.isnan(q[0, 0]):
-                q[0] = find_start(problem, 0)
+                q[0] = find_initial_pose(problem, 0)
                 before = q.copy()
             else:
                 guess = q + (q - before) / gap
                 before, gap = q, 1
                 q = guess
             solve_ik_frames(
-                shared, problem.rest, problem.target, problem.weight, q, MOST_ITERATIONS, False, energy, count
+                shared, problem.rest, problem.target, problem.weight, q, MAX_ITERATIONS, False, energy, count
             )
             away = np.linalg.norm(search.energy.point_position - problem.target[0], axis=1)[visible]
             rms = float(np.sqrt(np.mean(away**2)))
@@ -128,13 +128,13 @@ class _LiveTorques:
 
     def __init__(self, model: Model, rate: float, window: int) -> None:
         self.compiled, drives, _, _ = compile_stepped(model, 1.0 / rate, contacts=False)
-        self.marcher = Marcher(self.compiled)
+        self.rollout = Rollout(self.compiled)
         self.state = make_state(self.compiled)
         bodies = len(model.bodies)
         self.inputs = make_inputs(self.compiled, drives=drives, pose=np.zeros((2, bodies, 7)))
-        self.course, self.trace = (
-            make_course(self.compiled, pose=np.zeros((1, bodies, 7))),
-            make_trace(self.compiled, 1),
+        self.step_inputs, self.record = (
+            make_step_inputs(self.compiled, pose=np.zeros((1, bodies, 7))),
+            make_step_record(self.compiled, 1),
         )
         self.window = window
         self.last: deque[tuple[float, Array]] = deque(maxlen=2 * window + 1)
@@ -157,6 +157,6 @@ class _LiveTorques:
         self.state.position[:], self.state.quaternion[:] = poses[1, :, :3], poses[1, :, 3:]
         self.state.twist[:] = twists_between(poses[:2], self.compiled.step)[0]
         self.state.coordinate[:] = values[1]
-        self.course.pose[0] = poses[2]
-        self.marcher.march(self.state, self.inputs, self.course, 1, trace=self.trace)
-        return drive_forces(self.compiled, self.trace)[0], self.last[self.window][0]
+        self.step_inputs.pose[0] = poses[2]
+        self.rollout.run(self.state, self.inputs, self.step_inputs, 1, record=self.record)
+        return drive_forces(self.compiled, self.record)[0], self.last[self.window][0]

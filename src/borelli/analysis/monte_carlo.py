@@ -118,7 +118,7 @@ def monte_carlo(
 
     def repeat(i: int) -> dict[str, Array32] | None:
         random = np.random.default_rng((seed, i))
-        points = recording.data["markers"]
+        points = recording.data["marker_position"]
         shaken = points.copy(data=points.values + spread[:, None] * random.normal(size=points.shape))
         model = None
         if isinstance(models, Sequence):
@@ -126,7 +126,7 @@ def monte_carlo(
         elif models is not None:
             model = models.draw(random)
         try:
-            found = _call(run, recording.with_data(recording.data.assign(markers=shaken)), model)
+            found = _call(run, recording.with_data(recording.data.assign(marker_position=shaken)), model)
         except BorelliError:
             return None
         return _away(found, answer)

@@ -20,7 +20,7 @@ from borelli.errors import ModelError, SettingsError
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import GROUND, Marker, Model
 from borelli.model.model_cache import cached_per_model
-from borelli.recording.identify_marker_set import bare, shared_prefix
+from borelli.recording.identify_marker_set import normalize_label, common_prefix
 from borelli.recording.recording import LAB, Note, Recording
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Motion:
     @property
     def coordinates(self) -> Array:
         """(frames, coordinates) [rad or m] in the order of `model.coordinates`."""
-        return np.asarray(self.data["coordinates"].values)
+        return np.asarray(self.data["coordinate_value"].values)
 
     @property
     def marker_rms(self) -> float:
@@ -88,7 +88,7 @@ def to_model_axes(model: Model) -> Array:
     return np.array([[0.0, 0.0, up], [0.0, 1.0, 0.0], [-up, 0.0, 0.0]])
 
 
-def turned(values: Array, turn: Array) -> Array:
+def rotate(values: Array, turn: Array) -> Array:
     """Vectors (..., 3) from a model's axes into the lab's, with `turn` from `to_model_axes`.
 
     Most models have the lab's axes: what needs no turn is given back as it is.
@@ -108,19 +108,19 @@ def match_markers(markers: Sequence[Marker], labels: Sequence[str]) -> list[int]
     Names are compared as they are, then without the subject's prefix and in any case, then by their aliases.
     """
     exact = {label: i for i, label in enumerate(labels)}
-    prefix = shared_prefix(labels)
-    loose = {bare(label.removeprefix(prefix)): i for i, label in reversed(list(enumerate(labels)))}
+    prefix = common_prefix(labels)
+    loose = {normalize_label(label.removeprefix(prefix)): i for i, label in reversed(list(enumerate(labels)))}
 
     def find(marker: Marker) -> int:
         for name in (marker.name, *marker.aliases):
             if name in exact:
                 return exact[name]
-        return next((loose[bare(n)] for n in (marker.name, *marker.aliases) if bare(n) in loose), -1)
+        return next((loose[normalize_label(n)] for n in (marker.name, *marker.aliases) if normalize_label(n) in loose), -1)
 
     return [find(marker) for marker in markers]
 
 
-def points_of(model: Model, markers: Sequence[Marker]) -> Points:
+def marker_points(model: Model, markers: Sequence[Marker]) -> Points:
     """The markers as points for the kernels."""
     index = {body.name: i for i, body in enumerate(model.bodies)} | {GROUND: -1}
     place = np.array([marker.position for marker in markers], dtype=float).reshape(-1, 3)
@@ -163,25 +163,25 @@ def make_motion(
             f"coordinates have shape {q.shape}, but {len(time)} times and {len(model.coordinates)} coordinates "
             f"of model {model.name!r} want ({len(time)}, {len(model.coordinates)})"
         )
-    points = points_of(model, markers)
+    points = marker_points(model, markers)
     frames, bodies = len(q), len(model.bodies)
     position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
     seen = np.empty((frames, len(markers), 3))
     compute_body_poses(SharedTuple(make_ik_search(tree, points)), q, position, rotation, seen)
     turn = to_model_axes(model)
     variables = {
-        "coordinates": (("time", "coordinate"), q, {"units": "rad or m: see coordinate_units"}),
-        "body_position": (("time", "body", "axis"), turned(position, turn), {"units": "m", "frame": LAB}),
+        "coordinate_value": (("time", "coordinate"), q, {"units": "rad or m: see coordinate_units"}),
+        "body_position": (("time", "body", "axis"), rotate(position, turn), {"units": "m", "frame": LAB}),
         "body_orientation": (
             ("time", "body", "quaternion"), _quaternions(rotation, turn), {"units": "1", "frame": LAB},
         ),
     }  # fmt: skip
     if markers:
-        seen = turned(seen, turn)
-        variables["marker_position"] = (("time", "marker", "axis"), seen, {"units": "m", "frame": LAB})
+        seen = rotate(seen, turn)
+        variables["model_marker_position"] = (("time", "marker", "axis"), seen, {"units": "m", "frame": LAB})
         if measured is not None:
             error = lengths(seen - measured)
-            variables["measured"] = (("time", "marker", "axis"), measured, {"units": "m", "frame": LAB})
+            variables["marker_position"] = (("time", "marker", "axis"), measured, {"units": "m", "frame": LAB})
             variables["marker_error"] = (("time", "marker"), error, {"units": "m"})
     data = xr.Dataset(
         variables,

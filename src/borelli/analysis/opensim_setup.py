@@ -92,13 +92,13 @@ def read_ik_setup(path: str | os.PathLike[str]) -> InverseKinematicsSetup:
             continue
         weight = task.number("weight", 1.0)
         if weight < 0.0:
-            raise task.refusal(f"<weight> must not be negative, got {weight:g}")
+            raise task.error(f"<weight> must not be negative, got {weight:g}")
         if task.kind == "IKMarkerTask":
             weights[task.name] = weight
         elif task.kind == "IKCoordinateTask":
             source = task.text("value_type") or "default_value"
             if source not in ("default_value", "manual_value", "from_file"):
-                raise task.refusal(
+                raise task.error(
                     f"<value_type> must be default_value, manual_value or from_file, got {source[:40]!r}"
                 )
             value = task.number("value", 0.0) if source == "manual_value" else None
@@ -133,11 +133,11 @@ def read_external_loads(path: str | os.PathLike[str]) -> ExternalLoads:
             continue
         for tag in ("force_expressed_in_body", "point_expressed_in_body"):
             if (item.text(tag) or GROUND) != GROUND:
-                raise item.refusal(f"<{tag}> is {item.text(tag)[:40]!r}; only what is expressed in ground is read")
+                raise item.error(f"<{tag}> is {item.text(tag)[:40]!r}; only what is expressed in ground is read")
         body = item.text("applied_to_body")
         force = item.text("force_identifier")
         if not body or not force:
-            raise item.refusal("says no <applied_to_body> or no <force_identifier>")
+            raise item.error("says no <applied_to_body> or no <force_identifier>")
         found.append(
             ExternalForce(item.name or body, body, force, item.text("point_identifier"), item.text("torque_identifier"))
         )

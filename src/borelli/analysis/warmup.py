@@ -22,7 +22,7 @@ def warm_up() -> None:
     rest = np.array([c.default for c in body.coordinates])
     seen = marker_positions(body, rest + sway)
     names = [marker.name for marker in body.markers]
-    recording = Recording(make_dataset({"markers": seen}, {"marker": names}, rate=100.0), "sample")
+    recording = Recording(make_dataset({"marker_position": seen}, {"marker": names}, rate=100.0), "sample")
     fitted = fit_model(body, recording, frames=4, held_out=2).model
     inverse_dynamics(inverse_kinematics(fitted, recording, method="smoothed"), forces="contacts")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.framewise_ik import find_start, inverse_kinematics, settle_poses, state_problem
-from borelli.analysis.kinematics.snap_penalty import group_variables, turn_of
+from borelli.analysis.kinematics.framewise_ik import find_initial_pose, inverse_kinematics, solve_poses, make_ik_problem
+from borelli.analysis.kinematics.snap_penalty import group_variables, joint_rotation
 from borelli.analysis.motion import Motion as Found
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.bench import workload as job
@@ -26,7 +26,7 @@ NOISE = 1e-3
 REPEATS = 9
 POSE_WAYS = {
     "exact": "converged, exact markers",
-    "converged": "converged, 1 mm noise",
+    "framewise": "converged, 1 mm noise",
     "smoothed": "smoothed, 1 mm noise",
 }
 """Keys of the poses' figures: what they are called."""
@@ -46,7 +46,7 @@ def record(truth: Motion, noise: float = 0.0, seed: int = 0) -> Recording:
     """The job's markers as they would be recorded, with Gaussian noise [m] on every axis."""
     shake = noise * np.random.default_rng(seed).normal(size=truth.markers.shape)
     names = [marker.name for marker in job.human().markers]
-    return Recording(make_dataset({"markers": truth.markers + shake}, {"marker": names}, rate=truth.fps), "common job")
+    return Recording(make_dataset({"marker_position": truth.markers + shake}, {"marker": names}, rate=truth.fps), "common job")
 
 
 def angle_error(found: Found, truth: Motion) -> float:
@@ -62,8 +62,8 @@ def angle_error(found: Found, truth: Motion) -> float:
 def joint_torques(model: Model, q: Array, speeds: Array, accelerations: Array) -> Array:
     """The 48 joint torques [N m] (frames, 48) as `torque_truth` counts them: those of balls along the child's axes."""
     forces = generalized_forces(model, q, speeds, accelerations)
-    for turn in group_variables(model, make_tree(model)).turns:
-        spin = turn_of(turn, q)[1]
+    for turn in group_variables(model, make_tree(model)).rotations:
+        spin = joint_rotation(turn, q)[1]
         columns = list(turn.columns)
         forces[:, columns] = np.linalg.solve(spin.swapaxes(1, 2), forces[:, columns, None])[..., 0]
     return forces[:, 6:]
@@ -92,11 +92,11 @@ def measure_converged(truth: Motion | None = None) -> Measured:
     truth = truth or motion()
     model, recording = human(), record(truth)
     # every joint shows: no pose springs are needed
-    problem = state_problem(model, recording, pose_stiffness=0.0)
-    begun = np.array([timed(lambda: find_start(problem, 0)) for _ in range(REPEATS)])
-    poses = np.tile(find_start(problem, 0), (truth.frames, 1))
+    problem = make_ik_problem(model, recording, pose_stiffness=0.0)
+    begun = np.array([timed(lambda: find_initial_pose(problem, 0)) for _ in range(REPEATS)])
+    poses = np.tile(find_initial_pose(problem, 0), (truth.frames, 1))
     frames = np.arange(truth.frames)
-    samples = np.array([timed(lambda: settle_poses(problem, frames, poses, chained=True)) for _ in range(REPEATS)])
+    samples = np.array([timed(lambda: solve_poses(problem, frames, poses, chained=True)) for _ in range(REPEATS)])
     found = inverse_kinematics(model, recording, pose_stiffness=0.0)
     return summary(
         samples / truth.frames, angle_rms_deg=angle_error(found, truth), start_ms=float(np.median(begun)) / 1e3
@@ -115,5 +115,5 @@ def measure_noisy(method: str, truth: Motion | None = None) -> Measured:
 
 def measure_all(truth: Motion) -> dict[str, dict[str, float]]:
     """What is told of poses, by the name each way has in the JSON object."""
-    ways = {"exact": measure_converged(truth), **{way: measure_noisy(way, truth) for way in ("converged", "smoothed")}}
+    ways = {"exact": measure_converged(truth), **{way: measure_noisy(way, truth) for way in ("framewise", "smoothed")}}
     return {name: {"us": measured.us, **measured.accuracy} for name, measured in ways.items()}

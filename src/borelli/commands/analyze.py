@@ -48,8 +48,8 @@ def analyze(
     static: Static = None,
     forces: Forces = None,
     plates: Plates = True,
-    method: Method = "converged",
-    torques: TorqueMethod = "smooth",
+    method: Method = "framewise",
+    torques: TorqueMethod = "newton_euler",
     cutoff: Cutoff = None,
     start: Start = -inf,
     stop: Stop = inf,
@@ -67,7 +67,7 @@ def analyze(
     """
     from borelli.commands.compile_notice import compile_once
     from borelli.pipeline.analysis_settings import AnalysisSettings
-    from borelli.pipeline.uncertainty import check_bands
+    from borelli.pipeline.uncertainty import check_uncertainty_settings
 
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     plan = AnalysisSettings(
@@ -75,7 +75,7 @@ def analyze(
         method=method, torque_method=torques, cutoff=cutoff, start=start, stop=stop, reading=reading,
         monte_carlo=monte_carlo, noise=None if noise is None else 1e-3 * noise,
     )  # fmt: skip
-    check_bands(plan.monte_carlo, plan.noise)
+    check_uncertainty_settings(plan.monte_carlo, plan.noise)
     compile_once(*recordings, model, static, forces, skeleton)
     results = run(recordings, folder, plan)
     if json:
@@ -117,11 +117,11 @@ def figures(summary: dict[str, Any] | Any) -> Table:
         ("fit, frames kept apart", "fit_held_out_rms_mm", "{:.2f}", "mm"),
         ("ground forces", "contact_source", "{}", ""),
         ("residual force, rms", "residual_force_rms_n", "{:.1f}", "N"),
-        ("residual moment, rms", "residual_torque_rms_nm", "{:.1f}", "N m"),
+        ("residual moment, rms", "residual_moment_rms_nm", "{:.1f}", "N m"),
         ("vertical force from motion against plates", "grf_vertical_rms_bw", "{:.1f}", "% BW"),
-        ("positive work of the joints", "work_j", "{:.1f}", "J"),
-        ("mechanical cost of transport", "cost_j_per_kg_m", "{:.3f}", "J/(kg m)"),
-        ("difference of work and energy", "balance_error_percent", "{:.4f}", "%"),
+        ("positive work of the joints", "positive_work_j", "{:.1f}", "J"),
+        ("mechanical cost of transport", "cost_of_transport_j_per_kg_m", "{:.3f}", "J/(kg m)"),
+        ("difference of work and energy", "energy_balance_error_percent", "{:.4f}", "%"),
     )  # fmt: skip
     for title, key, form, unit in rows:
         if summary.get(key) is not None:

@@ -68,7 +68,7 @@ def animate(
 
     if folder.exists() and not folder.is_dir():
         raise SettingsError(f"{folder} is a file, but results go into a folder: name another with --out")
-    leading = TrackingSettings(settle, root_settle, root_force, root_torque, ground or bool(move_ground))
+    tracking = TrackingSettings(settle, root_settle, root_force, root_torque, ground or bool(move_ground))
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton}
     plan = AnalysisSettings(model=model, mass=mass, height=height, sex=sex, start=start, stop=stop, reading=reading)
     compile_once(motion, model, skeleton, control=True)
@@ -79,15 +79,15 @@ def animate(
         parse_perturbation(kind, text, followed.model) for kind, texts in said.items() for text in texts or ()
     ]
     with bar("animating") as move:
-        found = play(followed, disturbances, leading=leading, step=step, cutoff=cutoff, progress=move)
+        found = play(followed, disturbances, tracking=tracking, step=step, cutoff=cutoff, progress=move)
     notes = (*followed.notes, *found.notes)
     texts = {kind: list(text) for kind, text in said.items() if text}
-    about: dict[str, Any] = {"motion": str(motion), **texts, **found.figures, "notes": [note.text for note in notes]}
+    about: dict[str, Any] = {"motion": str(motion), **texts, **found.metrics, "notes": [note.text for note in notes]}
     _write(found.data, folder, about, movie)
     if json:
         print_json(about)
         return
-    shown = {name: "no" if value is None else value for name, value in found.figures.items()}
+    shown = {name: "no" if value is None else value for name, value in found.metrics.items()}
     print_figures(motion.name, shown)
     print_marked([(note.kind if note.kind != "stated" else "note", note.text) for note in notes])
     say(f"results are in {folder}")

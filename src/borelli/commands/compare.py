@@ -27,7 +27,7 @@ def parity(
 
     with err.status("reading and comparing"):
         labels = (first.name, second.name) if first.name != second.name else (str(first), str(second))
-        report = compare(read_model(first), read_model(second), poses=poses, seed=seed, seen_from=body, labels=labels)
+        report = compare(read_model(first), read_model(second), poses=poses, seed=seed, frame=body, labels=labels)
     if json:
         print_json(report.to_dict())
         return

@@ -11,16 +11,16 @@ from borelli.recording.io import read_recording
 from borelli.recording.recording import LAYOUT, Recording
 
 WORDS = {
-    "markers": "markers",
-    "residual": "residuals of markers",
-    "quantities": "computed quantities",
+    "marker_position": "markers",
+    "marker_residual": "residuals of markers",
+    "model_output": "computed quantities",
     "plate_force": "forces of plates",
     "plate_center_of_pressure": "centres of pressure",
     "plate_free_moment": "free moments of plates",
     "plate_corners": "corners of plates",
     "analog": "analog channels",
-    "coordinates": "coordinates",
-    "value": "other columns",
+    "coordinate_value": "coordinates",
+    "column_value": "other columns",
     "joint_center": "joint centres",
     "event_time": "events",
 }
@@ -49,9 +49,9 @@ def lost(recording: Recording, path: Path) -> list[str]:
 
 def _told(recording: Recording, back: Recording, path: Path) -> Recording | None:
     """The file read with its units and axes told, if it does not state them and they would be taken otherwise."""
-    if "markers" not in recording.data or "markers" not in back.data or "file_up" not in recording.data.attrs:
+    if "marker_position" not in recording.data or "marker_position" not in back.data or "file_up" not in recording.data.attrs:
         return None
-    if not _difference(recording, back, "markers") > ELSEWHERE:
+    if not _difference(recording, back, "marker_position") > ELSEWHERE:
         return None
     attrs = recording.data.attrs
     return read_recording(path, units=attrs["file_units"], up=attrs["file_up"], forward=attrs["file_forward"])
@@ -118,7 +118,7 @@ def _names(recording: Recording, back: Recording) -> list[str]:
             continue
         dimension = LAYOUT[name].dims[0 if name == "plate_corners" else 1]
         before, after = (list(map(str, one.data[dimension].values)) for one in (recording, back))
-        if len(before) == len(after) and before != after and name in ("markers", "plate_force", "analog", "quantities"):
+        if len(before) == len(after) and before != after and name in ("marker_position", "plate_force", "analog", "model_output"):
             other = next((a, b) for a, b in zip(before, after, strict=True) if a != b)
             found.append(f"some names of {words}: {other[0]!r} became {other[1]!r}")
     return found

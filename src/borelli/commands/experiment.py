@@ -45,14 +45,14 @@ def experiment(
     if json:
         files = [str(file) for file in outcome.files]
         print_json(
-            {"name": name, "claims": [asdict(c) for c in outcome.claims], "holds": outcome.holds, "files": files}
+            {"name": name, "claims": [asdict(c) for c in outcome.claims], "holds": outcome.passed, "files": files}
         )
         _check(name, outcome)
         return
     say(outcome.about)
     table = Table("", "ours", "published or asked", "holds")
     for claim in outcome.claims:
-        table.add_row(escape(claim.text), f"{claim.ours:.4g}", escape(claim.published), "yes" if claim.holds else "no")
+        table.add_row(escape(claim.text), f"{claim.value:.4g}", escape(claim.published), "yes" if claim.passed else "no")
     out.print(table)
     for file in outcome.files:
         say(str(file))
@@ -62,7 +62,7 @@ def experiment(
 def _check(name: str, outcome: Outcome) -> None:
     """Raises BorelliError if a figure is not what it must be."""
     broken = [
-        f"{claim.text}: {claim.ours:.4g}, asked: {claim.published}" for claim in outcome.claims if not claim.holds
+        f"{claim.text}: {claim.value:.4g}, asked: {claim.published}" for claim in outcome.claims if not claim.passed
     ]
     if broken:
         raise BorelliError(

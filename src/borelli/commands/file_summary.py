@@ -54,9 +54,9 @@ def stage_facts(stage: Motion | Torques | Energy) -> dict[str, Any]:
     }
     if torques is not None:
         facts |= {
-            "ground forces": torques.contact_source,
+            "ground forces": torques.grf_source,
             "residual force rms [N]": torques.residual_force_rms,
-            "residual moment rms [N m]": torques.residual_torque_rms,
+            "residual moment rms [N m]": torques.residual_moment_rms,
         }
     return facts
 
@@ -190,7 +190,7 @@ def _markers(recording: Recording) -> dict[str, Any]:
     facts: dict[str, Any] = {"markers": len(recording.markers)}
     if not recording.markers:
         return facts
-    seen = np.isfinite(recording.data["markers"].values).all(axis=2).mean(axis=0)
+    seen = np.isfinite(recording.data["marker_position"].values).all(axis=2).mean(axis=0)
     facts["markers seen"] = dict(zip(recording.markers, map(float, seen), strict=True))
     longest: dict[str, int] = {}
     for gap in find_gaps(recording):
@@ -208,7 +208,7 @@ def _markers(recording: Recording) -> dict[str, Any]:
 
 def _quantities(recording: Recording) -> dict[str, Any]:
     data = recording.data
-    if "quantities" not in data:
+    if "model_output" not in data:
         return {"computed quantities": 0}
     names, kinds, units = (data[key].values.tolist() for key in ("quantity", "quantity_kind", "quantity_units"))
     about = {n: {"kind": k, "units": u} for n, k, u in zip(names, kinds, units, strict=True)}
@@ -216,7 +216,7 @@ def _quantities(recording: Recording) -> dict[str, Any]:
 
 
 def _plates(recording: Recording) -> dict[str, Any]:
-    from borelli.recording.recording import LOADED
+    from borelli.recording.recording import MIN_PLATE_FORCE
 
     facts: dict[str, Any] = {"plates": len(recording.plates)}
     if not recording.plates:
@@ -228,7 +228,7 @@ def _plates(recording: Recording) -> dict[str, Any]:
         own = normal[np.isfinite(normal[:, k]), k]
         about[name] = {
             "peak vertical force [N]": float(own.max()) if len(own) else None,
-            "loaded [s]": float((own > LOADED).sum() / recording.analog_rate),
+            "loaded [s]": float((own > MIN_PLATE_FORCE).sum() / recording.analog_rate),
             "center [m]": None if corners is None else corners[k].mean(axis=0).tolist(),
         }
     return facts | {"plate loads": about}
@@ -254,7 +254,7 @@ def _channels(recording: Recording) -> dict[str, Any]:
 def _coordinates(recording: Recording) -> dict[str, Any]:
     data = recording.data
     facts: dict[str, Any] = {}
-    for variable, name in (("coordinates", "coordinate"), ("value", "column")):
+    for variable, name in (("coordinate_value", "coordinate"), ("column_value", "column")):
         count = int(data.sizes.get(name, 0))
         facts[f"{name}s" if name == "coordinate" else "other columns"] = count
         if variable in data and count:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from borelli.errors import SettingsError, listed
+from borelli.errors import SettingsError, list_names
 
 if TYPE_CHECKING:
     from borelli.analysis.motion import Motion
@@ -56,7 +56,7 @@ def motion_of(path: Path, plan: AnalysisSettings) -> Motion:
 def named_share(recording: Recording, model: Model) -> float:
     """Share of a model's free coordinates that a recording has values of."""
     free = _free(model)
-    if "coordinates" not in recording.data or not free:
+    if "coordinate_value" not in recording.data or not free:
         return 0.0
     return len(set(free) & set(recording.data["coordinate"].values.tolist())) / len(free)
 
@@ -71,7 +71,7 @@ def with_lengths(recording: Recording, raw: Recording, model: Model) -> Recordin
     """The recording with such coordinates as the table has them, `raw`, without a change from degrees."""
     data, names = recording.data.copy(deep=True), lengths_read_as_angles(recording, model)
     for name in names:
-        data["coordinates"].loc[{"coordinate": name}] = raw.data["coordinates"].sel(coordinate=name)
+        data["coordinate_value"].loc[{"coordinate": name}] = raw.data["coordinate_value"].sel(coordinate=name)
     return recording.with_data(data)
 
 
@@ -91,7 +91,7 @@ def stated_motion(recording: Recording, model: Model, start: float = -np.inf, st
         if name in known:
             table[:, i] = recording.data["coordinates"].values[kept, known.index(name)]
     lacking = [name for name in _free(model) if name not in known]
-    notes = [Note(f"the file has no {listed(lacking)}: they stay at their defaults", "problem")] if lacking else []
+    notes = [Note(f"the file has no {list_names(lacking)}: they stay at their defaults", "problem")] if lacking else []
     return make_motion(model, table, time[kept], recording.rate, recording=recording, notes=tuple(notes))
 
 

@@ -84,7 +84,7 @@ def pose(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that wears the recording's markers.")],
     recording: Annotated[Path, typer.Argument(metavar="RECORDING")],
     target: Out = Path("motion.nc"),
-    method: Method = "converged",
+    method: Method = "framewise",
     forces: Forces = None,
     start: Start = -inf,
     stop: Stop = inf,
@@ -117,7 +117,7 @@ def pose(
 def torques(
     motion: Annotated[Path, typer.Argument(metavar="MOTION", help="What `borelli pose` wrote.")],
     target: Out = Path("torques.nc"),
-    method: Annotated[str, typer.Option(help="smooth or stepped.")] = "smooth",
+    method: Annotated[str, typer.Option(help="smooth or stepped.")] = "newton_euler",
     plates: Plates = True,
     cutoff: Cutoff = None,
     force: Force = False,
@@ -129,16 +129,16 @@ def torques(
     from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import read_stage, write_stage
     from borelli.pipeline.analysis_settings import AnalysisSettings
-    from borelli.pipeline.choose_ground_forces import find_torques
+    from borelli.pipeline.stages import compute_torques
 
     compile_once(motion)
     with err.status("finding torques"):
         read = _of(read_stage(motion), Motion, motion)
-        found = find_torques(read, AnalysisSettings(torque_method=method, plates=plates, cutoff=cutoff))
+        found = compute_torques(read, AnalysisSettings(torque_method=method, plates=plates, cutoff=cutoff))
         write_stage(found, target)
     told = {
-        "out": str(target), "ground_forces": found.contact_source,
-        "residual_force_rms_n": found.residual_force_rms, "residual_torque_rms_nm": found.residual_torque_rms,
+        "out": str(target), "ground_forces": found.grf_source,
+        "residual_force_rms_n": found.residual_force_rms, "residual_moment_rms_nm": found.residual_moment_rms,
     }  # fmt: skip
     _tell(target, told, found.notes, json)
 
@@ -171,9 +171,9 @@ def report(
         raise SettingsError(f"{target}: reports are HTML; end the name with .html")
     check_target(target, (energy,), force=force)
     from borelli.analysis.energetics.energy import Energy
-    from borelli.export.stage_files import made, read_fit, read_stage
-    from borelli.export.uncertainty_files import FILE, read_bands
-    from borelli.pipeline.choose_ground_forces import contacts_beside
+    from borelli.export.stage_files import read_provenance, read_fit, read_stage
+    from borelli.export.uncertainty_files import UNCERTAINTY_FILE, read_uncertainty
+    from borelli.pipeline.stages import predict_grf_for_comparison
     from borelli.reports.report import write_report
 
     with err.status("drawing"):
@@ -181,9 +181,9 @@ def report(
         fitted = read_fit(energy.with_name("fit.nc"))
         about = {"file": energy.name}
         # bands that are beside it, if they are its own
-        key, beside = made(energy).get("key"), energy.with_name(FILE)
-        bands = read_bands(beside) if key and made(beside).get("energy") == key else None
-        contacts = contacts_beside(found.torques)
+        key, beside = read_provenance(energy).get("key"), energy.with_name(UNCERTAINTY_FILE)
+        bands = read_uncertainty(beside) if key and read_provenance(beside).get("energy") == key else None
+        contacts = predict_grf_for_comparison(found.torques)
         write_report(found, target, fit=fitted, contacts=contacts, bands=bands, about=about)
     show_title(target)
 
@@ -200,9 +200,9 @@ def _of(stage: Any, wanted: type, path: Path) -> Any:
         if isinstance(found, wanted):
             return found
     kind = wanted.__name__.lower()
-    made = {"motion": "pose"}.get(kind, kind)
+    read_provenance = {"motion": "pose"}.get(kind, kind)
     raise SettingsError(
-        f"{path}: holds {type(stage).__name__.lower()}, and {kind} is needed: `borelli {made}` makes it"
+        f"{path}: holds {type(stage).__name__.lower()}, and {kind} is needed: `borelli {read_provenance}` makes it"
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import Motion
 from borelli.control.apply_perturbations import Perturbed, heading_at, perturbed
 from borelli.control.controls import Control
@@ -26,7 +26,7 @@ from borelli.control.response import PD
 from borelli.control.targets import Targets
 from borelli.control.track_targets import track_targets
 from borelli.control.tracking_error import figures_of, measured, root_coordinates
-from borelli.errors import SettingsError, listed
+from borelli.errors import SettingsError, list_names
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model, Shape
 from borelli.physics.prescribed_motion import prescribe_motion, mask_absent_bodies
@@ -63,7 +63,7 @@ class TrackingSettings:
                 raise SettingsError(f"the limit of the root's {what} is {value:g}; it must be 0 or larger")
 
 
-LEADING = TrackingSettings()
+DEFAULT_TRACKING = TrackingSettings()
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def animate(
     motion: Motion,
     perturbations: Sequence[Perturbation] = (),
     *,
-    leading: TrackingSettings = LEADING,
+    leading: TrackingSettings = DEFAULT_TRACKING,
     step: float = 1 / 240,
     cutoff: float | None = None,
     every: int = 1,
@@ -101,7 +101,7 @@ def animate(
     Raises:
         SettingsError: a perturbation that does not fit the model, or a motion too short to follow.
     """
-    curves = derivatives(motion, cutoff=cutoff)
+    curves = differentiate(motion, cutoff=cutoff)
     steps = int((curves.time[-1] - curves.time[0]) / step + 1e-9)
     if steps < 1:
         raise SettingsError(f"the motion is shorter than a step of {step:g} s; take shorter steps")
@@ -117,7 +117,7 @@ def animate(
     if disturbed.weakened:
         # what following takes while nothing disturbs it is what there is to lose
         calm = _follow(Perturbed(model), curves, leading, steps, step, 1, None, strength)
-        strength = dict(zip(calm["coordinate"].values, np.abs(calm["control_force"].values).max(axis=0), strict=True))
+        strength = dict(zip(calm["coordinate"].values, np.abs(calm["torque"].values).max(axis=0), strict=True))
     data = _follow(disturbed, curves, leading, steps, step, every, progress, strength)
     data = measured(mask_absent_bodies(data, disturbed.paths), model, table[::every], perturbations)
     data.attrs |= {"leading": json.dumps(asdict(leading)), "perturbations": json.dumps([str(p) for p in perturbations])}
@@ -141,7 +141,7 @@ def _ready(model: Model, table: Array, leading: TrackingSettings) -> tuple[Model
     notes = []
     if widened:
         notes.append(
-            Note(f"the motion passes the stops of {listed(widened)}: they are moved out of its way", "changed")
+            Note(f"the motion passes the stops of {list_names(widened)}: they are moved out of its way", "changed")
         )
     ground = model.ground
     if leading.ground and not any(shape.collides for shape in ground):
@@ -185,7 +185,7 @@ def _follow(
 
         return weakened if name in weak else most
 
-    of_joints, of_root = PD.of_settling(leading.joints), PD.of_settling(leading.root)
+    of_joints, of_root = PD.from_settling_time(leading.joints), PD.from_settling_time(leading.root)
     controls = [Control(name, targets, of_root if name in root else of_joints, limit(name)) for name in own]
     return track_targets(
         model,

@@ -20,7 +20,7 @@ from borelli.control.perturbations import (
     heading,
     root_of,
 )
-from borelli.errors import ModelError, SettingsError, listed, unknown_name
+from borelli.errors import ModelError, SettingsError, list_names, unknown_name
 from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import poses, with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
@@ -65,7 +65,7 @@ class Perturbed:
         driven = [drive.coordinate for drive in drives]
         for weak in self.weakened:
             if not set(weak.coordinates(self.model)) & set(driven):
-                known = listed(driven) or "none"
+                known = list_names(driven) or "none"
                 raise SettingsError(f"weaken: {weak.name!r} has no drive that could lose strength; driven: {known}")
         if not (self.weakened or self.paths):
             return None

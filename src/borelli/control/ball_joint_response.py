@@ -39,7 +39,7 @@ from borelli.numerics.quaternions import conjugate, quaternion_product, rotate, 
 Array = NDArray[np.float64]
 
 
-def next_turn(
+def next_rotation(
     response: Response,
     base: Array,
     moved: Array,
@@ -77,7 +77,7 @@ def next_turn(
     return rotate(base, rotation_logarithm(quaternion_product(joint_ahead, conjugate(joint))))
 
 
-def relative_spin(turn: Array, base_spin: Array, step: float) -> Array:
+def relative_angular_velocity(turn: Array, base_spin: Array, step: float) -> Array:
     """The m - b [rad/s] that turns a joint by d in a step in which the base has the spin b.
 
     Where b is not known before m - b is, that of the step before leaves an error of first order in the step; the b

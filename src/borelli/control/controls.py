@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.response import PD, Response
-from borelli.control.rotation_targets import Turns
+from borelli.control.rotation_targets import RotationTargets
 from borelli.control.targets import Targets
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
 
 Array = NDArray[np.float64]
 
-DEFAULT_RESPONSE = PD.of_settling(0.5)
+DEFAULT_RESPONSE = PD.from_settling_time(0.5)
 """Errors are below 2 % after half a second, without overshoot."""
 
 
@@ -27,7 +27,7 @@ class Control:
 
     name: str
     """Of the coordinate, or of the ball joint."""
-    target: Targets | Turns
+    target: Targets | RotationTargets
     """Of coordinates, this one among them; or of the ball joint."""
     response: Response = DEFAULT_RESPONSE
     """How its error is to die away."""
@@ -35,7 +35,7 @@ class Control:
     """Largest torque or force [N m or N]; or as a function of time [s]."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.target, Turns) and self.target.joint != self.name:
+        if isinstance(self.target, RotationTargets) and self.target.joint != self.name:
             raise SettingsError(f"control of {self.name!r}: its target is for joint {self.target.joint!r}")
         if isinstance(self.target, Targets) and self.name not in self.target.coordinates:
             listed = unknown_name("coordinate", self.name, self.target.coordinates)
@@ -72,7 +72,7 @@ def check_controls(model: Model, controls: Sequence[Control]) -> None:
     balls = {joint.name for joint in model.joints if joint.kind == "ball"}
     known = {coordinate.name for coordinate in model.coordinates}
     for control in controls:
-        among = balls if isinstance(control.target, Turns) else known
+        among = balls if isinstance(control.target, RotationTargets) else known
         if control.name not in among:
             what = "ball joint" if among is balls else "coordinate"
             raise SettingsError(f"controls: {unknown_name(what, control.name, sorted(among))}")

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.model.kinematics import coupled
+from borelli.model.kinematics import coupled_coordinates
 from borelli.model.model import Coordinate, Joint, Marker, Model, Softness, Vector
 from borelli.numerics.quaternions import rotate
 from borelli.physics.arrays.compile_model import compile_model
@@ -45,7 +45,7 @@ REACHED = 1e-6
 """A point this near to its goal [m] is there."""
 CLOSE = 1e-11
 """A point this near [m] is there but for rounding."""
-LEAP = 0.09
+MAX_COORDINATE_CHANGE = 0.09
 """Most that a coordinate may change at once [rad or m]: stops are seen from 0.1 rad on."""
 OVERSHOT = 1e-5
 """How far a stop may be passed by the curvature of one stride [rad or m]; the coordinate is then put on it."""
@@ -190,7 +190,7 @@ class _Drag:
     def put(self, coordinates: Array) -> None:
         """Place all bodies by their coordinates, couplings met."""
         state, still = self.state, np.zeros(len(coordinates))
-        state.coordinate[:] = coupled(self.compiled.model, coordinates)
+        state.coordinate[:] = coupled_coordinates(self.compiled.model, coordinates)
         joints = self.compiled.tables.joints
         poses_from_coordinates(joints, state.coordinate, still, state.position, state.quaternion, state.twist)
 
@@ -207,7 +207,7 @@ class _Drag:
         # one that was beyond before need not come back at once
         beyond = np.abs(last - np.clip(last, lower, upper)).max()
         inside = np.clip(values, lower, upper)
-        fits = np.abs(values - inside).max() <= OVERSHOT + beyond and np.abs(values - last).max() <= LEAP
+        fits = np.abs(values - inside).max() <= OVERSHOT + beyond and np.abs(values - last).max() <= MAX_COORDINATE_CHANGE
         # joints shut, stops kept, locked ones held and couplings met to the last digit
         self.put(np.where(tables.joints.locked, last, inside))
         return bool(fits)

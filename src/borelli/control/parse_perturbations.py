@@ -21,7 +21,7 @@ from borelli.control.perturbations import (
     Push,
     WeakenedJoint,
 )
-from borelli.errors import SettingsError, listed, unknown_name
+from borelli.errors import SettingsError, list_names, unknown_name
 from borelli.model.model import Frame, Model, Shape, Vector
 from borelli.model.transforms import vector
 
@@ -125,7 +125,7 @@ class _Phrase:
                 self.refuse(f"{what} has three numbers and a direction; leave one out")
             return vector(np.array(values))
         if way is None:
-            rest = f", not {listed(self.words)!r}" if self.words else ""
+            rest = f", not {list_names(self.words)!r}" if self.words else ""
             self.refuse(f"it lacks a direction: {', '.join(DIRECTIONS)}{rest}")
         return vector(values[0] * np.array(way))
 

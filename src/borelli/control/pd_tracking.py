@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.control.response import PD, wrapped
+from borelli.control.response import PD, wrap_angle
 from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.physics import diagnostics as measure
@@ -62,7 +62,7 @@ def outboard_inertia(compiled: CompiledModel, values: Array) -> Array:
     return inertia
 
 
-def follow_by_springs(
+def track_with_springs(
     model: Model,
     gains: Mapping[str, PD],
     course: Array,
@@ -148,7 +148,7 @@ def errors_at(compiled: CompiledModel, state: State, target: Array, ahead: Array
     pose = np.concatenate([state.position, state.quaternion], axis=1)
     values, speeds = (found[0] for found in measure.coordinates_and_velocities(compiled, pose[None], state.twist[None]))
     turning = np.array([coordinate.rotational for coordinate in compiled.model.coordinates], bool)
-    error = np.where(turning, wrapped(values - target), values - target)
+    error = np.where(turning, wrap_angle(values - target), values - target)
     rate = speeds - (ahead - target) / h
     for j in np.flatnonzero(joints.rotation_driven):
         three = slice(int(joints.coordinate_first[j]), int(joints.coordinate_first[j + 1]))

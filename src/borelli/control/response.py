@@ -87,7 +87,7 @@ def error_after(
 
 @dataclass(frozen=True, slots=True)
 class PD:
-    """PD control of any number of coordinates: the same gains for all. `of_settling` states them as a time.
+    """PD control of any number of coordinates: the same gains for all. `from_settling_time` states them as a time.
 
     Raises:
         SettingsError: gains that no step is stable with for certain.
@@ -109,7 +109,7 @@ class PD:
         return float(2.0 * self.ratio * np.sqrt(self.stiffness))
 
     @staticmethod
-    def of_settling(time: float, ratio: float = 1.0) -> PD:
+    def from_settling_time(time: float, ratio: float = 1.0) -> PD:
         """The gains with which an error, released at rest, is and stays below 2 % after a time [s]."""
         if not (isfinite(time) and time > 0.0):
             raise SettingsError(f"PD control: settling time is {time} s; it must be positive and finite")
@@ -190,12 +190,12 @@ def next_velocity(
     before, now, ahead = (np.asarray(value, float) for value in target)
     error, last, coming = np.asarray(coordinate, float) - now, now - before, ahead - now
     if full_turns:
-        error, last, coming = wrapped(error), wrapped(last), wrapped(coming)
+        error, last, coming = wrap_angle(error), wrap_angle(last), wrap_angle(coming)
     after = response.after(error, np.asarray(velocity, float) - last / step, step, time)
     return np.asarray((coming + after - error) / step)
 
 
-def wrapped(angle: ArrayLike) -> Array:
+def wrap_angle(angle: ArrayLike) -> Array:
     """The same angles within (-pi, pi]."""
     return np.asarray(pi - np.mod(pi - np.asarray(angle, float), 2.0 * pi))
 

@@ -20,7 +20,7 @@ UNIT = 1e-6
 
 
 @dataclass(frozen=True)
-class Turns:
+class RotationTargets:
     """Where a ball joint is asked to be; before the first and after the last time, the same as there."""
 
     model: Model
@@ -62,7 +62,7 @@ class Turns:
         return np.asarray(values / length[:, None])
 
 
-def turn_keyframes(model: Model, joint: str, times: ArrayLike, quaternions: ArrayLike) -> Turns:
+def rotation_keyframes(model: Model, joint: str, times: ArrayLike, quaternions: ArrayLike) -> RotationTargets:
     """Targets through rotations at some times, turning steadily from each to the next by the shorter way.
 
     Args:
@@ -75,8 +75,8 @@ def turn_keyframes(model: Model, joint: str, times: ArrayLike, quaternions: Arra
 
     t = rising("keyframes", times)
     table = np.asarray(quaternions, float)
-    keys = Turns(model, joint, lambda _: table).at(t)
+    keys = RotationTargets(model, joint, lambda _: table).at(t)
     if len(t) == 1:
-        return Turns(model, joint, lambda times: np.repeat(keys, len(times), axis=0))
+        return RotationTargets(model, joint, lambda times: np.repeat(keys, len(times), axis=0))
     between = Slerp(t, Rotation.from_quat(np.roll(keys, -1, axis=1)))
-    return Turns(model, joint, lambda times: np.roll(between(times).as_quat(), 1, axis=1), t[0], t[-1])
+    return RotationTargets(model, joint, lambda times: np.roll(between(times).as_quat(), 1, axis=1), t[0], t[-1])

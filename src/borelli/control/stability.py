@@ -20,7 +20,7 @@ from borelli.errors import SettingsError
 
 Array = NDArray[np.float64]
 
-LEAST_RATIO = 0.02933
+MIN_RATIO = 0.02933
 """Damping ratio from which every step is stable: for the doubled gains, sqrt 2 times the ratio, it is 0.041472."""
 
 
@@ -40,8 +40,8 @@ def spectral_radius(a: Array, b: Array, step: Array | float) -> Array:
 
 def check_ratio(ratio: float) -> None:
     """Raises SettingsError if a damping ratio does not make every step stable."""
-    if not (isfinite(ratio) and ratio >= LEAST_RATIO):
+    if not (isfinite(ratio) and ratio >= MIN_RATIO):
         raise SettingsError(
-            f"PD control: damping ratio is {ratio}, and below {LEAST_RATIO} there are steps with which the error "
+            f"PD control: damping ratio is {ratio}, and below {MIN_RATIO} there are steps with which the error "
             "grows; take at least that, or 1 for the quickest approach without overshoot"
         )

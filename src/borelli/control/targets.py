@@ -88,7 +88,7 @@ def keyframes(
     return Targets(model, names, _through(t, table, interpolation), t[0], t[-1])
 
 
-def b_spline(model: Model, times: ArrayLike, values: Mapping[str, ArrayLike], degree: int = 3) -> Targets:
+def b_spline_targets(model: Model, times: ArrayLike, values: Mapping[str, ArrayLike], degree: int = 3) -> Targets:
     """Targets on a B-spline that starts at the first and ends at the last of its control values.
 
     The curve stays between the least and the greatest of any `degree + 1` neighbours, so what obeys the stops in its
@@ -117,7 +117,7 @@ def b_spline(model: Model, times: ArrayLike, values: Mapping[str, ArrayLike], de
     return Targets(model, names, BSpline(knots, table, degree), t[0], t[-1])
 
 
-def functions(model: Model, of_time: Mapping[str, Callable[[float], float]]) -> Targets:
+def targets_from_functions(model: Model, of_time: Mapping[str, Callable[[float], float]]) -> Targets:
     """Targets that are functions of time [s], by coordinate [rad or m]."""
 
     def curve(times: Array) -> Array:
@@ -126,7 +126,7 @@ def functions(model: Model, of_time: Mapping[str, Callable[[float], float]]) -> 
     return Targets(model, tuple(of_time), curve)
 
 
-def of_motion(motion: Motion, coordinates: Sequence[str] | None = None) -> Targets:
+def targets_from_motion(motion: Motion, coordinates: Sequence[str] | None = None) -> Targets:
     """Targets that follow a motion, on the cubic splines through its frames; whole turns between frames are undone.
 
     Args:
@@ -148,7 +148,7 @@ def of_motion(motion: Motion, coordinates: Sequence[str] | None = None) -> Targe
     return Targets(model, names, _through(t, table, "cubic"), t[0], t[-1])
 
 
-def combined(*parts: Targets) -> Targets:
+def combine_targets(*parts: Targets) -> Targets:
     """Targets of several kinds, for different coordinates of one model."""
     if not parts:
         raise SettingsError("targets: none were given to combine")

@@ -95,10 +95,10 @@ def track_targets(
         time = step * every * np.arange(len(record.pose), dtype=np.float64)
         data = _telling_gaps(to_dataset(compiled, record, time))
     else:
-        from borelli.control.pd_tracking import follow_by_springs
+        from borelli.control.pd_tracking import track_with_springs
 
         plan.only_springs(method, outside=outside)
-        data = follow_by_springs(
+        data = track_with_springs(
             model, plan.gains(), plan.value[1:], step=step, implicit=method == "stable",
             start=plan.start()[0] if start is None else start, speeds=speeds, twists=twists, limits=plan.limits(),
             forces=forces, settings=settings, steer=steer, every=every, progress=progress,
@@ -146,9 +146,9 @@ def _follow_by_impulses(
 
 def _telling_gaps(data: xarray.Dataset) -> xarray.Dataset:
     """The dataset with a note if joints were left open."""
-    left = int((data["status"] >= POSITION_ERROR_LEFT).sum())
+    left = int((data["solver_status"] >= POSITION_ERROR_LEFT).sum())
     if left:
-        widest = 1e3 * float(data["joint_error"].max())
+        widest = 1e3 * float(data["joint_gap"].max())
         said = f"joints were left open, by {widest:.2g} mm at most, in {left} of the recorded steps: shorten the step"
         data.attrs["notes"] = "; ".join(filter(None, (data.attrs["notes"], said)))
     return data
@@ -157,9 +157,9 @@ def _telling_gaps(data: xarray.Dataset) -> xarray.Dataset:
 def _with_controls(data: xarray.Dataset, target: Array, acting: Mapping[str, Control]) -> xarray.Dataset:
     """The dataset with targets and what controls pushed with."""
     controlled = np.array([name in acting for name in data["coordinate"].values], bool)
-    force = data["drive_force"]
+    force = data["torque"]
     dims = ("time", "coordinate")
     return data.assign(
-        target=(dims, target, data["value"].attrs | {"frame": "joint; NaN where nothing is controlled"}),
+        target=(dims, target, data["coordinate_value"].attrs | {"frame": "joint; NaN where nothing is controlled"}),
         control_force=(dims, np.where(controlled, force.values, 0.0), force.attrs),
     )

@@ -36,7 +36,7 @@ def root_coordinates(model: Model) -> tuple[str, ...]:
 def deviation(data: Dataset, model: Model, table: Array) -> Array:
     """Root mean square distance (time,) [m] of the model's bodies from those of its motion (time, coordinates)."""
     wanted = poses(model, table)[0]
-    there = data["position"].sel(body=[body.name for body in model.bodies]).values
+    there = data["body_position"].sel(body=[body.name for body in model.bodies]).values
     return np.asarray(np.sqrt(((there - wanted) ** 2).sum(axis=-1).mean(axis=-1)))
 
 
@@ -67,7 +67,7 @@ def measured(data: Dataset, model: Model, table: Array, perturbations: Sequence[
     root, used = root_coordinates(model), {}
     for name, turning, units in (("root_force", False, "body weights"), ("root_torque", True, "body weights m")):
         names = [c.name for c in model.coordinates if c.name in root and c.rotational == turning]
-        size = np.linalg.norm(data["control_force"].sel(coordinate=names).values, axis=1) / weight
+        size = np.linalg.norm(data["torque"].sel(coordinate=names).values, axis=1) / weight
         used[name] = ("time", size, {"units": units})
     off = deviation(data, model, table)
     spans = [span_of(p) for p in perturbations]
@@ -84,13 +84,13 @@ def measured(data: Dataset, model: Model, table: Array, perturbations: Sequence[
 
 def figures_of(data: Dataset) -> dict[str, float | None]:
     """What is worth knowing of a performance, by name with unit."""
-    time, off, weight = data["time"].values, data["deviation"].values, data.attrs["weight"]
-    worst, back = int(np.argmax(off)), data.attrs["returned"] - data.attrs["over"]
+    time, off, weight = data["time"].values, data["deviation"].values, data.attrs["body_weight_n"]
+    worst, back = int(np.argmax(off)), data.attrs["recovered_at_s"] - data.attrs["perturbation_end_s"]
     force, torque = data["root_force"].values[1:], data["root_torque"].values[1:]
-    ground = data["ground_force"].values[1:].sum(axis=1).mean(axis=0)
+    ground = data["ground_reaction_force"].values[1:].sum(axis=1).mean(axis=0)
     return {
         "duration [s]": float(time[-1]),
-        "disturbed until [s]": float(data.attrs["over"]),
+        "disturbed until [s]": float(data.attrs["perturbation_end_s"]),
         "largest deviation [m]": float(off[worst]),
         "largest deviation at [s]": float(time[worst]),
         "deviation at the end [m]": float(off[-1]),

@@ -16,9 +16,9 @@ class Claim:
     """One figure beside what was published or asked for."""
 
     text: str
-    ours: float
+    value: float
     published: str
-    holds: bool
+    passed: bool
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Outcome:
     files: tuple[Path, ...] = field(default=())
 
     @property
-    def holds(self) -> bool:
+    def passed(self) -> bool:
         """Whether every claim does."""
-        return all(claim.holds for claim in self.claims)
+        return all(claim.passed for claim in self.claims)
 
 
 def write_outcome(outcome: Outcome, out: Path) -> Outcome:
@@ -53,7 +53,7 @@ def write_outcome(outcome: Outcome, out: Path) -> Outcome:
         writer = csv.DictWriter(file, list(outcome.rows[0]))
         writer.writeheader()
         writer.writerows(outcome.rows)
-    claims = [asdict(claim) | {"holds": bool(claim.holds)} for claim in outcome.claims]  # numpy has truths of its own
+    claims = [asdict(claim) | {"holds": bool(claim.passed)} for claim in outcome.claims]  # numpy has truths of its own
     said = {"name": outcome.name, "about": outcome.about, "claims": claims}
     said["rows"] = [{key: _plain(value) for key, value in row.items()} for row in outcome.rows]
     whole.write_text(json.dumps(said, indent=1) + "\n")

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.numerics.series_extension import mask_inner_frames
-from borelli.recording.recording import LOADED
+from borelli.recording.recording import MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 Array = NDArray[np.float64]
 
-FIRM = 0.2
+MIN_COP_FORCE = 0.2
 """Part of the body's weight below which a centre of pressure is not compared."""
 
 
@@ -35,7 +35,7 @@ class Agreement(NamedTuple):
     frames: int
 
 
-def forward(computed: Dataset) -> Array:
+def foot_direction(computed: Dataset) -> Array:
     """The way the feet point on the ground, heel to toe, over all frames: on a treadmill and at rest too."""
     place = computed["sole_position"]
     ends = [
@@ -55,20 +55,20 @@ def compare_feet(measured: Dataset, computed: Dataset, weight: float, *, ends: b
         weight: Of the body [N].
         ends: Whether the ends of the motion count, where forces depend on its extension.
     """
-    told, ahead, found = measured["covered"].values, forward(computed), []
+    told, ahead, found = measured["grf_complete"].values, foot_direction(computed), []
     if not ends:
         told = told & mask_inner_frames(measured["time"].values)
     axes = np.stack([ahead, (-ahead[1], ahead[0], 0.0), (0.0, 0.0, 1.0)], axis=1)
     for foot in map(str, measured["foot"].values):
-        ours, theirs = (data["foot_force"].sel(foot=foot).values for data in (computed, measured))
-        stance = told & (theirs[:, 2] >= LOADED)
+        ours, theirs = (data["ground_reaction_force"].sel(foot=foot).values for data in (computed, measured))
+        stance = told & (theirs[:, 2] >= MIN_PLATE_FORCE)
         if "foot_source" in measured:  # what was computed would be held against itself
-            stance &= measured["foot_source"].sel(foot=foot).values == "plate"
+            stance &= measured["grf_source"].sel(foot=foot).values == "plate"
         if stance.sum() < 3:
             continue
         error = 100.0 * (ours - theirs)[stance] @ axes / weight
-        place = [data["foot_center_of_pressure"].sel(foot=foot).values for data in (computed, measured)]
-        firm = stance & (theirs[:, 2] >= FIRM * weight) & (ours[:, 2] >= FIRM * weight)
+        place = [data["center_of_pressure"].sel(foot=foot).values for data in (computed, measured)]
+        firm = stance & (theirs[:, 2] >= MIN_COP_FORCE * weight) & (ours[:, 2] >= MIN_COP_FORCE * weight)
         off = 1e3 * (place[0] - place[1])[firm]
         off = off[np.isfinite(off).all(axis=1)] @ axes
         rms = np.sqrt((error**2).mean(axis=0))

@@ -33,12 +33,12 @@ def opensim_name(coordinate: str) -> str:
     return f"{SIDED[stem]}_{side}" if side in ("l", "r") and stem in SIDED else coordinate
 
 
-def is_ours(model: Model) -> bool:
+def has_borelli_root(model: Model) -> bool:
     """Whether the model's root is that of `human()`, whose pelvis OpenSim describes otherwise."""
     return root_coordinates(model)[:1] == ("root_x",)
 
 
-def pelvis_pose(motion: Motion) -> Array:
+def pelvis_coordinates(motion: Motion) -> Array:
     """(frames, 6) OpenSim's pelvis coordinates [rad, m] of one of our humans."""
     turn = _pelvis_turn(motion)
     list_angle = np.arcsin(np.clip(turn[:, 2, 1], -1.0, 1.0))
@@ -51,7 +51,7 @@ def pelvis_pose(motion: Motion) -> Array:
 def pelvis_forces(motion: Motion, force: Array, torque: Array, frames: slice) -> Array:
     """(frames, 6) what acts along OpenSim's pelvis coordinates [N m, N], of a wrench at the pelvis in lab axes."""
     turn = _pelvis_turn(motion)[frames]
-    tilt, _, _ = pelvis_pose(motion)[frames, :3].T
+    tilt, _, _ = pelvis_coordinates(motion)[frames, :3].T
     zero = np.zeros(len(tilt))
     first = np.stack([zero, zero, zero + 1.0], axis=1)
     second = np.stack([np.cos(tilt), np.sin(tilt), zero], axis=1)

@@ -21,7 +21,7 @@ from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError, FileFormatError
 from borelli.files.atomic import atomic_path
@@ -62,7 +62,7 @@ def write_stage(
         recording = motion.recording
         groups["recording"] = recording.data.drop_dims("channel", errors="ignore")
         told["recording"] = {key: getattr(recording, key) for key in ("name", "path", "format")}
-        told["recording"] |= {"subject": dict(recording.subject), "metadata": plain(recording.metadata)}
+        told["recording"] |= {"subject": dict(recording.subject), "metadata": to_json_values(recording.metadata)}
         told["recording"]["notes"] = [asdict(note) for note in recording.notes]
     groups["motion"] = motion.data
     if torques is not None:
@@ -78,7 +78,7 @@ def write_stage(
     name = STAGES[(torques is not None) + (energy is not None)]
     attrs = {
         "borelli_stage": name, "borelli_version": __version__, "model": model_to_text(motion.model),
-        "borelli_about": json.dumps({**told, "made": plain(about or {})}),
+        "borelli_about": json.dumps({**told, "made": to_json_values(about or {})}),
     }  # fmt: skip
     copied: tuple[str, ...] = ()
     if upon is not None and upon[0] is motion:
@@ -112,8 +112,8 @@ def read_stage(path: str | PathLike[str]) -> Stage:
             return motion
         settings = dict(told["torques"]["settings"])
         curves = None
-        if settings.get("method") == "smooth":
-            curves = derivatives(motion, filter=settings["filter"], cutoff=settings.get("cutoff_hz"))
+        if settings.get("method") == "newton_euler":
+            curves = differentiate(motion, filter=settings["filter"], cutoff=settings.get("cutoff_hz"))
         torques = Torques(
             motion, read_group(path, "torques"), settings, _notes(told["torques"]), curves, _loads_of(path),
         )  # fmt: skip
@@ -129,8 +129,8 @@ def read_stage(path: str | PathLike[str]) -> Stage:
 def write_fit(fit: Fit, path: Path, about: Mapping[str, Any] | None = None) -> None:
     """Writes a fit as netCDF 4, its model as text in it: whole or not at all."""
     told = {
-        "train_rms": fit.train_rms, "held_out_rms": plain(fit.held_out_rms), "iterations": fit.iterations,
-        "notes": [asdict(note) for note in fit.notes], "made": plain(about or {}),
+        "train_rms": fit.train_rms, "held_out_rms": to_json_values(fit.held_out_rms), "iterations": fit.iterations,
+        "notes": [asdict(note) for note in fit.notes], "made": to_json_values(about or {}),
     }  # fmt: skip
     attrs = {"borelli_stage": "fit", "borelli_version": __version__, "model": model_to_text(fit.model)}
     with atomic_path(path) as temporary:
@@ -153,7 +153,7 @@ def read_fit(path: Path) -> Fit | None:
         return None
 
 
-def made(path: Path) -> dict[str, Any]:
+def read_provenance(path: Path) -> dict[str, Any]:
     """What `write_stage` was told to keep besides; {} where the file is not there, is none of ours or is damaged."""
     try:
         return dict(_head(path, (*STAGES, "fit", "bands"))[2].get("made", {}))
@@ -161,16 +161,16 @@ def made(path: Path) -> dict[str, Any]:
         return {}
 
 
-def plain(value: Any) -> Any:
+def to_json_values(value: Any) -> Any:
     """A value that JSON can say: paths as text, arrays as lists, None for what is not finite."""
     if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {str(key): to_json_values(part) for key, part in value.items()}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return to_json_values(value.tolist())
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
-        return [plain(part) for part in value]
+        return [to_json_values(part) for part in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return to_json_values(value.item())
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     return value if isinstance(value, str | int | bool) or value is None else str(value)
@@ -218,7 +218,7 @@ def _recording(path: Path, told: dict[str, Any]) -> Recording | None:
 
 
 def _told(settings: Mapping[str, Any], notes: Sequence[Note]) -> dict[str, Any]:
-    return {"settings": plain(settings), "notes": [asdict(note) for note in notes]}
+    return {"settings": to_json_values(settings), "notes": [asdict(note) for note in notes]}
 
 
 def _notes(about: Mapping[str, Any]) -> tuple[Note, ...]:

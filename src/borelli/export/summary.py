@@ -11,7 +11,7 @@ from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.export.grf_agreement import Agreement, compare_feet
-from borelli.export.stage_files import plain
+from borelli.export.stage_files import to_json_values
 from borelli.export.uncertainty_files import AnalysisUncertainty
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def summarize(
     errors = 1e3 * motion.data["marker_error"].values if "marker_error" in motion.data else np.full((1, 1), np.nan)
     seen = errors[np.isfinite(errors)]
     weight = motion.model.mass * float(np.linalg.norm(motion.model.gravity))
-    against, with_ends = (agreement(energy, contacts, ends=ends) for ends in (False, True))
+    against, with_ends = (grf_agreement(energy, contacts, ends=ends) for ends in (False, True))
     figures: dict[str, Any] = {
         "version": __version__,
         "recording": motion.recording.name if motion.recording is not None else None,
@@ -59,11 +59,11 @@ def summarize(
         "fit_held_out_rms_mm": 1e3 * fit.held_out_rms if fit is not None else None,
         "pose_method": motion.settings.get("method"),
         "torque_method": torques.settings.get("method"),
-        "contact_source": torques.contact_source,
-        "covered_percent": 100.0 * float(torques.data["covered"].mean()) if "covered" in torques.data else None,
-        "known_percent": 100.0 * float(torques.known.mean()) if torques.contact_source != "none" else None,
+        "contact_source": torques.grf_source,
+        "grf_complete_percent": 100.0 * float(torques.data["grf_complete"].mean()) if "grf_complete" in torques.data else None,
+        "grf_known_percent": 100.0 * float(torques.grf_known.mean()) if torques.grf_source != "none" else None,
         "residual_force_rms_n": torques.residual_force_rms,
-        "residual_torque_rms_nm": torques.residual_torque_rms,
+        "residual_moment_rms_nm": torques.residual_moment_rms,
         "residual_force_rms_bw": 100.0 * torques.residual_force_rms / weight,
         "grf_vertical_rms_bw": float(np.mean([foot.vertical_rms for foot in against])) if against else None,
         "grf_vertical_rms_bw_with_ends": float(np.mean([foot.vertical_rms for foot in with_ends]))
@@ -79,11 +79,11 @@ def summarize(
     }
     if bands is not None:
         figures["seconds"]["bands"] = (seconds or {}).get("bands")
-    result: dict[str, Any] = plain(figures)
+    result: dict[str, Any] = to_json_values(figures)
     return result
 
 
-def agreement(energy: Energy, contacts: Dataset | None, *, ends: bool = False) -> tuple[Agreement, ...]:
+def grf_agreement(energy: Energy, contacts: Dataset | None, *, ends: bool = False) -> tuple[Agreement, ...]:
     """How far forces computed from the motion agree with those that were measured; () where there are not both.
 
     With `ends` the outer 0.1 s of the motion count too: see `compare_feet`.

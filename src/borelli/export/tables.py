@@ -16,7 +16,7 @@ from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion
-from borelli.export.opensim_names import PELVIS, TO_Y_UP, is_ours, opensim_name, pelvis_forces, pelvis_pose
+from borelli.export.opensim_names import PELVIS, TO_Y_UP, has_borelli_root, opensim_name, pelvis_forces, pelvis_coordinates
 from borelli.files.atomic import write_atomic
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def write_tables(energy: Energy, folder: Path) -> list[Path]:
     write_table(files[1], "Inverse Dynamics Generalized Forces", time, names, values)
     time, names, values = power_table(energy)
     write_table(files[2], "Joint powers [W]", time, names, values)
-    if "foot_force" in torques.data:
+    if "ground_reaction_force" in torques.data:
         files.append(folder / "ground_forces.mot")
         time, names, values = ground_table(torques)
         write_table(files[-1], "Ground forces on the feet", time, names, np.nan_to_num(values))
@@ -60,7 +60,7 @@ def table_dataset(energy: Energy) -> Dataset:
         "moments": moment_table(torques),
         "powers": power_table(energy),
     }
-    if "foot_force" in torques.data:
+    if "ground_reaction_force" in torques.data:
         found["ground_forces"] = ground_table(torques)
     variables: dict[str, Any] = {}
     coords: dict[str, Any] = {}
@@ -77,8 +77,8 @@ def coordinate_table(motion: Motion) -> tuple[Array, list[str], Array]:
     turning = [i for i, c in enumerate(model.coordinates) if c.rotational]
     values[:, turning] = np.degrees(values[:, turning])
     names = [opensim_name(c.name) for c in model.coordinates]
-    if is_ours(model):
-        pelvis = pelvis_pose(motion)
+    if has_borelli_root(model):
+        pelvis = pelvis_coordinates(motion)
         pelvis[:, :3] = np.degrees(pelvis[:, :3])
         names, values = [*PELVIS, *names[6:]], np.hstack([pelvis, values[:, 6:]])
     return motion.data["time"].values, names, values
@@ -89,11 +89,11 @@ def moment_table(torques: Torques) -> tuple[Array, list[str], Array]:
     model, data = torques.motion.model, torques.data
     names = [f"{opensim_name(c.name)}_{'moment' if c.rotational else 'force'}" for c in model.coordinates]
     values = data["torque"].values
-    if is_ours(model):
+    if has_borelli_root(model):
         start = int(np.searchsorted(torques.motion.data["time"].values, data["time"].values[0] - 1e-9))
         frames = slice(start, start + len(values))
         pelvis = pelvis_forces(
-            torques.motion, data["residual_force"].values, data["residual_torque"].values, frames
+            torques.motion, data["residual_force"].values, data["residual_moment"].values, frames
         )  # fmt: skip
         own = [f"{name}_{'force' if name in PELVIS[3:] else 'moment'}" for name in PELVIS]
         names, values = [*own, *names[6:]], np.hstack([pelvis, values[:, 6:]])
@@ -106,7 +106,7 @@ def power_table(energy: Energy) -> tuple[Array, list[str], Array]:
     root = set(root_coordinates(energy.torques.motion.model))
     kept = [i for i, name in enumerate(map(str, data["coordinate"].values)) if name not in root]
     names = [f"{opensim_name(str(data['coordinate'].values[i]))}_power" for i in kept]
-    values = np.column_stack([data["power"].values[:, kept], data["residual_power"].values])
+    values = np.column_stack([data["joint_power"].values[:, kept], data["residual_power"].values])
     return data["time"].values, [*names, "residual_power"], values
 
 

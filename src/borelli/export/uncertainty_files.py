@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.errors import BorelliError
-from borelli.export.stage_files import plain, read_group
+from borelli.export.stage_files import to_json_values, read_group
 from borelli.export.tables import TABLES
 from borelli.files.atomic import atomic_path, write_atomic
 from borelli.recording.formats.netcdf import DAMAGED
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FILE = "bands.nc"
+UNCERTAINTY_FILE = "bands.nc"
 ENDINGS = ("sd", "low", "high")
 
 
@@ -82,21 +82,21 @@ class AnalysisUncertainty:
         }  # fmt: skip
 
 
-def figures_of(energy: Energy) -> dict[str, float]:
+def summary_values(energy: Energy) -> dict[str, float]:
     """The figures of `summary.json` that have bands."""
     torques = energy.torques
     return {
         **energy.summary, "residual_force_rms_n": torques.residual_force_rms,
-        "residual_torque_rms_nm": torques.residual_torque_rms,
+        "residual_moment_rms_nm": torques.residual_moment_rms,
     }  # fmt: skip
 
 
-def write_bands(bands: AnalysisUncertainty, path: Path, about: Mapping[str, Any] | None = None) -> None:
+def write_uncertainty(bands: AnalysisUncertainty, path: Path, about: Mapping[str, Any] | None = None) -> None:
     """Writes bands: whole or not at all."""
     import xarray
 
-    told = {name: plain(getattr(bands, name)) for name in ("repeats", "noise", "stated", "drawn", "seed")}
-    told |= {"notes": [asdict(note) for note in bands.notes], "made": plain(about or {})}
+    told = {name: to_json_values(getattr(bands, name)) for name in ("repeats", "noise", "stated", "drawn", "seed")}
+    told |= {"notes": [asdict(note) for note in bands.notes], "made": to_json_values(about or {})}
     attrs = {"borelli_stage": "bands", "borelli_version": __version__, "borelli_about": json.dumps(told)}
     with atomic_path(path) as temporary:
         xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf")
@@ -104,8 +104,8 @@ def write_bands(bands: AnalysisUncertainty, path: Path, about: Mapping[str, Any]
             data.to_netcdf(temporary, engine="h5netcdf", group=group, mode="a")
 
 
-def read_bands(path: Path) -> AnalysisUncertainty | None:
-    """The bands that `write_bands` wrote; None if the file is not there or is damaged."""
+def read_uncertainty(path: Path) -> AnalysisUncertainty | None:
+    """The bands that `write_uncertainty` wrote; None if the file is not there or is damaged."""
     import h5py
 
     try:
@@ -120,7 +120,7 @@ def read_bands(path: Path) -> AnalysisUncertainty | None:
         return None
 
 
-def write_band_tables(bands: AnalysisUncertainty, folder: Path) -> None:
+def write_uncertainty_tables(bands: AnalysisUncertainty, folder: Path) -> None:
     """Writes a CSV beside each table, `coordinates_bands.csv` and so on, with its names and units."""
     data = bands.groups["tables"]
     for table in TABLES:
@@ -135,9 +135,9 @@ def write_band_tables(bands: AnalysisUncertainty, folder: Path) -> None:
         write_atomic("\n".join(lines) + "\n", _table_path(folder, table))
 
 
-def remove_bands(folder: Path) -> None:
+def remove_uncertainty(folder: Path) -> None:
     """Takes away bands that belong to other results than those in the folder."""
-    for path in (folder / FILE, *(_table_path(folder, table) for table in TABLES)):
+    for path in (folder / UNCERTAINTY_FILE, *(_table_path(folder, table) for table in TABLES)):
         path.unlink(missing_ok=True)
 
 

@@ -104,7 +104,7 @@ def to_table(element: Any) -> dict[str, Any]:
     for item in fields(element):
         value = getattr(element, item.name)
         if item.default is MISSING or value != item.default:
-            table[item.name] = plain(value)
+            table[item.name] = to_plain(value)
     return table
 
 
@@ -124,13 +124,13 @@ def from_table(kind: type[T], table: Any, path: object, where: str = "") -> T:
     values = {}
     for item in fields(kind):  # type: ignore[arg-type]
         if item.name in table:
-            values[item.name] = typed(hints[item.name], table[item.name], path, f"{_place(here)}{item.name}")
+            values[item.name] = convert_value(hints[item.name], table[item.name], path, f"{_place(here)}{item.name}")
         elif item.default is MISSING and item.default_factory is MISSING:
             raise FileFormatError(path, f"{_place(here)}the key {item.name!r} is missing; it has no default")
     return kind(**values)
 
 
-def typed(hint: Any, value: Any, path: object, where: str) -> Any:
+def convert_value(hint: Any, value: Any, path: object, where: str) -> Any:
     """The value found in a table, as the type hint of its field wants it."""
     hint, parts = _form(hint)
     if parts:
@@ -148,16 +148,16 @@ def typed(hint: Any, value: Any, path: object, where: str) -> Any:
     raise FileFormatError(path, f"{where}: expected {expected}, got {_shown(value)}")
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """The value of a field as a table holds it."""
     if is_dataclass(value):
         return to_table(value)
     if isinstance(value, tuple):
-        return [plain(part) for part in value]
+        return [to_plain(part) for part in value]
     return value if isinstance(value, bool | str | int) else float(value)
 
 
-def toml_text(table: Mapping[str, Any]) -> str:
+def format_toml(table: Mapping[str, Any]) -> str:
     """A table as TOML: one line per value, and a [[heading]] per element of its lists of tables."""
     return "\n".join(_lines(table, ()))
 
@@ -197,13 +197,13 @@ def _typed_tuple(hints: tuple[Any, ...], value: Any, path: object, where: str) -
     if not isinstance(value, list | tuple):
         raise FileFormatError(path, f"{where}: expected a list, got {_shown(value)}")
     if hints[-1] is Ellipsis:
-        return tuple(typed(hints[0], part, path, f"{where}[{i}]") for i, part in enumerate(value))
+        return tuple(convert_value(hints[0], part, path, f"{where}[{i}]") for i, part in enumerate(value))
     if len(value) != len(hints):
         raise FileFormatError(path, f"{where}: expected {len(hints)} entries, got {len(value)}")
     if hints.count(float) == len(hints) and all(type(part) is float for part in value):
         return tuple(value)  # most tuples of a file are, and there may be many
     parts = zip(hints, value, strict=True)
-    return tuple(typed(hint, part, path, f"{where}[{i}]") for i, (hint, part) in enumerate(parts))
+    return tuple(convert_value(hint, part, path, f"{where}[{i}]") for i, (hint, part) in enumerate(parts))
 
 
 @cache

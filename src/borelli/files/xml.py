@@ -45,7 +45,7 @@ class Element:
             yield element
             waiting.extend(reversed(element.children))
 
-    def fault(self, problem: str) -> FileFormatError:
+    def error(self, problem: str) -> FileFormatError:
         """The error that names this element's file and line."""
         return FileFormatError(self.path, problem, line=self.line)
 
@@ -84,7 +84,7 @@ class _NotWellFormedError(Exception):
         self.text, self.line = what, line
 
 
-def root_tag(content: bytes) -> str | None:
+def find_root_tag(content: bytes) -> str | None:
     """The tag of the first element of what may be XML text; None if there is none before the text goes wrong."""
     found: list[str] = []
     parser = expat.ParserCreate()
@@ -99,13 +99,13 @@ def root_tag(content: bytes) -> str | None:
     return found[0] if found else None
 
 
-def node(tag: str, /, *children: Element | None, text: str = "", **attributes: str | None) -> Element:
+def make_element(tag: str, /, *children: Element | None, text: str = "", **attributes: str | None) -> Element:
     """An element to be written; children and attributes that are None are left out."""
     stated = {key: value for key, value in attributes.items() if value is not None}
     return Element(tag, stated, [child for child in children if child is not None], text)
 
 
-def xml_text(root: Element) -> str:
+def format_xml(root: Element) -> str:
     """The XML text of an element and all below it."""
     lines = ['<?xml version="1.0" encoding="UTF-8" ?>']
     waiting: list[tuple[Element | str, int]] = [(root, 0)]

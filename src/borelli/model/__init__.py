@@ -28,7 +28,7 @@ from borelli.model.inertia import MassProperties, body_from_shapes, mass_of_body
 from borelli.model.io import read_model, write_model
 from borelli.model.kinematics import (
     center_of_mass,
-    coupled,
+    coupled_coordinates,
     coupled_forces,
     coupled_motion,
     evaluate,
@@ -95,7 +95,7 @@ __all__ = [
     "center_of_mass",
     "compare_models",
     "constant",
-    "coupled",
+    "coupled_coordinates",
     "coupled_forces",
     "coupled_motion",
     "evaluate",

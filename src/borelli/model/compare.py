@@ -149,7 +149,7 @@ def compare_models(
     *,
     poses: int = 100,
     seed: int = 0,
-    seen_from: str | None = None,
+    frame: str | None = None,
     labels: tuple[str, str] | None = None,
 ) -> ModelComparison:
     """Two models side by side, over random poses in which the coordinates they share have the same values.
@@ -204,7 +204,7 @@ class _Pair:
     motion: tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]
     turn: Array
     """From the second world to the first."""
-    seen_from: str | None
+    frame: str | None
     notes: list[str]
 
     @staticmethod
@@ -249,8 +249,8 @@ class _Pair:
 
     def _named(self, names: Sequence[str], places: Array, which: int) -> dict[str, Array]:
         """Places (frames, things, 3) in the common frame, by name."""
-        if self.seen_from is not None:
-            body = self.seen_from if which == 0 else dict(self.bodies)[self.seen_from]
+        if self.frame is not None:
+            body = self.frame if which == 0 else dict(self.bodies)[self.frame]
             position, rotation = poses(self.models[which], self.motion[which][0])
             i = [b.name for b in self.models[which].bodies].index(body)
             places = np.einsum("fji,fkj->fki", rotation[:, i], places - position[:, i : i + 1])

@@ -14,7 +14,7 @@ import numpy as np
 from borelli.errors import ModelError
 from borelli.files.text import MAX_NUMBER
 
-POLYNOMIAL_REACH = 1024.0
+POLYNOMIAL_RANGE = 1024.0
 """How far from zero `polynomial` is exact: far beyond any angle [rad] or travel [m] of a joint."""
 
 
@@ -69,7 +69,7 @@ def linear(slope: float, offset: float = 0.0) -> Function:
 def polynomial(coefficients: Sequence[float]) -> Function:
     """The polynomial sum_k coefficients[k] x^k, constant term first.
 
-    It is exact within `POLYNOMIAL_REACH` of zero, and a straight line beyond. A piece counts from its left end, so
+    It is exact within `POLYNOMIAL_RANGE` of zero, and a straight line beyond. A piece counts from its left end, so
     negative x is cut at powers of two: one piece from -1024 on would lose ten digits near zero.
     """
     if not coefficients:
@@ -77,11 +77,11 @@ def polynomial(coefficients: Sequence[float]) -> Function:
     powers = tuple(float(c) for c in coefficients)
     if len(powers) <= 2:
         return linear(offset=powers[0], slope=sum(powers[1:]))
-    starts = [-POLYNOMIAL_REACH]
+    starts = [-POLYNOMIAL_RANGE]
     while starts[-1] < -1.0:
         starts.append(starts[-1] / 2.0)
     pieces = (*(_shifted(powers, start) for start in starts), powers)
-    return Function((*starts, 0.0, POLYNOMIAL_REACH), pieces)
+    return Function((*starts, 0.0, POLYNOMIAL_RANGE), pieces)
 
 
 def piecewise_linear(x: Sequence[float], y: Sequence[float]) -> Function:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from borelli.errors import FileFormatError, SettingsError
 from borelli.files.text import read_bytes
-from borelli.files.xml import root_tag
+from borelli.files.xml import find_root_tag
 from borelli.model.formats import native
 from borelli.model.formats.asf import read_asf
 from borelli.model.formats.asf_parser import looks_like_asf
@@ -98,7 +98,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _xml_reader(content: bytes, path: object) -> Callable[[str | os.PathLike[str]], Model]:
-    tag = root_tag(content)
+    tag = find_root_tag(content)
     if tag is None:
         raise FileFormatError(path, "begins like XML, but has no element that can be read; is it damaged?")
     if tag not in ROOTS:

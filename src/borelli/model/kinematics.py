@@ -25,7 +25,7 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Frame, Joint, Model, Vector
 from borelli.model.model_cache import cached_per_model
-from borelli.model.transforms import orientation_matrix, quaternion_of, vector
+from borelli.model.transforms import orientation_matrix, orientation_from_matrix, vector
 
 Array = NDArray[np.float64]
 
@@ -57,17 +57,17 @@ class Link:
     child: int
     parent: int
     """-1: the ground."""
-    parent_place: Array
-    parent_turn: Array
-    child_place: Array
-    child_turn: Array
-    turns: tuple[Part, ...]
-    shifts: tuple[Part, ...]
+    parent_position: Array
+    parent_rotation: Array
+    child_position: Array
+    child_rotation: Array
+    rotations: tuple[Part, ...]
+    translations: tuple[Part, ...]
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """Turns, then shifts."""
-        return self.turns + self.shifts
+        return self.rotations + self.translations
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ def marker_jacobians(model: Model, coordinates: ArrayLike) -> Array:
         for i, part in enumerate(link.parts):
             if part.column < 0:
                 continue
-            turns = i < len(link.turns)
-            way = np.cross(placed.a[i][:, None], arm) if turns else placed.b[i - len(link.turns)][:, None]
+            turns = i < len(link.rotations)
+            way = np.cross(placed.a[i][:, None], arm) if turns else placed.b[i - len(link.rotations)][:, None]
             of_coordinate = result[..., part.column]
             of_coordinate[:, moved] += placed.slope[i][:, None, None] * way
     return result
@@ -193,8 +193,8 @@ def generalized_forces(
         n = moment[link.child] + np.cross(posed.position[link.child] - placed.origin, f)  # about the joint
         for i, part in enumerate(link.parts):
             if part.column >= 0:
-                turns = i < len(link.turns)
-                share = _dot(placed.a[i], n) if turns else _dot(placed.b[i - len(link.turns)], f)
+                turns = i < len(link.rotations)
+                share = _dot(placed.a[i], n) if turns else _dot(placed.b[i - len(link.rotations)], f)
                 result[:, part.column] += placed.slope[i] * share
         if link.parent >= 0:
             force[link.parent] += f
@@ -202,7 +202,7 @@ def generalized_forces(
     return result
 
 
-def coupled(model: Model, coordinates: ArrayLike) -> Array:
+def coupled_coordinates(model: Model, coordinates: ArrayLike) -> Array:
     """The coordinates (frames, coordinates) with the coupled ones set to the functions that hold them."""
     q = _table(model, coordinates, "coordinates")
     return coupled_motion(model, q, np.zeros_like(q), np.zeros_like(q))[0]
@@ -222,7 +222,7 @@ def coupled_motion(
 
 def coupled_forces(model: Model, coordinates: ArrayLike, forces: ArrayLike) -> Array:
     """Generalized forces with those of coupled coordinates counted at the coordinates they follow, and zero there."""
-    q, result = coupled(model, coordinates), _table(model, forces, "forces").copy()
+    q, result = coupled_coordinates(model, coordinates), _table(model, forces, "forces").copy()
     for held, on, function in reversed(coupling_order(model)):
         result[:, on] += evaluate(function, q[:, on])[1] * result[:, held]
         result[:, held] = 0.0
@@ -246,7 +246,7 @@ def with_default_frames(model: Model) -> Model:
     """The model with each body's frame at the pose its joints give it when all coordinates have their defaults."""
     position, rotation = poses(model, [[c.default for c in model.coordinates]])
     hung = {joint.child for joint in model.joints if not joint.closes_loop}
-    frames = (Frame(vector(place), quaternion_of(turn)) for place, turn in zip(position[0], rotation[0], strict=True))
+    frames = (Frame(vector(place), orientation_from_matrix(turn)) for place, turn in zip(position[0], rotation[0], strict=True))
     bodies = (
         replace(body, frame=frame) if body.name in hung else body
         for body, frame in zip(model.bodies, frames, strict=True)
@@ -376,9 +376,9 @@ def _pose(model: Model, q: Array) -> _Posed:
         origin, base = np.zeros((frames, 3)), np.broadcast_to(np.eye(3), (frames, 3, 3))
         if link.parent >= 0:
             origin, base = position[link.parent], rotation[link.parent]
-        place, turn = _place(link, q, origin + base @ link.parent_place, base @ link.parent_turn)
-        rotation[link.child] = turn @ link.child_turn.T
-        position[link.child] = place.origin - rotation[link.child] @ link.child_place
+        place, turn = _place(link, q, origin + base @ link.parent_position, base @ link.parent_rotation)
+        rotation[link.child] = turn @ link.child_rotation.T
+        position[link.child] = place.origin - rotation[link.child] @ link.child_position
         placed.append(place)
     return _Posed(links, tuple(placed), position, rotation)
 
@@ -387,13 +387,13 @@ def _place(link: Link, q: Array, origin: Array, turn: Array) -> tuple[_Placed, A
     """The link whose parent's joint frame is at `origin` and `turn`; and the rotation of the child's."""
     slopes, curvatures, a, b = [], [], [], []
     base = turn
-    for part in link.turns:
+    for part in link.rotations:
         value, slope, curvature = part.values(q)
         a.append(turn @ part.axis)
         turn = turn @ _turn_about(part.axis, value)
         slopes.append(slope)
         curvatures.append(curvature)
-    for part in link.shifts:
+    for part in link.translations:
         value, slope, curvature = part.values(q)
         b.append(base @ part.axis)
         origin = origin + value[:, None] * b[-1]
@@ -432,11 +432,11 @@ def _accelerations(model: Model, posed: _Posed, u: Array, a: Array) -> tuple[Arr
         base_spin, base_change = spin[link.parent], change[link.parent]
         rate, rate_change = _part_rates(link, placed, u, a)
         w, dw = base_spin, base_change
-        for i in range(len(link.turns)):
+        for i in range(len(link.rotations)):
             # an axis carried by what turned before it changes with that spin
             dw = dw + rate_change[i][:, None] * placed.a[i] + np.cross(w, rate[i][:, None] * placed.a[i])
             w = w + rate[i][:, None] * placed.a[i]
-        k = len(link.turns)
+        k = len(link.rotations)
         travel = np.einsum("pf,pfi->fi", rate[k:], placed.b)
         arm = placed.origin - (posed.position[link.parent] if link.parent >= 0 else 0.0)
         at_joint = (

@@ -63,12 +63,12 @@ def add_marker_set(model: Model, marker_set: str | os.PathLike[str]) -> Model:
         marker_set: One of `list_marker_sets()`, or the path of a file of your own (ending in .toml).
     """
     try:
-        return validate(replace(model, markers=place_markers(model, marker_set)), sound_masses=False)
+        return validate(replace(model, markers=markers_from_set(model, marker_set)), sound_masses=False)
     except ModelError as error:
         raise FileFormatError(_read(marker_set)[0], str(error)) from None
 
 
-def place_markers(model: Model, marker_set: str | os.PathLike[str]) -> tuple[Marker, ...]:
+def markers_from_set(model: Model, marker_set: str | os.PathLike[str]) -> tuple[Marker, ...]:
     """The markers that `add_marker_set` gives the model, which is not looked at further."""
     path, text = _read(marker_set)
     table = parse_toml(text, path)

@@ -15,10 +15,10 @@ import numpy as np
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Quaternion, Shape, Vector
-from borelli.model.transforms import compose, orientation_matrix, quaternion_of, vector
+from borelli.model.transforms import compose, orientation_matrix, orientation_from_matrix, vector
 from borelli.model.validate import validate
 
-LYING: Quaternion = (cos(pi / 4), 0.0, sin(pi / 4), 0.0)
+Z_TO_X: Quaternion = (cos(pi / 4), 0.0, sin(pi / 4), 0.0)
 """Turns z into x."""
 UPWARD = (0.0, -1.0, 0.0)
 """The axis about which growing angles lift x."""
@@ -101,7 +101,7 @@ def four_bar(
     end_x, end_z = x + coupler * cos(coupler_angle), z + coupler * sin(coupler_angle)
     rocker_angle = atan2(end_z, end_x - base)
     bodies = tuple(
-        body_from_shapes(name, (Shape("capsule", (0.015, length / 2), Frame(orientation=LYING)),))
+        body_from_shapes(name, (Shape("capsule", (0.015, length / 2), Frame(orientation=Z_TO_X)),))
         for name, length in (("crank", crank), ("coupler", coupler), ("rocker", rocker))
     )
     ends = (coupler / 2, 0.0, 0.0), (rocker / 2, 0.0, 0.0)
@@ -147,7 +147,7 @@ def net(
     if min(rows, columns) < 2:
         raise SettingsError(f"a net has at least 2 by 2 knots; got {rows} by {columns}")
     knot = body_from_shapes("knot", (Shape("sphere", (0.07 * spacing,)),), mass=node_mass)
-    rod = Shape("capsule", (0.03 * spacing, 0.47 * spacing), Frame(orientation=LYING))
+    rod = Shape("capsule", (0.03 * spacing, 0.47 * spacing), Frame(orientation=Z_TO_X))
     bar = body_from_shapes("bar", (rod,), mass=bar_mass)
     places, slopes = _hammock(rows, columns, spacing, arc)
     bodies, joints = [], []
@@ -197,14 +197,14 @@ def with_mace(
         raise SettingsError(f"a mace has at least 1 link; got {links}")
     pitch, radius = 0.05, (3.0 * head_mass / (4.0 * pi * 7800.0)) ** (1.0 / 3.0)
     grip = compose(model.body(hand).frame, at)
-    wood = Shape("capsule", (0.015, handle / 2), Frame((handle / 2, 0.0, 0.0), LYING), density=700.0)
+    wood = Shape("capsule", (0.015, handle / 2), Frame((handle / 2, 0.0, 0.0), Z_TO_X), density=700.0)
     steel = Shape("capsule", (0.006, pitch / 2 - 0.006))
     ball = Shape("sphere", (radius,), density=7800.0)
     end = np.array(compose(grip, Frame((handle, 0.0, 0.0))).position)
     bodies = [body_from_shapes("mace_handle", (wood,), frame=grip)]
     joints = [Joint("mace_grip", "fixed", hand, "mace_handle", parent_frame=at)]
     # the chain hangs in the world's axes, so its first joint is turned against the handle
-    upright = quaternion_of(orientation_matrix(grip.orientation).T)
+    upright = orientation_from_matrix(orientation_matrix(grip.orientation).T)
     parent, anchor = "mace_handle", Frame((handle, 0.0, 0.0), upright)
     for k in range(links):
         name = f"mace_link_{k + 1}"
@@ -277,7 +277,7 @@ def _hammock(rows: int, columns: int, spacing: float, arc: float) -> tuple[np.nd
 def _along_row(slope: float) -> Quaternion:
     """Turns x into the direction of a bar of a row: y, sloping up."""
     y, z = cos(slope), sin(slope)
-    return quaternion_of(np.array([[0.0, -1.0, 0.0], [y, 0.0, -z], [z, 0.0, y]]))
+    return orientation_from_matrix(np.array([[0.0, -1.0, 0.0], [y, 0.0, -z], [z, 0.0, y]]))
 
 
 def _conjugate(turn: Quaternion) -> Quaternion:

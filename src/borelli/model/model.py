@@ -145,7 +145,7 @@ class Coordinate:
     default: float = 0.0
     lower: float = -inf
     upper: float = inf
-    stop: Softness = Softness(erp=0.2, cfm=1e-8)
+    limit_softness: Softness = Softness(erp=0.2, cfm=1e-8)
     locked: bool = False
     rotational: bool = True
     usual_range: tuple[float, float] | None = None

@@ -32,7 +32,7 @@ def orientation_matrix(orientation: Quaternion) -> Array:
     )
 
 
-def quaternion_of(matrix: Array) -> Quaternion:
+def orientation_from_matrix(matrix: Array) -> Quaternion:
     """Return the unit quaternion, w not negative, of a rotation matrix."""
     best = quaternion_from_matrix(matrix)
     w, x, y, z = (float(c) for c in best * (1.0 if best[0] >= 0.0 else -1.0))
@@ -43,10 +43,10 @@ def compose(outer: Frame, inner: Frame) -> Frame:
     """Where `inner`, stated in `outer`, lies in the frame in which `outer` is stated."""
     turn = orientation_matrix(outer.orientation)
     position = np.array(outer.position) + turn @ np.array(inner.position)
-    return Frame(vector(position), quaternion_of(turn @ orientation_matrix(inner.orientation)))
+    return Frame(vector(position), orientation_from_matrix(turn @ orientation_matrix(inner.orientation)))
 
 
 def inverse(frame: Frame) -> Frame:
     """The frame that `compose` undoes `frame` with."""
     turn = orientation_matrix(frame.orientation).T
-    return Frame(vector(-turn @ np.array(frame.position)), quaternion_of(turn))
+    return Frame(vector(-turn @ np.array(frame.position)), orientation_from_matrix(turn))

@@ -48,7 +48,7 @@ INERTIA_TOLERANCE = 1e-6
 """Share of the trace by which an inertia may be asymmetric or break the triangle inequality: rounding in files."""
 
 AXIS_COUNTS = {"free": 3, "ball": 3, "universal": 2, "hinge": 1, "slider": 1, "planar": 2, "fixed": 0, "coordinate": 0}
-TURNS = {  # which coordinates of each kind turn, in order
+ROTATIONAL_COORDINATES = {  # which coordinates of each kind turn, in order
     "free": (False, False, False, True, True, True),
     "ball": (True, True, True),
     "universal": (True, True),
@@ -115,7 +115,7 @@ def _check_body(body: Body, sound_masses: bool) -> None:
         allowed = "be positive" if sound_masses else "not be negative"
         raise ModelError(f"{where}: mass is {body.mass} kg, but must {allowed}")
     inertia = _symmetric_inertia(body, where)
-    if sound_masses and (fault := inertia_fault(inertia)):
+    if sound_masses and (fault := inertia_problem(inertia)):
         raise ModelError(f"{where}: {fault}")
     _check_frame(body.frame, f"{where}: frame")
     for index, shape in enumerate(body.shapes):
@@ -133,7 +133,7 @@ def _symmetric_inertia(body: Body, where: str) -> np.ndarray:
     return inertia
 
 
-def inertia_fault(inertia: np.ndarray) -> str:
+def inertia_problem(inertia: np.ndarray) -> str:
     """Why no mass distribution has this inertia [kg m^2], in words; empty if one does."""
     smallest, middle, largest = np.linalg.eigvalsh(inertia)
     if not smallest > 0.0:
@@ -248,7 +248,7 @@ def _check_coordinates(joint: Joint, where: str) -> None:
         raise ModelError(
             f"{where}: a {joint.kind} joint has {count} coordinates, got {len(joint.coordinates)}; name each one"
         )
-    for coordinate, turns in zip(joint.coordinates, TURNS.get(joint.kind, ()), strict=False):
+    for coordinate, turns in zip(joint.coordinates, ROTATIONAL_COORDINATES.get(joint.kind, ()), strict=False):
         if coordinate.rotational != turns:
             kind = "an angle" if turns else "a shift"
             raise ModelError(
@@ -271,7 +271,7 @@ def _check_coordinate(coordinate: Coordinate) -> None:
     usual = coordinate.usual_range
     if usual is not None and not usual[0] <= usual[1]:
         raise ModelError(f"{where}: usual range {usual[0]} to {usual[1]} runs backwards; swap its ends")
-    _check_softness(coordinate.stop, f"{where}: stop")
+    _check_softness(coordinate.limit_softness, f"{where}: stop")
 
 
 def _check_motion(joint: Joint, where: str) -> None:

@@ -25,14 +25,14 @@ SPEEDS = {"very slow": 0.227, "slow": 0.363, "free": 0.500, "fast": 0.636, "very
 """Upper end of each class in dimensionless speed v / sqrt(g leg length), as Schwartz et al. 2008 divide them."""
 
 
-class Norm(NamedTuple):
+class NormativeCurve(NamedTuple):
     """A curve at 101 points of the gait cycle, 0 to 100 %: deg, N m/kg, W/kg or body weights."""
 
     mean: Array
     sd: Array
 
 
-def norm(curve: str, speed: str = "free", source: str = "schwartz2008") -> Norm | None:
+def normative_curve(curve: str, speed: str = "free", source: str = "schwartz2008") -> NormativeCurve | None:
     """The normal curve of that name; None where the source has none.
 
     Raises:
@@ -52,7 +52,7 @@ def speed_class(speed: float, leg_length: float) -> str:
 
 
 @cache
-def _curves() -> dict[tuple[str, str, str], Norm]:
+def _curves() -> dict[tuple[str, str, str], NormativeCurve]:
     from scipy.interpolate import CubicSpline
 
     text = (files("borelli.normative") / "data" / "gait_curves.csv").read_text(encoding="utf-8")
@@ -62,4 +62,4 @@ def _curves() -> dict[tuple[str, str, str], Norm]:
     found: dict[tuple[str, str, str], dict[str, Array]] = {}
     for (curve, source, speed, statistic, *_), values in zip(rows[1:], curves, strict=True):
         found.setdefault((curve, source, speed), {})[statistic] = values
-    return {key: Norm(both["mean"], both["sd"]) for key, both in found.items()}
+    return {key: NormativeCurve(both["mean"], both["sd"]) for key, both in found.items()}

@@ -12,16 +12,16 @@ import numpy as np
 from borelli.analysis.dynamics.torques import METHODS as TORQUE_METHODS
 from borelli.analysis.kinematics.framewise_ik import METHODS as POSE_METHODS
 from borelli.analysis.motion import Motion
-from borelli.errors import SettingsError, listed, unknown_name
+from borelli.errors import SettingsError, list_names, unknown_name
 from borelli.model.io import read_model
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.model.resize import scale_mass
 from borelli.recording.clean import clean
-from borelli.recording.cleaning.trim_to_visible import keep_in_view
+from borelli.recording.cleaning.trim_to_visible import trim_to_visible
 from borelli.recording.forces.assign_to_feet import add_plates
 from borelli.recording.io import read_recording
-from borelli.recording.joint_center_markers import joints_as_markers
+from borelli.recording.joint_center_markers import use_joint_centers_as_markers
 from borelli.recording.recording import Note, Recording
 
 MASS, HEIGHT = 75.0, 1.75
@@ -43,8 +43,8 @@ class AnalysisSettings:
         static: A recording in which the subject stands still.
         forces: A second file with the plates of the recording.
         plates: Whether plates are used; else the ground's forces are computed from the motion.
-        method: Of the poses: "converged", "smoothed" or "dynamic".
-        torque_method: "smooth" or "stepped".
+        method: Of the poses: "framewise", "smoothed" or "marker_driven".
+        torque_method: "newton_euler" or "stepped".
         cutoff: Of the low-pass on coordinates [Hz]; None: the default.
         start: Where to begin [s].
         stop: Where to end [s].
@@ -61,8 +61,8 @@ class AnalysisSettings:
     static: Path | None = None
     forces: Path | None = None
     plates: bool = True
-    method: str = "converged"
-    torque_method: str = "smooth"
+    method: str = "framewise"
+    torque_method: str = "newton_euler"
     cutoff: float | None = None
     start: float = -np.inf
     stop: float = np.inf
@@ -82,14 +82,14 @@ class AnalysisSettings:
 def read_trial(path: Path, plan: AnalysisSettings) -> Recording:
     """A recording read and cleaned: gaps filled, swaps and spikes undone, plates zeroed and given to feet."""
     given = {key: value for key, value in plan.reading.items() if value is not None}
-    recording = joints_as_markers(read_recording(path, **given))
+    recording = use_joint_centers_as_markers(read_recording(path, **given))
     if not recording.markers:
         raise SettingsError(f"{path.name} holds no markers, which a body is fitted to: {_instead(recording, path)}")
     if plan.forces is not None:
         recording = add_plates(recording, read_recording(plan.forces))
     # no low-pass: poses follow what was seen, and coordinates are filtered before they are differentiated
     cleaned = clean(recording, cutoff=None, start=plan.start, stop=plan.stop)
-    return keep_in_view(cleaned, start=not np.isfinite(plan.start), stop=not np.isfinite(plan.stop))
+    return trim_to_visible(cleaned, start=not np.isfinite(plan.start), stop=not np.isfinite(plan.stop))
 
 
 def read_static(plan: AnalysisSettings) -> Recording | None:
@@ -103,7 +103,7 @@ def _instead(recording: Recording, path: Path) -> str:
     """What a recording without markers holds, and what to do with it."""
     if "plate_force" in recording.data:
         return f"it holds force plates. Name the file with the markers, and this one with --forces {path.name}"
-    if "coordinates" in recording.data:
+    if "coordinate_value" in recording.data:
         return "it holds joint angles. Name the file with the markers they were made from, such as a .trc or .c3d"
     return "see what it holds with `borelli info`, and name a .c3d or .trc file with markers"
 
@@ -134,7 +134,7 @@ def size_notes(plan: AnalysisSettings, recording: Recording) -> tuple[Note, ...]
     return tuple(notes)
 
 
-def unseen_notes(motion: Motion) -> tuple[Note, ...]:
+def missing_marker_notes(motion: Motion) -> tuple[Note, ...]:
     """Says so where much of the body has no markers, on itself or beyond, and so keeps its rest pose."""
     model = motion.model
     seen = {marker.body for marker in model.markers if marker.name in motion.data["marker"].values}
@@ -147,7 +147,7 @@ def unseen_notes(motion: Motion) -> tuple[Note, ...]:
     if share < UNSEEN:
         return ()
     said = (
-        f"no markers are on {listed([body.name for body in unseen], 6)}, {100.0 * share:.0f} % of the mass: they keep "
+        f"no markers are on {list_names([body.name for body in unseen], 6)}, {100.0 * share:.0f} % of the mass: they keep "
         "their rest pose, and forces of the ground from the motion, residuals and moments of the hips err by it"
     )
     return (Note(said, "problem", "put markers on the trunk"),)

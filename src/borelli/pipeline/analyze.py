@@ -21,10 +21,10 @@ from borelli.analysis.fit.fit_model import Fit, fit_model
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
-from borelli.export.stage_files import made, plain, read_fit, write_fit
+from borelli.export.stage_files import read_provenance, to_json_values, read_fit, write_fit
 from borelli.export.summary import summarize
 from borelli.export.tables import write_tables
-from borelli.export.uncertainty_files import FILE, AnalysisUncertainty, remove_bands, write_band_tables
+from borelli.export.uncertainty_files import UNCERTAINTY_FILE, AnalysisUncertainty, remove_uncertainty, write_uncertainty_tables
 from borelli.files.atomic import remove_stale_temporaries, write_atomic
 from borelli.kernels.source_hash import source_hash
 from borelli.model.formats.native import model_to_text
@@ -36,14 +36,14 @@ from borelli.pipeline.analysis_settings import (
     read_static,
     read_trial,
     size_notes,
-    unseen_notes,
+    missing_marker_notes,
 )
-from borelli.pipeline.choose_ground_forces import contacts_beside, find_torques, weigh
-from borelli.pipeline.resume import Progress, Stages, file_hash, key_of
-from borelli.pipeline.uncertainty import bands_in, check_bands
+from borelli.pipeline.stages import predict_grf_for_comparison, compute_torques, mass_from_plates
+from borelli.pipeline.resume import Progress, StageCache, file_hash, stage_key
+from borelli.pipeline.uncertainty import load_or_compute_uncertainty, check_uncertainty_settings
 from borelli.recording.recording import Note, Recording
 from borelli.reports.report import write_report
-from borelli.reports.report_warnings import warnings_of
+from borelli.reports.report_warnings import report_warnings
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -52,7 +52,7 @@ FILES = ("static", "forces", "model")
 """Of a plan, beside the recordings."""
 SHARES = {"read": 0.1, "fit": 0.35, "pose": 0.5, "torques": 0.8, "energy": 0.9, "report": 1.0}
 """Of the work without bands, when each stage has ended."""
-RESULT_MODULES = tuple(make.__module__ for make in (read_trial, fit_model, inverse_kinematics, find_torques))
+RESULT_MODULES = tuple(make.__module__ for make in (read_trial, fit_model, inverse_kinematics, compute_torques))
 """Modules whose code, with all that they import, decides results."""
 REPEAT = 0.05
 """What a repeat takes of all that work."""
@@ -112,7 +112,7 @@ def analyze(
             f"{plan.forces.name} holds the plates of one recording, but {len(recordings)} are given: analyse one at a "
             "time with --forces"
         )
-    check_bands(plan.monte_carlo, plan.noise)
+    check_uncertainty_settings(plan.monte_carlo, plan.noise)
     folder.mkdir(parents=True, exist_ok=True)
     remove_stale_temporaries(folder)
     seconds: dict[str, float] = {}
@@ -125,7 +125,7 @@ def analyze(
     trials = [read_trial(path, plan) for path in recordings]
     static = read_static(plan)
     seconds["read"] = perf_counter() - start
-    ends = shares(plan.monte_carlo)
+    ends = stage_ends(plan.monte_carlo)
     progress("fitting the body", ends["read"])
     inputs: dict[str, Any] = {"recordings": [file_hash(path) for path in recordings]}
     inputs |= {name: file_hash(path) for name in FILES if (path := getattr(plan, name)) is not None}
@@ -166,7 +166,7 @@ def _load_libraries() -> None:
         import_module(name)
 
 
-def shares(repeats: int) -> dict[str, float]:
+def stage_ends(repeats: int) -> dict[str, float]:
     """Of the work, when each stage has ended."""
     rest = 1.0 / (1.0 + REPEAT * repeats)
     found = {stage: rest * share for stage, share in SHARES.items() if stage != "report"}
@@ -183,12 +183,12 @@ def _fitted(
     """The model, how it was fitted, and the stage's key and seconds."""
     start = perf_counter()
     settings = {name: getattr(plan, name) for name in ("mass", "height", "sex", "fit", "start", "stop", "plates")}
-    key = key_of("fit", inputs, settings | {"reading": plan.reading}, code=result_hash())
+    key = stage_key("fit", inputs, settings | {"reading": plan.reading}, code=result_hash())
     path = folder / "fit.nc"
-    if plan.fit and made(path).get("key") == key:
+    if plan.fit and read_provenance(path).get("key") == key:
         known = read_fit(path)
         if known is not None:
-            return known.model, known, {**made(path), "loaded": True}
+            return known.model, known, {**read_provenance(path), "loaded": True}
     model = generic_model(plan, trials[0])
     notes = size_notes(plan, trials[0])
     if not plan.fit:
@@ -196,7 +196,7 @@ def _fitted(
     fit = fit_model(model, list(trials), static=static)
     guessed = next((note for note in notes if note.action == "--mass"), None)
     on_plates = [*trials, static] if static is not None else trials
-    weighed = weigh(fit.model, on_plates) if guessed is not None and plan.plates else None
+    weighed = mass_from_plates(fit.model, on_plates) if guessed is not None and plan.plates else None
     if weighed is not None:
         said = (
             f"the subject's mass is not given: plates weigh {weighed[0]:.1f} kg over {weighed[1]:.2f} s, which is taken"
@@ -223,24 +223,24 @@ def _analyzed(
     solved: Callable[[], Fit | None],
 ) -> Analysis:
     """The stages from pose to report of one recording."""
-    ends = shares(plan.monte_carlo)
+    ends = stage_ends(plan.monte_carlo)
     seconds["fit"] = float(fitted["seconds"])
     settings = {"method": plan.torque_method, "plates": plan.plates, "cutoff": plan.cutoff}
-    key = partial(key_of, code=result_hash())
+    key = partial(stage_key, code=result_hash())
     keys = {"pose": key("pose", [fitted["key"], source["sha256"]], {"method": plan.method})}
     keys["torques"] = key("torques", keys["pose"], settings)
     keys["energy"] = key("energy", keys["torques"], {})
-    stages = Stages(folder, keys, seconds, tell, ["fit"] if fitted.get("loaded") else [])
+    stages = StageCache(folder, keys, seconds, tell, ["fit"] if fitted.get("loaded") else [])
 
     def make_motion() -> Motion:
         notes = tuple(fitted.get("notes", ())) if fit is None else fit.notes
         follow = partial(inverse_kinematics, model, trial, method=plan.method)
         motion: Motion = stages.timed("pose", "following the markers", ends["fit"], follow)
-        return replace(motion, notes=(*notes, *motion.notes, *unseen_notes(motion)))
+        return replace(motion, notes=(*notes, *motion.notes, *missing_marker_notes(motion)))
 
     def make_torques() -> Torques:
         motion = stages.stage("pose", "motion.nc", make_motion)
-        found: Torques = stages.timed("torques", "finding torques", ends["pose"], partial(find_torques, motion, plan))
+        found: Torques = stages.timed("torques", "finding torques", ends["pose"], partial(compute_torques, motion, plan))
         return found
 
     def make_energy() -> Energy:
@@ -258,28 +258,28 @@ def _analyzed(
 
         told = {"repeats": plan.monte_carlo, "noise": plan.noise}
         own = {
-            "key": key_of("bands", keys["energy"], told, code=source_hash(bands_in.__module__)),
+            "key": stage_key("bands", keys["energy"], told, code=source_hash(load_or_compute_uncertainty.__module__)),
             "energy": keys["energy"],
         }
-        bands, seconds["bands"], known = bands_in(
+        bands, seconds["bands"], known = load_or_compute_uncertainty(
             folder, own, energy, solved, repeats=plan.monte_carlo, noise=plan.noise, progress=count
         )
         stages.loaded.extend(["bands"] if known else [])
-    elif made(folder / FILE).get("energy", keys["energy"]) != keys["energy"]:
-        remove_bands(folder)
+    elif read_provenance(folder / UNCERTAINTY_FILE).get("energy", keys["energy"]) != keys["energy"]:
+        remove_uncertainty(folder)
     tell("writing the report", ends["bands"])
     start = perf_counter()
-    contacts = contacts_beside(energy.torques)
+    contacts = predict_grf_for_comparison(energy.torques)
     about = {
-        **source, "settings": plain(asdict(plan)), "seconds": {**seconds},
+        **source, "settings": to_json_values(asdict(plan)), "seconds": {**seconds},
         "version": __version__, "code": result_hash(),
     }  # fmt: skip
     write_tables(energy, folder)
     if bands is not None:
-        write_band_tables(bands, folder)
+        write_uncertainty_tables(bands, folder)
     write_report(energy, folder / "report.html", fit=fit, contacts=contacts, bands=bands, about=about)
     seconds["report"] = perf_counter() - start
-    warned = [warning.text for warning in warnings_of(energy)]
+    warned = [warning.text for warning in report_warnings(energy)]
     warned += [note.text for note in bands.notes if note.kind == "problem"] if bands is not None else []
     summary = summarize(energy, fit=fit, contacts=contacts, bands=bands, seconds=seconds, warnings=warned)
     summary |= {**source, "loaded": stages.loaded}

@@ -17,14 +17,14 @@ from typing import Any
 
 from borelli import __version__
 from borelli.errors import BorelliError
-from borelli.export.stage_files import made, plain, read_stage, write_stage
+from borelli.export.stage_files import read_provenance, to_json_values, read_stage, write_stage
 
 Progress = Callable[[str, float], None]
 """Hears what is being done, and the share of all that is done."""
 
 
 @dataclass(frozen=True)
-class Stages:
+class StageCache:
     """The stages of one recording in its folder.
 
     Attributes:
@@ -46,7 +46,7 @@ class Stages:
     def stage(self, name: str, file: str, make: Callable[[], Any]) -> Any:
         """From its file, which holds the stages before it, or made: then those before it are asked for."""
         path = self.folder / file
-        known = made(path)
+        known = read_provenance(path)
         if known.get("key") == self.keys[name]:
             try:
                 found = read_stage(path)
@@ -72,9 +72,9 @@ class Stages:
         return found
 
 
-def key_of(stage: str, inputs: Any, settings: Mapping[str, Any], *, code: str) -> str:
+def stage_key(stage: str, inputs: Any, settings: Mapping[str, Any], *, code: str) -> str:
     """Return the key of a stage made by code from inputs, given by their hashes or keys, with settings."""
-    told = [stage, __version__, code, plain(inputs), plain(settings)]
+    told = [stage, __version__, code, to_json_values(inputs), to_json_values(settings)]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 

@@ -15,15 +15,15 @@ from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.monte_carlo import MOST_NOISE, Array, MonteCarloResult, check_repeats, monte_carlo
-from borelli.analysis.strides import with_strikes
+from borelli.analysis.strides import with_gait_events
 from borelli.errors import SettingsError
-from borelli.export.stage_files import made
+from borelli.export.stage_files import read_provenance
 from borelli.export.tables import table_dataset
-from borelli.export.uncertainty_files import FILE, AnalysisUncertainty, figures_of, read_bands, write_bands
+from borelli.export.uncertainty_files import UNCERTAINTY_FILE, AnalysisUncertainty, summary_values, read_uncertainty, write_uncertainty
 from borelli.model.model import Model
 from borelli.recording.cleaning.marker_noise import marker_noise
 from borelli.recording.recording import Note, Recording
-from borelli.reports.gait_curves import curve_dataset, gait_of
+from borelli.reports.gait_curves import curve_dataset, gait_curves
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -33,7 +33,7 @@ MOST_WORKERS = 4
 """Repeats that run side by side; more would wait for the interpreter."""
 
 
-def check_bands(repeats: int, noise: float | None) -> None:
+def check_uncertainty_settings(repeats: int, noise: float | None) -> None:
     """Refuses settings of bands that mean nothing, before anything is done.
 
     Raises:
@@ -47,7 +47,7 @@ def check_bands(repeats: int, noise: float | None) -> None:
         raise SettingsError(f"noise is {1e3 * noise:g} mm, but must lie between 0 and {1e3 * MOST_NOISE:g} mm")
 
 
-def bands_in(
+def load_or_compute_uncertainty(
     folder: Path,
     about: Mapping[str, str],
     energy: Energy,
@@ -68,10 +68,10 @@ def bands_in(
         noise: As for `propagate_uncertainty`.
         progress: As for `propagate_uncertainty`.
     """
-    path = folder / FILE
-    known = made(path)
+    path = folder / UNCERTAINTY_FILE
+    known = read_provenance(path)
     if known.get("key") == about["key"]:
-        found = read_bands(path)
+        found = read_uncertainty(path)
         if found is not None:
             return found, float(known["seconds"]), True
     start = perf_counter()
@@ -79,7 +79,7 @@ def bands_in(
     workers = min(MOST_WORKERS, os.cpu_count() or 1)
     found = propagate_uncertainty(energy, repeats, fit=solved(), noise=noise, workers=workers, progress=progress)
     seconds = perf_counter() - start
-    write_bands(found, path, {**about, "seconds": seconds})
+    write_uncertainty(found, path, {**about, "seconds": seconds})
     return found, seconds, False
 
 
@@ -111,8 +111,8 @@ def propagate_uncertainty(
     torques, motion = energy.torques, energy.torques.motion
     if motion.recording is None:
         raise SettingsError("the motion has no recording, whose markers could be shaken")
-    recording = with_strikes(motion.recording)
-    source = torques.contact_source
+    recording = with_gait_events(motion.recording)
+    source = torques.grf_source
 
     def run(shaken: Recording, model: Model = motion.model) -> Mapping[str, Array]:
         moved = inverse_kinematics(model, shaken, method=motion.settings["method"])
@@ -142,12 +142,12 @@ def outputs(energy: Energy) -> dict[str, Dataset]:
     import xarray as xr
 
     torques = energy.torques
-    figures = figures_of(energy)
+    figures = summary_values(energy)
     return {
         "torques": _numbers(torques.data),
         "energy": _numbers(energy.data),
         "summary": xr.Dataset({"value": ("figure", list(figures.values()))}, {"figure": list(figures)}),
-        "curves": curve_dataset(gait_of(energy)),
+        "curves": curve_dataset(gait_curves(energy)),
         "tables": table_dataset(energy),
     }
 

@@ -10,18 +10,18 @@ from borelli.recording.forces.assign_to_feet import (
     Contact,
     add_plates,
     assign_plates,
-    contacts,
-    find_exchanges,
+    plate_contacts,
+    find_plate_swaps,
     swap_plates,
     threshold_plates,
     zero_plates,
 )
 from borelli.recording.forces.gait_events import add_events, gait_events
-from borelli.recording.identify_marker_set import NameSet, Recognition, identify_marker_set, known_sets, recognitions
-from borelli.recording.io import read_recording, renamed, write_recording
+from borelli.recording.identify_marker_set import NameSet, MarkerSetMatch, identify_marker_set, load_name_sets, rank_marker_sets
+from borelli.recording.io import read_recording, rename_markers, write_recording
 from borelli.recording.quality_checks import Issue, check_recording
 from borelli.recording.recording import LAYOUT, Event, Note, Recording, make_dataset
-from borelli.recording.units_and_axes import Conversion, conversion
+from borelli.recording.units_and_axes import Conversion, infer_conversion
 
 __all__ = [
     "LAYOUT",
@@ -32,7 +32,7 @@ __all__ = [
     "Issue",
     "NameSet",
     "Note",
-    "Recognition",
+    "MarkerSetMatch",
     "Recording",
     "add_events",
     "add_plates",
@@ -40,25 +40,25 @@ __all__ = [
     "changes",
     "check_recording",
     "clean",
-    "contacts",
-    "conversion",
+    "plate_contacts",
+    "infer_conversion",
     "crop",
     "fill_gaps",
-    "find_exchanges",
+    "find_plate_swaps",
     "find_gaps",
     "find_sides",
     "find_spikes",
     "find_swaps",
     "gait_events",
     "identify_marker_set",
-    "known_sets",
+    "load_name_sets",
     "lowpass",
     "lowpass_filter",
     "make_dataset",
     "read_recording",
-    "recognitions",
+    "rank_marker_sets",
     "remove_spikes",
-    "renamed",
+    "rename_markers",
     "repair_label_swaps",
     "repair_time_stamps",
     "resample",

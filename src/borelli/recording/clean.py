@@ -10,7 +10,7 @@ from borelli.recording.cleaning.label_swaps import repair_label_swaps, swap_side
 from borelli.recording.cleaning.spikes import remove_spikes
 from borelli.recording.forces.assign_to_feet import assign_plates, threshold_plates, zero_plates
 from borelli.recording.forces.gait_events import add_events
-from borelli.recording.recording import LOADED, Note, Recording
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording
 
 
 def clean(
@@ -26,7 +26,7 @@ def clean(
     zero: bool = True,
     cutoff: float | None = CUTOFF,
     rate: float | None = None,
-    threshold: float = LOADED,
+    threshold: float = MIN_PLATE_FORCE,
     plate_cutoff: float | None = None,
     feet: bool = True,
     events: str | None = None,

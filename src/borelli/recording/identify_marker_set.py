@@ -31,9 +31,9 @@ FOLDER = "BORELLI_MARKER_SETS"
 """Environment variable that names a folder of further sets."""
 FORMAT, WORN = "borelli-marker-names", "borelli-markers"
 VERSION = 1
-ENOUGH = 0.6
+MIN_MATCHED_FRACTION = 0.6
 """Part of a set's names that must be there to recognise it."""
-FEWEST = 4
+MIN_NAMES = 4
 """A set is recognised by no fewer names."""
 SAME = {"rbak": "rbac", "lbak": "lbac", "ster": "strn", "sacrum": "sacr"}
 """Spellings that laboratories use for one another."""
@@ -51,7 +51,7 @@ class NameSet:
 
 
 @dataclass(frozen=True)
-class Recognition:
+class MarkerSetMatch:
     """A marker set that labels fit.
 
     Attributes:
@@ -69,26 +69,26 @@ class Recognition:
     share: float
 
 
-def identify_marker_set(labels: Sequence[str], folder: str | os.PathLike[str] | None = None) -> Recognition | None:
+def identify_marker_set(labels: Sequence[str], folder: str | os.PathLike[str] | None = None) -> MarkerSetMatch | None:
     """The set that fits the labels best, or None if none has enough of its names among them."""
     fitting = [
         one
-        for one in recognitions(labels, folder)
-        if len(one.found) >= FEWEST and _required(one) >= ENOUGH * len(one.set.names)
+        for one in rank_marker_sets(labels, folder)
+        if len(one.found) >= MIN_NAMES and _required(one) >= MIN_MATCHED_FRACTION * len(one.set.names)
     ]
     return fitting[0] if fitting else None
 
 
-def recognitions(labels: Sequence[str], folder: str | os.PathLike[str] | None = None) -> list[Recognition]:
+def rank_marker_sets(labels: Sequence[str], folder: str | os.PathLike[str] | None = None) -> list[MarkerSetMatch]:
     """All known sets, the best fitting first."""
     plain = [label for label in labels if label and not label.startswith("*")]
-    prefix = shared_prefix(plain)
-    keys = {bare(label[len(prefix) :] if label.startswith(prefix) else label): label for label in reversed(plain)}
-    fits = [_fit(one, keys) for one in known_sets(folder)]
+    prefix = common_prefix(plain)
+    keys = {normalize_label(label[len(prefix) :] if label.startswith(prefix) else label): label for label in reversed(plain)}
+    fits = [_fit(one, keys) for one in load_name_sets(folder)]
     return sorted(fits, key=lambda fit: -fit.share)
 
 
-def known_sets(folder: str | os.PathLike[str] | None = None) -> tuple[NameSet, ...]:
+def load_name_sets(folder: str | os.PathLike[str] | None = None) -> tuple[NameSet, ...]:
     """All sets: those that come with borelli, then those of the user's folder."""
     own = folder if folder is not None else os.environ.get(FOLDER)
     if not own:
@@ -104,15 +104,15 @@ def read_name_set(path: str | os.PathLike[str]) -> NameSet:
     return _name_set(read_text(path), Path(path))
 
 
-def bare(label: str) -> str:
+def normalize_label(label: str) -> str:
     """A label without prefix, case and punctuation, as it is compared."""
     text = re.sub(r"[^a-z0-9]", "", label.rpartition(":")[2].lower())
     return SAME.get(text, text)
 
 
-def shared_prefix(labels: Sequence[str]) -> str:
+def common_prefix(labels: Sequence[str]) -> str:
     """A subject's prefix such as `Bob_` or `Q_` that all labels share, with its separator; "" if there is none."""
-    if len(labels) < FEWEST:
+    if len(labels) < MIN_NAMES:
         return ""
     match = re.match(r"^[^_:.\- ]+[_:.\- ]", labels[0])
     if match is None or match[0].lower()[:-1] in ("l", "r", "left", "right"):
@@ -120,9 +120,9 @@ def shared_prefix(labels: Sequence[str]) -> str:
     return match[0] if all(label.startswith(match[0]) for label in labels) else ""
 
 
-def _fit(one: NameSet, keys: Mapping[str, str]) -> Recognition:
-    exact = {bare(name): name for name in (*one.optional, *one.names)}
-    other = {bare(spelling): name for spelling, name in (one.aliases or {}).items()}
+def _fit(one: NameSet, keys: Mapping[str, str]) -> MarkerSetMatch:
+    exact = {normalize_label(name): name for name in (*one.optional, *one.names)}
+    other = {normalize_label(spelling): name for spelling, name in (one.aliases or {}).items()}
     found = {label: exact[key] for key, label in keys.items() if key in exact}
     taken = set(found.values())
     by_alias = {label: other[key] for key, label in keys.items() if key in other and other[key] not in taken}
@@ -131,10 +131,10 @@ def _fit(one: NameSet, keys: Mapping[str, str]) -> Recognition:
     extra = tuple(label for label in keys.values() if label not in both)
     # a set that is called by its own names fits better than one called by aliases
     share = (len(found) + 0.9 * len(by_alias)) / max(1, len(both) + len(missing) + len(extra))
-    return Recognition(one, both, missing, extra, share)
+    return MarkerSetMatch(one, both, missing, extra, share)
 
 
-def _required(one: Recognition) -> int:
+def _required(one: MarkerSetMatch) -> int:
     return len(one.set.names) - len(one.missing)
 
 

@@ -96,7 +96,7 @@ def read_recording(
         raise
     if path.suffix.lower() not in FORMATS[kind].endings and kind != "CSV":
         recording = recording.with_notes(Note(f"the file is read as {kind}, by its content, not its name", "stated"))
-    return renamed(recording, names) if names else recording
+    return rename_markers(recording, names) if names else recording
 
 
 def write_recording(recording: Recording, path: str | os.PathLike[str], **options: Any) -> None:
@@ -111,7 +111,7 @@ def write_recording(recording: Recording, path: str | os.PathLike[str], **option
     WRITERS[ending](recording, path, **options)
 
 
-def renamed(recording: Recording, names: Mapping[str, str]) -> Recording:
+def rename_markers(recording: Recording, names: Mapping[str, str]) -> Recording:
     """The recording with other names of markers.
 
     Raises:

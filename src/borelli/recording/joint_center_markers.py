@@ -15,16 +15,16 @@ LEAP = 0.05
 """A first frame farther [m] from the second than this, and than five times any later step, is a rest pose."""
 
 
-def joints_as_markers(recording: Recording) -> Recording:
+def use_joint_centers_as_markers(recording: Recording) -> Recording:
     """The recording with its joint centres as markers, where it has none; without a rest pose at its start."""
     data = recording.data
-    if "markers" in data or "joint_center" not in data or not recording.frames:
+    if "marker_position" in data or "joint_center" not in data or not recording.frames:
         return recording
     centers = data["joint_center"].values
     steps = np.linalg.norm(np.diff(centers, axis=0), axis=-1).max(axis=1)
     said = "the file holds no markers: the joint centres of its skeleton are followed in their place"
     notes = [Note(said, "problem", "twist of straight limbs is not seen; markers tell more")]
-    layout = LAYOUT["markers"]
+    layout = LAYOUT["marker_position"]
     names = [str(name) for name in data["joint"].values]
     made = data.assign_coords(marker=names).assign(
         markers=(layout.dims, centers, {"units": layout.units, "frame": layout.frame})

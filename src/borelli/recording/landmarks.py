@@ -102,7 +102,7 @@ LONGEST_LABEL = 100
 
 
 @lru_cache(maxsize=MOST_LABELS)
-def landmark(label: str) -> Landmark | None:
+def identify_landmark(label: str) -> Landmark | None:
     """What a label means, or None where it is not understood.
 
     Subject prefixes, case, and the marks between words do not matter: `RKNE`, `Bob:r_knee`, `Knee.Lat.R` and
@@ -132,11 +132,11 @@ def facing(points: Array, labels: Sequence[str]) -> Array:
     """
     total = np.zeros((len(points), 3))
     for parts in (("heel", "toe"), ("pelvis",), ("chest", "neck"), ("head",)):
-        chosen = where(labels, parts)
+        chosen = find_landmarks(labels, parts)
         front = [i for i in chosen if front_or_back(labels[i]) > 0]
         back = [i for i in chosen if front_or_back(labels[i]) < 0]
         if front and back:
-            way = (mean_place(points, front) - mean_place(points, back)) * (1.0, 1.0, 0.0)
+            way = (mean_position(points, front) - mean_position(points, back)) * (1.0, 1.0, 0.0)
             size = np.linalg.norm(way, axis=1, keepdims=True)
             # a vertical foot or a body lying down faces nowhere
             total += np.nan_to_num(np.where(size > 0.03, way / np.maximum(size, 1e-9), 0.0))
@@ -144,10 +144,10 @@ def facing(points: Array, labels: Sequence[str]) -> Array:
     return np.where(length > 0.5, total / np.maximum(length, 1e-9), np.nan)
 
 
-def where(labels: Sequence[str], parts: Iterable[str], side: str | None = None) -> list[int]:
+def find_landmarks(labels: Sequence[str], parts: Iterable[str], side: str | None = None) -> list[int]:
     """Indices of the labels that lie on any of these parts, on one side only if it is named."""
     wanted = set(parts)
-    found = ((index, landmark(label)) for index, label in enumerate(labels[:MOST_LABELS]))
+    found = ((index, identify_landmark(label)) for index, label in enumerate(labels[:MOST_LABELS]))
     return [i for i, mark in found if mark and mark.part in wanted and (side is None or mark.side == side)]
 
 
@@ -156,7 +156,7 @@ def visible(points: Array) -> npt.NDArray[np.bool_]:
     return np.asarray(np.isfinite(points).all(axis=-1))
 
 
-def mean_place(points: Array, indices: Sequence[int]) -> Array:
+def mean_position(points: Array, indices: Sequence[int]) -> Array:
     """Mean position of some of the markers in each frame, not a number where none of them was seen."""
     chosen = points[:, list(indices)]
     seen = visible(chosen)[..., None]
@@ -165,7 +165,7 @@ def mean_place(points: Array, indices: Sequence[int]) -> Array:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def twins(labels: Sequence[str]) -> list[tuple[int, int]]:
+def left_right_pairs(labels: Sequence[str]) -> list[tuple[int, int]]:
     """Index pairs of a left marker and the right one of the same name."""
     named: dict[tuple[str, str], int] = {}
     for index, label in enumerate(labels[:MOST_LABELS]):
@@ -178,7 +178,7 @@ def twins(labels: Sequence[str]) -> list[tuple[int, int]]:
 
 def _side_and_rest(label: str) -> tuple[str, str] | None:
     """The side a label names, and the label without it."""
-    if landmark(label) is None:
+    if identify_landmark(label) is None:
         return None
     for side, rest in _sides(_words(label)):
         if _part(rest):

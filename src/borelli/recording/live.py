@@ -59,7 +59,7 @@ class FileSource:
         """Play a recording at `speed` times real time; infinite: as fast as frames are taken, none left out."""
         if not speed > 0.0:
             raise SettingsError(f"the speed of a replay is {speed}; it must be larger than 0")
-        self._data = recording.data["markers"].values
+        self._data = recording.data["marker_position"].values
         self._time = recording.data["time"].values
         self._speed, self._sleep = speed, sleep
         self.markers = recording.markers

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from borelli.errors import listed
+from borelli.errors import list_names
 from borelli.model.marker_sets import list_marker_sets
 from borelli.model.model import Model
 from borelli.numerics.runs import find_runs
@@ -17,8 +17,8 @@ from borelli.recording.cleaning.filtering import repair_time_stamps
 from borelli.recording.cleaning.gaps import RIGID_LIMIT, SPLINE_LIMIT, Gap, find_gaps
 from borelli.recording.cleaning.label_swaps import find_sides, find_swaps
 from borelli.recording.cleaning.spikes import find_spikes
-from borelli.recording.forces.assign_to_feet import UNDERFOOT, contacts, find_exchanges
-from borelli.recording.identify_marker_set import bare, identify_marker_set, recognitions
+from borelli.recording.forces.assign_to_feet import UNDERFOOT, plate_contacts, find_plate_swaps
+from borelli.recording.identify_marker_set import normalize_label, identify_marker_set, rank_marker_sets
 from borelli.recording.recording import Recording
 from borelli.recording.units_and_axes import UNITS, Conversion, body_size, file_axis, infer_units, infer_up
 
@@ -140,7 +140,7 @@ def _gap_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     never = [gap.marker for gap in gaps if gap.frames == frames]
     if never:
         evidence = f"{len(never)} of {len(recording.markers)} markers have no position in any frame"
-        yield Issue("gap", "markers that are never seen", listed(never), evidence, "select_markers leaves them out")
+        yield Issue("gap", "markers that are never seen", list_names(never), evidence, "select_markers leaves them out")
     long: dict[str, list[Gap]] = {}
     for gap in gaps:
         if gap.inside and gap.frames > SPLINE_LIMIT * rate + 0.5:
@@ -159,11 +159,11 @@ def _gap_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     short = [gap for gap in gaps if gap.inside and gap.frames <= SPLINE_LIMIT * rate + 0.5]
     if short:
         evidence = f"{len(short)} gaps, {sum(gap.frames for gap in short)} frames in all"
-        names = listed(list(dict.fromkeys(gap.marker for gap in short)))
+        names = list_names(list(dict.fromkeys(gap.marker for gap in short)))
         yield Issue("gap", f"gaps of up to {SPLINE_LIMIT:g} s", names, evidence, "borelli clean bridges them", "note")
     ends = [gap for gap in gaps if not gap.inside and gap.frames < frames]
     if ends:
-        names = listed(list(dict.fromkeys(gap.marker for gap in ends)))
+        names = list_names(list(dict.fromkeys(gap.marker for gap in ends)))
         evidence = f"{len(ends)} gaps at the start or the end, the longest {max(gap.frames for gap in ends)} frames"
         what = "markers not seen from the first frame to the last"
         yield Issue("ends", what, names, evidence, "borelli clean --start --stop crops", "note")
@@ -176,21 +176,21 @@ def _spike_faults(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue(
             kind="spike",
             text=f"{name} leaps off its path and back",
-            where=f"{name}, frame" + ("s " if len(own) > 1 else " ") + listed([str(spike.start) for spike in own]),
+            where=f"{name}, frame" + ("s " if len(own) > 1 else " ") + list_names([str(spike.start) for spike in own]),
             evidence=f"up to {1000.0 * max(spike.height for spike in own):.0f} mm, for at most 3 frames",
             action="borelli clean, or remove_spikes(recording)",
         )
 
 
 def _zero_faults(recording: Recording, points: Array) -> Iterator[Issue]:
-    if "markers" not in recording.data:
+    if "marker_position" not in recording.data:
         return
-    zero = (recording.data["markers"].values == 0.0).all(axis=2)
+    zero = (recording.data["marker_position"].values == 0.0).all(axis=2)
     if zero.any():
         names = [recording.markers[i] for i in np.flatnonzero(zero.any(axis=0))]
         evidence = f"{int(zero.sum())} positions are exactly (0, 0, 0)"
         yield Issue(
-            "zeros", "markers not seen are written as the origin", listed(names), evidence, "borelli clean", "error"
+            "zeros", "markers not seen are written as the origin", list_names(names), evidence, "borelli clean", "error"
         )
 
 
@@ -218,18 +218,18 @@ def _label_faults(recording: Recording, points: Array) -> Iterator[Issue]:
     nameless = [name for name in recording.markers if name.startswith("*") or re.fullmatch(r"[Uu]\d+", name)]
     if nameless:
         evidence = f"{len(nameless)} of {len(recording.markers)} points"
-        yield Issue("unlabelled", "points without a label", listed(nameless), evidence, "select_markers", "note")
+        yield Issue("unlabelled", "points without a label", list_names(nameless), evidence, "select_markers", "note")
     named = [name for name in recording.markers if name not in nameless]
     if len(named) >= 4 and identify_marker_set(named) is None:
-        near = recognitions(named)[0]
+        near = rank_marker_sets(named)[0]
         count = len(near.set.names)
         evidence = f"nearest is {near.set.name}: {count - len(near.missing)} of its {count} names are there"
         remedy = "put a list of the names into a folder and its path into BORELLI_MARKER_SETS"
-        yield Issue("set", "the marker set is not one that is known", listed(named), evidence, remedy, "note")
+        yield Issue("set", "the marker set is not one that is known", list_names(named), evidence, remedy, "note")
 
 
 def _plate_faults(recording: Recording, points: Array) -> Iterator[Issue]:
-    exchanged = find_exchanges(recording)
+    exchanged = find_plate_swaps(recording)
     for pair in exchanged:
         yield Issue(
             kind="exchange",
@@ -240,7 +240,7 @@ def _plate_faults(recording: Recording, points: Array) -> Iterator[Issue]:
             severity="error",
         )
     known = {name for pair in exchanged for name in (pair.first, pair.second)}
-    for step in contacts(recording):
+    for step in plate_contacts(recording):
         called = re.search(r"(?:^|[_ .])(left|right|l|r)(?:$|[_ .])", step.plate.lower())
         if called and step.side and called[1][0] != step.side[0]:
             what = f"{step.plate} carries the {step.side} foot"
@@ -308,8 +308,8 @@ def _cut_off(channel: Array, flats: list[tuple[int, int]]) -> bool:
 def _model_faults(recording: Recording, model: Model) -> Iterator[Issue]:
     if not model.markers:
         return
-    have = {bare(name) for name in recording.markers}
-    missing = [marker.name for marker in model.markers if not {bare(n) for n in (marker.name, *marker.aliases)} & have]
+    have = {normalize_label(name) for name in recording.markers}
+    missing = [marker.name for marker in model.markers if not {normalize_label(n) for n in (marker.name, *marker.aliases)} & have]
     if not missing:
         return
     count = len(model.markers)
@@ -318,12 +318,12 @@ def _model_faults(recording: Recording, model: Model) -> Iterator[Issue]:
     known = identify_marker_set(recording.markers)
     remedy = "rename markers, or give the model the recording's marker set"
     if known is not None:
-        stock = {bare(name): name for name in list_marker_sets()}
-        name = stock.get(bare(known.set.name))
+        stock = {normalize_label(name): name for name in list_marker_sets()}
+        name = stock.get(normalize_label(known.set.name))
         worn = f': with_markers(model, "{name}")' if name else ""
         remedy = f"the recording wears {known.set.name}{worn or '; give the model markers of those names'}"
     what = "some markers of the model are missing" if fits else "the marker set does not fit the model"
-    yield Issue("model", what, listed(missing), evidence, remedy, "warning" if fits else "error")
+    yield Issue("model", what, list_names(missing), evidence, remedy, "warning" if fits else "error")
 
 
 def _reader_faults(recording: Recording) -> Iterator[Issue]:
@@ -353,7 +353,7 @@ _CHECKS: tuple[Callable[[Recording, Array], Iterator[Issue]], ...] = (
 
 def _sample(recording: Recording) -> Array:
     """Marker positions of a few hundred frames [m]."""
-    if "markers" not in recording.data:
+    if "marker_position" not in recording.data:
         return np.empty((0, 0, 3))
-    values: Array = recording.data["markers"].values[:: max(1, recording.frames // 400)]
+    values: Array = recording.data["marker_position"].values[:: max(1, recording.frames // 400)]
     return np.where((values == 0.0).all(axis=2)[..., None], np.nan, values)

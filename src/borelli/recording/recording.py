@@ -25,7 +25,7 @@ NOTE_KINDS = ("stated", "inferred", "problem", "changed")
 
 LAB = "lab: right-handed, z up"
 
-LOADED = 20.0
+MIN_PLATE_FORCE = 20.0
 """Below this normal force [N] a plate's centre of pressure means nothing and is given as not a number."""
 
 
@@ -38,19 +38,19 @@ class Layout(NamedTuple):
 
 
 LAYOUT: Mapping[str, Layout] = {
-    "markers": Layout(("time", "marker", "axis"), "m", LAB),
-    "residual": Layout(("time", "marker"), "m", ""),
-    "quantities": Layout(("time", "quantity", "axis"), "", "as the file's own model defines it"),
+    "marker_position": Layout(("time", "marker", "axis"), "m", LAB),
+    "marker_residual": Layout(("time", "marker"), "m", ""),
+    "model_output": Layout(("time", "quantity", "axis"), "", "as the file's own model defines it"),
     "plate_force": Layout(("analog_time", "plate", "axis"), "N", LAB),
     "plate_center_of_pressure": Layout(("analog_time", "plate", "axis"), "m", LAB),
     "plate_free_moment": Layout(("analog_time", "plate", "axis"), "N m", LAB),
     "plate_corners": Layout(("plate", "corner", "axis"), "m", LAB),
-    "foot_force": Layout(("analog_time", "foot", "axis"), "N", LAB),
-    "foot_center_of_pressure": Layout(("analog_time", "foot", "axis"), "m", LAB),
-    "foot_free_moment": Layout(("analog_time", "foot", "axis"), "N m", LAB),
+    "ground_reaction_force": Layout(("analog_time", "foot", "axis"), "N", LAB),
+    "center_of_pressure": Layout(("analog_time", "foot", "axis"), "m", LAB),
+    "free_moment": Layout(("analog_time", "foot", "axis"), "N m", LAB),
     "analog": Layout(("analog_time", "channel"), "", ""),
-    "coordinates": Layout(("time", "coordinate"), "", ""),
-    "value": Layout(("time", "column"), "", ""),
+    "coordinate_value": Layout(("time", "coordinate"), "", ""),
+    "column_value": Layout(("time", "column"), "", ""),
     "joint_center": Layout(("time", "joint", "axis"), "m", LAB),
     "event_time": Layout(("event",), "s", ""),
 }
@@ -273,7 +273,7 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return unique, [name for name, count in seen.items() if count > 1]
 
 
-def without_prefix(names: Sequence[str]) -> tuple[list[str], str]:
+def split_prefix(names: Sequence[str]) -> tuple[list[str], str]:
     """The names without the subject prefix, as in `Subject:LASI`, that all of them share; and that prefix or ""."""
     prefix = names[0].partition(":")[0] if names and ":" in names[0] else ""
     if not prefix or not all(name.startswith(f"{prefix}:") and len(name) > len(prefix) + 1 for name in names):

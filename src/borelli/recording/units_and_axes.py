@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.recording.landmarks import HEIGHT, MOST_LABELS, facing, landmark, mean_place, visible, where
+from borelli.recording.landmarks import HEIGHT, MOST_LABELS, facing, identify_landmark, mean_position, visible, find_landmarks
 from borelli.recording.recording import Note, Recording
 
 Array = npt.NDArray[np.float64]
@@ -64,8 +64,8 @@ class Conversion:
         Raises:
             SettingsError: if a word is not understood, or up and forward are the same axis.
         """
-        unit, upward = _unit(units), axis_name(up, "up")
-        ahead = axis_name(forward, "forward") if forward else default_forward(upward)
+        unit, upward = _unit(units), parse_axis(up, "up")
+        ahead = parse_axis(forward, "forward") if forward else default_forward(upward)
         z, x = _vector(upward), _vector(ahead)
         if abs(z @ x) > 0.5:
             raise SettingsError(f"forward is {ahead}, but {upward} is up; forward must be one of the other two axes")
@@ -114,7 +114,7 @@ class Inference(NamedTuple):
     by_labels: bool = False
 
 
-def conversion(
+def infer_conversion(
     stated_units: str | None,
     stated_up: str | None,
     positions: Array | None,
@@ -169,7 +169,7 @@ def default_forward(up: str) -> str:
     return "+Y" if up[1] == "X" else "+X"
 
 
-def axis_name(word: str, what: str = "axis") -> str:
+def parse_axis(word: str, what: str = "axis") -> str:
     """An axis as sign and letter: "y", "Y" and "+y" are "+Y".
 
     Raises:
@@ -181,7 +181,7 @@ def axis_name(word: str, what: str = "axis") -> str:
     return (match[1] or "+") + match[2].upper()
 
 
-def unit_name(word: str | None) -> str | None:
+def parse_unit(word: str | None) -> str | None:
     """The name in `UNITS` of a unit as files spell it ("Meters", "mete", "MM"); None if it is not understood."""
     text = (word or "").replace("\0", "").strip().lower()
     if text in UNITS:
@@ -241,8 +241,8 @@ def infer_forward(lab_points: Array, labels: Sequence[str]) -> Inference:
     """The lab's horizontal axis along which the subject travels or, staying in place, faces."""
     if not lab_points.size:
         return Inference("", "there are no points")
-    hips = where(labels, ("pelvis", "hip"))
-    path = mean_place(lab_points, hips or range(lab_points.shape[1]))
+    hips = find_landmarks(labels, ("pelvis", "hip"))
+    path = mean_position(lab_points, hips or range(lab_points.shape[1]))
     path = path[visible(path)]
     if len(path) > 1:
         tenth = max(1, len(path) // 10)
@@ -272,7 +272,7 @@ def _choose_units(
     if asked:
         return _unit(asked), [Note(f"lengths are taken as {_unit(asked)}, as asked", "stated")]
     seen = infer_units(points, labels)
-    named = unit_name(stated)
+    named = parse_unit(stated)
     if named is None:
         odd = f"the file's unit {stated.strip()!r} is not known; " if stated and stated.strip() else ""
         if seen.answer:
@@ -291,16 +291,16 @@ def _choose_units(
 
 def _choose_up(stated: str | None, asked: str | None, seen: Inference, usual: str) -> tuple[str, list[Note]]:
     if asked:
-        upward = axis_name(asked, "up")
+        upward = parse_axis(asked, "up")
         return upward, [Note(f"{upward} is up, as asked", "stated")]
     try:
-        said = axis_name(stated, "up") if stated and stated.strip() else None
+        said = parse_axis(stated, "up") if stated and stated.strip() else None
     except SettingsError:
         said = None
     if said is None:
         if seen.answer:
             return seen.answer, [Note(f"{seen.answer} is up: {seen.evidence}", "inferred", "--up +Y (or another axis)")]
-        answer = axis_name(usual)
+        answer = parse_axis(usual)
         why = f"{answer} is up, which is usual, without evidence: {seen.evidence}"
         return answer, [Note(why, "inferred", "--up +Y (or another axis)")]
     if not seen.answer or seen.answer == said:
@@ -316,7 +316,7 @@ def _choose_up(stated: str | None, asked: str | None, seen: Inference, usual: st
 
 def _long_axes(points: Array, labels: Sequence[str]) -> Array:
     """Per frame, the slope of position over fraction of stature; frames that show too little of a body are left out."""
-    marks = [landmark(label) for label in labels[:MOST_LABELS]]
+    marks = [identify_landmark(label) for label in labels[:MOST_LABELS]]
     chosen = [i for i, mark in enumerate(marks) if mark and mark.part in HEIGHT]
     if len(chosen) < 3 or not points.size:
         return np.empty((0, 3))
@@ -381,7 +381,7 @@ def _sample(positions: Array | None) -> Array:
 
 
 def _unit(word: str) -> str:
-    named = unit_name(word)
+    named = parse_unit(word)
     if named is not None:
         return named
     try:

@@ -10,8 +10,8 @@ import numpy as np
 from borelli.analysis.energetics.energy import Energy
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.reports.gait_curves import SIDES
-from borelli.reports.html_parts import edges, legend, pairs_of, sure
-from borelli.reports.report_warnings import residuals
+from borelli.reports.html_parts import interval_of, legend, coordinate_pairs, interval_legend
+from borelli.reports.report_warnings import residual_peaks
 from borelli.reports.svg import Line, line_plot
 
 STILL = {"rad": np.radians(2.0), "m": 0.01}
@@ -24,11 +24,11 @@ JOINTS_SHOWN = 12
 def residual_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
     """Residuals in time, against thresholds."""
     data = energy.torques.data
-    limits = residuals(energy)
+    limits = residual_peaks(energy)
     time = data["time"].values
     lines = [
         [
-            Line(axis, time, data[name].values[:, k], style, **edges(bands, "torques", name, np.s_[:, k]))
+            Line(axis, time, data[name].values[:, k], style, **interval_of(bands, "torques", name, np.s_[:, k]))
             for k, (axis, style) in enumerate(zip("xyz", STYLES, strict=True))
         ]
         for name in ("residual_force", "residual_torque")
@@ -58,12 +58,12 @@ def residual_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
     torques = energy.torques
     body += (
         f'<tr><td>force, rms</td><td class="n">{torques.residual_force_rms:.1f} N</td><td></td><td></td></tr>'
-        f'<tr><td>moment, rms</td><td class="n">{torques.residual_torque_rms:.1f} N m</td><td></td><td></td></tr>'
+        f'<tr><td>moment, rms</td><td class="n">{torques.residual_moment_rms:.1f} N m</td><td></td><td></td></tr>'
     )
     return (
         '<section id="residuals"><h2>Residuals</h2><p class="lead">What neither joints nor ground supply: the smaller, '
         "the better motion, masses and forces fit together.</p>"
-        + legend(right="x", left="y", third="z", limit="limit (Hicks et al. 2015)", **sure(bands))
+        + legend(right="x", left="y", third="z", limit="limit (Hicks et al. 2015)", **interval_legend(bands))
         + f'<div class="plots wide">{force}{moment}</div>'
         + '<table><tr><th></th><th class="n">here</th><th class="n">limit</th><th>which is</th></tr>'
         + f"{body}</table></section>"
@@ -75,7 +75,7 @@ def energy_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
     data, summary = energy.data, energy.summary
     time, mass = data["time"].values, energy.torques.motion.model.mass
     powers = [
-        Line(title, time, data[name].values / mass, style, **edges(bands, "energy", name, factor=1.0 / mass))
+        Line(title, time, data[name].values / mass, style, **interval_of(bands, "energy", name, factor=1.0 / mass))
         for name, title, style in (
             ("joint_power", "joints", "dark"), ("ground_power", "ground", "third"),
             ("residual_power", "residual", "left"),
@@ -89,30 +89,30 @@ def energy_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
     ):  # fmt: skip
         if name in data:
             least = 0.0 if name == "kinetic_energy" else float(np.nanmin(data[name].values))
-            around = edges(bands, "energy", name, factor=1.0 / mass, zero=least)
+            around = interval_of(bands, "energy", name, factor=1.0 / mass, zero=least)
             joules.append(Line(title, time, (data[name].values - least) / mass, style, **around))
     power_plot = line_plot("Power", "time [s]", "power [W/kg]", powers, wide=True)
     energy_plot = line_plot("Mechanical energy", "time [s]", "energy [J/kg]", joules, wide=True)
     rows = [
         (f"{title}", f"{summary[key]:.{digits}f} {unit}")
         for key, title, unit, digits in (
-            ("work_j", "positive work of the joints", "J", 1), ("work_negative_j", "negative work", "J", 1),
-            ("work_per_cycle_j_per_kg", "positive work a stride", "J/kg", 2),
-            ("cost_j_per_kg_m", "mechanical cost of transport", "J/(kg m)", 3),
+            ("positive_work_j", "positive work of the joints", "J", 1), ("negative_work_j", "negative work", "J", 1),
+            ("positive_work_per_stride_j_per_kg", "positive work a stride", "J/kg", 2),
+            ("cost_of_transport_j_per_kg_m", "mechanical cost of transport", "J/(kg m)", 3),
             ("distance_m", "distance", "m", 2), ("speed_m_per_s", "speed", "m/s", 2),
-            ("center_of_mass_work_positive_j", "positive work on the centre of mass", "J", 1),
+            ("center_of_mass_positive_work_j", "positive work on the centre of mass", "J", 1),
             ("effort", "effort (integrated torque)", "N m s", 0),
             ("residual_work_net_j", "work of the residual, net", "J", 2),
             ("residual_work_absolute_j", "work of the residual, absolute", "J", 2),
-            ("balance_error_percent", "difference of work and energy", "% of positive work", 4),
+            ("energy_balance_error_percent", "difference of work and energy", "% of positive work", 4),
         )
         if key in summary and np.isfinite(summary[key])
     ]  # fmt: skip
     body = "".join(f'<tr><td>{title}</td><td class="n">{escape(value)}</td></tr>' for title, value in rows)
     return (
         '<section id="energy"><h2>Energy</h2><div class="plots wide"><div>'
-        + legend(dark="joints", third="ground", left="residual", **sure(bands)) + power_plot + "</div><div>"
-        + legend(dark="mechanical", right="kinetic", third="potential", **sure(bands)) + energy_plot + "</div></div>"
+        + legend(dark="joints", third="ground", left="residual", **interval_legend(bands)) + power_plot + "</div><div>"
+        + legend(dark="mechanical", right="kinetic", third="potential", **interval_legend(bands)) + energy_plot + "</div></div>"
         + '<div class="plots wide"><div><h3>Sums</h3><table>' + body + "</table></div><div><h3>Work by joint</h3>"
         + _work_table(energy) + "</div></div></section>"
     )  # fmt: skip
@@ -122,7 +122,7 @@ def _work_table(energy: Energy) -> str:
     data, model = energy.data, energy.torques.motion.model
     mass = model.mass
     rows = []
-    for title, columns in pairs_of(model).items():
+    for title, columns in coordinate_pairs(model).items():
         if columns[0][0] == "root":
             continue
         plus, minus = ({side: float(data[name].values[k]) / mass for side, k in columns} for name in WORKS)
@@ -147,7 +147,7 @@ def other_section(energy: Energy, bands: AnalysisUncertainty | None) -> str:
         return ""
     return (
         '<section id="others"><h2>All coordinates</h2><details><summary>angles and torques over time</summary>'
-        + legend(right="right, or middle", left="left", **sure(bands))
+        + legend(right="right, or middle", left="left", **interval_legend(bands))
         + f'<div class="plots">{"".join(plots)}</div></details></section>'
     )
 
@@ -157,14 +157,14 @@ def coordinate_plots(energy: Energy, bands: AnalysisUncertainty | None = None) -
     torques, model = energy.torques, energy.torques.motion.model
     data, time = torques.data, torques.data["time"].values
     plots = []
-    for title, columns in pairs_of(model).items():
+    for title, columns in coordinate_pairs(model).items():
         rotational = model.coordinates[columns[0][1]].rotational
-        values = data["coordinates"].values
+        values = data["coordinate_value"].values
         if all(np.ptp(values[:, k]) < STILL["rad" if rotational else "m"] for _, k in columns):
             continue
         factor, unit = (180.0 / np.pi, "deg") if rotational else (1.0, "m")
         lines = [
-            Line(side, time, factor * values[:, k], side, **edges(bands, "torques", "coordinates", np.s_[:, k], factor))
+            Line(side, time, factor * values[:, k], side, **interval_of(bands, "torques", "coordinates", np.s_[:, k], factor))
             for side, k in columns
         ]
         plots.append(line_plot(title, "time [s]", f"{'angle' if rotational else 'place'} [{unit}]", lines))
@@ -173,7 +173,7 @@ def coordinate_plots(energy: Energy, bands: AnalysisUncertainty | None = None) -
             pulls = [
                 Line(
                     side, time, data["torque"].values[:, k] / model.mass, side,
-                    **edges(bands, "torques", "torque", np.s_[:, k], 1.0 / model.mass),
+                    **interval_of(bands, "torques", "torque", np.s_[:, k], 1.0 / model.mass),
                 )
                 for side, k in columns
             ]  # fmt: skip

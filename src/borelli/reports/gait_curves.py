@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamics.torques import root_body
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.motion import to_model_axes
-from borelli.analysis.strides import Stride, strides
-from borelli.export.opensim_names import is_ours
+from borelli.analysis.strides import Stride, find_strides
+from borelli.export.opensim_names import has_borelli_root
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model
-from borelli.normative.gait import Norm, norm, speed_class
-from borelli.recording.recording import LOADED
+from borelli.normative.gait import NormativeCurve, normative_curve, speed_class
+from borelli.recording.recording import MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -69,7 +69,7 @@ class Gait(NamedTuple):
 
     time: Array
     curves: tuple[Curve, ...]
-    strides: tuple[Stride, ...]
+    find_strides: tuple[Stride, ...]
     speed: str
     """Class of the walking speed, for norms."""
     seen: tuple[bool, ...]
@@ -77,18 +77,18 @@ class Gait(NamedTuple):
     offset: float
     """By how much [deg] norms of pelvis tilt and hip flexion are lowered: see `docs/formats.md`."""
 
-    def norm(self, curve: Curve, source: str = "schwartz2008") -> Norm | None:
+    def normative_curve(self, curve: Curve, source: str = "schwartz2008") -> NormativeCurve | None:
         """The normal curve, at this speed; of the second source at its own."""
-        found = norm(curve.name, self.speed if source == "schwartz2008" else "free", source)
+        found = normative_curve(curve.name, self.speed if source == "schwartz2008" else "free", source)
         if found is None:
             return None
         if curve.unit == "% BW":
-            return Norm(100.0 * found.mean, 100.0 * found.sd)
+            return NormativeCurve(100.0 * found.mean, 100.0 * found.sd)
         lower = self.offset if curve.name in ("pelvis_tilt", "hip_flexion") else 0.0
-        return Norm(found.mean - lower, found.sd)
+        return NormativeCurve(found.mean - lower, found.sd)
 
 
-def gait_of(energy: Energy) -> Gait:
+def gait_curves(energy: Energy) -> Gait:
     """The curves of an analysis."""
     torques, motion = energy.torques, energy.torques.motion
     data, model = torques.data, motion.model
@@ -102,7 +102,7 @@ def gait_of(energy: Energy) -> Gait:
         return next((names.index(name) for name in found if name in names), None)
 
     for group, table, values, factor in (
-        ("angle", _COORDINATES, data["coordinates"].values, 180.0 / np.pi),
+        ("angle", _COORDINATES, data["coordinate_value"].values, 180.0 / np.pi),
         ("moment", _MOMENTS, data["torque"].values, -1.0 / mass),
     ):
         unit = "deg" if group == "angle" else "N m/kg"
@@ -112,7 +112,7 @@ def gait_of(energy: Energy) -> Gait:
                 k = column(candidates, side)
                 both.append(None if k is None else factor * _sign(model.coordinates[k]) * values[:, k])
             curves.append(Curve(name, title, unit, group, both[0], both[1]))
-    power = energy.data["power"].values
+    power = energy.data["joint_power"].values
     for name, title, stems in _POWERS:
         both = []
         for side in "rl":
@@ -120,18 +120,18 @@ def gait_of(energy: Energy) -> Gait:
             both.append(power[:, own].sum(axis=1) / mass if own else None)
         curves.append(Curve(name, title, "W/kg", "power", both[0], both[1]))
     curves += _ground(energy)
-    cycles = strides(motion, time)
+    cycles = find_strides(motion, time)
     kept = tuple(c for c in curves if c.right is not None or c.left is not None)
     return Gait(time, kept, cycles, _speed(energy), _seen(energy, cycles), _offset(model))
 
 
-def over_cycles(gait: Gait, curve: Curve, side: str) -> Array:
+def curve_by_stride(gait: Gait, curve: Curve, side: str) -> Array:
     """(cycles, 101) of a quantity over the strides of one side; of kinetics over those whose force is known."""
     rows = []
     values = curve.right if side == "right" else curve.left
     for stride, seen in zip(gait.strides, gait.seen, strict=True):
         if stride.side == side and values is not None and (seen or curve.group == "angle"):
-            at = stride.start + PERCENT / 100.0 * (stride.stop - stride.start)
+            at = stride.start + PERCENT / 100.0 * (stride.end - stride.start)
             rows.append(np.interp(at, gait.time, values))
     return np.array(rows).reshape(-1, 101)
 
@@ -142,7 +142,7 @@ def curve_dataset(gait: Gait) -> Dataset:
 
     unknown = np.full(len(gait.time), np.nan)
     in_time = [[unknown if one is None else one for one in (curve.right, curve.left)] for curve in gait.curves]
-    rows = [[over_cycles(gait, curve, side) for side in SIDES] for curve in gait.curves]
+    rows = [[curve_by_stride(gait, curve, side) for side in SIDES] for curve in gait.curves]
     means = [[one.mean(axis=0) if len(one) else np.full(len(PERCENT), np.nan) for one in both] for both in rows]
     stated = {"units": "see curve_units"}
     shape = (len(gait.curves), len(SIDES))
@@ -169,17 +169,17 @@ def heading(energy: Energy) -> float:
 
 def _seen(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool, ...]:
     data = energy.torques.data
-    if "covered" not in data:
+    if "grf_complete" not in data:
         return (True,) * len(cycles)
-    if "known" in data:  # computed forces fill in for plates
+    if "grf_known" in data:  # computed forces fill in for plates
         return tuple(
-            bool(energy.torques.known[(data["time"].values >= c.start) & (data["time"].values < c.stop)].all())
+            bool(energy.torques.grf_known[(data["time"].values >= c.start) & (data["time"].values < c.end)].all())
             for c in cycles
         )
     found = []
     for stride in cycles:
-        inside = (data["time"].values >= stride.start) & (data["time"].values < stride.stop)
-        loaded = data["foot_force"].sel(foot=stride.side, axis="z").values[inside] >= LOADED
+        inside = (data["time"].values >= stride.start) & (data["time"].values < stride.end)
+        loaded = data["ground_reaction_force"].sel(foot=stride.side, axis="z").values[inside] >= MIN_PLATE_FORCE
         found.append(bool(loaded.mean() >= STANDS))
     return tuple(found)
 
@@ -204,12 +204,12 @@ def _pelvis(energy: Energy) -> list[Curve]:
 
 def _ground(energy: Energy) -> list[Curve]:
     torques = energy.torques
-    if "foot_force" not in torques.data:
+    if "ground_reaction_force" not in torques.data:
         return []
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
     way = heading(energy)
     ahead = np.array([np.cos(way), np.sin(way), 0.0])
-    force = {str(foot): torques.data["foot_force"].sel(foot=foot).values / weight for foot in ("right", "left")}
+    force = {str(foot): torques.data["ground_reaction_force"].sel(foot=foot).values / weight for foot in ("right", "left")}
     aside = {"right": np.array([ahead[1], -ahead[0], 0.0]), "left": np.array([-ahead[1], ahead[0], 0.0])}
     return [
         Curve(
@@ -231,7 +231,7 @@ def _root_turn(energy: Energy) -> Array:
     """(frames, 3, 3) of the root body in the lab; none where it stands as the model's default, in lab axes."""
     model = energy.torques.motion.model
     turn = to_model_axes(model)
-    rotation = poses(model, energy.torques.data["coordinates"].values)[1][:, max(root_body(model), 0)]
+    rotation = poses(model, energy.torques.data["coordinate_value"].values)[1][:, max(root_body(model), 0)]
     return np.asarray(turn.T @ rotation @ turn)
 
 
@@ -267,5 +267,5 @@ def _leg_length(energy: Energy) -> float:
 
 def _offset(model: Model) -> float:
     """Our human's pelvis is upright where that of landmarks, by which norms count, leans forward."""
-    found = norm("pelvis_tilt")
-    return float(found.mean.mean()) if found is not None and is_ours(model) else 0.0
+    found = normative_curve("pelvis_tilt")
+    return float(found.mean.mean()) if found is not None and has_borelli_root(model) else 0.0

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.energetics.energy import Energy
-from borelli.export.summary import agreement
+from borelli.export.summary import grf_agreement
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.numerics.series_extension import EDGE_DURATION
-from borelli.reports.gait_curves import PERCENT, SIDES, Curve, Gait, heading, over_cycles
-from borelli.reports.html_parts import edges, legend, sure
+from borelli.reports.gait_curves import PERCENT, SIDES, Curve, Gait, heading, curve_by_stride
+from borelli.reports.html_parts import interval_of, legend, interval_legend
 from borelli.reports.svg import Line, NormativeBand, line_plot
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def gait_section(gait: Gait, bands: AnalysisUncertainty | None) -> str:
     if not gait.strides:
         return _over_time(gait, bands)
     counts = {side: sum(one.side == side for one in gait.strides) for side in SIDES}
-    spans = np.mean([one.stop - one.start for one in gait.strides])
+    spans = np.mean([one.end - one.start for one in gait.strides])
     offset = ""
     if gait.offset:
         offset = (
@@ -41,7 +41,7 @@ def gait_section(gait: Gait, bands: AnalysisUncertainty | None) -> str:
         f'<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">{counts["right"]} right and '
         f"{counts['left']} left strides of {spans:.2f} s, from foot strike to the next of the same foot; each one "
         f"thin, their mean thick. Grey: normal gait at {gait.speed} speed, mean and sd.{offset}</p>",
-        legend(right="right", left="left", band="normal, mean and sd", mean="mean of a second source", **sure(bands)),
+        legend(right="right", left="left", band="normal, mean and sd", mean="mean of a second source", **interval_legend(bands)),
     ]
     unseen = len(gait.seen) - sum(gait.seen)
     if unseen:
@@ -59,17 +59,17 @@ def gait_section(gait: Gait, bands: AnalysisUncertainty | None) -> str:
 def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: AnalysisUncertainty | None) -> str:
     """Ground forces over the cycle and in time, against plates, with figures."""
     data = energy.torques.data
-    if "foot_force" not in data:
+    if "ground_reaction_force" not in data:
         return ""
-    source = energy.torques.contact_source
+    source = energy.torques.grf_source
     lead = {
         "plates": "As the plates measured them, given to the feet.",
         "contacts": "Computed from the motion alone: no plates were used.",
-        "plates and contacts": "As the plates measured them, given to the feet; of steps beside the plates computed.",
+        "plates and predicted": "As the plates measured them, given to the feet; of steps beside the plates computed.",
     }.get(source, "")
     parts = [f'<section id="ground"><h2>Ground forces</h2><p class="lead">{lead} In % of body weight.</p>']
     if gait.strides:
-        parts.append(legend(right="right", left="left", band="normal, mean and sd", **sure(bands)))
+        parts.append(legend(right="right", left="left", band="normal, mean and sd", **interval_legend(bands)))
         plots = [_cycle_plot(gait, curve, bands) for curve in gait.curves if curve.group == "ground"]
         parts.append(f'<div class="plots">{"".join(plots)}</div>')
     weight = energy.torques.motion.model.mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
@@ -80,9 +80,9 @@ def ground_section(energy: Energy, gait: Gait, contacts: Dataset | None, bands: 
     if beside is not None:
         parts.append("<h3>Measured by plates, and computed from the motion alone</h3>")
         computed = {"right dash": "computed", "left dash": "computed"}
-        parts.append(legend(right=f"right, {words}", left=f"left, {words}", **computed, **sure(bands)))
+        parts.append(legend(right=f"right, {words}", left=f"left, {words}", **computed, **interval_legend(bands)))
     else:
-        parts.append("<h3>In time</h3>" + legend(right="right", left="left", **sure(bands)))
+        parts.append("<h3>In time</h3>" + legend(right="right", left="left", **interval_legend(bands)))
     plots = []
     for title, direction in (("Vertical", np.array([0.0, 0.0, 1.0])), ("Forward", ahead)):
         lines = []
@@ -101,7 +101,7 @@ def _over_time(gait: Gait, bands: AnalysisUncertainty | None) -> str:
     parts = [
         '<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">Over time: the recording shows no whole '
         "stride.</p>",
-        legend(right="right", left="left", **sure(bands)),
+        legend(right="right", left="left", **interval_legend(bands)),
     ]
     for group, title in GROUPS:
         plots = []
@@ -124,7 +124,7 @@ def _cycle_plot(gait: Gait, curve: Curve, bands: AnalysisUncertainty | None) -> 
     for side, values in (("right", curve.right), ("left", curve.left)):
         if values is None:
             continue
-        rows = over_cycles(gait, curve, side)
+        rows = curve_by_stride(gait, curve, side)
         if len(rows) > 1:
             lines += [Line(side, PERCENT, row, f"{side} thin") for row in rows[:STRIDES_SHOWN]]
         if len(rows):
@@ -141,7 +141,7 @@ def _around(bands: AnalysisUncertainty | None, variable: str, curve: str, side: 
     if bands is None:
         return {}
     names = list(map(str, bands.groups["curves"]["curve"].values))
-    return edges(bands, "curves", variable, (names.index(curve), SIDES.index(side))) if curve in names else {}
+    return interval_of(bands, "curves", variable, (names.index(curve), SIDES.index(side))) if curve in names else {}
 
 
 def _quantity(curve: Curve) -> str:
@@ -149,15 +149,15 @@ def _quantity(curve: Curve) -> str:
 
 
 def _push_line(data: Dataset, name: str, side: str, direction: Array, weight: float, style: str) -> Line:
-    values = 100.0 * data["foot_force"].sel(foot=side).values @ direction / weight
+    values = 100.0 * data["ground_reaction_force"].sel(foot=side).values @ direction / weight
     return Line(name, data["time"].values, values, style)
 
 
 def _agreement_table(energy: Energy, contacts: Dataset | None) -> str:
-    feet = agreement(energy, contacts)
+    feet = grf_agreement(energy, contacts)
     if not feet:
         return ""
-    told = energy.torques.data["covered"].values
+    told = energy.torques.data["grf_complete"].values
     rows = "".join(
         f'<tr><td>{one.foot}</td><td class="n">{one.vertical_rms:.1f} % BW</td><td class="n">{one.vertical_r:.3f}</td>'
         f'<td class="n">{one.forward_rms:.1f} % BW</td><td class="n">{one.sideways_rms:.1f} % BW</td>'
@@ -165,7 +165,7 @@ def _agreement_table(energy: Energy, contacts: Dataset | None) -> str:
         f'<td class="n">{one.frames}</td></tr>'
         for one in feet
     )
-    with_ends = ", ".join(f"{one.foot} {one.vertical_rms:.1f}" for one in agreement(energy, contacts, ends=True))
+    with_ends = ", ".join(f"{one.foot} {one.vertical_rms:.1f}" for one in grf_agreement(energy, contacts, ends=True))
     where = (
         f" Forces in the outer {EDGE_DURATION:g} s of the motion depend on how it went on and are left out; with them "
         f"the vertical rms is {with_ends} % BW."

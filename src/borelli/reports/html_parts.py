@@ -17,7 +17,7 @@ def legend(**entries: str) -> str:
     return f'<div class="key">{words}</div>'
 
 
-def edges(
+def interval_of(
     bands: AnalysisUncertainty | None, group: str, name: str, at: Any = (), factor: float = 1.0, zero: float = 0.0
 ) -> dict[str, Any]:
     """Between what a line lies: `low` and `high` of a variable, at an index, from a zero; {} without bands."""
@@ -27,12 +27,12 @@ def edges(
     return dict(zip(("low", "high"), ends if factor > 0.0 else ends[::-1], strict=True))
 
 
-def sure(bands: AnalysisUncertainty | None) -> dict[str, str]:
+def interval_legend(bands: AnalysisUncertainty | None) -> dict[str, str]:
     """What the legend says of bands, where there are any."""
     return {} if bands is None else {"sure": f"95 % of {bands.repeats} repeats"}
 
 
-def pairs_of(model: Model) -> dict[str, list[tuple[str, int]]]:
+def coordinate_pairs(model: Model) -> dict[str, list[tuple[str, int]]]:
     """Columns of coordinates by what they are, both sides together; the root's are marked as such."""
     root = set(root_coordinates(model))
     found: dict[str, list[tuple[str, int]]] = {}
@@ -44,26 +44,26 @@ def pairs_of(model: Model) -> dict[str, list[tuple[str, int]]]:
     return found
 
 
-def listed(values: Mapping[str, Any]) -> str:
+def settings_text(values: Mapping[str, Any]) -> str:
     """Settings in words."""
     words = []
     for key, value in values.items():
         name, unit = (key[:-3], " Hz") if key.endswith("_hz") else (key, "")
-        if value is not None and (said := short(value)):
+        if value is not None and (said := value_text(value)):
             words.append(f"{name.replace('_', ' ')} {said}{unit}")
     return ", ".join(words)
 
 
-def short(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value in few words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, Mapping):
-        return listed(value)
+        return settings_text(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(short, value))
+        return ", ".join(map(value_text, value))
     return str(value)
 
 
@@ -72,6 +72,6 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
-def remedy(text: str) -> str:
+def action_html(text: str) -> str:
     """What to do about a warning, in smaller type; nothing where nothing is to be done."""
     return f"<em>{escape(text)}</em>" if text else ""

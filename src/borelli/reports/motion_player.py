@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.motion import Motion
-from borelli.analysis.strides import strides
+from borelli.analysis.strides import find_strides
 from borelli.model.model import Body, Frame, Model, Shape
-from borelli.recording.landmarks import mean_place
+from borelli.recording.landmarks import mean_position
 from borelli.view.drawing import colors_of
 from borelli.view.mesh import join, shape_mesh
 
 Array = NDArray[np.float64]
 
-MOST_FRAMES = 1500
+MAX_FRAMES = 1500
 """Frames that are kept; of longer recordings every second, third ... one."""
 UNIT = 5e-4
 """[m] of one step of a place."""
@@ -31,11 +31,11 @@ THIN = 0.02
 """Radius [m] of the rods that stand for bodies without shapes."""
 
 
-def packed(energy: Energy) -> dict[str, Any]:
+def pack_motion(energy: Energy) -> dict[str, Any]:
     """What the page's script plays."""
     motion, data = energy.torques.motion, energy.torques.motion.data
     count = int(data.sizes["time"])
-    every = max(1, -(-count // MOST_FRAMES))
+    every = max(1, -(-count // MAX_FRAMES))
     frames = np.arange(0, count, every)
     time = data["time"].values
     place = data["body_position"].values[frames]
@@ -43,9 +43,9 @@ def packed(energy: Energy) -> dict[str, Any]:
     middle = _middle(energy, frames, place)
     low, high = (np.nan_to_num(edge(place.reshape(-1, 3), axis=0)) for edge in (np.nanmin, np.nanmax))
     origin = (low + high) / 2.0
-    markers = int(data.sizes.get("marker", 0)) if "measured" in data else 0
-    measured = data["measured"].values[frames] if markers else np.zeros((len(frames), 0, 3))
-    modelled = data["marker_position"].values[frames] if markers else np.zeros((len(frames), 0, 3))
+    markers = int(data.sizes.get("marker", 0)) if "marker_position" in data else 0
+    measured = data["marker_position"].values[frames] if markers else np.zeros((len(frames), 0, 3))
+    modelled = data["model_marker_position"].values[frames] if markers else np.zeros((len(frames), 0, 3))
     pose = np.concatenate(
         [
             _small(place, origin),
@@ -75,7 +75,7 @@ def packed(energy: Energy) -> dict[str, Any]:
         "modelled": _text(_small(modelled, origin)),
         "forces": _text(pushes),
         "plates": _plates(motion),
-        "cycles": [[one.side, one.start, one.stop] for one in strides(motion, time)],
+        "cycles": [[one.side, one.start, one.end] for one in find_strides(motion, time)],
     }
 
 
@@ -83,7 +83,7 @@ def _middle(energy: Energy, frames: NDArray[np.int64], place: Array) -> Array:
     """What the camera follows (frames, 3): the body's middle, gently, at a steady height."""
     from scipy.ndimage import uniform_filter1d
 
-    path = mean_place(place, range(place.shape[1])) if len(place) else place
+    path = mean_position(place, range(place.shape[1])) if len(place) else place
     known = np.isfinite(path).all(axis=1)
     if not known.any():
         return path
@@ -135,13 +135,13 @@ def _rods(body: Body, ends: list[tuple[float, float, float]]) -> list[Shape]:
 def _pushes(energy: Energy, time: Array, origin: Array) -> tuple[int, NDArray[np.int16]]:
     """Centres of pressure and arrows (frames, feet, 6)."""
     data = energy.torques.data
-    if "foot_force" not in data:
+    if "ground_reaction_force" not in data:
         return 0, np.zeros((len(time), 0, 6), np.int16)
     clock = data["time"].values
     at = np.clip(np.searchsorted(clock, time - 1e-9), 0, len(clock) - 1)
     inside = (time >= clock[0] - 1e-9) & (time <= clock[-1] + 1e-9)
-    force = np.where(inside[:, None, None], data["foot_force"].values[at], 0.0)
-    center = data["foot_center_of_pressure"].values[at]
+    force = np.where(inside[:, None, None], data["ground_reaction_force"].values[at], 0.0)
+    center = data["center_of_pressure"].values[at]
     arrows = np.clip(np.rint(np.nan_to_num(force) * FORCE_SCALE / FORCE_UNIT), -32000, 32000).astype(np.int16)
     return int(force.shape[1]), np.concatenate([_small(center, origin), arrows], axis=2)
 

@@ -12,9 +12,9 @@ from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.motion import Motion
-from borelli.export.summary import agreement
-from borelli.reports.html_parts import listed, remedy, sentence
-from borelli.reports.report_warnings import MARKER_MAX, all_notes, doubts_of, warnings_of
+from borelli.export.summary import grf_agreement
+from borelli.reports.html_parts import settings_text, action_html, sentence
+from borelli.reports.report_warnings import MARKER_MAX, all_notes, assumptions, report_warnings
 from borelli.reports.svg import Line, bar_plot, line_plot
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ UNSURE = np.radians(3.0)
 
 def warning_section(energy: Energy) -> str:
     """What is to be known first, and all notes in a fold."""
-    warned = warnings_of(energy)
-    rows = "".join(f'<li class="{one.grade}">{escape(sentence(one.text))}{remedy(one.action)}</li>' for one in warned)
+    warned = report_warnings(energy)
+    rows = "".join(f'<li class="{one.grade}">{escape(sentence(one.text))}{action_html(one.action)}</li>' for one in warned)
     rows = rows or '<li class="fine">No warnings.</li>'
     doubts = "".join(
-        f"<li>{escape(sentence(note.text))}{remedy(note.action)}</li>" for note in doubts_of(energy)
+        f"<li>{escape(sentence(note.text))}{action_html(note.action)}</li>" for note in assumptions(energy)
     )  # fmt: skip
     if doubts:
         doubts = f'<h3>Guessed, or not told by the data</h3><ul class="doubts">{doubts}</ul>'
@@ -51,16 +51,16 @@ def tiles(energy: Energy, contacts: Dataset | None) -> str:
     found: list[tuple[str, str, str]] = []
     if "marker_error" in motion.data:
         found.append((f"{1e3 * motion.marker_rms:.1f}", "mm", "markers, root mean square"))
-    if torques.contact_source != "none":
+    if torques.grf_source != "none":
         share = 100.0 * torques.residual_force_rms / weight
         found.append((f"{share:.1f}", "% BW", "residual force, rms"))
-        found.append((f"{torques.residual_torque_rms:.1f}", "N m", "residual moment, rms"))
-    feet = agreement(energy, contacts)
+        found.append((f"{torques.residual_moment_rms:.1f}", "N m", "residual moment, rms"))
+    feet = grf_agreement(energy, contacts)
     if feet:
         rms = float(np.mean([foot.vertical_rms for foot in feet]))
         found.append((f"{rms:.1f}", "% BW", "vertical force from motion against plates"))
-    found.append((f"{energy.summary['work_j']:.0f}", "J", "positive work of the joints"))
-    cost = energy.summary.get("cost_j_per_kg_m", float("nan"))
+    found.append((f"{energy.summary['positive_work_j']:.0f}", "J", "positive work of the joints"))
+    cost = energy.summary.get("cost_of_transport_j_per_kg_m", float("nan"))
     if np.isfinite(cost):
         found.append((f"{cost:.2f}", "J/(kg m)", "mechanical cost of transport"))
         found.append((f"{energy.summary['speed_m_per_s']:.2f}", "m/s", "speed"))
@@ -89,11 +89,11 @@ def source_section(energy: Energy, about: Mapping[str, Any]) -> str:
     rows["model"] = (
         f"{model.name}: {len(model.bodies)} bodies, {len(model.coordinates)} coordinates, {model.mass:.1f} kg"
     )
-    rows["poses"] = listed(motion.settings)
-    rows["torques"] = f"{listed(torques.settings)}; ground forces: {_source_words(torques.contact_source)}"
+    rows["poses"] = settings_text(motion.settings)
+    rows["torques"] = f"{settings_text(torques.settings)}; ground forces: {_source_words(torques.grf_source)}"
     given = {k: v for k, v in dict(about.get("settings", {})).items() if v not in (None, {}, [])}
     if given:
-        rows["settings"] = listed(given)
+        rows["settings"] = settings_text(given)
     seconds = {k: v for k, v in dict(about.get("seconds", {})).items() if v is not None}
     if seconds:
         rows["seconds"] = ", ".join(f"{name} {value:.2f}" for name, value in seconds.items())
@@ -109,7 +109,7 @@ def source_section(energy: Energy, about: Mapping[str, Any]) -> str:
 def _source_words(source: str) -> str:
     words = {
         "plates": "measured by plates", "contacts": "computed from the motion", "none": "not known",
-        "plates and contacts": "measured by plates, computed of steps beside them",
+        "plates and predicted": "measured by plates, computed of steps beside them",
     }  # fmt: skip
     return words.get(source, source)
 

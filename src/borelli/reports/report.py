@@ -16,11 +16,11 @@ from borelli.analysis.fit.fit_model import Fit
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.files.atomic import write_atomic
 from borelli.reports.energy_sections import energy_section, other_section, residual_section
-from borelli.reports.gait_curves import gait_of
+from borelli.reports.gait_curves import gait_curves
 from borelli.reports.gait_sections import gait_section, ground_section
-from borelli.reports.motion_player import packed
+from borelli.reports.motion_player import pack_motion
 from borelli.reports.overview_sections import body_section, marker_section, source_section, tiles, warning_section
-from borelli.reports.uncertainty_section import band_section
+from borelli.reports.uncertainty_section import uncertainty_section
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -64,7 +64,7 @@ def write_report(
     recording = motion.recording
     name = recording.name if recording is not None and recording.name else motion.model.name
     made_up = recording is not None and recording.metadata.get("synthetic")
-    gait = gait_of(energy)
+    gait = gait_curves(energy)
     sections = [
         ("warnings", "Warnings", warning_section(energy)),
         ("source", "What was analysed", source_section(energy, about or {})),
@@ -73,7 +73,7 @@ def write_report(
         ("ground", "Ground forces", ground_section(energy, gait, contacts, bands)),
         ("residuals", "Residuals", residual_section(energy, bands)),
         ("energy", "Energy", energy_section(energy, bands)),
-        ("bands", "How sure", "" if bands is None else band_section(energy, bands)),
+        ("bands", "How sure", "" if bands is None else uncertainty_section(energy, bands)),
         ("markers", "Markers", marker_section(motion)),
         ("body", "Body", "" if fit is None else body_section(fit)),
         ("others", "All coordinates", other_section(energy, bands)),
@@ -90,7 +90,7 @@ def write_report(
         + tiles(energy, contacts)
         + "".join(text for _, _, text in sections[1:])
         + f"<footer>{_sources()} Made by borelli {__version__}.</footer></main>"
-        + f'<script type="application/json" id="motion">{_json(packed(energy))}</script>'
+        + f'<script type="application/json" id="motion">{_json(pack_motion(energy))}</script>'
         + f"<script>{_part('page.js')}</script></body></html>\n"
     )
     write_atomic(page, Path(path))

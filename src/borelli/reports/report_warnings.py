@@ -39,20 +39,20 @@ class Residuals(NamedTuple):
     moment_time: float
 
 
-def residuals(energy: Energy) -> Residuals:
+def residual_peaks(energy: Energy) -> Residuals:
     """Peak residuals, and the thresholds of Hicks et al. 2015."""
     data = energy.torques.data
     mass = energy.torques.motion.model.mass
     weight = mass * float(np.linalg.norm(energy.torques.motion.model.gravity))
     # frames that plates do not cover tell nothing of how well masses and motion fit them
-    judged = energy.torques.judged
+    judged = energy.torques.evaluated
     force, moment = (
         np.where(judged, np.linalg.norm(data[name].values, axis=-1), np.nan)
         for name in ("residual_force", "residual_torque")
     )
     push = weight
-    if "foot_force" in data:
-        push = float(np.nanmax(np.linalg.norm(data["foot_force"].sum("foot").values, axis=-1)))
+    if "ground_reaction_force" in data:
+        push = float(np.nanmax(np.linalg.norm(data["ground_reaction_force"].sum("foot").values, axis=-1)))
     height = float(np.nanmean(energy.data["center_of_mass"].sel(axis="z").values))
     time = data["time"].values
     return Residuals(
@@ -68,7 +68,7 @@ def all_notes(energy: Energy) -> tuple[Note, ...]:
     return tuple(dict.fromkeys((*recorded, *motion.notes, *torques.notes, *energy.notes)))
 
 
-def warnings_of(energy: Energy) -> tuple[ReportWarning, ...]:
+def report_warnings(energy: Energy) -> tuple[ReportWarning, ...]:
     """What is to be told first, the worst first."""
     found = [*_of_markers(energy), *_of_residuals(energy)]
     if energy.balance_error > BALANCE:
@@ -78,7 +78,7 @@ def warnings_of(energy: Energy) -> tuple[ReportWarning, ...]:
     return tuple(sorted(found, key=lambda w: w.grade != "bad"))
 
 
-def doubts_of(energy: Energy) -> tuple[Note, ...]:
+def assumptions(energy: Energy) -> tuple[Note, ...]:
     """What was guessed, or cannot be told from the data."""
     return tuple(note for note in all_notes(energy) if note.kind == "inferred")
 
@@ -102,10 +102,10 @@ def _of_markers(energy: Energy) -> list[ReportWarning]:
 
 
 def _of_residuals(energy: Energy) -> list[ReportWarning]:
-    if energy.torques.contact_source == "none":
+    if energy.torques.grf_source == "none":
         what = "no force of the ground is known: residuals hold all of it, and torques of the legs mean little"
         return [ReportWarning(what, "bad", "give a recording with plates")]
-    r = residuals(energy)
+    r = residual_peaks(energy)
     found = []
     if r.force > r.force_limit:
         what = (

@@ -5,33 +5,33 @@ from __future__ import annotations
 from html import escape
 
 from borelli.analysis.energetics.energy import Energy
-from borelli.export.uncertainty_files import AnalysisUncertainty, figures_of
-from borelli.reports.html_parts import remedy, sentence
+from borelli.export.uncertainty_files import AnalysisUncertainty, summary_values
+from borelli.reports.html_parts import action_html, sentence
 
 FIGURES = (
-    ("work_j", "positive work of the joints", "J"),
-    ("work_negative_j", "negative work", "J"),
-    ("work_per_cycle_j_per_kg", "positive work a stride", "J/kg"),
-    ("cost_j_per_kg_m", "mechanical cost of transport", "J/(kg m)"),
+    ("positive_work_j", "positive work of the joints", "J"),
+    ("negative_work_j", "negative work", "J"),
+    ("positive_work_per_stride_j_per_kg", "positive work a stride", "J/kg"),
+    ("cost_of_transport_j_per_kg_m", "mechanical cost of transport", "J/(kg m)"),
     ("speed_m_per_s", "speed", "m/s"),
-    ("center_of_mass_work_positive_j", "positive work on the centre of mass", "J"),
+    ("center_of_mass_positive_work_j", "positive work on the centre of mass", "J"),
     ("effort", "effort (integrated torque)", "N m s"),
     ("residual_force_rms_n", "residual force, rms", "N"),
-    ("residual_torque_rms_nm", "residual moment, rms", "N m"),
+    ("residual_moment_rms_nm", "residual moment, rms", "N m"),
     ("residual_work_absolute_j", "work of the residual, absolute", "J"),
 )
 
 
-def band_section(energy: Energy, bands: AnalysisUncertainty) -> str:
+def uncertainty_section(energy: Energy, bands: AnalysisUncertainty) -> str:
     """Repeats, noise, what drew the models; and the figures with their spread."""
-    values = figures_of(energy)
+    values = summary_values(energy)
     rows = "".join(
         f'<tr><td>{title} [{unit}]</td><td class="n">{values[key]:.4g}</td><td class="n">{doubt["sd"]:.2g}</td>'
         f'<td class="n">{doubt["low"]:.4g}</td><td class="n">{doubt["high"]:.4g}</td></tr>'
         for key, title, unit in FIGURES
         if (doubt := bands.figures.get(key)) is not None and doubt["sd"] == doubt["sd"]
     )
-    notes = "".join(f"<li>{escape(sentence(note.text))}{remedy(note.action)}</li>" for note in bands.notes)
+    notes = "".join(f"<li>{escape(sentence(note.text))}{action_html(note.action)}</li>" for note in bands.notes)
     return (
         f'<section id="bands"><h2>How sure</h2><p class="lead">The analysis was done {bands.repeats} times more, each '
         f"time with other noise on the markers, of {bands.noise_mm:.2g} mm"

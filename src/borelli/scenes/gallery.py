@@ -9,7 +9,7 @@ from math import cos, pi, radians, sin
 from borelli.errors import SettingsError, unknown_name
 from borelli.model import mechanisms
 from borelli.model.inertia import body_from_shapes
-from borelli.model.mechanisms import DOWNWARD, LYING, hinge, point_joint
+from borelli.model.mechanisms import DOWNWARD, Z_TO_X, hinge, point_joint
 from borelli.model.model import (
     GROUND,
     Body,
@@ -55,7 +55,7 @@ def double_pendulum(upper: float = 2.0, lower: float = 0.6) -> Scene:
 def chain(links: int = 20) -> Scene:
     """A chain of ball joints, held out level at one end and let go."""
     length, radius = 0.1, 0.02
-    link = Shape("capsule", (radius, length / 2 - radius), Frame(orientation=LYING))
+    link = Shape("capsule", (radius, length / 2 - radius), Frame(orientation=Z_TO_X))
     model = mechanisms.chain(links, link, length)
     return Scene("chain", model, f"{links} links on ball joints, let go level", 1 / 1000, 3.0)
 

@@ -22,8 +22,8 @@ from borelli.files.text import (
     parse_toml,
     read_text,
     to_table,
-    toml_text,
-    typed,
+    format_toml,
+    convert_value,
     write_text,
 )
 from borelli.model.formats.native import model_from_table, model_to_table, read_model
@@ -115,13 +115,13 @@ def scene_to_text(scene: Scene) -> str:
     plain = _Plain(**{item.name: getattr(scene, item.name) for item in fields(_Plain)})
     table: dict[str, Any] = {"format": FORMAT, "version": VERSION, **to_table(plain)}
     table |= {"step": scene.step, "duration": scene.duration}
-    lines = [toml_text(table)]
+    lines = [format_toml(table)]
     for key in ("coordinates", "speeds", "twists"):
         if values := getattr(scene, key):
             # names may hold spaces and dots, so they are quoted
             lines += [f"[{key}]", *(f"{json.dumps(name)} = {_number_text(v)}" for name, v in values.items()), ""]
     # no value spans lines, so a line that starts with [[ is a heading
-    lines += ["[model]", re.sub(r"^\[\[", "[[model.", toml_text(model_to_table(scene.model)), flags=re.MULTILINE)]
+    lines += ["[model]", re.sub(r"^\[\[", "[[model.", format_toml(model_to_table(scene.model)), flags=re.MULTILINE)]
     return HEADER + "\n".join(lines)
 
 
@@ -149,7 +149,7 @@ def _human(values: Any, path: object) -> Model:
         if key not in HUMAN_KEYS:
             raise FileFormatError(path, f"human: {unknown_name('key', key, HUMAN_KEYS)}")
     kinds = {"mass": float, "height": float, "sex": str}
-    stated = {key: typed(kinds[key], value, path, f"human: {key}") for key, value in values.items()}
+    stated = {key: convert_value(kinds[key], value, path, f"human: {key}") for key, value in values.items()}
     try:
         return human(**stated)
     except BorelliError as error:
@@ -160,7 +160,7 @@ def _numbers(table: Mapping[str, Any], key: str, path: object) -> dict[str, floa
     values = table.get(key, {})
     if not isinstance(values, Mapping):
         raise FileFormatError(path, f"{key}: expected a table of numbers, got {values!r}")
-    return {name: typed(float, value, path, f"{key}: {name!r}") for name, value in values.items()}
+    return {name: convert_value(float, value, path, f"{key}: {name!r}") for name, value in values.items()}
 
 
 def _twists(table: Mapping[str, Any], path: object) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _twists(table: Mapping[str, Any], path: object) -> dict[str, Any]:
     if not isinstance(values, Mapping):
         raise FileFormatError(path, f"twists: expected a table, got {values!r}")
     six = tuple[float, float, float, float, float, float]
-    return {name: typed(six, value, path, f"twists: {name!r}") for name, value in values.items()}
+    return {name: convert_value(six, value, path, f"twists: {name!r}") for name, value in values.items()}
 
 
 def with_changes(scene: Scene, *, step: float | None = None, duration: float | None = None) -> Scene:

@@ -14,7 +14,7 @@ from borelli.model.kinematics import marker_positions
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.model.transforms import vector
-from borelli.recording.recording import LOADED, Note, Recording, make_dataset
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, make_dataset
 from borelli.synthetic.curves import stirred
 from borelli.synthetic.ground_forces import Loads, root_wrench, share_loads, sole_points
 from borelli.synthetic.jump_and_reach import JUMP_DURATION, REACH_DURATION, jump_coordinates, reach_coordinates
@@ -30,7 +30,7 @@ MISPLACED = 0.006
 """How far [m, standard deviation along each axis] markers sit from where the marker set has them."""
 
 
-class Synthetic(NamedTuple):
+class SyntheticRecording(NamedTuple):
     """A recording and what is behind it."""
 
     recording: Recording
@@ -40,7 +40,7 @@ class Synthetic(NamedTuple):
     """(frames, coordinates) [rad or m], of the motion that was made."""
 
 
-def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int = 0) -> Synthetic:
+def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, seed: int = 0) -> SyntheticRecording:
     """A walk, a jump or a reach, recorded by a camera system and force plates that do not exist.
 
     Args:
@@ -67,7 +67,7 @@ def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, 
     points = marker_positions(model, q)
     points = points + chance.normal(0.0, noise, points.shape)
     points[_gaps(points.shape[:2], gaps, chance)] = np.nan
-    variables = {"markers": points, **_plates(loads)}
+    variables = {"marker_position": points, **_plates(loads)}
     labels = {
         "marker": [marker.name for marker in markers],
         "plate": [f"plate {i + 1}" for i in range(variables["plate_force"].shape[1])],
@@ -85,7 +85,7 @@ def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, 
         metadata={"synthetic": True, "task": task, "noise_m": noise, "gaps": gaps, "seed": seed},
         notes=(Note(about, "stated"),),
     )  # fmt: skip
-    return Synthetic(recording, model, q)
+    return SyntheticRecording(recording, model, q)
 
 
 def _clock(duration: float) -> Array:
@@ -117,9 +117,9 @@ def _on_both_feet(model: Model, coordinates: Array, time: Array) -> tuple[Array,
     force, moment = root_wrench(model, q, speeds, accelerations)
     under = sole_points(model, q).mean(axis=2)
     left, right = under[:, 0, 1], under[:, 1, 1]
-    sideways = moment[:, 0] / np.maximum(force[:, 2], LOADED)
+    sideways = moment[:, 0] / np.maximum(force[:, 2], MIN_PLATE_FORCE)
     share = np.clip((sideways - right) / (left - right), 0.0, 1.0)
-    flying = force[:, 2] < LOADED
+    flying = force[:, 2] < MIN_PLATE_FORCE
     force, moment = np.where(flying[:, None], 0.0, force), np.where(flying[:, None], 0.0, moment)
     return q, share_loads(force, moment, share, under)
 
@@ -128,7 +128,7 @@ def _plates(loads: Loads) -> dict[str, Array]:
     """One plate for each step: (samples, plates, 3), and corners."""
     steps = []
     for foot in range(2):
-        carried = loads.force[:, foot, 2] >= LOADED
+        carried = loads.force[:, foot, 2] >= MIN_PLATE_FORCE
         edges = np.flatnonzero(np.diff(np.concatenate([[False], carried, [False]]).astype(int)))
         steps += [(foot, a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
     places: list[tuple[Array, list[tuple[int, int, int]]]] = []

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.framewise_ik import Problem, state_problem
+from borelli.analysis.kinematics.framewise_ik import IkProblem, make_ik_problem
 from borelli.analysis.tree_kernels.newton_ik import solve_ik_frames
 from borelli.errors import SettingsError
 from borelli.model.kinematics import center_of_mass, poses
 from borelli.model.marker_sets import extent
 from borelli.model.model import Marker, Model
 from borelli.model.transforms import vector
-from borelli.normative.gait import norm
+from borelli.normative.gait import normative_curve
 from borelli.recording.recording import Recording, make_dataset
 from borelli.synthetic.curves import harmonics, least_jerk, stirred
 from borelli.synthetic.ground_forces import root_wrench, sole_points
@@ -193,7 +193,7 @@ def _foot_plan(model: Model, letter: str, reach: float, turns: Array, free: Arra
     return np.asarray(firm * np.stack(stands, axis=1) + (1.0 - firm) * lifted)
 
 
-def _springs(model: Model, feet: list[Array], wanted: Array) -> Problem:
+def _springs(model: Model, feet: list[Array], wanted: Array) -> IkProblem:
     """Strong springs from the soles to their plan and to the pelvis's path, weak ones to the angles wanted."""
     markers = []
     for letter in ("l", "r"):
@@ -205,11 +205,11 @@ def _springs(model: Model, feet: list[Array], wanted: Array) -> Problem:
         ]
     names = [c.name for c in model.coordinates]
     stiff = {name: 1e4 if name.startswith(("root", "toe")) else 1.0 for name in names}
-    data = make_dataset({"markers": np.hstack(feet)}, {"marker": [m.name for m in markers]}, rate=COUNT / CYCLE)
-    return state_problem(replace(model, markers=tuple(markers)), Recording(data), 1e4, stiff)
+    data = make_dataset({"marker_position": np.hstack(feet)}, {"marker": [m.name for m in markers]}, rate=COUNT / CYCLE)
+    return make_ik_problem(replace(model, markers=tuple(markers)), Recording(data), 1e4, stiff)
 
 
-def _settled(problem: Problem, wanted: Array) -> Array:
+def _settled(problem: IkProblem, wanted: Array) -> Array:
     """Each frame at the least energy of its springs, found from the coordinates wanted, which are also the rest."""
     q = wanted.copy()
     rest = np.ascontiguousarray(wanted[:, problem.tree.free])
@@ -225,7 +225,7 @@ def _normal_angles(model: Model) -> Array:
     q = np.zeros((COUNT, len(column)))
 
     def curve(name: str, at: Array) -> Array:
-        found = norm(name)
+        found = normative_curve(name)
         assert found is not None
         return np.radians(np.interp(at % 1.0, np.linspace(0.0, 1.0, 101), found.mean))
 

@@ -97,7 +97,7 @@ def _add_bodies(server: Any, dataset: Dataset) -> list[Any]:
 
 def _aim(server: Any, dataset: Dataset) -> None:
     """Point every new visitor's camera at the motion."""
-    points = dataset["position"].values.reshape(-1, 3)
+    points = dataset["body_position"].values.reshape(-1, 3)
     middle = (points.min(0) + points.max(0)) / 2
     distance = 0.6 + 1.0 * float(np.linalg.norm(np.ptp(points, axis=0)))
 
@@ -112,7 +112,7 @@ def _aim(server: Any, dataset: Dataset) -> None:
 def _add_controls(workbench: Workbench, dataset: Dataset, bodies: list[Any]) -> None:
     """A time slider, play and speed; a thread moves the slider while playing."""
     server, clock = workbench.server, dataset["time"].values
-    position, quaternion = dataset["position"].values, dataset["quaternion"].values
+    position, quaternion = dataset["body_position"].values, dataset["body_orientation"].values
     energy = dataset["kinetic_energy"].values if "kinetic_energy" in dataset else None
     step = max(float(clock[-1] - clock[0]) / 2000, 1e-4)
     slider = server.gui.add_slider("time [s]", float(clock[0]), float(clock[-1]), step, float(clock[0]))

@@ -14,7 +14,7 @@ from borelli.analysis.motion import to_model_axes
 from borelli.errors import SettingsError
 from borelli.model.formats.native import model_from_text, model_to_text
 from borelli.model.model import Model
-from borelli.model.transforms import quaternion_of
+from borelli.model.transforms import orientation_from_matrix
 from borelli.numerics.quaternions import quaternion_product
 from borelli.view.drawing import Drawing, drawing_of, placed, with_stage
 from borelli.view.mesh import Array
@@ -95,11 +95,11 @@ def upright(dataset: Dataset) -> Dataset:
     turn = to_model_axes(model)
     if np.array_equal(turn, np.eye(3)):
         return dataset
-    back = np.array(quaternion_of(turn.T))
+    back = np.array(orientation_from_matrix(turn.T))
     made = dataset.assign(
-        position=dataset["position"].copy(data=dataset["position"].values @ turn),
+        position=dataset["body_position"].copy(data=dataset["body_position"].values @ turn),
         center_of_mass=dataset["center_of_mass"].copy(data=dataset["center_of_mass"].values @ turn),
-        quaternion=dataset["quaternion"].copy(data=quaternion_product(back, dataset["quaternion"].values)),
+        quaternion=dataset["body_orientation"].copy(data=quaternion_product(back, dataset["body_orientation"].values)),
     )
     return made.assign_attrs(model=model_to_text(replace(model, ground=(), gravity=(0.0, 0.0, -9.81))))
 
@@ -126,7 +126,7 @@ def staged(dataset: Dataset) -> Drawing:
 
 def actors_at(drawing: Drawing, dataset: Dataset, instant: int) -> Actors:
     """The bodies as they stand at an index of time."""
-    vertices, normals = placed(drawing, dataset["position"].values[instant], dataset["quaternion"].values[instant])
+    vertices, normals = placed(drawing, dataset["body_position"].values[instant], dataset["body_orientation"].values[instant])
     return Actors(vertices, normals, drawing.triangles, drawing.colors)
 
 

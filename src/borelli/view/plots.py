@@ -50,7 +50,7 @@ def plot_deviation(dataset: Dataset, path: str | Path | None = None) -> Figure:
     axes[0].set_ylabel("deviation [mm]")
     _strayed(axes[1], dataset)
     _leading(axes[2], dataset)
-    spans, back = json.loads(dataset.attrs["disturbed"]), dataset.attrs["returned"]
+    spans, back = json.loads(dataset.attrs["disturbed"]), dataset.attrs["recovered_at_s"]
     for ax in axes:
         for begin, end in spans:
             ax.axvspan(begin, min(end, time[-1]), color="#e3e5e8", zorder=0)
@@ -74,9 +74,9 @@ def _finished(figure: Figure, axes: Sequence[Axes], path: str | Path | None) -> 
 
 def _strayed(axes: Axes, dataset: Dataset, count: int = 5) -> None:
     """The angles that were farthest from their targets."""
-    turning = dataset["coordinate_unit"].values == "rad"
+    turning = dataset["coordinate_units"].values == "rad"
     names = dataset["coordinate"].values[turning]
-    error = np.degrees((dataset["value"] - dataset["target"]).values[:, turning])
+    error = np.degrees((dataset["coordinate_value"] - dataset["coordinate_target"]).values[:, turning])
     error = np.nan_to_num(error - 360.0 * np.round(error / 360.0))
     for k, index in enumerate(np.argsort(-np.abs(error).max(axis=0))[:count]):
         axes.plot(dataset["time"].values, error[:, index], color=LINES[k], label=str(names[index]))
@@ -88,9 +88,9 @@ def _leading(axes: Axes, dataset: Dataset) -> None:
     used = dataset["root_force"].values, dataset["root_torque"].values
     for k, (values, label) in enumerate(zip(used, ("force [weights]", "torque [weights x m]"), strict=True)):
         axes.plot(dataset["time"].values[1:], values[1:], color=LINES[k], label=label)
-    if dataset["ground_force"].values.any():
-        weight = dataset.attrs["weight"]
-        ground = np.linalg.norm(dataset["ground_force"].values.sum(axis=1), axis=1)[1:] / weight
+    if dataset["ground_reaction_force"].values.any():
+        weight = dataset.attrs["body_weight_n"]
+        ground = np.linalg.norm(dataset["ground_reaction_force"].values.sum(axis=1), axis=1)[1:] / weight
         axes.plot(dataset["time"].values[1:], ground, color=LINES[2], label="ground force [weights]", linewidth=0.8)
         axes.set_ylim(
             0.0, max(1.1, 1.2 * float(np.percentile(ground, 98)), 1.1 * max(float(v[1:].max()) for v in used))
@@ -110,7 +110,7 @@ def _energies(axes: Axes, dataset: Dataset) -> None:
 
 
 def _ground_force(axes: Axes, dataset: Dataset) -> None:
-    total = dataset["ground_force"].values.sum(axis=1)
+    total = dataset["ground_reaction_force"].values.sum(axis=1)
     for k, name in enumerate("xyz"):
         axes.plot(dataset["time"].values, total[:, k], color=LINES[k], label=f"{name}")
     model = model_of(dataset)
@@ -123,7 +123,7 @@ def _ground_force(axes: Axes, dataset: Dataset) -> None:
 
 
 def _coordinates(axes: Axes, dataset: Dataset, count: int) -> None:
-    values = dataset["value"]
+    values = dataset["coordinate_value"]
     moved = np.ptp(values.values, axis=0)
     for k, index in enumerate(np.argsort(-moved)[:count]):
         name = str(values["coordinate"].values[index])

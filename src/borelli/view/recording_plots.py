@@ -44,14 +44,14 @@ def plot_recording(recording: Recording, path: str | Path | None = None) -> Figu
     if "plate_force" in recording.data:
         rows.append(lambda ax: _forces(ax, recording))
         heights.append(2.2)
-    if "markers" in recording.data and recording.frames:
+    if "marker_position" in recording.data and recording.frames:
         rows.append(lambda ax: _raster(ax, recording))
         heights.append(min(6.5, 0.9 + 0.11 * len(recording.markers)) if _hidden(recording).any() else 0.7)
-    if "coordinates" in recording.data:
-        rows.append(lambda ax: _coordinates(ax, recording, "coordinates", "coordinate"))
+    if "coordinate_value" in recording.data:
+        rows.append(lambda ax: _coordinates(ax, recording, "coordinate_value", "coordinate"))
         heights.append(2.4)
-    if "value" in recording.data:
-        rows.append(lambda ax: _coordinates(ax, recording, "value", "column"))
+    if "coordinate_value" in recording.data:
+        rows.append(lambda ax: _coordinates(ax, recording, "column_value", "column"))
         heights.append(2.4)
     if points is None and not rows:
         raise SettingsError(f"{recording.name or 'the recording'} has neither markers, plates nor columns to draw")
@@ -90,7 +90,7 @@ def _title(recording: Recording) -> str:
 
 def _points(recording: Recording) -> Array | None:
     """Markers, or joint centres where there are none: shape (frames, points, 3) [m]."""
-    for name in ("markers", "joint_center"):
+    for name in ("marker_position", "joint_center"):
         if name in recording.data and recording.frames:
             points = recording.data[name].values[:: max(1, recording.frames // PATHS)]
             if np.isfinite(points).any():
@@ -148,7 +148,7 @@ def _forces(axes: Axes, recording: Recording) -> None:
 
 def _hidden(recording: Recording) -> npt.NDArray[np.bool_]:
     """When each marker was not seen, shape (frames, markers)."""
-    return ~np.isfinite(recording.data["markers"].values).all(axis=2)
+    return ~np.isfinite(recording.data["marker_position"].values).all(axis=2)
 
 
 def _raster(axes: Axes, recording: Recording) -> None:
@@ -179,7 +179,7 @@ def _coordinates(axes: Axes, recording: Recording, variable: str, dimension: str
     for k, index in enumerate(np.argsort(-np.nan_to_num(moved))[:6]):
         name = str(recording.data[dimension].values[index])
         axes.plot(recording.data["time"].values, values[:, index], color=LINES[k % len(LINES)], label=name)
-    axes.set_ylabel("rad or m" if variable == "coordinates" else "as in the file")
+    axes.set_ylabel("rad or m" if variable == "coordinate_value" else "as in the file")
     axes.legend(frameon=False, fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=6)
     axes.margins(x=0)
 

@@ -9,7 +9,7 @@ import pytest
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.analysis.residual_reduction.masses import reduce_residuals
@@ -33,14 +33,14 @@ def without(loads, start, stop):
 def test_frames_that_plates_miss_are_found():
     motion = swinging(401)
     loads = supporting(motion)
-    assert inverse_dynamics(motion, forces=loads).data["covered"].all()
+    assert inverse_dynamics(motion, forces=loads).data["grf_complete"].all()
     found = inverse_dynamics(motion, forces=without(loads, 1.0, 1.6))
-    covered, time = found.data["covered"].values, found.data["time"].values
+    covered, time = found.data["grf_complete"].values, found.data["time"].values
     assert not covered[(time > 1.0) & (time < 1.6)].any()
     assert covered[(time < 0.8) | (time > 1.8)].all()
     assert any("% of the frames" in note.text for note in found.notes)
     late = replace(loads, time=loads.time + 1.0)
-    assert not inverse_dynamics(motion, forces=late).data["covered"].values[time < 0.9].any()
+    assert not inverse_dynamics(motion, forces=late).data["grf_complete"].values[time < 0.9].any()
 
 
 def test_plates_weigh_the_body():
@@ -51,7 +51,7 @@ def test_plates_weigh_the_body():
     assert not any("weigh" in note.text for note in found.notes)
     heavier = inverse_dynamics(motion, forces=replace(loads, force=1.1 * loads.force))
     assert heavier.data.attrs["plate_mass_kg"] == pytest.approx(77.0, rel=2e-3)
-    assert heavier.data["covered"].all()
+    assert heavier.data["grf_complete"].all()
     (note,) = [note for note in heavier.notes if "weigh" in note.text]
     assert "77.0 kg" in note.text and "70.0 kg" in note.text and note.action == "give the mass: --mass 77.0"
 
@@ -61,7 +61,7 @@ def test_a_wrong_mass_does_not_hide_what_is_covered():
     motion = swinging(401)
     loads = supporting(motion)
     found = inverse_dynamics(motion, forces=without(replace(loads, force=0.87 * loads.force), 1.0, 1.6))
-    covered, time = found.data["covered"].values, found.data["time"].values
+    covered, time = found.data["grf_complete"].values, found.data["time"].values
     assert not covered[(time > 1.0) & (time < 1.6)].any()
     assert covered[(time < 0.8) | (time > 1.8)].all()
     assert found.data.attrs["plate_mass_kg"] == pytest.approx(0.87 * 70.0, rel=5e-3)
@@ -76,7 +76,7 @@ def test_masses_that_were_changed_are_found_again():
     bodies[heaviest] = replace(bodies[heaviest], center_of_mass=(x + 0.02, y, z))
     other = replace(MODEL, bodies=tuple(bodies.values()))
     loads = supporting(replace(motion, model=other))
-    found = reduce_residuals(motion, derivatives(motion), loads)
+    found = reduce_residuals(motion, differentiate(motion), loads)
     assert found.trunk == heaviest
     assert found.after[1] < 0.5 * found.before[1]
     assert found.center_change[0] > 0.008  # no farther than the data ask: half the bound is one standard deviation
@@ -93,7 +93,7 @@ def test_no_load_carries_no_weight():
     nothing = np.zeros((2, 1, 3))
     loads = Loads(("right",), ("foot_r",), np.array([0.0, 2.0]), nothing, nothing, nothing)
     found = inverse_dynamics(motion, forces=loads)
-    assert not found.data["covered"].any() and np.isnan(found.data.attrs["plate_mass_kg"])
+    assert not found.data["grf_complete"].any() and np.isnan(found.data.attrs["plate_mass_kg"])
     assert found.residual_force_rms == pytest.approx(inverse_dynamics(motion).residual_force_rms)
     assert found.residual_force_rms > 0.9 * WEIGHT
 
@@ -102,7 +102,7 @@ def test_no_load_carries_no_weight():
 def test_residuals_fall_where_opensim_moved_the_trunk():
     """OpenSim's residual reduction moved the torso of gait2354 by (+49, 0, +17) mm: subject01_simbody_adjusted.osim."""
     motion, loads, _ = trial("gait2354")
-    found = reduce_residuals(motion, derivatives(motion), loads)
+    found = reduce_residuals(motion, differentiate(motion), loads)
     assert found.trunk == "torso"
     assert found.after[0] < 1.01 * found.before[0] and found.after[1] < 0.9 * found.before[1]
     assert found.center_change[0] > 0.005 and found.center_change[2] > 0.005
@@ -112,7 +112,7 @@ def test_residuals_fall_where_opensim_moved_the_trunk():
 def test_a_run_is_covered_from_the_first_plate_to_the_last_flight():
     motion, loads, _ = trial("rajagopal2015_run_bmclab")
     data = inverse_dynamics(motion, forces=loads).data
-    time = data["time"].values[data["covered"].values]
+    time = data["time"].values[data["grf_complete"].values]
     # the left foot leaves the floor before the first plate at 0.07 s and comes down behind the last at 0.74 s
     assert time[0] == pytest.approx(0.07, abs=0.02) and time[-1] == pytest.approx(0.74, abs=0.02)
 
@@ -132,7 +132,7 @@ def test_plates_of_rajagopal2016_weigh_85_kg():
     found = inverse_dynamics(motion, forces="plates")
     assert found.data.attrs["plate_mass_kg"] == pytest.approx(85.0, abs=1.0)
     assert any("but the model 75.3 kg" in note.text for note in found.notes)
-    covered, time = found.data["covered"].values, found.data["time"].values
+    covered, time = found.data["grf_complete"].values, found.data["time"].values
     assert covered[(time > 0.5) & (time < 1.75)].all()  # the window by hand (spec mocap, 2)
     assert covered.mean() < 0.75
 
@@ -165,7 +165,7 @@ def test_rounded_times_are_repaired_before_they_shake_the_body():
     # a spline through frames at the times the file has, to the millisecond, as OpenSim 3 would take it
     time = motion.data["time"].values
     rounded = make_motion(
-        motion.model, derivatives(motion).coordinates, np.round(time, 3), 60.0, recording=motion.recording
+        motion.model, differentiate(motion).coordinates, np.round(time, 3), 60.0, recording=motion.recording
     )
     assert vertical(rounded, filter="none") > 5.0
     # and even those are mended, because frames are put on an even grid before the low-pass

@@ -27,12 +27,12 @@ def motion(model, frames=7, seed=3):
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
 def test_forces_are_those_of_the_slow_twin(model):
     q, u, a = motion(model)
-    moved = newton.move(model, q, u, a)
+    moved = newton.forward_kinematics(model, q, u, a)
     position, rotation = poses(model, q)
     assert np.allclose(moved.position.transpose(2, 0, 1), position, atol=1e-12)
     assert np.allclose(moved.rotation.transpose(3, 0, 1, 2), rotation, atol=1e-12)
     causes = np.stack([newton.inertial_wrenches(moved), newton.weight_wrenches(moved)])
-    inertial, gravity = newton.coordinate_forces(moved, newton.carried_wrenches(moved, causes))
+    inertial, gravity = newton.coordinate_forces(moved, newton.subtree_wrenches(moved, causes))
     largest = np.abs(inertial).max() + 1.0
     assert np.abs(inertial - generalized_forces(model, q, u, a, gravity=False)).max() < ROUND_OFF * largest
     assert np.abs(inertial + gravity - generalized_forces(model, q, u, a)).max() < ROUND_OFF * largest
@@ -45,7 +45,7 @@ def test_power_is_the_change_of_energy(model):
 
     def total(way):
         h = way * step
-        moved = newton.move(model, q + h * u + 0.5 * h * h * a, u + h * a, a)
+        moved = newton.forward_kinematics(model, q + h * u + 0.5 * h * h * a, u + h * a, a)
         return sum(newton.mechanical_energy(moved))
 
     change = (total(1) - total(-1)) / (2.0 * step)
@@ -58,7 +58,7 @@ def test_points_move_as_their_differences_say():
     model = human(mass=70.0, height=1.75)
     q, u, a = motion(model)
     h = 1e-6
-    moved, later, earlier = (newton.move(model, q + way * h * u, u, a) for way in (0.0, 1.0, -1.0))
+    moved, later, earlier = (newton.forward_kinematics(model, q + way * h * u, u, a) for way in (0.0, 1.0, -1.0))
     hand = [body.name for body in model.bodies].index("hand_r")
     local = np.array([0.02, -0.01, -0.1])
 
@@ -73,8 +73,8 @@ def test_a_joint_carries_all_that_hangs_on_it():
     """At rest the hip carries the weight of its leg, straight up, with its moment about the hip."""
     model = human(mass=70.0, height=1.75)
     q = np.zeros((1, len(model.coordinates)))
-    moved = newton.move(model, q, q, q)
-    force, moment = newton.reactions(moved, newton.carried_wrenches(moved, newton.weight_wrenches(moved)))
+    moved = newton.forward_kinematics(model, q, q, q)
+    force, moment = newton.joint_reactions(moved, newton.subtree_wrenches(moved, newton.weight_wrenches(moved)))
     leg = [i for i, body in enumerate(model.bodies) if body.name in ("thigh_r", "shank_r", "foot_r", "toes_r")]
     link = next(i for i, one in enumerate(moved.links) if model.bodies[one.child].name == "thigh_r")
     weight = 9.81 * moved.masses[leg].sum()

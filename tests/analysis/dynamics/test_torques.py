@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from borelli.analysis.dynamics.external_loads import Loads, foot_bodies, measured_loads
 from borelli.analysis.dynamics.torques import inverse_dynamics, root_body
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError, SettingsError
 from borelli.model.kinematics import center_of_mass
@@ -36,9 +36,9 @@ def supporting(motion, **settings):
     bare = inverse_dynamics(motion, **settings)
     root = motion.data["body_position"].values[:, root_body(MODEL)]
     force = np.repeat(0.5 * bare.data["residual_force"].values[:, None], 2, axis=1)
-    moment = np.repeat(0.5 * bare.data["residual_torque"].values[:, None], 2, axis=1)
+    moment = np.repeat(0.5 * bare.data["residual_moment"].values[:, None], 2, axis=1)
     # the filtered root is where the torques were computed
-    found = make_motion(MODEL, bare.data["coordinates"].values, motion.data["time"].values, RATE)
+    found = make_motion(MODEL, bare.data["coordinate_value"].values, motion.data["time"].values, RATE)
     root = found.data["body_position"].values[:, root_body(MODEL)]
     return Loads(("right", "left"), ("foot_r", "foot_l"), found.data["time"].values, force,
                  np.repeat(root[:, None], 2, axis=1), moment)  # fmt: skip
@@ -52,22 +52,22 @@ def test_parts_add_up_and_the_residual_moves_the_whole():
     assert np.allclose(parts, data["torque"], atol=1e-10)
     assert not data["torque_ground"].any()
     # Newton for the whole body, from where its centre of mass goes
-    curves = derivatives(motion, filter="none")
+    curves = differentiate(motion, filter="none")
     step = 1e-3
     centers = [center_of_mass(MODEL, curves.at(curves.time + way * step)[0]) for way in (-1, 0, 1)]
     acceleration = (centers[0] - 2.0 * centers[1] + centers[2]) / step**2
     inner = slice(20, -20)  # beyond the ends the splines go on as reflected
     expected = 70.0 * (acceleration - np.array(MODEL.gravity))
     assert np.abs(data["residual_force"].values - expected)[inner].max() < 1e-3 * WEIGHT
-    assert data.attrs["contact_source"] == "none" and data.attrs["root"] == "pelvis"
+    assert data.attrs["grf_source"] == "none" and data.attrs["root_body"] == "pelvis"
 
 
 def test_loads_that_support_the_body_leave_no_residual():
     motion = swinging()
     found = inverse_dynamics(motion, forces=supporting(motion))
     assert found.residual_force_rms < 1e-9 * WEIGHT
-    assert found.residual_torque_rms < 1e-9 * WEIGHT
-    assert found.contact_source == "plates"
+    assert found.residual_moment_rms < 1e-9 * WEIGHT
+    assert found.grf_source == "plates"
     data = found.data
     # arms hang on the trunk: what the feet carry does not change them
     alone = inverse_dynamics(motion).data["torque"].sel(coordinate="elbow_flexion_r")
@@ -83,7 +83,7 @@ def test_a_body_in_free_fall_needs_no_torques():
     found = inverse_dynamics(make_motion(MODEL, q, time, RATE), filter="none")
     inner = slice(20, -20)  # the reflected ends break the parabola
     assert np.abs(found.data["torque"].values[inner]).max() < 1e-3
-    assert np.abs(found.data["reaction_force"].values[inner]).max() < 1e-3
+    assert np.abs(found.data["joint_reaction_force"].values[inner]).max() < 1e-3
 
 
 def test_turning_the_lab_turns_the_results():
@@ -100,9 +100,9 @@ def test_turning_the_lab_turns_the_results():
     first, second = (inverse_dynamics(one).data for one in (motion, turned))
     joints = slice(6, None)
     assert np.abs(first["torque"].values - second["torque"].values)[:, joints].max() < SAME * WEIGHT
-    for name in ("residual_force", "residual_torque"):
+    for name in ("residual_force", "residual_moment"):
         assert np.abs(first[name].values @ turn.T - second[name].values).max() < SAME * WEIGHT
-    forces = "reaction_force"
+    forces = "joint_reaction_force"
     assert np.abs(first[forces].values @ turn.T - second[forces].values).max() < SAME * WEIGHT
 
 

@@ -113,7 +113,7 @@ def test_angles_agree_with_the_published_skeleton(side):
 @pytest.mark.parametrize("side", ["R", "L"])
 def test_the_knee_agrees_with_the_triangle_of_markers(side):
     """Hip centre from the waist by Bell, Pedersen and Brand 1990: 30 % of the waist's width below, 22 % behind."""
-    seen = walk().data["markers"]
+    seen = walk().data["marker_position"]
 
     def at(name):
         return seen.sel(marker=name).values
@@ -129,7 +129,7 @@ def test_the_knee_agrees_with_the_triangle_of_markers(side):
     inward = across if side == "R" else -across
     hip = at(f"{side}FWT") + width * (0.14 * inward - 0.30 * up + 0.22 * back)
     triangle = np.pi - angle(hip - at(f"{side}KNE"), at(f"{side}ANK") - at(f"{side}KNE"))
-    ours = motion().data["coordinates"].sel(coordinate=f"knee_flexion_{side.lower()}").values
+    ours = motion().data["coordinate_value"].sel(coordinate=f"knee_flexion_{side.lower()}").values
     assert np.corrcoef(triangle, ours)[0, 1] >= 0.99
 
 
@@ -138,8 +138,8 @@ SAME = 1e-6
 
 
 def changed(recording, turn, shift, names):
-    seen = recording.data["markers"].values @ turn.T + shift
-    data = make_dataset({"markers": seen}, {"marker": names}, rate=recording.rate)
+    seen = recording.data["marker_position"].values @ turn.T + shift
+    data = make_dataset({"marker_position": seen}, {"marker": names}, rate=recording.rate)
     return replace(recording, data=data)
 
 

@@ -108,8 +108,8 @@ def test_angles_agree_with_opensim_on_another_model():
     """The fitted human and OpenSim's own kinematics of its scaled model: knee 0.997, hip 0.995 in a prototype."""
     recording = read_recording(DATA / "opensim" / "subject01_walk" / "subject01_walk1.trc")
     fit = fit_model(human(72.6, 1.80), recording)
-    ours = inverse_kinematics(fit.model, recording).data["coordinates"]
-    theirs = read_recording(DATA / "opensim" / "gait2354" / "reference" / "subject01_walk1_ik.mot").data["coordinates"]
+    ours = inverse_kinematics(fit.model, recording).data["coordinate_value"]
+    theirs = read_recording(DATA / "opensim" / "gait2354" / "reference" / "subject01_walk1_ik.mot").data["coordinate_value"]
     time = theirs["time"].values
     for side in "rl":
         for name, other, sign in (("hip_flexion", "hip_flexion", 1.0), ("knee_flexion", "knee_angle", -1.0)):

@@ -74,7 +74,7 @@ def gait(model, seconds=2.0, standing=False):
 def record(markers, names, noise=NOISE, seed=5):
     rng = np.random.default_rng(seed)
     seen = markers + noise * rng.standard_normal(markers.shape)
-    return Recording(make_dataset({"markers": seen}, {"marker": list(names)}, rate=RATE), "made")
+    return Recording(make_dataset({"marker_position": seen}, {"marker": list(names)}, rate=RATE), "made")
 
 
 @cache
@@ -117,7 +117,7 @@ def test_knee_and_hip_angles_change_as_they_did():
     motion = inverse_kinematics(fitted().model, walk())
     names = [c.name for c in subject().coordinates]
     for name in ("knee_flexion_r", "knee_flexion_l", "hip_flexion_r", "hip_flexion_l"):
-        error = motion.data["coordinates"].sel(coordinate=name).values - truth[:, names.index(name)]
+        error = motion.data["coordinate_value"].sel(coordinate=name).values - truth[:, names.index(name)]
         assert np.degrees(error.std()) < 1.0, name
 
 
@@ -142,7 +142,7 @@ def test_both_sides_are_alike_unless_that_is_not_wanted():
 
 
 def moved(recording, turn, shift, names=None):
-    seen = recording.data["markers"].values @ turn.T + shift
+    seen = recording.data["marker_position"].values @ turn.T + shift
     return record(seen, names or recording.markers, noise=0.0)
 
 
@@ -232,7 +232,7 @@ def test_what_cannot_be_kept_is_refused(keep, said):
 def zero_error(fit, name):
     """Mean error [rad] of an angle over the walk."""
     names = [c.name for c in subject().coordinates]
-    found = inverse_kinematics(fit.model, walk()).data["coordinates"].sel(coordinate=name).values
+    found = inverse_kinematics(fit.model, walk()).data["coordinate_value"].sel(coordinate=name).values
     return float(np.mean(found - gait(subject())[:, names.index(name)]))
 
 
@@ -263,7 +263,7 @@ def test_labels_of_no_set_are_refused_with_what_would_be_needed():
 
 def test_a_model_with_its_own_markers_keeps_them_and_strangers_are_left_out():
     model = human(80.0, 1.8, markers="cmu41")
-    seen = walk().data["markers"].values
+    seen = walk().data["marker_position"].values
     more = np.concatenate([seen, seen[:, :1] + 0.5], axis=1)
     fit = fit_model(model, record(more, [*walk().markers, "STRANGER"], noise=0.0))
     assert any("STRANGER" in note.text for note in fit.notes)
@@ -271,7 +271,7 @@ def test_a_model_with_its_own_markers_keeps_them_and_strangers_are_left_out():
 
 
 def test_markers_at_the_origin_and_gaps_do_not_count():
-    seen = walk().data["markers"].values.copy()
+    seen = walk().data["marker_position"].values.copy()
     k = walk().markers.index("LUPA")
     seen[:, k] = 0.0
     rng = np.random.default_rng(2)

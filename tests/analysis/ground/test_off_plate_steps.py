@@ -10,8 +10,8 @@ from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.ground.off_plate_steps import SOURCE, _beside, _together
-from borelli.analysis.ground.predict_grf import ground_forces
+from borelli.analysis.ground.off_plate_steps import SOURCE, _off_plates, _combine
+from borelli.analysis.ground.predict_grf import predict_grf
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError, SettingsError
@@ -20,7 +20,7 @@ from borelli.export.stage_files import read_stage, write_stage
 from borelli.model.people.human import human
 from borelli.numerics.runs import find_runs
 from borelli.pipeline.analysis_settings import AnalysisSettings
-from borelli.pipeline.choose_ground_forces import find_torques
+from borelli.pipeline.stages import compute_torques
 from borelli.recording.clean import clean
 from borelli.recording.forces.assign_to_feet import add_plates
 from borelli.recording.io import read_recording
@@ -45,10 +45,10 @@ def hidden(motion, foot, number):
     """The motion as if one step of a foot had been beside the plates, and when that was [s]."""
     recording = motion.recording
     side = list(recording.data["foot"].values).index(foot)
-    force = recording.data["foot_force"].values.copy()
+    force = recording.data["ground_reaction_force"].values.copy()
     a, b = [one for one in find_runs(force[:, side, 2] > 0.0) if one[1] - one[0] > 0.3 * recording.analog_rate][number]
     force[a:b, side] = 0.0
-    data = recording.data.assign(foot_force=recording.data["foot_force"].copy(data=force))
+    data = recording.data.assign(foot_force=recording.data["ground_reaction_force"].copy(data=force))
     clock = recording.data["analog_time"].values
     return replace(motion, recording=replace(recording, data=data)), (clock[a], clock[b - 1])
 
@@ -60,14 +60,14 @@ def test_a_hidden_step_is_filled_in_and_the_rest_stays_as_measured():
     found = inverse_dynamics(motion, forces=SOURCE)
     time = whole["time"].values
     step = (time >= start) & (time <= stop)
-    source = found.data["foot_source"]
-    assert (source.sel(foot="left").values[step] == "contact").mean() > 0.9
+    source = found.data["grf_source"]
+    assert (source.sel(foot="left").values[step] == "sole_contact").mean() > 0.9
     assert (source.sel(foot="right").values == "plate").all()
     far = (time < start - 0.1) | (time > stop + 0.1)
-    for name in ("torque", "foot_force", "residual_force"):
+    for name in ("torque", "ground_reaction_force", "residual_force"):
         assert np.allclose(found.data[name].values[far], whole[name].values[far], atol=1e-8), name
     weight = motion.model.mass * 9.81
-    error = (found.data["foot_force"] - whole["foot_force"]).sel(foot="left").values[step]
+    error = (found.data["ground_reaction_force"] - whole["ground_reaction_force"]).sel(foot="left").values[step]
     assert np.sqrt((error[:, 2] ** 2).mean()) < 0.05 * weight  # issue 4's figure of forces without any plate
     for name in ("ankle_flexion_l", "knee_flexion_l", "hip_flexion_l"):
         off = [
@@ -75,38 +75,38 @@ def test_a_hidden_step_is_filled_in_and_the_rest_stays_as_measured():
             for data in (found.data, bare.data)
         ]
         assert off[0] < 0.4 * off[1], name
-    assert found.contact_source == SOURCE and found.known.all() and not found.data["covered"].values.all()
-    assert found.data["covered"].equals(bare.data["covered"])
+    assert found.grf_source == SOURCE and found.grf_known.all() and not found.data["covered"].values.all()
+    assert found.data["grf_complete"].equals(bare.data["grf_complete"])
     # nothing leaps where measured and computed forces meet
-    jump = np.abs(np.diff(found.data["foot_force"].sel(foot="left", axis="z").values[step])).max()
-    assert jump < 1.5 * np.abs(np.diff(whole["foot_force"].sel(foot="left", axis="z").values)).max()
+    jump = np.abs(np.diff(found.data["ground_reaction_force"].sel(foot="left", axis="z").values[step])).max()
+    assert jump < 1.5 * np.abs(np.diff(whole["ground_reaction_force"].sel(foot="left", axis="z").values)).max()
     (note,) = [note for note in found.notes if "% of the frames" in note.text]
     assert "1 left step " in note.text and note.kind == "problem"
 
 
 def test_plates_that_see_every_step_are_left_alone():
     found, plates = (inverse_dynamics(walk(), forces=forces) for forces in (SOURCE, "plates"))
-    assert plates.data["covered"].values.all()
+    assert plates.data["grf_complete"].values.all()
     assert found.data.identical(plates.data)
 
 
 def test_stepped_torques_take_the_same_forces():
     motion, _ = hidden(walk(), "left", 0)
     short = replace(motion, data=motion.data.isel(time=slice(0, 140)))
-    smooth, stepped = (inverse_dynamics(short, method=method, forces=SOURCE) for method in ("smooth", "stepped"))
-    assert stepped.contact_source == SOURCE and "foot_source" in stepped.data
+    smooth, stepped = (inverse_dynamics(short, method=method, forces=SOURCE) for method in ("newton_euler", "stepped"))
+    assert stepped.grf_source == SOURCE and "foot_source" in stepped.data
     assert len(set(stepped.notes)) == len(stepped.notes)
-    apart = (stepped.data["foot_force"] - smooth.data["foot_force"]).values
+    apart = (stepped.data["ground_reaction_force"] - smooth.data["ground_reaction_force"]).values
     assert np.nanmax(np.abs(apart)) < 0.05 * motion.model.mass * 9.81  # a step holds the mean of its span
 
 
 def test_computed_forces_are_not_held_against_themselves():
     """A foot whose every step is beside the plates is not compared; the other is as with the plates alone."""
     motion = walk()
-    force = motion.recording.data["foot_force"].copy(deep=True)
+    force = motion.recording.data["ground_reaction_force"].copy(deep=True)
     force.loc[{"foot": "left"}] = 0.0
     motion = replace(motion, recording=motion.recording.with_data(motion.recording.data.assign(foot_force=force)))
-    computed, weight = ground_forces(motion), motion.model.mass * 9.81
+    computed, weight = predict_grf(motion), motion.model.mass * 9.81
     filled, alone = (
         compare_feet(inverse_dynamics(motion, forces=forces).data, computed, weight) for forces in (SOURCE, "plates")
     )
@@ -119,8 +119,8 @@ def test_steps_that_cannot_be_filled_in_are_told(monkeypatch):
 
     motion, _ = hidden(walk(), "left", 0)
     monkeypatch.setattr("borelli.analysis.ground.off_plate_steps.find_ground", no_soles)
-    found = find_torques(motion, AnalysisSettings())
-    assert found.contact_source == "plates" and not found.known.all()
+    found = compute_torques(motion, AnalysisSettings())
+    assert found.grf_source == "plates" and not found.grf_known.all()
     (note,) = [note for note in found.notes if "no soles" in note.text]
     assert note.kind == "problem" and "not filled in" in note.text
 
@@ -135,7 +135,7 @@ def test_filled_torques_are_kept_whole_in_a_file(tmp_path):
     found = inverse_dynamics(motion, forces=SOURCE)
     write_stage(found, tmp_path / "torques.nc")
     again = read_stage(tmp_path / "torques.nc")
-    assert again.contact_source == SOURCE and np.array_equal(again.known, found.known)
+    assert again.grf_source == SOURCE and np.array_equal(again.grf_known, found.grf_known)
     assert np.array_equal(again.loads.computed, found.loads.computed) and again.loads.belt == found.loads.belt
     assert compute_energy(again).summary == pytest.approx(compute_energy(found).summary)
 
@@ -146,7 +146,7 @@ def test_two_loads_make_one_wrench():
         Loads(("a", "b"), ("x", "y"), np.arange(5.0), *(rng.normal(size=(3, 5, 2, 3)) + [[[[0.0, 0.0, 2.0]]]] * 3))
         for _ in range(2)
     )
-    force, point, moment = _together(one, two, np.full((5, 2), 0.5))
+    force, point, moment = _combine(one, two, np.full((5, 2), 0.5))
     about = moment + np.cross(point, force)
     assert np.allclose(force, one.force + two.force)
     assert np.allclose(about, sum(load.moment + np.cross(load.point, load.force) for load in (one, two)))
@@ -160,7 +160,7 @@ def test_a_foot_that_leaves_its_plate_half_way_is_beside_it_from_there():
         needed[40 * k : 40 * (k + 1), k % 2] = 1.0
     measured = needed.copy()
     measured[60:80, 1] = 0.6
-    found = _beside(time, measured.sum(axis=1) > 0.9, needed, measured)
+    found = _off_plates(time, measured.sum(axis=1) > 0.9, needed, measured)
     assert not found[:60].any() and found[60:80, 1].all() and not found[80:].any()
 
 
@@ -168,16 +168,16 @@ def test_work_is_summed_where_forces_are_known():
     motion = swinging(401)
     loads = supporting(motion)
     whole, part = (compute_energy(inverse_dynamics(motion, forces=one)) for one in (loads, without(loads, 1.0, 1.6)))
-    known = part.torques.known
-    assert part.summary["summed_s"] == pytest.approx(0.01 * (known[1:] & known[:-1]).sum())
-    assert whole.summary["summed_s"] == pytest.approx(4.0)
+    known = part.torques.grf_known
+    assert part.summary["evaluated_s"] == pytest.approx(0.01 * (known[1:] & known[:-1]).sum())
+    assert whole.summary["evaluated_s"] == pytest.approx(4.0)
     # in the frames that count the two are the same motion under the same forces
-    power = np.maximum(whole.data["power"].values[:, 6:], 0.0).sum(axis=1)
+    power = np.maximum(whole.data["joint_power"].values[:, 6:], 0.0).sum(axis=1)
     counted = known[1:] & known[:-1]
     expected = (0.005 * (power[1:] + power[:-1]) * counted).sum()
-    assert part.summary["work_j"] == pytest.approx(expected, rel=1e-3)
-    gained = part.summary["work_net_j"] + part.summary["residual_work_net_j"] + part.summary["ground_work_j"]
-    assert gained == pytest.approx(part.summary["energy_change_j"], abs=1e-3 * part.summary["work_j"])
+    assert part.summary["positive_work_j"] == pytest.approx(expected, rel=1e-3)
+    gained = part.summary["net_work_j"] + part.summary["residual_work_net_j"] + part.summary["ground_work_j"]
+    assert gained == pytest.approx(part.summary["energy_change_j"], abs=1e-3 * part.summary["positive_work_j"])
     assert any("are summed over" in note.text for note in part.notes) and not whole.notes
     assert part.torques.residual_force_rms < 0.05 * 70.0 * 9.81  # it is 0.4 of the weight with the frames that lack
 
@@ -202,7 +202,7 @@ def test_hidden_steps_of_a_measured_walk_are_found_again():
         other, (start, stop) = hidden(motion, foot, number)
         found = inverse_dynamics(other, forces=SOURCE).data
         step = (time >= start) & (time <= stop)
-        error = 100.0 * (found["foot_force"] - whole["foot_force"]).sel(foot=foot).values[step] / (72.6 * 9.81)
+        error = 100.0 * (found["ground_reaction_force"] - whole["ground_reaction_force"]).sel(foot=foot).values[step] / (72.6 * 9.81)
         along, aside, up = np.sqrt((error**2).mean(axis=0))
         # [% of body weight] measured: 1.6 to 1.9, 1.4 to 1.7, 2.5 to 2.9
         assert along < 2.5 and aside < 2.5 and up < 4.0

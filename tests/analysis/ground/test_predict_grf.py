@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from borelli.analysis.ground.contact_detection import find_belt
-from borelli.analysis.ground.predict_grf import ground_forces
+from borelli.analysis.ground.contact_detection import belt_velocity
+from borelli.analysis.ground.predict_grf import predict_grf
 from borelli.analysis.ground.soles import find_soles
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import make_motion
 from borelli.errors import ModelError, SettingsError
 from borelli.model.kinematics import center_of_mass
@@ -29,7 +29,7 @@ def motion_of(change, seconds=2.0, model=MODEL):
     for name, function in change.items():
         q[:, COLUMN[name]] += function(time)
     motion = make_motion(model, q, time, RATE)
-    return motion, derivatives(motion, filter="none")
+    return motion, differentiate(motion, filter="none")
 
 
 def march(period=1.6):
@@ -63,12 +63,12 @@ def march(period=1.6):
 
 def test_who_stands_still_is_carried_by_both_feet_alike():
     motion, curves = motion_of({})
-    found = ground_forces(motion, curves)
-    force = found["foot_force"].values
+    found = predict_grf(motion, curves)
+    force = found["ground_reaction_force"].values
     assert force[..., 2] == pytest.approx(np.full((len(curves.time), 2), WEIGHT / 2), abs=0.001 * WEIGHT)
     assert force.sum(axis=1)[:, :2] == pytest.approx(0.0, abs=0.001 * WEIGHT)
     center = center_of_mass(MODEL, curves.coordinates)
-    pressure = found["foot_center_of_pressure"].values
+    pressure = found["center_of_pressure"].values
     assert pressure.mean(axis=1)[:, :2] == pytest.approx(center[:, :2], abs=0.001)
     assert pressure[..., 2] == pytest.approx(0.0, abs=1e-9)
     assert (found["belt_velocity"].values == 0.0).all()
@@ -76,8 +76,8 @@ def test_who_stands_still_is_carried_by_both_feet_alike():
 
 def test_what_is_given_and_what_is_missing_make_what_newton_asks():
     motion, curves = motion_of(march())
-    found = ground_forces(motion, curves)
-    given = found["foot_force"].values.sum(axis=1) + found["missing_force"].values
+    found = predict_grf(motion, curves)
+    given = found["ground_reaction_force"].values.sum(axis=1) + found["unexplained_force"].values
     center = center_of_mass(MODEL, curves.coordinates)
     acceleration = np.gradient(np.gradient(center, 1.0 / RATE, axis=0), 1.0 / RATE, axis=0)
     inner = slice(5, -5)
@@ -87,16 +87,16 @@ def test_what_is_given_and_what_is_missing_make_what_newton_asks():
 
 def test_the_foot_that_is_up_carries_nothing_and_the_other_everything():
     motion, curves = motion_of(march(), seconds=1.6)
-    found = ground_forces(motion, curves)
-    right, left = np.moveaxis(found["foot_force"].values[..., 2], 1, 0)
+    found = predict_grf(motion, curves)
+    right, left = np.moveaxis(found["ground_reaction_force"].values[..., 2], 1, 0)
     place = found["sole_position"].values
     up = place[:, :5, 2].min(axis=1) > 0.05
     assert up.sum() > 10
     assert (right[up] == 0.0).all()
-    needed = (found["foot_force"].sum("foot") + found["missing_force"]).values[:, 2]
+    needed = (found["ground_reaction_force"].sum("foot") + found["unexplained_force"]).values[:, 2]
     assert left[up] == pytest.approx(needed[up], abs=0.01 * WEIGHT)
     # the pressure is under the foot that stands
-    pressure = found["foot_center_of_pressure"].values[up, 1, :2]
+    pressure = found["center_of_pressure"].values[up, 1, :2]
     assert (pressure >= place[up, 5:, :2].min(axis=1) - 1e-3).all()
     assert (pressure <= place[up, 5:, :2].max(axis=1) + 1e-3).all()
 
@@ -104,7 +104,7 @@ def test_the_foot_that_is_up_carries_nothing_and_the_other_everything():
 def test_pushes_stay_in_their_friction_cones():
     motion, curves = motion_of(march())
     for friction in (0.05, 0.8):
-        force = ground_forces(motion, curves, friction=friction)["sole_force"].values
+        force = predict_grf(motion, curves, friction=friction)["sole_force"].values
         slant = np.linalg.norm(force[..., :2], axis=-1)
         assert (slant <= friction * force[..., 2] + 1e-9 * WEIGHT).all()
 
@@ -114,10 +114,10 @@ def test_a_body_in_flight_gets_nothing():
         return np.where((t > 0.5) & (t < 1.1), 0.5 * 9.81 * (t - 0.5) * (1.1 - t), 0.0)
 
     motion, curves = motion_of({"root_z": fall})
-    found = ground_forces(motion, curves)
+    found = predict_grf(motion, curves)
     flight = (curves.time > 0.56) & (curves.time < 1.04)
-    assert (found["foot_force"].values[flight] == 0.0).all()
-    assert np.isnan(found["foot_center_of_pressure"].values[flight]).all()
+    assert (found["ground_reaction_force"].values[flight] == 0.0).all()
+    assert np.isnan(found["center_of_pressure"].values[flight]).all()
 
 
 def turned(vectors, angle):
@@ -128,14 +128,14 @@ def turned(vectors, angle):
 def differences(first, second):
     return max(
         np.abs(np.nan_to_num(first[name].values - second[name].values)).max() / (1.0 if "center" in name else WEIGHT)
-        for name in ("foot_force", "foot_center_of_pressure", "foot_free_moment", "sole_force", "missing_moment")
+        for name in ("ground_reaction_force", "center_of_pressure", "free_moment", "sole_force", "unexplained_moment")
     )
 
 
 def test_turning_and_shifting_the_lab_turns_and_shifts_the_forces():
     change = march()
     motion, curves = motion_of(change)
-    found = ground_forces(motion, curves)
+    found = predict_grf(motion, curves)
     angle, shift = 1.1, np.array([3.0, -7.0, 0.4])
     start = np.array([MODEL.coordinates[COLUMN[f"root_{axis}"]].default for axis in "xyz"])
 
@@ -148,11 +148,11 @@ def test_turning_and_shifting_the_lab_turns_and_shifts_the_forces():
 
     other = {**change, "root_yaw": lambda t: change["root_yaw"](t) + angle}
     other |= {f"root_{name}": place(axis) for axis, name in enumerate("xyz")}
-    again = ground_forces(*motion_of(other))
+    again = predict_grf(*motion_of(other))
     expected = found.copy(deep=True)
-    for name in ("foot_force", "foot_free_moment", "sole_force", "missing_moment"):
+    for name in ("ground_reaction_force", "free_moment", "sole_force", "unexplained_moment"):
         expected[name].values = turned(found[name].values, angle)
-    expected["foot_center_of_pressure"].values = turned(found["foot_center_of_pressure"].values, angle) + shift
+    expected["center_of_pressure"].values = turned(found["center_of_pressure"].values, angle) + shift
     assert differences(again, expected) <= SAME
 
 
@@ -172,12 +172,12 @@ def test_mirroring_the_body_mirrors_the_forces():
     for name, function in change.items():
         twin, sign = mirrored(name)
         other[twin] = lambda t, function=function, sign=sign: sign * function(t)
-    found, again = ground_forces(*motion_of(change)), ground_forces(*motion_of(other))
+    found, again = predict_grf(*motion_of(change)), predict_grf(*motion_of(other))
     expected = found.isel(foot=[1, 0], sole=[5, 6, 7, 8, 9, 0, 1, 2, 3, 4]).copy(deep=True)
     across = np.array([1.0, -1.0, 1.0])
-    for name in ("foot_force", "sole_force", "foot_center_of_pressure"):
+    for name in ("ground_reaction_force", "sole_force", "center_of_pressure"):
         expected[name].values = expected[name].values * across
-    for name in ("foot_free_moment", "missing_moment"):  # moments are mirrored the other way
+    for name in ("free_moment", "unexplained_moment"):  # moments are mirrored the other way
         expected[name].values = -expected[name].values * across
     assert differences(again, expected) <= SAME
 
@@ -185,22 +185,22 @@ def test_mirroring_the_body_mirrors_the_forces():
 def test_a_treadmill_is_found_and_changes_nothing():
     """Galilei: a belt that carries everything along at constant velocity needs the same forces."""
     change = march()
-    found = ground_forces(*motion_of(change))
+    found = predict_grf(*motion_of(change))
     carried = change | {"root_x": lambda t: -1.2 * t, "root_y": lambda t: change["root_y"](t) + 0.3 * t}
     motion, curves = motion_of(carried)
-    again = ground_forces(motion, curves)
+    again = predict_grf(motion, curves)
     assert again["belt_velocity"].values == pytest.approx([-1.2, 0.3, 0.0], abs=0.05)
-    told = ground_forces(motion, curves, belt=(-1.2, 0.3))
-    assert told["foot_force"].values == pytest.approx(found["foot_force"].values, abs=SAME * WEIGHT)
-    assert again["foot_force"].values == pytest.approx(found["foot_force"].values, abs=0.05 * WEIGHT)
+    told = predict_grf(motion, curves, belt=(-1.2, 0.3))
+    assert told["ground_reaction_force"].values == pytest.approx(found["ground_reaction_force"].values, abs=SAME * WEIGHT)
+    assert again["ground_reaction_force"].values == pytest.approx(found["ground_reaction_force"].values, abs=0.05 * WEIGHT)
 
 
 def test_a_slow_belt_is_none():
     height = np.zeros((50, 2))
     velocity = np.zeros((50, 2, 3))
     velocity[..., 0] = 0.1
-    assert (find_belt(height, velocity) == 0.0).all()
-    assert find_belt(height, 10.0 * velocity) == pytest.approx([1.0, 0.0, 0.0])
+    assert (belt_velocity(height, velocity) == 0.0).all()
+    assert belt_velocity(height, 10.0 * velocity) == pytest.approx([1.0, 0.0, 0.0])
 
 
 def test_who_stands_on_a_box_is_carried_by_it():
@@ -209,11 +209,11 @@ def test_who_stands_on_a_box_is_carried_by_it():
         return 0.3 * (1.0 - s**3 * (10.0 - 15.0 * s + 6.0 * s * s))
 
     motion, curves = motion_of({"root_z": down}, seconds=3.0)
-    found = ground_forces(motion, curves)
+    found = predict_grf(motion, curves)
     on_box = curves.time < 0.9
-    assert found["foot_force"].values.sum(axis=1)[on_box, 2] == pytest.approx(WEIGHT, rel=0.01)
-    assert found["foot_center_of_pressure"].values[on_box, :, 2] == pytest.approx(0.3, abs=0.01)
-    assert found["foot_force"].values.sum(axis=1)[curves.time > 1.6, 2] == pytest.approx(WEIGHT, rel=0.01)
+    assert found["ground_reaction_force"].values.sum(axis=1)[on_box, 2] == pytest.approx(WEIGHT, rel=0.01)
+    assert found["center_of_pressure"].values[on_box, :, 2] == pytest.approx(0.3, abs=0.01)
+    assert found["ground_reaction_force"].values.sum(axis=1)[curves.time > 1.6, 2] == pytest.approx(WEIGHT, rel=0.01)
 
 
 def test_soles_lie_before_the_markers_of_the_heel():
@@ -228,17 +228,17 @@ def test_soles_lie_before_the_markers_of_the_heel():
     )
     plain, marked = find_soles(MODEL), find_soles(replace(MODEL, markers=marks))
     # x, z as before; y moved to the markers
-    assert marked.places[:, [0, 2]] == pytest.approx(plain.places[:, [0, 2]], abs=1e-12)
+    assert marked.positions[:, [0, 2]] == pytest.approx(plain.positions[:, [0, 2]], abs=1e-12)
     outward = np.repeat([-aside, aside], 5)
-    assert marked.places[:, 1] == pytest.approx(plain.places[:, 1] + outward, abs=1e-12)
+    assert marked.positions[:, 1] == pytest.approx(plain.positions[:, 1] + outward, abs=1e-12)
 
 
 def test_what_is_asked_must_make_sense():
     motion, curves = motion_of({}, seconds=0.5)
     with pytest.raises(SettingsError, match="friction"):
-        ground_forces(motion, curves, friction=-1.0)
+        predict_grf(motion, curves, friction=-1.0)
     with pytest.raises(SettingsError, match="belt"):
-        ground_forces(motion, curves, belt=[1.0])
+        predict_grf(motion, curves, belt=[1.0])
     renamed = {"foot_r": "a", "foot_l": "b", "toes_r": "c", "toes_l": "d"}
     footless = replace(
         MODEL,
@@ -249,4 +249,4 @@ def test_what_is_asked_must_make_sense():
         ),
     )
     with pytest.raises(ModelError, match="no body is its right foot"):
-        ground_forces(replace(motion, model=footless), curves)
+        predict_grf(replace(motion, model=footless), curves)

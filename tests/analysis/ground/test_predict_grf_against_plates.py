@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from borelli.analysis.dynamics.external_loads import plate_loads
-from borelli.analysis.dynamics.plate_coverage import find_support
+from borelli.analysis.dynamics.plate_coverage import find_plate_coverage
 from borelli.analysis.fit.fit_model import fit_model
-from borelli.analysis.ground.predict_grf import ground_forces
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.ground.predict_grf import predict_grf
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import make_motion
 from borelli.model.io import read_model
@@ -88,11 +88,11 @@ def fitted(markers, plates, static, mass, height):
 
 def compare(motion, recording, cutoff=6.0):
     """Found forces, measured ones at the same times, and which frames plates cover."""
-    curves = derivatives(motion, filter="strides", cutoff=cutoff)
-    found = ground_forces(motion, curves)
+    curves = differentiate(motion, filter="strides", cutoff=cutoff)
+    found = predict_grf(motion, curves)
     loads = plate_loads(motion.model, recording)
-    needed = (found["foot_force"].sum("foot") + found["missing_force"]).values[:, 2]
-    covered = find_support(motion, curves.time, needed, loads, cutoff).covered
+    needed = (found["ground_reaction_force"].sum("foot") + found["unexplained_force"]).values[:, 2]
+    covered = find_plate_coverage(motion, curves.time, needed, loads, cutoff).grf_complete
     return found, loads.at(curves.time), covered
 
 
@@ -101,7 +101,7 @@ def scores(motion, recording, ends=True):
     if not ends:
         covered = covered & mask_inner_frames(found["time"].values)
     weight = 9.81 * motion.model.mass
-    force, center = found["foot_force"].values, found["foot_center_of_pressure"].values
+    force, center = found["ground_reaction_force"].values, found["center_of_pressure"].values
     place = found["sole_position"].values.reshape(len(force), 2, 5, 3)
     ahead = (place[:, :, 4] - place[:, :, :2].mean(axis=2)).mean(axis=(0, 1)) * (1.0, 1.0, 0.0)
     ahead /= np.linalg.norm(ahead)
@@ -152,7 +152,7 @@ def published(model_file, table_file, markers, plates):
     q = np.tile([c.default for c in model.coordinates], (table.frames, 1))
     for i, coordinate in enumerate(model.coordinates):
         if coordinate.name in names:
-            q[:, i] = table.data["coordinates"].values[:, names.index(coordinate.name)]
+            q[:, i] = table.data["coordinate_value"].values[:, names.index(coordinate.name)]
     recording = read_plates(markers, plates)
     time = table.data["time"].values[0] + np.arange(table.frames) / recording.rate
     return make_motion(model, q, time, recording.rate, recording=recording), recording
@@ -174,7 +174,7 @@ def test_a_drop_jump_is_carried_by_box_and_plates_and_by_nothing_in_flight():
     motion = fitted(OPENCAP + "DJ1.trc", plates, None, 62.6, 1.70)
     found, measured, _ = compare(motion, read_plates(OPENCAP + "DJ1.trc", plates), cutoff=10.0)
     weight = 9.81 * motion.model.mass
-    time, total = found["time"].values, found["foot_force"].values.sum(axis=1)[:, 2]
+    time, total = found["time"].values, found["ground_reaction_force"].values.sum(axis=1)[:, 2]
     theirs = measured.force.sum(axis=1)[:, 2]
     # from the flight off the box, over the landing at 1.42 s, to the end of the second flight
     told = (time > 1.1) & (time < 2.55)
@@ -184,13 +184,13 @@ def test_a_drop_jump_is_carried_by_box_and_plates_and_by_nothing_in_flight():
     assert (total[flight] == 0.0).all()
     on_box = (time > 0.1) & (time < 0.5)
     assert total[on_box] == pytest.approx(weight, rel=0.1)
-    assert found["foot_center_of_pressure"].values[on_box, :, 2] == pytest.approx(0.3, abs=0.05)
+    assert found["center_of_pressure"].values[on_box, :, 2] == pytest.approx(0.3, abs=0.05)
 
 
 def test_the_belt_of_a_treadmill_is_found():
     """Subject01 walks on one at 1.1 to 1.2 m/s (its feet go back that fast); the other laboratories have floors."""
     for name, speed in (("subject01", 1.15), ("opencap", 0.0)):
-        belt = ground_forces(fitted(*LABS[name][:5]))["belt_velocity"].values
+        belt = predict_grf(fitted(*LABS[name][:5]))["belt_velocity"].values
         assert np.linalg.norm(belt) == pytest.approx(speed, abs=0.05)
 
 
@@ -200,13 +200,13 @@ def test_stairs_are_found_under_the_feet():
     motion = fitted(file, None, None, 85.0, 1.679)
     found, measured, _ = compare(motion, read_plates(file, None))
     weight = 9.81 * motion.model.mass
-    center = found["foot_center_of_pressure"].values[..., 2]
+    center = found["center_of_pressure"].values[..., 2]
     firm = (measured.force[..., 2] > 0.5 * weight) & np.isfinite(center)
     off = (center - measured.point[..., 2])[firm]
     assert np.ptp(measured.point[..., 2][firm]) > 0.5
     assert np.percentile(np.abs(off), 90) < 0.03
-    total = found["foot_force"].values.sum(axis=1)[:, 2]
+    total = found["ground_reaction_force"].values.sum(axis=1)[:, 2]
     assert total.mean() == pytest.approx(weight, rel=0.03)
     right = firm[:, 0]
-    error = found["foot_force"].values[right, 0, 2] - measured.force[right, 0, 2]
+    error = found["ground_reaction_force"].values[right, 0, 2] - measured.force[right, 0, 2]
     assert np.sqrt(np.mean(error**2)) <= 0.08 * weight

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from borelli.analysis.dynamics.rnea import move
-from borelli.analysis.ground.required_wrench import find_rows, follow_soles
+from borelli.analysis.dynamics.rnea import forward_kinematics
+from borelli.analysis.ground.required_wrench import required_wrench, sole_motion
 from borelli.analysis.ground.soles import find_soles
 from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
 from borelli.model.kinematics import center_of_mass, marker_jacobians, marker_positions
@@ -94,10 +94,10 @@ def test_ways_of_the_soles_are_those_of_the_plain_kinematics():
         model,
         markers=tuple(
             Marker(name, body, tuple(place))
-            for name, body, place in zip(soles.names, soles.bodies, soles.places, strict=True)
+            for name, body, place in zip(soles.names, soles.bodies, soles.positions, strict=True)
         ),
     )
-    paths = follow_soles(move(model, q, u, u), soles)
+    paths = sole_motion(forward_kinematics(model, q, u, u), soles)
     assert paths.place[:, :10] == pytest.approx(marker_positions(marked, q), abs=1e-12)
     jacobian = marker_jacobians(marked, q)
     assert paths.velocity == pytest.approx(np.einsum("fpic,fc->fpi", jacobian, u), abs=1e-12)
@@ -110,7 +110,7 @@ def test_ways_of_the_soles_are_those_of_the_plain_kinematics():
 
 def test_what_is_needed_at_the_root_is_what_newton_asks():
     model, q, u, a = moving_human()
-    rows = find_rows(move(model, q, u, a), find_soles(model))
+    rows = required_wrench(forward_kinematics(model, q, u, a), find_soles(model))
     h = 1e-4
     ahead, behind = (center_of_mass(model, q + s * h * u + 0.5 * h * h * a) for s in (1.0, -1.0))
     acceleration = (ahead - 2.0 * center_of_mass(model, q) + behind) / h**2

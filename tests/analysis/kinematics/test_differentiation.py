@@ -6,8 +6,8 @@ from scipy.signal import butter
 from scipy.spatial.transform import Rotation
 
 from borelli.analysis.dynamics import rnea as newton
-from borelli.analysis.kinematics.differentiation import derivatives
-from borelli.analysis.kinematics.joint_rotations import Turn, angles_of, find_turns, free_turns, quaternions
+from borelli.analysis.kinematics.differentiation import differentiate
+from borelli.analysis.kinematics.joint_rotations import ThreeAxisJoint, angles_from_quaternions, find_rotation_joints, three_axis_joints, joint_quaternions
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.model.people.human import human
@@ -26,7 +26,7 @@ def moving(frequency, *, frames=301, rate=RATE):
 
 
 def test_unfiltered_splines_differentiate_a_sine():
-    found = derivatives(moving(1.0), filter="none")
+    found = differentiate(moving(1.0), filter="none")
     omega = 2.0 * np.pi
     inner = slice(20, -20)
     assert np.abs(found.speeds[inner, 8] - 0.1 * omega * np.cos(omega * found.time[inner])).max() < 1e-7
@@ -42,7 +42,7 @@ def test_gain_is_that_of_two_passes(preset, order):
     middle = slice(400, 800)
     for frequency in (3.0, 6.0, 9.0):
         motion = moving(frequency, frames=1201)
-        found = derivatives(motion, filter=preset, cutoff=6.0)
+        found = differentiate(motion, filter=preset, cutoff=6.0)
         gain = np.ptp(found.coordinates[middle, 8]) / np.ptp(motion.coordinates[middle, 8])
         ratio = np.tan(np.pi * frequency / RATE) / np.tan(np.pi * 6.0 / RATE)
         assert gain == pytest.approx(1.0 / (1.0 + ratio ** (2 * order)), abs=2e-3)
@@ -101,15 +101,15 @@ def test_frames_without_a_pose():
     q = motion.coordinates.copy()
     q[:5], q[-3:], q[100:104] = np.nan, np.nan, np.nan
     holed = make_motion(MODEL, q, motion.data["time"].values, RATE)
-    found = derivatives(holed)
+    found = differentiate(holed)
     assert (found.first, len(found.time)) == (5, 293)
     assert any("bridged" in note.text for note in found.notes) and any("left out" in note.text for note in found.notes)
-    assert np.abs(found.coordinates - derivatives(motion).coordinates[5:-3])[20:-20].max() < 1e-4
+    assert np.abs(found.coordinates - differentiate(motion).coordinates[5:-3])[20:-20].max() < 1e-4
     q[150:180] = np.nan
     with pytest.raises(SettingsError, match="frames 150 to 179"):
-        derivatives(make_motion(MODEL, q, motion.data["time"].values, RATE))
+        differentiate(make_motion(MODEL, q, motion.data["time"].values, RATE))
     with pytest.raises(SettingsError, match="0 of 301 frames"):
-        derivatives(make_motion(MODEL, q * np.nan, motion.data["time"].values, RATE))
+        differentiate(make_motion(MODEL, q * np.nan, motion.data["time"].values, RATE))
 
 
 def test_rotations_know_no_gimbal_lock():
@@ -120,24 +120,24 @@ def test_rotations_know_no_gimbal_lock():
     # turned to the left by 0.4 rad, then over its own right side
     whole = Rotation.from_euler("Z", 0.4) * Rotation.from_rotvec(np.outer(rate * time, (0.0, 1.0, 0.0)))
     q[:, 3:6] = np.unwrap(whole.as_euler("XYZ"), axis=0)
-    found = derivatives(make_motion(MODEL, q, time, RATE))
-    moved = newton.move(MODEL, found.coordinates, found.speeds, found.accelerations)
+    found = differentiate(make_motion(MODEL, q, time, RATE))
+    moved = newton.forward_kinematics(MODEL, found.coordinates, found.speeds, found.accelerations)
     inner = slice(60, -60)
-    spin = moved.spin[0][:, inner]
+    spin = moved.angular_velocity[0][:, inner]
     assert np.abs(spin - Rotation.from_euler("Z", 0.4).apply((0.0, rate, 0.0))[:, None]).max() < 1e-3
-    assert np.abs(moved.spin_change[0][:, inner]).max() < 0.05
+    assert np.abs(moved.angular_acceleration[0][:, inner]).max() < 0.05
 
 
 def test_angles_and_their_derivatives_agree():
     """Finite differences of the angles of a joint's quaternion spline, for right- and left-handed axes."""
-    assert len(free_turns(MODEL)) == 11  # root, 4 of the spine, collars, shoulders, hips
+    assert len(three_axis_joints(MODEL)) == 11  # root, 4 of the spine, collars, shoulders, hips
     motion = moving(1.0)
-    assert [turn.columns for turn in find_turns(MODEL, motion.coordinates)] == [(3, 4, 5)]
+    assert [turn.columns for turn in find_rotation_joints(MODEL, motion.coordinates)] == [(3, 4, 5)]
     q = motion.coordinates.copy()
-    second = [turn.columns[1] for turn in free_turns(MODEL)]
+    second = [turn.columns[1] for turn in three_axis_joints(MODEL)]
     q[:, second] += 1.2
     motion = make_motion(MODEL, q, motion.data["time"].values, RATE)
-    found = derivatives(motion, cutoff=6.0)
+    found = differentiate(motion, cutoff=6.0)
     assert len(found.turns) == 11
     h = 1e-4
     middle = found.time[100:200]
@@ -149,22 +149,22 @@ def test_angles_and_their_derivatives_agree():
 
 def test_settings_that_cannot_be():
     with pytest.raises(SettingsError, match="opensim"):
-        derivatives(moving(1.0), filter="opensum")
+        differentiate(moving(1.0), filter="opensum")
     with pytest.raises(SettingsError, match="half the rate"):
-        derivatives(moving(1.0), cutoff=60.0)
+        differentiate(moving(1.0), cutoff=60.0)
 
 
 def test_left_handed_axes_are_turned_about_too():
     rng = np.random.default_rng(2)
     axes = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     angles = rng.uniform(-1.4, 1.4, size=(20, 3))
-    turn = Turn((0, 1, 2), axes)
-    p = quaternions(turn, angles)
-    found, u, a = angles_of(turn, p, 0.0 * p, 0.0 * p, angles)
+    turn = ThreeAxisJoint((0, 1, 2), axes)
+    p = joint_quaternions(turn, angles)
+    found, u, a = angles_from_quaternions(turn, p, 0.0 * p, 0.0 * p, angles)
     assert np.abs(found - angles).max() < 1e-12
     assert not u.any() and not a.any()
     for wrong in (0.5, -0.5):  # the other way to the same rotation lies half a turn off
-        assert np.abs(angles_of(turn, p, 0.0 * p, 0.0 * p, angles + wrong)[0] - angles).max() < 1e-12
+        assert np.abs(angles_from_quaternions(turn, p, 0.0 * p, 0.0 * p, angles + wrong)[0] - angles).max() < 1e-12
 
 
 def strides(count, length=70, columns=4):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import borelli as bo
-from borelli.analysis.kinematics.framewise_ik import inverse_kinematics, state_problem
+from borelli.analysis.kinematics.framewise_ik import inverse_kinematics, make_ik_problem
 from borelli.analysis.opensim_setup import read_ik_setup
 from borelli.analysis.tree_kernels.newton_ik import compute_derivatives
 
@@ -45,7 +45,7 @@ class Trial:
             "weights": {name: w for name, w in said.marker_weights.items() if name in worn},
             "pose_stiffness": {name: task.weight for name, task in tasks.items()},
             "rest": {name: task.value for name, task in tasks.items() if task.value is not None},
-            "hard_stops": True,
+            "hard_limits": True,
         }
 
     def follow(self):
@@ -54,7 +54,7 @@ class Trial:
 
     def read(self, path):
         """Coordinates (frames, coordinates) of a motion file and which of the recording's frames they are."""
-        table = bo.read_recording(path).data["coordinates"]
+        table = bo.read_recording(path).data["coordinate_value"]
         times = self.recording.data["time"].values
         frames = np.array([np.abs(times - t).argmin() for t in table["time"].values])
         kept = np.abs(times[frames] - table["time"].values) < 0.002  # the files' times are rounded to milliseconds
@@ -72,7 +72,7 @@ class Trial:
 
     def cost(self, q, frames):
         """Sum of the energies of poses."""
-        problem = state_problem(self.body, self.recording, **self.settings)
+        problem = make_ik_problem(self.body, self.recording, **self.settings)
         n, count = len(problem.tree.free), len(frames)
         energy = np.zeros(count)
         compute_derivatives(

@@ -10,12 +10,12 @@ import pytest
 
 import borelli as bo
 from borelli.analysis.kinematics import trajectory_smoother as smoother
-from borelli.analysis.kinematics.framewise_ik import converge, inverse_kinematics, state_problem
-from borelli.analysis.kinematics.snap_penalty import REACH, find_snap, group_variables
+from borelli.analysis.kinematics.framewise_ik import solve_framewise, inverse_kinematics, make_ik_problem
+from borelli.analysis.kinematics.snap_penalty import DIFFERENCE_ORDER, find_snap, group_variables
 from borelli.bench import poses
 from borelli.bench.ground_truth import motion
 from borelli.errors import BorelliError
-from borelli.experiments.analytic_walk import make_walk
+from borelli.experiments.movement.analytic_walk import make_walk
 from borelli.numerics.banded import BandedMatrix
 from borelli.numerics.filters import lowpass
 from borelli.recording.recording import Recording, make_dataset
@@ -27,11 +27,11 @@ def job():
 
 
 def with_points(recording, points):
-    return Recording(make_dataset({"markers": points}, {"marker": recording.markers}, rate=recording.rate))
+    return Recording(make_dataset({"marker_position": points}, {"marker": recording.markers}, rate=recording.rate))
 
 
 def shortened(recording, frames):
-    return with_points(recording, recording.data["markers"].values[:frames])
+    return with_points(recording, recording.data["marker_position"].values[:frames])
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
@@ -68,7 +68,7 @@ def test_torques_of_exact_angles_are_the_truth(job):
 def test_smoothing_beats_the_filter(job):
     model, truth = job
     recording = poses.record(truth, 1e-3, 4)
-    filtered = with_points(recording, lowpass(recording.data["markers"].values, recording.rate, 6.0))
+    filtered = with_points(recording, lowpass(recording.data["marker_position"].values, recording.rate, 6.0))
     by_filter = inverse_kinematics(model, filtered, pose_stiffness=0.0)
     smooth = inverse_kinematics(model, recording, method="smoothed")
     assert poses.angle_error(smooth, truth) < 0.8 * poses.angle_error(by_filter, truth)
@@ -88,7 +88,7 @@ def test_a_turned_lab_turns_the_motion(job, noisy, angle, axis):
     c, s = np.cos(angle), np.sin(angle)
     turn = np.roll(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), axis + 1, axis=(0, 1))
     shift = np.array([3.0, -2.0, 0.1])
-    there = with_points(recording, recording.data["markers"].values @ turn.T + shift)
+    there = with_points(recording, recording.data["marker_position"].values @ turn.T + shift)
     turned = inverse_kinematics(model, there, method="smoothed")
     expected = plain.data["body_position"].values @ turn.T + shift
     assert np.abs(turned.data["body_position"].values - expected).max() < 1e-6
@@ -102,8 +102,8 @@ def test_a_mirrored_recording_gives_the_mirrored_motion():
     recording = recording.select_markers(kept)
     side = {"L": "R", "R": "L"}
     other = [side[n[0]] + n[1:] if n[0] in side and side[n[0]] + n[1:] in kept else n for n in kept]
-    points = recording.data["markers"].values * [1.0, -1.0, 1.0]
-    there = Recording(make_dataset({"markers": points}, {"marker": other}, rate=recording.rate))
+    points = recording.data["marker_position"].values * [1.0, -1.0, 1.0]
+    there = Recording(make_dataset({"marker_position": points}, {"marker": other}, rate=recording.rate))
     plain, mirrored = (inverse_kinematics(human, r, method="smoothed").coordinates for r in (recording, there))
     names = [c.name for c in human.coordinates]
     right = [i for i, name in enumerate(names) if name.endswith("_r")]
@@ -115,7 +115,7 @@ def test_noise_that_single_frames_do_not_bear_is_smoothed():
     human = bo.human(75.0, 1.75, markers="cmu41")
     walk = make_walk(human, frames=60)
     recording = walk.record(0.032, 1)
-    found, _ = smoother.smooth_markers(state_problem(human, recording), recording)
+    found, _ = smoother.smooth_markers(make_ik_problem(human, recording), recording)
     assert np.abs(found - walk.coordinates)[:, 6:].mean() < 0.15  # 0.10 over 260 frames; of single frames 0.32
 
 
@@ -129,7 +129,7 @@ def test_the_same_input_gives_the_same_bits(job, noisy):
 def test_gaps_are_bridged_and_long_ones_told(job):
     model, truth = job
     recording = poses.record(truth, 1e-3, 6)
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     points[:5] = np.nan  # before the first pose nothing is known
     points[60:70] = np.nan
     points[150:185] = np.nan  # 0.29 s
@@ -173,7 +173,7 @@ def test_hard_stops_are_not_passed(job):
     )  # fmt: skip
     model = replace(model, joints=bounded)
     recording = shortened(poses.record(truth, 1e-3, 8), 100)
-    found = inverse_kinematics(model, recording, method="smoothed", hard_stops=True)
+    found = inverse_kinematics(model, recording, method="smoothed", hard_limits=True)
     columns = [i for i, c in enumerate(model.coordinates) if c.name.startswith("left_forearm")]
     assert found.coordinates[:, columns].min() == -0.4
     assert found.coordinates[:, columns].max() <= 0.1
@@ -187,8 +187,8 @@ def energy_pull(task, q, scale):
 def test_the_gradient_is_that_of_the_energy(job):
     model, truth = job
     recording = shortened(poses.record(truth, 5e-3, 9), 12)
-    problem = state_problem(model, recording)
-    q, _ = converge(problem)
+    problem = make_ik_problem(model, recording)
+    q, _ = solve_framewise(problem)
     rng = np.random.default_rng(0)
     q += 0.1 * rng.normal(size=q.shape)  # large snaps: the turns' own derivative shows
     task = smoother.Task(
@@ -207,12 +207,12 @@ def test_the_gradient_is_that_of_the_energy(job):
 def test_freedom_used_is_the_trace(job):
     model, truth = job
     recording = shortened(poses.record(truth, 1e-3, 10), 12)
-    problem = state_problem(model, recording)
-    q, _ = converge(problem)
+    problem = make_ik_problem(model, recording)
+    q, _ = solve_framewise(problem)
     task = smoother.Task(problem, group_variables(model, problem.tree), 1.0, np.full(len(problem.tree.free), 10.0))
     system = smoother.System(task, q)
     n = len(problem.tree.free)
-    columns = system.band(1.0).entry.reshape(-1, (REACH + 1) * n)
+    columns = system.band(1.0).entry.reshape(-1, (DIFFERENCE_ORDER + 1) * n)
     H = np.zeros((len(columns) + columns.shape[1], len(columns)))
     for j, column in enumerate(columns):
         H[j : j + len(column), j] = column
@@ -229,7 +229,7 @@ def test_a_steady_turn_has_no_snap(job):
     model, _ = job
     q = np.zeros((30, len(model.coordinates)))
     q[:, 5] = np.linspace(0.0, 9.0, 30)  # the body spins about the vertical, more than once
-    problem = state_problem(model, poses.record(motion(seconds=0.25)))
+    problem = make_ik_problem(model, poses.record(motion(seconds=0.25)))
     snap, _ = find_snap(group_variables(model, problem.tree), problem.tree, q)
     assert np.abs(snap).max() < 1e-12
 
@@ -246,6 +246,6 @@ def test_a_quarter_of_a_second_is_smoothed_however_stiff_that_may_be():
     truth = motion(seconds=0.25)
     found, alone = (
         inverse_kinematics(poses.human(), poses.record(truth, 1e-3), method=method)
-        for method in ("smoothed", "converged")
+        for method in ("smoothed", "framewise")
     )
     assert poses.angle_error(found, truth) < poses.angle_error(alone, truth)

@@ -7,8 +7,8 @@ from borelli.analysis.dynamics.external_loads import Loads, plate_loads
 from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
-from borelli.analysis.residual_reduction.kinematics import trade_residual
-from borelli.analysis.residual_reduction.loads import soft_loads
+from borelli.analysis.residual_reduction.kinematics import adjust_kinematics
+from borelli.analysis.residual_reduction.loads import adjust_loads
 from borelli.analysis.stepped.stepped_torques import stepped_torques
 from borelli.errors import SettingsError
 from borelli.physics.inputs import Residual
@@ -25,7 +25,7 @@ def walk():
 
 @pytest.fixture(scope="module")
 def traded(walk):
-    return trade_residual(*walk, shift=SHIFT, turn=TURN)
+    return adjust_kinematics(*walk, shift=SHIFT, turn=TURN)
 
 
 def test_the_residual_falls_and_the_deviation_stays_as_stated(traded):
@@ -39,16 +39,16 @@ def test_the_residual_falls_and_the_deviation_stays_as_stated(traded):
 
 
 def test_less_freedom_leaves_more(walk, traded):
-    tighter = trade_residual(*walk, shift=0.2 * SHIFT, turn=0.2 * TURN)
+    tighter = adjust_kinematics(*walk, shift=0.2 * SHIFT, turn=0.2 * TURN)
     assert traded.after[1] < tighter.after[1] < tighter.before[1]
 
 
 def test_stepped_torques_take_the_trade(walk):
     motion, loads = walk
     plain = stepped_torques(motion, forces=loads)
-    less = stepped_torques(motion, forces=loads, trade=(SHIFT, TURN))
+    less = stepped_torques(motion, forces=loads, kinematic_tolerance=(SHIFT, TURN))
     inner = slice(5, -5)
-    before, after = (np.abs(t.data["residual_torque"].values[inner]).mean() for t in (plain, less))
+    before, after = (np.abs(t.data["residual_moment"].values[inner]).mean() for t in (plain, less))
     assert after < before
     assert any("residual lowered" in note.text for note in less.notes)
 
@@ -61,9 +61,9 @@ def test_forces_that_agree_leave_nothing_to_trade(walk):
     root = motion.data["body_position"].sel(body="pelvis").values
     loads = Loads(
         ("root",), ("pelvis",), data["time"].values, data["residual_force"].values[:, None],
-        root[: len(data["time"])][:, None], data["residual_torque"].values[:, None],
+        root[: len(data["time"])][:, None], data["residual_moment"].values[:, None],
     )  # fmt: skip
-    found = trade_residual(motion, loads)
+    found = adjust_kinematics(motion, loads)
     assert found.before[0] < 20.0  # [N]: steps and splines differ a little
     assert found.after[0] <= found.before[0]
 
@@ -71,9 +71,9 @@ def test_forces_that_agree_leave_nothing_to_trade(walk):
 def test_within_its_slack_the_root_needs_no_residual(walk):
     motion, loads = walk
     shift, turn = 0.02, 0.05
-    torques = stepped_torques(motion, forces=loads, slack=(shift, turn))
+    torques = stepped_torques(motion, forces=loads, root_tolerance=(shift, turn))
     data = torques.data
-    wrench = np.concatenate([data["residual_force"].values, data["residual_torque"].values], axis=1)
+    wrench = np.concatenate([data["residual_force"].values, data["residual_moment"].values], axis=1)
     acting = np.abs(wrench).max(axis=1) > 1e-6
     first = int(np.argmax(acting))
     assert data["time"].values[first] - data["time"].values[0] > 0.2  # [s]: then it leans on the edge of its slack
@@ -84,9 +84,9 @@ def test_within_its_slack_the_root_needs_no_residual(walk):
     assert np.all(deviation[6:] < turn**2)  # joints go as they should, to second order in the turn
     assert any("needs no residual for 0.2" in note.text for note in torques.notes)
     assert compute_energy(torques).balance_error < 1e-6
-    tight = stepped_torques(motion, forces=loads, slack=(0.0, 0.0))
+    tight = stepped_torques(motion, forces=loads, root_tolerance=(0.0, 0.0))
     plain = stepped_torques(motion, forces=loads)
-    for name in ("residual_force", "residual_torque", "torque"):
+    for name in ("residual_force", "residual_moment", "torque"):
         assert tight.data[name].values == pytest.approx(plain.data[name].values, abs=0.05)
 
 
@@ -106,7 +106,7 @@ def test_without_a_residual_the_root_leaves_its_path(walk):
 def test_measured_forces_give_way_within_their_doubt(walk):
     motion, loads = walk
     plain = stepped_torques(motion, forces=loads)
-    sure, doubted, lost = (soft_loads(motion, loads, force=f, point=p) for f, p in ((0, 0), (20, 0.005), (1e4, 1)))
+    sure, doubted, lost = (adjust_loads(motion, loads, force=f, point=p) for f, p in ((0, 0), (20, 0.005), (1e4, 1)))
     assert sure.force == pytest.approx(loads.force, abs=1e-9)
     shared = [stepped_torques(motion, forces=given) for given in (sure, doubted, lost)]
     for name in ("residual_force_rms", "residual_torque_rms"):
@@ -125,16 +125,16 @@ def test_measured_forces_give_way_within_their_doubt(walk):
 def test_refusals(walk):
     motion, loads = walk
     with pytest.raises(SettingsError, match="slack"):
-        stepped_torques(motion, slack=(-1.0, 0.0))
+        stepped_torques(motion, root_tolerance=(-1.0, 0.0))
     with pytest.raises(SettingsError, match="slack frees the root from measured forces"):
-        stepped_torques(motion, forces="contacts", slack=(0.01, 0.01))
+        stepped_torques(motion, forces="contacts", root_tolerance=(0.01, 0.01))
     with pytest.raises(SettingsError, match="slack"):
-        stepped_torques(motion, slack=(0.01, 0.01), residual=[Residual("pelvis", 4, 5.0)])
+        stepped_torques(motion, root_tolerance=(0.01, 0.01), residual=[Residual("pelvis", 4, 5.0)])
     with pytest.raises(SettingsError, match="doubt"):
-        stepped_torques(motion, doubt=(20.0, 0.005))
+        stepped_torques(motion, load_sd=(20.0, 0.005))
     with pytest.raises(SettingsError, match="doubt in force"):
-        soft_loads(motion, loads, force=-1.0, point=0.0)
+        adjust_loads(motion, loads, force=-1.0, point=0.0)
     with pytest.raises(SettingsError, match="shift"):
-        trade_residual(motion, loads, shift=0.0)
+        adjust_kinematics(motion, loads, shift=0.0)
     with pytest.raises(SettingsError, match="trade"):
-        stepped_torques(motion, forces="contacts", trade=(0.01, 0.01))
+        stepped_torques(motion, forces="contacts", kinematic_tolerance=(0.01, 0.01))

@@ -33,7 +33,7 @@ def generic():
 def stand(model, frames=3):
     q = np.tile([c.default for c in model.coordinates], (frames, 1))
     names = [marker.name for marker in model.markers]
-    return Recording(make_dataset({"markers": marker_positions(model, q)}, {"marker": names}, rate=100.0), "made")
+    return Recording(make_dataset({"marker_position": marker_positions(model, q)}, {"marker": names}, rate=100.0), "made")
 
 
 def grown(**factors):

@@ -15,19 +15,19 @@ SETTLED = 6  # frames
 
 @pytest.fixture(scope="module")
 def dragged():
-    return inverse_kinematics(job_model(), job_recording(), method="dynamic")
+    return inverse_kinematics(job_model(), job_recording(), method="marker_driven")
 
 
 def test_dragged_body_follows_its_markers(dragged):
     assert dragged.marker_rms < 0.3e-3  # [m]; bench: 41 markers at one step a frame, 0.13 mm
     errors = (dragged.coordinates - job_truth()[0])[SETTLED:, 6:]
     assert np.degrees(np.sqrt(np.mean(errors**2))) < 0.6
-    assert dragged.settings["method"] == "dynamic"
+    assert dragged.settings["method"] == "marker_driven"
 
 
 def test_more_steps_a_frame_come_nearer(dragged):
     """Markers pull as stiffly in each step, so they pull more often: what the body lags behind them gets less."""
-    nearer = [inverse_kinematics(job_model(), job_recording(), method="dynamic", substeps=n) for n in (2, 4)]
+    nearer = [inverse_kinematics(job_model(), job_recording(), method="marker_driven", substeps=n) for n in (2, 4)]
     misses = [motion.marker_rms for motion in (dragged, *nearer)]
     assert misses[0] > misses[1] > misses[2]
     errors = [np.sqrt(np.mean((m.coordinates - job_truth()[0])[SETTLED:, 6:] ** 2)) for m in (dragged, *nearer)]
@@ -44,9 +44,9 @@ def test_lag_is_found_and_that_of_moving_anchors_is_small(dragged):
 def test_a_marker_not_seen_or_too_fast_does_not_pull():
     recording = job_recording()
     data = recording.data.copy(deep=True)
-    data["markers"].values[40:60, 5] = np.nan
-    data["markers"].values[80, 9] += 1.0  # one frame 1 m away: 120 m/s
-    dragged = inverse_kinematics(job_model(), recording.with_data(data), method="dynamic")
+    data["marker_position"].values[40:60, 5] = np.nan
+    data["marker_position"].values[80, 9] += 1.0  # one frame 1 m away: 120 m/s
+    dragged = inverse_kinematics(job_model(), recording.with_data(data), method="marker_driven")
     errors = (dragged.coordinates - job_truth()[0])[SETTLED:, 6:]
     assert np.degrees(np.abs(errors).max()) < 3.0
 
@@ -54,15 +54,15 @@ def test_a_marker_not_seen_or_too_fast_does_not_pull():
 def test_frames_that_show_nothing_at_the_start_have_no_pose():
     recording = job_recording()
     data = recording.data.copy(deep=True)
-    data["markers"].values[:10] = np.nan
-    dragged = inverse_kinematics(job_model(), recording.with_data(data), method="dynamic")
+    data["marker_position"].values[:10] = np.nan
+    dragged = inverse_kinematics(job_model(), recording.with_data(data), method="marker_driven")
     assert np.isnan(dragged.coordinates[:10]).all()
     assert np.isfinite(dragged.coordinates[10:]).all()
 
 
 def test_the_ground_carries_if_asked_to():
-    lifted = inverse_kinematics(job_model(), job_recording(), method="dynamic", ground=0.02)
-    without = inverse_kinematics(job_model(), job_recording(), method="dynamic")
+    lifted = inverse_kinematics(job_model(), job_recording(), method="marker_driven", ground=0.02)
+    without = inverse_kinematics(job_model(), job_recording(), method="marker_driven")
     rise = (_height(lifted, "left_foot") - _height(without, "left_foot"))[20:]
     assert rise.mean() > 0.01  # [m] of 0.02: the markers pull down
 
@@ -71,11 +71,11 @@ def test_feet_whose_markers_are_lost_stay_on_the_ground():
     recording = job_recording()
     data = recording.data.copy(deep=True)
     lost = [m.name for m in job_model().markers if m.body.endswith(("_shin", "_foot", "_toes"))]
-    data["markers"].values[30:, [recording.markers.index(name) for name in lost]] = np.nan
+    data["marker_position"].values[30:, [recording.markers.index(name) for name in lost]] = np.nan
     blind = recording.with_data(data)
     true = _height(job(), "left_foot")
     sunk, held = (
-        _height(inverse_kinematics(job_model(), blind, method="dynamic", ground=ground), "left_foot") - true
+        _height(inverse_kinematics(job_model(), blind, method="marker_driven", ground=ground), "left_foot") - true
         for ground in (False, True)
     )
     assert sunk.min() < -0.01  # [m]: 19 mm, its own weight
@@ -84,9 +84,9 @@ def test_feet_whose_markers_are_lost_stay_on_the_ground():
 
 def test_settings_of_the_drag_are_its_own():
     with pytest.raises(SettingsError, match="substeps"):
-        inverse_kinematics(job_model(), job_recording(), method="dynamic", substeps=0)
+        inverse_kinematics(job_model(), job_recording(), method="marker_driven", substeps=0)
     with pytest.raises(SettingsError, match="unknown setting of the dynamic method 'steps'"):
-        inverse_kinematics(job_model(), job_recording(), method="dynamic", steps=2)
+        inverse_kinematics(job_model(), job_recording(), method="marker_driven", steps=2)
     with pytest.raises(SettingsError, match="converged method has no setting 'ground'"):
         inverse_kinematics(job_model(), job_recording(), ground=True)
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from borelli.analysis.dynamics.external_loads import Loads
-from borelli.analysis.dynamics.rnea import carried_wrenches, coordinate_forces, move, weight_wrenches
+from borelli.analysis.dynamics.rnea import subtree_wrenches, coordinate_forces, forward_kinematics, weight_wrenches
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.stepped.dataset import about_origin, inertia_of, outside_wrenches
 from borelli.analysis.stepped.replay import replay
 from borelli.analysis.stepped.stepped_torques import stepped_torques
-from borelli.analysis.stepped.stepper import spin_forces
+from borelli.analysis.stepped.stepper import drive_axis_forces
 from borelli.bench.metrics import torque_error
 from borelli.errors import SettingsError
 from borelli.physics.inputs import Residual
@@ -32,22 +32,22 @@ def standing():
 
 def test_torques_are_those_that_made_the_motion(free):
     q, truth = job_truth(2.0)
-    found = spin_forces(free.stepper.compiled, q, free.data["torque"].values)[:, 6:]
+    found = drive_axis_forces(free.stepper.compiled, q, free.data["torque"].values)[:, 6:]
     assert torque_error(found[:-1], truth) < ERROR
 
 
 def test_the_motion_is_kept_and_parts_add_up(free):
-    assert free.deviation_rms < 1e-6  # steps move bodies straight on: second order in the step
+    assert free.rms_error < 1e-6  # steps move bodies straight on: second order in the step
     parts = sum(free.data[f"torque_{part}"].values for part in ("inertial", "gravity", "ground"))
     assert parts == pytest.approx(free.data["torque"].values, abs=1e-9)
 
 
 def test_rows_agree_with_newton_and_euler(free):
     """The bodies' own accelerations, summed from tips to root, ask for what drives and residual rows gave."""
-    data, stepper, trace = free.data, free.stepper, free.trace
-    moved = move(job_model(), *(data[name].values for name in ("coordinates", "speeds", "accelerations")))
+    data, stepper, trace = free.data, free.stepper, free.record
+    moved = forward_kinematics(job_model(), *(data[name].values for name in ("coordinates", "speeds", "accelerations")))
     outside = about_origin(trace, outside_wrenches(stepper, trace)).transpose(1, 2, 0)
-    carried = carried_wrenches(moved, inertia_of(stepper.compiled, trace) + weight_wrenches(moved) - outside)
+    carried = subtree_wrenches(moved, inertia_of(stepper.compiled, trace) + weight_wrenches(moved) - outside)
     asked = coordinate_forces(moved, carried)
     assert asked[:, 6:] == pytest.approx(data["torque"].values[:, 6:], abs=0.01)  # gaps of 1e-6 m times weight
     assert asked[:, :3] == pytest.approx(data["residual_force"].values, abs=1e-6)
@@ -60,16 +60,16 @@ def test_work_of_all_rows_is_the_change_of_energy(free, standing):
         found = compute_energy(torques)
         assert found.balance_error < 1e-8  # [%]: rounding
         summary = found.summary
-        assert abs(summary["numerical_work_net_j"]) <= summary["numerical_work_absolute_j"] < 0.1 * summary["work_j"]
+        assert abs(summary["numerical_work_net_j"]) <= summary["numerical_work_absolute_j"] < 0.1 * summary["positive_work_j"]
 
 
 def test_work_of_the_scheme_falls_with_the_step(free):
     """Rows of joints miss as much one way before a step as the other way after it: second order is left midway."""
     coarse, fine = compute_energy(free), compute_energy(stepped_torques(job(2.0), filter="none", substeps=4))
     assert fine.balance_error < 1e-8
-    shares = [found.summary["numerical_work_absolute_j"] / found.summary["work_j"] for found in (coarse, fine)]
+    shares = [found.summary["numerical_work_absolute_j"] / found.summary["positive_work_j"] for found in (coarse, fine)]
     assert shares[1] == pytest.approx(shares[0] / 4**2, rel=0.05)
-    assert fine.summary["work_j"] == pytest.approx(coarse.summary["work_j"], rel=0.01)
+    assert fine.summary["positive_work_j"] == pytest.approx(coarse.summary["positive_work_j"], rel=0.01)
 
 
 def test_several_steps_a_frame_give_the_same_torques(free):
@@ -89,21 +89,21 @@ def test_several_steps_a_frame_give_the_same_torques(free):
 def test_contacts_alone_carry_the_body(standing):
     data = standing.data
     assert np.abs(data["residual_force"].values).max() == 0.0
-    assert np.abs(data["residual_torque"].values).max() == 0.0
+    assert np.abs(data["residual_moment"].values).max() == 0.0
     acceleration = np.gradient(np.gradient(_center(), 1 / 120.0, axis=0), 1 / 120.0, axis=0)
-    vertical = data["foot_force"].values[..., 2].sum(axis=1)
+    vertical = data["ground_reaction_force"].values[..., 2].sum(axis=1)
     wanted = WEIGHT + 71.0 * acceleration[:, 2]
     assert vertical[6:-6] == pytest.approx(wanted[6:-6], abs=0.05 * WEIGHT)
     assert np.abs(data["deviation"].values[:, :3]).max() < 0.01  # [m]: the feet stay, so the body does
-    assert np.nanmin(data["foot_center_of_pressure"].values[..., 0]) > -0.07  # under the feet: heel at -0.06 m
-    assert np.nanmax(data["foot_center_of_pressure"].values[..., 0]) < 0.22
+    assert np.nanmin(data["center_of_pressure"].values[..., 0]) > -0.07  # under the feet: heel at -0.06 m
+    assert np.nanmax(data["center_of_pressure"].values[..., 0]) < 0.22
 
 
 def test_a_limited_residual_is_kept_within_its_limit():
     torques = stepped_torques(
         job(), filter="none", forces="contacts", ground=None, residual=[Residual("pelvis", 4, 5.0)]
     )
-    residual = torques.data["residual_torque"].values
+    residual = torques.data["residual_moment"].values
     assert np.abs(residual[:, 1]).max() == pytest.approx(5.0)
     assert np.abs(residual[:, [0, 2]]).max() == 0.0
 
@@ -111,16 +111,16 @@ def test_a_limited_residual_is_kept_within_its_limit():
 def test_measured_forces_take_the_place_of_the_residual(standing):
     """What contacts gave, fed back as if plates had measured it, leaves little residual."""
     data = standing.data
-    point = np.nan_to_num(data["foot_center_of_pressure"].values)
+    point = np.nan_to_num(data["center_of_pressure"].values)
     loads = Loads(
-        ("right", "left"), ("right_foot", "left_foot"), data["time"].values, data["foot_force"].values, point,
-        data["foot_free_moment"].values,
+        ("right", "left"), ("right_foot", "left_foot"), data["time"].values, data["ground_reaction_force"].values, point,
+        data["free_moment"].values,
     )  # fmt: skip
     torques = stepped_torques(job(), filter="none", forces=loads)
     inside = slice(10, -10)  # at the ends the contacts settle
     assert np.abs(torques.data["residual_force"].values[inside]).max() < 0.1 * WEIGHT
     assert np.abs(torques.data["residual_force"].values[inside]).mean() < 0.01 * WEIGHT
-    assert torques.data["covered"].values[inside].all()
+    assert torques.data["grf_complete"].values[inside].all()
     assert torques.data.attrs["plate_mass_kg"] == pytest.approx(WEIGHT / 9.81, rel=0.03)
 
 
@@ -130,21 +130,21 @@ def test_torques_replayed_make_the_same_motion_then_drift(free):
     assert np.abs(made[:60]).max() < 1e-9  # 0.5 s: only rounding, growing
     assert opened.time_within(1e-3) < 1.9  # nothing holds the body: it drifts, and the replay says so
     closed = replay(free, loop="closed")
-    assert closed.deviation_rms < 1e-6
+    assert closed.rms_error < 1e-6
     assert np.abs(closed.data["feedback"].values).max() < 1e-6
-    assert replay(free, loop="kinematic").deviation_rms < 1e-12
+    assert replay(free, loop="kinematic").rms_error < 1e-12
 
 
 def test_a_standing_body_falls_in_open_loop_and_stands_in_closed_loop():
     torques = stepped_torques(job(2.0), filter="none", forces="contacts", ground=None, residual=30.0)
-    assert replay(torques, loop="open").fallen is not None
+    assert replay(torques, loop="open").fall_time is not None
     closed = replay(torques, loop="closed")
-    assert closed.fallen is None
-    assert closed.root_deviation < 0.01
+    assert closed.fall_time is None
+    assert closed.max_root_error < 0.01
 
 
 def test_drives_with_limits_and_tolerances_deviate_as_stated():
-    limited = stepped_torques(job(), filter="none", limit={"left_hand_y": 0.0, "left_hand_x": 0.0})
+    limited = stepped_torques(job(), filter="none", max_force={"left_hand_y": 0.0, "left_hand_x": 0.0})
     hand = [str(n) for n in limited.data["coordinate"].values].index("left_hand_y")
     assert np.abs(limited.data["torque"].values[:, hand]).max() == 0.0
     assert np.abs(limited.data["deviation"].values[:, hand]).max() > 0.1  # [rad]: it hangs

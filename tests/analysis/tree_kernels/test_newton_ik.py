@@ -18,7 +18,7 @@ from borelli.analysis.tree_kernels.newton_ik import (
 )
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.functions import Function
-from borelli.model.kinematics import coupled, marker_jacobians, marker_positions, poses
+from borelli.model.kinematics import coupled_coordinates, marker_jacobians, marker_positions, poses
 from borelli.model.model import Body, Coordinate, Coupling, Joint, Marker, Model, TransformAxis
 
 STRAIGHT = Function((-9.0, 9.0), ((-9.0, 1.0),))
@@ -89,9 +89,9 @@ class Case:
         start = np.array([c.default for c in model.coordinates])
         move = np.zeros((frames, len(start)))
         move[:, self.tree.free] = rng.normal(0.0, 0.3, (frames, n))
-        self.q = coupled(model, start + move)
+        self.q = coupled_coordinates(model, start + move)
         move[:, self.tree.free] = rng.normal(0.0, 0.2, (frames, n))
-        self.target = marker_positions(model, coupled(model, start + move)) + rng.normal(0.0, 0.01, (frames, count, 3))
+        self.target = marker_positions(model, coupled_coordinates(model, start + move)) + rng.normal(0.0, 0.01, (frames, count, 3))
         self.weight = rng.uniform(0.5, 2.0, (frames, count))
         self.weight[:, ::7] = 0.0
         self.rest_springs = RestSprings(
@@ -193,7 +193,7 @@ def test_energy_equals_that_of_plain_least_squares():
     def residuals(x):
         pose = case.q[0].copy()
         pose[case.tree.free] = x
-        away = (marker_positions(case.model, coupled(case.model, pose))[0] - case.target[0]).ravel()
+        away = (marker_positions(case.model, coupled_coordinates(case.model, pose))[0] - case.target[0]).ravel()
         beyond = np.maximum(x - 0.25, 0.0) + np.minimum(x + 0.25, 0.0)
         root_weight = np.sqrt(np.repeat(case.weight[0], 3))
         return np.concatenate([root_weight * away, np.sqrt(0.5) * (x - case.rest[0]), np.sqrt(30.0) * beyond])

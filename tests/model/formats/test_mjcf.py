@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from borelli.errors import BorelliError, FileFormatError, ModelError
 from borelli.model import GROUND, validate
 from borelli.model.formats.mjcf.reader import read_mjcf
-from borelli.model.kinematics import coupled, generalized_forces
+from borelli.model.kinematics import coupled_coordinates, generalized_forces
 
 from ...shared_data import SHARED_DATA
 from ..mujoco_referee import agrees, compiled, engine, random_rows, read_both, same_masses
@@ -206,7 +206,7 @@ def test_couplings_hold_as_mujoco_states_them(tmp_path) -> None:
     for x in (-1.0, 0.2, 0.9):
         values = {"x": x, "y": 0.0, "z": 0.4}
         row = [values[c.name] for c in ours.coordinates]
-        for c, value in zip(ours.coordinates, coupled(ours, row)[0], strict=True):
+        for c, value in zip(ours.coordinates, coupled_coordinates(ours, row)[0], strict=True):
             data.joint(c.name).qpos[0] = value
         mujoco.mj_fwdPosition(theirs, data)
         assert data.efc_pos[: data.ne] == pytest.approx(0.0, abs=1e-12)

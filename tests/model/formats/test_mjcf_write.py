@@ -30,7 +30,7 @@ from borelli.model import (
 )
 from borelli.model.formats.mjcf.reader import read_mjcf
 from borelli.model.formats.mjcf.writer import mjcf_text, write_mjcf
-from borelli.model.kinematics import coupled, poses, with_default_frames
+from borelli.model.kinematics import coupled_coordinates, poses, with_default_frames
 from borelli.model.people.human import human
 
 from ...shared_data import SHARED_DATA as DATA
@@ -133,10 +133,10 @@ def test_every_kind_of_joint_goes_to_mujoco_and_back(tmp_path) -> None:
     assert "1 functions are fitted" in told and "odd" in told and "nothing" in told and "pennation" in told
     # MuJoCo holds followers softly, so they are put where its own equalities want them
     data = mujoco.MjData(theirs)
-    rows = coupled(model, random_rows(model))
+    rows = coupled_coordinates(model, random_rows(model))
     back = np.array([[dict(zip(map(_name, model.coordinates), row, strict=True)).get(c.name, 0.0)
                       for c in again.coordinates] for row in rows])  # fmt: skip
-    back = coupled(again, back)
+    back = coupled_coordinates(again, back)
     mine, names = poses(model, rows)[0], [body.name for body in model.bodies]
     ours = poses(again, back)[0]
     fit = 0.05  # [m], what a fourth-order polynomial leaves of the spline
@@ -169,10 +169,10 @@ def test_without_splines_nothing_is_lost(tmp_path) -> None:
     )
     model = with_default_frames(replace(model, joints=joints))
     _, again, _ = wrote(model, tmp_path)
-    rows = coupled(model, random_rows(model))
+    rows = coupled_coordinates(model, random_rows(model))
     back = np.array([[dict(zip(map(_name, model.coordinates), row, strict=True)).get(c.name, 0.0)
                       for c in again.coordinates] for row in rows])  # fmt: skip
-    mine, ours = poses(model, rows)[0], poses(again, coupled(again, back))[0]
+    mine, ours = poses(model, rows)[0], poses(again, coupled_coordinates(again, back))[0]
     names, others = ([body.name for body in m.bodies] for m in (model, again))
     for b, name in enumerate(names):
         if name in others:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from borelli.errors import BorelliError, FileFormatError, ModelError
-from borelli.files.text import MAX_BYTES, from_table, parse_toml, to_table, toml_text
+from borelli.files.text import MAX_BYTES, from_table, parse_toml, to_table, format_toml
 from borelli.model import (
     Body,
     Coordinate,
@@ -189,7 +189,7 @@ class Settings:
 
 def test_any_dataclass_goes_to_a_table_and_back() -> None:
     chosen = Settings(7, (1.0, 2.5), 1, True)
-    back = from_table(Settings, parse_toml(toml_text(to_table(chosen)), "text"), "text")
+    back = from_table(Settings, parse_toml(format_toml(to_table(chosen)), "text"), "text")
     assert back == chosen
     assert type(back.count) is int
     assert to_table(Settings()) == {}

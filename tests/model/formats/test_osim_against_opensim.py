@@ -110,7 +110,7 @@ def compare(one: Case, *, place: float = 1e-9, mass: float = 1e-12, torque: floa
     bodies = [list(said["body"]).index(body.name) for body in model.bodies]
     markers = [list(said["marker_name"]).index(marker.name) for marker in model.markers]
     position, rotation = poses(model, one.q)
-    assert np.abs(position - said["position"][:, bodies]).max() < place
+    assert np.abs(position - said["body_position"][:, bodies]).max() < place
     assert np.abs(rotation - said["rotation"][:, bodies]).max() < 5.0 * place
     assert np.abs(marker_positions(model, one.q) - said["marker"][:, markers]).max(initial=0.0) < place
     assert np.abs(np.array([body.mass for body in model.bodies]) - said["mass"][bodies]).max() < 1e-12

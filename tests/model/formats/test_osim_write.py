@@ -33,7 +33,7 @@ from borelli.model.functions import constant, linear, natural_cubic_spline, piec
 from borelli.model.kinematics import generalized_forces, marker_positions, poses
 from borelli.model.model import CoordinateRange, PathWrap, WrapObject
 from borelli.model.people.human import human
-from borelli.model.validate import TURNS
+from borelli.model.validate import ROTATIONAL_COORDINATES
 
 HERE = Path(__file__).parent / "osim"
 number = st.floats(-3.0, 3.0)
@@ -73,7 +73,7 @@ def coordinates(draw: st.DrawFn, name: str, rotational: bool) -> Coordinate:
 
 @st.composite
 def joints(draw: st.DrawFn, name: str, parent: str, child: str) -> Joint:
-    kind = draw(st.sampled_from([*TURNS, "coordinate"]))
+    kind = draw(st.sampled_from([*ROTATIONAL_COORDINATES, "coordinate"]))
     ends = (draw(frames), draw(frames))
     if kind == "coordinate":
         own = (draw(coordinates(f"{name}.q", True)),)
@@ -83,7 +83,7 @@ def joints(draw: st.DrawFn, name: str, parent: str, child: str) -> Joint:
         return Joint(name, kind, parent, child, *ends, coordinates=own, motion=parts)
     count = {"ball": 3, "free": 3, "planar": 2, "universal": 2, "hinge": 1, "slider": 1, "fixed": 0}[kind]
     given_axes = draw(axes(count)) if draw(st.booleans()) else ()
-    named = tuple(draw(coordinates(f"{name}.{i}", turn)) for i, turn in enumerate(TURNS[kind]))
+    named = tuple(draw(coordinates(f"{name}.{i}", turn)) for i, turn in enumerate(ROTATIONAL_COORDINATES[kind]))
     return Joint(name, kind, parent, child, *ends, given_axes, named)
 
 

@@ -20,7 +20,7 @@ from borelli.model.people.full_skeleton import full_skeleton
 from borelli.model.people.full_skeleton_spine import NAMES, spine_of
 from borelli.model.people.human import human
 from borelli.model.transforms import compose
-from borelli.model.validate import inertia_fault
+from borelli.model.validate import inertia_problem
 
 from ..mujoco_referee import agrees, engine, random_rows, same_masses
 from .test_human import MIRROR, center_of_mass, other_side, pose
@@ -78,7 +78,7 @@ def test_any_subject_is_sound_and_weighs_what_was_asked(mass: float, height: flo
 @pytest.mark.parametrize("sex", SEXES)
 def test_every_body_could_be_made_of_matter(sex: str) -> None:
     for body in full_skeleton(sex=sex).bodies:
-        assert not inertia_fault(np.array(body.inertia)), body.name
+        assert not inertia_problem(np.array(body.inertia)), body.name
         assert body.mass > 1e-3
 
 

@@ -46,7 +46,7 @@ def test_sliding_box_goes_straight_and_stops_at_coulomb_distance(direction):
     """v_n = v - mu g h n: it stops after v^2 / (2 mu g) - h v / 2."""
     h, speed = 1 / 1000, 2.0
     result = thrown(direction, speed, h, 0.6)
-    path = result["position"].values[:, 0] - result["position"].values[0, 0]
+    path = result["body_position"].values[:, 0] - result["body_position"].values[0, 0]
     along = heading(direction)
     theory = speed**2 / (2 * MU * GRAVITY)
     assert path[-1] @ along == pytest.approx(theory, rel=0.01)
@@ -54,25 +54,25 @@ def test_sliding_box_goes_straight_and_stops_at_coulomb_distance(direction):
     sideways = path - np.outer(path @ along, along)
     assert np.linalg.norm(sideways[:, :2], axis=1).max() < 1e-3 * theory
     # no rotation: bounds off by 1e-3 can rotate it by that fraction of mu m g HALF, about I = 2/3 m HALF^2
-    assert np.abs(result["spin"].values[:, 0, 2]).max() < 1e-3 * MU * GRAVITY / (2 / 3 * HALF) * 0.4
-    assert np.linalg.norm(result["velocity"].values[-1, 0]) < 1e-6  # [m/s]
+    assert np.abs(result["body_angular_velocity"].values[:, 0, 2]).max() < 1e-3 * MU * GRAVITY / (2 / 3 * HALF) * 0.4
+    assert np.linalg.norm(result["body_com_velocity"].values[-1, 0]) < 1e-6  # [m/s]
 
 
 @pytest.mark.parametrize("h", [1 / 240, 1 / 1000])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_fast_box_never_leaves_the_ground(direction, h):
     result = thrown(direction, 2.0, h, 0.6)
-    rotation = rotation_matrices(result["quaternion"].values[:, 0])
-    heights = result["position"].values[:, :1, 2] + np.einsum("fij,cj->fci", rotation, CORNERS)[..., 2]
+    rotation = rotation_matrices(result["body_orientation"].values[:, 0])
+    heights = result["body_position"].values[:, :1, 2] + np.einsum("fij,cj->fci", rotation, CORNERS)[..., 2]
     lower = np.sort(heights, axis=1)[:, :4]
     assert np.abs(lower).max() < 1e-4  # [m]: all four, at any time
-    assert (result["ground_force"].values[1:, 0, 2] > 0.0).all()
+    assert (result["ground_reaction_force"].values[1:, 0, 2] > 0.0).all()
 
 
 @pytest.mark.parametrize("azimuth", AZIMUTHS)
 def test_box_sticks_just_below_the_angle_of_friction(azimuth):
     result = simulate(on_slope(0.995 * atan(MU), MU, azimuth), duration=1.0, step=1 / 500)
-    moved = result["position"].values[-1, 0] - result["position"].values[0, 0]
+    moved = result["body_position"].values[-1, 0] - result["body_position"].values[0, 0]
     assert np.linalg.norm(moved) < 1e-5  # [m]: it sinks in and creeps by its softness, no more
 
 
@@ -82,10 +82,10 @@ def test_box_slides_just_above_the_angle_of_friction(azimuth):
     slope, h, duration = 1.005 * atan(MU), 1 / 500, 1.0
     result = simulate(on_slope(slope, MU, azimuth), duration=duration, step=h)
     down = heading(azimuth) * cos(slope) - np.array([0.0, 0.0, sin(slope)])
-    acceleration = result["velocity"].values[-1, 0] @ down / duration
+    acceleration = result["body_com_velocity"].values[-1, 0] @ down / duration
     theory = GRAVITY * (sin(slope) - MU * cos(slope))
     assert acceleration == pytest.approx(theory, abs=SolverSettings().friction_tolerance * MU * GRAVITY * cos(slope))
-    sideways = result["velocity"].values[-1, 0] - acceleration * duration * down
+    sideways = result["body_com_velocity"].values[-1, 0] - acceleration * duration * down
     assert np.linalg.norm(sideways) < 0.1 * theory * duration
 
 
@@ -95,7 +95,7 @@ def test_acceleration_on_a_steep_slope_is_independent_of_azimuth():
     for azimuth in AZIMUTHS:
         result = simulate(on_slope(slope, MU, azimuth), duration=duration, step=1 / 500)
         down = heading(azimuth) * cos(slope) - np.array([0.0, 0.0, sin(slope)])
-        assert result["velocity"].values[-1, 0] @ down / duration == pytest.approx(theory, rel=2e-3)
+        assert result["body_com_velocity"].values[-1, 0] @ down / duration == pytest.approx(theory, rel=2e-3)
 
 
 def test_ground_reaction_of_a_standing_human_is_its_weight():
@@ -107,12 +107,12 @@ def test_ground_reaction_of_a_standing_human_is_its_weight():
         if not c.name.startswith("root")
     ]
     result = simulate(model, duration=4.0, step=1 / 240, drives=drives)
-    force = result["ground_force"].sum("body").values
+    force = result["ground_reaction_force"].sum("body").values
     assert abs(force[-1, 2] - model.mass * GRAVITY) < 0.01  # [N]
     assert np.abs(force[-1, :2]).max() < 0.01
-    touched = result["ground_force"].values[-1, :, 2] > 1e-6
+    touched = result["ground_reaction_force"].values[-1, :, 2] > 1e-6
     assert {str(name) for name in result.body.values[touched]} <= {"foot_l", "foot_r", "toes_l", "toes_r"}
-    assert abs(float(result["position"].sel(body="head")[-1, 2] - result["position"].sel(body="head")[0, 2])) < 0.01
+    assert abs(float(result["body_position"].sel(body="head")[-1, 2] - result["body_position"].sel(body="head")[0, 2])) < 0.01
 
 
 class Convergence(NamedTuple):

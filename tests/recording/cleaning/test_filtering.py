@@ -70,7 +70,7 @@ def test_impossible_cutoffs_are_refused(cutoff):
 def test_smoothing_takes_noise_off_and_says_with_what():
     truth, noisy = recording(), recording(noise=0.002)
     smoothed = lowpass_filter(noisy)
-    off = [np.std(one.data["markers"].values - truth.data["markers"].values) for one in (noisy, smoothed)]
+    off = [np.std(one.data["marker_position"].values - truth.data["marker_position"].values) for one in (noisy, smoothed)]
     assert off[1] < 0.6 * off[0]
     assert "6 Hz" in smoothed.notes[-1].text
     assert lowpass_filter(noisy, cutoff=None).notes == ()
@@ -81,12 +81,12 @@ def test_a_higher_rate_goes_through_every_frame_and_a_lower_one_has_no_aliases()
     walk = recording(plates=False)
     double = resample(walk, 2 * RATE)
     assert double.rate == 2 * RATE
-    assert np.allclose(double.data["markers"].values[::2], walk.data["markers"].values, atol=1e-12)
+    assert np.allclose(double.data["marker_position"].values[::2], walk.data["marker_position"].values, atol=1e-12)
     time = np.arange(1000) / 100.0
     wave = np.sin(2 * np.pi * 22.0 * time)
     points = np.stack([time, 0 * time, wave], axis=1)[:, None]
-    fast = Recording(make_dataset({"markers": points}, {"marker": ["M"]}, rate=100.0))
-    slow = resample(fast, 20.0).data["markers"].values[20:-20, 0]
+    fast = Recording(make_dataset({"marker_position": points}, {"marker": ["M"]}, rate=100.0))
+    slow = resample(fast, 20.0).data["marker_position"].values[20:-20, 0]
     assert np.abs(slow[:, 2]).max() < 0.03  # it would be 1 without the low-pass
     assert np.allclose(np.diff(slow[:, 0]), 0.05)
 
@@ -107,14 +107,14 @@ def test_plates_are_resampled_only_when_asked():
 @given(st.sampled_from([24.0, 59.94, 60.0, 100.0, 120.0, 150.0, 240.0]), st.integers(10, 400))
 def test_times_rounded_to_milliseconds_are_restored_to_the_last_bit(rate, frames):
     exact = np.arange(frames) / rate
-    data = make_dataset({"markers": np.ones((frames, 1, 3))}, {"marker": ["M"], "time": np.round(exact, 3)}, rate=rate)
+    data = make_dataset({"marker_position": np.ones((frames, 1, 3))}, {"marker": ["M"], "time": np.round(exact, 3)}, rate=rate)
     restored = repair_time_stamps(Recording(data))
     assert np.array_equal(restored.data["time"].values, exact)
 
 
 def test_times_that_no_rate_explains_are_kept():
     stamps = np.cumsum(np.random.default_rng(0).uniform(0.005, 0.015, 100))
-    data = make_dataset({"markers": np.ones((100, 1, 3))}, {"marker": ["M"], "time": stamps})
+    data = make_dataset({"marker_position": np.ones((100, 1, 3))}, {"marker": ["M"], "time": stamps})
     assert np.array_equal(repair_time_stamps(Recording(data)).data["time"].values, stamps)
 
 

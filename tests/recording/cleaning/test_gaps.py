@@ -20,7 +20,7 @@ RATE = 100.0
 
 def of_points(points, names=None):
     names = names or [f"M{k}" for k in range(points.shape[1])]
-    return Recording(make_dataset({"markers": points}, {"marker": names}, rate=RATE))
+    return Recording(make_dataset({"marker_position": points}, {"marker": names}, rate=RATE))
 
 
 def tumbling_body(frames=200, count=5, seed=0):
@@ -61,7 +61,7 @@ def test_a_short_gap_in_a_cubic_is_filled_exactly(coefficients, length):
     points = path[:, None].copy()
     points[25 : 25 + length, 0] = np.nan
     filled = fill_gaps(of_points(points))
-    assert np.allclose(filled.data["markers"].values[:, 0], path, atol=1e-9)
+    assert np.allclose(filled.data["marker_position"].values[:, 0], path, atol=1e-9)
 
 
 def test_a_long_gap_in_a_rigid_body_is_filled_exactly_from_its_other_markers():
@@ -69,7 +69,7 @@ def test_a_long_gap_in_a_rigid_body_is_filled_exactly_from_its_other_markers():
     points = truth.copy()
     points[60:140, 2] = np.nan
     filled = fill_gaps(of_points(points))
-    assert np.allclose(filled.data["markers"].values, truth, atol=1e-9)
+    assert np.allclose(filled.data["marker_position"].values, truth, atol=1e-9)
     (note,) = filled.notes
     assert note.kind == "changed"
     assert "80 frames from" in note.text
@@ -80,7 +80,7 @@ def test_a_rigid_body_fills_gaps_at_the_ends_too(gap):
     truth = tumbling_body()
     points = truth.copy()
     points[gap, 1] = np.nan
-    assert np.allclose(fill_gaps(of_points(points)).data["markers"].values, truth, atol=1e-9)
+    assert np.allclose(fill_gaps(of_points(points)).data["marker_position"].values, truth, atol=1e-9)
 
 
 def test_a_gap_beyond_the_limit_or_without_a_segment_stays_open():
@@ -125,7 +125,7 @@ def test_markers_at_the_origin_were_not_seen():
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_a_spike_is_found_taken_out_and_bridged(width):
     walk = recording(plates=False)
-    truth = walk.data["markers"].values
+    truth = walk.data["marker_position"].values
     index = walk.markers.index("LTOE")
     points = truth.copy()
     points[80 : 80 + width, index] += (0.05, -0.04, 0.03)
@@ -133,13 +133,13 @@ def test_a_spike_is_found_taken_out_and_bridged(width):
     (spike,) = find_spikes(spiked)
     assert (spike.marker, spike.start, spike.stop) == ("LTOE", 80, 80 + width)
     assert abs(spike.height - np.linalg.norm([0.05, 0.04, 0.03])) < 0.005
-    mended = fill_gaps(remove_spikes(spiked)).data["markers"].values
+    mended = fill_gaps(remove_spikes(spiked)).data["marker_position"].values
     assert np.abs(mended - truth).max() < 0.01
 
 
 def test_a_jump_that_stays_is_no_spike_and_neither_is_fast_motion():
     walk = recording(plates=False)
-    points = walk.data["markers"].values.copy()
+    points = walk.data["marker_position"].values.copy()
     points[120:, 3] += (0.0, 0.2, 0.0)
     assert find_spikes(with_markers(walk, points)) == ()
     assert find_spikes(recording(plates=False, noise=0.001)) == ()
@@ -151,12 +151,12 @@ def test_forty_frames_cut_out_of_real_recordings_come_back_within_millimetres():
 
     for name in ("hdm/data.c3d", "c3d/qualisys_walk/Qualisys.c3d"):
         truth = read_c3d(real(name))
-        points = truth.data["markers"].values
+        points = truth.data["marker_position"].values
         errors = []
         for index in range(0, len(truth.markers), 3):
             cut = points.copy()
             cut[100:140, index] = np.nan
-            filled = fill_gaps(with_markers(truth, cut)).data["markers"].values[100:140, index]
+            filled = fill_gaps(with_markers(truth, cut)).data["marker_position"].values[100:140, index]
             errors.append(np.sqrt(((filled - points[100:140, index]) ** 2).sum(axis=1).mean()))
         done = np.isfinite(errors)
         assert done.mean() > 0.7

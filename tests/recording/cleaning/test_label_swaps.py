@@ -23,7 +23,7 @@ def test_two_markers_that_trade_places_are_found_to_the_frame_and_put_back(pair)
     assert {swap.first, swap.second} == set(pair)
     assert (swap.start, swap.stop) == (73, 111)
     mended = repair_label_swaps(swap_markers(walk, *pair, 73, 111))
-    assert np.array_equal(mended.data["markers"].values, walk.data["markers"].values)
+    assert np.array_equal(mended.data["marker_position"].values, walk.data["marker_position"].values)
     assert mended.notes[-1].kind == "changed"
 
 
@@ -37,7 +37,7 @@ def test_a_pair_that_trades_once_keeps_its_names_in_the_longer_part():
 
 def test_a_trade_behind_a_short_gap_is_found():
     walk = swap_markers(recording(), "LKNE", "RKNE", 120, 200)
-    points = walk.data["markers"].values.copy()
+    points = walk.data["marker_position"].values.copy()
     points[115:120, walk.markers.index("LKNE")] = np.nan
     (swap,) = find_swaps(with_markers(walk, points))
     assert (swap.start, swap.stop) == (120, 200)
@@ -62,7 +62,7 @@ def test_exchanged_sides_are_found_and_exchanging_twice_changes_nothing():
 
 def test_a_mirrored_body_shows_as_exchanged_sides():
     walk = recording()
-    assert find_sides(with_markers(walk, walk.data["markers"].values * (1, -1, 1))).whole
+    assert find_sides(with_markers(walk, walk.data["marker_position"].values * (1, -1, 1))).whole
 
 
 def test_one_pair_exchanged_throughout_is_told_from_all():
@@ -75,7 +75,7 @@ def test_a_walker_who_turns_round_keeps_his_sides():
     walk = recording()
     angle = np.linspace(0.0, 2 * np.pi, walk.frames)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]).transpose(2, 0, 1)
-    points = walk.data["markers"].values.copy()
+    points = walk.data["marker_position"].values.copy()
     points[..., :2] = np.einsum("fab,fpb->fpa", turn, points[..., :2])
     assert find_sides(with_markers(walk, points)).wrong == ()
 

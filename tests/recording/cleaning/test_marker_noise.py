@@ -17,7 +17,7 @@ def moving(frames=1000, sizes=SIZES):
     swing = 0.2 * np.sin(2 * np.pi * time) + 5e-3 * np.sin(12 * np.pi * time)
     points = np.ones((frames, 3, 3)) + swing[:, None, None]
     points += sizes[:, None] * np.random.default_rng(1).normal(size=points.shape)
-    return Recording(make_dataset({"markers": points}, {"marker": ["a", "b", "c"]}, rate=RATE))
+    return Recording(make_dataset({"marker_position": points}, {"marker": ["a", "b", "c"]}, rate=RATE))
 
 
 def test_noise_is_that_which_was_put_in():
@@ -34,19 +34,19 @@ def test_movement_alone_is_no_noise():
 
 def test_filled_gaps_do_not_make_markers_quieter():
     recording = moving()
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     for start in range(20, 960, 40):
         points[start : start + 14, 1] = np.nan  # a third of it
-    gappy = recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)))
+    gappy = recording.with_data(recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)))
     assert marker_noise(fill_gaps(gappy))["b"] == pytest.approx(1e-3, rel=0.15)
     assert marker_noise(gappy)["b"] == pytest.approx(1e-3, rel=0.15)
 
 
 def test_a_marker_hardly_seen_is_taken_to_shake_as_the_others():
     recording = moving()
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     points[6:, 2] = np.nan
     found = marker_noise(
-        recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)))
+        recording.with_data(recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)))
     )
     assert found["c"] == pytest.approx(np.median([found["a"], found["b"]]))

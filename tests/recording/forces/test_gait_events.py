@@ -7,8 +7,8 @@ from borelli.errors import SettingsError
 from borelli.recording.forces.assign_to_feet import (
     add_plates,
     assign_plates,
-    contacts,
-    find_exchanges,
+    plate_contacts,
+    find_plate_swaps,
     swap_plates,
     threshold_plates,
     zero_plates,
@@ -20,7 +20,7 @@ from borelli.recording.forces.gait_events import (
     events_from_markers,
     events_from_plates,
     gait_events,
-    named_event,
+    standardize_event,
 )
 from borelli.recording.formats.c3d.reader import read_c3d
 from borelli.recording.formats.c3d.recompute_plates import plates_from_channels
@@ -46,7 +46,7 @@ def push(walk, offset):
 
 
 def test_each_load_goes_to_the_foot_that_stood_there():
-    steps = contacts(recording())
+    steps = plate_contacts(recording())
     assert [(step.plate, step.side) for step in steps] == [("plate 1", "left"), ("plate 2", "right")]
     assert all(step.distance < 0.06 for step in steps)
 
@@ -54,24 +54,24 @@ def test_each_load_goes_to_the_foot_that_stood_there():
 def test_a_step_that_the_recording_cuts_short_is_no_knock():
     """Cut 0.04 s after its strike it counts, where as long a load in the midst of a recording does not."""
     walk = recording()
-    second, clock = contacts(walk)[1], walk.data["analog_time"].values
+    second, clock = plate_contacts(walk)[1], walk.data["analog_time"].values
     cut = walk.with_data(walk.data.sel(analog_time=clock <= second.start + 0.04))
-    assert [step.side for step in contacts(cut)] == ["left", "right"]
+    assert [step.side for step in plate_contacts(cut)] == ["left", "right"]
     force = walk.data["plate_force"].copy(deep=True)
     force.values[clock > second.start + 0.04, 1] = 0.0
-    assert [step.side for step in contacts(walk.with_data(walk.data.assign(plate_force=force)))] == ["left"]
+    assert [step.side for step in plate_contacts(walk.with_data(walk.data.assign(plate_force=force)))] == ["left"]
 
 
 def test_forces_of_feet_are_those_of_their_plates_and_so_is_the_pressure():
     walk = recording()
     given = assign_plates(walk)
-    force = given.data["foot_force"].values
+    force = given.data["ground_reaction_force"].values
     plates = threshold_plates(walk).data["plate_force"].values
     assert np.allclose(force[:, 0], plates[:, 0])
     assert np.allclose(force[:, 1], plates[:, 1])
-    center = given.data["foot_center_of_pressure"].values[:, 0]
+    center = given.data["center_of_pressure"].values[:, 0]
     assert np.allclose(center, walk.data["plate_center_of_pressure"].values[:, 0], equal_nan=True)
-    assert np.allclose(given.data["foot_free_moment"].values, 0.0, atol=1e-9)
+    assert np.allclose(given.data["free_moment"].values, 0.0, atol=1e-9)
 
 
 def test_one_foot_on_two_plates_has_the_wrench_of_both():
@@ -82,10 +82,10 @@ def test_one_foot_on_two_plates_has_the_wrench_of_both():
         data[name].values[:, 1] = part * data[name].values[:, 0]
     data["plate_center_of_pressure"].values[:, 1, 1] += 0.06
     given = assign_plates(walk.with_data(data))
-    force = given.data["foot_force"].values[:, 0]
+    force = given.data["ground_reaction_force"].values[:, 0]
     firm = force[:, 2] > 100.0
     assert np.allclose(force[firm, 2], 1.5 * walk.data["plate_force"].values[firm, 0, 2])
-    side = given.data["foot_center_of_pressure"].values[firm, 0, 1] - 0.09
+    side = given.data["center_of_pressure"].values[firm, 0, 1] - 0.09
     assert np.allclose(side, 0.02)
 
 
@@ -139,9 +139,9 @@ def test_below_the_threshold_a_plate_carries_nothing():
 
 def test_exchanged_plates_are_found_and_exchanging_twice_changes_nothing():
     walk = recording()
-    assert find_exchanges(walk) == ()
+    assert find_plate_swaps(walk) == ()
     wrong = swap_plates(walk, "plate 1", "plate 2")
-    (pair,) = find_exchanges(wrong)
+    (pair,) = find_plate_swaps(wrong)
     assert (pair.first, pair.second) == ("plate 1", "plate 2")
     assert pair.exchanged < 0.06 < 0.3 < pair.distance
     again = swap_plates(wrong, "plate 1", "plate 2")
@@ -172,11 +172,11 @@ def test_events_from_markers_find_every_step_on_either_way_and_on_a_treadmill():
             found = [event.time for event in events if (event.label, event.context) == (label, side)]
             assert len(found) == len(truth)
             assert np.allclose(found, truth, atol=0.07)
-    belt = walk.data["markers"].values - np.array([1.3, 0, 0]) * walk.data["time"].values[:, None, None]
-    treadmill = walk.with_data(walk.data.assign(markers=walk.data["markers"].copy(data=belt)))
+    belt = walk.data["marker_position"].values - np.array([1.3, 0, 0]) * walk.data["time"].values[:, None, None]
+    treadmill = walk.with_data(walk.data.assign(marker_position=walk.data["marker_position"].copy(data=belt)))
     assert len(events_from_markers(treadmill)) == len(events)
     back = walk.with_data(
-        walk.data.assign(markers=walk.data["markers"].copy(data=walk.data["markers"].values * (-1, -1, 1)))
+        walk.data.assign(marker_position=walk.data["marker_position"].copy(data=walk.data["marker_position"].values * (-1, -1, 1)))
     )
     assert events_from_markers(back) == events
 
@@ -197,9 +197,9 @@ def test_auto_takes_plates_where_there_are_and_markers_elsewhere():
 
 def test_standing_still_is_no_gait():
     walk = recording(plates=False)
-    still = np.repeat(walk.data["markers"].values[:1], walk.frames, axis=0)
+    still = np.repeat(walk.data["marker_position"].values[:1], walk.frames, axis=0)
     still = still + 0.001 * np.random.default_rng(0).normal(size=still.shape)
-    assert events_from_markers(walk.with_data(walk.data.assign(markers=walk.data["markers"].copy(data=still)))) == ()
+    assert events_from_markers(walk.with_data(walk.data.assign(marker_position=walk.data["marker_position"].copy(data=still)))) == ()
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_standing_still_is_no_gait():
     ],
 )  # fmt: skip
 def test_events_are_understood_as_files_spell_them(label, context, expected):
-    named = named_event(Event(1.0, label, context))
+    named = standardize_event(Event(1.0, label, context))
     assert (None if named is None else (named.label, named.context)) == expected
 
 
@@ -221,7 +221,7 @@ def test_events_agree_with_the_marks_in_the_file(name):
     from borelli.recording.formats.c3d.reader import read_c3d
 
     recorded = read_c3d(real(name))
-    marks = [event for event in map(named_event, recorded.events) if event]
+    marks = [event for event in map(standardize_event, recorded.events) if event]
     plate_limit, strike_limit, off_limit = WITH_EVENTS[name]
     for found, limits, fewest in (
         (events_from_plates(recorded), {STRIKE: plate_limit, OFF: plate_limit}, 4),
@@ -254,9 +254,9 @@ def test_real_plates_carry_a_foot_each_and_show_when_they_are_exchanged(name, si
     from borelli.recording.formats.c3d.reader import read_c3d
 
     recorded = read_c3d(real(name))
-    assert {step.plate: step.side for step in contacts(recorded)} == sides
-    assert find_exchanges(recorded) == ()
-    (pair,) = find_exchanges(swap_plates(recorded, "plate 1", "plate 2"))
+    assert {step.plate: step.side for step in plate_contacts(recorded)} == sides
+    assert find_plate_swaps(recorded) == ()
+    (pair,) = find_plate_swaps(swap_plates(recorded, "plate 1", "plate 2"))
     assert {pair.first, pair.second} == {"plate 1", "plate 2"}
 
 
@@ -278,7 +278,7 @@ def test_ground_forces_of_another_file_find_their_feet(markers, forces, sides):
     from borelli.recording.formats.trc import read_trc
 
     both = add_plates(read_trc(real(f"opensim/{markers}")), read_table(real(f"opensim/{forces}")))
-    steps = contacts(both)
+    steps = plate_contacts(both)
     assert {step.plate: step.side for step in steps} == sides
     assert max(step.distance for step in steps) < 0.08
     with pytest.raises(SettingsError, match="plates of its own"):

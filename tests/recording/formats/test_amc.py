@@ -116,7 +116,7 @@ def test_radians_and_a_rate_may_be_stated(arm):
     degrees = read_amc(arm, units="m", up="+Z")
     arm.write_text(text)
     radians = read_amc(arm, units="m", up="+Z", rate=60.0)
-    np.testing.assert_allclose(radians.data["coordinates"], degrees.data["coordinates"])
+    np.testing.assert_allclose(radians.data["coordinate_value"], degrees.data["coordinate_value"])
     assert radians.rate == 60.0
 
 
@@ -199,7 +199,7 @@ def test_c3d_and_amc_of_one_trial_put_the_body_at_the_same_place():
     c3d = read_recording(real("hdm/data.c3d"))
     amc = read_recording(real("cmu/asfamc/02_01.amc"), forward="+Z")  # the C3D walks along its x
     assert c3d.rate == amc.rate
-    markers = c3d.data["markers"]
+    markers = c3d.data["marker_position"]
     pelvis = markers.sel(marker=["LFWT", "RFWT", "LBWT", "RBWT"]).mean("marker").values
     apart = pelvis - amc.data["joint_center"].sel(joint="root").values
     assert np.sqrt(np.mean(np.sum(apart**2, axis=1))) < 0.015
@@ -219,8 +219,8 @@ def _walk():
     amc = read_recording(real("cmu/asfamc/02_01.amc"))
     model = read_asf(real("cmu/asfamc/02.asf"))
     order = [coordinate.name for coordinate in model.coordinates]
-    places, turns = poses(model, amc.data["coordinates"].sel(coordinate=order).values)
-    return c3d.data["markers"], [body.name for body in model.bodies], places, turns
+    places, turns = poses(model, amc.data["coordinate_value"].sel(coordinate=order).values)
+    return c3d.data["marker_position"], [body.name for body in model.bodies], places, turns
 
 
 @pytest.mark.data

@@ -55,7 +55,7 @@ def test_a_posed_arm_by_hand(tmp_path):
     np.testing.assert_allclose(place(recording, "elbow_end"), [[-2, 1, 0], [4, 8, 7]], atol=1e-14)
     assert recording.rate == 120.0
     assert list(recording.data["coordinate"].values[-2:]) == ["base_Yrotation", "elbow_Zrotation"]
-    np.testing.assert_allclose(recording.data["coordinates"][:, -1], [np.pi / 2, -np.pi / 2])
+    np.testing.assert_allclose(recording.data["coordinate_value"][:, -1], [np.pi / 2, -np.pi / 2])
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -116,7 +116,7 @@ def _renumbered(link, order):
 def test_what_is_written_is_read_back(recording, tmp_path):
     write_bvh(recording, tmp_path / "x.bvh")
     back = read_bvh(tmp_path / "x.bvh", units=recording.data.attrs["file_units"], up="+Y")
-    np.testing.assert_allclose(back.data["coordinates"], recording.data["coordinates"], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(back.data["coordinate_value"], recording.data["coordinate_value"], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(back.data["joint_center"], recording.data["joint_center"], atol=1e-9)
     for name in ("coordinate", "coordinate_units", "joint"):
         assert list(back.data[name].values) == list(recording.data[name].values)
@@ -194,7 +194,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 
 def test_a_recording_without_a_skeleton_is_not_written(tmp_path):
     with pytest.raises(SettingsError, match="no skeleton"):
-        write_bvh(Recording(make_dataset({"value": [[1.0]]}, {"column": ["a"]})), tmp_path / "x.bvh")
+        write_bvh(Recording(make_dataset({"column_value": [[1.0]]}, {"column": ["a"]})), tmp_path / "x.bvh")
 
 
 @pytest.mark.data

@@ -56,15 +56,15 @@ def test_every_encoding_reads_the_same_numbers(tmp_path, processor, kind):
     groups["ANALOG"]["OFFSET"] = np.array([10, -20, 0])
     raw = c3d_bytes(markers, groups, processor=processor, real=kind, scale=0.5, rate=50.0, first=7, analog=analog)
     one = read_bytes(raw, tmp_path)
-    assert np.allclose(one.data["markers"].values, 1e-3 * markers, rtol=1e-15, atol=0.0, equal_nan=True)
+    assert np.allclose(one.data["marker_position"].values, 1e-3 * markers, rtol=1e-15, atol=0.0, equal_nan=True)
     assert np.allclose(one.data["analog"].values, ((analog - [10, -20, 0]) * [0.5, -0.125, 0.25]).reshape(-1, 3))
     seen = ~np.isnan(markers[..., 0])
-    assert np.allclose(one.data["residual"].values[seen], 5 * 0.5e-3)  # the low byte of the fourth word, 0x0305
-    assert np.isnan(one.data["residual"].values[~seen]).all()
+    assert np.allclose(one.data["marker_residual"].values[seen], 5 * 0.5e-3)  # the low byte of the fourth word, 0x0305
+    assert np.isnan(one.data["marker_residual"].values[~seen]).all()
     assert (one.rate, one.analog_rate, one.markers) == (50.0, 250.0, ("A", "B", "C", "D"))
     assert one.data.attrs["encoding"] == f"{processor} {'real' if kind else 'integer'}"
     assert one.data.attrs["first_frame"] == 7
-    assert one.data["markers"].dtype == one.data["analog"].dtype == np.float64
+    assert one.data["marker_position"].dtype == one.data["analog"].dtype == np.float64
 
 
 @given(st.lists(st.floats(width=32, min_value=-(2.0**120), max_value=2.0**120), min_size=1, max_size=8))
@@ -227,7 +227,7 @@ def test_analog_samples_are_written_with_the_frames_they_belong_to(tmp_path):
 
 
 def test_what_does_not_fit_the_format_is_refused(tmp_path):
-    angles = make_dataset({"coordinates": np.zeros((3, 1))}, {"coordinate": ["q"]}, rate=1.0)
+    angles = make_dataset({"coordinate_value": np.zeros((3, 1))}, {"coordinate": ["q"]}, rate=1.0)
     with pytest.raises(SettingsError, match="nothing to write"):
         write_c3d(Recording(angles), tmp_path / "a")
     arrays = {"markers": np.zeros((3, 1, 3)), "analog": np.zeros((7, 1))}
@@ -244,11 +244,11 @@ def test_what_does_not_fit_the_format_is_refused(tmp_path):
 
 def test_more_than_65535_frames(tmp_path):
     markers = np.random.default_rng(0).normal(size=(70_000, 1, 3))
-    data = make_dataset({"markers": markers}, {"marker": ["A"]}, rate=100.0)
+    data = make_dataset({"marker_position": markers}, {"marker": ["A"]}, rate=100.0)
     write_c3d(Recording(data), tmp_path / "long.c3d")
     one = read_c3d(tmp_path / "long.c3d")
     assert one.frames == 70_000 and not faults(one)
-    assert np.allclose(one.data["markers"], data["markers"], atol=1e-6)
+    assert np.allclose(one.data["marker_position"], data["marker_position"], atol=1e-6)
     raw = (tmp_path / "long.c3d").read_bytes()
     raw = raw.replace(b"ACTUAL", b"FACTUA")
     assert read_bytes(raw, tmp_path).frames == 70_000
@@ -308,7 +308,7 @@ def test_computed_quantities_are_no_markers(tmp_path):
     assert one.data["quantity"].values.tolist() == ["LKneeAngles", "LKneeMoment", "LAnklePower"]
     assert one.data["quantity_kind"].values.tolist() == ["angle", "moment", "power"]
     assert one.data["quantity_units"].values.tolist() == ["deg", "N mm", "W"]
-    assert np.array_equal(one.data["quantities"].values, markers[:, 1:], equal_nan=True)
+    assert np.array_equal(one.data["model_output"].values, markers[:, 1:], equal_nan=True)
     assert any("LAnklePower" in note.text and note.kind == "inferred" for note in one.notes)
 
 
@@ -334,7 +334,7 @@ def test_events_count_from_the_trial_or_from_the_file(tmp_path, since):
 def test_user_words_win_over_the_file(tmp_path):
     raw = c3d_bytes(steps(), {"POINT": {"LABELS": ["A", "B", "C", "D"], "Y_SCREEN": "+Z"}})
     told, asked = read_bytes(raw, tmp_path), read_bytes(raw, tmp_path, units="m", up="+Y")
-    assert np.allclose(asked.data["markers"][..., 2], 1e3 * told.data["markers"][..., 1], equal_nan=True)
+    assert np.allclose(asked.data["marker_position"][..., 2], 1e3 * told.data["marker_position"][..., 1], equal_nan=True)
     with pytest.raises(SettingsError, match="unknown unit 'mn'"):
         read_bytes(raw, tmp_path, units="mn")
 
@@ -356,7 +356,7 @@ def test_user_words_win_over_the_file(tmp_path):
 def test_the_statement_that_fits_the_file_wins(tmp_path, change, header, expected):
     markers = steps(frames=60, points=5)
     one = read_bytes(c3d_bytes(markers, change, header=header), tmp_path)
-    assert np.allclose(one.data["markers"], 1e-3 * markers, equal_nan=True)
+    assert np.allclose(one.data["marker_position"], 1e-3 * markers, equal_nan=True)
     assert (expected is None) or any(expected in what for what in faults(one))
 
 
@@ -368,7 +368,7 @@ def test_a_wrong_processor_byte_is_seen_through(tmp_path, processor, wrong):
     right = raw[515]
     raw[515] = wrong
     one = read_bytes(bytes(raw), tmp_path)
-    assert np.array_equal(one.data["markers"], 1e-3 * markers, equal_nan=True)
+    assert np.array_equal(one.data["marker_position"], 1e-3 * markers, equal_nan=True)
     assert any("processor type" in what for what in faults(one)) == (wrong != right)
 
 
@@ -379,7 +379,7 @@ def test_numbers_that_are_none_are_missing(tmp_path):
     start = (len(raw) - -(-50 * 64 // 512) * 512) // 4
     samples[start], samples[start + 5], samples[start + 10] = np.nan, np.inf, -np.inf
     one = read_bytes(samples.tobytes(), tmp_path)
-    assert np.isnan(one.data["markers"].values[0]).all(axis=1).tolist() == [True, True, True, False]
+    assert np.isnan(one.data["marker_position"].values[0]).all(axis=1).tolist() == [True, True, True, False]
     assert any("3 positions" in what for what in faults(one))
 
 
@@ -392,7 +392,7 @@ def test_a_file_cut_anywhere_is_refused_in_one_sentence(tmp_path):
         assert "\n" not in str(error.value) and "made.c3d" in str(error.value)
     part = read_bytes(raw[:-2048], tmp_path, partial=True)
     assert 50 < part.frames < 80 and any("cut off" in what for what in faults(part))
-    assert np.allclose(part.data["markers"], 1e-3 * markers[: part.frames], equal_nan=True)
+    assert np.allclose(part.data["marker_position"], 1e-3 * markers[: part.frames], equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -539,7 +539,7 @@ def test_real_files_hold_what_another_reader_found(name, tmp_path):
     if missing is not None:
         assert sum(int(np.isnan(array[..., 0]).sum()) for array in arrays) == missing
     assert one.data.attrs["file_up"] == "+Z"
-    height = one.data["markers"][..., 2]
+    height = one.data["marker_position"][..., 2]
     assert float(height.min()) > -0.3 and float(height.max()) < 3.0  # people, in metres, z up
     write_c3d(one, tmp_path / "again.c3d")
     again = read_c3d(tmp_path / "again.c3d")
@@ -554,13 +554,13 @@ def test_six_encodings_of_one_trial_read_equal():
     # one step of the integers [m]: the programs that wrote the files rounded differently
     step = 1.0001e-3 * ones[0].metadata["POINT"]["SCALE"]
     for one in ones:
-        assert int(np.isnan(one.data["markers"].values[..., 0]).sum()) == 228
+        assert int(np.isnan(one.data["marker_position"].values[..., 0]).sum()) == 228
         assert one.markers == ones[0].markers and len(one.markers) == 36
         for name in ("markers", "residual", "analog", "plate_force", "plate_center_of_pressure", "plate_free_moment"):
             wanted, got = ones[0].data[name].values, one.data[name].values
             assert np.allclose(got, wanted, rtol=0.0, atol=step if name == "markers" else 1e-9, equal_nan=True), name
     for one in ones[4:]:
-        assert np.array_equal(one.data["markers"], ones[3].data["markers"], equal_nan=True)
+        assert np.array_equal(one.data["marker_position"], ones[3].data["marker_position"], equal_nan=True)
 
 
 @pytest.mark.data
@@ -572,7 +572,7 @@ def test_markers_equal_opensims_import():
     table = np.array(rows)
     places = table[:, 2:].reshape(len(table), -1, 3)
     frames = np.rint(table[:, 1] * one.rate).astype(int)
-    found = 1e3 * one.data["markers"].sel(marker=names).values[frames]
+    found = 1e3 * one.data["marker_position"].sel(marker=names).values[frames]
     assert np.array_equal(np.isnan(found), np.isnan(places))
     assert np.nanmax(np.abs(found - places)) < 0.0501  # the reference is rounded to 0.1 mm
 
@@ -586,7 +586,7 @@ def test_full_names_come_from_the_descriptions_and_match_the_trc():
     assert one.markers == tuple(names) and len(set(names)) == 33
     rows = [line.split("\t")[2 : 2 + 99] for line in lines[5:] if line[:1].isdigit()]
     places = np.array([[float(cell) if cell.strip() else np.nan for cell in row] for row in rows]).reshape(-1, 33, 3)
-    found = 1e3 * one.data["markers"].values
+    found = 1e3 * one.data["marker_position"].values
     assert np.nanmedian(np.abs(found - places)) < 0.6 and np.nanmax(np.abs(found - places)) < 8.0
     b, a = butter(2, 6.0 / 0.802 / 50.0)
     knee = one.markers.index("R.Knee")
@@ -600,7 +600,7 @@ def test_full_names_come_from_the_descriptions_and_match_the_trc():
 @pytest.mark.data
 def test_plug_in_gait_outputs_are_quantities_per_kilogram():
     one = read_c3d(real("c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d"))
-    quantities = one.data["quantities"]
+    quantities = one.data["model_output"]
     kinds, counts = np.unique(one.data["quantity_kind"].values, return_counts=True)
     assert kinds.tolist() == ["angle", "force", "moment", "power"] and counts.tolist() == [26, 20, 18, 16]
     peaks = {"LAnkleMoment": ("N mm/kg", 1310.0), "LGroundReactionForce": ("N/kg", 10.3), "LKneeAngles": ("deg", 60.0)}

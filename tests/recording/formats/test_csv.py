@@ -119,7 +119,7 @@ def test_ours_keeps_every_bit(recording, tmp_path):
 def test_exports_of_measuring_systems(text, up, tmp_path):
     recording = read(text, tmp_path, up=up)
     assert recording.markers == ("LASI", "RHEE")
-    np.testing.assert_allclose(recording.data["markers"], EXPECTED)
+    np.testing.assert_allclose(recording.data["marker_position"], EXPECTED)
     assert recording.rate == 100.0
     np.testing.assert_array_equal(recording.data["time"], [0.0, 0.01])
 
@@ -129,7 +129,7 @@ def test_all_parts_of_a_nexus_export(tmp_path):
     data = recording.data
     assert recording.subject["prefix"] == "Bob"
     assert recording.metadata["first_frame"] == 7
-    np.testing.assert_array_equal(data["quantities"].sel(quantity="LKneeAngles"), [[10, 11, 12], [20, 21, 22]])
+    np.testing.assert_array_equal(data["model_output"].sel(quantity="LKneeAngles"), [[10, 11, 12], [20, 21, 22]])
     assert str(data["quantity_kind"].values[0]) == "angle"
     assert list(data["column"].values) == ["PEL.RX", "PEL.RY"]
     assert recording.channels == ("Plate - Force Fx", "Plate - Force Fz", "EMG 1")
@@ -141,7 +141,7 @@ def test_all_parts_of_a_nexus_export(tmp_path):
     trial = read(NEXUS.replace("Strike,0.01", "Strike,0.07"), tmp_path)
     assert trial.events[0].time == pytest.approx(0.01)
     semicolons = read(NEXUS.replace(",", ";").replace(".5", ",5"), tmp_path)
-    assert semicolons.data["markers"].identical(data["markers"])
+    assert semicolons.data["marker_position"].identical(data["marker_position"])
 
 
 def test_a_marker_that_was_seen_comes_before_the_one_its_rigid_body_implies(tmp_path):
@@ -151,14 +151,14 @@ def test_a_marker_that_was_seen_comes_before_the_one_its_rigid_body_implies(tmp_
     lines[4], lines[5] = lines[4].replace(",1,", ",1,1,1,"), lines[5].replace(",,P", ",,Position,Position,P", 1)
     lines[6] = lines[6].replace("(Seconds),X,", "(Seconds),X,Y,Z,")
     lines[7:] = [line.replace(",9,", ",9,9,9,") for line in lines[7:]]
-    np.testing.assert_allclose(read("\n".join(lines), tmp_path, up="+Y").data["markers"], EXPECTED)
+    np.testing.assert_allclose(read("\n".join(lines), tmp_path, up="+Y").data["marker_position"], EXPECTED)
 
 
 def test_markers_that_show_no_axes_take_those_of_the_plates_beside_them(tmp_path):
     forces = ",".join(f"ground_force_v{a}" for a in "xyz")
     text = f"time,A_x_m,A_y_m,A_z_m,{forces}\n0,1,2,3,10,700,20\n0.01,1,2,3,10,700,20\n"
     data = read(text, tmp_path).data
-    np.testing.assert_allclose(data["markers"][0, 0], [1.0, -3.0, 2.0])
+    np.testing.assert_allclose(data["marker_position"][0, 0], [1.0, -3.0, 2.0])
     np.testing.assert_allclose(data["plate_force"][0, 0], [10.0, -20.0, 700.0])
 
 
@@ -178,9 +178,9 @@ def test_events_of_qualisys(tmp_path):
 )
 def test_plain_tables(text, tmp_path):
     recording = read(text, tmp_path, up="+Z")
-    np.testing.assert_allclose(recording.data["markers"][:, 0], [[1e-3, 2e-3, 3e-3]] * 2)
+    np.testing.assert_allclose(recording.data["marker_position"][:, 0], [[1e-3, 2e-3, 3e-3]] * 2)
     assert recording.markers == ("LASI",)
-    np.testing.assert_array_equal(recording.data["value"].sel(column="emg"), [0.5, 0.25])
+    np.testing.assert_array_equal(recording.data["column_value"].sel(column="emg"), [0.5, 0.25])
     np.testing.assert_allclose(recording.data["time"], [0.0, 0.01])
 
 
@@ -233,7 +233,7 @@ def test_vicons_model_outputs_equal_those_in_the_c3d():
     c3d = read_recording(real("c3d/pycgm_movement/Movement_trial.c3d"))
     shared = [str(name) for name in csv.data["quantity"].values if name in c3d.data["quantity"].values]
     assert len(shared) > 60
-    apart = csv.data["quantities"].sel(quantity=shared).values - c3d.data["quantities"].sel(quantity=shared).values
-    scale = np.nanmax(np.abs(c3d.data["quantities"].sel(quantity=shared).values), axis=(0, 2))
+    apart = csv.data["model_output"].sel(quantity=shared).values - c3d.data["model_output"].sel(quantity=shared).values
+    scale = np.nanmax(np.abs(c3d.data["model_output"].sel(quantity=shared).values), axis=(0, 2))
     worst = np.nanmax(np.abs(apart), axis=(0, 2)) / scale
     assert np.median(worst) < 1e-4

@@ -280,7 +280,7 @@ def test_plates_agree_with_the_ground_reaction_that_vicon_stored():
     """Vicon filters its model outputs, so that they differ from the plates by a few newtons."""
     one = read_c3d(real("c3d/vicon_pig/PiG_Motion-FlatFoot-Full.c3d"))
     for side, plate in (("L", 1), ("R", 0)):
-        stored_force = one.subject["mass"] * one.data["quantities"].sel(quantity=f"{side}GroundReactionForce").values
+        stored_force = one.subject["mass"] * one.data["model_output"].sel(quantity=f"{side}GroundReactionForce").values
         loaded = np.nan_to_num(stored_force[:, 2]) > 50.0
         apart = (one.data["plate_force"].values[::10, plate] - stored_force)[loaded]
         assert loaded.sum() > 40 and np.abs(apart).max() < 12.0

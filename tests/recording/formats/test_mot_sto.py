@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from borelli.errors import FileFormatError, SettingsError
 from borelli.recording.formats.grf_columns import find_plates
 from borelli.recording.formats.mot_sto import read_table, write_table
-from borelli.recording.recording import LOADED, Recording, make_dataset
+from borelli.recording.recording import MIN_PLATE_FORCE, Recording, make_dataset
 
 from ..text_recordings import RATES, notes_of, numbers, refuse_special_files
 from ..walker import real
@@ -48,7 +48,7 @@ def tables(draw):
         turns = draw(st.lists(st.booleans(), min_size=1, max_size=4))
         labels["coordinate"] = [f"joint{i}_angle" if turn else f"joint{i}_tx" for i, turn in enumerate(turns)]
         labels["coordinate_units"] = ["rad" if turn else "m" for turn in turns]
-        variables["coordinates"] = draw(numbers(frames, len(turns), low=-20.0, high=20.0))
+        variables["coordinate_value"] = draw(numbers(frames, len(turns), low=-20.0, high=20.0))
     if "plates" in kinds:
         labels["plate"] = draw(
             st.lists(st.sampled_from(["ground_force", "1", "R", "FP 3", "x_y"]), min_size=1, unique=True)
@@ -59,7 +59,7 @@ def tables(draw):
         force[..., 2] = draw(numbers(frames, shape[1], low=-5.0, high=900.0))
         force[0, 0] = (10.0, 5.0, 700.0)
         center = draw(numbers(*shape))
-        center[~(np.abs(force[..., 2]) >= LOADED)] = np.nan
+        center[~(np.abs(force[..., 2]) >= MIN_PLATE_FORCE)] = np.nan
         variables |= {
             "plate_force": force,
             "plate_center_of_pressure": center,
@@ -70,7 +70,7 @@ def tables(draw):
             st.lists(st.sampled_from(["soleus_r", "a.b", "FX", "pelvis_tx"]), min_size=1, unique=True)
         )
         labels["column_units"] = [""] * len(labels["column"])
-        variables["value"] = draw(numbers(frames, len(labels["column"]), holes=True))
+        variables["column_value"] = draw(numbers(frames, len(labels["column"]), holes=True))
     times = draw(st.integers(0, 100)) / rate + np.arange(frames) / rate
     dataset = make_dataset(
         variables, {**labels, "time": times, "analog_time": times}, rate=rate, analog_rate=rate, file_up="+Y"
@@ -99,7 +99,7 @@ def test_what_is_written_is_read_back(recording, ending, tmp_path):
 @pytest.mark.parametrize("header", HEADERS)
 def test_headers_of_every_age(header, tmp_path):
     recording = read(HEADERS[header] + ROWS, tmp_path)
-    np.testing.assert_allclose(recording.data["coordinates"], [[0.5, np.pi / 2], [0.6, np.pi]])
+    np.testing.assert_allclose(recording.data["coordinate_value"], [[0.5, np.pi / 2], [0.6, np.pi]])
     assert list(recording.data["coordinate_units"].values) == ["m", "rad"]
     np.testing.assert_array_equal(recording.data["time"], [0.0, 0.1])
     assert not notes_of(recording, "problem")
@@ -109,19 +109,19 @@ def test_radians_degrees_and_a_header_that_lies(tmp_path):
     radians = HEADERS["OpenSim 1 to 3"].replace("yes", "no")
     small = "time\tpelvis_tx\tknee_angle_r\n0\t0.5\t1.5\n0.1\t0.6\t-1\n"
     recording = read(radians + small, tmp_path)
-    np.testing.assert_array_equal(recording.data["coordinates"][:, 1], [1.5, -1.0])
+    np.testing.assert_array_equal(recording.data["coordinate_value"][:, 1], [1.5, -1.0])
     wrong = read(radians + ROWS, tmp_path)
-    np.testing.assert_allclose(wrong.data["coordinates"][:, 1], [np.pi / 2, np.pi])
+    np.testing.assert_allclose(wrong.data["coordinate_value"][:, 1], [np.pi / 2, np.pi])
     assert "inDegrees=no" in notes_of(wrong, "problem")
     assert wrong.notes[0].action == "degrees=False"
     asked = read(radians + ROWS, tmp_path, degrees=False)
-    np.testing.assert_array_equal(asked.data["coordinates"][:, 1], [90.0, 180.0])
+    np.testing.assert_array_equal(asked.data["coordinate_value"][:, 1], [90.0, 180.0])
 
 
 def test_coupled_coordinates_that_opensim_leaves_in_radians(tmp_path):
     rows = "time\tknee_angle_r\tknee_angle_r_beta\n0\t90\t1.5707963\n0.1\t45\t0.78539816\n"
     recording = read(HEADERS["OpenSim 1 to 3"] + rows, tmp_path)
-    np.testing.assert_allclose(recording.data["coordinates"][:, 0], recording.data["coordinates"][:, 1], rtol=1e-6)
+    np.testing.assert_allclose(recording.data["coordinate_value"][:, 0], recording.data["coordinate_value"][:, 1], rtol=1e-6)
     assert "beta is in radians" in notes_of(recording, "inferred")
 
 
@@ -134,7 +134,7 @@ def test_states_and_results_are_not_coordinates(tmp_path):
     assert list(read(paths, tmp_path, "s.sto").data["coordinate"].values) == ["q"]
     moments = "Inverse Dynamics\nversion=1\nendheader\ntime\tknee_angle_r_moment\tpelvis_tx_force\n0\t1\t2\n"
     recording = read(moments, tmp_path, "id.mot")
-    assert "coordinates" not in recording.data
+    assert "coordinate_value" not in recording.data
     assert list(recording.data["column_units"].values) == ["N m", "N"]
 
 
@@ -204,7 +204,7 @@ def test_counts_in_the_header_allocate_nothing_and_are_told(tmp_path):
         HEADERS["OpenSim 1 to 3"].replace("nRows=2", "nRows=999999999999").replace("nColumns=3", "nColumns=-1") + ROWS
     )
     recording = read(text, tmp_path)
-    assert recording.data["coordinates"].shape == (2, 2)
+    assert recording.data["coordinate_value"].shape == (2, 2)
     assert "announces 1e+12 rows" in notes_of(recording, "problem")
 
 
@@ -220,7 +220,7 @@ def test_what_one_table_cannot_hold_is_refused(tmp_path):
     with pytest.raises(SettingsError, match="different times"):
         write_table(Recording(both), tmp_path / "x.mot")
     with pytest.raises(SettingsError, match="beside other columns"):
-        write_table(Recording(both), tmp_path / "x.mot", what=["coordinates", "value"])
+        write_table(Recording(both), tmp_path / "x.mot", what=["coordinate_value", "column_value"])
     with pytest.raises(SettingsError, match="neither"):
         write_table(Recording(both[["event"]] if "event" in both else both[[]]), tmp_path / "x.mot")
     assert not list(tmp_path.iterdir())
@@ -259,7 +259,7 @@ def test_opensims_two_ways_to_state_a_plate_agree():
     at_origin = read_table(real("c3d/opensim_walking2/reference/std_walking2_grfs.sto"))
     at_center = read_table(real("c3d/opensim_walking2/reference/std_cop_walking2_grfs.sto"))
     for name, tolerance in (("plate_force", 1e-9), ("plate_center_of_pressure", 1e-6), ("plate_free_moment", 1e-6)):
-        loaded = at_center.data["plate_force"][..., 2].values >= LOADED
+        loaded = at_center.data["plate_force"][..., 2].values >= MIN_PLATE_FORCE
         assert loaded.sum() > 20
         np.testing.assert_allclose(
             at_origin.data[name].values[loaded], at_center.data[name].values[loaded], atol=tolerance
@@ -271,5 +271,5 @@ def test_radians_and_degrees_of_one_motion_agree():
     ours = read_table(real("opensim/opencap_subject4/reference/walking1_ik.mot"))
     theirs = read_table(real("opensim/opencap_subject4/reference/walking1_manual_scaling_ik.mot"))
     for name in ("hip_flexion_r", "knee_angle_l", "pelvis_tx"):
-        a, b = (one.data["coordinates"].sel(coordinate=name).values for one in (ours, theirs))
+        a, b = (one.data["coordinate_value"].sel(coordinate=name).values for one in (ours, theirs))
         assert np.sqrt(np.mean((a - b) ** 2)) < 0.1

@@ -71,8 +71,8 @@ def test_texts_that_are_all_one_long_text_are_measured_before_they_are_loaded(pa
 
 def test_infinite_numbers_and_times_that_stand_still_are_noted(path):
     with h5py.File(path, "r+") as file:
-        file["markers"][1, 0, 2] = np.inf
+        file["marker_position"][1, 0, 2] = np.inf
         file["time"][:] = [0.0, 0.01, 0.01, 0.02]
     found = Recording.from_netcdf(path)
-    assert np.isnan(found.data["markers"].values[1, 0, 2]) and np.isfinite(found.data["markers"].values).sum() == 23
+    assert np.isnan(found.data["marker_position"].values[1, 0, 2]) and np.isfinite(found.data["marker_position"].values).sum() == 23
     assert [note.text.split(" ", 1)[0] for note in found.notes if note.kind == "problem"] == ["1", "1"]

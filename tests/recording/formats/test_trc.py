@@ -72,7 +72,7 @@ def test_markers_of_other_formats_are_written_with_y_up_as_opensim_wants_them(tm
     )
     write_trc(Recording(data, format="C3D"), tmp_path / "x.trc")
     assert "1000\t3000\t-2000" in (tmp_path / "x.trc").read_text()
-    assert np.allclose(read_trc(tmp_path / "x.trc").data["markers"], data["markers"])
+    assert np.allclose(read_trc(tmp_path / "x.trc").data["marker_position"], data["marker_position"])
 
 
 @given(recording=marker_recordings())
@@ -81,7 +81,7 @@ def test_what_is_written_is_read_back(recording, tmp_path):
     attrs = recording.data.attrs
     write_trc(replace(recording, format="TRC"), tmp_path / "x.trc")
     back = read_trc(tmp_path / "x.trc", up=attrs["file_up"])
-    np.testing.assert_allclose(back.data["markers"], recording.data["markers"], rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(back.data["marker_position"], recording.data["marker_position"], rtol=1e-11, atol=1e-14)
     np.testing.assert_array_equal(back.data["time"], recording.data["time"])
     prefix = back.subject.get("prefix", "")
     assert [f"{prefix}:{name}" if prefix else name for name in back.markers] == list(recording.markers)
@@ -96,7 +96,7 @@ def test_what_is_written_is_read_back(recording, tmp_path):
 def test_variants_mean_the_same(variant, tmp_path):
     recording = read(VARIANTS[variant], tmp_path)
     assert recording.markers == ("RASI", "LHEE")
-    np.testing.assert_allclose(recording.data["markers"], EXPECTED, rtol=1e-14)
+    np.testing.assert_allclose(recording.data["marker_position"], EXPECTED, rtol=1e-14)
     np.testing.assert_array_equal(recording.data["time"], [0.0, 0.01, 0.02])
     assert recording.rate == 100.0
 
@@ -104,7 +104,7 @@ def test_variants_mean_the_same(variant, tmp_path):
 @pytest.mark.parametrize("problem", FAULTS)
 def test_faults_are_mended_and_told(fault, tmp_path):
     recording = read(FAULTS[fault], tmp_path)
-    np.testing.assert_allclose(recording.data["markers"], EXPECTED, rtol=1e-14)
+    np.testing.assert_allclose(recording.data["marker_position"], EXPECTED, rtol=1e-14)
     np.testing.assert_array_equal(recording.data["time"], [0.0, 0.01, 0.02])
     assert fault in notes_of(recording, "problem")
 
@@ -113,16 +113,16 @@ def test_columns_without_names_are_kept_with_numbers(tmp_path):
     wider = PLAIN.replace("6.5\n", "6.5\t7\t8\t9\n")
     recording = read(wider, tmp_path)
     assert recording.markers == ("RASI", "LHEE", "*3")
-    np.testing.assert_allclose(recording.data["markers"][0, 2], [7e-3, -9e-3, 8e-3])
-    assert np.isnan(recording.data["markers"][1:, 2]).all()
+    np.testing.assert_allclose(recording.data["marker_position"][0, 2], [7e-3, -9e-3, 8e-3])
+    assert np.isnan(recording.data["marker_position"][1:, 2]).all()
     nameless = read(PLAIN.replace("RASI", ""), tmp_path)
     assert nameless.markers == ("*1", "LHEE")
 
 
 def test_rows_cut_short_lose_only_what_they_lack(tmp_path):
     recording = read(PLAIN.replace("4.7\t5.7\t6.7", "4.7\t5.7"), tmp_path)
-    assert np.isnan(recording.data["markers"][2, 1]).all()
-    np.testing.assert_allclose(recording.data["markers"][2, 0], EXPECTED[2, 0])
+    assert np.isnan(recording.data["marker_position"][2, 1]).all()
+    np.testing.assert_allclose(recording.data["marker_position"][2, 0], EXPECTED[2, 0])
 
 
 def test_prefix_repeats_and_zeros_are_told(tmp_path):
@@ -139,7 +139,7 @@ def test_prefix_repeats_and_zeros_are_told(tmp_path):
 def test_any_encoding_is_read(encoding, tmp_path):
     recording = read(PLAIN.replace("RASI", "Schädel").encode(encoding), tmp_path)
     assert recording.markers == ("Schädel", "LHEE")
-    np.testing.assert_allclose(recording.data["markers"], EXPECTED)
+    np.testing.assert_allclose(recording.data["marker_position"], EXPECTED)
 
 
 def timed(stamps, rate, folder):
@@ -233,13 +233,13 @@ FACTS = [  # markers, frames, rate [Hz], units, samples not seen: the data's REA
 def test_real_files_have_the_known_facts(name, markers, frames, rate, units, missing):
     recording = read_trc(real(name))
     data = recording.data
-    assert data["markers"].shape == (frames, markers, 3)
-    assert np.isnan(data["markers"]).any(axis=2).sum() == missing
+    assert data["marker_position"].shape == (frames, markers, 3)
+    assert np.isnan(data["marker_position"]).any(axis=2).sum() == missing
     assert data.attrs["file_units"] == units
     if rate is not None:
         assert recording.rate == rate
         np.testing.assert_array_equal(data["time"], np.arange(frames) / rate)
-    assert 0.5 < np.nanpercentile(data["markers"][..., 2], 90) < 2.0 or "arm26" in name
+    assert 0.5 < np.nanpercentile(data["marker_position"][..., 2], 90) < 2.0 or "arm26" in name
 
 
 @pytest.mark.data
@@ -249,7 +249,7 @@ def test_the_same_trial_is_the_same_in_trc_and_c3d():
     named = [name for name in trc.markers if not name.startswith("*")]
     assert len(named) == 33
     assert set(named) <= set(c3d.markers)
-    apart = trc.data["markers"].sel(marker=named).values - c3d.data["markers"].sel(marker=named).values
+    apart = trc.data["marker_position"].sel(marker=named).values - c3d.data["marker_position"].sel(marker=named).values
     # one of the two files was smoothed before it was written
     assert np.nanmedian(np.linalg.norm(apart, axis=2)) < 1e-3
     assert np.nanmax(np.abs(apart)) < 1e-2

@@ -19,7 +19,7 @@ from borelli.model.model import Model
 from borelli.model.transforms import vector
 from borelli.numerics.filters import lowpass
 from borelli.recording.forces.assign_to_feet import assign_plates
-from borelli.recording.landmarks import landmark
+from borelli.recording.landmarks import identify_landmark
 from borelli.recording.recording import Note, Recording
 
 Array = NDArray[np.float64]
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 FEET = ("right", "left")
 FOOT_PARTS = ("heel", "foot", "toe", "ankle")
 """Names by which a foot's body is known, the best first."""
-OUTSIDE = 0.02
+MAX_EXTRAPOLATION = 0.02
 """Frames may lie this long [s] before the first or after the last sample of the plates."""
 
 
@@ -42,7 +42,7 @@ class Loads:
         force: (samples, loads, 3) on the body [N].
         point: (samples, loads, 3) of application [m]; not a number where unknown.
         moment: (samples, loads, 3) about that point [N m].
-        source: "plates", "contacts" or "plates and contacts".
+        source: "plates", "contacts" or "plates and predicted".
         notes: What was decided.
         belt: Velocity of the ground [m/s], where it is known.
         computed: (samples, loads) from 0, measured, to 1, computed; None: all of one source.
@@ -67,7 +67,7 @@ class Loads:
             force, point, moment = (
                 _interpolated(time, self.time, values) for values in (self.force, _filled(self.point), self.moment)
             )
-        outside = (time < self.time[0] - OUTSIDE) | (time > self.time[-1] + OUTSIDE)
+        outside = (time < self.time[0] - MAX_EXTRAPOLATION) | (time > self.time[-1] + MAX_EXTRAPOLATION)
         force, moment = (np.where(outside[:, None, None], 0.0, values) for values in (force, moment))
         computed = self.computed
         if computed is not None:
@@ -99,7 +99,7 @@ def foot_bodies(model: Model, feet: Mapping[str, str] | None = None) -> dict[str
             raise SettingsError(unknown_name("foot", side, FEET))
         if name not in names:
             raise ModelError(unknown_name("body", name, names))
-    meanings = [(name, meaning) for name in names if (meaning := landmark(name))]
+    meanings = [(name, meaning) for name in names if (meaning := identify_landmark(name))]
     for side in FEET:
         if side in found:
             continue
@@ -122,11 +122,11 @@ def plate_loads(model: Model, recording: Recording, feet: Mapping[str, str] | No
         SettingsError: the recording has no plates, or no foot stood on them.
     """
     given = recording
-    if "foot_force" not in given.data:
+    if "ground_reaction_force" not in given.data:
         if "plate_force" not in given.data:
             raise SettingsError(f"{recording.name or 'the recording'} has no plates; use forces=None or contacts")
         given = assign_plates(recording)
-    if "foot_force" not in given.data:
+    if "ground_reaction_force" not in given.data:
         raise SettingsError(
             f"{recording.name or 'the recording'}: no foot stood on a plate, as far as heel and toe markers show; "
             f"see `borelli doctor`, or say which body each plate pushes"
@@ -165,7 +165,7 @@ def measured_loads(
     return Loads(name, body, time, force, point, moment, "plates", notes)
 
 
-def contact_loads(
+def predicted_loads(
     model: Model,
     time: Array,
     force: Array,

@@ -33,7 +33,7 @@ _UNTURNED = np.eye(3).tolist()
 
 
 @dataclass(frozen=True)
-class Moved:
+class BodyKinematics:
     """Every body and part in every frame, in the model's axes; time last.
 
     Attributes:
@@ -68,7 +68,7 @@ class Moved:
     axis: Array
     column: NDArray[np.int64]
     link: NDArray[np.int64]
-    turns: NDArray[np.bool_]
+    rotations: NDArray[np.bool_]
 
     @cached_property
     def center(self) -> Array:
@@ -94,7 +94,7 @@ class Moved:
     @cached_property
     def demand(self) -> Array:
         """(2, bodies, 6, frames): the wrenches of whole branches that motion, and that gravity asks for."""
-        return carried_wrenches(self, np.stack([inertial_wrenches(self), weight_wrenches(self)]))
+        return subtree_wrenches(self, np.stack([inertial_wrenches(self), weight_wrenches(self)]))
 
     @cached_property
     def demanded(self) -> Array:
@@ -112,7 +112,7 @@ class Moved:
         return np.asarray((self.velocity[body] + cross(self.spin[body], points.T)).T)
 
 
-def move(model: Model, coordinates: Array, speeds: Array, accelerations: Array) -> Moved:
+def forward_kinematics(model: Model, coordinates: Array, speeds: Array, accelerations: Array) -> BodyKinematics:
     """Where everything is, how it moves and how that changes, for coordinates (frames, coordinates)."""
     q, u, a = (np.ascontiguousarray(values.T) for values in (coordinates, speeds, accelerations))
     links = tree_links(model)
@@ -148,10 +148,10 @@ def move(model: Model, coordinates: Array, speeds: Array, accelerations: Array) 
     for k, link in enumerate(links):
         np.add(spin_change[link.parent], turn_grown[k], out=spin_change[link.child])
         np.add(velocity_change[link.parent], moving[k], out=velocity_change[link.child])
-    return Moved(
+    return BodyKinematics(
         model, coordinates, speeds, links, placed.position, placed.rotation, spin[:-1], velocity[:-1],
         spin_change[:-1], velocity_change[:-1], origin, placed.axis * placed.slope[:, None], placed.column,
-        placed.link, placed.turns,
+        placed.link, placed.rotations,
     )  # fmt: skip
 
 
@@ -183,7 +183,7 @@ class _Placed(NamedTuple):
     curvature: Array
     column: NDArray[np.int64]
     link: NDArray[np.int64]
-    turns: NDArray[np.bool_]
+    rotations: NDArray[np.bool_]
     span: tuple[tuple[int, int, int], ...]
     """First part, first turn and last part (exclusive) of each link."""
 
@@ -196,7 +196,7 @@ def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
         if i not in carried:
             position[i] = np.array(body.frame.position)[:, None]
             rotation[i] = orientation_matrix(body.frame.orientation)[..., None]
-    parts = [(part, k) for k, link in enumerate(links) for part in (*link.shifts, *link.turns)]
+    parts = [(part, k) for k, link in enumerate(links) for part in (*link.translations, *link.rotations)]
     axis = np.empty((len(parts), 3, frames))
     slope, curvature = np.ones((len(parts), frames)), np.zeros((len(parts), frames))
     origin = np.empty((len(links), 3, frames))
@@ -208,10 +208,10 @@ def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
     span, p = [], 0
     for k, link in enumerate(links):
         x, base = (position[link.parent], rotation[link.parent]) if link.parent >= 0 else still
-        o, turn = _along(base, link.parent_place), _turned_by(base, link.parent_turn)
+        o, turn = _along(base, link.parent_position), _turned_by(base, link.parent_rotation)
         o += x
-        first, middle = p, p + len(link.shifts)
-        for part in (*link.shifts, *link.turns):
+        first, middle = p, p + len(link.translations)
+        for part in (*link.translations, *link.rotations):
             plain = part.function is None and part.column >= 0
             if plain:
                 value = q[part.column]
@@ -226,8 +226,8 @@ def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
                 turn = _turn(turn, part.axis, np.sin(value), 2.0 * np.sin(0.5 * value) ** 2)
             p += 1
         span.append((first, middle, p))
-        rotation[link.child] = _turned_by(turn, link.child_turn.T)
-        np.subtract(o, _along(rotation[link.child], link.child_place), out=position[link.child])
+        rotation[link.child] = _turned_by(turn, link.child_rotation.T)
+        np.subtract(o, _along(rotation[link.child], link.child_position), out=position[link.child])
         origin[k] = o
     column = np.array([part.column for part, _ in parts], dtype=np.int64)
     owner = np.array([k for _, k in parts], dtype=np.int64)
@@ -237,7 +237,7 @@ def _place(model: Model, links: tuple[Link, ...], q: Array) -> _Placed:
     return _Placed(position, rotation, origin, axis, slope, curvature, column, owner, turns, tuple(span))
 
 
-def inertial_wrenches(moved: Moved) -> Array:
+def inertial_wrenches(moved: BodyKinematics) -> Array:
     """(bodies, 6, frames): moment about the world's origin [N m] and force [N] that make the bodies move so."""
     force = moved.masses[:, None, None] * moved.center_acceleration
     spun = moved.angular_momentum(moved.spin)
@@ -245,13 +245,13 @@ def inertial_wrenches(moved: Moved) -> Array:
     return np.concatenate([moment, force], axis=1)
 
 
-def weight_wrenches(moved: Moved) -> Array:
+def weight_wrenches(moved: BodyKinematics) -> Array:
     """(bodies, 6, frames): moment about the world's origin [N m] and force [N] that hold the bodies against gravity."""
     force = np.broadcast_to(-moved.masses[:, None, None] * np.array(moved.model.gravity)[:, None], moved.center.shape)
     return np.concatenate([cross(moved.center, force), force], axis=1)
 
 
-def load_wrenches(moved: Moved, bodies: Sequence[int], force: Array, point: Array, moment: Array) -> Array:
+def load_wrenches(moved: BodyKinematics, bodies: Sequence[int], force: Array, point: Array, moment: Array) -> Array:
     """(bodies, 6, frames): what loads on bodies take off what the joints must supply; model axes.
 
     Args:
@@ -269,7 +269,7 @@ def load_wrenches(moved: Moved, bodies: Sequence[int], force: Array, point: Arra
     return result
 
 
-def carried_wrenches(moved: Moved, wrenches: Array) -> Array:
+def subtree_wrenches(moved: BodyKinematics, wrenches: Array) -> Array:
     """Wrenches (..., bodies, 6, frames) of whole branches: each body's with those of all it carries."""
     total = wrenches.copy()
     for link in reversed(moved.links):
@@ -278,11 +278,11 @@ def carried_wrenches(moved: Moved, wrenches: Array) -> Array:
     return total
 
 
-def coordinate_forces(moved: Moved, carried: Array) -> Array:
+def coordinate_forces(moved: BodyKinematics, carried: Array) -> Array:
     """Forces (..., frames, coordinates) [N m or N] that supply the wrenches of branches (..., bodies, 6, frames)."""
-    force, moment = reactions(moved, carried)
+    force, moment = joint_reactions(moved, carried)
     result = np.zeros((*carried.shape[:-3], len(moved.model.coordinates), carried.shape[-1]))
-    for kind, wrench in ((moved.turns, moment), (~moved.turns, force)):
+    for kind, wrench in ((moved.rotations, moment), (~moved.rotations, force)):
         parts = np.flatnonzero(kind & (moved.column >= 0))
         x, y, z = (moved.axis[parts, i] * wrench[..., moved.link[parts], i, :] for i in range(3))
         given = x + y + z
@@ -291,14 +291,14 @@ def coordinate_forces(moved: Moved, carried: Array) -> Array:
     return np.ascontiguousarray(result.swapaxes(-1, -2))
 
 
-def reactions(moved: Moved, carried: Array) -> tuple[Array, Array]:
+def joint_reactions(moved: BodyKinematics, carried: Array) -> tuple[Array, Array]:
     """Force [N] and moment [N m] (..., links, 3, frames) of joints on their children, about the joints' origins."""
     wrench = carried[..., [link.child for link in moved.links], :, :]
     force = wrench[..., 3:, :]
     return force, wrench[..., :3, :] - cross(moved.origin, force)
 
 
-def mechanical_energy(moved: Moved) -> tuple[Array, Array]:
+def mechanical_energy(moved: BodyKinematics) -> tuple[Array, Array]:
     """Kinetic and potential energy (frames,) [J]; the latter is zero at the world's origin."""
     v = moved.center_velocity
     linear = np.einsum("b,bif,bif->f", moved.masses, v, v)

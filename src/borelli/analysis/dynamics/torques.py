@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import Loads, contact_loads, plate_loads
-from borelli.analysis.dynamics.plate_coverage import Support, find_support, tell_support
-from borelli.analysis.dynamics.rnea import Moved, carried_wrenches, coordinate_forces, load_wrenches, move, reactions
-from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
+from borelli.analysis.dynamics.external_loads import Loads, predicted_loads, plate_loads
+from borelli.analysis.dynamics.plate_coverage import PlateCoverage, find_plate_coverage, write_plate_coverage
+from borelli.analysis.dynamics.rnea import BodyKinematics, subtree_wrenches, coordinate_forces, load_wrenches, forward_kinematics, joint_reactions
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
-from borelli.analysis.motion import AXES, Motion, to_model_axes, turned
+from borelli.analysis.motion import AXES, Motion, to_model_axes, rotate
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_forces, tree_links
 from borelli.model.model import Model
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-METHODS = ("smooth", "stepped")
-SOURCES = ("plates", "contacts", "plates and contacts")
+METHODS = ("newton_euler", "stepped")
+SOURCES = ("plates", "contacts", "plates and predicted")
 
 
 @dataclass(frozen=True)
@@ -58,46 +58,46 @@ class Torques:
     data: Dataset
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-    derivatives: Derivatives | None = None
+    differentiate: Derivatives | None = None
     loads: Loads | None = None
 
     @property
-    def contact_source(self) -> str:
-        """Where the ground's forces come from: "plates", "contacts", "plates and contacts" or "none"."""
-        return str(self.data.attrs.get("contact_source", "none"))
+    def grf_source(self) -> str:
+        """Where the ground's forces come from: "plates", "contacts", "plates and predicted" or "none"."""
+        return str(self.data.attrs.get("grf_source", "none"))
 
     @property
     def on_plates(self) -> bool:
         """Whether plates measured the ground's forces, all or some."""
-        return self.contact_source.startswith("plates")
+        return self.grf_source.startswith("plates")
 
     @property
-    def judged(self) -> NDArray[np.bool_]:
+    def evaluated(self) -> NDArray[np.bool_]:
         """(frames,) in which residuals are judged: those that plates cover, if there are any, else all."""
-        covered = np.asarray(self.data["covered"].values, bool) if "covered" in self.data else np.zeros(1, bool)
+        covered = np.asarray(self.data["grf_complete"].values, bool) if "grf_complete" in self.data else np.zeros(1, bool)
         return covered if covered.any() else np.ones(self.data.sizes["time"], bool)
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def grf_known(self) -> NDArray[np.bool_]:
         """(frames,) whether the forces that carry the body are known, measured or computed."""
-        told = next((name for name in ("known", "covered") if name in self.data), None)
+        told = next((name for name in ("grf_known", "grf_complete") if name in self.data), None)
         return np.ones(self.data.sizes["time"], bool) if told is None else np.asarray(self.data[told].values, bool)
 
     @property
     def residual_force_rms(self) -> float:
         """[N], of its length, over the frames that are judged."""
-        return float(np.sqrt(np.mean((self.data["residual_force"].values[self.judged] ** 2).sum(axis=-1))))
+        return float(np.sqrt(np.mean((self.data["residual_force"].values[self.evaluated] ** 2).sum(axis=-1))))
 
     @property
-    def residual_torque_rms(self) -> float:
+    def residual_moment_rms(self) -> float:
         """[N m], of its length, over the frames that are judged."""
-        return float(np.sqrt(np.mean((self.data["residual_torque"].values[self.judged] ** 2).sum(axis=-1))))
+        return float(np.sqrt(np.mean((self.data["residual_moment"].values[self.evaluated] ** 2).sum(axis=-1))))
 
 
 def inverse_dynamics(
     motion: Motion,
     *,
-    method: str = "smooth",
+    method: str = "newton_euler",
     forces: str | Recording | Loads | None = None,
     filter: str = "default",
     cutoff: float | None = None,
@@ -110,9 +110,9 @@ def inverse_dynamics(
 
     Args:
         motion: Of a model with masses.
-        method: "smooth" or "stepped".
+        method: "newton_euler" or "stepped".
         forces: What the ground supplied: None: nothing; "plates": what the plates of the motion's recording measured;
-            "contacts": computed from the motion; "plates and contacts": of plates, and computed under feet that stood
+            "contacts": computed from the motion; "plates and predicted": of plates, and computed under feet that stood
             beside them; or a recording with plates, or loads.
         filter: "default", "strides", "opensim" or "none": see `derivatives`.
         cutoff: Of the low-pass on coordinates [Hz]; 6 by default.
@@ -134,7 +134,7 @@ def inverse_dynamics(
 
         if plate_cutoff is not None:
             raise SettingsError("the stepped method takes plates as measured: give it loads.smoothed(plate_cutoff)")
-        if forces == "plates and contacts":
+        if forces == "plates and predicted":
             from borelli.analysis.ground.off_plate_steps import stepped_beside
 
             return stepped_beside(motion, filter=filter, cutoff=cutoff, residual=residual, feet=feet, **stepped)
@@ -143,59 +143,59 @@ def inverse_dynamics(
         )
     if stepped:
         raise SettingsError(f"the smooth method has no setting {next(iter(stepped))!r}; the stepped method may")
-    curves = derivatives(motion, filter=filter, cutoff=cutoff)
-    fills = forces == "plates and contacts"
-    moved = move(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
+    curves = differentiate(motion, filter=filter, cutoff=cutoff)
+    fills = forces == "plates and predicted"
+    moved = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
     loads = _loads(motion, curves, moved, "plates" if fills else forces, feet)
     if loads is not None and plate_cutoff is not None:
         loads = loads.smoothed(plate_cutoff)
-    settings = {"method": "smooth", **curves.settings, "plate_cutoff_hz": plate_cutoff}
+    settings = {"method": "newton_euler", **curves.settings, "plate_cutoff_hz": plate_cutoff}
     if fills and loads is not None:
-        from borelli.analysis.ground.off_plate_steps import filled_torques
+        from borelli.analysis.ground.off_plate_steps import torques_with_predicted_steps
 
         if residual is not None:
             raise SettingsError('residuals are reduced against what was measured alone: take forces="plates"')
-        return filled_torques(motion, curves, moved, loads, settings, feet)
+        return torques_with_predicted_steps(motion, curves, moved, loads, settings, feet)
     if residual == "reduce":
         from borelli.analysis.residual_reduction.masses import reduce_residuals
 
         return reduce_residuals(motion, curves, loads, settings).torques
     if residual is not None:
         raise SettingsError(unknown_name("residual", str(residual), ("reduce",)))
-    return smooth_torques(motion, curves, loads, settings, moved)
+    return newton_euler_torques(motion, curves, loads, settings, moved)
 
 
-def smooth_torques(
+def newton_euler_torques(
     motion: Motion,
     curves: Derivatives,
     loads: Loads | None,
     settings: Mapping[str, Any] | None = None,
-    moved: Moved | None = None,
-    support: Support | None = None,
+    moved: BodyKinematics | None = None,
+    support: PlateCoverage | None = None,
 ) -> Torques:
     """Inverse dynamics at the frames of the derivatives, with these loads.
 
     `moved` is given where it is known already, `support` what plates carried where the loads are not theirs alone.
     """
     now = None if loads is None else loads.at(curves.time)
-    moved = moved or move(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
-    balance = balance_forces(moved, now)
+    moved = moved or forward_kinematics(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
+    balance = newton_euler(moved, now)
     data = _dataset(motion, curves, balance, now)
     notes = (*curves.notes, *(() if loads is None else loads.notes))
     if loads is not None and loads.source == "plates":
-        needed = data["residual_force"].values[:, 2] + data["foot_force"].values[..., 2].sum(axis=1)
-        support = find_support(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
+        needed = data["residual_force"].values[:, 2] + data["ground_reaction_force"].values[..., 2].sum(axis=1)
+        support = find_plate_coverage(motion, curves.time, needed, loads, curves.settings["cutoff_hz"])
         notes += support.notes(motion.model.mass)
     if support is not None:
-        tell_support(data, support)
+        write_plate_coverage(data, support)
     return Torques(motion, data, dict(settings or curves.settings), notes, curves, loads)
 
 
 @dataclass(frozen=True)
-class Balance:
+class GeneralizedForces:
     """The laws of motion at some times: model axes, time last where it is not said otherwise."""
 
-    moved: Moved
+    moved: BodyKinematics
     torque: Array
     """(3, frames, coordinates): inertial, gravity, ground; coupled coordinates count where they lead."""
     carried: Array
@@ -204,28 +204,28 @@ class Balance:
     """(frames,) [W] of the loads on the bodies."""
 
 
-def balance_forces(moved: Moved, loads: Loads | None) -> Balance:
+def newton_euler(moved: BodyKinematics, loads: Loads | None) -> GeneralizedForces:
     """What every coordinate must supply, by cause, with loads stated at the same times."""
     model, frames = moved.model, len(moved.coordinates)
-    carried, by_ground, power = moved.demand.sum(axis=0), np.zeros((frames, len(model.coordinates))), np.zeros(frames)
+    carried, by_ground, power = moved.required_wrench.sum(axis=0), np.zeros((frames, len(model.coordinates))), np.zeros(frames)
     if loads is not None:
         bodies, force, point, moment = _in_model(model, loads)
-        of_ground = carried_wrenches(moved, load_wrenches(moved, bodies, force, point, moment))
+        of_ground = subtree_wrenches(moved, load_wrenches(moved, bodies, force, point, moment))
         by_ground = coordinate_forces(moved, of_ground)
         carried += of_ground
         for k, body in enumerate(bodies):
             power += (force[:, k] * moved.point_velocity(body, point[:, k])).sum(axis=-1)
-            power += (moment[:, k] * moved.spin[body].T).sum(axis=-1)
-    torque = np.stack([*moved.demanded, by_ground])
+            power += (moment[:, k] * moved.angular_velocity[body].T).sum(axis=-1)
+    torque = np.stack([*moved.required_force, by_ground])
     if model.couplings:
         torque = np.stack([coupled_forces(model, moved.coordinates, part) for part in torque])
-    return Balance(moved, torque, carried, power)
+    return GeneralizedForces(moved, torque, carried, power)
 
 
 def _loads(
     motion: Motion,
     curves: Derivatives,
-    moved: Moved,
+    moved: BodyKinematics,
     forces: str | Recording | Loads | None,
     feet: Mapping[str, str] | None,
 ) -> Loads | None:
@@ -234,10 +234,10 @@ def _loads(
     if isinstance(forces, Recording):
         return plate_loads(motion.model, forces, feet)
     if forces == "contacts":
-        from borelli.analysis.ground.predict_grf import find_ground
+        from borelli.analysis.ground.predict_grf import solve_ground_reaction
 
-        ground = find_ground(moved, curves)
-        return contact_loads(motion.model, ground.time, *ground.on_feet(), ground.belt, feet)
+        ground = solve_ground_reaction(moved, curves)
+        return predicted_loads(motion.model, ground.time, *ground.on_feet(), ground.belt, feet)
     if motion.recording is None:
         raise SettingsError("the motion has no recording, so there are no plates: give forces a recording or loads")
     return plate_loads(motion.model, motion.recording, feet)
@@ -249,7 +249,7 @@ def _in_model(model: Model, loads: Loads) -> tuple[list[int], Array, Array, Arra
         if name not in names:
             raise SettingsError(f"loads: {unknown_name('body', name, names)}")
     turn = to_model_axes(model).T
-    force, point, moment = (turned(values, turn) for values in (loads.force, loads.point, loads.moment))
+    force, point, moment = (rotate(values, turn) for values in (loads.force, loads.point, loads.moment))
     return [names.index(name) for name in loads.body], force, point, moment
 
 
@@ -263,7 +263,7 @@ def root_body(model: Model) -> int:
     return [body.name for body in model.bodies].index(joint.child)
 
 
-def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads | None) -> Dataset:
+def _dataset(motion: Motion, curves: Derivatives, balance: GeneralizedForces, loads: Loads | None) -> Dataset:
     import xarray as xr
 
     model, moved = curves.model, balance.moved
@@ -275,7 +275,7 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
         residual[0] = wrench[3:].T
         residual[1] = (wrench[:3] - cross(moved.position[root], wrench[3:])).T
     force, moment = (
-        turned(np.ascontiguousarray(values.transpose(2, 0, 1)), turn) for values in reactions(moved, balance.carried)
+        rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), turn) for values in joint_reactions(moved, balance.carried)
     )
     by_coordinate, by_axis, lab = ("time", "coordinate"), ("time", "axis"), {"frame": LAB}
     per_second = "rad or m, per second"
@@ -288,20 +288,20 @@ def _dataset(motion: Motion, curves: Derivatives, balance: Balance, loads: Loads
         "torque_inertial": (by_coordinate, inertial, {"units": "N m or N"}),
         "torque_gravity": (by_coordinate, gravity, {"units": "N m or N"}),
         "torque_ground": (by_coordinate, ground, {"units": "N m or N"}),
-        "residual_force": (by_axis, turned(residual[0], turn), {"units": "N"} | lab),
-        "residual_torque": (by_axis, turned(residual[1], turn), {"units": "N m"} | lab),
-        "reaction_force": (("time", "joint", "axis"), force, {"units": "N"} | lab),
-        "reaction_moment": (("time", "joint", "axis"), moment, {"units": "N m"} | lab),
+        "residual_force": (by_axis, rotate(residual[0], turn), {"units": "N"} | lab),
+        "residual_moment": (by_axis, rotate(residual[1], turn), {"units": "N m"} | lab),
+        "joint_reaction_force": (("time", "joint", "axis"), force, {"units": "N"} | lab),
+        "joint_reaction_moment": (("time", "joint", "axis"), moment, {"units": "N m"} | lab),
     }
     if loads is not None:
         at = ("time", "foot", "axis")
-        variables["foot_force"] = (at, loads.force, {"units": "N"} | lab)
-        variables["foot_center_of_pressure"] = (at, loads.point, {"units": "m"} | lab)
-        variables["foot_free_moment"] = (at, loads.moment, {"units": "N m"} | lab)
+        variables["ground_reaction_force"] = (at, loads.force, {"units": "N"} | lab)
+        variables["center_of_pressure"] = (at, loads.point, {"units": "m"} | lab)
+        variables["free_moment"] = (at, loads.moment, {"units": "N m"} | lab)
     source = "none" if loads is None else loads.source
     attrs = {
-        "rate_hz": float(motion.rate), "method": "smooth", "contact_source": source,
-        "root": model.bodies[root].name if root >= 0 else "", "mass_kg": float(model.mass),
+        "rate_hz": float(motion.rate), "method": "newton_euler", "grf_source": source,
+        "root_body": model.bodies[root].name if root >= 0 else "", "mass_kg": float(model.mass),
     }  # fmt: skip
     coords = xr.Coordinates({"time": ("time", curves.time, {"units": "s"})})
     return xr.Dataset(variables, coords | _names(model, () if loads is None else loads.name), attrs)

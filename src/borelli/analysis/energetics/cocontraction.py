@@ -31,7 +31,7 @@ def cocontraction(
         stiffness_per_torque: Stiffness that a group's torque brings with it [1/rad], so that K = s (|torque| + 2 c).
 
     Returns:
-        `work_j`, `work_negative_j`, `effort`, `cost_j_per_kg_m` as in the summary, with the co-contraction.
+        `positive_work_j`, `negative_work_j`, `effort`, `cost_of_transport_j_per_kg_m` as in the summary, with the co-contraction.
     """
     model, data = result.torques.motion.model, result.torques.data
     names = [c.name for c in model.coordinates]
@@ -52,14 +52,14 @@ def cocontraction(
     time = data["time"].values
     weight = np.gradient(time)
     weight[[0, -1]] *= 0.5
-    work = float(weight @ (extra * np.abs(data["speeds"].values)).sum(axis=1))
+    work = float(weight @ (extra * np.abs(data["coordinate_velocity"].values)).sum(axis=1))
     summary = result.summary
-    positive = summary["work_j"] + work
+    positive = summary["positive_work_j"] + work
     return {
-        "work_j": positive,
-        "work_negative_j": summary["work_negative_j"] - work,
-        "effort": summary["effort"] + 2.0 * float(weight @ extra.sum(axis=1)),
-        "cost_j_per_kg_m": summary["cost_j_per_kg_m"] * positive / summary["work_j"],
+        "positive_work_j": positive,
+        "negative_work_j": summary["negative_work_j"] - work,
+        "torque_time_integral": summary["torque_time_integral"] + 2.0 * float(weight @ extra.sum(axis=1)),
+        "cost_of_transport_j_per_kg_m": summary["cost_of_transport_j_per_kg_m"] * positive / summary["positive_work_j"],
     }
 
 

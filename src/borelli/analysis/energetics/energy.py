@@ -18,7 +18,7 @@ from borelli.analysis.dynamics.rnea import mechanical_energy
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy_balance import Books, belt_velocity, books_at_frames, books_between
 from borelli.analysis.motion import AXES, to_model_axes
-from borelli.analysis.strides import strides
+from borelli.analysis.strides import find_strides
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Energy:
     @property
     def balance_error(self) -> float:
         """How far work and energy differ [% of the positive work of the joints]."""
-        return float(self.data.attrs["balance_error"])
+        return float(self.data.attrs["energy_balance_error_percent"])
 
 
 def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None = None) -> Energy:
@@ -78,8 +78,8 @@ def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None 
     balance = 100.0 * books.error / positive if positive > 0.0 else 0.0
     data, summary = _account(torques, frames, books, ground)
     if not frames.counted.any():  # nothing was summed, which is not nothing done
-        balance, summary = float("nan"), dict.fromkeys(summary, float("nan")) | {"summed_s": 0.0}
-    data.attrs |= {"balance_error": balance, "belt_velocity": [float(v) for v in ground]}
+        balance, summary = float("nan"), dict.fromkeys(summary, float("nan")) | {"evaluated_s": 0.0}
+    data.attrs |= {"energy_balance_error_percent": balance, "belt_velocity": [float(v) for v in ground]}
     notes = []
     if belt is None and np.any(ground):
         speed = float(np.linalg.norm(ground))
@@ -88,13 +88,13 @@ def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None 
     if not frames.counted.all():
         told, whole = (float((np.diff(frames.time) * part).sum()) for part in (frames.counted, 1.0))
         said = f"work and cost are summed over {told:.2f} of {whole:.2f} s: where the forces under the feet are known"
-        notes.append(Note(said, "problem", "compare trials by work_j / summed_s"))
-    return Energy(torques, data, summary | {"balance_error_percent": balance}, tuple(notes))
+        notes.append(Note(said, "problem", "compare trials by positive_work_j / evaluated_s"))
+    return Energy(torques, data, summary | {"energy_balance_error_percent": balance}, tuple(notes))
 
 
 def _refinement(torques: Torques, frames: Books) -> int:
     """How many times a frame the books are to be kept: the error of trapezoids falls with their square."""
-    if torques.derivatives is None or "row_power" in torques.data or not frames.counted.any():
+    if torques.derivatives is None or "joint_power" in torques.data or not frames.counted.any():
         return 1
     allowed = COARSE * frames.positive
     if frames.error <= allowed:
@@ -115,11 +115,11 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
     )
     kinetic, potential = mechanical_energy(moved)
     positive, negative, effort = books.work()
-    power = np.asarray(torques.data["torque"].values * torques.data["speeds"].values)
+    power = np.asarray(torques.data["torque"].values * torques.data["coordinate_velocity"].values)
     by_time, by_coordinate, watts, joules = ("time",), ("coordinate",), {"units": "W"}, {"units": "J"}
     variables: dict[str, Any] = {
-        "power": (("time", "coordinate"), power, watts),
-        "joint_power": (by_time, frames.power.sum(axis=1), watts),
+        "joint_power": (("time", "coordinate"), power, watts),
+        "total_joint_power": (by_time, frames.power.sum(axis=1), watts),
         "residual_power": (by_time, frames.residual, watts),
         "ground_power": (by_time, frames.ground, watts),
         "numerical_power": (by_time, frames.numerical, watts),
@@ -128,9 +128,9 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         "mechanical_energy": (by_time, frames.total, joules),
         "center_of_mass": (("time", "axis"), center, {"units": "m", "frame": LAB}),
         "center_of_mass_velocity": (("time", "axis"), velocity, {"units": "m/s", "frame": LAB}),
-        "work_positive": (by_coordinate, positive, joules),
-        "work_negative": (by_coordinate, negative, joules),
-        "effort": (by_coordinate, effort, {"units": "N m s or N s"}),
+        "positive_work": (by_coordinate, positive, joules),
+        "negative_work": (by_coordinate, negative, joules),
+        "torque_time_integral": (by_coordinate, effort, {"units": "N m s or N s"}),
     }
     coords: dict[str, Any] = {
         "time": ("time", frames.time, {"units": "s"}),
@@ -145,24 +145,24 @@ def _account(torques: Torques, frames: Books, books: Books, belt: Array) -> tupl
         on_center = np.einsum("fki,fi->fk", frames.loads.force, over_ground)
         variables["center_of_mass_power"] = (("time", "foot"), on_center, watts)
         coords["foot"] = list(frames.loads.name)
-        summary["center_of_mass_work_positive_j"] = float(frames.sum(np.maximum(on_center, 0.0)).sum())
-        summary["center_of_mass_work_negative_j"] = float(frames.sum(np.minimum(on_center, 0.0)).sum())
-    cycles = strides(torques.motion, frames.time)
+        summary["center_of_mass_positive_work_j"] = float(frames.sum(np.maximum(on_center, 0.0)).sum())
+        summary["center_of_mass_negative_work_j"] = float(frames.sum(np.minimum(on_center, 0.0)).sum())
+    cycles = find_strides(torques.motion, frames.time)
     if cycles:
         # of a stride whose forces are not all known no sum is told
         parts = [
             books.work(c.start, c.stop) if books.counts(c.start, c.stop) else (np.full(len(positive), np.nan),) * 3
             for c in cycles
         ]
-        for i, name in enumerate(("cycle_work_positive", "cycle_work_negative", "cycle_effort")):
-            units = {"units": "N m s or N s"} if name == "cycle_effort" else joules
+        for i, name in enumerate(("stride_positive_work", "stride_negative_work", "stride_torque_time_integral")):
+            units = {"units": "N m s or N s"} if name == "stride_torque_time_integral" else joules
             variables[name] = (("cycle", "coordinate"), np.array([part[i] for part in parts]), units)
         coords["cycle"] = np.arange(len(cycles))
-        coords["cycle_side"] = ("cycle", [stride.side for stride in cycles])
-        coords["cycle_start"] = ("cycle", [stride.start for stride in cycles], {"units": "s"})
-        coords["cycle_stop"] = ("cycle", [stride.stop for stride in cycles], {"units": "s"})
+        coords["stride_side"] = ("cycle", [stride.side for stride in cycles])
+        coords["stride_start"] = ("cycle", [stride.start for stride in cycles], {"units": "s"})
+        coords["stride_end"] = ("cycle", [stride.stop for stride in cycles], {"units": "s"})
         sums = [sum_ for part in parts if np.isfinite(sum_ := float(part[0].sum()))]
-        summary["work_per_cycle_j_per_kg"] = float(np.mean(sums)) / mass if sums else float("nan")
+        summary["positive_work_per_stride_j_per_kg"] = float(np.mean(sums)) / mass if sums else float("nan")
     return xr.Dataset(variables, coords, {"mass_kg": mass}), summary
 
 
@@ -170,16 +170,16 @@ def _summary(books: Books, mass: float, way: Array, summed: float, work: tuple[A
     positive, negative, effort = (float(part.sum()) for part in work)
     distance = float(np.linalg.norm(way))
     return {
-        "summed_s": summed,
-        "work_j": positive,
-        "work_negative_j": negative,
-        "work_net_j": positive + negative,
-        "work_j_per_kg": positive / mass,
-        "effort": effort,
-        "effort_per_kg": effort / mass,
+        "evaluated_s": summed,
+        "positive_work_j": positive,
+        "negative_work_j": negative,
+        "net_work_j": positive + negative,
+        "positive_work_j_per_kg": positive / mass,
+        "torque_time_integral": effort,
+        "torque_time_integral_nms_per_kg": effort / mass,
         "distance_m": distance,
         "speed_m_per_s": distance / summed if summed > 0.0 else float("nan"),
-        "cost_j_per_kg_m": positive / (mass * distance) if distance >= TRAVEL else float("nan"),
+        "cost_of_transport_j_per_kg_m": positive / (mass * distance) if distance >= TRAVEL else float("nan"),
         "residual_work_net_j": float(books.sum(books.residual)),
         "residual_work_absolute_j": float(books.sum(np.abs(books.residual))),
         "ground_work_j": float(books.sum(books.ground)),

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads, foot_bodies
-from borelli.analysis.dynamics.rnea import Moved, mechanical_energy, move
-from borelli.analysis.dynamics.torques import Torques, balance_forces
+from borelli.analysis.dynamics.rnea import BodyKinematics, mechanical_energy, forward_kinematics
+from borelli.analysis.dynamics.torques import Torques, newton_euler
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import to_model_axes
-from borelli.recording.recording import LOADED
+from borelli.recording.recording import MIN_PLATE_FORCE
 
 Array = NDArray[np.float64]
 
-POWERS = ("row_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
+POWERS = ("joint_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
 """What steps tell of, whose sum is the change of energy."""
 STANDING = 0.2
 """Ground under loaded feet that moves slower than this [m/s] stands; a belt is faster."""
@@ -52,7 +52,7 @@ class Books:
     time: Array
     weight: Array
     counted: NDArray[np.bool_]
-    moved: Moved
+    moved: BodyKinematics
     power: Array
     torque: Array
     residual: Array
@@ -93,10 +93,10 @@ def books_at_frames(torques: Torques) -> Books:
     """The books at the frames of the torques."""
     data, model = torques.data, torques.motion.model
     q, u, a = (np.asarray(data[name].values, dtype=float) for name in ("coordinates", "speeds", "accelerations"))
-    moved = move(model, q, u, a)
+    moved = forward_kinematics(model, q, u, a)
     time, torque = np.asarray(data["time"].values, dtype=float), np.asarray(data["torque"].values, dtype=float)
-    loads = _loads(torques, time) if "foot_force" in data else None
-    if "row_power" in data:
+    loads = _loads(torques, time) if "ground_reaction_force" in data else None
+    if "joint_power" in data:
         return _stepped(torques, time, moved, torque, loads)
     ground = np.zeros(len(time)) if loads is None else _ground_power(moved, loads)
     return _smooth(torques, time, moved, torque, u, ground, loads)
@@ -108,7 +108,7 @@ def books_between(torques: Torques, time: Array) -> Books:
     assert curves is not None
     q, u, a = curves.at(time)
     loads = None if torques.loads is None else torques.loads.at(time)
-    balance = balance_forces(move(curves.model, q, u, a), loads)
+    balance = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
     return _smooth(torques, time, balance.moved, balance.torque.sum(axis=0), u, balance.ground_power, loads)
 
 
@@ -124,7 +124,7 @@ def belt_velocity(books: Books) -> Array:
     seen, weights = [], []
     for k, name in enumerate(loads.body):
         normal = loads.force[:, k, 2]
-        firm = normal > LOADED
+        firm = normal > MIN_PLATE_FORCE
         points = loads.point[:, k] @ turn.T
         seen.append((books.moved.point_velocity(names.index(name), points) @ turn)[firm])
         weights.append(normal[firm])
@@ -143,7 +143,7 @@ def root_columns(torques: Torques) -> list[int]:
 
 
 def _smooth(
-    torques: Torques, time: Array, moved: Moved, torque: Array, u: Array, ground: Array, loads: Loads | None
+    torques: Torques, time: Array, moved: BodyKinematics, torque: Array, u: Array, ground: Array, loads: Loads | None
 ) -> Books:
     root = root_columns(torques)
     power = torque * u
@@ -161,7 +161,7 @@ def _smooth(
     return Books(time, weight, counted, moved, joints, own, residual, ground, np.zeros(len(time)), total, loads, error)
 
 
-def _stepped(torques: Torques, time: Array, moved: Moved, torque: Array, loads: Loads | None) -> Books:
+def _stepped(torques: Torques, time: Array, moved: BodyKinematics, torque: Array, loads: Loads | None) -> Books:
     """The engine's own books: mean powers from each frame to the next."""
     data = torques.data
     whole = np.full(len(time), 1.0 / float(data.attrs["rate_hz"]))
@@ -179,7 +179,7 @@ def _stepped(torques: Torques, time: Array, moved: Moved, torque: Array, loads: 
 
 def _counted(torques: Torques, time: Array) -> NDArray[np.bool_]:
     """Spans from each time to the next that lie between frames whose forces are known."""
-    frames, known = np.asarray(torques.data["time"].values, dtype=float), torques.known
+    frames, known = np.asarray(torques.data["time"].values, dtype=float), torques.grf_known
     middle = 0.5 * (time[1:] + time[:-1])
     after = np.clip(np.searchsorted(frames, middle), 1, len(frames) - 1)
     return np.asarray(known[after - 1] & known[after])
@@ -196,17 +196,17 @@ def _loads(torques: Torques, time: Array) -> Loads:
         np.asarray(data[f"foot_{name}"].values, dtype=float) for name in ("force", "center_of_pressure", "free_moment")
     )
     on = tuple(bodies[side] for side in sides)
-    return Loads(sides, on, time, force, np.nan_to_num(point), moment, torques.contact_source)
+    return Loads(sides, on, time, force, np.nan_to_num(point), moment, torques.grf_source)
 
 
-def _ground_power(moved: Moved, loads: Loads) -> Array:
+def _ground_power(moved: BodyKinematics, loads: Loads) -> Array:
     names = [body.name for body in moved.model.bodies]
     turn = to_model_axes(moved.model).T
     power = np.zeros(len(loads.time))
     for k, name in enumerate(loads.body):
         body = names.index(name)
         power += (loads.force[:, k] @ turn * moved.point_velocity(body, loads.point[:, k] @ turn)).sum(axis=-1)
-        power += (loads.moment[:, k] @ turn * moved.spin[body].T).sum(axis=-1)
+        power += (loads.moment[:, k] @ turn * moved.angular_velocity[body].T).sum(axis=-1)
     return power
 
 

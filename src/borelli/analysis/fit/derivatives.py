@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.fit.parameters import MARKER_SD, Unknowns
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, Problem
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem
 from borelli.analysis.tree_kernels.schur_complement import (
     SharedPositions,
     eliminate_poses,
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 class Group:
     """Frames of one recording: the problem that holds them, and their poses."""
 
-    problem: Problem
+    problem: IkProblem
     q: Array
     """(frames, coordinates)"""
     fitted: bool = True
@@ -81,7 +81,7 @@ def differentiate(
         if not group.fitted:
             continue
         problem, frames = group.problem, len(group.q)
-        holds = problem.holds
+        holds = problem.rest_springs
         if spread:
             holds = holds._replace(limit_stiffness=np.full(len(holds.limit_stiffness), inf))
         variables = len(problem.tree.free)

@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from borelli.analysis.fit.derivatives import Group
 from borelli.analysis.kinematics.framewise_ik import (
-    FEWEST_MARKERS,
+    MIN_VISIBLE_MARKERS,
     MARKER_STIFFNESS,
     POSE_STIFFNESS,
-    Problem,
-    converge,
-    state_problem,
+    IkProblem,
+    solve_framewise,
+    make_ik_problem,
 )
-from borelli.analysis.motion import match_markers, points_of, to_model_axes
-from borelli.errors import BorelliError, SettingsError, listed
-from borelli.model.marker_sets import add_marker_set, list_marker_sets, place_markers
+from borelli.analysis.motion import match_markers, marker_points, to_model_axes
+from borelli.errors import BorelliError, SettingsError, list_names
+from borelli.model.marker_sets import add_marker_set, list_marker_sets, markers_from_set
 from borelli.model.model import Joint, Marker, Model
-from borelli.recording.identify_marker_set import ENOUGH, FEWEST
+from borelli.recording.identify_marker_set import MIN_MATCHED_FRACTION, MIN_NAMES
 from borelli.recording.recording import Note, Recording
 
 Array = NDArray[np.float64]
@@ -58,7 +58,7 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
         model, name, borrowed = _best_set(model, labels)
         said = f"the model wears the marker set {name}, which the labels fit"
         if borrowed:
-            said += f", and as other sets have them {listed(borrowed)}"
+            said += f", and as other sets have them {list_names(borrowed)}"
         notes.append(Note(said, "inferred", "with_markers"))
     taken: set[str] = set()
     worn: set[str] = set()
@@ -66,10 +66,10 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
         found = match_markers(model.markers, recording.markers)
         taken |= {recording.markers[k] for k in found if k >= 0}
         worn |= {marker.name for marker, k in zip(model.markers, found, strict=True) if k >= 0}
-    if len(worn) < FEWEST:
+    if len(worn) < MIN_NAMES:
         raise SettingsError(
-            f"a fit needs {FEWEST} markers, but of those of model {model.name!r} "
-            f"({listed([m.name for m in model.markers])}) the recording has {len(worn)}: it has {listed(labels)}. "
+            f"a fit needs {MIN_NAMES} markers, but of those of model {model.name!r} "
+            f"({list_names([m.name for m in model.markers])}) the recording has {len(worn)}: it has {list_names(labels)}. "
             + (
                 "Take the model as it is (fit=False, --no-fit), or a recording with more of them"
                 if worn
@@ -78,10 +78,10 @@ def dress(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[N
         )
     extra = [label for label in labels if label not in taken]
     if extra:
-        notes.append(Note(f"markers that the model does not wear are left out: {listed(extra)}", "inferred"))
+        notes.append(Note(f"markers that the model does not wear are left out: {list_names(extra)}", "inferred"))
     absent = [marker.name for marker in model.markers if marker.name not in worn]
     if absent:
-        notes.append(Note(f"markers of the model that were not recorded: {listed(absent)}", "stated"))
+        notes.append(Note(f"markers of the model that were not recorded: {list_names(absent)}", "stated"))
     return replace(model, markers=tuple(m for m in model.markers if m.name in worn)), tuple(notes)
 
 
@@ -90,7 +90,7 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
     tried: list[tuple[float, tuple[Marker, ...], str, list[int]]] = []
     for name in list_marker_sets():
         try:
-            markers = place_markers(model, name)
+            markers = markers_from_set(model, name)
         except BorelliError:
             continue  # the set names bodies that this model has not
         found = match_markers(markers, labels)
@@ -99,18 +99,18 @@ def _best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list[str
         tried.append((count / (len(markers) + len(labels) - count), markers, name, found))
     if not tried:
         raise SettingsError(
-            f"model {model.name!r} wears no markers and has not the bodies that the sets {listed(list_marker_sets())} name: "
+            f"model {model.name!r} wears no markers and has not the bodies that the sets {list_names(list_marker_sets())} name: "
             "give it markers with with_markers and a set of your own"
         )
     tried.sort(key=lambda one: -one[0])
     _, markers, name, found = tried[0]
     taken = {k for k in found if k >= 0}
-    if len(taken) < FEWEST or len(taken) < ENOUGH * min(len(markers), len(labels)):
+    if len(taken) < MIN_NAMES or len(taken) < MIN_MATCHED_FRACTION * min(len(markers), len(labels)):
         wanted = [marker.name for marker in markers]
         raise SettingsError(
-            f"the labels {listed(labels, 20)} are of no marker set that the model can wear "
-            f"({listed(list_marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
-            f"{listed(wanted, 12)}: rename the markers, or write a set of your own, save with_markers(model, set) with "
+            f"the labels {list_names(labels, 20)} are of no marker set that the model can wear "
+            f"({list_names(list_marker_sets(), 20)}); the nearest, {name}, has {len(taken)} of them and wants "
+            f"{list_names(wanted, 12)}: rename the markers, or write a set of your own, save with_markers(model, set) with "
             "write_model, and give that model (--model)"
         )
     more: dict[int, Marker] = {}
@@ -140,15 +140,15 @@ def choose_frames(
     for recording in recordings:
         problem = whole_problem(model, recording)
         count = (problem.weight > 0.0).sum(axis=1)
-        good = np.flatnonzero(count >= max(FEWEST_MARKERS, 0.5 * count.max(initial=0)))
+        good = np.flatnonzero(count >= max(MIN_VISIBLE_MARKERS, 0.5 * count.max(initial=0)))
         if not len(good):
             raise SettingsError(
-                f"recording {recording.name!r}: no frame shows {FEWEST_MARKERS} of the model's markers; see which are "
+                f"recording {recording.name!r}: no frame shows {MIN_VISIBLE_MARKERS} of the model's markers; see which are "
                 "seen, and when, with `borelli doctor`"
             )
         good = good[:: -(-len(good) // MOST_FOLLOWED)]
         thinned = part_of(problem, good)
-        q, _ = converge(thinned)
+        q, _ = solve_framewise(thinned)
         fitted, judged = spread_frames(len(good), -(-frames // share), held_out // share)
         groups.append(Group(part_of(thinned, fitted), q[fitted]))
         if len(judged):
@@ -171,19 +171,19 @@ def spread_frames(count: int, frames: int, held_out: int) -> tuple[NDArray[np.in
     return fitted, between if held_out > 0 else between[:0]
 
 
-def whole_problem(model: Model, recording: Recording) -> Problem:
+def whole_problem(model: Model, recording: Recording) -> IkProblem:
     """The springs of all the model's markers; those the recording has not weigh nothing."""
-    problem = state_problem(model, recording)
+    problem = make_ik_problem(model, recording)
     at = [[m.name for m in model.markers].index(marker.name) for marker in problem.markers]
     frames = len(problem.target)
     target, weight = np.zeros((frames, len(model.markers), 3)), np.zeros((frames, len(model.markers)))
     # many systems write (0, 0, 0) for a marker that was not seen
     seen = (problem.weight > 0.0) & (problem.target != 0.0).any(axis=-1)
     target[:, at], weight[:, at] = problem.target, problem.weight * seen
-    return replace(problem, markers=model.markers, points=points_of(model, model.markers), target=target, weight=weight)
+    return replace(problem, markers=model.markers, points=marker_points(model, model.markers), target=target, weight=weight)
 
 
-def part_of(problem: Problem, frames: NDArray[np.int64]) -> Problem:
+def part_of(problem: IkProblem, frames: NDArray[np.int64]) -> IkProblem:
     """The problem of some of its frames."""
     return replace(
         problem,
@@ -194,7 +194,7 @@ def part_of(problem: Problem, frames: NDArray[np.int64]) -> Problem:
 
 def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
     """The static trial as one frame, in which coordinates near neutral are held there."""
-    seen = static.data["markers"].values
+    seen = static.data["marker_position"].values
     found = match_markers(model.markers, static.markers)
     columns = [k for k in found if k >= 0]
     with np.errstate(all="ignore"):
@@ -203,7 +203,7 @@ def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
     moving = [static.markers[k] for k, s in zip(columns, stray, strict=True) if s > STILL]
     if len(moving) > len(columns) // 2:
         raise SettingsError(
-            f"the static trial {static.name!r} moves: {listed(moving)} stray more than {1000 * STILL:g} mm; "
+            f"the static trial {static.name!r} moves: {list_names(moving)} stray more than {1000 * STILL:g} mm; "
             "crop it to where the subject stands still"
         )
     at = np.array([middle[k] if k >= 0 else [np.nan] * 3 for k in found]) @ to_model_axes(model).T
@@ -218,17 +218,17 @@ def standing(model: Model, static: Recording) -> tuple[Group, list[Note]]:
         target=np.ascontiguousarray(np.where(visible[:, None], at, 0.0)[None]),
         weight=np.ascontiguousarray((visible * MARKER_STIFFNESS)[None]),
     )
-    q, _ = converge(problem)
-    free, holds = problem.tree.free, problem.holds
+    q, _ = solve_framewise(problem)
+    free, holds = problem.tree.free, problem.rest_springs
     neutral = _neutral_limbs(model, q[0])
     held = np.array([neutral[model.coordinates[i].name] for i in free]) & (holds.stiffness > 0.0)
     stiffness = np.where(held, POSE_STIFFNESS / STANDING_SD**2, holds.stiffness)
     far = [model.coordinates[i].name for i in free[~held & (holds.stiffness > 0.0)]]
-    problem = replace(problem, holds=holds._replace(stiffness=stiffness))
+    problem = replace(problem, rest_springs=holds._replace(stiffness=stiffness))
     notes = [
         Note(
             f"the static trial {static.name!r} is taken as the model's neutral pose within "
-            f"{np.degrees(STANDING_SD):.0f} degrees" + (f", but for {listed(far)}" if far else ""),
+            f"{np.degrees(STANDING_SD):.0f} degrees" + (f", but for {list_names(far)}" if far else ""),
             "inferred",
         )
     ]

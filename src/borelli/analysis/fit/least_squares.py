@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from borelli.analysis.fit.derivatives import Derivatives, Group, differentiate
 from borelli.analysis.fit.parameters import Unknowns
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, Problem, root_coordinates
-from borelli.analysis.kinematics.framewise_ik import MOST_ITERATIONS as MOST_POSE_ITERATIONS
-from borelli.analysis.motion import points_of
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem, root_coordinates
+from borelli.analysis.kinematics.framewise_ik import MAX_ITERATIONS as MOST_POSE_ITERATIONS
+from borelli.analysis.motion import marker_points
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, solve_ik_frames
 from borelli.analysis.tree_kernels.schur_complement import solve_positive
@@ -111,7 +111,7 @@ def _step(
 def _settle(unknowns: Unknowns, p: Array, groups: Sequence[Group]) -> tuple[list[Group], float]:
     """The groups with all poses at their least energy for p; the energy [J] of the fitted ones and of p itself."""
     model = unknowns.placed(p)
-    tree, points = make_tree(model), points_of(model, model.markers)
+    tree, points = make_tree(model), marker_points(model, model.markers)
     result = []
     for group in groups:
         problem = replace(group.problem, model=model, tree=tree, markers=model.markers, points=points)
@@ -149,7 +149,7 @@ def _mended(group: Group) -> Group:
     return replace(group, q=q, energy=energy)
 
 
-def settle_group(problem: Problem, q_inout: Array) -> Array:
+def settle_group(problem: IkProblem, q_inout: Array) -> Array:
     """Brings each frame's pose to its least energy in place; the energies [J]."""
     energy, count = np.zeros(len(q_inout)), np.zeros(len(q_inout), np.int64)
     solve_ik_frames(

@@ -42,7 +42,7 @@ def ground_levels(place: Array) -> Array:
     return np.asarray(np.minimum(level, level.min() + UNEVEN))
 
 
-def find_belt(height: Array, velocity: Array) -> Array:
+def belt_velocity(height: Array, velocity: Array) -> Array:
     """(3,) velocity [m/s] of the belt: the geometric median of that of the lowest points; zero where it is slow.
 
     Args:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from borelli.analysis.dynamics.rnea import Moved, move
-from borelli.analysis.ground.contact_detection import UNHELD, contact_weights, find_belt, find_steps, ground_levels
-from borelli.analysis.ground.required_wrench import Rows, find_rows, sole_bodies
+from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
+from borelli.analysis.ground.contact_detection import UNHELD, contact_weights, belt_velocity, find_steps, ground_levels
+from borelli.analysis.ground.required_wrench import Rows, required_wrench, sole_bodies
 from borelli.analysis.ground.soles import FEET, POINTS, Soles, find_soles, foot_names, standing_soles
 from borelli.analysis.ground.solve_grf import solve_support
-from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
-from borelli.analysis.motion import AXES, Motion, lengths, to_model_axes, turned
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
+from borelli.analysis.motion import AXES, Motion, lengths, to_model_axes, rotate
 from borelli.errors import SettingsError
 from borelli.numerics.vectors import cross
-from borelli.recording.recording import LAB, LOADED
+from borelli.recording.recording import LAB, MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -47,7 +47,7 @@ class Given:
     free: Array
 
 
-def ground_forces(
+def predict_grf(
     motion: Motion,
     curves: Derivatives | None = None,
     *,
@@ -72,9 +72,9 @@ def ground_forces(
         ModelError: the model has no feet to stand on.
         SettingsError: the friction or the belt is no such thing.
     """
-    curves = curves or derivatives(motion, filter="strides")
-    moved = move(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
-    return find_ground(moved, curves, friction, belt).dataset()
+    curves = curves or differentiate(motion, filter="strides")
+    moved = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
+    return solve_ground_reaction(moved, curves, friction, belt).dataset()
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Ground:
         total = of_foot.sum(axis=2)
         moment = cross(place.swapaxes(2, 3), of_foot.swapaxes(2, 3)).sum(axis=3)
         normal = total[..., 2]
-        loaded = normal >= LOADED
+        loaded = normal >= MIN_PLATE_FORCE
         safe = np.where(loaded, normal, 1.0)
         height = (of_foot[..., 2] * self.level.reshape(shape[:3])).sum(axis=2) / safe
         x = (height * total[..., 0] - moment[..., 1]) / safe
@@ -119,21 +119,21 @@ class Ground:
         return total, center, free
 
     def dataset(self) -> Dataset:
-        """By the names that `ground_forces` tells."""
+        """By the names that `predict_grf` tells."""
         import xarray as xr
 
         total, center, free = self.on_feet()
         foot, sole = ("time", "foot", "axis"), ("time", "sole", "axis")
         newtons, metres = {"units": "N", "frame": LAB}, {"units": "m", "frame": LAB}
         variables = {
-            "foot_force": (foot, total, newtons),
-            "foot_center_of_pressure": (foot, center, metres | {"threshold": f"not a number below {LOADED:g} N"}),
-            "foot_free_moment": (foot, free, {"units": "N m", "frame": LAB}),
+            "ground_reaction_force": (foot, total, newtons),
+            "center_of_pressure": (foot, center, metres | {"threshold": f"not a number below {MIN_PLATE_FORCE:g} N"}),
+            "free_moment": (foot, free, {"units": "N m", "frame": LAB}),
             "sole_force": (sole, self.force, newtons),
             "sole_position": (sole, self.rows.place, metres),
-            "contact": (("time", "sole"), self.contact, {"units": "1"}),
-            "missing_force": (("time", "axis"), self.missing[:, :3], newtons),
-            "missing_moment": (
+            "sole_contact": (("time", "sole"), self.contact, {"units": "1"}),
+            "unexplained_force": (("time", "axis"), self.missing[:, :3], newtons),
+            "unexplained_moment": (
                 ("time", "axis"), self.missing[:, 3:], {"units": "N m", "frame": LAB, "about": "the centre of mass"},
             ),
             "belt_velocity": (("axis",), self.belt, {"units": "m/s", "frame": LAB}),
@@ -146,27 +146,27 @@ class Ground:
                 "sole": list(self.soles.names),
                 "axis": list(AXES),
             },
-            {"contact_source": "contacts"},
+            {"grf_source": "contacts"},
         )
 
 
-def find_ground(
-    moved: Moved,
+def solve_ground_reaction(
+    moved: BodyKinematics,
     curves: Derivatives,
     friction: float = 0.8,
     belt: ArrayLike | None = None,
     given: Given | None = None,
 ) -> Ground:
-    """What `ground_forces` tells, of a motion whose bodies are placed, beside what is given."""
+    """What `predict_grf` tells, of a motion whose bodies are placed, beside what is given."""
     if not 0.0 < friction < np.inf:
         raise SettingsError(f"friction is {friction}, but must be positive; 0.8 is usual for a shoe")
     model = moved.model
     soles = find_soles(model, _flat_feet(moved, belt))
-    rows = find_rows(moved, soles, 0.0 if given is None else given.forces)
+    rows = required_wrench(moved, soles, 0.0 if given is None else given.forces)
     free = 1.0 if given is None else given.free[:, soles.foot]
     level = ground_levels(rows.place)
     height = rows.place[..., 2] - level
-    moving = find_belt(height, rows.velocity) if belt is None else _belt(belt)
+    moving = belt_velocity(height, rows.velocity) if belt is None else _belt(belt)
     contact = free * contact_weights(height, rows.velocity, moving)
     force, left = solve_support(rows, contact, friction)
     unheld = rows.root_wrench(left)[:, 2] > UNHELD * model.mass * float(np.linalg.norm(model.gravity))
@@ -177,15 +177,15 @@ def find_ground(
     return Ground(curves.time, soles, rows, level + lift, contact, force, rows.root_wrench(left), moving)
 
 
-def _flat_feet(moved: Moved, belt: ArrayLike | None) -> list[Array]:
+def _flat_feet(moved: BodyKinematics, belt: ArrayLike | None) -> list[Array]:
     """Which way is up in the frame of each foot's body while the foot stands flat: when it is stillest."""
     model = moved.model
     turn, soles = to_model_axes(model), standing_soles(model)
     at = sole_bodies(model, soles)
     points = moved.position[at] + (moved.rotation[at] * soles.places[:, None, :, None]).sum(axis=2)
-    speeds = moved.velocity[at] + cross(moved.spin[at], points)
-    place, velocity = (turned(np.ascontiguousarray(values.transpose(2, 0, 1)), turn) for values in (points, speeds))
-    moving = find_belt(place[..., 2] - ground_levels(place), velocity) if belt is None else _belt(belt)
+    speeds = moved.velocity[at] + cross(moved.angular_velocity[at], points)
+    place, velocity = (rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), turn) for values in (points, speeds))
+    moving = belt_velocity(place[..., 2] - ground_levels(place), velocity) if belt is None else _belt(belt)
     speed = lengths(velocity - moving).reshape(len(place), len(FEET), -1).max(axis=2)
     names = [body.name for body in model.bodies]
     up = []

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.rnea import Moved
+from borelli.analysis.dynamics.rnea import BodyKinematics
 from borelli.analysis.ground.soles import Soles
-from borelli.analysis.motion import to_model_axes, turned
+from borelli.analysis.motion import to_model_axes, rotate
 from borelli.analysis.tree_kernels.friction_cone_forces import compute_point_paths
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
@@ -87,7 +87,7 @@ class Paths:
     jacobian: Array
 
 
-def follow_soles(moved: Moved, soles: Soles) -> Paths:
+def sole_motion(moved: BodyKinematics, soles: Soles) -> Paths:
     """The ways of the soles in a motion.
 
     Raises:
@@ -105,7 +105,7 @@ def follow_soles(moved: Moved, soles: Soles) -> Paths:
     frames, count = len(q), len(points.body)
     place, jacobian = np.empty((frames, count, 3)), np.empty((frames, len(columns), count, 3))
     compute_point_paths(SharedTuple(make_ik_search(tree, points)), slot, q, place, jacobian)
-    velocity = (moved.velocity[at] + cross(moved.spin[at], place[:, : len(at)].transpose(1, 2, 0))).transpose(2, 0, 1)
+    velocity = (moved.velocity[at] + cross(moved.angular_velocity[at], place[:, : len(at)].transpose(1, 2, 0))).transpose(2, 0, 1)
     return Paths(tree, columns, len(of_root), place, velocity, jacobian)
 
 
@@ -115,7 +115,7 @@ def sole_bodies(model: Model, soles: Soles) -> list[int]:
     return [index[name] for name in soles.bodies]
 
 
-def find_rows(moved: Moved, soles: Soles, given: Array | float = 0.0) -> Rows:
+def required_wrench(moved: BodyKinematics, soles: Soles, given: Array | float = 0.0) -> Rows:
     """What the ground must give for a motion.
 
     `given` is what is already known to act on the coordinates (frames, coordinates) [N m or N].
@@ -125,19 +125,19 @@ def find_rows(moved: Moved, soles: Soles, given: Array | float = 0.0) -> Rows:
     """
     model = moved.model
     turn, own = to_model_axes(model), len(soles.bodies)
-    paths = follow_soles(moved, soles)
-    all_forces = coupled_forces(model, moved.coordinates, moved.demanded.sum(axis=0))
+    paths = sole_motion(moved, soles)
+    all_forces = coupled_forces(model, moved.coordinates, moved.required_force.sum(axis=0))
     needed = (all_forces - given)[:, paths.tree.free[paths.columns]]
     center = _center(moved)
     k = paths.of_root
     of_wrench = _wrench_rows(paths.jacobian[:, :k, own:], paths.place[:, own:], center, turn)
-    acts = turned(paths.jacobian[:, :, :own], turn).reshape(len(center), -1, 3 * own)
+    acts = rotate(paths.jacobian[:, :, :own], turn).reshape(len(center), -1, 3 * own)
     rows = np.empty((len(acts), 6 + acts.shape[1] - k, 3 * own))
     np.matmul(of_wrench, acts[:, :k], out=rows[:, :6])
     np.multiply(TORQUE_WEIGHT, acts[:, k:], out=rows[:, 6:])
     asked = (of_wrench @ needed[:, :k, None])[..., 0]
     need = np.concatenate([asked, TORQUE_WEIGHT * needed[:, k:]], axis=1)
-    place, velocity, center = (turned(values, turn) for values in (paths.place[:, :own], paths.velocity, center))
+    place, velocity, center = (rotate(values, turn) for values in (paths.place[:, :own], paths.velocity, center))
     return Rows(place, velocity, rows.reshape(*rows.shape[:2], own, 3), need, center)
 
 
@@ -179,13 +179,13 @@ def _wrench_rows(jacobian: Array, probes: Array, center: Array, turn: Array) -> 
         spin += 0.5 * cross(probes[k] - probes[0], jacobian[k] - shift)
     shift = shift + cross(spin, center.T - probes[0])
     directions = np.concatenate([shift / FORCE_WEIGHT, spin / MOMENT_WEIGHT], axis=1)
-    ways = turned(directions.transpose(2, 0, 1).reshape(len(center), -1, 2, 3), turn).reshape(len(center), -1, 6)
+    ways = rotate(directions.transpose(2, 0, 1).reshape(len(center), -1, 2, 3), turn).reshape(len(center), -1, 6)
     if ways.shape[1] == 6 and (np.abs(np.linalg.det(ways)) > REACHES * (FORCE_WEIGHT * MOMENT_WEIGHT) ** -3).all():
         return np.asarray(np.linalg.inv(ways))
     return np.asarray(np.linalg.pinv(ways))
 
 
-def _center(moved: Moved) -> Array:
+def _center(moved: BodyKinematics) -> Array:
     """(frames, 3) of mass [m]."""
     total = moved.masses.sum()
     if not total > 0.0:

@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.motion import points_of, to_model_axes
+from borelli.analysis.motion import marker_points, to_model_axes
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
 from borelli.errors import ModelError
@@ -25,7 +25,7 @@ from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Body, Model, Shape
 from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix
-from borelli.recording.landmarks import landmark
+from borelli.recording.landmarks import identify_landmark
 
 Array = NDArray[np.float64]
 
@@ -131,7 +131,7 @@ def _as_it_stands(model: Model, side: str) -> tuple[dict[str, tuple[Array, Array
 def _standing(model: Model) -> tuple[Array, Array]:
     """Places (bodies, 3) and rotations (bodies, 3, 3) as the model stands by default."""
     q, count = np.array([[c.default for c in model.coordinates]]), len(model.bodies)
-    tree, points = make_tree(model), points_of(model, ())
+    tree, points = make_tree(model), marker_points(model, ())
     position, rotation = np.empty((1, count, 3)), np.empty((1, count, 3, 3))
     compute_body_poses(SharedTuple(make_ik_search(tree, points)), q, position, rotation, np.empty((1, 0, 3)))
     return position[0], rotation[0]
@@ -262,7 +262,7 @@ def _foot_markers(model: Model, bodies: tuple[str, ...]) -> dict[str, list[tuple
     """The markers of heel and forefoot on these bodies: name in lower case, body and place on it."""
     found: dict[str, list[tuple[str, str, Array]]] = {"heel": [], "toe": []}
     for marker in model.markers:
-        meaning = landmark(marker.name)
+        meaning = identify_landmark(marker.name)
         if marker.body in bodies and meaning and meaning.part in found:
             found[meaning.part].append((marker.name.lower(), marker.body, np.array(marker.position)))
     return found

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.joint_rotations import Turn, angles_of, find_turns, quaternions
+from borelli.analysis.kinematics.joint_rotations import ThreeAxisJoint, angles_from_quaternions, find_rotation_joints, joint_quaternions
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_motion
@@ -83,7 +83,7 @@ class Derivatives:
     settings: dict[str, Any]
     notes: tuple[Note, ...]
     curve: BSpline
-    turns: tuple[Turn, ...]
+    turns: tuple[ThreeAxisJoint, ...]
 
     def at(self, time: Array) -> tuple[Array, Array, Array]:
         """Coordinates, speeds and accelerations at other times [s] of the motion."""
@@ -91,7 +91,7 @@ class Derivatives:
         return _evaluated(self.model, self.curve, self.turns, time, self.coordinates[nearest])
 
 
-def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None = None) -> Derivatives:
+def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | None = None) -> Derivatives:
     """Coordinates, speeds and accelerations of a motion.
 
     Frames without a pose at its ends are left out; inside they are bridged where they last no longer than `BRIDGE`.
@@ -118,12 +118,12 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
         # a filter counts samples: they must be even
         rate = (len(time) - 1) / (time[-1] - time[0])
         even = time[0] + np.arange(len(time)) / rate
-        resampled = quintic(time, q)(even)
+        resampled = quintic_spline(time, q)(even)
         notes.append(Note("frames with uneven time steps were put on an even grid before the low-pass", "changed"))
     if filter != "none" and not 0.0 < cutoff < 0.5 * rate:
         raise SettingsError(f"the cutoff must lie between 0 and half the rate ({0.5 * rate:g} Hz), got {cutoff:g} Hz")
-    turns = () if filter == "opensim" else find_turns(motion.model, q)
-    pad, series = len(even) // 2, np.hstack([resampled, *(quaternions(turn, resampled) for turn in turns)])
+    turns = () if filter == "opensim" else find_rotation_joints(motion.model, q)
+    pad, series = len(even) // 2, np.hstack([resampled, *(joint_quaternions(turn, resampled) for turn in turns)])
     if filter == "opensim":
         longer = opensim_lowpass(reflect(series, pad), rate, cutoff)
     else:
@@ -140,14 +140,14 @@ def derivatives(motion: Motion, *, filter: str = "default", cutoff: float | None
     if filter in LOW_PASSED:
         longer = lowpass(longer, rate, _over_both(cutoff, rate), ORDER)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
-    curve = quintic(np.concatenate([before, even, after]), longer)
+    curve = quintic_spline(np.concatenate([before, even, after]), longer)
     settings = {"filter": filter, "cutoff_hz": None if filter == "none" else cutoff}
     moved = _evaluated(motion.model, curve, turns, time, q)
     return Derivatives(motion.model, time, *moved, start, motion.rate, settings, tuple(notes), curve, turns)
 
 
 def _evaluated(
-    model: Model, curve: BSpline, turns: tuple[Turn, ...], time: Array, near: Array
+    model: Model, curve: BSpline, turns: tuple[ThreeAxisJoint, ...], time: Array, near: Array
 ) -> tuple[Array, Array, Array]:
     """Coordinates, speeds and accelerations from the splines; angles of turns are nearest to those of `near`."""
     values = [np.asarray(curve(time, n)) for n in range(3)]
@@ -157,7 +157,7 @@ def _evaluated(
         column = count + 4 * i
         p, p1, p2 = (value[:, column : column + 4] for value in values)
         c = list(turn.columns)
-        q[:, c], u[:, c], a[:, c] = angles_of(turn, p, p1, p2, near[:, c])
+        q[:, c], u[:, c], a[:, c] = angles_from_quaternions(turn, p, p1, p2, near[:, c])
     return coupled_motion(model, q, u, a)
 
 
@@ -167,7 +167,7 @@ def _over_both(cutoff: float, rate: float) -> float:
     return float(rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (0.5 / single)))
 
 
-def quintic(time: Array, values: Array) -> BSpline:
+def quintic_spline(time: Array, values: Array) -> BSpline:
     """Quintics through all values; at the ends third and fourth derivative vanish."""
     from scipy.interpolate import make_interp_spline
 

@@ -29,7 +29,7 @@ LOCKED = 1e-4
 """Least cosine of the second angle with which speeds of the others are computed: nearer they mean nothing."""
 
 
-class Turn(NamedTuple):
+class ThreeAxisJoint(NamedTuple):
     """Three turns about axes at right angles, each by a coordinate."""
 
     columns: tuple[int, int, int]
@@ -37,7 +37,7 @@ class Turn(NamedTuple):
     """(3, 3) one axis a row, in the parent's joint frame."""
 
 
-def find_turns(model: Model, coordinates: Array) -> tuple[Turn, ...]:
+def find_rotation_joints(model: Model, coordinates: Array) -> tuple[ThreeAxisJoint, ...]:
     """The joints to be treated as rotations: free ones, and those whose angles come near to where they leap.
 
     Angles of other joints are low-passed as they are, as everywhere, and so are those of a pelvis whose joint is
@@ -51,35 +51,35 @@ def find_turns(model: Model, coordinates: Array) -> tuple[Turn, ...]:
     free = {c.name for joint in model.joints if joint.kind == "free" for c in joint.coordinates}
     return tuple(
         turn
-        for turn in free_turns(model)
+        for turn in three_axis_joints(model)
         if model.coordinates[turn.columns[0]].name in free
         or np.abs(np.cos(coordinates[:, turn.columns[1]])).min() < NEAR_LOCK
     )
 
 
 @cached_per_model
-def free_turns(model: Model) -> tuple[Turn, ...]:
+def three_axis_joints(model: Model) -> tuple[ThreeAxisJoint, ...]:
     """The joints of a model that turn about three axes by three coordinates of their own."""
     held = {coupling.coordinate for coupling in model.couplings}
     coordinates = model.coordinates
     angles = np.linspace(-3.0, 3.0, 13)
     found = []
     for link in tree_links(model):
-        columns = tuple(part.column for part in link.turns)
+        columns = tuple(part.column for part in link.rotations)
         if len(columns) != 3 or min(columns) < 0 or len(set(columns)) < 3:
             continue
         if any(coordinates[c].locked or coordinates[c].name in held for c in columns):
             continue
         plain = all(
-            part.function is None or np.allclose(evaluate(part.function, angles)[0], angles) for part in link.turns
+            part.function is None or np.allclose(evaluate(part.function, angles)[0], angles) for part in link.rotations
         )
-        axes = np.array([part.axis for part in link.turns])
+        axes = np.array([part.axis for part in link.rotations])
         if plain and np.abs(axes @ axes.T - np.eye(3)).max() < 1e-9:
-            found.append(Turn((columns[0], columns[1], columns[2]), axes))
+            found.append(ThreeAxisJoint((columns[0], columns[1], columns[2]), axes))
     return tuple(found)
 
 
-def quaternions(turn: Turn, coordinates: Array) -> Array:
+def joint_quaternions(turn: ThreeAxisJoint, coordinates: Array) -> Array:
     """(frames, 4) of a joint's rotation, each as near as may be to the one before it."""
     half = 0.5 * coordinates[:, turn.columns].T
     sine, cosine = np.sin(half), np.cos(half)
@@ -92,7 +92,7 @@ def quaternions(turn: Turn, coordinates: Array) -> Array:
     return result
 
 
-def angles_of(turn: Turn, p: Array, p1: Array, p2: Array, near: Array) -> tuple[Array, Array, Array]:
+def angles_from_quaternions(turn: ThreeAxisJoint, p: Array, p1: Array, p2: Array, near: Array) -> tuple[Array, Array, Array]:
     """Angles, their speeds and accelerations (frames, 3) of quaternions and their derivatives.
 
     Args:
@@ -137,7 +137,7 @@ def _product(a: Array, b: Array) -> Array:
     return np.concatenate([(a[0] * b[0] - _dot(a[1:], b[1:]))[None], vector])
 
 
-def _cardan(turn: Turn, p: Array, near: Array) -> Array:
+def _cardan(turn: ThreeAxisJoint, p: Array, near: Array) -> Array:
     """Angles (3, frames) of unit quaternions; of the two ways and all whole turns, those nearest to others."""
     hand = np.sign(np.linalg.det(turn.axes))
     basis = turn.axes * np.array([[1.0], [1.0], [hand]])

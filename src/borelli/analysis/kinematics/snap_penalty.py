@@ -26,12 +26,12 @@ Array = NDArray[np.float64]
 
 COEFFICIENTS = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 """Of the fourth difference."""
-REACH = len(COEFFICIENTS) - 1
-MIDDLE = REACH // 2
+DIFFERENCE_ORDER = len(COEFFICIENTS) - 1
+MIDDLE = DIFFERENCE_ORDER // 2
 
 
 @dataclass(frozen=True)
-class Turn:
+class SphericalJoint:
     """A joint that turns about three axes."""
 
     link: Link
@@ -44,7 +44,7 @@ class Turn:
 class Grouping:
     """Which variables are looked at each by itself, and which as turns."""
 
-    turns: tuple[Turn, ...]
+    rotations: tuple[SphericalJoint, ...]
     plain: NDArray[np.int64]
     """Variables."""
     family: NDArray[np.int64]
@@ -55,12 +55,12 @@ def group_variables(model: Model, tree: Tree) -> Grouping:
     """How the snap of a model's variables is counted."""
     turns, family = [], np.arange(len(tree.free))
     for link in tree_links(model):
-        columns = tuple(part.column for part in link.turns)
+        columns = tuple(part.column for part in link.rotations)
         variables = tuple(int(tree.variable[c]) if c >= 0 else -1 for c in columns)
         own = [c for c in columns if c >= 0 and c in tree.free]
         if len(own) == len(set(variables)) == 3:
-            turns.append(Turn(link, (columns[0], columns[1], columns[2]), (variables[0], variables[1], variables[2])))
-        shifts = [int(tree.variable[p.column]) for p in link.shifts if p.column >= 0 and p.column in tree.free]
+            turns.append(SphericalJoint(link, (columns[0], columns[1], columns[2]), (variables[0], variables[1], variables[2])))
+        shifts = [int(tree.variable[p.column]) for p in link.translations if p.column >= 0 and p.column in tree.free]
         family[[v for v in shifts if v >= 0]] = min(shifts, default=0)
     turned = {v for turn in turns for v in turn.variables}
     plain = np.array([v for v in range(len(tree.free)) if v not in turned], np.int64)
@@ -79,16 +79,16 @@ def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Arr
         The snap; a turn's three entries are along the child's axes. For every turn (5, frames - 4, 3, 3): change of its
         snap with its variables in each of the five frames.
     """
-    windows = len(q) - REACH
+    windows = len(q) - DIFFERENCE_ORDER
     snap = np.zeros((windows, len(tree.free)))
     values = q[:, tree.free[grouping.plain]]
     for k, c in enumerate(COEFFICIENTS):
         snap[:, grouping.plain] += c * values[k : k + windows]
     changes = []
-    for turn in grouping.turns:
-        rotation, spin = turn_of(turn, q)
+    for turn in grouping.rotations:
+        rotation, spin = joint_rotation(turn, q)
         middle = rotation[MIDDLE : MIDDLE + windows]
-        change = np.zeros((REACH + 1, windows, 3, 3))
+        change = np.zeros((DIFFERENCE_ORDER + 1, windows, 3, 3))
         total = np.zeros((windows, 3))
         for k, c in enumerate(COEFFICIENTS):
             if k == MIDDLE:
@@ -103,15 +103,15 @@ def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Arr
     return snap, changes
 
 
-def pull_of_snap(grouping: Grouping, changes: list[Array], force: Array) -> Array:
+def snap_gradient(grouping: Grouping, changes: list[Array], force: Array) -> Array:
     """Gradient (frames, variables) of sum weight snap^2 / 2, the force (frames - 4, variables) being weight snap."""
     windows = len(force)
-    gradient = np.zeros((windows + REACH, force.shape[1]))
+    gradient = np.zeros((windows + DIFFERENCE_ORDER, force.shape[1]))
     for k, c in enumerate(COEFFICIENTS):
         gradient[k : k + windows, grouping.plain] += c * force[:, grouping.plain]
-    for turn, change in zip(grouping.turns, changes, strict=True):
+    for turn, change in zip(grouping.rotations, changes, strict=True):
         own = force[:, turn.variables][:, None]
-        for k in range(REACH + 1):
+        for k in range(DIFFERENCE_ORDER + 1):
             gradient[k : k + windows, turn.variables] += (own @ change[k])[:, 0]
     return gradient
 
@@ -119,31 +119,31 @@ def pull_of_snap(grouping: Grouping, changes: list[Array], force: Array) -> Arra
 def add_snap(grouping: Grouping, changes: list[Array], weight: Array, band: BandedMatrix) -> None:
     """Adds Gauss and Newton's second derivative of sum weight snap^2 / 2 to a band of reach 4."""
     frames, n = band.entry.shape[:2]
-    windows = frames - REACH
-    square = np.zeros((REACH + 1, frames))
-    for early in range(REACH + 1):
-        for late in range(early, REACH + 1):
+    windows = frames - DIFFERENCE_ORDER
+    square = np.zeros((DIFFERENCE_ORDER + 1, frames))
+    for early in range(DIFFERENCE_ORDER + 1):
+        for late in range(early, DIFFERENCE_ORDER + 1):
             square[late - early, early : early + windows] += COEFFICIENTS[early] * COEFFICIENTS[late]
-    for later in range(REACH + 1):
+    for later in range(DIFFERENCE_ORDER + 1):
         band.entry[:, grouping.plain, later * n] += square[later][:, None] * weight[grouping.plain]
-    for turn, change in zip(grouping.turns, changes, strict=True):
+    for turn, change in zip(grouping.rotations, changes, strict=True):
         own = weight[list(turn.variables)]
-        blocks = np.zeros((REACH + 1, frames, 3, 3))
-        for early in range(REACH + 1):
+        blocks = np.zeros((DIFFERENCE_ORDER + 1, frames, 3, 3))
+        for early in range(DIFFERENCE_ORDER + 1):
             weighted = change[early] * own[:, None]
-            for late in range(early, REACH + 1):
+            for late in range(early, DIFFERENCE_ORDER + 1):
                 blocks[late - early, early : early + windows] += change[late].swapaxes(1, 2) @ weighted
-        for later in range(REACH + 1):
+        for later in range(DIFFERENCE_ORDER + 1):
             for i, a in enumerate(turn.variables):
                 for j, b in enumerate(turn.variables):
                     band.add_entries(later, a, b, blocks[later, :, i, j])
 
 
-def turn_of(turn: Turn, q: Array) -> tuple[Array, Array]:
+def joint_rotation(turn: SphericalJoint, q: Array) -> tuple[Array, Array]:
     """Rotation (frames, 3, 3) of a joint's child, and its spin in its own axes per speed of each variable (columns)."""
     rotation = np.broadcast_to(np.eye(3), (len(q), 3, 3))
     spin = np.zeros((len(q), 3, 3))
-    for i, part in enumerate(turn.link.turns):
+    for i, part in enumerate(turn.link.rotations):
         value, slope, _ = part.values(q)
         step = _about(part.axis, value)
         spin = step.swapaxes(1, 2) @ spin

@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, Problem, converge, settle_poses
-from borelli.analysis.kinematics.snap_penalty import REACH, Grouping, add_snap, find_snap, group_variables, pull_of_snap
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, IkProblem, solve_framewise, solve_poses
+from borelli.analysis.kinematics.snap_penalty import DIFFERENCE_ORDER, Grouping, add_snap, find_snap, group_variables, snap_gradient
 from borelli.analysis.tree_kernels.frame_derivatives import compute_frame_derivatives
 from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
 from borelli.kernels.shared_tuples import SharedTuple
@@ -37,7 +37,7 @@ CUTOFF = 6.0
 """[Hz] of the low-pass that gives the start and the relative weights (spec mocap, 3)."""
 LONGEST_BRIDGE = 0.25
 """[s] A longer stretch without a pose of its own is told of."""
-FEWEST_FRAMES = 2 * REACH + 1
+FEWEST_FRAMES = 2 * DIFFERENCE_ORDER + 1
 NO_NOISE = 1e-7
 """[m] Markers that the model meets this closely have no noise to take out."""
 SHARE = 1.1
@@ -69,7 +69,7 @@ FLAT = 1e-3
 class Task:
     """One stretch of frames to be smoothed."""
 
-    problem: Problem
+    problem: IkProblem
     grouping: Grouping
     noise: float
     """Twice the energy [J] that noise leaves in a marker's spring along one axis: stiffness times variance."""
@@ -77,7 +77,7 @@ class Task:
     """(variables,) of the snap."""
 
 
-def smooth_poses(problem: Problem, q: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
+def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
     """Coordinates (frames, coordinates) that follow the markers smoothly, and what was decided.
 
     Not a number before the first frame with a pose and after the last: smoothness cannot tell what was before or after.
@@ -107,7 +107,7 @@ def smooth_poses(problem: Problem, q: Array, recording: Recording) -> tuple[Arra
     return result, (*notes, *more, Note(f"{said}scale of the penalty {scale:.3g} by cross-validation", "inferred"))
 
 
-def smooth_markers(problem: Problem, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
+def smooth_markers(problem: IkProblem, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
     """As `smooth_poses`, without converged poses: each frame is settled from the pose of low-passed markers.
 
     So noise that leaves single frames without a pose, or leads them to a wrong one, does no harm.
@@ -116,10 +116,10 @@ def smooth_markers(problem: Problem, recording: Recording) -> tuple[Array, tuple
     if recording.rate > 2.0 * CUTOFF:
         target = lowpass(target, recording.rate, CUTOFF)
     calm = replace(problem, target=np.ascontiguousarray(np.nan_to_num(target)))
-    q, notes = converge(calm)
+    q, notes = solve_framewise(calm)
     frames = np.flatnonzero(_posed(q))
     settled = np.ascontiguousarray(q[frames])
-    settle_poses(problem, frames, settled, chained=False)
+    solve_poses(problem, frames, settled, chained=False)
     q[frames] = settled
     result, more = smooth_poses(problem, q, recording)
     return result, notes + more
@@ -130,7 +130,7 @@ def _posed(q: Array) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(q).all(axis=1))
 
 
-def _per_metre(problem: Problem) -> float:
+def _per_metre(problem: IkProblem) -> float:
     """Mean stiffness [N/m] of the markers seen."""
     return float(problem.weight[problem.weight > 0.0].mean())
 
@@ -143,7 +143,7 @@ def _samples(frames: int) -> list[slice]:
     return [slice(int(at), int(at) + length) for at in np.linspace(0, frames - length, SAMPLES)]
 
 
-def _cut(problem: Problem, span: slice) -> Problem:
+def _cut(problem: IkProblem, span: slice) -> IkProblem:
     rest = problem.rest if len(problem.rest) == 1 else problem.rest[span]
     return replace(problem, target=np.ascontiguousarray(problem.target[span]),
                    weight=np.ascontiguousarray(problem.weight[span]), rest=np.ascontiguousarray(rest))  # fmt: skip
@@ -160,26 +160,26 @@ def _bridges(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, .
     )  # fmt: skip
 
 
-def _noise(problem: Problem, q: Array) -> float:
+def _noise(problem: IkProblem, q: Array) -> float:
     """Mean energy [J] times two that a marker's spring would hold along each axis if the model were exact."""
     seen = _posed(q)
     part = replace(problem, target=problem.target[seen], weight=problem.weight[seen],
                    rest=problem.rest if len(problem.rest) == 1 else problem.rest[seen])  # fmt: skip
     energy, _, stiffness, _ = differentiate(part, q[seen])
-    diagonal = part.holds.stiffness
+    diagonal = part.rest_springs.stiffness
     held = stiffness + np.diag(np.maximum(diagonal, 1e-9 * np.median(np.einsum("tii->i", stiffness) / len(stiffness))))
     used = np.trace(np.linalg.solve(held, stiffness), axis1=1, axis2=2).sum()
     return float(2.0 * energy.sum() / max(3.0 * np.count_nonzero(part.weight) - used, 1.0))
 
 
-def _soften(problem: Problem, noise: float) -> Problem:
+def _soften(problem: IkProblem, noise: float) -> IkProblem:
     """Pose springs in proportion to the noise: as stiff as given for markers 5 mm off, softer for better ones."""
     usual = POSE_STIFFNESS / MARKER_STIFFNESS * _per_metre(problem)
-    holds = problem.holds._replace(stiffness=problem.holds.stiffness * min(1.0, max(noise / usual, SOFTEST)))
-    return replace(problem, holds=holds)
+    holds = problem.rest_springs._replace(stiffness=problem.rest_springs.stiffness * min(1.0, max(noise / usual, SOFTEST)))
+    return replace(problem, rest_springs=holds)
 
 
-def _low_passed(problem: Problem, q: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
+def _low_passed(problem: IkProblem, q: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
     """The converged pose of low-passed markers; markers not seen are put where the model has them."""
     whole = _interpolated(problem.model, q)
     model = _marker_places(problem, whole)
@@ -200,7 +200,7 @@ def _low_passed(problem: Problem, q: Array, rate: float) -> tuple[Array, tuple[N
         notes = (Note(f"at {rate:g} Hz the smoother starts from unfiltered markers", "inferred"),)
     weight = np.broadcast_to(problem.weight.max(axis=0), seen.shape)
     filled = replace(problem, target=np.ascontiguousarray(target), weight=np.ascontiguousarray(weight))
-    return converge(filled)[0], notes
+    return solve_framewise(filled)[0], notes
 
 
 def _interpolated(model: Model, q: Array) -> Array:
@@ -217,14 +217,14 @@ def _interpolated(model: Model, q: Array) -> Array:
     return result
 
 
-def _marker_places(problem: Problem, q: Array) -> Array:
+def _marker_places(problem: IkProblem, q: Array) -> Array:
     frames, bodies, markers = len(q), len(problem.model.bodies), len(problem.markers)
     seen = np.empty((frames, markers, 3))
     compute_body_poses(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), seen)
     return seen
 
 
-def _mean_squares(grouping: Grouping, problem: Problem, q: Array) -> Array:
+def _mean_squares(grouping: Grouping, problem: IkProblem, q: Array) -> Array:
     """Mean square of every variable's snap."""
     square = np.mean(find_snap(grouping, problem.tree, q)[0] ** 2, axis=0)
     for family in set(grouping.family):
@@ -237,7 +237,7 @@ def _mean_squares(grouping: Grouping, problem: Problem, q: Array) -> Array:
     return np.maximum(square, np.finfo(float).tiny ** 0.5)
 
 
-def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array, Array]:
+def differentiate(problem: IkProblem, q: Array) -> tuple[Array, Array, Array, Array]:
     """Of the marker springs alone: energy (frames,), gradient (frames, n), and the two parts of the second derivative.
 
     The first part (frames, n, n) is Gauss and Newton's, the second what is lacking.
@@ -252,9 +252,9 @@ def differentiate(problem: Problem, q: Array) -> tuple[Array, Array, Array, Arra
     return energy, gradient, gauss, lacking
 
 
-def hold(problem: Problem, q: Array) -> tuple[float, Array, Array]:
+def hold(problem: IkProblem, q: Array) -> tuple[float, Array, Array]:
     """Energy, gradient and second derivatives (frames, n) of pose springs and stops."""
-    x, holds = q[:, problem.tree.free], problem.holds
+    x, holds = q[:, problem.tree.free], problem.rest_springs
     off = x - problem.rest
     stop = np.where(np.isfinite(holds.limit_stiffness), holds.limit_stiffness, 0.0)
     beyond = np.maximum(x - holds.upper, 0.0) + np.minimum(x - holds.lower, 0.0)
@@ -273,7 +273,7 @@ class System:
         self.held_energy, self.held_pull, self.held_stiffness = hold(problem, q)
         self._snap, self._changes = find_snap(task.grouping, problem.tree, q)
         self.snap_energy = 0.5 * float((task.weight * self._snap**2).sum())
-        self.snap_pull = pull_of_snap(task.grouping, self._changes, task.weight * self._snap)
+        self.snap_pull = snap_gradient(task.grouping, self._changes, task.weight * self._snap)
 
     def energy(self, scale: float) -> float:
         """In J."""
@@ -285,13 +285,13 @@ class System:
 
     @cached_property
     def _rough(self) -> BandedMatrix:
-        band = BandedMatrix(len(self.q), self.pull.shape[1], REACH)
+        band = BandedMatrix(len(self.q), self.pull.shape[1], DIFFERENCE_ORDER)
         add_snap(self.task.grouping, self._changes, self.task.weight, band)
         return band
 
     def band(self, scale: float, share: float = 1.0, exact: bool = False) -> BandedMatrix:
         """The second derivative, the markers' part times a share; exact, or after Gauss and Newton."""
-        band = BandedMatrix(len(self.q), self.pull.shape[1], REACH)
+        band = BandedMatrix(len(self.q), self.pull.shape[1], DIFFERENCE_ORDER)
         np.multiply(self._rough.entry, scale, out=band.entry)
         band.add_blocks(self.stiffness + self._lacking if exact else self.stiffness, share)
         band.entry[:, :, 0] += self.held_stiffness
@@ -299,7 +299,7 @@ class System:
 
     def stopped(self, scale: float) -> NDArray[np.bool_]:
         """(frames, n) which variables are pushed against a stop that they cannot pass."""
-        x, holds, gradient = self.q[:, self.task.problem.tree.free], self.task.problem.holds, self.gradient(scale)
+        x, holds, gradient = self.q[:, self.task.problem.tree.free], self.task.problem.rest_springs, self.gradient(scale)
         outward = ((x <= holds.lower) & (gradient > 0.0)) | ((x >= holds.upper) & (gradient < 0.0))
         return outward & ~np.isfinite(holds.limit_stiffness)
 
@@ -376,7 +376,7 @@ def minimise(task: Task, scale: float, start: Array) -> Array:
     derivative leads astray where it is nearly singular. Stops bend the energy sharply, and coordinates that lean on
     them come and go; what is still to be won is then far less than noise can tell.
     """
-    free, holds = task.problem.tree.free, task.problem.holds
+    free, holds = task.problem.tree.free, task.problem.rest_springs
     hard = ~np.isfinite(holds.limit_stiffness)
     system, exact = System(task, start), False
     for _ in range(MOST_ITERATIONS):

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
-from borelli.analysis.dynamics.rnea import move
-from borelli.analysis.dynamics.torques import balance_forces, root_body
-from borelli.analysis.kinematics.differentiation import Derivatives, derivatives, quintic
+from borelli.analysis.dynamics.rnea import forward_kinematics
+from borelli.analysis.dynamics.torques import newton_euler, root_body
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate, quintic_spline
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion, make_motion
 from borelli.errors import ModelError, SettingsError
@@ -63,7 +63,7 @@ class Traded:
     notes: tuple[Note, ...]
 
 
-def trade_residual(
+def adjust_kinematics(
     motion: Motion,
     loads: Loads | None,
     *,
@@ -87,7 +87,7 @@ def trade_residual(
     """
     if not (shift > 0.0 and turn > 0.0):
         raise SettingsError(f"shift is {shift} m and turn {turn} rad; both must be larger than 0")
-    curves = derivatives(motion, filter=filter, cutoff=cutoff)
+    curves = differentiate(motion, filter=filter, cutoff=cutoff)
     model = curves.model
     columns = _columns(model)
     allowed = np.array([turn if model.coordinates[i].rotational else shift for i in columns])
@@ -116,7 +116,7 @@ def trade_residual(
 def _deviated(curves: Derivatives, coordinates: Array) -> Derivatives:
     """The motion with other coordinates; what they deviate by is reflected in its ends, as `_best` takes it to be."""
     deviation, pad = coordinates - curves.coordinates, len(curves.time) // 2
-    spline = quintic(reflect(curves.time[:, None], pad)[:, 0], reflect(deviation, pad))
+    spline = quintic_spline(reflect(curves.time[:, None], pad)[:, 0], reflect(deviation, pad))
     q, u, a = coupled_motion(
         curves.model,
         coordinates,
@@ -148,7 +148,7 @@ def _columns(model: Model) -> list[int]:
 
 def _residual(curves: Derivatives, loads: Loads | None, q: Array, u: Array, a: Array) -> Array:
     """(frames, 6) force [N], and torque [N m] about the root's origin divided by an arm, model axes."""
-    balance = balance_forces(move(curves.model, q, u, a), loads)
+    balance = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
     root = root_body(curves.model)
     wrench = balance.carried[root]
     moment = wrench[:3] - np.cross(balance.moved.position[root], wrench[3:], axis=0)

@@ -21,7 +21,7 @@ from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import inverse_dynamics, root_body
 from borelli.analysis.motion import Motion
 from borelli.errors import ModelError, SettingsError
-from borelli.recording.recording import LOADED, Note
+from borelli.recording.recording import MIN_PLATE_FORCE, Note
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ MOTION_FORCE, MOTION_TORQUE = 0.05, 0.01
 pass as residuals, their height of the centre of mass being about 1 m."""
 
 
-def soft_loads(
+def adjust_loads(
     motion: Motion,
     loads: Loads,
     *,
@@ -61,7 +61,7 @@ def soft_loads(
         raise ModelError(f"model {motion.model.name!r} stands on the ground for good: it has no residual to share")
     data = inverse_dynamics(motion, forces=loads, filter=filter, cutoff=cutoff).data
     time = np.asarray(data["time"].values, dtype=float)
-    residual = np.concatenate([data["residual_force"].values, data["residual_torque"].values], axis=1)
+    residual = np.concatenate([data["residual_force"].values, data["residual_moment"].values], axis=1)
     first = int(np.argmin(np.abs(motion.data["time"].values - time[0])))
     origin = motion.data["body_position"].values[first : first + len(time), root]
     now = loads.at(time)
@@ -90,7 +90,7 @@ def _shared(
     for axis, unit in enumerate(np.eye(3)):
         acts[..., 3:, axis] = np.cross(arm, unit)
     normal = np.maximum(now.force[..., 2], 0.0)
-    loaded = (normal > LOADED)[..., None]
+    loaded = (normal > MIN_PLATE_FORCE)[..., None]
     doubt = np.concatenate([np.full((frames, count, 3), force), (point * normal)[..., None].repeat(3, -1)], axis=-1)
     soft = np.where(loaded, doubt, 0.0) ** 2
     whole = own + np.einsum("fkij,fkj,fklj->fil", acts, soft, acts)
@@ -104,7 +104,7 @@ def _changed(loads: Loads, time: Array, change: Array, notes: tuple[Note, ...]) 
     at = np.stack([np.interp(loads.time, time, column) for column in flat.T], axis=1)
     at = at.reshape(len(loads.time), *change.shape[1:])
     force, moment = loads.force + at[..., :3], at[..., 3:]
-    firm = force[..., 2] > LOADED
+    firm = force[..., 2] > MIN_PLATE_FORCE
     normal = np.where(firm, force[..., 2], 1.0)
     shift = np.stack([-moment[..., 1] / normal, moment[..., 0] / normal, np.zeros_like(normal)], axis=-1)
     shift *= firm[..., None]

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
-from borelli.analysis.dynamics.rnea import Moved, coordinate_forces, inertial_wrenches, move, weight_wrenches
-from borelli.analysis.dynamics.torques import Torques, smooth_torques
+from borelli.analysis.dynamics.rnea import BodyKinematics, coordinate_forces, inertial_wrenches, forward_kinematics, weight_wrenches
+from borelli.analysis.dynamics.torques import Torques, newton_euler_torques
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion
@@ -25,7 +25,7 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import Body, Model
 from borelli.model.transforms import vector
 from borelli.recording.cleaning.filtering import CUTOFF
-from borelli.recording.landmarks import landmark, twins
+from borelli.recording.landmarks import identify_landmark, left_right_pairs
 from borelli.recording.recording import Note
 
 Array = NDArray[np.float64]
@@ -96,8 +96,8 @@ def reduce_residuals(
     model = motion.model
     columns = _root_columns(model)
     chosen = _trunk(model, trunk)
-    first = smooth_torques(motion, curves, loads, settings)
-    used = first.data["covered"].values if "covered" in first.data else np.ones(len(curves.time), bool)
+    first = newton_euler_torques(motion, curves, loads, settings)
+    used = first.data["grf_complete"].values if "grf_complete" in first.data else np.ones(len(curves.time), bool)
     if not used.any():
         raise SettingsError(
             "plates carry the whole body in no frame, so they say nothing of its masses: take a trial with whole steps "
@@ -117,7 +117,7 @@ def reduce_residuals(
         unknowns = _solve(rows[used], (offset + measured)[used], unknowns, size / np.sqrt(told), bounds)
         current = _changed(model, groups, chosen, unknowns)
     moved = replace(motion, model=current)
-    second = smooth_torques(moved, replace(curves, model=current), loads, settings)
+    second = newton_euler_torques(moved, replace(curves, model=current), loads, settings)
     before, after = (_rms(found, used) for found in (first, second))
     names = [body.name for body in model.bodies]
     shares = {names[i]: float(s) for group, s in zip(groups, unknowns, strict=False) for i in group}
@@ -149,7 +149,7 @@ def _trunk(model: Model, name: str | None) -> int:
     known = [
         i
         for i, one in enumerate(names)
-        if any(word in one.lower() for word in words) or ((m := landmark(one)) and m.part == "chest")
+        if any(word in one.lower() for word in words) or ((m := identify_landmark(one)) and m.part == "chest")
     ]
     return max(known or range(len(names)), key=lambda i: model.bodies[i].mass)
 
@@ -157,7 +157,7 @@ def _trunk(model: Model, name: str | None) -> int:
 def _groups(model: Model) -> list[list[int]]:
     """Bodies whose masses change alike: those of both sides together."""
     names = [body.name for body in model.bodies]
-    pairs = [list(pair) for pair in twins(names)]
+    pairs = [list(pair) for pair in left_right_pairs(names)]
     paired = {i for pair in pairs for i in pair}
     for i, name in enumerate(names):
         other = f"{name[:-2]}_l"
@@ -170,11 +170,11 @@ def _groups(model: Model) -> list[list[int]]:
 
 def _demand(model: Model, curves: Derivatives, columns: list[int]) -> Array:
     """(frames, bodies, root coordinates): what moving and holding each body asks of the root."""
-    moved = move(model, curves.coordinates, curves.speeds, curves.accelerations)
+    moved = forward_kinematics(model, curves.coordinates, curves.speeds, curves.accelerations)
     return _by_body(moved, columns)
 
 
-def _by_body(moved: Moved, columns: list[int]) -> Array:
+def _by_body(moved: BodyKinematics, columns: list[int]) -> Array:
     wrenches = inertial_wrenches(moved) + weight_wrenches(moved)
     root = moved.links[int(moved.link[np.flatnonzero(moved.column == columns[0])[0]])].child
     result = np.zeros((wrenches.shape[-1], len(wrenches), len(columns)))
@@ -186,7 +186,7 @@ def _by_body(moved: Moved, columns: list[int]) -> Array:
     return result
 
 
-def _hangs_on(moved: Moved, body: int, root: int) -> bool:
+def _hangs_on(moved: BodyKinematics, body: int, root: int) -> bool:
     parent = {link.child: link.parent for link in moved.links}
     while body >= 0 and body != root:
         body = parent.get(body, -1)
@@ -240,6 +240,6 @@ def _scaled(body: Body, share: float) -> Body:
 def _rms(torques: Torques, used: NDArray[np.bool_]) -> tuple[float, float]:
     force, torque = (
         float(np.sqrt((torques.data[name].values[used] ** 2).sum(axis=-1).mean()))
-        for name in ("residual_force", "residual_torque")
+        for name in ("residual_force", "residual_moment")
     )
     return force, torque

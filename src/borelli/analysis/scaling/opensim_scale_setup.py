@@ -113,7 +113,7 @@ def _measure(item: Item) -> Measurement:
     for pair in item.listed("MarkerPairSet"):
         names = pair.text("markers").split()
         if len(names) != 2:
-            raise pair.refusal(f"<markers> must name two markers, got {' '.join(names)[:60]!r}")
+            raise pair.error(f"<markers> must name two markers, got {' '.join(names)[:60]!r}")
         pairs.append((names[0], names[1]))
     bodies = {body.name: "".join(body.text("axes").lower().split()) for body in item.listed("BodyScaleSet")}
     return Measurement(tuple(pairs), bodies, item.name)

@@ -15,9 +15,9 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, converge, state_problem
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, solve_framewise, make_ik_problem
 from borelli.analysis.motion import match_markers, to_model_axes
-from borelli.errors import SettingsError, listed, unknown_name
+from borelli.errors import SettingsError, list_names, unknown_name
 from borelli.model.inertia import mass_of_body
 from borelli.model.kinematics import marker_positions, poses, with_default_frames
 from borelli.model.model import Body, Joint, Model, Vector
@@ -92,7 +92,7 @@ def scale_model(
     for measure in measures:
         ratio, skipped = lengths.ratio(measure)
         if skipped:
-            notes.append(Note(f"pairs of measure {measure.name!r} that were not seen: {listed(skipped)}", "problem"))
+            notes.append(Note(f"pairs of measure {measure.name!r} that were not seen: {list_names(skipped)}", "problem"))
         if ratio is None:
             continue
         for body, axes in measure.bodies.items():
@@ -111,10 +111,10 @@ def scale_model(
             raise SettingsError(f"factors of body {body!r} are {tuple(stated)}, but must be three positive numbers")
         found[body] = vector(stated)
     if strangers:
-        notes.append(Note(f"bodies that the model has not are passed over: {listed(strangers)}", "problem"))
+        notes.append(Note(f"bodies that the model has not are passed over: {list_names(strangers)}", "problem"))
     unsized = [body.name for body in model.bodies if body.name not in found]
     if unsized:
-        notes.append(Note(f"bodies that nothing sizes keep their size: {listed(unsized)}", "stated"))
+        notes.append(Note(f"bodies that nothing sizes keep their size: {list_names(unsized)}", "stated"))
     if model.muscles:
         notes.append(Note("fibre and tendon lengths of muscles are those of the unscaled model", "stated"))
     result = model
@@ -154,9 +154,9 @@ def place_markers(
     seen = _within(static, time)
     with np.errstate(invalid="ignore"):
         mean = np.nanmean(np.where(np.isfinite(seen), seen, np.nan), axis=0, keepdims=True)
-    still = static.with_data(static.data.isel(time=[0]).assign(markers=(("time", "marker", "axis"), mean)))
-    problem = state_problem(model, still, weights, pose_stiffness, rest, hard_stops=True)
-    q, _ = converge(problem)
+    still = static.with_data(static.data.isel(time=[0]).assign(marker_position=(("time", "marker", "axis"), mean)))
+    problem = make_ik_problem(model, still, weights, pose_stiffness, rest, hard_limits=True)
+    q, _ = solve_framewise(problem)
     position, rotation = poses(model, q)
     index = {body.name: i for i, body in enumerate(model.bodies)}
     column = match_markers(model.markers, static.markers)
@@ -220,7 +220,7 @@ def _within(recording: Recording, time: tuple[float, float]) -> Array:
     frames = (at >= time[0] - 1e-9) & (at <= time[1] + 1e-9)
     if not frames.any():
         raise SettingsError(f"recording {recording.name!r} has no frame from {time[0]:g} to {time[1]:g} s")
-    return np.asarray(recording.data["markers"].values[frames])
+    return np.asarray(recording.data["marker_position"].values[frames])
 
 
 def _check_axes(measure: Measurement, axes: str) -> None:

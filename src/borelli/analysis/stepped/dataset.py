@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import FEET
-from borelli.analysis.dynamics.rnea import Moved, carried_wrenches, coordinate_forces, move, reactions, weight_wrenches
+from borelli.analysis.dynamics.rnea import BodyKinematics, subtree_wrenches, coordinate_forces, forward_kinematics, joint_reactions, weight_wrenches
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import AXES, to_model_axes
@@ -17,7 +17,7 @@ from borelli.analysis.stepped.rollout import Trace
 from borelli.analysis.stepped.soles_and_ground import carried_by
 from borelli.analysis.stepped.step_work import row_work
 from borelli.analysis.stepped.stepper import Stepper, drive_forces, residual_wrench
-from borelli.model.kinematics import coupled, coupled_forces
+from borelli.model.kinematics import coupled_coordinates, coupled_forces
 from borelli.numerics.vectors import cross
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
@@ -39,16 +39,16 @@ def to_dataset(
     turn = to_model_axes(model)
     asked = stepper.coordinates[1:-1]
     # coupled coordinates are where those they follow put them
-    made = coupled(model, coordinates_and_velocities(compiled, trace.pose[:-1], trace.twist[:-1])[0])
+    made = coupled_coordinates(model, coordinates_and_velocities(compiled, trace.pose[:-1], trace.twist[:-1])[0])
     turning = np.array([c.rotational for c in model.coordinates])
     deviation = made - asked
     deviation[:, turning] = (deviation[:, turning] + np.pi) % (2.0 * np.pi) - np.pi
     torque = drive_forces(compiled, trace)
     outside = outside_wrenches(stepper, trace)
-    moved = move(model, asked + deviation, curves.speeds, curves.accelerations)
+    moved = forward_kinematics(model, asked + deviation, curves.speeds, curves.accelerations)
     inertial, weight = inertia_of(compiled, trace), weight_wrenches(moved)
     ground = -about_origin(trace, outside).transpose(1, 2, 0)
-    carried = carried_wrenches(moved, np.stack([inertial, weight, ground]))
+    carried = subtree_wrenches(moved, np.stack([inertial, weight, ground]))
     by_gravity, by_ground = coordinate_forces(moved, carried[1:])
     if model.couplings:
         by_gravity, by_ground = (coupled_forces(model, asked, part) for part in (by_gravity, by_ground))
@@ -60,7 +60,7 @@ def to_dataset(
     known = np.isin([c.name for c in model.coordinates], [d.coordinate for d in stepper.drives])
     known |= np.isin([c.name for c in model.coordinates], root_coordinates(model))
     by_gravity, by_ground = by_gravity * known, by_ground * known
-    force, moment = reactions(moved, carried.sum(axis=0))
+    force, moment = joint_reactions(moved, carried.sum(axis=0))
     joints = {joint.child: joint.name for joint in model.joints if not joint.closes_loop}
     work = row_work(stepper, trace, outside)
     by_coordinate, by_axis, by_time, lab = ("time", "coordinate"), ("time", "axis"), ("time",), {"frame": LAB}
@@ -75,10 +75,10 @@ def to_dataset(
         "torque_gravity": (by_coordinate, by_gravity, {"units": "N m or N"}),
         "torque_ground": (by_coordinate, by_ground, {"units": "N m or N"}),
         "residual_force": (by_axis, residual[:, :3] @ turn, {"units": "N"} | lab),
-        "residual_torque": (by_axis, residual[:, 3:] @ turn, {"units": "N m"} | lab),
-        "reaction_force": (("time", "joint", "axis"), force.transpose(2, 0, 1) @ turn, {"units": "N"} | lab),
-        "reaction_moment": (("time", "joint", "axis"), moment.transpose(2, 0, 1) @ turn, {"units": "N m"} | lab),
-        "row_power": (by_coordinate, work.drive, {"units": "W", "of": "a ball's along the child's axes"}),
+        "residual_moment": (by_axis, residual[:, 3:] @ turn, {"units": "N m"} | lab),
+        "joint_reaction_force": (("time", "joint", "axis"), force.transpose(2, 0, 1) @ turn, {"units": "N"} | lab),
+        "joint_reaction_moment": (("time", "joint", "axis"), moment.transpose(2, 0, 1) @ turn, {"units": "N m"} | lab),
+        "joint_power": (by_coordinate, work.drive, {"units": "W", "of": "a ball's along the child's axes"}),
         "ground_power": (by_time, work.ground, {"units": "W"}),
         "residual_power": (by_time, work.residual, {"units": "W"}),
         "constraint_power": (by_time, work.constraint, {"units": "W", "of": "the scheme: rows of joints, couplings"}),
@@ -96,17 +96,17 @@ def to_dataset(
         coords["foot"] = list(FEET)
         found = foot_loads(stepper, trace, outside, feet, turn)
         for name, (values, units) in zip(
-            ("foot_force", "foot_center_of_pressure", "foot_free_moment"), found, strict=True
+            ("ground_reaction_force", "center_of_pressure", "free_moment"), found, strict=True
         ):
             variables[name] = (("time", "foot", "axis"), values, {"units": units} | lab)
     attrs = {
-        "method": "stepped", "contact_source": source, "root": stepper.root, "mass_kg": float(model.mass),
+        "method": "stepped", "grf_source": source, "root_body": stepper.root, "mass_kg": float(model.mass),
         "numerical_percent": work.numerical_percent,
     }  # fmt: skip
     return xr.Dataset(variables, coords, attrs)
 
 
-def residual_shares(stepper: Stepper, moved: Moved, residual: Array) -> Array:
+def residual_shares(stepper: Stepper, moved: BodyKinematics, residual: Array) -> Array:
     """(frames, coordinates) generalized forces of the residual (frames, 6), at the root's coordinates."""
     wrench = np.zeros((len(moved.position), 6, len(residual)))
     if stepper.root:
@@ -116,7 +116,7 @@ def residual_shares(stepper: Stepper, moved: Moved, residual: Array) -> Array:
     return coordinate_forces(moved, wrench)
 
 
-def driven_residual(stepper: Stepper, moved: Moved, force: Array) -> Array:
+def driven_residual(stepper: Stepper, moved: BodyKinematics, force: Array) -> Array:
     """(frames, 6) the residual of generalized forces (frames, coordinates) of drives at the root's coordinates."""
     model = stepper.compiled.model
     names = [c.name for c in model.coordinates]

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import (
-    FEWEST_MARKERS,
+    MIN_VISIBLE_MARKERS,
     MARKER_STIFFNESS,
-    MOST_ITERATIONS,
-    Problem,
-    find_start,
-    finish,
+    MAX_ITERATIONS,
+    IkProblem,
+    find_initial_pose,
+    motion_from_coordinates,
 )
 from borelli.analysis.motion import Motion
-from borelli.analysis.stepped.rollout import Marcher, make_course
+from borelli.analysis.stepped.rollout import Rollout, make_step_inputs
 from borelli.analysis.stepped.soles_and_ground import with_ground_at
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
 from borelli.analysis.tree_kernels.newton_ik import solve_ik_frames
@@ -40,13 +40,13 @@ from borelli.recording.recording import Note, Recording
 
 Array = NDArray[np.float64]
 
-__all__ = ["Drag", "SteppedTorques", "drag", "find_lag", "stepped_torques"]
+__all__ = ["Drag", "SteppedTorques", "marker_driven_ik", "find_lag", "stepped_torques"]
 
 MARKER_SOFTNESS = Softness(erp=0.2, cfm=1e-4)
 """Of a marker of 1000 N/m at one step a frame, in ODE's numbers (seed 004, pose)."""
 REST_TORQUE = 10.0
 """[N m or N] with which a drive draws to the rest pose at most."""
-DRAG_SETTINGS = ("substeps", "ground", "softness", "rest_torque")
+MARKER_DRIVEN_OPTIONS = ("substeps", "ground", "softness", "rest_torque")
 """What `inverse_kinematics` hands on."""
 LONGEST_LAG = 0.1
 """[s] that is looked for."""
@@ -68,8 +68,8 @@ class Drag:
         return coordinates_and_velocities(self.compiled._replace(tables=tables), pose, twist)[0]
 
 
-def drag(
-    problem: Problem,
+def marker_driven_ik(
+    problem: IkProblem,
     recording: Recording,
     *,
     substeps: int = 1,
@@ -90,14 +90,14 @@ def drag(
     if not 1 <= substeps <= 1000:
         raise SettingsError(f"substeps is {substeps}; allowed: 1 to 1000")
     seen = problem.weight > 0.0
-    enough = np.flatnonzero(seen.sum(axis=1) >= FEWEST_MARKERS)
+    enough = np.flatnonzero(seen.sum(axis=1) >= MIN_VISIBLE_MARKERS)
     if not len(enough):
-        raise SettingsError(f"no frame shows {FEWEST_MARKERS} of the markers of model {problem.model.name!r}")
+        raise SettingsError(f"no frame shows {MIN_VISIBLE_MARKERS} of the markers of model {problem.model.name!r}")
     first, frames = int(enough[0]), len(seen)
     steps = (frames - 1 - first) * substeps
     ready = prepare_drag(problem, 1.0 / (recording.rate * substeps), ground, softness, rest_torque)
     compiled = ready.compiled
-    q0 = find_start(problem, first)
+    q0 = find_initial_pose(problem, first)
     start = start_dragged(problem, ready, q0, first, recording.rate)
     marker = np.where(seen[..., None], problem.target, np.nan)[first:]
     targets = None
@@ -111,17 +111,17 @@ def drag(
     if any(np.ptp(problem.weight[seen[:, m], m]) > 0.0 for m in range(seen.shape[1]) if seen[:, m].any()):
         weight = np.where(problem.weight > 0.0, problem.weight, MARKER_STIFFNESS)[first + 1 :]
         varying = np.repeat(ready.betas / weight, substeps, axis=0)
-    trace = Marcher(compiled).march(start, inputs, make_course(compiled, soft=varying), steps)
+    trace = Rollout(compiled).march(start, inputs, make_step_inputs(compiled, soft=varying), steps)
     q = np.full((frames, len(compiled.model.coordinates)), np.nan)
     q[first:] = ready.read(trace.pose[::substeps], trace.twist[::substeps], q0)
     notes = [Note(f"the body was dragged by its markers, {substeps} steps a frame: it lags behind them", "changed",
-                  'method="converged"')]  # fmt: skip
+                  'method="framewise"')]  # fmt: skip
     if first:
         notes.append(Note(f"the first {first} frames show too few markers: they have no pose", "problem", "crop"))
-    return finish(problem, q, recording, "dynamic", tuple(notes))
+    return motion_from_coordinates(problem, q, recording, "marker_driven", tuple(notes))
 
 
-def prepare_drag(problem: Problem, step: float, ground: bool | float, softness: Softness, rest_torque: float) -> Drag:
+def prepare_drag(problem: IkProblem, step: float, ground: bool | float, softness: Softness, rest_torque: float) -> Drag:
     """The model with the markers as anchors, drives to the rest pose, its stops, and ground where asked for."""
     model = _held(problem)
     # True is a number too: it stands for height 0
@@ -133,7 +133,7 @@ def prepare_drag(problem: Problem, step: float, ground: bool | float, softness: 
     names = [c.name for c in model.coordinates]
     drives = []
     for v, i in enumerate(problem.tree.free):
-        stiffness = scale * float(problem.holds.stiffness[v])
+        stiffness = scale * float(problem.rest_springs.stiffness[v])
         if stiffness > 0.0:
             damping = step * stiffness * (1.0 - alpha) / alpha
             drives.append(
@@ -143,16 +143,16 @@ def prepare_drag(problem: Problem, step: float, ground: bool | float, softness: 
     return Drag(compiled, tuple(drives), np.full(len(model.markers), beta * MARKER_STIFFNESS))
 
 
-def start_dragged(problem: Problem, ready: Drag, q0: Array, frame: int, rate: float) -> State:
+def start_dragged(problem: IkProblem, ready: Drag, q0: Array, frame: int, rate: float) -> State:
     """The state at a frame's pose, moving as the next frame's converged pose says."""
     speed = np.zeros_like(q0)
-    if frame + 1 < len(problem.target) and (problem.weight[frame + 1] > 0.0).sum() >= FEWEST_MARKERS:
+    if frame + 1 < len(problem.target) and (problem.weight[frame + 1] > 0.0).sum() >= MIN_VISIBLE_MARKERS:
         q1 = q0[None].copy()
         rest = problem.rest[min(frame + 1, len(problem.rest) - 1)][None].copy()
         part = slice(frame + 1, frame + 2)
         solve_ik_frames(
             problem.search, rest, np.ascontiguousarray(problem.target[part]),
-            np.ascontiguousarray(problem.weight[part]), q1, MOST_ITERATIONS, False, np.zeros(1), np.zeros(1, np.int64),
+            np.ascontiguousarray(problem.weight[part]), q1, MAX_ITERATIONS, False, np.zeros(1), np.zeros(1, np.int64),
         )  # fmt: skip
         speed = (q1[0] - q0) * rate
     state = make_state(ready.compiled)
@@ -161,7 +161,7 @@ def start_dragged(problem: Problem, ready: Drag, q0: Array, frame: int, rate: fl
     return state
 
 
-def _held(problem: Problem) -> Model:
+def _held(problem: IkProblem) -> Model:
     """The model that wears the problem's markers and whose fixed coordinates are locked at their rest."""
     model = problem.model
     coupled = {coupling.coordinate for coupling in model.couplings}

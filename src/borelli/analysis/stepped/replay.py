@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
-from borelli.analysis.stepped.rollout import AS_GIVEN, EACH_BODY, WITH_ROOT, Marcher, Trace, make_trace
+from borelli.analysis.stepped.rollout import AS_GIVEN, EACH_BODY, WITH_ROOT, Rollout, Trace, make_step_record
 from borelli.analysis.stepped.stepped_torques import SteppedTorques
-from borelli.analysis.stepped.stepper import Stepper, drive_forces, spin_forces
+from borelli.analysis.stepped.stepper import Stepper, drive_forces, drive_axis_forces
 from borelli.errors import DivergedError, SettingsError, unknown_name
-from borelli.model.kinematics import coupled
+from borelli.model.kinematics import coupled_coordinates
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.physics.inputs import Drive
@@ -104,7 +104,7 @@ def replay(
     if loop == "kinematic":
         return _told(torques, stepper, stepper.poses[1:-1], np.zeros_like(stepper.coordinates[1:-1]), loop)
     applied = drive_forces(stepper.compiled, trace)
-    rest = spin_forces(
+    rest = drive_axis_forces(
         stepper.compiled,
         coordinates_and_velocities(stepper.compiled, trace.pose[:-1], trace.twist[:-1])[0],
         applied,
@@ -119,12 +119,12 @@ def replay(
     if loop == "closed":
         lead = WITH_ROOT if stepper.root else AS_GIVEN
     root = again.compiled.body_index.get(again.root, 0)
-    feedback, made = np.zeros_like(rest), make_trace(again.compiled, again.frames)
+    feedback, made = np.zeros_like(rest), make_step_record(again.compiled, again.frames)
     passes = PASSES if loop == "open" else 1
     course = again.course(rest, trace.pose[:-1])
     # a body that tumbles ever faster ends the replay: what came before is told, the rest is not a number
     with suppress(DivergedError):
-        Marcher(again.compiled).march(
+        Rollout(again.compiled).march(
             again.start(), again.inputs(), course, again.frames, passes=passes, lead=lead, root=root, trace=made
         )
     poses = made.pose[:-1]
@@ -156,7 +156,7 @@ def _told(torques: SteppedTorques, stepper: Stepper, poses: Array, feedback: Arr
 
     model, each = stepper.compiled.model, slice(None, None, stepper.substeps)
     poses, feedback = poses[each], feedback[each]
-    made = coupled(model, coordinates_and_velocities(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
+    made = coupled_coordinates(model, coordinates_and_velocities(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
     asked = stepper.coordinates[1:-1][each]
     turning = np.array([c.rotational for c in model.coordinates])
     deviation = made - asked

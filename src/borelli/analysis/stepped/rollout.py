@@ -71,7 +71,7 @@ class Trace(NamedTuple):
     """(steps, 4) Newton iterations, friction solves, contacts, status."""
 
 
-def make_course(
+def make_step_inputs(
     compiled: CompiledModel,
     *,
     rest: Floats | None = None,
@@ -92,7 +92,7 @@ def make_course(
     )
 
 
-def make_trace(compiled: CompiledModel, steps: int) -> Trace:
+def make_step_record(compiled: CompiledModel, steps: int) -> Trace:
     """Room for so many steps."""
     bodies, rows = len(compiled.tables.bodies.mass), len(compiled.rows.entries)
     return Trace(
@@ -278,7 +278,7 @@ def march_on(pointers, tables_at, state_at, saved, inputs_at, work_at, course, t
     return steps, SOLVED
 
 
-class Marcher:
+class Rollout:
     """A compiled model with the solver's room, for marching again and again."""
 
     def __init__(self, compiled: CompiledModel) -> None:
@@ -310,12 +310,12 @@ class Marcher:
             passes: How often a step that does not lead where it aimed is made; gyroscopic terms are then midway.
             lead: AS_GIVEN, EACH_BODY or WITH_ROOT.
             root: The body of WITH_ROOT.
-            trace: Room to write to, of `make_trace`.
+            trace: Room to write to, of `make_step_record`.
 
         Raises:
             DivergedError: the rows of a step have no solution.
         """
-        trace = make_trace(self.compiled, steps) if trace is None else trace
+        trace = make_step_record(self.compiled, steps) if trace is None else trace
         shared, saved, done = self._shared, SharedTuple(state.copy()), 0
         for _ in range(MOST_GROWTH):
             done, status = march_on(

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import FEET, Loads, foot_bodies, plate_loads
-from borelli.analysis.dynamics.plate_coverage import find_support, tell_support
-from borelli.analysis.dynamics.rnea import inertial_wrenches, move, weight_wrenches
+from borelli.analysis.dynamics.plate_coverage import find_plate_coverage, write_plate_coverage
+from borelli.analysis.dynamics.rnea import inertial_wrenches, forward_kinematics, weight_wrenches
 from borelli.analysis.dynamics.torques import Torques
-from borelli.analysis.kinematics.differentiation import Derivatives, derivatives
+from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import Motion, to_model_axes
-from borelli.analysis.residual_reduction.kinematics import trade_residual
-from borelli.analysis.residual_reduction.loads import soft_loads
+from borelli.analysis.residual_reduction.kinematics import adjust_kinematics
+from borelli.analysis.residual_reduction.loads import adjust_loads
 from borelli.analysis.stepped.dataset import to_dataset
-from borelli.analysis.stepped.rollout import Marcher, Trace
+from borelli.analysis.stepped.rollout import Rollout, Trace
 from borelli.analysis.stepped.soles_and_ground import SOLE, stand_on_soles
 from borelli.analysis.stepped.stepper import Stepper, prepare
 from borelli.analysis.stepped.substeps import at_frames, finer
@@ -90,11 +90,11 @@ def stepped_torques(
         limit: Largest torque or force of a drive [N m or N], for all or by coordinate.
         tolerance: Deviation [rad or m] of a coordinate within which its drive does nothing, for all or by coordinate.
         trade: Deviation that is allowed to lower the residual beforehand: of the root's place [m] and of the trunk's
-            angles [rad]; for measured forces. See `trade_residual`.
+            angles [rad]; for measured forces. See `adjust_kinematics`.
         slack: How far the root may be from its path, along each axis [m] and by each angle [rad]: within, the residual
             is zero; at the edge it holds. Not with rows of one's own choice.
         doubt: In each measured force [N] and its centre of pressure [m]: within it they give way to what the motion
-            asks for, see `soft_loads`; None: they are as measured.
+            asks for, see `adjust_loads`; None: they are as measured.
         ground: Height of level ground [m] that contacts stand on, soles made to fit it (`stand_on_soles`); None: the
             model's own shapes on its own ground.
         sole: How a corner of such a sole gives, and the ground under it [N/m, N s/m]: the default suits walking; jumps
@@ -112,7 +112,7 @@ def stepped_torques(
     if trade is not None:
         if contacts:
             raise SettingsError("trade lowers the residual of measured forces; contacts have their own: see residual=")
-        found = trade_residual(motion, loads, shift=trade[0], turn=trade[1], filter=filter, cutoff=cutoff)
+        found = adjust_kinematics(motion, loads, shift=trade[0], turn=trade[1], filter=filter, cutoff=cutoff)
         asked, filter, traded = found.motion, "none", found.notes
     if contacts and slack is not None:
         raise SettingsError(
@@ -121,8 +121,8 @@ def stepped_torques(
     if doubt is not None:
         if loads is None:
             raise SettingsError('doubt is that in measured forces, and there are none: give forces="plates" or loads')
-        loads = soft_loads(asked, loads, force=doubt[0], point=doubt[1], filter=filter, cutoff=cutoff)
-    curves = derivatives(asked, filter=filter, cutoff=cutoff)
+        loads = adjust_loads(asked, loads, force=doubt[0], point=doubt[1], filter=filter, cutoff=cutoff)
+    curves = differentiate(asked, filter=filter, cutoff=cutoff)
     notes = [*traded, *curves.notes, *(() if loads is None else loads.notes)]
     if contacts:
         model = curves.model
@@ -134,7 +134,7 @@ def stepped_torques(
         curves = replace(curves, model=model)
     fine = finer(curves, substeps)
     stepper = prepare(fine, loads, contacts, residual, limit, tolerance, substeps, slack)
-    trace = Marcher(stepper.compiled).march(stepper.start(), stepper.inputs(), stepper.course(), stepper.frames)
+    trace = Rollout(stepper.compiled).march(stepper.start(), stepper.inputs(), stepper.course(), stepper.frames)
     settings = {
         "method": "stepped", **curves.settings, "step_s": stepper.compiled.step,
         "residuals": [f"{r.body} {'force' if r.axis < 3 else 'torque'} {'xyz'[r.axis % 3]} <= {r.max_force:g}"
@@ -150,8 +150,8 @@ def stepped_torques(
         said = f"the steps themselves added {data.attrs['numerical_percent']:.2f} % of the positive work"
         notes.append(Note(said, "problem", "more substeps"))
     if loads is not None and loads.source == "plates":
-        support = find_support(asked, curves.time, _needed(curves), loads, curves.settings["cutoff_hz"])
-        tell_support(data, support)
+        support = find_plate_coverage(asked, curves.time, _needed(curves), loads, curves.settings["cutoff_hz"])
+        write_plate_coverage(data, support)
         notes += support.notes(motion.model.mass)
     if contacts and sides is not None:
         force, point, moment = (
@@ -164,7 +164,7 @@ def stepped_torques(
 
 def _told_slack(data: Dataset, slack: tuple[float, float]) -> Note:
     """How often the residual was zero."""
-    wrench = np.concatenate([data["residual_force"].values, data["residual_torque"].values], axis=1)
+    wrench = np.concatenate([data["residual_force"].values, data["residual_moment"].values], axis=1)
     free = np.abs(wrench).max(axis=1) < ZERO
     acting = np.flatnonzero(~free)
     time = data["time"].values
@@ -187,6 +187,6 @@ def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping
 
 def _needed(curves: Derivatives) -> Array:
     """(frames,) m (g + a) upward [N]: what must carry the body."""
-    moved = move(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
+    moved = forward_kinematics(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
     force = (inertial_wrenches(moved) + weight_wrenches(moved))[:, 3:].sum(axis=0)
     return np.asarray((force.T @ to_model_axes(curves.model))[:, 2])

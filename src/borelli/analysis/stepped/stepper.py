@@ -18,7 +18,7 @@ from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.kinematics.framewise_ik import root_coordinates
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
-from borelli.analysis.stepped.rollout import Course, Trace, make_course
+from borelli.analysis.stepped.rollout import Course, Trace, make_step_inputs
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import Model, Softness
@@ -90,7 +90,7 @@ class Stepper:
 
     def course(self, rest: Array | None = None, base: Array | None = None) -> Course:
         """What the steps are given; `rest` and `base` as those of `Course`."""
-        return make_course(self.compiled, rest=rest, push=self.push, pose=self.poses[2:], base=base)
+        return make_step_inputs(self.compiled, rest=rest, push=self.push, pose=self.poses[2:], base=base)
 
 
 def prepare(
@@ -230,7 +230,7 @@ def drive_forces(compiled: CompiledModel, trace: Trace) -> Array:
     return force
 
 
-def spin_forces(compiled: CompiledModel, coordinates: Array, force: Array) -> Array:
+def drive_axis_forces(compiled: CompiledModel, coordinates: Array, force: Array) -> Array:
     """The way back: forces of drives, balls' along the child's axes, from generalized forces (steps, coordinates)."""
     joints = compiled.tables.joints
     result = force.copy()
@@ -300,7 +300,7 @@ def _may_move(model: Model, root: str, residual: Residual) -> bool:
     """Whether the root can move along the residual's axis at all: that of a planar model cannot leave its plane."""
     index = [body.name for body in model.bodies].index(root)
     link = next(link for link in tree_links(model) if link.child == index)
-    parts = link.shifts if residual.axis < 3 else link.turns
-    directions = [link.parent_turn @ part.axis for part in parts if part.column >= 0]
+    parts = link.translations if residual.axis < 3 else link.rotations
+    directions = [link.parent_rotation @ part.axis for part in parts if part.column >= 0]
     axis = _to_model(model, residual).axis % 3
     return any(abs(direction[axis]) > 1e-9 for direction in directions)

@@ -50,7 +50,7 @@ def at_frames(fine: Dataset, substeps: int) -> Dataset:
             result[name].values[:] = values.reshape(-1, substeps, *values.shape[1:]).mean(axis=1)
         elif name not in INSTANT:
             result[name].values[:] = around_frames(values, substeps)
-    if "foot_force" in fine:
+    if "ground_reaction_force" in fine:
         _place_forces(fine, result, substeps)
     return result
 
@@ -70,12 +70,12 @@ def around_frames(values: Array, substeps: int) -> Array:
 
 def _place_forces(fine: Dataset, result: Dataset, substeps: int) -> None:
     """Centres of pressure weighted with the vertical force, and the moments that are free about them."""
-    force, moment = fine["foot_force"].values, fine["foot_free_moment"].values
-    point = np.nan_to_num(fine["foot_center_of_pressure"].values)
+    force, moment = fine["ground_reaction_force"].values, fine["free_moment"].values
+    point = np.nan_to_num(fine["center_of_pressure"].values)
     normal = around_frames(force[..., 2], substeps)[..., None]
     loaded = normal > 0.0
     center = around_frames(force[..., 2:] * point, substeps) / np.where(loaded, normal, 1.0)
     whole = around_frames(moment + np.cross(point, force), substeps)
-    result["foot_center_of_pressure"].values[:] = np.where(loaded, center, np.nan)
-    free = whole - np.cross(center, result["foot_force"].values)
-    result["foot_free_moment"].values[:] = np.where(loaded, free, 0.0)
+    result["center_of_pressure"].values[:] = np.where(loaded, center, np.nan)
+    free = whole - np.cross(center, result["ground_reaction_force"].values)
+    result["free_moment"].values[:] = np.where(loaded, free, 0.0)

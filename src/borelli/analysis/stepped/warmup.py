@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from borelli.analysis.stepped.rollout import Marcher, make_course
+from borelli.analysis.stepped.rollout import Rollout, make_step_inputs
 from borelli.kernels.compile_cache import CompileTask
 from borelli.physics.function_pointers import make_sample
 from borelli.physics.warmup import POINTER_TASKS, compile_step
@@ -12,7 +12,7 @@ def compile_loops() -> None:
     """Make a step by each loop."""
     compile_step()
     sample = make_sample()
-    Marcher(sample.compiled).march(sample.state, sample.inputs, make_course(sample.compiled), 1)
+    Rollout(sample.compiled).march(sample.state, sample.inputs, make_step_inputs(sample.compiled), 1)
 
 
 TASKS = (CompileTask("step", compile_loops, 6, needs=tuple(part.name for part in POINTER_TASKS)),)

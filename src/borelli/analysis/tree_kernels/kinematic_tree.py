@@ -97,7 +97,7 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
     first, last_of = [0], np.full(len(model.bodies) + 1, -1)
     for link in links:
         last = last_of[link.parent]
-        for part in (*link.shifts, *link.turns):
+        for part in (*link.translations, *link.rotations):
             axis.append(part.axis)
             coordinate.append(part.column)
             function.append(-1 if part.function is None else len(functions))
@@ -107,7 +107,7 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
             last = len(axis) - 1
         last_of[link.child] = last
         first.append(len(axis))
-        rotations.append(len(link.turns))
+        rotations.append(len(link.rotations))
     couplings = coupling_order(model)
     coupled_function = []
     for _, _, curve in couplings:
@@ -121,10 +121,10 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
     return Tree(
         child=_integers([link.child for link in links]),
         parent=_integers([link.parent for link in links]),
-        parent_position=_table([link.parent_place for link in links], 3),
-        parent_rotation=_table([link.parent_turn for link in links], 3, 3),
-        child_position=_table([link.child_place for link in links], 3),
-        child_rotation=_table([link.child_turn for link in links], 3, 3),
+        parent_position=_table([link.parent_position for link in links], 3),
+        parent_rotation=_table([link.parent_rotation for link in links], 3, 3),
+        child_position=_table([link.child_position for link in links], 3),
+        child_rotation=_table([link.child_rotation for link in links], 3, 3),
         first=_integers(first),
         rotations=_integers(rotations),
         axis=_table(axis, 3),
@@ -142,7 +142,7 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
         row_first=row_first,
         row_column=row_column,
         part_variable=_integers(part_variable),
-        part_body=_integers([link.child for link in links for _ in (*link.shifts, *link.turns)]),
+        part_body=_integers([link.child for link in links for _ in (*link.translations, *link.rotations)]),
         first_piece=first_piece,
         start=start,
         end=end,

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from borelli.errors import FileFormatError, ModelError, SettingsError
-from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_axis, read_asf_text
+from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
 from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Vector
-from borelli.model.transforms import Array, quaternion_of, vector
+from borelli.model.transforms import Array, orientation_from_matrix, vector
 from borelli.model.validate import validate
 
 FRACTIONS = {  # of body mass, both sides alike; the segments of the table shared out among the bones that make them up
@@ -105,7 +105,7 @@ def read_asf(path: str | os.PathLike[str], *, mass: float | None = None, units: 
 def _joint(bone: Bone, parent: str, place: Array, path: Path) -> Joint:
     """A bone's joint at the end of its parent, its axes those of the bone."""
     turns = _turning(bone.name, bone.freedoms, path)
-    frame = quaternion_of(UP @ bone_axis(bone.axis, bone.order))
+    frame = orientation_from_matrix(UP @ bone_rotation(bone.axis, bone.order))
     limits = dict(zip(bone.freedoms, bone.limits, strict=True))
     # the last axis named turns outermost
     coordinates = [_coordinate(f"{bone.name}_{turn}", *limits[turn]) for turn in reversed(turns)]
@@ -138,8 +138,8 @@ def _root_joint(asf: AsfSkeleton, metres: float, path: Path) -> Joint:
         kind="free",
         parent=GROUND,
         child=ROOT,
-        parent_frame=Frame(orientation=quaternion_of(UP)),
-        child_frame=Frame(orientation=quaternion_of(UP)),
+        parent_frame=Frame(orientation=orientation_from_matrix(UP)),
+        child_frame=Frame(orientation=orientation_from_matrix(UP)),
         axes=tuple(AXES[letter] for letter in turns),
         coordinates=(*shifts, *(Coordinate(f"{ROOT}_r{letter}") for letter in turns)),
     )
@@ -198,4 +198,4 @@ def _along(direction: Array) -> tuple[float, float, float, float]:
     helper = np.eye(3)[int(np.argmin(np.abs(z)))]
     x = np.cross(helper, z)
     x /= np.linalg.norm(x)
-    return quaternion_of(np.column_stack((x, np.cross(z, x), z)))
+    return orientation_from_matrix(np.column_stack((x, np.cross(z, x), z)))

@@ -111,7 +111,7 @@ def looks_like_asf(head: bytes) -> bool:
     return any(line.strip().lower().startswith((b":bonedata", b":root", b":units")) for line in head.splitlines())
 
 
-def bone_axis(angles: Vector, order: str) -> Array:
+def bone_rotation(angles: Vector, order: str) -> Array:
     """The rotation of a bone's axis [rad]: about the first axis of the order first."""
     matrix = np.eye(3)
     for letter in order.lower():

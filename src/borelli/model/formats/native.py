@@ -16,11 +16,11 @@ from borelli.files.text import (
     check_format,
     from_table,
     parse_toml,
-    plain,
+    to_plain,
     read_text,
     to_table,
-    toml_text,
-    typed,
+    format_toml,
+    convert_value,
     write_text,
 )
 from borelli.model.inertia import body_from_shapes
@@ -74,7 +74,7 @@ def model_from_table(table: Mapping[str, Any], path: object = "model table", *, 
 
 def model_to_text(model: Model) -> str:
     """The model as native text."""
-    return HEADER + toml_text(model_to_table(model))
+    return HEADER + format_toml(model_to_table(model))
 
 
 def model_to_table(model: Model) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def model_to_table(model: Model) -> dict[str, Any]:
     table = {"format": FORMAT, "version": VERSION, **to_table(model)}
     for entry, body in zip(table["bodies"], model.bodies, strict=True):
         # always written, because a file that leaves them out means: from the shapes
-        entry |= {"center_of_mass": plain(body.center_of_mass), "inertia": plain(body.inertia)}
+        entry |= {"center_of_mass": to_plain(body.center_of_mass), "inertia": to_plain(body.inertia)}
         entry |= {key: entry.pop(key) for key in ("shapes", "frame", "kinematic") if key in entry}
     return table
 
@@ -104,8 +104,8 @@ def _completed(table: Any, path: object, where: str) -> Any:
     where = f"{where} {name[:60]!r}"
     if "center_of_mass" in table:
         raise FileFormatError(path, f"{where}: center_of_mass without inertia; give both, or neither (from the shapes)")
-    shapes = typed(tuple[Shape, ...], table.get("shapes", []), path, f"{where}: shapes")
-    mass = None if "mass" not in table else typed(float, table["mass"], path, f"{where}: mass")
+    shapes = convert_value(tuple[Shape, ...], table.get("shapes", []), path, f"{where}: shapes")
+    mass = None if "mass" not in table else convert_value(float, table["mass"], path, f"{where}: mass")
     try:
         for index, shape in enumerate(shapes):
             check_shape(shape, f"body {name[:60]!r}: shape {index}")

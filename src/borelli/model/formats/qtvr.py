@@ -20,7 +20,7 @@ from borelli.errors import FileFormatError, ModelError
 from borelli.files.text import MAX_NUMBER, read_text
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, Shape
-from borelli.model.transforms import Array, compose, inverse, quaternion_of, vector
+from borelli.model.transforms import Array, compose, inverse, orientation_from_matrix, vector
 from borelli.model.validate import validate
 
 TABLES = ("dimMap.txt", "anchorMap.txt", "markMap.txt", "posMap.txt")
@@ -207,12 +207,12 @@ def _joints(anchors: dict[tuple[int, int], Array], path: Path) -> list[Joint]:
 
 def _level(anchor: Array, segment: int) -> Frame:
     """The joint frame on a segment: parallel to the world when the body stands."""
-    return Frame(vector(anchor), quaternion_of(STANCES.get(segment, UPRIGHT).T))
+    return Frame(vector(anchor), orientation_from_matrix(STANCES.get(segment, UPRIGHT).T))
 
 
 def _placed(bodies: list[Body], halves: list[Array], joints: list[Joint]) -> tuple[Body, ...]:
     """The bodies in the standing pose, the lowest of them touching z = 0."""
-    frames = {SEGMENTS[0]: Frame(orientation=quaternion_of(UPRIGHT))}
+    frames = {SEGMENTS[0]: Frame(orientation=orientation_from_matrix(UPRIGHT))}
     for joint in joints:
         anchor = compose(frames[joint.parent], joint.parent_frame)
         frames[joint.child] = compose(anchor, inverse(joint.child_frame))

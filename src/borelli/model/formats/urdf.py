@@ -13,12 +13,12 @@ from math import inf
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError, listed, unknown_name
+from borelli.errors import FileFormatError, ModelError, list_names, unknown_name
 from borelli.files.xml import Element, read_xml
 from borelli.model.functions import linear
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, Shape, Vector
-from borelli.model.transforms import orientation_matrix, quaternion_of, vector
+from borelli.model.transforms import orientation_matrix, orientation_from_matrix, vector
 from borelli.model.validate import validate
 
 WORLD = "world"
@@ -67,10 +67,10 @@ def read_urdf(path: str | os.PathLike[str]) -> Model:
     roots = [body.name for body in bodies if body.name not in hung]
     joints += [Joint(f"{name}_to_ground", "fixed", GROUND, name) for name in roots]
     if roots:
-        notes.append(f"the root link {listed(roots)} is fixed to the ground; use a free joint to let it move")
+        notes.append(f"the root link {list_names(roots)} is fixed to the ground; use a free joint to let it move")
     left = sorted({e.tag for e in root.children} - {"link", "joint", "material"})
     if left:
-        notes.append(f"not read: {listed(left)}")
+        notes.append(f"not read: {list_names(left)}")
     name = root.attributes.get("name", "").strip() or "robot"
     model = Model(name, bodies, tuple(joints), couplings=tuple(couplings), notes=tuple(dict.fromkeys(notes)))
     try:
@@ -93,7 +93,7 @@ def _links(root: Element) -> dict[str, Element]:
     for link in root.all("link"):
         name = link.attributes.get("name", "")
         if name in links:
-            raise link.fault(f"the link {name[:60]!r} is described twice; give each link its own name")
+            raise link.error(f"the link {name[:60]!r} is described twice; give each link its own name")
         links[name] = link
     if not links:
         raise FileFormatError(root.path, "the robot has no links")
@@ -105,14 +105,14 @@ def _joint(element: Element, links: dict[str, Element], world: dict[str, str]) -
     name = element.attributes.get("name", "")
     stated = element.attributes.get("type", "")
     if stated not in KINDS:
-        raise element.fault(f"joint {name!r}: {unknown_name('type', stated, KINDS)}")
+        raise element.error(f"joint {name!r}: {unknown_name('type', stated, KINDS)}")
     kind = KINDS[stated]
     ends = []
     for end in ("parent", "child"):
         found = element.find(end)
         link = "" if found is None else found.attributes.get("link", "")
         if link not in links:
-            raise element.fault(f"joint {name!r}: {unknown_name(f'{end} link', link, links)}")
+            raise element.error(f"joint {name!r}: {unknown_name(f'{end} link', link, links)}")
         ends.append(world.get(link, link))
     given = element.find("axis")
     axis = vector(_numbers(given, "xyz", 3)) if given is not None else (1.0, 0.0, 0.0)
@@ -151,7 +151,7 @@ def _plane(normal: Vector, element: Element) -> tuple[Vector, Vector]:
     """Two directions of travel square to a normal."""
     z = np.array(normal)
     if not z.any():
-        raise element.fault("joint: its axis has no length; give it a direction")
+        raise element.error("joint: its axis has no length; give it a direction")
     x = np.cross(np.roll(np.eye(3)[int(np.argmax(np.abs(z)))], 1), z)
     return vector(x / np.linalg.norm(x)), vector(np.cross(z, x) / np.linalg.norm(np.cross(z, x)))
 
@@ -194,7 +194,7 @@ def _frame(origin: Element | None) -> Frame:
         half = [np.cos(0.5 * angle), 0.0, 0.0, 0.0]
         half[axis + 1] = np.sin(0.5 * angle)
         turn = orientation_matrix((half[0], half[1], half[2], half[3])) @ turn
-    return Frame(vector(_numbers(origin, "xyz", 3, (0.0, 0.0, 0.0))), quaternion_of(turn))
+    return Frame(vector(_numbers(origin, "xyz", 3, (0.0, 0.0, 0.0))), orientation_from_matrix(turn))
 
 
 def _numbers(element: Element, name: str, count: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
@@ -208,5 +208,5 @@ def _numbers(element: Element, name: str, count: int, default: tuple[float, ...]
         values = ()
     if len(values) != count or not all(abs(value) < MAX_NUMBER for value in values):
         plural = "s" if count > 1 else ""
-        raise element.fault(f"{element.tag}: {name} must hold {count} finite number{plural}, got {(text or '')[:40]!r}")
+        raise element.error(f"{element.tag}: {name} must hold {count} finite number{plural}, got {(text or '')[:40]!r}")
     return values

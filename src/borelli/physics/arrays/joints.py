@@ -362,7 +362,7 @@ def _coordinate_columns(
         has_row = (c.locked or c.name in driven) and _solved(sides[number]) > 0
         name = f"{c.name}/{'lock' if c.locked else 'drive'}"
         drive_row.append(rows.add(_solved(sides[number]), name, _unit_of(c)) if has_row else -1)
-    limits = [c.stop.at_step(step) for c in coordinates]
+    limits = [c.limit_softness.at_step(step) for c in coordinates]
     return {
         "joint": _integers([number for number, _ in owners]),
         "sign": _floats([sides[number][2] if i % 3 == 2 else 1.0 for number, i in owners]),

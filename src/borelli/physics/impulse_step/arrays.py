@@ -196,7 +196,7 @@ def harden(model: Model, step: float) -> Model:
         return replace(shape, surface=replace(shape.surface, softness=Softness(erp=CONTACT_ERP)))
 
     def hard_joint(joint: Joint) -> Joint:
-        coordinates = tuple(replace(coordinate, stop=limit) for coordinate in joint.coordinates)
+        coordinates = tuple(replace(coordinate, limit_softness=limit) for coordinate in joint.coordinates)
         return replace(joint, softness=hard, coordinates=coordinates)
 
     return replace(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from borelli.errors import SettingsError
 from borelli.numerics.filters import ORDER, lowpass
 from borelli.numerics.runs import find_runs
-from borelli.recording.recording import LOADED, Note, Recording, times
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, times
 from borelli.recording.time_stamps import repair_time_stamps as restored
 
 Array = npt.NDArray[np.float64]
@@ -35,7 +35,7 @@ def lowpass_filter(
         plate_cutoff: For forces and moments of plates [Hz]; None leaves them. Centres of pressure are left as they are.
     """
     changed, notes = {}, []
-    chosen = [] if cutoff is None else [(name, recording.rate, cutoff) for name in ("markers", "joint_center")]
+    chosen = [] if cutoff is None else [(name, recording.rate, cutoff) for name in ("marker_position", "joint_center")]
     if plate_cutoff is not None:
         chosen += [(name, recording.analog_rate, plate_cutoff) for name in ("plate_force", "plate_free_moment")]
     for name, rate, at in chosen:
@@ -117,9 +117,9 @@ def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
     That of walking would flatten the steps of a sprint.
     """
     data = recording.data
-    if "foot_force" not in data or not recording.analog_rate > 0.0:
+    if "ground_reaction_force" not in data or not recording.analog_rate > 0.0:
         return CUTOFF, None
-    loaded = data["foot_force"].values[..., 2] >= LOADED
+    loaded = data["ground_reaction_force"].values[..., 2] >= MIN_PLATE_FORCE
     steps = [b - a for foot in loaded.T for a, b in find_runs(foot) if a > 0 and b < len(foot)]
     lasting = [step for step in steps if step >= SHORTEST_STEP * recording.analog_rate]
     lasts = float(np.median(lasting)) / recording.analog_rate if lasting else np.inf

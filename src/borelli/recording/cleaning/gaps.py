@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from borelli.errors import SettingsError, listed
+from borelli.errors import SettingsError, list_names
 from borelli.numerics.runs import find_runs
 from borelli.recording.landmarks import visible
 from borelli.recording.recording import Note, Recording
@@ -60,9 +60,9 @@ class Gap(NamedTuple):
 
 def find_gaps(recording: Recording) -> tuple[Gap, ...]:
     """All gaps, by marker and then by time; a marker that is never seen has one gap as long as the recording."""
-    if "markers" not in recording.data:
+    if "marker_position" not in recording.data:
         return ()
-    seen = visible(recording.data["markers"].values)
+    seen = visible(recording.data["marker_position"].values)
     found = []
     for index, name in enumerate(recording.markers):
         found += [Gap(name, start, stop, start > 0 and stop < len(seen)) for start, stop in find_runs(~seen[:, index])]
@@ -86,9 +86,9 @@ def fill_gaps(
     """
     if not (spline_limit >= 0.0 and rigid_limit >= 0.0):
         raise SettingsError(f"gap limits must be zero or more seconds, got {spline_limit} and {rigid_limit}")
-    if "markers" not in recording.data or not recording.rate > 0.0:
+    if "marker_position" not in recording.data or not recording.rate > 0.0:
         return recording
-    before = recording.data["markers"].values
+    before = recording.data["marker_position"].values
     points = before.copy()
     # half a frame more, so that 0.1 s at 100 Hz is ten frames whatever the rounding
     short, long = (limit * recording.rate + 0.5 for limit in (spline_limit, rigid_limit))
@@ -116,21 +116,21 @@ def fill_gaps(
             notes.append(_note(name, done, used))
     if not notes:
         return recording
-    return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)), *notes)
+    return recording.with_data(recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), *notes)
 
 
 def zeros_as_missing(recording: Recording) -> Recording:
     """The recording with markers at exactly the origin taken as not seen, which is how many systems write that."""
-    if "markers" not in recording.data:
+    if "marker_position" not in recording.data:
         return recording
-    points = recording.data["markers"].values
+    points = recording.data["marker_position"].values
     zero = (points == 0.0).all(axis=2)
     if not zero.any():
         return recording
     names = [recording.markers[i] for i in np.flatnonzero(zero.any(axis=0))]
-    said = f"{int(zero.sum())} positions at exactly the origin are taken as not seen ({listed(names)})"
-    gone = recording.data["markers"].copy(data=np.where(zero[..., None], np.nan, points))
-    return recording.with_data(recording.data.assign(markers=gone), Note(said, "changed", "clean(zeros=False)"))
+    said = f"{int(zero.sum())} positions at exactly the origin are taken as not seen ({list_names(names)})"
+    gone = recording.data["marker_position"].copy(data=np.where(zero[..., None], np.nan, points))
+    return recording.with_data(recording.data.assign(marker_position=gone), Note(said, "changed", "clean(zeros=False)"))
 
 
 def neighbours(points: Array, index: int) -> list[int]:

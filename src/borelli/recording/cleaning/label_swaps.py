@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.recording.landmarks import facing, landmark, twins, visible
+from borelli.recording.landmarks import facing, identify_landmark, left_right_pairs, visible
 from borelli.recording.recording import Note, Recording
 
 Array = npt.NDArray[np.float64]
@@ -65,9 +65,9 @@ def find_swaps(recording: Recording) -> tuple[Swap, ...]:
 
     A pair that trades once and never back keeps its names in the longer part of the recording.
     """
-    if "markers" not in recording.data or recording.frames < 4:
+    if "marker_position" not in recording.data or recording.frames < 4:
         return ()
-    points = recording.data["markers"].values
+    points = recording.data["marker_position"].values
     reach = max(1, round(BLINK * recording.rate)) if recording.rate > 0.0 else 1
     named = [i for i, name in enumerate(recording.markers) if not name.startswith("*")]
     trades: dict[tuple[int, int], list[tuple[int, float]]] = {}
@@ -88,7 +88,7 @@ def repair_label_swaps(recording: Recording) -> Recording:
     swaps = find_swaps(recording)
     if not swaps:
         return recording
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     notes = []
     for swap in swaps:
         pair = [recording.markers.index(swap.first), recording.markers.index(swap.second)]
@@ -97,23 +97,23 @@ def repair_label_swaps(recording: Recording) -> Recording:
         notes.append(
             Note(f"{said}: both leapt by at least {1000.0 * swap.leap:.0f} mm there", "changed", "clean(swaps=False)")
         )
-    return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)), *notes)
+    return recording.with_data(recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), *notes)
 
 
 def find_sides(recording: Recording) -> Sides | None:
     """Which left markers lie on the body's left; None where the labels do not show the body's front or no pairs."""
-    if "markers" not in recording.data:
+    if "marker_position" not in recording.data:
         return None
     step = max(1, recording.frames // 1000)
-    points = recording.data["markers"].values[::step]
+    points = recording.data["marker_position"].values[::step]
     names = recording.markers
     ahead = facing(points, names)
     left = np.stack([-ahead[:, 1], ahead[:, 0], np.zeros(len(ahead))], axis=1)
     right_pairs: list[tuple[str, str]] = []
     wrong_pairs: list[tuple[str, str]] = []
     across = []
-    for one, other in twins(names):
-        mark = landmark(names[one])
+    for one, other in left_right_pairs(names):
+        mark = identify_landmark(names[one])
         if mark is None or mark.part in ("elbow", "forearm", "wrist", "hand", "heel", "toe", "foot"):
             continue  # arms reach across, and feet are set down on a line
         way = ((points[:, one] - points[:, other]) * left).sum(axis=1)
@@ -130,7 +130,7 @@ def find_sides(recording: Recording) -> Sides | None:
 def swap_sides(recording: Recording) -> Recording:
     """The recording with every left label called right and every right label left."""
     names = list(recording.markers)
-    pairs = twins(names)
+    pairs = left_right_pairs(names)
     if not pairs:
         raise SettingsError("no marker has a twin on the other side, so there are no sides to exchange")
     for one, other in pairs:
@@ -147,12 +147,12 @@ def swap_markers(recording: Recording, first: str, second: str, start: int = 0, 
     for name in (first, second):
         if name not in names:
             raise SettingsError(unknown_name("marker", name, names))
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     pair = [names.index(first), names.index(second)]
     points[start:stop, pair] = points[start:stop, pair[::-1]]
     last = recording.frames if stop is None else stop
     note = Note(f"{first} and {second} exchanged in frames {start} to {last - 1}", "changed")
-    return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)), note)
+    return recording.with_data(recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), note)
 
 
 def _trades(points: Array, named: Sequence[int], reach: int) -> list[tuple[int, int, int, float]]:

@@ -26,7 +26,7 @@ FEWEST = 30
 
 def marker_noise(recording: Recording) -> dict[str, float]:
     """Deviation [m] along each axis by which each marker shakes from frame to frame."""
-    points = recording.data["markers"].values
+    points = recording.data["marker_position"].values
     sizes = np.abs(np.diff(points, ORDER, axis=0))
     found = []
     for marker in range(points.shape[1]):

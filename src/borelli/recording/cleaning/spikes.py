@@ -31,9 +31,9 @@ class Spike(NamedTuple):
 
 def find_spikes(recording: Recording) -> tuple[Spike, ...]:
     """All spikes, by marker and then by time."""
-    if "markers" not in recording.data:
+    if "marker_position" not in recording.data:
         return ()
-    points = recording.data["markers"].values
+    points = recording.data["marker_position"].values
     found = []
     for index, name in enumerate(recording.markers):
         found += [Spike(name, start, start + width, height) for start, width, height in _spikes(points[:, index])]
@@ -45,7 +45,7 @@ def remove_spikes(recording: Recording) -> Recording:
     spikes = find_spikes(recording)
     if not spikes:
         return recording
-    points = recording.data["markers"].values.copy()
+    points = recording.data["marker_position"].values.copy()
     names = recording.markers
     notes = []
     for name in dict.fromkeys(spike.marker for spike in spikes):
@@ -55,7 +55,7 @@ def remove_spikes(recording: Recording) -> Recording:
         frames, highest = sum(spike.stop - spike.start for spike in own), max(spike.height for spike in own)
         said = f"spikes of {name} taken out: {len(own)} ({frames} frames, the first at {own[0].start})"
         notes.append(Note(f"{said}, up to {1000.0 * highest:.0f} mm off its path", "changed", "clean(spikes=False)"))
-    return recording.with_data(recording.data.assign(markers=recording.data["markers"].copy(data=points)), *notes)
+    return recording.with_data(recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), *notes)
 
 
 def _spikes(path: Array) -> list[tuple[int, int, float]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from borelli.recording.cleaning.filtering import crop
-from borelli.recording.landmarks import landmark, visible
+from borelli.recording.landmarks import identify_landmark, visible
 from borelli.recording.recording import Note, Recording
 
 IN_VIEW = 0.8
@@ -18,7 +18,7 @@ KNOWN = 6
 """With fewer names that tell a part of the body, all markers count."""
 
 
-def keep_in_view(recording: Recording, start: bool = True, stop: bool = True) -> Recording:
+def trim_to_visible(recording: Recording, start: bool = True, stop: bool = True) -> Recording:
     """The recording without the frames at its ends in which many markers are not yet, or no longer, seen.
 
     Args:
@@ -26,11 +26,11 @@ def keep_in_view(recording: Recording, start: bool = True, stop: bool = True) ->
         start: Whether the start may be cut off.
         stop: Whether the end may be.
     """
-    if "markers" not in recording.data or not recording.frames:
+    if "marker_position" not in recording.data or not recording.frames:
         return recording
-    named = [i for i, name in enumerate(recording.markers) if landmark(name) is not None]
+    named = [i for i, name in enumerate(recording.markers) if identify_landmark(name) is not None]
     chosen = named if len(named) >= KNOWN else list(range(len(recording.markers)))
-    count = visible(recording.data["markers"].values[:, chosen]).sum(axis=1)
+    count = visible(recording.data["marker_position"].values[:, chosen]).sum(axis=1)
     enough = np.flatnonzero(count >= IN_VIEW * count.max(initial=1))
     time = recording.data["time"].values
     if not len(enough):

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from borelli.errors import SettingsError
 from borelli.numerics.runs import find_runs
 from borelli.recording.formats.c3d.recompute_plates import channels_still_tell, plates_from_channels
-from borelli.recording.landmarks import mean_place, where
-from borelli.recording.recording import LAYOUT, LOADED, Note, Recording
+from borelli.recording.landmarks import mean_position, find_landmarks
+from borelli.recording.recording import LAYOUT, MIN_PLATE_FORCE, Note, Recording
 
 Array = npt.NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Contact(NamedTuple):
     distance: float
 
 
-class Exchange(NamedTuple):
+class PlateSwap(NamedTuple):
     """Two plates that carry each other's loads: distances [m] of loads from feet as recorded and when exchanged."""
 
     first: str
@@ -74,7 +74,7 @@ def zero_plates(recording: Recording) -> Recording:
         low = np.nanpercentile(normal, 2)
         empty = np.abs(normal - low) < 20.0
         offset = np.median(force[empty, index], axis=0)
-        if abs(low) > 2.5 * LOADED or empty.sum() < EMPTY * recording.analog_rate or np.linalg.norm(offset) < 0.5:
+        if abs(low) > 2.5 * MIN_PLATE_FORCE or empty.sum() < EMPTY * recording.analog_rate or np.linalg.norm(offset) < 0.5:
             continue
         force[:, index] -= offset
         shown[:, index] = empty
@@ -98,7 +98,7 @@ def zero_plates(recording: Recording) -> Recording:
     return recording.with_data(recording.data.assign(data), *notes)
 
 
-def threshold_plates(recording: Recording, threshold: float = LOADED) -> Recording:
+def threshold_plates(recording: Recording, threshold: float = MIN_PLATE_FORCE) -> Recording:
     """The recording with plates that carry less than the threshold [N] carrying nothing, nowhere."""
     if not threshold >= 0.0:
         raise SettingsError(f"the threshold must be zero or more newtons, got {threshold:g}")
@@ -114,7 +114,7 @@ def threshold_plates(recording: Recording, threshold: float = LOADED) -> Recordi
     return recording.with_data(data.assign(changed), note)
 
 
-def contacts(recording: Recording) -> tuple[Contact, ...]:
+def plate_contacts(recording: Recording) -> tuple[Contact, ...]:
     """Every step on a plate, with the foot it was, in order of time."""
     if "plate_force" not in recording.data or "plate_center_of_pressure" not in recording.data:
         return ()
@@ -131,7 +131,7 @@ def contacts(recording: Recording) -> tuple[Contact, ...]:
     return tuple(sorted(found, key=lambda contact: contact.start))
 
 
-def loaded(normal: Array, rate: float, threshold: float = LOADED) -> list[tuple[int, int]]:
+def loaded(normal: Array, rate: float, threshold: float = MIN_PLATE_FORCE) -> list[tuple[int, int]]:
     """Start and stop (exclusive) of each step in a normal force [N]: long and firm enough."""
     steps = find_runs(np.nan_to_num(normal) >= threshold)
     cut = (0, len(normal))
@@ -148,7 +148,7 @@ def assign_plates(recording: Recording) -> Recording:
     A foot's force is the sum over the plates it stands on; its centre of pressure and free moment are those of the sum.
     Loads that no foot explains are left out, with a note.
     """
-    steps = contacts(recording)
+    steps = plate_contacts(recording)
     known = [step for step in steps if step.side]
     if not known:
         return recording
@@ -183,14 +183,14 @@ def assign_plates(recording: Recording) -> Recording:
     return recording.with_data(data.assign(added).assign_coords(foot=list(SIDES)), *notes)
 
 
-def find_exchanges(recording: Recording) -> tuple[Exchange, ...]:
+def find_plate_swaps(recording: Recording) -> tuple[PlateSwap, ...]:
     """Pairs of plates whose loads lie under feet only if the two have each other's places."""
     data = recording.data
-    if "plate_corners" not in data or "plate_center_of_pressure" not in data or "markers" not in data:
+    if "plate_corners" not in data or "plate_center_of_pressure" not in data or "marker_position" not in data:
         return ()
     names = recording.plates
     own = [_underfoot(recording, i, i) for i in range(len(names))]
-    found: list[Exchange] = []
+    found: list[PlateSwap] = []
     for i, j in combinations(range(len(names)), 2):
         if not (np.isfinite(own[i]) or np.isfinite(own[j])):
             continue
@@ -199,10 +199,10 @@ def find_exchanges(recording: Recording) -> tuple[Exchange, ...]:
         as_is = np.nanmax([own[i], own[j]])
         swapped = np.nanmax(there)
         if as_is > ASTRAY and swapped < min(UNDERFOOT, EXCHANGED * as_is):
-            found.append(Exchange(names[i], names[j], float(as_is), float(swapped)))
+            found.append(PlateSwap(names[i], names[j], float(as_is), float(swapped)))
     found.sort(key=lambda pair: pair.exchanged)
     # neighbours on stairs explain each other a little: a plate is exchanged with the one that explains it best
-    best: list[Exchange] = []
+    best: list[PlateSwap] = []
     for pair in found:
         if not any({pair.first, pair.second} & {other.first, other.second} for other in best):
             best.append(pair)
@@ -251,14 +251,14 @@ def add_plates(recording: Recording, forces: Recording) -> Recording:
 def _distances(recording: Recording, places: Array, clock: Array) -> Array:
     """Distances [m] of points from each foot, shape (2, samples, plates), left foot first."""
     out = np.full((2, *places.shape[:2]), np.inf)
-    if "markers" not in recording.data or not recording.frames:
+    if "marker_position" not in recording.data or not recording.frames:
         return out
     frames = np.clip(np.searchsorted(recording.data["time"].values, clock - 1e-9), 0, recording.frames - 1)
-    points, labels = recording.data["markers"].values, recording.markers
+    points, labels = recording.data["marker_position"].values, recording.markers
     for foot, side in enumerate(SIDES):
-        heels = where(labels, ("heel",), side) or where(labels, ("ankle",), side)
-        toes = where(labels, ("toe",), side) or where(labels, ("foot",), side)
-        ends = [mean_place(points, group)[frames] for group in (heels, toes) if group]
+        heels = find_landmarks(labels, ("heel",), side) or find_landmarks(labels, ("ankle",), side)
+        toes = find_landmarks(labels, ("toe",), side) or find_landmarks(labels, ("foot",), side)
+        ends = [mean_position(points, group)[frames] for group in (heels, toes) if group]
         if ends:
             out[foot] = _to_segment(places, ends[0][:, None], ends[-1][:, None])
     return out
@@ -311,7 +311,7 @@ def _axes(corners: Array) -> Array:
 def _center(force: Array, turning: Array, height: Array) -> tuple[Array, Array]:
     """Where at a given height a wrench about the origin has a vertical moment only, and that moment."""
     normal = force[..., 2]
-    firm = normal >= LOADED
+    firm = normal >= MIN_PLATE_FORCE
     safe = np.where(firm, normal, 1.0)
     x = (-turning[..., 1] + height * force[..., 0]) / safe
     y = (turning[..., 0] + height * force[..., 1]) / safe

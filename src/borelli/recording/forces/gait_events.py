@@ -19,7 +19,7 @@ from borelli.numerics.filters import lowpass
 from borelli.numerics.runs import find_runs
 from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.forces.assign_to_feet import SIDES, assign_plates, loaded
-from borelli.recording.landmarks import facing, mean_place, visible, where
+from borelli.recording.landmarks import facing, mean_position, visible, find_landmarks
 from borelli.recording.recording import Event, Note, Recording
 from borelli.recording.units_and_axes import TRAVEL
 
@@ -72,12 +72,12 @@ def add_events(recording: Recording, source: str = "auto") -> Recording:
 def events_from_plates(recording: Recording) -> tuple[Event, ...]:
     """Strikes and offs of feet on plates, at the threshold of 20 N; loads that last to an end have no event there."""
     given = assign_plates(recording)
-    if "foot_force" not in given.data:
+    if "ground_reaction_force" not in given.data:
         return ()
     clock = given.data["analog_time"].values
     found = []
     for foot, side in enumerate(SIDES):
-        for start, stop in loaded(given.data["foot_force"].values[:, foot, 2], given.analog_rate):
+        for start, stop in loaded(given.data["ground_reaction_force"].values[:, foot, 2], given.analog_rate):
             if start > 0:
                 found.append(Event(float(clock[start]), STRIKE, side.capitalize()))
             if stop < len(clock):
@@ -87,21 +87,21 @@ def events_from_plates(recording: Recording) -> tuple[Event, ...]:
 
 def events_from_markers(recording: Recording) -> tuple[Event, ...]:
     """Strikes and offs by Zeni's coordinates; empty where heel, toe or pelvis markers are missing."""
-    if "markers" not in recording.data or not recording.rate > 2.0 * CUTOFF:
+    if "marker_position" not in recording.data or not recording.rate > 2.0 * CUTOFF:
         return ()
-    points, labels = recording.data["markers"].values, recording.markers
-    hips = where(labels, ("pelvis",)) or where(labels, ("hip",))
+    points, labels = recording.data["marker_position"].values, recording.markers
+    hips = find_landmarks(labels, ("pelvis",)) or find_landmarks(labels, ("hip",))
     ahead = direction(points, labels, hips)
     if not hips or ahead is None:
         return ()
-    pelvis = mean_place(points, hips)
+    pelvis = mean_position(points, hips)
     found = []
     for side in SIDES:
-        heels = where(labels, ("heel",), side) or where(labels, ("ankle",), side)
-        toes = where(labels, ("toe",), side) or where(labels, ("foot",), side)
+        heels = find_landmarks(labels, ("heel",), side) or find_landmarks(labels, ("ankle",), side)
+        toes = find_landmarks(labels, ("toe",), side) or find_landmarks(labels, ("foot",), side)
         for label, group, sign in ((STRIKE, heels, 1.0), (OFF, toes, -1.0)):
             if group:
-                along = ((mean_place(points, group) - pelvis) * ahead).sum(axis=1)
+                along = ((mean_position(points, group) - pelvis) * ahead).sum(axis=1)
                 times = recording.data["time"].values[_peaks(sign * along, recording.rate)]
                 found += [Event(float(time), label, side.capitalize()) for time in times]
     return tuple(sorted(found))
@@ -109,7 +109,7 @@ def events_from_markers(recording: Recording) -> tuple[Event, ...]:
 
 def direction(points: Array, labels: Sequence[str], hips: Sequence[int]) -> Array | None:
     """Horizontal unit vectors the subject walks along in each frame, or one for all; None if nothing shows it."""
-    path = mean_place(points, hips) if hips else np.empty((0, 3))
+    path = mean_position(points, hips) if hips else np.empty((0, 3))
     path = path[visible(path)]
     if len(path) > 1:
         way = (path[-1] - path[0]) * (1.0, 1.0, 0.0)
@@ -119,7 +119,7 @@ def direction(points: Array, labels: Sequence[str], hips: Sequence[int]) -> Arra
     return faced if visible(faced).any() else None
 
 
-def named_event(event: Event) -> Event | None:
+def standardize_event(event: Event) -> Event | None:
     """An event as a file spells it ("LHS", "Foot Strike" of the "Right"...), in our words; None for other events."""
     text = f"{event.label} {event.context}".strip()
     match = re.search(r"\b([LR])(HS|TO|FS|FO|IC|HC)\b", text, re.IGNORECASE)

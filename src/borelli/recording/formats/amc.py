@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import FileFormatError, SettingsError, unknown_name
 from borelli.files.number_rows import MAX_VALUES, decode, number_of, numbered_lines, read_text_bytes, without_absurd
-from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_axis, read_asf_text
+from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
 from borelli.model.transforms import Array, vector
 from borelli.recording.formats.animation_skeleton import Link, Matrix, lab_frame, plain_links, pose, scaled
 from borelli.recording.recording import Note, Recording, make_dataset
@@ -70,7 +70,7 @@ def read_amc(
         )
     rate_note = Note(f"the rate is {rate:g} Hz, as asked", "stated") if rate else _RATE_NOTE
     dataset = make_dataset(
-        {"coordinates": np.where(turns, values, found.scale * values), "joint_center": found.apply(places)},
+        {"coordinate_value": np.where(turns, values, found.scale * values), "joint_center": found.apply(places)},
         {
             "coordinate": [f"{link.name}_{channel}" for link in links for channel in link.channels],
             "coordinate_units": ["rad" if turn else "m" for turn in turns],
@@ -150,7 +150,7 @@ def _channels(bone: Bone) -> tuple[str, ...]:
 
 
 def _axis(angles: tuple[float, float, float], order: str) -> Matrix:
-    matrix = bone_axis(angles, order)
+    matrix = bone_rotation(angles, order)
     return vector(matrix[0]), vector(matrix[1]), vector(matrix[2])
 
 

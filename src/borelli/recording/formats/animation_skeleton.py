@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from borelli.errors import SettingsError
 from borelli.model.model import Vector
 from borelli.model.transforms import Array
-from borelli.recording.landmarks import HEIGHT, landmark, mean_place, where
+from borelli.recording.landmarks import HEIGHT, identify_landmark, mean_position, find_landmarks
 from borelli.recording.recording import Note
-from borelli.recording.units_and_axes import Conversion, conversion
+from borelli.recording.units_and_axes import Conversion, infer_conversion
 
 FRAMES_AT_ONCE = 4096
 CHANNELS = ("tx", "ty", "tz", "rx", "ry", "rz")
@@ -154,7 +154,7 @@ def lab_frame(
     """
     unit, unit_note = _unit(links)
     axis, up_note = _up(names, places)
-    found, (asked_unit, asked_up, *notes) = conversion(
+    found, (asked_unit, asked_up, *notes) = infer_conversion(
         None, None, places, names, units=units or unit, up=up or axis, forward=forward
     )
     return found, (asked_unit if units else unit_note, asked_up if up else up_note, *notes)
@@ -168,7 +168,7 @@ def stature(links: Sequence[Link]) -> float:
     reach: list[float] = []
     for link in links:
         reach.append(0.0 if link.parent < 0 else reach[link.parent] + float(np.linalg.norm(link.offset)))
-    marks = [landmark(link.name) for link in links]
+    marks = [identify_landmark(link.name) for link in links]
     ankles = [r for r, mark in zip(reach, marks, strict=True) if mark and mark.part in ("ankle", "foot")]
     heads = [
         r + (float(np.linalg.norm(link.end)) if link.end is not None else 0.0)
@@ -194,9 +194,9 @@ def _unit(links: Sequence[Link]) -> tuple[str, Note]:
 def _up(names: Sequence[str], places: Array) -> tuple[str, Note]:
     """The axis along which the head is above the feet, in most frames; else y, as is the custom."""
     remedy = "--up +Z (or another axis)"
-    heads, feet = where(names, ("head",)), where(names, ("ankle", "foot", "toe"))
+    heads, feet = find_landmarks(names, ("head",)), find_landmarks(names, ("ankle", "foot", "toe"))
     if heads and feet and len(places):
-        rise = mean_place(places, heads) - mean_place(places, feet)
+        rise = mean_position(places, heads) - mean_position(places, feet)
         length = np.linalg.norm(rise, axis=1)
         seen = np.isfinite(length) & (length > 0.0)
         mean = (rise[seen] / length[seen, None]).sum(axis=0) / max(1, np.count_nonzero(seen))

@@ -95,7 +95,7 @@ def read_bvh(
     if rate is None and reader.period is not None:
         rate = rate_of_period(*reader.period)
     dataset = make_dataset(
-        {"coordinates": values * np.where(turns, radians, found.scale), "joint_center": found.apply(places)},
+        {"coordinate_value": values * np.where(turns, radians, found.scale), "joint_center": found.apply(places)},
         {
             "coordinate": [f"{link.name}_{SPELLED[channel]}" for link, channel in channels],
             "coordinate_units": ["rad" if turn else "m" for turn in turns],
@@ -121,11 +121,11 @@ def write_bvh(recording: Recording, path: str | os.PathLike[str]) -> None:
         SettingsError: if the recording has no skeleton.
     """
     path = Path(path)
-    if "skeleton" not in recording.metadata or "coordinates" not in recording.data:
+    if "skeleton" not in recording.metadata or "coordinate_value" not in recording.data:
         what = f"{recording.name or 'the recording'} has no skeleton"
         raise SettingsError(f"{what}; BVH can be written from recordings that came from BVH or AMC files")
     links = links_of(recording.metadata["skeleton"])
-    values = np.asarray(recording.data["coordinates"].values, dtype=float)
+    values = np.asarray(recording.data["coordinate_value"].values, dtype=float)
     if values.shape[1] != sum(len(link.channels) for link in links):
         raise SettingsError("the coordinates are not those of the recording's skeleton; write the whole recording")
     unit = str(recording.data.attrs.get("file_units", "m"))

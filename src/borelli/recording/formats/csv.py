@@ -38,18 +38,18 @@ from borelli.recording.formats.grf_columns import find_plates, plates_of, with_t
 from borelli.recording.formats.vendor_csv import EXPORTS
 from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names
 from borelli.recording.time_stamps import Times, repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import UNITS, conversion, unit_name
+from borelli.recording.units_and_axes import UNITS, infer_conversion, parse_unit
 
 FIRST_LINE = "# borelli recording 1"
 MAX_ROWS = 100_000
 """Of events and of corners of plates."""
 
 KINDS = {  # what stands before the colon: the variable, and the coordinates with its unit and kind
-    "marker": ("markers", "", ""),
-    "residual": ("residual", "", ""),
-    "quantity": ("quantities", "quantity_units", "quantity_kind"),
-    "coordinate": ("coordinates", "coordinate_units", ""),
-    "value": ("value", "column_units", ""),
+    "marker": ("marker_position", "", ""),
+    "residual": ("marker_residual", "", ""),
+    "quantity": ("model_output", "quantity_units", "quantity_kind"),
+    "coordinate": ("coordinate_value", "coordinate_units", ""),
+    "value": ("column_value", "column_units", ""),
     "joint": ("joint_center", "", ""),
     "force": ("plate_force", "", ""),
     "cop": ("plate_center_of_pressure", "", ""),
@@ -409,17 +409,17 @@ def _plain_recording(
         points = values[:, columns].reshape(len(values), len(markers), 3)
         stated = heads[columns[0]].units
         usual_up = found.conversion.up if found else "+Z"
-        turned, axis_notes = conversion(
+        turned, axis_notes = infer_conversion(
             stated, None, points, list(markers), units=units, up=up, forward=forward, usual_up=usual_up
         )
-        variables["markers"] = turned.apply(points)
+        variables["marker_position"] = turned.apply(points)
         labels["marker"] = list(markers)
         notes += axis_notes
         attributes = turned.attributes
         for i in columns:
             free[i] = False
     rest = [i for i, is_free in enumerate(free) if is_free]
-    variables["value"] = values[:, rest]
+    variables["column_value"] = values[:, rest]
     labels |= {"column": [names[i] for i in rest], "column_units": [heads[i].units for i in rest]}
     dataset = make_dataset(variables, labels, rate=times.rate, analog_rate=times.rate if plates else None, **attributes)
     return Recording(with_threshold(dataset), path.stem, str(path), "CSV", notes=(*notes, *times.notes))
@@ -430,6 +430,6 @@ def _triples(names: Sequence[str], heads: Sequence[Column], free: Sequence[bool]
     found: dict[str, dict[str, int]] = {}
     for i, name in enumerate(names):
         match = _TRIPLE.fullmatch(name)
-        if match and match[1] and free[i] and unit_name(heads[i].units) in UNITS:
+        if match and match[1] and free[i] and parse_unit(heads[i].units) in UNITS:
             found.setdefault(match[1], {})[match[2].lower()] = i
     return {name: (axes["x"], axes["y"], axes["z"]) for name, axes in found.items() if len(axes) == 3}

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.files.number_rows import LONGEST_NAME, one_line
-from borelli.recording.recording import LOADED, Note, Recording
-from borelli.recording.units_and_axes import Conversion, axis_name
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording
+from borelli.recording.units_and_axes import Conversion, parse_axis
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -72,7 +72,7 @@ def plates_of(
     force = _gathered(values, [plate.force for plate in columns.values()])
     point = _gathered(values, [plate.point for plate in columns.values()])
     moment = np.nan_to_num(_gathered(values, [plate.moment for plate in columns.values()]))
-    loaded = np.linalg.norm(np.nan_to_num(force), axis=2) >= LOADED
+    loaded = np.linalg.norm(np.nan_to_num(force), axis=2) >= MIN_PLATE_FORCE
     upward, up_note = _up(force, loaded, up)
     unit, unit_note = _unit(point, loaded, units)
     found = Conversion.of(unit, upward, "" if forward in (None, "auto") else str(forward))
@@ -82,7 +82,7 @@ def plates_of(
     lab_moment = found.turn(moment) * (found.scale if any(plate.numbered for plate in columns.values()) else 1.0)
     if any(plate.numbered for plate in columns.values()):
         lab_point, lab_moment = _to_center_of_pressure(lab_force, lab_point, lab_moment)
-    lab_point[~(np.abs(lab_force[..., 2]) >= LOADED)] = np.nan
+    lab_point[~(np.abs(lab_force[..., 2]) >= MIN_PLATE_FORCE)] = np.nan
     variables = {
         "plate_force": lab_force,
         "plate_center_of_pressure": lab_point,
@@ -94,7 +94,7 @@ def plates_of(
 def with_threshold(dataset: Dataset) -> Dataset:
     """The dataset, its centre of pressure saying below which load it means nothing."""
     if "plate_center_of_pressure" in dataset:
-        dataset["plate_center_of_pressure"].attrs["threshold"] = f"not a number below {LOADED:g} N normal force"
+        dataset["plate_center_of_pressure"].attrs["threshold"] = f"not a number below {MIN_PLATE_FORCE:g} N normal force"
     return dataset
 
 
@@ -148,7 +148,7 @@ def _gathered(values: Array, columns: Sequence[tuple[int, int, int] | None]) -> 
 def _up(force: Array, loaded: NDArray[np.bool_], asked: str | None) -> tuple[str, Note]:
     """The axis against gravity: the one along which loaded plates push."""
     if asked:
-        return axis_name(asked, "up"), Note(f"{axis_name(asked)} is up in the ground forces, as asked", "stated")
+        return parse_axis(asked, "up"), Note(f"{parse_axis(asked)} is up in the ground forces, as asked", "stated")
     remedy = "--up +Y (or another axis)"
     if not loaded.any():
         return "+Y", Note("+Y is up, as in OpenSim, without evidence: no plate carries a load", "inferred", remedy)
@@ -173,7 +173,7 @@ def _unit(point: Array, loaded: NDArray[np.bool_], asked: str | None) -> tuple[s
 
 def _to_center_of_pressure(force: Array, point: Array, moment: Array) -> tuple[Array, Array]:
     """The same wrench stated where its moment is vertical: at the height of the point given."""
-    normal = np.where(np.abs(force[..., 2]) >= LOADED, force[..., 2], np.nan)
+    normal = np.where(np.abs(force[..., 2]) >= MIN_PLATE_FORCE, force[..., 2], np.nan)
     shift = np.stack((-moment[..., 1] / normal, moment[..., 0] / normal, np.zeros_like(normal)), axis=2)
     # before numpy 2 a product of not-a-numbers warns
     shift = np.nan_to_num(shift)

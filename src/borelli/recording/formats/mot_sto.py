@@ -34,7 +34,7 @@ from borelli.files.text import write_text
 from borelli.recording.formats.grf_columns import find_plates, plate_table, plates_of, with_threshold
 from borelli.recording.recording import Note, Recording, make_dataset, unique_names
 from borelli.recording.time_stamps import MAX_TIME, Times, repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import Conversion, conversion, opensim_axes
+from borelli.recording.units_and_axes import Conversion, infer_conversion, opensim_axes
 
 Array = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def write_table(
     Args:
         recording: Holds them.
         path: Of the file, which ends in .mot or .sto.
-        what: Which variables: "coordinates", "plate_force", "value"; by default all there are.
+        what: Which variables: "coordinate_value", "plate_force", "column_value"; by default all there are.
         up: Vertical axis of the ground forces; by default "+Y", or that of the MOT, STO or TRC file they came from.
 
     Raises:
@@ -131,13 +131,13 @@ def write_table(
     """
     path = Path(path)
     data = recording.data
-    chosen = [name for name in what or ("coordinates", "plate_force", "value") if name in data]
+    chosen = [name for name in what or ("coordinate_value", "plate_force", "column_value") if name in data]
     if not chosen:
         raise SettingsError(f"{recording.name or 'the recording'} has neither coordinates, plates nor other columns")
     stamps = [data["analog_time" if name == "plate_force" else "time"].values for name in chosen]
     if any(not np.array_equal(stamps[0], other) for other in stamps[1:]):
         raise SettingsError(f"{' and '.join(chosen)} have different times; write each to its own file with `what`")
-    degrees = "value" not in chosen
+    degrees = "column_value" not in chosen
     names: list[str] = []
     columns: list[Array] = []
     for name in chosen:
@@ -272,7 +272,7 @@ class _Sheet:
         columns = [index[f"{stem}_t{axis}"] for stem in found for axis in "xyz"]
         self._take(columns)
         points = self.values[:, columns].reshape(len(self.values), len(found), 3)
-        turned, notes = conversion(
+        turned, notes = infer_conversion(
             None,
             None,
             points,
@@ -283,7 +283,7 @@ class _Sheet:
             usual_units="m",
             usual_up=self.attributes.get("file_up", "+Y"),
         )
-        self.variables["markers"] = turned.apply(points)
+        self.variables["marker_position"] = turned.apply(points)
         self.labels["marker"] = found
         self._note_axes(turned, notes)
 
@@ -307,7 +307,7 @@ class _Sheet:
             what = f"{name} is in radians in a file of degrees: it equals {name.removesuffix('_beta')} in radians"
             self.notes.append(Note(what, "inferred"))
         self._take(chosen)
-        self.variables["coordinates"] = values * scale
+        self.variables["coordinate_value"] = values * scale
         self.labels |= {"coordinate": names, "coordinate_units": ["rad" if turn else "m" for turn in turns]}
         if turns.any():
             self.notes.append(note)
@@ -315,7 +315,7 @@ class _Sheet:
     def add_values(self) -> None:
         rest = [i for i, free in enumerate(self.free) if free]
         if rest:
-            self.variables["value"] = self.values[:, rest]
+            self.variables["column_value"] = self.values[:, rest]
             names = [self.names[i] for i in rest]
             self.labels |= {"column": names, "column_units": [_unit_of(name, self.header.title) for name in names]}
 
@@ -433,10 +433,10 @@ def _columns(recording: Recording, variable: str, degrees: bool, up: str | None)
     data = recording.data
     if variable == "plate_force":
         return plate_table(recording, opensim_axes(recording, "m", up))
-    dimension = "coordinate" if variable == "coordinates" else "column"
+    dimension = "coordinate" if variable == "coordinate_value" else "column"
     names = [re.sub(r"\s+", "_", one_line(str(name))) for name in data[dimension].values]
     values = np.asarray(data[variable].values, dtype=float)
-    if variable == "coordinates" and degrees and "coordinate_units" in data.coords:
+    if variable == "coordinate_value" and degrees and "coordinate_units" in data.coords:
         values = np.where(data["coordinate_units"].values == "rad", np.degrees(values), values)
     return names, values
 
@@ -447,12 +447,12 @@ def _title(recording: Recording, chosen: Sequence[str], names: Sequence[str], pa
     if "=" in own or _SIMM.fullmatch(own):
         own = "borelli"
     taken = {i for plate in find_plates(names).values() for triple in plate[:3] for i in triple or ()}
-    wanted = [name in set(names) for name in names] if chosen == ["coordinates"] else None
-    for title in ("Coordinates", own, "values") if "coordinates" in chosen else (own, "values"):
+    wanted = [name in set(names) for name in names] if chosen == ["coordinate_value"] else None
+    for title in ("Coordinates", own, "values") if "coordinate_value" in chosen else (own, "values"):
         got = coordinate_columns(names, title, path.suffix)
         counted = sum(is_one for i, is_one in enumerate(got) if i not in taken)
-        expected = len(recording.data["coordinate"]) if "coordinates" in chosen else 0
+        expected = len(recording.data["coordinate"]) if "coordinate_value" in chosen else 0
         if counted == expected and (wanted is None or got == wanted):
             return title
     what = "coordinates cannot stand beside other columns in one table of this kind"
-    raise SettingsError(f'{what}; write each to its own file with what=["coordinates"] and what=["value"]')
+    raise SettingsError(f'{what}; write each to its own file with what=["coordinate_value"] and what=["column_value"]')

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from borelli.errors import FileFormatError, listed
+from borelli.errors import FileFormatError, list_names
 from borelli.files.number_rows import ABSURD, without_absurd
 from borelli.recording.recording import LAYOUT, NOTE_KINDS, Note, Recording
 
@@ -165,7 +165,7 @@ def _description(said: Any, path: Path) -> dict[str, Any]:
         "subject": (dict, "a table"), "metadata": (dict, "a table"), "notes": (list, "a list"),
     }  # fmt: skip
     if not isinstance(about, dict) or set(about) != set(kinds):
-        got = listed([str(key) for key in about]) if isinstance(about, dict) else type(about).__name__
+        got = list_names([str(key) for key in about]) if isinstance(about, dict) else type(about).__name__
         raise FileFormatError(path, f"{ATTRIBUTE} holds {got or 'nothing'}, but must hold {', '.join(kinds)}")
     for key, (kind, wanted) in kinds.items():
         if not isinstance(about[key], kind):
@@ -230,7 +230,7 @@ def _held(values: DataArray) -> str:
     what = kinds.get(values.dtype.kind, "texts")
     if values.dtype.kind == "f" and not np.isfinite(values.values).all():
         what = "numbers that are not finite"
-    return f"holds {what} along {listed([str(name) for name in values.dims]) or 'nothing'}"
+    return f"holds {what} along {list_names([str(name) for name in values.dims]) or 'nothing'}"
 
 
 def _all_texts(values: Iterable[Any]) -> bool:

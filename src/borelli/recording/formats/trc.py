@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import FileFormatError, SettingsError, listed
+from borelli.errors import FileFormatError, SettingsError, list_names
 from borelli.files.number_rows import (
     Rows,
     cells_of,
@@ -31,9 +31,9 @@ from borelli.files.number_rows import (
     without_absurd,
 )
 from borelli.files.text import write_text
-from borelli.recording.recording import Note, Recording, make_dataset, unique_names, without_prefix
+from borelli.recording.recording import Note, Recording, make_dataset, unique_names, split_prefix
 from borelli.recording.time_stamps import repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import conversion, opensim_axes
+from borelli.recording.units_and_axes import infer_conversion, opensim_axes
 
 Array = NDArray[np.float64]
 
@@ -83,12 +83,12 @@ def read_trc(
     timed = header.time is not None and header.time < values.shape[1]
     stamps = values[:, header.time] if timed else np.full(len(values), np.nan)
     times = repair_time_stamps(stamps, rows.decimals, header.number("datarate"))
-    found, axis_notes = conversion(
+    found, axis_notes = infer_conversion(
         header.settings.get("units"), None, positions, labels, units=units, up=up, forward=forward, usual_up="+Y"
     )
-    names, prefix = without_prefix(labels)
+    names, prefix = split_prefix(labels)
     dataset = make_dataset(
-        {"markers": found.apply(positions)},
+        {"marker_position": found.apply(positions)},
         {"marker": names, "time": times.times},
         rate=times.rate,
         **found.attributes,
@@ -112,10 +112,10 @@ def write_trc(
     Only recordings of OpenSim's own formats keep other axes: the format does not state them.
     """
     path = Path(path)
-    if "markers" not in recording.data:
+    if "marker_position" not in recording.data:
         raise SettingsError(f"{recording.name or 'the recording'} has no markers, and a TRC file holds nothing else")
     back = opensim_axes(recording, units, up)
-    positions = back.undo(recording.data["markers"].values)
+    positions = back.undo(recording.data["marker_position"].values)
     times = recording.data["time"].values
     rate = recording.rate if usable_rate(recording.rate) else 0.0
     frames, count = positions.shape[:2]
@@ -284,5 +284,5 @@ def _zeros(positions: Array, names: list[str]) -> list[Note]:
     if len(names) < 2 or not zero.any():
         return []
     those = [name for name, some in zip(names, zero.any(axis=0), strict=True) if some]
-    what = f"{int(zero.sum())} points are exactly (0, 0, 0) and were probably not seen: {listed(those)}"
+    what = f"{int(zero.sum())} points are exactly (0, 0, 0) and were probably not seen: {list_names(those)}"
     return [Note(what, "problem", "clean takes zeros as missing")]

@@ -12,9 +12,9 @@ from borelli.errors import FileFormatError
 from borelli.files.delimited import sniff_delimiter, split_cells, without_empty_end
 from borelli.files.number_rows import Rows, decode, number_of, numbered_lines, one_line, without_absurd
 from borelli.model.transforms import Array
-from borelli.recording.recording import Note, Recording, make_dataset, unique_names, without_prefix
+from borelli.recording.recording import Note, Recording, make_dataset, unique_names, split_prefix
 from borelli.recording.time_stamps import event_origin, repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import conversion
+from borelli.recording.units_and_axes import infer_conversion
 
 SECTIONS = ("trajectories", "model outputs", "devices", "events", "joints", "segments")
 """First cells of the parts of a Nexus file."""
@@ -93,20 +93,20 @@ class _Made:
         points[~np.isfinite(points).all(axis=2)] = np.nan
         if infinite:
             self.notes.append(Note(f"{infinite} infinite or absurdly large numbers are taken as not seen", "problem"))
-        names, prefix = without_prefix([one_line(label) or f"*{i + 1}" for i, label in enumerate(labels)])
+        names, prefix = split_prefix([one_line(label) or f"*{i + 1}" for i, label in enumerate(labels)])
         names, repeated = unique_names(names)
         if repeated:
             self.notes.append(Note(f"repeated names are numbered: {', '.join(repeated[:10])}", "problem"))
         if prefix:
             self.subject["prefix"] = prefix
-        found, notes = conversion(stated, None, points, names, units=units, up=up, forward=forward, usual_up=usual_up)
+        found, notes = infer_conversion(stated, None, points, names, units=units, up=up, forward=forward, usual_up=usual_up)
         self.variables["markers"] = found.apply(points)
         self.labels["marker"] = names
         self.attributes = found.attributes
         self.notes += notes
 
     def recording(self, path: Path) -> Recording:
-        frames = {len(v) for k, v in self.variables.items() if k in ("markers", "quantities", "value")}
+        frames = {len(v) for k, v in self.variables.items() if k in ("marker_position", "model_output", "column_value")}
         if len(frames) > 1:
             raise FileFormatError(path, f"its parts have different numbers of frames: {sorted(frames)}")
         if not self.variables:
@@ -204,17 +204,17 @@ def _nexus_outputs(table: _Nexus, made: _Made) -> None:
     ]
     taken = {i for _, columns in vectors for i in columns}
     if vectors:
-        names, prefix = without_prefix([name for name, _ in vectors])
+        names, prefix = split_prefix([name for name, _ in vectors])
         names, _ = unique_names(names)
         units = [table.units[columns[0]] for _, columns in vectors]
-        made.variables["quantities"] = np.stack([table.values[:, columns] for _, columns in vectors], axis=1)
+        made.variables["model_output"] = np.stack([table.values[:, columns] for _, columns in vectors], axis=1)
         kinds = [KINDS.get(unit.lower().removesuffix("/kg"), "scalar") for unit in units]
         made.labels |= {"quantity": names, "quantity_units": units, "quantity_kind": kinds}
         if prefix:
             made.subject.setdefault("prefix", prefix)
     rest = [i for i in range(2, len(table.names)) if i not in taken]
     if rest:
-        made.variables["value"] = table.values[:, rest]
+        made.variables["column_value"] = table.values[:, rest]
         labels, _ = unique_names([f"{table.names[i].rpartition(':')[2]}.{table.axes[i]}" for i in rest])
         made.labels |= {"column": labels, "column_units": [table.units[i] for i in rest]}
     made.rate = made.rate or table.rate

@@ -94,7 +94,7 @@ class Tree:
     def body(self, name: str, element: Element) -> str:
         """Our name of a body of the file."""
         if name not in self.body_names:
-            raise element.fault(f"{element.tag}: {unknown_name('body', name, self.body_names)}")
+            raise element.error(f"{element.tag}: {unknown_name('body', name, self.body_names)}")
         return self.body_names[name]
 
     def free_name(self, kind: str, wanted: str) -> str:
@@ -147,7 +147,7 @@ def _look_through(root: Element, tree: Tree) -> None:
     for section in root.all("worldbody"):
         for number, element in enumerate(section.walk()):
             if number > MAX_PARTS:
-                raise element.fault(f"worldbody holds more than {MAX_PARTS} elements, which are not read")
+                raise element.error(f"worldbody holds more than {MAX_PARTS} elements, which are not read")
             for unknown in element.attributes.keys() - set(
                 KNOWN.get(element.tag, " ".join(element.attributes)).split()
             ):
@@ -163,7 +163,7 @@ def _look_through(root: Element, tree: Tree) -> None:
 
 def _read_body(tree: Tree, element: Element, inside: _Inside) -> None:
     if len(tree.bodies) >= MAX_BODIES:
-        raise element.fault(f"the model has more than {MAX_BODIES} bodies, which are not read")
+        raise element.error(f"the model has more than {MAX_BODIES} bodies, which are not read")
     name = _body_name(tree, element)
     around = element.attributes.get("childclass", inside.around)
     values = Values(element, element.attributes)
@@ -185,7 +185,7 @@ def _read_body(tree: Tree, element: Element, inside: _Inside) -> None:
 def _body_name(tree: Tree, element: Element) -> str:
     stated = element.attributes.get("name", "")
     if stated in tree.body_names:
-        raise element.fault(
+        raise element.error(
             f"body: the name {stated!r} is {'reserved' if stated == WORLD else 'given twice'}; rename it"
         )
     name = stated or tree.free_name("body", f"body{len(tree.bodies) + 1}")
@@ -202,7 +202,7 @@ def _hang(tree: Tree, body: Body, parent: str, place: Frame, own: _Own, element:
     if own.free is not None:
         if own.moves or parent != GROUND:
             where = "beside other joints" if own.moves else f"in a body inside {parent!r}"
-            raise element.fault(f"body {body.name!r}: a free joint {where} is not possible; MuJoCo refuses it too")
+            raise element.error(f"body {body.name!r}: a free joint {where} is not possible; MuJoCo refuses it too")
         name = own.free
         suffixes = ("tx", "ty", "tz", "rx", "ry", "rz")
         coordinates = tuple(tree.free_name("coordinate", f"{name}_{suffix}") for suffix in suffixes)
@@ -272,9 +272,9 @@ def _read_site(tree: Tree, element: Element, inside: _Inside, own: _Own) -> None
 
 def _read_joint(tree: Tree, element: Element, inside: _Inside, own: _Own) -> None:
     if inside.body == GROUND:
-        raise element.fault("joint: the world cannot have joints; put it in a body")
+        raise element.error("joint: the world cannot have joints; put it in a body")
     if len(tree.file_joints) >= MAX_BODIES:
-        raise element.fault(f"the model has more than {MAX_BODIES} joints, which are not read")
+        raise element.error(f"the model has more than {MAX_BODIES} joints, which are not read")
     values = tree.settings.values(element, inside.around)
     kind = "free" if element.tag == "freejoint" else values.choice("type", "hinge", ("hinge", "slide", "ball", "free"))
     name = values.text("name") or tree.free_name("joint", f"{inside.body}_{kind}")
@@ -322,7 +322,7 @@ def _axis(values: Values) -> Vector:
     axis = np.array(values.vector("axis", (0.0, 0.0, 1.0)))
     length = float(np.linalg.norm(axis))
     if length < 1e-14:
-        raise values.element.fault(f"joint {values.text('name')!r}: its axis has no length; give it a direction")
+        raise values.element.error(f"joint {values.text('name')!r}: its axis has no length; give it a direction")
     return vector(axis / length)
 
 
@@ -336,7 +336,7 @@ def _range(tree: Tree, values: Values, unit: float) -> tuple[float, float] | Non
     if word == "auto" and lower == upper == 0.0:
         return None
     if lower > upper:
-        raise values.element.fault(f"joint {values.text('name')!r}: its range {span} runs backwards; swap its ends")
+        raise values.element.error(f"joint {values.text('name')!r}: its range {span} runs backwards; swap its ends")
     return lower, upper
 
 

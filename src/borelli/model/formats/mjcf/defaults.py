@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from borelli.errors import unknown_name
 from borelli.files.xml import Element
 from borelli.model.model import Frame, Quaternion, Vector
-from borelli.model.transforms import orientation_matrix, quaternion_of, vector
+from borelli.model.transforms import orientation_matrix, orientation_from_matrix, vector
 
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 ACTUATORS = (
@@ -53,7 +53,7 @@ class Values:
         """An attribute that is one of some words."""
         word = self.text(name, default)
         if word not in known:
-            raise self.element.fault(f"{self.element.tag}: {unknown_name(name, word, known)}")
+            raise self.element.error(f"{self.element.tag}: {unknown_name(name, word, known)}")
         return word
 
     def truth(self, name: str, default: bool) -> bool:
@@ -70,10 +70,10 @@ class Values:
         except ValueError:
             values = ()
         if len(values) != len(words) or not all(abs(value) < MAX_NUMBER for value in values):
-            raise self.element.fault(f"{self._place(name)} must hold finite numbers, got {_short(' '.join(words))!r}")
+            raise self.element.error(f"{self._place(name)} must hold finite numbers, got {_short(' '.join(words))!r}")
         if not least <= len(values) <= most:
             wanted = f"{least}" if least == most else f"{least} or more" if most == inf else f"{least} to {int(most)}"
-            raise self.element.fault(f"{self._place(name)} must hold {wanted} numbers, got {len(values)}")
+            raise self.element.error(f"{self._place(name)} must hold {wanted} numbers, got {len(values)}")
         return values
 
     def number(self, name: str, default: float) -> float:
@@ -158,7 +158,7 @@ class Settings:
         name = element.attributes.get("class", around or self.main)
         if name not in self.classes:
             lost = f"; it may be in {' or '.join(map(repr, self.missing_files))}, which is missing"
-            raise element.fault(f"{unknown_name('class', name, self.classes)}{lost if self.missing_files else ''}")
+            raise element.error(f"{unknown_name('class', name, self.classes)}{lost if self.missing_files else ''}")
         return self.classes[name].get(kind, {})
 
     def leave_out(self, what: str) -> None:
@@ -171,7 +171,7 @@ class Settings:
             axis = np.eye(3)["xyz".index(letter.lower())]
             part = orientation_matrix(_axis_angle(axis, angle * self.to_radians))
             turn = turn @ part if letter.islower() else part @ turn  # small letters: about axes that turn along
-        return quaternion_of(turn)
+        return orientation_from_matrix(turn)
 
 
 def read_settings(root: Element, missing_files: list[str]) -> Settings:
@@ -190,7 +190,7 @@ def about(axis: tuple[float, ...], angle: float, values: Values) -> Quaternion:
     """The turn by an angle [rad] about an axis of any length."""
     length = sqrt(sum(c * c for c in axis))
     if length < 1e-14:
-        raise values.element.fault(f"{values.element.tag}: the axis {axis} is no direction; give one of some length")
+        raise values.element.error(f"{values.element.tag}: the axis {axis} is no direction; give one of some length")
     return _axis_angle(np.array(axis) / length, angle)
 
 
@@ -198,7 +198,7 @@ def z_to(direction: tuple[float, ...], values: Values) -> Quaternion:
     """The least turn that takes z to a direction."""
     length = sqrt(sum(c * c for c in direction))
     if length < 1e-14:
-        raise values.element.fault(f"{values.element.tag}: {direction} is no direction for z; give one of some length")
+        raise values.element.error(f"{values.element.tag}: {direction} is no direction for z; give one of some length")
     x, y, z = (c / length for c in direction)
     across = sqrt(x * x + y * y)
     if across < 1e-10:
@@ -209,7 +209,7 @@ def z_to(direction: tuple[float, ...], values: Values) -> Quaternion:
 def _read_compiler(settings: Settings, section: Element) -> None:
     values = Values(section, section.attributes)
     if values.text("coordinate", "local") != "local":
-        raise section.fault(
+        raise section.error(
             "compiler: coordinate is 'global', which MuJoCo gave up in 2.3.4; convert the file with an older one"
         )
     settings.degrees = (
@@ -217,7 +217,7 @@ def _read_compiler(settings: Settings, section: Element) -> None:
     )
     order = values.text("eulerseq", settings.euler_order)
     if len(order) != 3 or not set(order) <= set("xyzXYZ"):
-        raise section.fault(f"compiler: eulerseq is {_short(order)!r}, but must be three of x y z X Y Z")
+        raise section.error(f"compiler: eulerseq is {_short(order)!r}, but must be three of x y z X Y Z")
     settings.euler_order = order
     settings.automatic_limits = values.truth("autolimits", settings.automatic_limits)
     settings.inertia_from_geom = values.choice("inertiafromgeom", settings.inertia_from_geom, ("true", "false", "auto"))
@@ -245,9 +245,9 @@ def _read_defaults(settings: Settings, section: Element, parent: str | None) -> 
             settings.main = name
         name = settings.main
     elif not name:
-        raise section.fault("default: a class inside another needs a name; give it the attribute class")
+        raise section.error("default: a class inside another needs a name; give it the attribute class")
     elif name in settings.classes:
-        raise section.fault(f"default: the class {_short(name)!r} is defined twice; rename one")
+        raise section.error(f"default: the class {_short(name)!r} is defined twice; rename one")
     else:
         settings.classes[name] = {tag: dict(values) for tag, values in settings.classes[parent].items()}
     own = settings.classes[name]
@@ -314,13 +314,13 @@ def _of_axes(x: NDArray[np.float64], y: NDArray[np.float64], values: Values) -> 
     """The frame whose x and y are given; y is made square to x."""
     problem = f"{values.element.tag}: the axes {tuple(x)} and {tuple(y)} of xyaxes do not span a plane"
     if np.linalg.norm(x) < 1e-14:
-        raise values.element.fault(problem)
+        raise values.element.error(problem)
     x = x / np.linalg.norm(x)
     y = y - (x @ y) * x
     if np.linalg.norm(y) < 1e-14:
-        raise values.element.fault(problem)
+        raise values.element.error(problem)
     y = y / np.linalg.norm(y)
-    return quaternion_of(np.column_stack([x, y, np.cross(x, y)]))
+    return orientation_from_matrix(np.column_stack([x, y, np.cross(x, y)]))
 
 
 def _short(text: str) -> str:

@@ -14,7 +14,7 @@ from borelli.model.formats.mjcf.defaults import Settings, Values
 from borelli.model.functions import polynomial
 from borelli.model.kinematics import poses
 from borelli.model.model import GROUND, Coordinate, Coupling, Frame, Joint, Model
-from borelli.model.transforms import compose, inverse, quaternion_of, vector
+from borelli.model.transforms import compose, inverse, orientation_from_matrix, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _places(model: Model, offsets: dict[str, float]) -> dict[str, Frame]:
     """Bodies in the file's reference pose."""
     position, rotation = poses(model, [[offsets[c.name] for c in model.coordinates]])
     found = {
-        body.name: Frame(vector(position[0, i]), quaternion_of(rotation[0, i])) for i, body in enumerate(model.bodies)
+        body.name: Frame(vector(position[0, i]), orientation_from_matrix(rotation[0, i])) for i, body in enumerate(model.bodies)
     }
     return {**found, GROUND: Frame()}
 
@@ -91,7 +91,7 @@ def _read_coupling(
 def _coordinate(values: Values, which: str, tree: Tree) -> str:
     name = values.text(which)
     if name not in tree.scalar_joints:
-        raise values.element.fault(f"joint equality: {unknown_name('hinge or slide', name, tree.scalar_joints)}")
+        raise values.element.error(f"joint equality: {unknown_name('hinge or slide', name, tree.scalar_joints)}")
     return name
 
 
@@ -105,7 +105,7 @@ def _loop(values: Values, tree: Tree, places: dict[str, Frame]) -> Joint:
         ends = []
         for which in ("site1", "site2"):
             if values.text(which) not in sites:
-                raise element.fault(f"{element.tag}: {unknown_name('site', values.text(which), sites)}")
+                raise element.error(f"{element.tag}: {unknown_name('site', values.text(which), sites)}")
             marker = sites[values.text(which)]
             ends.append((marker.body, Frame(marker.position)))
         if welds:

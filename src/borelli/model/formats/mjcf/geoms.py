@@ -57,7 +57,7 @@ def read_geom(settings: Settings, element: Element, around: str | None, meshes: 
     volume = shape_mass(Shape(kind, size, density=1.0)).mass
     mass = values.number("mass", values.number("density", 1000.0) * volume)
     if mass < 0.0:
-        raise element.fault(f"geom {name!r}: its mass is {mass:g} kg, but must not be negative")
+        raise element.error(f"geom {name!r}: its mass is {mass:g} kg, but must not be negative")
     density = mass / max(volume, LEAST_VOLUME)
     shape = Shape(kind, size, frame, density or 1000.0, _surface(values), any(masks), name=name)
     return Geom(name, kind, frame, shape, shape_mass(solid).scaled(density / solid.density), group, masks)
@@ -90,7 +90,7 @@ def _size_and_frame(settings: Settings, values: Values, kind: str) -> tuple[tupl
         frame, half = between(ends, values)
         size = (size[0], half) if wanted == 2 and size else (size[0], size[0], half) if size else ()
     if len(size) < wanted or not all(s > 0.0 for s in size[:wanted]):
-        raise values.element.fault(
+        raise values.element.error(
             f"geom {values.text('name')!r}: a {kind} needs {wanted} positive sizes, got {size[:wanted]}"
         )
     return size[:wanted], frame
@@ -126,7 +126,7 @@ def inertial(settings: Settings, element: Element) -> MassProperties:
     values = Values(element, element.attributes)
     mass = values.number("mass", -1.0)
     if mass < 0.0:
-        raise element.fault("inertial: it must state a mass that is not negative")
+        raise element.error("inertial: it must state a mass that is not negative")
     center = np.array(values.vector("pos"))
     full = values.numbers("fullinertia", 6, 6)
     if full is not None:

@@ -68,10 +68,10 @@ def _refuse_excess(root: Element) -> None:
     """Elements and texts in absurd number or length would cost time and memory before they turn out to mean nothing."""
     for number, element in enumerate(root.walk()):
         if number > MAX_ELEMENTS:
-            raise element.fault(f"the model has more than {MAX_ELEMENTS} elements, which are not read")
+            raise element.error(f"the model has more than {MAX_ELEMENTS} elements, which are not read")
         for key, value in element.attributes.items():
             if len(value) > (LONG_LIST if key in LISTS else LONG_TEXT):
-                raise element.fault(
+                raise element.error(
                     f"{element.tag}: {key[:40]} has {len(value)} characters, which is too long to be meant"
                 )
 
@@ -79,7 +79,7 @@ def _refuse_excess(root: Element) -> None:
 def _expand(element: Element, folder: Path, found: Included, depth: int) -> None:
     """Puts included elements where the includes below this element stand."""
     if depth > MAX_DEPTH:
-        raise element.fault(f"includes nest elements more than {MAX_DEPTH} deep")
+        raise element.error(f"includes nest elements more than {MAX_DEPTH} deep")
     children: list[Element] = []
     for child in element.children:
         if child.tag == "include":
@@ -94,20 +94,20 @@ def _included(element: Element, folder: Path, found: Included, depth: int) -> li
     """The elements that stand in place of an include."""
     name = element.attributes.get("file", "")
     if not name:
-        raise element.fault("an include must name a file; give it the attribute file")
+        raise element.error("an include must name a file; give it the attribute file")
     path = _located(name, folder, found.main.parent)
     if path is None:
         found.missing.append(name)
         return []
     key = os.path.realpath(path)
     if key in found.files or key == os.path.realpath(found.main):
-        raise element.fault(f"the file {name!r} is included twice; MuJoCo refuses this too")
+        raise element.error(f"the file {name!r} is included twice; MuJoCo refuses this too")
     found.files.add(key)
     if len(found.files) > MAX_INCLUDES:
-        raise element.fault(f"the model includes more than {MAX_INCLUDES} files")
+        raise element.error(f"the model includes more than {MAX_INCLUDES} files")
     found.bytes += path.stat().st_size
     if found.bytes > MAX_BYTES:
-        raise element.fault(f"the included files have more than {MAX_BYTES} bytes")
+        raise element.error(f"the included files have more than {MAX_BYTES} bytes")
     if not Path(key).is_relative_to(os.path.realpath(found.main.parent)):
         found.outside.append(name)
     root, fault = read_lenient_xml(path)

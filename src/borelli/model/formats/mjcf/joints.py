@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from borelli.model.functions import constant, linear
 from borelli.model.model import Body, Coordinate, Frame, Joint, TransformAxis, Vector
-from borelli.model.transforms import compose, orientation_matrix, quaternion_of, vector
+from borelli.model.transforms import compose, orientation_matrix, orientation_from_matrix, vector
 
 MEETING = 1e-9
 """Axes that pass each other at less than this [m] meet, and sines below it are zero: far below what files round to."""
@@ -50,7 +50,7 @@ def free_joint(name: str, body: str, parent: str, place: Frame, coordinates: Seq
         Coordinate(coordinate, default=value, rotational=i >= 3)
         for i, (coordinate, value) in enumerate(zip(coordinates, values, strict=True))
     )
-    return Joint(name, "free", parent, body, child_frame=Frame(orientation=quaternion_of(turn.T)), coordinates=named)
+    return Joint(name, "free", parent, body, child_frame=Frame(orientation=orientation_from_matrix(turn.T)), coordinates=named)
 
 
 def chain(

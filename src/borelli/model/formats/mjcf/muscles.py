@@ -70,12 +70,12 @@ def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
                 tree.settings.leave_out(what)
                 continue
             if tendon not in tendons:
-                raise element.fault(f"{element.tag}: {unknown_name('tendon', tendon, tendons)}")
+                raise element.error(f"{element.tag}: {unknown_name('tendon', tendon, tendons)}")
             if tendons[tendon].tag != "spatial":
                 tree.settings.leave_out("muscle on a tendon of joints")
                 continue
             if len(found.muscles) >= MAX_MUSCLES:
-                raise element.fault(f"the model has more than {MAX_MUSCLES} muscles, which are not read")
+                raise element.error(f"the model has more than {MAX_MUSCLES} muscles, which are not read")
             used.add(tendon)
             path = _path(tendons[tendon], tree, found)
             found.muscles.append(_muscle(values, path, tree, model, found))
@@ -103,7 +103,7 @@ def _path(element: Element, tree: Tree, found: Muscles) -> _Path:
         elif part.tag == "pulley":
             path.pulleys += 1
     if len(path.points) < 2:
-        raise element.fault(f"tendon {element.attributes.get('name', '')!r}: its path needs two sites or more")
+        raise element.error(f"tendon {element.attributes.get('name', '')!r}: its path needs two sites or more")
     last = len(path.points) - 1
     path.wraps = [
         w if w.last <= last else PathWrap(w.wrap_object, last - 1, last, w.method, w.side_point) for w in path.wraps
@@ -117,7 +117,7 @@ def _wrap_object(values: Values, tree: Tree, found: Muscles) -> WrapObject:
     if name not in found.wrap_objects:
         body, geom = _known(values, "geom", tree.geoms)
         if geom.kind not in ("sphere", "cylinder") or geom.shape is None:
-            raise values.element.fault(
+            raise values.element.error(
                 f"geom {name!r}: a tendon wraps over spheres and cylinders, not over a {geom.kind}"
             )
         found.wrap_objects[name] = WrapObject(name, geom.kind, body, geom.shape.size, geom.frame)
@@ -128,7 +128,7 @@ def _muscle(values: Values, path: _Path, tree: Tree, model: Model, found: Muscle
     element = values.element
     gain = values.numbers("gainprm", 1, 10) or ()
     if len(gain) < 9:
-        raise element.fault(f"{element.tag}: the gainprm of a muscle holds 9 numbers or more, got {len(gain)}")
+        raise element.error(f"{element.tag}: the gainprm of a muscle holds 9 numbers or more, got {len(gain)}")
     name = tree.free_name("muscle", values.text("name") or values.text("tendon"))
     if path.pulleys:
         found.branched.append(name)
@@ -138,7 +138,7 @@ def _muscle(values: Values, path: _Path, tree: Tree, model: Model, found: Muscle
         found.guessed_lengths.append(name)
     span = gain[1] - gain[0]
     if not span > 0.0 or not lengths[1] > lengths[0]:
-        raise element.fault(f"muscle {name!r}: its range {gain[:2]} and lengthrange {lengths} must each rise")
+        raise element.error(f"muscle {name!r}: its range {gain[:2]} and lengthrange {lengths} must each rise")
     fiber = (lengths[1] - lengths[0]) / span
     tendon = lengths[0] - gain[0] * fiber
     if tendon < 0.0:
@@ -220,5 +220,5 @@ def _known(values: Values, kind: str, known: Mapping[str, T]) -> T:
     """What an attribute names."""
     name = values.text(kind)
     if name not in known:
-        raise values.element.fault(f"tendon: {unknown_name(kind, name, known)}")
+        raise values.element.error(f"tendon: {unknown_name(kind, name, known)}")
     return known[name]

@@ -22,7 +22,7 @@ from borelli.model.formats.mjcf.defaults import Settings, Values, read_settings
 from borelli.model.formats.mjcf.equalities import hold, read_equalities
 from borelli.model.formats.mjcf.includes import load
 from borelli.model.formats.mjcf.meshes import read_meshes
-from borelli.model.kinematics import coupled, with_default_frames
+from borelli.model.kinematics import coupled_coordinates, with_default_frames
 from borelli.model.model import Body, Model, Quaternion
 from borelli.model.transforms import orientation_matrix
 from borelli.model.validate import validate
@@ -133,7 +133,7 @@ def _keyframe(tree: Tree, root: Element, wanted: str | int) -> dict[str, float]:
     values = Values(key, key.attributes).numbers("qpos", 0) or ()
     count = sum(_SIZES.get(joint.kind, 1) for joint in tree.file_joints)
     if len(values) != count:
-        raise key.fault(f"key {wanted!r}: qpos has {len(values)} numbers, but the joints want {count}")
+        raise key.error(f"key {wanted!r}: qpos has {len(values)} numbers, but the joints want {count}")
     stands: dict[str, float] = {}
     place = 0
     for joint in tree.file_joints:
@@ -145,7 +145,7 @@ def _keyframe(tree: Tree, root: Element, wanted: str | int) -> dict[str, float]:
 
 def _coupled_defaults(model: Model) -> dict[str, float]:
     """Defaults of the coupled coordinates as their couplings make them: the default pose keeps the model's laws."""
-    values = coupled(model, [c.default for c in model.coordinates])[0]
+    values = coupled_coordinates(model, [c.default for c in model.coordinates])[0]
     held = {coupling.coordinate for coupling in model.couplings}
     return {c.name: float(x) for c, x in zip(model.coordinates, values, strict=True) if c.name in held}
 

@@ -20,7 +20,7 @@ from borelli.model.formats.mjcf.joints import Move
 from borelli.model.functions import Function, polynomial
 from borelli.model.kinematics import evaluate
 from borelli.model.model import Coordinate, Frame, Joint, Model, Vector
-from borelli.model.transforms import compose, inverse, orientation_matrix, quaternion_of, vector
+from borelli.model.transforms import compose, inverse, orientation_matrix, orientation_from_matrix, vector
 
 ORDER = 4
 """Highest power of MJCF's polycoef."""
@@ -89,7 +89,7 @@ def carried_by(joint: Joint, ranges: Ranges) -> Carried:
     """The moves of a joint that hangs in the tree."""
     shifts, turns, start, end = _parts(joint)
     parent = compose(joint.parent_frame, Frame(vector(start)))
-    child = compose(joint.child_frame, Frame(orientation=quaternion_of(end.T)))
+    child = compose(joint.child_frame, Frame(orientation=orientation_from_matrix(end.T)))
     turn = orientation_matrix(child.orientation)
     result = Carried(compose(parent, inverse(child)), [])
     moved: set[str] = set()

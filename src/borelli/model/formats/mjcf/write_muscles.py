@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from borelli.files.xml import Element, node
+from borelli.files.xml import Element, make_element
 from borelli.model.formats.mjcf.defaults import MUSCLE_DEFAULTS, MUSCLE_PARAMETERS
 from borelli.model.kinematics import point_positions
 from borelli.model.model import Frame, Model, Muscle, PathPoint, Vector, WrapObject
@@ -65,7 +65,7 @@ def muscle_parts(model: Model, sites: Sites) -> MuscleParts:
     wraps = {wrap.name: wrap for wrap in model.wrap_objects if wrap.kind in ("sphere", "cylinder")}
     for muscle in model.muscles:
         tendon = f"{muscle.name}_tendon"
-        parts.tendons.append(node("spatial", *_path(muscle, model, wraps, sites, parts), name=tendon))
+        parts.tendons.append(make_element("spatial", *_path(muscle, model, wraps, sites, parts), name=tendon))
         parts.actuators.append(_actuator(muscle, tendon))
         if muscle.pennation_angle:
             parts.lose("pennation angles")
@@ -90,7 +90,7 @@ def _path(
             continue
         side = wrap.side_point or _side_point(surface)
         named = {} if side is None else {"sidesite": sites.at(side.body, side.position, side.name)}
-        between[segment] = node("geom", geom=surface.name, **named)
+        between[segment] = make_element("geom", geom=surface.name, **named)
     path: list[Element] = []
     for i, point in enumerate(muscle.path):
         if point.motion:
@@ -99,7 +99,7 @@ def _path(
             parts.lose("conditions of path points (they always hold)")
         site = sites.at(point.body, point.position, point.name or f"{muscle.name}-P{i + 1}")
         if not path or path[-1].attributes != {"site": site}:  # MuJoCo refuses a point that follows itself
-            path.append(node("site", site=site))
+            path.append(make_element("site", site=site))
         if i in between:
             path.append(between[i])
     return path
@@ -142,7 +142,7 @@ def _actuator(muscle: Muscle, tendon: str) -> Element:
     given = muscle.parameter("lengthrange0", 0.0), muscle.parameter("lengthrange1", 0.0)
     if abs(given[1] - given[0] - (lengths[1] - lengths[0])) <= 1e-12 * lengths[1]:
         lengths = given  # a tendon shorter than nothing, as files have it, cannot be told by our numbers
-    return node(
+    return make_element(
         "muscle",
         name=muscle.name,
         tendon=tendon,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.files.text import write_text
-from borelli.files.xml import Element, node, xml_text
+from borelli.files.xml import Element, make_element, format_xml
 from borelli.model.formats.mjcf.bodies import NO_LIMIT
 from borelli.model.formats.mjcf.defaults import Settings
 from borelli.model.formats.mjcf.geoms import bounded
@@ -33,8 +33,8 @@ from borelli.model.formats.mjcf.write_joints import (
 from borelli.model.formats.mjcf.write_muscles import MuscleParts, Sites, muscle_parts, numbers
 from borelli.model.inertia import MassProperties
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Surface, WrapObject
-from borelli.model.transforms import compose, inverse, quaternion_of
-from borelli.model.validate import inertia_fault, validate
+from borelli.model.transforms import compose, inverse, orientation_from_matrix
+from borelli.model.validate import inertia_problem, validate
 
 Array = NDArray[np.float64]
 
@@ -97,10 +97,10 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
         *_locks(writer),
         *loops,
     ]
-    root = node(
+    root = make_element(
         "mujoco",
-        node("compiler", angle="radian", autolimits="true"),
-        node("option", gravity=numbers(*model.gravity)),
+        make_element("compiler", angle="radian", autolimits="true"),
+        make_element("option", gravity=numbers(*model.gravity)),
         *_section("asset", writer.meshes),
         world,
         *_section("equality", equality),
@@ -109,7 +109,7 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
         *_section("keyframe", _default_pose(writer)),
         model=model.name,
     )
-    text, notes = xml_text(root), _notes(writer, muscles)
+    text, notes = format_xml(root), _notes(writer, muscles)
     legal = ILLEGAL.sub("_", text)
     if legal != text:
         notes.append("characters in names that XML does not allow are written as _")
@@ -118,7 +118,7 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
 
 def _section(tag: str, children: Iterable[Element]) -> list[Element]:
     held = list(children)
-    return [node(tag, *held)] if held else []
+    return [make_element(tag, *held)] if held else []
 
 
 def _world(writer: _Writer) -> Element:
@@ -133,7 +133,7 @@ def _world(writer: _Writer) -> Element:
         if body.name not in hung:
             parts.append(_loose_body(writer, body))
     parts += [_driver(writer, coordinate) for coordinate in writer.drivers]
-    return node("worldbody", *parts)
+    return make_element("worldbody", *parts)
 
 
 def _body(writer: _Writer, joint: Joint) -> Element:
@@ -157,12 +157,12 @@ def _loose_body(writer: _Writer, body: Body) -> Element:
         element.attributes["mocap"] = "true"
         return element
     writer.floating.append(body.name)
-    return _body_element(writer, body, body.frame, [node("freejoint", name=f"{body.name}_free")], moves=True)
+    return _body_element(writer, body, body.frame, [make_element("freejoint", name=f"{body.name}_free")], moves=True)
 
 
 def _body_element(writer: _Writer, body: Body, place: Frame, joints: list[Element], *, moves: bool) -> Element:
     inner = [_body(writer, joint) for joint in writer.children.get(body.name, ())]
-    return node(
+    return make_element(
         "body",
         *joints,
         _inertial(writer, body, moves),
@@ -187,7 +187,7 @@ def _joint(writer: _Writer, move: Move) -> Element:
     if coordinate.lower > -inf or coordinate.upper < inf:
         extra["range"] = numbers(max(coordinate.lower, -NO_LIMIT), min(coordinate.upper, NO_LIMIT))
         extra["limited"] = "true"
-    return node(
+    return make_element(
         "joint",
         name=coordinate.name,
         type="hinge" if move.turns else "slide",
@@ -200,14 +200,14 @@ def _joint(writer: _Writer, move: Move) -> Element:
 def _driver(writer: _Writer, coordinate: Coordinate) -> Element:
     """A body of almost no mass whose only joint is a coordinate that nothing moves by as much as itself."""
     move = Move(coordinate, coordinate.rotational, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
-    light = node("inertial", pos="0 0 0", mass=numbers(LEAST), diaginertia=numbers(LEAST, LEAST, LEAST))
-    return node("body", _joint(writer, move), light, name=f"{coordinate.name}_driver")
+    light = make_element("inertial", pos="0 0 0", mass=numbers(LEAST), diaginertia=numbers(LEAST, LEAST, LEAST))
+    return make_element("body", _joint(writer, move), light, name=f"{coordinate.name}_driver")
 
 
 def _inertial(writer: _Writer, body: Body, moves: bool) -> Element:
     inertia = np.array(body.inertia)
     mass = body.mass
-    if body.mass > 0.0 and inertia_fault(inertia) and np.any(inertia):
+    if body.mass > 0.0 and inertia_problem(inertia) and np.any(inertia):
         writer.unsound.append(body.name)
         mended = bounded(
             Settings(balance_inertia=True, least_inertia=LEAST), MassProperties(mass, np.zeros(3), inertia)
@@ -216,7 +216,7 @@ def _inertial(writer: _Writer, body: Body, moves: bool) -> Element:
     if moves and (mass < LEAST or np.linalg.eigvalsh(inertia)[0] < LEAST):
         writer.light.append(body.name)
         mass, inertia = max(mass, LEAST), inertia + LEAST * np.eye(3)
-    return node("inertial", pos=numbers(*body.center_of_mass), mass=numbers(mass), **_moments(inertia))
+    return make_element("inertial", pos=numbers(*body.center_of_mass), mass=numbers(mass), **_moments(inertia))
 
 
 def _moments(inertia: Array) -> dict[str, str]:
@@ -229,14 +229,14 @@ def _moments(inertia: Array) -> dict[str, str]:
         return {"fullinertia": numbers(xx, yy, zz, xy, xz, yz)}
     moments[2] = min(moments[2], moments[0] + moments[1])
     turn = axes * np.sign(np.linalg.det(axes))
-    return {"diaginertia": numbers(*moments), "quat": numbers(*quaternion_of(turn))}
+    return {"diaginertia": numbers(*moments), "quat": numbers(*orientation_from_matrix(turn))}
 
 
 def _marks(writer: _Writer, body: str) -> list[Element]:
     """Sites and wrap geoms of a body."""
     markers = [(marker.name, marker.position) for marker in writer.model.markers if marker.body == body]
     sites = [
-        node("site", name=name, pos=numbers(*place)) for name, place in [*markers, *writer.sites.added.get(body, [])]
+        make_element("site", name=name, pos=numbers(*place)) for name, place in [*markers, *writer.sites.added.get(body, [])]
     ]
     return [*sites, *(_wrap(wrap) for wrap in writer.wraps if wrap.body == body)]
 
@@ -250,7 +250,7 @@ def _is_shape(model: Model, wrap: WrapObject) -> bool:
 def _wrap(wrap: WrapObject) -> Element:
     size = numbers(*wrap.size)
     still = {"contype": "0", "conaffinity": "0", "mass": "0", "group": "3"}
-    return node("geom", name=wrap.name, type=wrap.kind, size=size, **_placed(wrap.frame), **still)
+    return make_element("geom", name=wrap.name, type=wrap.kind, size=size, **_placed(wrap.frame), **still)
 
 
 def _geom(writer: _Writer, shape: Shape, body: str) -> Element:
@@ -265,11 +265,11 @@ def _geom(writer: _Writer, shape: Shape, body: str) -> Element:
         extra["name"] = shape.name
     if shape.kind == "mesh":
         name = f"mesh{len(writer.meshes) + 1}"
-        writer.meshes.append(node("mesh", name=name, vertex=numbers(*(c for v in shape.vertices for c in v))))
+        writer.meshes.append(make_element("mesh", name=name, vertex=numbers(*(c for v in shape.vertices for c in v))))
         extra["mesh"] = name
     else:
         extra["size"] = numbers(*shape.size) if shape.size else "0 0 1"
-    return node(
+    return make_element(
         "geom",
         type=shape.kind,
         **_placed(shape.frame),
@@ -283,7 +283,7 @@ def _geom(writer: _Writer, shape: Shape, body: str) -> Element:
 
 def _equality(name: str, first: str, second: str | None, powers: Iterable[float]) -> Element:
     on = {} if second is None else {"joint2": second}
-    return node("joint", name=name, joint1=first, **on, polycoef=numbers(*powers))
+    return make_element("joint", name=name, joint1=first, **on, polycoef=numbers(*powers))
 
 
 def _follower(writer: _Writer, follower: Follower) -> Element:
@@ -321,12 +321,12 @@ def _loops(model: Model, sites: Sites) -> list[Element]:
         if joint.kind == "ball":
             first = sites.at(joint.child, joint.child_frame.position, f"{joint.name}_end1")
             second = sites.at(joint.parent, joint.parent_frame.position, f"{joint.name}_end2")
-            elements.append(node("connect", name=joint.name, site1=first, site2=second))
+            elements.append(make_element("connect", name=joint.name, site1=first, site2=second))
         elif joint.kind == "fixed":
             between = compose(joint.child_frame, inverse(joint.parent_frame))
             other = "world" if joint.parent == GROUND else joint.parent
             pose = numbers(*between.position, *between.orientation)
-            elements.append(node("weld", name=joint.name, body1=joint.child, body2=other, relpose=pose))
+            elements.append(make_element("weld", name=joint.name, body1=joint.child, body2=other, relpose=pose))
     return elements
 
 
@@ -344,7 +344,7 @@ def _default_pose(writer: _Writer) -> list[Element]:
             if follower is None
             else float(np.polynomial.Polynomial(follower.powers)(known[follower.on]))
         )
-    return [node("key", name="default", qpos=numbers(*stands))]
+    return [make_element("key", name="default", qpos=numbers(*stands))]
 
 
 def _notes(writer: _Writer, muscles: MuscleParts) -> list[str]:

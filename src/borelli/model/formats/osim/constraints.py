@@ -29,7 +29,7 @@ def read_constraints(model: Item, joints: JointReader, notes: list[str]) -> tupl
             if coupling is not None and coupling.coordinate in couplings:
                 notes.append(f"{item.title} is left out: {coupling.coordinate!r} is already held by another")
             elif coupling is not None:
-                couplings[coupling.coordinate] = replace(coupling, name=namer.unused(coupling.name))
+                couplings[coupling.coordinate] = replace(coupling, name=namer.unique(coupling.name))
         elif item.kind in ("WeldConstraint", "PointConstraint"):
             loop = _loop(item, joints.frames, notes)
             if loop is not None:
@@ -47,7 +47,7 @@ def _coupling(item: Item, joints: JointReader, notes: list[str]) -> Coupling | N
     holder = item.child("coupled_coordinates_function")
     function = None if holder is None else function_in(holder)
     if function is None:
-        raise item.refusal("it has no coupled_coordinates_function")
+        raise item.error("it has no coupled_coordinates_function")
     dependent = joints.coordinate(item, item.text("dependent_coordinate_name"))
     name = item.name or f"{dependent}_coupling"
     return Coupling(

@@ -86,7 +86,7 @@ class Frames:
                 frame = offset if frame == Frame() else compose(offset, frame)
                 at = self._path(item, at, item.socket("parent") or "..")
             else:
-                raise owner.refusal(f"the frame {stated!r} rests on more than {MAX_OFFSETS} others, or on itself")
+                raise owner.error(f"the frame {stated!r} rests on more than {MAX_OFFSETS} others, or on itself")
             self._found[path] = self._bodies[at], frame
         return self._found[path]
 
@@ -100,7 +100,7 @@ class Frames:
             name = stated.rsplit("/", 1)[-1]
             if name in self._by_name:
                 return self._by_name[name]
-        raise owner.refusal(unknown_name("frame", stated[:80], self._by_name))
+        raise owner.error(unknown_name("frame", stated[:80], self._by_name))
 
 
 def find_frames(model: Item) -> Frames:

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 
 from borelli.errors import ModelError
-from borelli.files.xml import Element, node
+from borelli.files.xml import Element, make_element
 from borelli.model.formats.osim.properties import Item
 from borelli.model.functions import (
-    POLYNOMIAL_REACH,
+    POLYNOMIAL_RANGE,
     Function,
     constant,
     linear,
@@ -37,7 +37,7 @@ def function_in(item: Item) -> Function | None:
             return _READERS[child.kind](child)
         if child.kind.endswith(("Function", "Spline", "Polynomial", "Sine")) and child.kind != "function":
             known = ", ".join(sorted(_READERS))
-            raise item.refusal(f"the function {child.kind} is not read; known: {known}; replace it by a SimmSpline")
+            raise item.error(f"the function {child.kind} is not read; known: {known}; replace it by a SimmSpline")
     return None
 
 
@@ -45,13 +45,13 @@ def _of_points(kind: Callable[[Sequence[float], Sequence[float]], Function]) -> 
     def read(item: Item) -> Function:
         x, y = item.numbers("x"), item.numbers("y")
         if max(len(x), len(y)) > MAX_POINTS:
-            raise item.refusal(f"it has {len(x)} points, but at most {MAX_POINTS} are read")
+            raise item.error(f"it has {len(x)} points, but at most {MAX_POINTS} are read")
         if len(x) == len(y) == 1:
             return constant(y[0])
         try:
             return kind(x, y)
         except ModelError as error:
-            raise item.refusal(str(error)) from None
+            raise item.error(str(error)) from None
 
     return read
 
@@ -59,7 +59,7 @@ def _of_points(kind: Callable[[Sequence[float], Sequence[float]], Function]) -> 
 def _polynomial(item: Item) -> Function:
     highest_first = item.numbers("coefficients")
     if not 1 <= len(highest_first) <= MAX_POWERS:
-        raise item.refusal(f"<coefficients> must hold 1 to {MAX_POWERS} numbers, got {len(highest_first)}")
+        raise item.error(f"<coefficients> must hold 1 to {MAX_POWERS} numbers, got {len(highest_first)}")
     return polynomial(highest_first[::-1])
 
 
@@ -71,7 +71,7 @@ def _linear(item: Item) -> Function:
 def _gcv_spline(item: Item) -> Function:
     half_order, variance = item.number("half_order", 3.0), item.number("error_variance", 0.0)
     if half_order != 2.0 or variance != 0.0:
-        raise item.refusal(
+        raise item.error(
             "only a GCVSpline of half_order 2 without error_variance is read, which is the natural cubic spline; "
             f"got {half_order:g} and {variance:g}; replace it by a SimmSpline"
         )
@@ -81,7 +81,7 @@ def _gcv_spline(item: Item) -> Function:
 def _multiplier(item: Item) -> Function:
     inner = function_in(item)
     if inner is None:
-        raise item.refusal("there is no function to multiply")
+        raise item.error("there is no function to multiply")
     return inner.scaled(item.number("scale", 1.0))
 
 
@@ -110,7 +110,7 @@ def function_element(function: Function, where: str) -> Element:
         found = candidate(function)
         if found is not None:
             kind, parts = found
-            return node(kind, *(node(tag, text=" ".join(repr(v) for v in values)) for tag, values in parts.items()))
+            return make_element(kind, *(make_element(tag, text=" ".join(repr(v) for v in values)) for tag, values in parts.items()))
     raise ModelError(f"{where}: its function is no spline, polynomial or broken line, so OpenSim cannot be told it")
 
 
@@ -124,7 +124,7 @@ def _as_line(function: Function) -> tuple[str, Parts] | None:
 
 
 def _as_polynomial(function: Function) -> tuple[str, Parts] | None:
-    if function.breaks[-1] != POLYNOMIAL_REACH or function.breaks[0] != -POLYNOMIAL_REACH:
+    if function.breaks[-1] != POLYNOMIAL_RANGE or function.breaks[0] != -POLYNOMIAL_RANGE:
         return None
     powers = function.coefficients[-1]
     if 0.0 in function.breaks and _same(function, polynomial(powers)):

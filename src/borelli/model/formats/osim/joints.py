@@ -78,7 +78,7 @@ class JointReader:
         for key in ("/".join(words[-2:]), words[-1]):
             if key in self.coordinate_names:
                 return self.coordinate_names[key]
-        raise owner.refusal(unknown_name("coordinate", stated[:80], dict.fromkeys(self.coordinate_names.values())))
+        raise owner.error(unknown_name("coordinate", stated[:80], dict.fromkeys(self.coordinate_names.values())))
 
     def _nested_ends(self, item: Item, body: Item) -> tuple[tuple[str, Frame], tuple[str, Frame]]:
         """Parent and child of a joint that stands inside its child (before 4.0)."""
@@ -94,13 +94,13 @@ class JointReader:
         path = f"/jointset/{item.name}"
         parent, child = item.socket("parent_frame"), item.socket("child_frame")
         if not parent or not child:
-            raise item.refusal("it does not say which frames it joins (socket_parent_frame, socket_child_frame)")
+            raise item.error("it does not say which frames it joins (socket_parent_frame, socket_child_frame)")
         return self.frames.locate(item, path, parent), self.frames.locate(item, path, child)
 
     def _add(self, item: Item, parent: tuple[str, Frame], child: tuple[str, Frame]) -> None:
         known = [c for c in item.listed("CoordinateSet", "coordinates") if c.kind == "Coordinate"]
         if len({c.name for c in known}) < len(known):
-            raise item.refusal(f"two of its coordinates have the same name: {', '.join(c.name for c in known)[:80]}")
+            raise item.error(f"two of its coordinates have the same name: {', '.join(c.name for c in known)[:80]}")
         name = self.new_joint(item.name or f"{child[0]}_joint")
         if item.kind == "CustomJoint":
             joint = self._custom(item, name, known)
@@ -108,7 +108,7 @@ class JointReader:
             joint = self._simple(item, name, known)
         else:
             why = REFUSED.get(item.kind, f"known: CustomJoint, {', '.join(SIMPLE)}")
-            raise item.refusal(f"joints of this class are not read: {why}; replace it by a CustomJoint")
+            raise item.error(f"joints of this class are not read: {why}; replace it by a CustomJoint")
         self.joints.append(
             replace(joint, parent=parent[0], parent_frame=parent[1], child=child[0], child_frame=child[1])
         )
@@ -116,7 +116,7 @@ class JointReader:
     def _simple(self, item: Item, name: str, known: Sequence[Item]) -> Joint:
         kind, axes, order = SIMPLE[item.kind]
         if len(known) not in (0, len(order)):
-            raise item.refusal(f"it has {len(known)} coordinates, but a {item.kind} has {len(order)}")
+            raise item.error(f"it has {len(known)} coordinates, but a {item.kind} has {len(order)}")
         shifts = SHIFTS.get(kind, 0)
         coordinates = tuple(
             self._coordinate(known[k], name, turns=i >= shifts)
@@ -162,7 +162,7 @@ class JointReader:
 
     def new_coordinate(self, name: str, joint: str) -> str:
         """Our name for a coordinate of a joint: its own, unless another coordinate has that."""
-        ours = self._coordinates.unused(name)
+        ours = self._coordinates.unique(name)
         if ours != name:
             self.notes.append(f"coordinate {name!r} of joint {joint!r} is called {ours!r}: another has its name")
         self.coordinate_names.setdefault(name, ours)
@@ -171,7 +171,7 @@ class JointReader:
 
     def new_joint(self, name: str) -> str:
         """Our name for a joint: its own, unless another joint has that."""
-        return self._joints.unused(name)
+        return self._joints.unique(name)
 
 
 def _is_free(motion: Sequence[TransformAxis], coordinates: Sequence[Coordinate]) -> bool:
@@ -193,7 +193,7 @@ def _transform_axis(item: Item | None, own: dict[str, Item], axis: Vector) -> Tr
         return TransformAxis(axis, constant(0.0))
     names = item.text("coordinates").split()
     if len(names) > 1:
-        raise item.refusal(f"it is a function of {len(names)} coordinates, but only functions of one are read")
+        raise item.error(f"it is a function of {len(names)} coordinates, but only functions of one are read")
     if names and names[0] not in own:
-        raise item.refusal(unknown_name("coordinate", names[0], own))
+        raise item.error(unknown_name("coordinate", names[0], own))
     return TransformAxis(item.vector("axis", axis), function_in(item) or constant(0.0), names[0] if names else None)

@@ -79,7 +79,7 @@ class MuscleReader:
                     why = "its class is not known" if size is None else "its size is not positive"
                     self.notes.append(f"{item.title} on {body!r} is left out: {why}")
                     continue
-                name = self._wrap_names.unused(item.name or f"{body}_wrap")
+                name = self._wrap_names.unique(item.name or f"{body}_wrap")
                 if name != item.name:
                     self.notes.append(f"{item.title} on {body!r} is called {name!r}: its name is taken or empty")
                 own = turned(item.vector("translation"), item.vector("xyz_body_rotation"))
@@ -96,7 +96,7 @@ class MuscleReader:
 
     def add(self, item: Item) -> None:
         """Reads one muscle; what is no muscle to us is left out with a note."""
-        name = self._names.unused(item.name or item.kind)
+        name = self._names.unique(item.name or item.kind)
         if name != item.name:
             self.notes.append(f"{item.title} is called {name!r}: its name is taken or empty")
         path = item.child("GeometryPath") or (item.child("path") or item).child("GeometryPath")
@@ -202,7 +202,7 @@ def _side(item: Item) -> str:
     stated = item.text("quadrant").lower() or "all"
     side = f"+{stated}" if stated in ("x", "y", "z") else stated
     if side not in WRAP_SIDES:
-        raise item.refusal(f"quadrant is {stated[:20]!r}, but must be one of {', '.join(WRAP_SIDES)}")
+        raise item.error(f"quadrant is {stated[:20]!r}, but must be one of {', '.join(WRAP_SIDES)}")
     return side
 
 

@@ -51,9 +51,9 @@ class Item:
         """Class and name, for messages."""
         return f"{self.kind} {self.name!r}"
 
-    def refusal(self, problem: str) -> FileFormatError:
+    def error(self, problem: str) -> FileFormatError:
         """The error that says what is wrong with this object, and where it stands."""
-        return self.element.fault(f"{self.title}: {problem}")
+        return self.element.error(f"{self.title}: {problem}")
 
     def child(self, *tags: str) -> Item | None:
         """The first child with one of these tags."""
@@ -85,7 +85,7 @@ class Item:
         except ValueError:
             values = [nan]
         if not all(map(isfinite, values)):
-            raise self.refusal(f"<{tag}> must hold finite numbers, got {text[:40]!r}")
+            raise self.error(f"<{tag}> must hold finite numbers, got {text[:40]!r}")
         return values
 
     def number(self, tag: str, default: float) -> float:
@@ -110,7 +110,7 @@ class Item:
         if word in ("false", "0"):
             return False
         if word:
-            raise self.refusal(f"<{tag}> must be true or false, got {word[:40]!r}")
+            raise self.error(f"<{tag}> must be true or false, got {word[:40]!r}")
         return default
 
     def socket(self, name: str, *older: str) -> str:
@@ -128,7 +128,7 @@ class Item:
         if not values and self.child(tag) is None:
             return default
         if len(values) != count:
-            raise self.refusal(f"<{tag}> must hold {count} number{'s' * (count > 1)}, got {len(values)}")
+            raise self.error(f"<{tag}> must hold {count} number{'s' * (count > 1)}, got {len(values)}")
         return tuple(values)
 
 
@@ -139,7 +139,7 @@ class Namer:
         self._taken: set[str] = set()
         self._last: dict[str, int] = {}
 
-    def unused(self, name: str) -> str:
+    def unique(self, name: str) -> str:
         """The name, or the first of name_2, name_3 ... that is not taken; it is taken from now on."""
         candidate, number = name, self._last.get(name, 1)
         while candidate in self._taken:

@@ -25,7 +25,7 @@ from borelli.model.formats.osim.spanning_tree import as_tree
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Marker, Model, Muscle, PathPoint, Shape
 from borelli.model.transforms import Array, vector
-from borelli.model.validate import inertia_fault, validate
+from borelli.model.validate import inertia_problem, validate
 
 GRAVITY = (0.0, -9.80665, 0.0)
 """Where a file gives none."""
@@ -89,7 +89,7 @@ def _unit_notes(model: Item) -> list[str]:
 def _body(item: Item, shapes: Sequence[Shape], notes: list[str]) -> Body:
     mass = item.number("mass", 0.0)
     inertia = _inertia(item)
-    fault = "it has no mass" if mass == 0.0 else inertia_fault(inertia)
+    fault = "it has no mass" if mass == 0.0 else inertia_problem(inertia)
     if fault:
         notes.append(f"body {item.name!r}: {fault}; inverse dynamics takes it so, forward simulation refuses it")
     x, y, z = (vector(row) for row in inertia)
@@ -102,7 +102,7 @@ def _inertia(item: Item) -> Array:
     if not values:
         values = [item.number(f"inertia_{axes}", 0.0) for axes in ("xx", "yy", "zz", "xy", "xz", "yz")]
     if len(values) != 6:
-        raise item.refusal(f"<inertia> must hold 6 numbers (xx yy zz xy xz yz), got {len(values)}")
+        raise item.error(f"<inertia> must hold 6 numbers (xx yy zz xy xz yz), got {len(values)}")
     xx, yy, zz, xy, xz, yz = values
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
@@ -112,7 +112,7 @@ def _markers(model: Item, frames: Frames, notes: list[str]) -> Iterator[Marker]:
     for item in model.listed("MarkerSet", "components"):
         if item.kind != "Marker":
             continue
-        name = namer.unused(item.name or "marker")
+        name = namer.unique(item.name or "marker")
         if name != item.name:
             notes.append(f"{item.title} is called {name!r}: its name is taken or empty")
         stated = item.socket("parent_frame", "body", "body_name")

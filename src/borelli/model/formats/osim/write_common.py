@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from borelli.files.xml import Element, node
+from borelli.files.xml import Element, make_element
 from borelli.model.formats.osim.frames import angles_of
 from borelli.model.formats.osim.properties import Namer
 from borelli.model.model import GROUND, Frame, Model
@@ -17,27 +17,27 @@ ILLEGAL = re.compile(r"[\s/\\*+\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 def value(tag: str, *numbers: float) -> Element:
     """A property that holds numbers, with all their digits."""
-    return node(tag, text=" ".join(repr(float(number)) for number in numbers))
+    return make_element(tag, text=" ".join(repr(float(number)) for number in numbers))
 
 
 def words(tag: str, text: str) -> Element:
     """A property that holds text."""
-    return node(tag, text=text)
+    return make_element(tag, text=text)
 
 
 def flag(tag: str, state: bool) -> Element:
     """A property that holds a truth."""
-    return node(tag, text="true" if state else "false")
+    return make_element(tag, text="true" if state else "false")
 
 
 def objects(tag: str, members: Iterable[Element]) -> Element:
     """A set of objects."""
-    return node(tag, node("objects", *members), node("groups"), name=tag.lower())
+    return make_element(tag, make_element("objects", *members), make_element("groups"), name=tag.lower())
 
 
 def offset_frame(name: str, body_path: str, frame: Frame) -> Element:
     """A frame fixed to a body."""
-    return node(
+    return make_element(
         "PhysicalOffsetFrame",
         words("socket_parent", body_path),
         value("translation", *frame.position),
@@ -63,7 +63,7 @@ class Names:
         """Takes in all elements of one kind."""
         namer = Namer()
         for name in names:
-            legal = namer.unused(ILLEGAL.sub("_", name))
+            legal = namer.unique(ILLEGAL.sub("_", name))
             if legal != name:
                 said = f"names of kind {what!r} are written otherwise, because OpenSim refuses them"
                 self.notes.setdefault(said, []).append(f"{name!r} as {legal!r}")

@@ -7,13 +7,13 @@ from math import inf
 
 import numpy as np
 
-from borelli.files.xml import Element, node
+from borelli.files.xml import Element, make_element
 from borelli.model.formats.osim.functions import function_element
 from borelli.model.formats.osim.joints import ROTATIONS, TRANSLATIONS, UNLIMITED
 from borelli.model.formats.osim.write_common import Names, flag, offset_frame, value, words
 from borelli.model.functions import constant, linear
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, TransformAxis, Vector
-from borelli.model.transforms import compose, quaternion_of
+from borelli.model.transforms import compose, orientation_from_matrix
 
 AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -49,12 +49,12 @@ def joint_element(joint: Joint, names: Names) -> Element:
         motion = _motion(joint, AXES if turn is not None else joint.axes)
         order = (*order[-3:], *order[:-3])
     coordinates = [_coordinate(joint.coordinates[i], names) for i in order]
-    return node(
+    return make_element(
         kind,
         words("socket_parent_frame", "parent_offset"),
         words("socket_child_frame", "child_offset"),
-        node("coordinates", *coordinates) if coordinates else None,
-        node("frames", *ends),
+        make_element("coordinates", *coordinates) if coordinates else None,
+        make_element("frames", *ends),
         _transform(joint, motion, names) if motion else None,
         name=name,
     )
@@ -63,12 +63,12 @@ def joint_element(joint: Joint, names: Names) -> Element:
 def free_joint(body: Body, names: Names) -> Element:
     """A joint that lets a body without one move freely from where it is."""
     name = names.of("body", body.name)
-    return node(
+    return make_element(
         "FreeJoint",
         words("socket_parent_frame", "parent_offset"),
         words("socket_child_frame", names.body_path(body.name)),
-        node("coordinates", *(node("Coordinate", name=f"free_{name}_coord_{i}") for i in range(6))),
-        node("frames", offset_frame("parent_offset", f"/{GROUND}", body.frame)),
+        make_element("coordinates", *(make_element("Coordinate", name=f"free_{name}_coord_{i}") for i in range(6))),
+        make_element("frames", offset_frame("parent_offset", f"/{GROUND}", body.frame)),
         name=f"free_{name}",
     )
 
@@ -78,11 +78,11 @@ def loop_element(joint: Joint, names: Names) -> Element | None:
     name = names.of("joint", joint.name)
     first, second = names.body_path(joint.parent), names.body_path(joint.child)
     if joint.kind == "fixed":
-        return node(
+        return make_element(
             "WeldConstraint",
             words("socket_frame1", "first_offset"),
             words("socket_frame2", "second_offset"),
-            node(
+            make_element(
                 "frames",
                 offset_frame("first_offset", first, joint.parent_frame),
                 offset_frame("second_offset", second, joint.child_frame),
@@ -91,7 +91,7 @@ def loop_element(joint: Joint, names: Names) -> Element | None:
             name=name,
         )
     if joint.kind == "ball":
-        return node(
+        return make_element(
             "PointConstraint",
             words("socket_body_1", first),
             words("socket_body_2", second),
@@ -106,10 +106,10 @@ def loop_element(joint: Joint, names: Names) -> Element | None:
 def coupling_element(coupling: Coupling, names: Names) -> Element:
     """A coordinate held at a function of another."""
     function = function_element(coupling.function, f"coupling {coupling.name!r}")
-    return node(
+    return make_element(
         "CoordinateCouplerConstraint",
         flag("isEnforced", True),
-        node("coupled_coordinates_function", function),
+        make_element("coupled_coordinates_function", function),
         words("independent_coordinate_names", names.of("coordinate", coupling.on)),
         words("dependent_coordinate_name", names.of("coordinate", coupling.coordinate)),
         value("scale_factor", 1.0),
@@ -138,7 +138,7 @@ def _turn(joint: Joint) -> Frame | None:
         return None
     if np.array_equal(matrix, np.eye(3)):
         return Frame()
-    return Frame(orientation=quaternion_of(matrix))
+    return Frame(orientation=orientation_from_matrix(matrix))
 
 
 def _with_axis(axis: np.ndarray, place: int) -> np.ndarray:
@@ -168,15 +168,15 @@ def _transform(joint: Joint, motion: tuple[TransformAxis, ...], names: Names) ->
         function.attributes["name"] = "function"
         coordinate = "" if part.coordinate is None else names.of("coordinate", part.coordinate)
         axes.append(
-            node("TransformAxis", words("coordinates", coordinate), value("axis", *part.axis), function, name=tag)
+            make_element("TransformAxis", words("coordinates", coordinate), value("axis", *part.axis), function, name=tag)
         )
-    return node("SpatialTransform", *axes)
+    return make_element("SpatialTransform", *axes)
 
 
 def _coordinate(coordinate: Coordinate, names: Names) -> Element:
     clamped = coordinate.lower > -inf or coordinate.upper < inf
     span = (coordinate.lower, coordinate.upper) if clamped else coordinate.usual_range
-    return node(
+    return make_element(
         "Coordinate",
         value("default_value", coordinate.default),
         None if span is None else value("range", *(float(np.clip(s, -UNLIMITED, UNLIMITED)) for s in span)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from borelli.files.xml import Element, node
+from borelli.files.xml import Element, make_element
 from borelli.model.formats.osim.frames import angles_of
 from borelli.model.formats.osim.functions import function_element
 from borelli.model.formats.osim.joints import UNLIMITED
@@ -32,9 +32,9 @@ def muscle_element(muscle: Muscle, names: Names, notes: Notes) -> Element:
         for i, point in enumerate(muscle.path)
     ]
     wraps = [_wrap(wrap, i, muscle, names, notes) for i, wrap in enumerate(muscle.wraps)]
-    return node(
+    return make_element(
         kind,
-        node("GeometryPath", objects("PathPointSet", points), objects("PathWrapSet", wraps), name="geometrypath"),
+        make_element("GeometryPath", objects("PathPointSet", points), objects("PathWrapSet", wraps), name="geometrypath"),
         *(value(tag, getattr(muscle, f)) for tag, f in FIELDS.items() if kind in FULL or tag not in ONLY_FULL),
         *(_parameters(muscle) if kind == muscle.kind else ()),
         name=names.of("muscle", muscle.name),
@@ -52,7 +52,7 @@ def wrap_element(wrap: WrapObject, names: Names) -> Element:
             sizes = [value("inner_radius", wrap.size[0]), value("outer_radius", wrap.size[1])]
         case _:
             sizes = [value("dimensions", *wrap.size)]
-    return node(
+    return make_element(
         WRAP_TAGS[wrap.kind],
         flag("active", wrap.active),
         value("xyz_body_rotation", *angles_of(wrap.frame)),
@@ -72,7 +72,7 @@ def _parameters(muscle: Muscle) -> list[Element]:
         truth = tag in TRUTHS or tag.startswith("ignore_")
         element = flag(tag, bool(number)) if truth else value(tag, number)
         if curve and curve not in curves:
-            curves[curve] = node(curve)
+            curves[curve] = make_element(curve)
             found.append(curves[curve])
         (curves[curve].children if curve else found).append(element)
     return found
@@ -89,18 +89,18 @@ def _point(point: PathPoint, default: str, muscle: Muscle, names: Names, notes: 
             for letter, (_, on) in zip("xyz", functions, strict=True)
         ]
         places = [
-            node(f"{letter}_location", function_element(function, where))
+            make_element(f"{letter}_location", function_element(function, where))
             for letter, (function, _) in zip("xyz", functions, strict=True)
         ]
-        return node("MovingPathPoint", frame, *sockets, *places, name=name)
+        return make_element("MovingPathPoint", frame, *sockets, *places, name=name)
     if point.motion:
         said = "points that move as OpenSim cannot say are written where they are at rest"
         notes.setdefault(said, []).append(f"{name} of {muscle.name}")
     location = value("location", *point.position)
     if point.only_within is None:
-        return node("PathPoint", frame, location, name=name)
+        return make_element("PathPoint", frame, location, name=name)
     span = point.only_within
-    return node(
+    return make_element(
         "ConditionalPathPoint",
         frame,
         location,
@@ -144,7 +144,7 @@ def _wrap(wrap: PathWrap, number: int, muscle: Muscle, names: Names, notes: Note
         said = "the sides on which muscles pass their wrap objects are left out"
         notes.setdefault(said, []).append(f"{muscle.name} on {wrap.wrap_object}")
     first = wrap.first + 1 if wrap.first or wrap.last >= 0 else -1
-    return node(
+    return make_element(
         "PathWrap",
         words("wrap_object", names.of("wrap object", wrap.wrap_object)),
         words("method", wrap.method),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from borelli.errors import listed
+from borelli.errors import list_names
 from borelli.files.text import write_text
-from borelli.files.xml import Element, node, xml_text
+from borelli.files.xml import Element, make_element, format_xml
 from borelli.model.formats.osim.contact_geometry import half_space_frame
 from borelli.model.formats.osim.frames import angles_of
 from borelli.model.formats.osim.properties import Namer
@@ -40,9 +40,9 @@ def osim_text(model: Model) -> tuple[str, tuple[str, ...]]:
     for wrap in model.wrap_objects:
         wraps.setdefault(wrap.body, []).append(wrap_element(wrap, names))
     hung = {joint.child for joint in model.joints if not joint.closes_loop}
-    root = node(
+    root = make_element(
         "Model",
-        node("Ground", objects("WrapObjectSet", wraps.get(GROUND, ())), name=GROUND),
+        make_element("Ground", objects("WrapObjectSet", wraps.get(GROUND, ())), name=GROUND),
         value("gravity", *model.gravity),
         words("length_units", "meters"),
         words("force_units", "N"),
@@ -61,14 +61,14 @@ def osim_text(model: Model) -> tuple[str, tuple[str, ...]]:
         name=ILLEGAL.sub("_", model.name),
     )
     notes |= _left_out(model)
-    document = node("OpenSimDocument", root)
+    document = make_element("OpenSimDocument", root)
     document.attributes["Version"] = VERSION
-    return xml_text(document), tuple(f"{said}: {listed(those)}" for said, those in notes.items())
+    return format_xml(document), tuple(f"{said}: {list_names(those)}" for said, those in notes.items())
 
 
 def _body(body: Body, wraps: list[Element], names: Names) -> Element:
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = body.inertia
-    return node(
+    return make_element(
         "Body",
         objects("WrapObjectSet", wraps),
         value("mass", body.mass),
@@ -79,7 +79,7 @@ def _body(body: Body, wraps: list[Element], names: Names) -> Element:
 
 
 def _marker(marker: Marker, names: Names) -> Element:
-    return node(
+    return make_element(
         "Marker",
         words("socket_parent_frame", names.body_path(marker.body)),
         value("location", *marker.position),
@@ -107,7 +107,7 @@ def _contact_geometry(model: Model, names: Names, notes: Notes) -> list[Element]
             if shape.kind not in ("sphere", "plane"):
                 left_out[shape.kind] += 1
                 continue
-            name = namer.unused(ILLEGAL.sub("_", shape.name or f"{body}_{shape.kind}"))
+            name = namer.unique(ILLEGAL.sub("_", shape.name or f"{body}_{shape.kind}"))
             found.append(_contact(shape, name, names.body_path(body)))
     if left_out:
         said = "shapes are left out, because OpenSim's contacts know spheres and half spaces"
@@ -117,7 +117,7 @@ def _contact_geometry(model: Model, names: Names, notes: Notes) -> list[Element]
 
 def _contact(shape: Shape, name: str, path: str) -> Element:
     frame = half_space_frame(shape) if shape.kind == "plane" else shape.frame
-    return node(
+    return make_element(
         "ContactHalfSpace" if shape.kind == "plane" else "ContactSphere",
         words("socket_frame", path),
         value("location", *frame.position),

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.recording.formats.c3d.parameters import Parameters
-from borelli.recording.recording import LOADED, Note
+from borelli.recording.recording import MIN_PLATE_FORCE, Note
 from borelli.recording.units_and_axes import Conversion
 
 Array = npt.NDArray[np.float64]
@@ -169,7 +169,7 @@ def measure(
     for i, (plate, load, sign) in enumerate(zip(plates, loads, signs, strict=True)):
         rotation = plate.rotation
         force[:, i] = sign * load.force @ rotation.T
-        loaded = np.abs(load.force[:, 2]) >= LOADED
+        loaded = np.abs(load.force[:, 2]) >= MIN_PLATE_FORCE
         center[loaded, i] = plate.middle + load.center[loaded] @ rotation[:, :2].T
         moment[loaded, i] = sign * load.free_moment[loaded, None] * rotation[:, 2]
     variables = {

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from borelli.errors import listed
+from borelli.errors import list_names
 from borelli.recording.formats.c3d.parameters import Parameters
-from borelli.recording.recording import Note, unique_names, without_prefix
+from borelli.recording.recording import Note, unique_names, split_prefix
 
 GROUPS = {"ANGLES": "angle", "FORCES": "force", "MOMENTS": "moment", "POWERS": "power", "SCALARS": "scalar"}
 """Parameters of the group POINT that list computed points which are no positions (Vicon's model outputs)."""
@@ -57,20 +57,20 @@ def name_points(parameters: Parameters, count: int) -> tuple[Points, list[Note]]
     kinds = _kinds(parameters, labels, prefix)
     guessed = [name for name, (kind, stated) in zip(labels, kinds, strict=True) if kind and not stated]
     if guessed:
-        said = f"{listed(guessed)} are taken for computed angles, forces, moments or powers by their names"
+        said = f"{list_names(guessed)} are taken for computed angles, forces, moments or powers by their names"
         notes.append(Note(f"{said}, not for positions", "inferred"))
     unlabelled = [i for i, name in enumerate(labels) if not name or _UNLABELLED.fullmatch(name)]
     for i in unlabelled:
         match = _UNLABELLED.fullmatch(labels[i])
         labels[i] = f"*{match[1] if match else i + 1}"
     if unlabelled:
-        called = listed([labels[i] for i in unlabelled])
+        called = list_names([labels[i] for i in unlabelled])
         said = f"{len(unlabelled)} of {count} points have no label and are called {called}"
         notes.append(Note(said, "problem", "label them, or leave them out with select_markers"))
     names, repeated = unique_names(labels)
     if repeated:
         said = (
-            f"the labels {listed(repeated)} occur more than once; the later ones are called {repeated[0]}_2 and so on"
+            f"the labels {list_names(repeated)} occur more than once; the later ones are called {repeated[0]}_2 and so on"
         )
         notes.append(Note(said, "problem"))
     chosen = np.array([bool(kind) for kind, _ in kinds], bool)
@@ -120,7 +120,7 @@ def _is_cut(label: str, description: str) -> bool:
 def _stripped(labels: list[str]) -> tuple[list[str], str]:
     """Labels without the prefix that all labelled points share."""
     named = [i for i, name in enumerate(labels) if name and not _UNLABELLED.fullmatch(name)]
-    short, prefix = without_prefix([labels[i] for i in named])
+    short, prefix = split_prefix([labels[i] for i in named])
     stripped = list(labels)
     for i, name in zip(named, short, strict=True):
         stripped[i] = name

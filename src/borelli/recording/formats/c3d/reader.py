@@ -27,9 +27,9 @@ from borelli.recording.formats.c3d.parameters import (
     read_parameters,
 )
 from borelli.recording.formats.c3d.samples import Analog, Samples
-from borelli.recording.recording import LOADED, Event, Note, Recording, make_dataset, unique_names
+from borelli.recording.recording import MIN_PLATE_FORCE, Event, Note, Recording, make_dataset, unique_names
 from borelli.recording.time_stamps import event_origin
-from borelli.recording.units_and_axes import Conversion, conversion
+from borelli.recording.units_and_axes import Conversion, infer_conversion
 
 __all__ = ["looks_like_c3d", "read_c3d"]
 
@@ -83,7 +83,7 @@ def _read(
     points, naming = name_points(parameters, layout.points)
     analog = _analog(parameters, layout)
     source = Samples(file, layout, parameters.processor, analog, path)
-    turned, turning = conversion(
+    turned, turning = infer_conversion(
         parameters.text("POINT", "UNITS") or None,
         parameters.text("POINT", "Y_SCREEN") or None,
         source.glance(points.markers),
@@ -96,7 +96,7 @@ def _read(
     arrays = source.read(points, turned, single=size > LARGE and not layout.real)
     plates, measured, measuring = _plates(parameters, layout, turned, analog, arrays["analog"])
     subject = read_subject(parameters, points.prefix)
-    quantity_units, normalising = _quantity_units(points, arrays["quantities"], subject.get("mass"))
+    quantity_units, normalising = _quantity_units(points, arrays["model_output"], subject.get("mass"))
     events, event_notes = _events(header, parameters, layout)
     data = make_dataset(
         {**arrays, **measured, "event_time": [event.time for event in events]},
@@ -114,8 +114,8 @@ def _read(
         encoding=f"{parameters.processor} {'real' if layout.real else 'integer'}",
     )
     if plates:
-        data["plate_center_of_pressure"].attrs["threshold"] = f"not a number below {LOADED:g} N normal force"
-        data["plate_free_moment"].attrs["threshold"] = f"zero below {LOADED:g} N normal force"
+        data["plate_center_of_pressure"].attrs["threshold"] = f"not a number below {MIN_PLATE_FORCE:g} N normal force"
+        data["plate_free_moment"].attrs["threshold"] = f"zero below {MIN_PLATE_FORCE:g} N normal force"
     notes += [*naming, *turning, *source.notes, *measuring, *normalising, *event_notes]
     return Recording(data, path.stem, str(path), "C3D", subject, parameters.plain(), tuple(notes))
 

@@ -96,7 +96,7 @@ class Samples:
             if layout.channels:
                 analog[layout.samples * rows.start : layout.samples * rows.stop] = self._channels(piece)
         self._note_absurd(absurd, analog)
-        return {"markers": markers, "residual": residual, "quantities": quantities, "analog": analog}
+        return {"marker_position": markers, "marker_residual": residual, "model_output": quantities, "analog": analog}
 
     def _pieces(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         rows = max(1, PIECE // self.layout.frame_bytes)

@@ -89,8 +89,8 @@ class _Content:
         self.turned = Conversion.of_file(attrs)
         self.stored = stored(recording.metadata if recording.format == "C3D" else {})
         self.kept: Values = _kept(recording)
-        self.markers = self.data["markers"].values if "markers" in self.data else np.empty((0, 0, 3))
-        self.quantities = self.data["quantities"].values if "quantities" in self.data else np.empty((0, 0, 3))
+        self.markers = self.data["marker_position"].values if "marker_position" in self.data else np.empty((0, 0, 3))
+        self.quantities = self.data["model_output"].values if "model_output" in self.data else np.empty((0, 0, 3))
         self.points = self.markers.shape[1] + self.quantities.shape[1]
         self.channels = self._channels()
         self.frames, self.rate, self.samples = self._timing()
@@ -155,8 +155,8 @@ class _Content:
         """The file's step of residuals, in its unit of length: as it was, unless that is too fine or too coarse."""
         stated = abs(self.stored.number("POINT", "SCALE"))
         largest = 0.0
-        if "residual" in self.data:
-            residual = self.data["residual"].values
+        if "marker_residual" in self.data:
+            residual = self.data["marker_residual"].values
             largest = float(np.nanmax(residual, initial=0.0)) / self.turned.scale
         if stated and largest <= RESIDUAL_STEPS * stated:
             return stated
@@ -296,7 +296,7 @@ class _Content:
         return [f"{prefix}:{name}" if prefix and not name.startswith("*") else name for name in names]
 
     def _quantity_groups(self) -> dict[str, Any]:
-        if "quantities" not in self.data:
+        if "model_output" not in self.data:
             return {}
         names = self._labels("quantity")
         kinds = _texts(self.data, "quantity_kind", len(names))
@@ -346,8 +346,8 @@ class _Content:
         split = markers.shape[1]
         if split:
             points[:, :split, :3] = self.turned.undo(np.asarray(markers, float))
-            if "residual" in self.data:
-                steps = self.data["residual"].values[rows] / (self.turned.scale * self.scale)
+            if "marker_residual" in self.data:
+                steps = self.data["marker_residual"].values[rows] / (self.turned.scale * self.scale)
                 points[:, :split, 3] = np.clip(np.rint(np.nan_to_num(steps)), 0, RESIDUAL_STEPS)
         if self.points > split:
             points[:, split:, :3] = self.quantities[rows]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, inverse_kinematics, root_coordinates
 from borelli.analysis.motion import Motion, match_markers, to_model_axes
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.model.kinematics import coupled, marker_positions
+from borelli.model.kinematics import coupled_coordinates, marker_positions
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.recording.recording import Recording
@@ -56,7 +56,7 @@ def reduced_markers_experiment(
     for name, rest in poses.items():
         motion = inverse_kinematics(model, trial, weights=dict.fromkeys(kept, MARKER_STIFFNESS), rest=rest)
         found[name] = motion
-        hidden = np.linalg.norm(_all_markers(motion, trial) - full.data["measured"].values, axis=-1)
+        hidden = np.linalg.norm(_all_markers(motion, trial) - full.data["marker_position"].values, axis=-1)
         row = {"rest_pose": name, "markers": len(kept), "of": full.data.sizes["marker"]}
         for part, joints in PARTS.items():
             row[f"{part}_rms_deg"] = rotation_rms(full, motion, joints)
@@ -84,7 +84,7 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 def _subject(recording: Path | None, mass: float, height: float, stride: int) -> tuple[Model, Recording, str]:
     if recording is None:
-        from borelli.experiments.analytic_walk import make_walk
+        from borelli.experiments.movement.analytic_walk import make_walk
 
         walk = make_walk(human(mass, height, markers="cmu41"))
         made = walk.record(1e-3)
@@ -144,7 +144,7 @@ def _relative(parent: Array, child: Array) -> Array:
 def _all_markers(motion: Motion, trial: Recording) -> Array:
     """Where a motion puts all of the model's markers, also those it did not follow."""
     worn = [i for i, k in enumerate(match_markers(motion.model.markers, trial.markers)) if k >= 0]
-    return marker_positions(motion.model, coupled(motion.model, motion.coordinates))[:, worn] @ to_model_axes(
+    return marker_positions(motion.model, coupled_coordinates(motion.model, motion.coordinates))[:, worn] @ to_model_axes(
         motion.model
     )
 

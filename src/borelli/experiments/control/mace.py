@@ -17,12 +17,12 @@ import numpy as np
 from borelli.control.controls import Control, make_controls
 from borelli.control.example_motions import FIST
 from borelli.control.response import PD
-from borelli.control.targets import Targets, functions
+from borelli.control.targets import Targets, targets_from_functions
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import METHODS, OURS, STABLE
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, tidy
+from borelli.experiments.control.planks import METHODS, OURS, STABLE
+from borelli.experiments.movement.stepped_common import BLUE, GREEN, INK, tidy
 from borelli.model.mechanisms import with_mace
 from borelli.model.model import Frame, Model
 from borelli.model.people.full_skeleton import full_skeleton
@@ -70,7 +70,7 @@ def swing(model: Model) -> Targets:
         for c in joint.coordinates
         if not c.locked and not joint.name.startswith("mace")
     }
-    return functions(model, {name: moving.get(name, _always(value)) for name, value in still.items()})
+    return targets_from_functions(model, {name: moving.get(name, _always(value)) for name, value in still.items()})
 
 
 def _always(value: float) -> Callable[[float], float]:
@@ -114,21 +114,21 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 
 def _controlled(data: Dataset) -> Any:
-    return np.isfinite(data["target"].values[0])
+    return np.isfinite(data["coordinate_target"].values[0])
 
 
 def _figures(data: Dataset, alone: Dataset) -> dict[str, float]:
     names = alone["coordinate"].values[_controlled(alone)]
     value, target = (data[what].sel(coordinate=names).values for what in ("value", "target"))
-    head = data["position"].sel(body="mace_head").values if "mace_head" in data["body"].values else None
+    head = data["body_position"].sel(body="mace_head").values if "mace_head" in data["body"].values else None
     free = [n for n in data["coordinate"].values if str(n).startswith("mace")]
     return {
         "largest_error_rad": float(np.abs(value - target).max()),
-        "from_without_mace_rad": float(np.abs(value - alone["value"].sel(coordinate=names).values).max()),
-        "effort_of_arm_nms": float(np.abs(data["control_force"].sel(coordinate=list(ARM)).values).sum() * STEP),
-        "force_on_free_joints": float(np.abs(data["control_force"].sel(coordinate=free).values).max(initial=0.0)),
+        "from_without_mace_rad": float(np.abs(value - alone["coordinate_value"].sel(coordinate=names).values).max()),
+        "effort_of_arm_nms": float(np.abs(data["torque"].sel(coordinate=list(ARM)).values).sum() * STEP),
+        "force_on_free_joints": float(np.abs(data["torque"].sel(coordinate=free).values).max(initial=0.0)),
         "head_fastest_m_s": 0.0 if head is None else float(np.linalg.norm(np.diff(head, axis=0), axis=1).max() / STEP),
-        "joint_gap_m": float(data["joint_error"].values.max()),
+        "joint_gap_m": float(data["joint_gap"].values.max()),
     }
 
 
@@ -163,13 +163,13 @@ def _draw(runs: Mapping[str, Dataset], alone: Dataset, path: Path) -> None:
     shoulder = {"coordinate": ARM[0]}
     for name, data in runs.items():
         color, time = {OURS: BLUE, STABLE: GREEN}[name], data["time"].values
-        angle.plot(time, np.degrees(data["value"].sel(shoulder).values), color=color, label=name)
-        torque.plot(time[1:], data["control_force"].sel(shoulder).values[1:], color=color, label=name)
-        place = data["position"].sel(body="mace_head").values
+        angle.plot(time, np.degrees(data["coordinate_value"].sel(shoulder).values), color=color, label=name)
+        torque.plot(time[1:], data["torque"].sel(shoulder).values[1:], color=color, label=name)
+        place = data["body_position"].sel(body="mace_head").values
         head.plot(place[:, 1], place[:, 2], color=color, lw=0.8, label=name)
     time = alone["time"].values
-    angle.plot(time, np.degrees(alone["target"].sel(shoulder).values), ":", color=INK, label="target")
-    torque.plot(time[1:], alone["control_force"].sel(shoulder).values[1:], ":", color=INK, label=f"{OURS}, no mace")
+    angle.plot(time, np.degrees(alone["coordinate_target"].sel(shoulder).values), ":", color=INK, label="target")
+    torque.plot(time[1:], alone["torque"].sel(shoulder).values[1:], ":", color=INK, label=f"{OURS}, no mace")
     angle.set(xlabel="time [s]", ylabel="flexion of the right shoulder [deg]")
     torque.set(xlabel="time [s]", ylabel="its torque [N m]")
     head.set(xlabel="left [m]", ylabel="height of the mace's head, seen from the front [m]", aspect="equal")

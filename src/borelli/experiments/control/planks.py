@@ -55,8 +55,8 @@ def held_at(model: Model, angles: Mapping[str, float], response: Response) -> tu
 def tip_heights(data: Dataset, count: int, length: float) -> Array:
     """Of the last plank's free end [m] at every instant."""
     last = f"link_{count}"
-    position = data["position"].sel(body=last).values
-    quaternion = data["quaternion"].sel(body=last).values
+    position = data["body_position"].sel(body=last).values
+    quaternion = data["body_orientation"].sel(body=last).values
     along = np.array([orientation_matrix(tuple(q))[:, 0] for q in quaternion])
     return np.asarray(position[:, 2] + 0.5 * length * along[:, 2])
 
@@ -92,8 +92,8 @@ def turned_plank(time: Sequence[float] | Array, angle: Sequence[float] | Array, 
     quaternion = np.stack([np.cos(0.5 * a), zero, -np.sin(0.5 * a), zero], axis=-1)
     return xarray.Dataset(
         {
-            "position": (("time", "body", "axis"), position[:, None], {"units": "m"}),
-            "quaternion": (("time", "body", "component"), quaternion[:, None], {"units": "1"}),
+            "body_position": (("time", "body", "axis"), position[:, None], {"units": "m"}),
+            "body_orientation": (("time", "body", "component"), quaternion[:, None], {"units": "1"}),
         },
         coords={"time": ("time", np.asarray(time, float), {"units": "s"})},
         attrs={"model": model_to_text(planks(1, length))},

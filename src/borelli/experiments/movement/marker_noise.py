@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.kinematics.differentiation import derivatives
-from borelli.analysis.kinematics.framewise_ik import finish, inverse_kinematics, state_problem
+from borelli.analysis.kinematics.differentiation import differentiate
+from borelli.analysis.kinematics.framewise_ik import motion_from_coordinates, inverse_kinematics, make_ik_problem
 from borelli.analysis.kinematics.trajectory_smoother import smooth_markers
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
-from borelli.experiments.analytic_walk import Walk, make_walk
+from borelli.experiments.movement.analytic_walk import Walk, make_walk
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.kinematics import generalized_forces
 from borelli.model.model import Model
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 LEVELS = (0.1e-3, 0.5e-3, 1e-3, 2e-3, 4e-3, 8e-3, 16e-3, 32e-3, 64e-3)
 """[m]"""
 REPEATS = 20
-METHODS = ("converged", "smoothed", "dynamic")
+METHODS = ("framewise", "smoothed", "marker_driven")
 PAPER_ANGLE = {1e-3: 0.02, 5e-3: 0.0175}
 """Noise [m]: mean error of angles [rad] as the paper states it, in its text and under its Fig. 3."""
 PAPER_TORQUE = {1e-3: 3.0, 5e-3: 5.0}
@@ -77,7 +77,7 @@ def noise_experiment(
         say: Told what is being done.
     """
     truth = _truth(recording)
-    usable = [method for method in methods if method != "dynamic" or _has_dynamic()]
+    usable = [method for method in methods if method != "marker_driven" or _has_dynamic()]
     rows: list[dict[str, Any]] = []
     examples: dict[tuple[str, float], tuple[Array, Array]] = {}
     for k, level in enumerate(levels):
@@ -125,7 +125,7 @@ def _recorded(path: Path) -> Walk:
     recording = resample(clean(read_recording(path)), 60.0)
     fitted = fit_model(human(75.0, 1.75), [recording]).model
     motion = inverse_kinematics(fitted, recording, method="smoothed")
-    curves = derivatives(motion)
+    curves = differentiate(motion)
     kept = {str(name) for name in motion.data["marker"].values}
     model = replace(fitted, markers=tuple(m for m in fitted.markers if m.name in kept))
     return Walk(model, curves.time, motion.rate, curves.coordinates, curves.speeds, curves.accelerations)
@@ -159,12 +159,12 @@ def _trial(truth: Truth, shaken: Recording, method: str) -> tuple[dict[str, floa
 def _follow(model: Model, shaken: Recording, method: str) -> Motion:
     if method != "smoothed":
         return inverse_kinematics(model, shaken, method=method)
-    problem = state_problem(model, shaken)
-    return finish(problem, smooth_markers(problem, shaken)[0], shaken, method, ())
+    problem = make_ik_problem(model, shaken)
+    return motion_from_coordinates(problem, smooth_markers(problem, shaken)[0], shaken, method, ())
 
 
 def _torques(motion: Motion) -> Array:
-    curves = derivatives(motion)
+    curves = differentiate(motion)
     return generalized_forces(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
 
 
@@ -221,7 +221,7 @@ def _claims(summary: Sequence[dict[str, Any]], truth: Truth) -> list[Claim]:
     frame = 1e3 / truth.walk.rate
     for line in summary:
         what, level = f"{line['method']}, {line['noise_mm']:g} mm", line["noise_mm"]
-        if line["method"] == "dynamic":
+        if line["method"] == "marker_driven":
             continue
         if level == 1.0:
             claims.append(Claim(f"{what}: angles [rad]", line["angle_rad"], "0.02", line["angle_rad"] <= 0.02))
@@ -240,7 +240,7 @@ def _claims(summary: Sequence[dict[str, Any]], truth: Truth) -> list[Claim]:
 def _draw(truth: Truth, summary: Sequence[dict[str, Any]], examples: Any, path: Path) -> None:
     from matplotlib.figure import Figure
 
-    ink, colors = "#2b2f36", {"converged": "#3f6fae", "smoothed": "#d9822b", "dynamic": "#3a8f7d"}
+    ink, colors = "#2b2f36", {"framewise": "#3f6fae", "smoothed": "#d9822b", "marker_driven": "#3a8f7d"}
     figure = Figure(figsize=(11.0, 7.5), layout="constrained")
     axes = figure.subplots(2, 3)
     panels = (("angle_rad", "mean error of angles [rad]"), ("torque_nm", "mean error of torques [N m]"))

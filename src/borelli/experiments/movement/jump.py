@@ -17,7 +17,7 @@ from borelli.analysis.dynamics.external_loads import foot_bodies
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import BLUE, HEIGHT, INK, MASS, ORANGE, recorded_motion, root_deviation, tidy
+from borelli.experiments.movement.stepped_common import BLUE, HEIGHT, INK, MASS, ORANGE, recorded_motion, root_deviation, tidy
 from borelli.model.kinematics import center_of_mass
 from borelli.model.model import Softness
 from borelli.model.people.human import human
@@ -107,7 +107,7 @@ def synthetic_jump() -> Motion:
 def _heights(torques: SteppedTorques) -> tuple[Any, Any]:
     """Of the centre of mass [m]: as made, and as asked for."""
     data, model = torques.data, torques.motion.model
-    made = data["coordinates"].values
+    made = data["coordinate_value"].values
     up = to_model_axes(model)
     return tuple((center_of_mass(model, q) @ up)[:, 2] for q in (made, made - data["deviation"].values))  # type: ignore[return-value]
 
@@ -115,13 +115,13 @@ def _heights(torques: SteppedTorques) -> tuple[Any, Any]:
 def _figures(torques: SteppedTorques) -> dict[str, float]:
     data = torques.data
     weight = torques.motion.model.mass * 9.81
-    vertical = data["foot_force"].values[..., 2].sum(axis=1) / weight
+    vertical = data["ground_reaction_force"].values[..., 2].sum(axis=1) / weight
     made, asked = _heights(torques)
     return {
-        "residual_torque_max_nm": float(np.abs(data["residual_torque"].values).max()),
-        "residual_torque_rms_nm": torques.residual_torque_rms,
+        "residual_torque_max_nm": float(np.abs(data["residual_moment"].values).max()),
+        "residual_moment_rms_nm": torques.residual_moment_rms,
         "residual_force_max_n": float(np.abs(data["residual_force"].values).max()),
-        "angle_rms_deg": float(np.degrees(torques.deviation_rms)),
+        "angle_rms_deg": float(np.degrees(torques.rms_error)),
         "root_deviation_m": root_deviation(torques),
         "flight_s": float((vertical < AIRBORNE).sum() / torques.motion.rate),
         "peak_force_bw": float(vertical.max()),
@@ -143,8 +143,8 @@ def _draw(found: dict[float, SteppedTorques], path: Path) -> None:
         if color == BLUE:
             axes[0].plot(time, asked, color=INK, label="asked for")
         axes[0].plot(time, made, color=color, lw=0.9, label=f"made, residual up to {limit:g} N m")
-        axes[1].plot(time, data["foot_force"].values[..., 2].sum(axis=1) / weight, color=color, lw=0.9)
-        axes[2].plot(time, np.abs(data["residual_torque"].values).max(axis=1), color=color, lw=0.9)
+        axes[1].plot(time, data["ground_reaction_force"].values[..., 2].sum(axis=1) / weight, color=color, lw=0.9)
+        axes[2].plot(time, np.abs(data["residual_moment"].values).max(axis=1), color=color, lw=0.9)
     for ax, label in zip(
         axes, ("height of the centre of mass [m]", "vertical force [body weight]", "residual torque [N m]"), strict=True
     ):

@@ -73,7 +73,7 @@ class Walk:
         points = marker_positions(self.model, self.coordinates)
         points = points + noise * np.random.default_rng(seed).normal(size=points.shape)
         names = [marker.name for marker in self.model.markers]
-        return Recording(make_dataset({"markers": points}, {"marker": names}, rate=self.rate), "synthetic walk")
+        return Recording(make_dataset({"marker_position": points}, {"marker": names}, rate=self.rate), "synthetic walk")
 
 
 def make_walk(model: Model, frames: int = 260, rate: float = 60.0) -> Walk:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from borelli.control.pd_step_responses import StableResponse, TraditionalResponse
 from borelli.control.response import Response, coefficients
 from borelli.control.stability import spectral_radius
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.pd_convergence import GAINS, asked, errors_in_time
-from borelli.experiments.planks import OURS, STABLE, TRADITIONAL, turned_plank
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, RED, tidy
+from borelli.experiments.control.pd_convergence import GAINS, asked, errors_in_time
+from borelli.experiments.control.planks import OURS, STABLE, TRADITIONAL, turned_plank
+from borelli.experiments.movement.stepped_common import BLUE, GREEN, INK, RED, tidy
 
 Array = NDArray[np.float64]
 

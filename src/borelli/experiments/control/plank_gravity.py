@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from borelli.control.response import PD, error_after
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.pd_convergence import errors_in_time
-from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at, planks
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, RED, tidy
+from borelli.experiments.control.pd_convergence import errors_in_time
+from borelli.experiments.control.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at, planks
+from borelli.experiments.movement.stepped_common import BLUE, GREEN, INK, RED, tidy
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -60,7 +60,7 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
                 rows.append({
                     "method": name, "stiffness_per_s2": stiffness, "gravity_m_s2": gravity, **_figures(data, stiffness)
                 })  # fmt: skip
-    long_steps = plank_run("impulse", SHOWN, GRAVITY, 1.0, float(len(LONG_STEPS)))["value"].values[1:, 0]
+    long_steps = plank_run("impulse", SHOWN, GRAVITY, 1.0, float(len(LONG_STEPS)))["coordinate_value"].values[1:, 0]
     claims = [*_claims(rows), *_long_claims(long_steps)]
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "plank-gravity.png"
@@ -80,14 +80,14 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 
 def _figures(data: Dataset, stiffness: float) -> dict[str, float]:
-    angle, time = data["value"].values[:, 0], data["time"].values
+    angle, time = data["coordinate_value"].values[:, 0], data["time"].values
     alone = QUARTER * errors_in_time(PD(stiffness), STEP, SECONDS)[1]
     return {
         "angle_at_end_rad": float(angle[-1]),
         "droop_deg": float(-np.degrees(angle[-1])),
         "from_impulse_based_alone_rad": float(np.abs(angle - alone).max()),
         "from_analytic_rad": float(np.abs(angle - _analytic(time, stiffness)).max()),
-        "largest_torque_nm": float(np.abs(data["control_force"].values[1:, 0]).max()),
+        "largest_torque_nm": float(np.abs(data["torque"].values[1:, 0]).max()),
     }
 
 
@@ -136,8 +136,8 @@ def _draw(runs: Mapping[tuple[str, float], Dataset], path: Path) -> None:
         style = "-" if gravity else "--"
         label = f"{name}, {'gravity' if gravity else 'no gravity'}"
         time = data["time"].values
-        angles.plot(time, np.degrees(data["value"].values[:, 0]), style, color=color, label=label)
-        torques.plot(time[1:], data["control_force"].values[1:, 0], style, color=color, label=label)
+        angles.plot(time, np.degrees(data["coordinate_value"].values[:, 0]), style, color=color, label=label)
+        torques.plot(time[1:], data["torque"].values[1:, 0], style, color=color, label=label)
     marks = np.linspace(0.0, SECONDS, 33)
     angles.plot(marks, np.degrees(_analytic(marks, SHOWN)), "x", color=INK, ms=4, label="analytic")
     angles.set(xlabel="time [s]", ylabel="angle from level [deg]")

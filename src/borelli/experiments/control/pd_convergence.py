@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from borelli.control.pd_step_responses import StableResponse, TraditionalResponse
 from borelli.control.response import PD, Response, error_after, next_velocity
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import OURS, STABLE, TRADITIONAL, turned_plank
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, ORANGE, RED, tidy
+from borelli.experiments.control.planks import OURS, STABLE, TRADITIONAL, turned_plank
+from borelli.experiments.movement.stepped_common import BLUE, GREEN, INK, ORANGE, RED, tidy
 
 Array = NDArray[np.float64]
 

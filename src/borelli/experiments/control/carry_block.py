@@ -24,10 +24,10 @@ from scipy.optimize import fsolve
 
 from borelli.control.response import PD
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import GRAVITY, OURS, TRADITIONAL, asked_pull, held_at, mass_matrix, planks, tip_heights
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, ORANGE, RED, tidy
+from borelli.experiments.control.planks import GRAVITY, OURS, TRADITIONAL, asked_pull, held_at, mass_matrix, planks, tip_heights
+from borelli.experiments.movement.stepped_common import BLUE, GREEN, INK, ORANGE, RED, tidy
 from borelli.model.mechanisms import with_block
 from borelli.model.model import Frame, Model
 
@@ -96,15 +96,15 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
     for way in (OUTSIDE, LOOSE, INSIDE, SPRINGS):
         say(f"the block {way}")
         data = runs[way] = block_run(way, STEP, seconds)
-        angle = data["value"].values
+        angle = data["coordinate_value"].values
         rows.append({
             "block": way, "method": SPRINGS if way == SPRINGS else OURS,
             "largest_error_deg": float(np.degrees(np.abs(angle[-1]).max())),
             "largest_error_ever_rad": float(np.abs(angle).max()),
             "tip_height_m": float(tip_heights(data, COUNT, LENGTH)[-1]),
-            "block_height_m": float(data["position"].sel(body="block", axis="z").values[-1]),
+            "block_height_m": float(data["body_position"].sel(body="block", axis="z").values[-1]),
             "from_rest_rad": float(np.abs(angle[-1] - resting_outside(STEP)).max()),
-            "first_hinge_nm": float(data["control_force"].values[-1, 0]),
+            "first_hinge_nm": float(data["torque"].values[-1, 0]),
         })  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     plot = out / "carry-block.png"
@@ -152,8 +152,8 @@ def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
     for (way, data), color in zip(runs.items(), (ORANGE, INK, BLUE, GREEN), strict=True):
         time = data["time"].values
         style = "--" if way == LOOSE else "-"
-        heights.plot(time, data["position"].sel(body="block", axis="z").values, style, color=color, label=way)
-        torques.plot(time[1:], data["control_force"].values[1:, 0], style, color=color, label=way)
+        heights.plot(time, data["body_position"].sel(body="block", axis="z").values, style, color=color, label=way)
+        torques.plot(time[1:], data["torque"].values[1:, 0], style, color=color, label=way)
     heights.axhline(THICK + HALF, color=RED, lw=0.6, label="level")
     heights.set(xlabel="time [s]", ylabel="height of the block [m]")
     torques.set(xlabel="time [s]", ylabel="torque of the first hinge [N m]")

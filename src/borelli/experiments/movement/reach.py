@@ -20,7 +20,7 @@ from borelli.analysis.dynamics.torques import inverse_dynamics
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import BLUE, GREEN, HEIGHT, MASS, ORANGE, RATE, effort, tidy
+from borelli.experiments.movement.stepped_common import BLUE, GREEN, HEIGHT, MASS, ORANGE, RATE, effort, tidy
 from borelli.model.kinematics import marker_positions
 from borelli.model.model import Model
 from borelli.model.people.human import human
@@ -79,13 +79,13 @@ def reach_experiment(
             motion, miss = reach_motion(model, target)
             torques = inverse_dynamics(motion, forces="contacts")
             costs.append(effort(torques))
-            residuals.append(torques.residual_torque_rms)
+            residuals.append(torques.residual_moment_rms)
             missed.append(miss)
         spread = float(np.std(costs, ddof=1) / np.sqrt(trials)) if trials > 1 else float("nan")
         rows.append({
             "target": number + 1, "distance_m": distance, "height_m": height, "trials": trials,
             "effort_nms": float(np.mean(costs)), "effort_nms_se": spread,
-            "hand_from_target_m": float(np.mean(missed)), "residual_torque_rms_nm": float(np.mean(residuals)),
+            "hand_from_target_m": float(np.mean(missed)), "residual_moment_rms_nm": float(np.mean(residuals)),
         })  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     picture = out / "reach.png"
@@ -118,7 +118,7 @@ def reach_motion(model: Model, target: Array) -> tuple[Motion, float]:
     weights = (
         dict.fromkeys(HELD["hand"], HAND) | dict.fromkeys(HELD["pelvis"], PELVIS) | dict.fromkeys(FOOT_MARKERS, FEET)
     )
-    data = make_dataset({"markers": points}, {"marker": names}, rate=RATE)
+    data = make_dataset({"marker_position": points}, {"marker": names}, rate=RATE)
     motion = inverse_kinematics(
         model, Recording(data, "synthetic reach"), weights=weights, pose_stiffness=_stiffness(model), rest=STANDING
     )

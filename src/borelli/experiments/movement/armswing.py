@@ -18,7 +18,7 @@ from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import (
+from borelli.experiments.movement.stepped_common import (
     BLUE,
     ORANGE,
     changed,
@@ -68,13 +68,13 @@ def armswing_experiment(
     ]
     names = [c.name for c in motion.model.coordinates if c.name.startswith(ARMS)]
     books = compute_energy(found["clamped"])
-    base = cocontraction(books, 0.0)["effort"]
+    base = cocontraction(books, 0.0)["torque_time_integral"]
     for level in levels[1:]:
-        extra = cocontraction(books, dict.fromkeys(names, level))["effort"] / base
+        extra = cocontraction(books, dict.fromkeys(names, level))["torque_time_integral"] / base
         rows.append(rows[1] | {"cocontraction_nm": level, "effort_nms": rows[1]["effort_nms"] * extra})
     for row in rows:
         row["effort_percent"] = 100.0 * (row["effort_nms"] / rows[0]["effort_nms"] - 1.0)
-        row["work_percent"] = 100.0 * (row["work_j"] / rows[0]["work_j"] - 1.0)
+        row["work_percent"] = 100.0 * (row["positive_work_j"] / rows[0]["positive_work_j"] - 1.0)
     out.mkdir(parents=True, exist_ok=True)
     picture = out / "armswing.png"
     _draw(rows, picture)
@@ -116,8 +116,8 @@ def _figures(torques: SteppedTorques) -> dict[str, float]:
     time = torques.data["time"].values
     return {
         "effort_nms": effort(torques, SETTLING, float(np.ptp(time)) - SETTLING),
-        "work_j": positive_work(torques),
-        "residual_torque_rms_nm": torques.residual_torque_rms,
+        "positive_work_j": positive_work(torques),
+        "residual_moment_rms_nm": torques.residual_moment_rms,
         "root_deviation_m": root_deviation(torques),
     }
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from borelli.control.response import PD
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import METHODS, OURS, STABLE, asked_pull, held_at, mass_matrix, planks
-from borelli.experiments.stepped_common import BLUE, GREEN, tidy
+from borelli.experiments.control.planks import METHODS, OURS, STABLE, asked_pull, held_at, mass_matrix, planks
+from borelli.experiments.movement.stepped_common import BLUE, GREEN, tidy
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Frame, Model, Shape, Surface
 from borelli.physics.state import State
@@ -94,17 +94,17 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 def pressing(data: Dataset) -> Array:
     """The force of all planks on the block [N] at every instant: what contacts do to each other they do to nobody."""
-    return np.asarray(np.linalg.norm(data["ground_force"].values.sum(axis=1), axis=1))
+    return np.asarray(np.linalg.norm(data["ground_reaction_force"].values.sum(axis=1), axis=1))
 
 
 def _moments(data: Dataset) -> Array:
     """Of what pushes planks, about the first hinge [N m], counted as its angle is; at every instant."""
     points = np.nan_to_num(data["center_of_pressure"].values[:, :COUNT])
-    return np.asarray(-np.cross(points, data["ground_force"].values[:, :COUNT])[..., 1].sum(axis=1))
+    return np.asarray(-np.cross(points, data["ground_reaction_force"].values[:, :COUNT])[..., 1].sum(axis=1))
 
 
 def _figures(data: Dataset, goes: float) -> dict[str, float]:
-    time, error = data["time"].values, data["value"].values - CURL
+    time, error = data["time"].values, data["coordinate_value"].values - CURL
     held = (time > goes - PRESSED) & (time <= goes)
     force = pressing(data)[held]
     before = np.abs(error[time <= goes][-1])
@@ -113,13 +113,13 @@ def _figures(data: Dataset, goes: float) -> dict[str, float]:
         "pressing_least_n": float(force.min()),
         "largest_force_n": float(pressing(data).max()),
         "moment_nm": float(_moments(data)[held][-1]),
-        "moment_asked_nm": float((mass_matrix(data["value"].values[held][-1], LENGTH) @ error[held][-1])[0])
+        "moment_asked_nm": float((mass_matrix(data["coordinate_value"].values[held][-1], LENGTH) @ error[held][-1])[0])
         * asked_pull(GAINS, STEP),
-        "moving_while_pressing_rad_s": float(np.abs(data["speed"].values[held]).max()),
-        "block_moved_m": float(np.abs(data["position"].sel(body="block").values[time <= goes] - BLOCK).max()),
+        "moving_while_pressing_rad_s": float(np.abs(data["coordinate_velocity"].values[held]).max()),
+        "block_moved_m": float(np.abs(data["body_position"].sel(body="block").values[time <= goes] - BLOCK).max()),
         "kept_from_target_deg": float(np.degrees(before.max())),
         "left_at_end_rad": float(np.abs(error[-1]).max()),
-        "joint_gap_m": float(data["joint_error"].values.max()),
+        "joint_gap_m": float(data["joint_gap"].values.max()),
     }
 
 
@@ -154,7 +154,7 @@ def _draw(runs: Mapping[str, Dataset], goes: float, path: Path) -> None:
     for name, data in runs.items():
         color = {OURS: BLUE, STABLE: GREEN}[name]
         time = data["time"].values
-        error = np.degrees(np.abs(data["value"].values - CURL).max(axis=1))
+        error = np.degrees(np.abs(data["coordinate_value"].values - CURL).max(axis=1))
         errors.semilogy(time, np.maximum(error, 1e-9), color=color, label=name)
         forces.plot(time[1:], pressing(data)[1:], color=color, lw=0.8, label=name)
     for ax in (errors, forces):

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from borelli.analysis.dynamics.torques import Torques, inverse_dynamics
-from borelli.analysis.ground.predict_grf import ground_forces
-from borelli.analysis.kinematics.differentiation import derivatives
+from borelli.analysis.ground.predict_grf import predict_grf
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
-def find_torques(motion: Motion, plan: AnalysisSettings) -> Torques:
+def compute_torques(motion: Motion, plan: AnalysisSettings) -> Torques:
     """Torques with the plates' forces, where there are any and they are wanted, else, or beside them, computed ones."""
-    has_plates = motion.recording is not None and "foot_force" in motion.recording.data
+    has_plates = motion.recording is not None and "ground_reaction_force" in motion.recording.data
     measured = plan.plates and has_plates
     if plan.cutoff is None and measured and motion.recording is not None:
         cutoff, note = step_cutoff(motion.recording)
         if note is not None:
-            found = find_torques(motion, replace(plan, cutoff=cutoff))
+            found = compute_torques(motion, replace(plan, cutoff=cutoff))
             return replace(found, notes=(*found.notes, note))
-    forces, ends = ("plates and contacts", "default") if measured else ("contacts", "strides")
+    forces, ends = ("plates and predicted", "default") if measured else ("contacts", "strides")
     try:
         return inverse_dynamics(motion, method=plan.torque_method, forces=forces, filter=ends, cutoff=plan.cutoff)
     except BorelliError as error:
@@ -43,22 +43,22 @@ def find_torques(motion: Motion, plan: AnalysisSettings) -> Torques:
         return replace(found, notes=(*found.notes, Note(said, "problem", "record plates")))
 
 
-def contacts_beside(torques: Torques) -> Dataset | None:
+def predict_grf_for_comparison(torques: Torques) -> Dataset | None:
     """Forces of the feet computed from the motion, where plates measured them; None where that cannot be done."""
     if not torques.on_plates:
         return None
     try:
         cutoff = torques.settings.get("cutoff_hz")
-        return ground_forces(torques.motion, derivatives(torques.motion, filter="strides", cutoff=cutoff))
+        return predict_grf(torques.motion, differentiate(torques.motion, filter="strides", cutoff=cutoff))
     except BorelliError:
         return None
 
 
-def weigh(model: Model, trials: Sequence[Recording]) -> tuple[float, float] | None:
+def mass_from_plates(model: Model, trials: Sequence[Recording]) -> tuple[float, float] | None:
     """Mass [kg] that the plates of the trials find, and for how long [s] they weighed it; None where they do not."""
     best: tuple[float, float] | None = None
     for trial in trials:
-        if "foot_force" in trial.data:
+        if "ground_reaction_force" in trial.data:
             attrs = inverse_dynamics(inverse_kinematics(model, trial), forces="plates").data.attrs
             if attrs["plate_mass_kg"] > 0.0 and (best is None or attrs["weighed_s"] > best[1]):
                 best = (float(attrs["plate_mass_kg"]), float(attrs["weighed_s"]))

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from borelli.control.response import PD
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import METHODS, OURS, TRADITIONAL, held_at, planks
-from borelli.experiments.stepped_common import BLUE, RED, tidy
+from borelli.experiments.control.planks import METHODS, OURS, TRADITIONAL, held_at, planks
+from borelli.experiments.movement.stepped_common import BLUE, RED, tidy
 from borelli.model.mechanisms import with_ball
 from borelli.model.model import Frame, Model, Shape
 
@@ -87,11 +87,11 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 def touching(data: Dataset) -> NDArray[np.bool_]:
     """Whether the ball touches a plank, at every instant: nothing else does."""
-    return np.asarray(np.abs(data["ground_force"].values[:, :COUNT]).max(axis=(1, 2)) > 0.0)
+    return np.asarray(np.abs(data["ground_reaction_force"].values[:, :COUNT]).max(axis=(1, 2)) > 0.0)
 
 
 def _figures(data: Dataset) -> dict[str, float]:
-    time, error = data["time"].values, data["value"].values
+    time, error = data["time"].values, data["coordinate_value"].values
     hits = np.flatnonzero(touching(data))
     first, last = (int(hits[0]), int(hits[-1])) if len(hits) else (0, 0)
     after = error[last:]
@@ -103,7 +103,7 @@ def _figures(data: Dataset) -> dict[str, float]:
         "pushed_deg": float(np.degrees(far)),
         "overshoot_of_push": max(_overshoot(angle) for angle in after.T) / max(far, 1e-12),
         "left_at_end_rad": float(np.abs(error[-1]).max()),
-        "joint_gap_m": float(data["joint_error"].values.max()),
+        "joint_gap_m": float(data["joint_gap"].values.max()),
     }
 
 
@@ -140,9 +140,9 @@ def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
     for name, data in runs.items():
         color = {OURS: BLUE, TRADITIONAL: RED}[name]
         time = data["time"].values
-        for k, angle in enumerate(np.degrees(data["value"].values.T)):
+        for k, angle in enumerate(np.degrees(data["coordinate_value"].values.T)):
             angles.plot(time, angle, color=color, lw=0.9, label=name if k == 0 else None)
-        errors.semilogy(time, np.maximum(np.abs(data["value"].values).max(axis=1), 1e-12), color=color, label=name)
+        errors.semilogy(time, np.maximum(np.abs(data["coordinate_value"].values).max(axis=1), 1e-12), color=color, label=name)
     angles.set(xlabel="time [s]", ylabel="angles of the hinges [deg]")
     errors.set(xlabel="time [s]", ylabel="largest error of a hinge [rad]")
     for ax in (angles, errors):

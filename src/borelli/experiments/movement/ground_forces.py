@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import Torques, inverse_dynamics
-from borelli.analysis.ground.predict_grf import ground_forces
+from borelli.analysis.ground.predict_grf import predict_grf
 from borelli.analysis.kinematics.framewise_ik import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import BLUE, ORANGE, recorded_motion, tidy
-from borelli.export.grf_agreement import compare_feet, forward
+from borelli.experiments.movement.stepped_common import BLUE, ORANGE, recorded_motion, tidy
+from borelli.export.grf_agreement import compare_feet, foot_direction
 from borelli.numerics.runs import find_runs
-from borelli.recording.recording import LOADED
+from borelli.recording.recording import MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -72,7 +72,7 @@ def ground_experiment(
         if motion.recording is None or not {"plate_force", "foot_force"} & set(motion.recording.data):
             raise SettingsError("the recording has no plates to compare with: give one that has, or none")
         measured = inverse_dynamics(motion, forces="plates")
-        trials.append(Trial(label, measured, ground_forces(motion, measured.derivatives)))
+        trials.append(Trial(label, measured, predict_grf(motion, measured.derivatives)))
     rows = [row for trial in trials for row in _rows(trial)]
     if not rows:
         raise SettingsError("plates cover no step of the recording whole: there is nothing to compare with")
@@ -117,15 +117,15 @@ def _label(noise: float) -> str:
 
 def _rows(trial: Trial) -> list[dict[str, Any]]:
     data, weight = trial.measured.data, trial.weight
-    covered = data["covered"].values
-    theirs, ours = (one["foot_force"].sel(axis="z") for one in (data, trial.computed))
-    free = (trial.computed["foot_free_moment"] - data["foot_free_moment"]).sel(axis="z")
-    moment = np.linalg.norm(trial.computed["missing_moment"].values, axis=1)[covered]
+    covered = data["grf_complete"].values
+    theirs, ours = (one["ground_reaction_force"].sel(axis="z") for one in (data, trial.computed))
+    free = (trial.computed["free_moment"] - data["free_moment"]).sel(axis="z")
+    moment = np.linalg.norm(trial.computed["unexplained_moment"].values, axis=1)[covered]
     rows = []
     for one in compare_feet(data, trial.computed, weight):
         other = "left" if one.foot == "right" else "right"
-        stance = covered & (theirs.sel(foot=one.foot).values >= LOADED)
-        single = stance & (theirs.sel(foot=other).values < LOADED)
+        stance = covered & (theirs.sel(foot=one.foot).values >= MIN_PLATE_FORCE)
+        single = stance & (theirs.sel(foot=other).values < MIN_PLATE_FORCE)
         off = np.abs((ours - theirs).sel(foot=one.foot).values[single])
         rows.append({
             "markers": trial.label, "foot": one.foot, "frames": one.frames,
@@ -146,19 +146,19 @@ def _draw(trial: Trial, rows: Sequence[dict[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(11.0, 7.0), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True)
     data, computed = trial.measured.data, trial.computed
-    time, ahead = data["time"].values, forward(computed)
+    time, ahead = data["time"].values, foot_direction(computed)
     aside = np.array([-ahead[1], ahead[0], 0.0])
     up = np.array([0.0, 0.0, 1.0])
     panels = ((axes[0, 0], up, "upward"), (axes[0, 1], ahead, "forward"), (axes[1, 0], aside, "to the left"))
     for foot, color in (("right", ORANGE), ("left", BLUE)):
         for ax, way, label in panels:
             for one, style, words in ((data, "-", "measured"), (computed, "--", "computed")):
-                force = 100.0 * one["foot_force"].sel(foot=foot).values @ way / trial.weight
+                force = 100.0 * one["ground_reaction_force"].sel(foot=foot).values @ way / trial.weight
                 ax.plot(time, force, style, color=color, lw=1.2, label=f"{foot}, {words}")
             ax.set(ylabel=f"force {label} [% of weight]")
-        stance = data["foot_force"].sel(foot=foot, axis="z").values >= LOADED
+        stance = data["ground_reaction_force"].sel(foot=foot, axis="z").values >= MIN_PLATE_FORCE
         for one, style in ((data, "-"), (computed, "--")):
-            place = 1e3 * (one["foot_center_of_pressure"].sel(foot=foot).values @ ahead)
+            place = 1e3 * (one["center_of_pressure"].sel(foot=foot).values @ ahead)
             middle = (
                 1e3 * computed["sole_position"].values[:, [foot in str(n) for n in computed["sole"].values]] @ ahead
             )
@@ -171,7 +171,7 @@ def _draw(trial: Trial, rows: Sequence[dict[str, Any]], path: Path) -> None:
         *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
     )
     for ax in axes.flat:
-        for start, stop in find_runs(~data["covered"].values):
+        for start, stop in find_runs(~data["grf_complete"].values):
             ax.axvspan(time[start], time[stop - 1], color="#f0f1f3", lw=0)
     tidy(axes)
     figure.savefig(path, dpi=130)

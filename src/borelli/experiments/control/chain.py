@@ -17,11 +17,11 @@ from scipy.optimize import fsolve
 
 from borelli.control.response import PD
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.pd_convergence import errors_in_time
-from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at, planks, tip_heights
-from borelli.experiments.stepped_common import BLUE, GREEN, RED, tidy
+from borelli.experiments.control.pd_convergence import errors_in_time
+from borelli.experiments.control.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at, planks, tip_heights
+from borelli.experiments.movement.stepped_common import BLUE, GREEN, RED, tidy
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -119,12 +119,12 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 
 def _row(what: str, name: str, data: Dataset, count: int, target: Array) -> dict[str, Any]:
-    angle = data["value"].values
+    angle = data["coordinate_value"].values
     start = angle[0] - target
     errors = errors_in_time(GAINS, STEPS[OURS], float(data["time"].values[-1]))[1]
     alone = target + np.outer(errors, start) if name == OURS else np.full_like(angle, np.nan)
     return {
-        "task": what, "method": name, "planks": count, "step_s": float(data.attrs["step"]),
+        "task": what, "method": name, "planks": count, "step_s": float(data.attrs["step_s"]),
         "largest_error_deg": float(np.degrees(np.abs(angle[-1] - target).max())),
         "from_alone_rad": float(np.abs(angle - alone).max()),
         "tip_height_m": float(tip_heights(data, count, LENGTH)[-1]),
@@ -169,10 +169,10 @@ def _draw(level: Mapping[str, Dataset], curled: Mapping[str, Dataset], path: Pat
     for name, data in level.items():
         time = data["time"].values
         axes[0].plot(time, tip_heights(data, COUNT, LENGTH), color=colors[name], label=name)
-        for k, angle in enumerate(np.degrees(data["value"].values.T)):
+        for k, angle in enumerate(np.degrees(data["coordinate_value"].values.T)):
             axes[1].plot(time, angle, color=colors[name], lw=0.9, label=name if k == 0 else None)
     for name, data in curled.items():
-        error = np.abs(data["value"].values - CURL).max(axis=1)
+        error = np.abs(data["coordinate_value"].values - CURL).max(axis=1)
         axes[2].semilogy(data["time"].values, np.degrees(error), color=colors[name], label=name)
     axes[0].set(xlabel="time [s]", ylabel=f"height of the tip, {COUNT} planks to level [m]")
     axes[1].set(xlabel="time [s]", ylabel="angles of the hinges [deg]")

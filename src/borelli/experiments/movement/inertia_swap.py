@@ -16,7 +16,7 @@ import numpy as np
 from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.stepped_common import (
+from borelli.experiments.movement.stepped_common import (
     BLUE,
     GREEN,
     INK,
@@ -75,8 +75,8 @@ def foreign_body_experiment(
         rows.append({
             "inertia": name, "mass_kg": torques.motion.model.mass, "leg_torque_r": alike,
             "effort_nms_per_kg": effort(torques) / torques.motion.model.mass,
-            "angle_rms_deg": float(np.degrees(torques.deviation_rms)), "root_deviation_m": root_deviation(torques),
-            "residual_torque_rms_nm": torques.residual_torque_rms,
+            "angle_rms_deg": float(np.degrees(torques.rms_error)), "root_deviation_m": root_deviation(torques),
+            "residual_moment_rms_nm": torques.residual_moment_rms,
         })  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     picture = out / "foreign_body.png"

@@ -68,7 +68,7 @@ def effort(torques: Torques, start: float = 0.0, stop: float = np.inf) -> float:
 
 def positive_work(torques: SteppedTorques) -> float:
     """Of all joints [J], row by row."""
-    return float(np.clip(torques.data["row_power"].values, 0.0, None).sum() / torques.motion.rate)
+    return float(np.clip(torques.data["joint_power"].values, 0.0, None).sum() / torques.motion.rate)
 
 
 def root_deviation(torques: SteppedTorques) -> float:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from borelli.control.response import PD, next_velocity
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
+from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.pd_convergence import errors_in_time
-from borelli.experiments.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at
-from borelli.experiments.stepped_common import BLUE, GREEN, INK, ORANGE, RED, tidy
+from borelli.experiments.control.pd_convergence import errors_in_time
+from borelli.experiments.control.planks import GRAVITY, METHODS, OURS, STABLE, TRADITIONAL, held_at
+from borelli.experiments.movement.stepped_common import BLUE, GREEN, INK, ORANGE, RED, tidy
 from borelli.model.mechanisms import hinge
 from borelli.model.model import GROUND, Body, Frame, Model, Shape, Vector
 from borelli.physics.arrays.compile_model import compile_model
@@ -131,13 +131,13 @@ def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], 
 
 
 def _figures(data: Dataset) -> dict[str, float]:
-    angle = data["value"].values
+    angle = data["coordinate_value"].values
     alone = TARGET * (1.0 - errors_in_time(GAINS, STEP, float(data["time"].values[-1]))[1])
     return {
         **{f"hinge_{k + 1}_rad": float(a) for k, a in enumerate(angle[-1])},
         "from_alone_rad": float(np.abs(angle[:, 0] - alone).max()),
         "not_a_parallelogram_rad": float(np.ptp(SIGNS * angle, axis=1).max()),
-        "joint_gap_m": float(data["joint_error"].values.max()),
+        "joint_gap_m": float(data["joint_gap"].values.max()),
     }
 
 
@@ -171,7 +171,7 @@ def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
     one, four = figure.subplots(1, 2)
     colors = {OURS: BLUE, TRADITIONAL: RED, STABLE: GREEN}
     for name, data in runs.items():
-        time, angle = data["time"].values, data["value"].values
+        time, angle = data["time"].values, data["coordinate_value"].values
         if name in colors:
             one.plot(time, angle[:, 0], "--" if name == STABLE else "-", color=colors[name], label=name)
         else:

@@ -18,13 +18,13 @@ import numpy as np
 
 from borelli.control.controls import Control, make_controls
 from borelli.control.response import PD
-from borelli.control.targets import b_spline
+from borelli.control.targets import b_spline_targets
 from borelli.control.track_targets import track_targets
-from borelli.experiments.filming import draw_runs
-from borelli.experiments.mace import standing_skeleton
+from borelli.experiments.control.filming import draw_runs
+from borelli.experiments.control.mace import standing_skeleton
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.experiments.planks import OURS
-from borelli.experiments.stepped_common import BLUE, INK, ORANGE, tidy
+from borelli.experiments.control.planks import OURS
+from borelli.experiments.movement.stepped_common import BLUE, INK, ORANGE, tidy
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
 from borelli.physics.diagnostics import rotation_matrices
@@ -88,7 +88,7 @@ def struggling(model: Model) -> tuple[Control, ...]:
         for c in standing_skeleton().coordinates
         if not c.locked
     }
-    return make_controls(b_spline(model, np.linspace(0.0, WHOLE, pieces + 1), values), GAINS)
+    return make_controls(b_spline_targets(model, np.linspace(0.0, WHOLE, pieces + 1), values), GAINS)
 
 
 def run(out: Path, *, recording: Path | None, quick: bool, say: Callable[[str], None]) -> Outcome:
@@ -127,20 +127,20 @@ def _net_bodies(data: Dataset) -> list[str]:
 def _figures(data: Dataset, model: Model) -> dict[str, Any]:
     joints = [joint for joint in model.joints if joint.name.startswith("bar")]
     bodies = [body for body in model.bodies if body.name.startswith(("knot", "bar"))]
-    error = np.abs(data["value"].values - data["target"].values)
+    error = np.abs(data["coordinate_value"].values - data["coordinate_target"].values)
     forces = _load(data)
     late = data["time"].values > 0.8 * float(data["time"].values[-1])
     return {
         "net_joints": len(joints),
         "net_loops": len(joints) - len(bodies) + 1,
-        "joint_gap_m": float(data["joint_error"].values.max()),
+        "joint_gap_m": float(data["joint_gap"].values.max()),
         "largest_error_rad": float(np.nanmax(error)),
         "error_at_end_rad": float(np.nanmax(error[-1])),
         "net_weight_n": 9.81 * sum(body.mass for body in bodies),
         "largest_load_n": float(forces.max()),
         "carried_at_end_n": float(forces[late].mean()),
         "nearest_to_skull": _nearest_to_skull(data, model),
-        "finite": bool(np.isfinite(data["position"].values).all()),
+        "finite": bool(np.isfinite(data["body_position"].values).all()),
     }
 
 
@@ -148,15 +148,15 @@ def _nearest_to_skull(data: Dataset, model: Model) -> float:
     """How near the middle of a knot came to that of the braincase, an ellipsoid; 1 is its surface."""
     knots = [name for name in _net_bodies(data) if name.startswith("knot")]
     skull = model.body("head").shapes[0]
-    away = data["position"].sel(body=knots).values - data["position"].sel(body="head").values[:, None]
-    turned = np.einsum("tkj,tji->tki", away, rotation_matrices(data["quaternion"].sel(body="head").values))
+    away = data["body_position"].sel(body=knots).values - data["body_position"].sel(body="head").values[:, None]
+    turned = np.einsum("tkj,tji->tki", away, rotation_matrices(data["body_orientation"].sel(body="head").values))
     return float(np.linalg.norm((turned - skull.frame.position) / skull.size, axis=-1).min())
 
 
 def _load(data: Dataset) -> Any:
     """The weight that the net lays on the skeleton [N], at every instant."""
     bones = [str(name) for name in data["body"].values if str(name) not in set(_net_bodies(data))]
-    return -data["ground_force"].sel(body=bones, axis="z").values.sum(axis=1)
+    return -data["ground_reaction_force"].sel(body=bones, axis="z").values.sum(axis=1)
 
 
 def _claims(row: Mapping[str, Any], quick: bool) -> list[Claim]:
@@ -187,7 +187,7 @@ def _draw(data: Dataset, path: Path) -> None:
     time = data["time"].values
     load.plot(time[1:], _load(data)[1:], color=ORANGE, lw=0.9)
     load.set(xlabel="time [s]", ylabel="weight of the net on the skeleton [N]")
-    error = np.degrees(np.abs(data["value"].values - data["target"].values))
+    error = np.degrees(np.abs(data["coordinate_value"].values - data["coordinate_target"].values))
     for name, color in (("shoulder_flexion_r", BLUE), ("elbow_flexion_r", INK)):
         index = list(data["coordinate"].values).index(name)
         errors.plot(time, error[:, index], color=color, label=name.replace("_", " ").removesuffix(" r"))
