@@ -39,8 +39,8 @@ from borelli.model.people.full_skeleton import full_skeleton as full_skeleton
 from borelli.model.people.human import human as human
 from borelli.model.validate import validate as validate
 from borelli.physics.inputs import Drive as Drive
-from borelli.physics.inputs import SolverSettings as SolverSettings
 from borelli.physics.simulate import simulate as simulate
+from borelli.physics.solver_settings import SolverSettings as SolverSettings
 from borelli.pipeline.analysis_settings import AnalysisSettings as AnalysisSettings
 from borelli.pipeline.analyze import Analysis as Analysis
 from borelli.pipeline.analyze import analyze as analyze

@@ -1,73 +1,122 @@
-"""When the kernels count as compiled, and in what order they are."""
+"""Conditions under which kernels count as compiled, the order of tasks, and the message of the first use."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
 from borelli.errors import BorelliError
-from borelli.kernels import compile_cache as compiling
+from borelli.kernels import compile_cache
 from borelli.kernels.jit import JIT_ON
 from borelli.physics import warmup
 
-PARTS = {task.name for task in warmup.POINTER_TASKS}
-CONTROL = tuple(task for task in compiling.all_tasks() if task.group == "control")
+POINTER_TASKS = {task.name for task in warmup.POINTER_TASKS}
+CONTROL = tuple(task for task in compile_cache.all_tasks() if task.group == "control")
 pytestmark = pytest.mark.skipif(not JIT_ON, reason="nothing is compiled with BORELLI_JIT=0")
 
 
-def pretend(program):
+def start_process(program):
     return subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
 
 
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("BORELLI_CACHE", str(tmp_path))
-    monkeypatch.setattr(compiling, "begin", lambda task: pretend("pass"))
+    monkeypatch.delenv(compile_cache.QUIET, raising=False)
+    monkeypatch.setattr(compile_cache, "_ENSURED", set())
+    monkeypatch.setattr(compile_cache, "start_task", lambda task: start_process("pass"))
 
 
-def test_ready_only_after_everything_was_compiled(empty_cache):
-    assert compiling.missing_tasks(control=True) == compiling.all_tasks()
-    heard = []
-    compiling.compile_kernels(lambda what, share: heard.append(share))
-    assert compiling.missing_tasks(control=True) == ()
-    assert heard == sorted(heard) and heard[-1] == 1.0
+def test_kernels_are_ready_only_after_all_tasks(empty_cache):
+    assert compile_cache.missing_tasks(control=True) == compile_cache.all_tasks()
+    reported = []
+    compile_cache.compile_kernels(lambda what, fraction: reported.append(fraction))
+    assert compile_cache.missing_tasks(control=True) == ()
+    assert reported == sorted(reported) and reported[-1] == 1.0
 
 
-def test_kernels_of_control_wait_until_they_are_needed(empty_cache):
-    main = compiling.missing_tasks(control=False)
-    assert set(compiling.all_tasks()) - set(main) == set(CONTROL)
-    compiling.compile_kernels(tasks=main)
-    assert compiling.missing_tasks(control=False) == ()
-    assert compiling.missing_tasks(control=True) == CONTROL
-    compiling.compile_kernels(tasks=CONTROL)
-    assert compiling.missing_tasks(control=True) == ()
+def test_kernels_of_control_are_compiled_when_needed(empty_cache):
+    main = compile_cache.missing_tasks(control=False)
+    assert set(compile_cache.all_tasks()) - set(main) == set(CONTROL)
+    compile_cache.compile_kernels(tasks=main)
+    assert compile_cache.missing_tasks(control=False) == ()
+    assert compile_cache.missing_tasks(control=True) == CONTROL
+    compile_cache.compile_kernels(tasks=CONTROL)
+    assert compile_cache.missing_tasks(control=True) == ()
 
 
-def test_interrupted_compilation_is_not_taken_for_a_full_cache(empty_cache, monkeypatch):
-    monkeypatch.setattr(compiling, "begin", lambda task: pretend("raise SystemExit('no disk')"))
-    with pytest.raises(BorelliError, match=r"compiling \w+ failed: no disk"):
-        compiling.compile_kernels()
-    assert compiling.missing_tasks(control=True) == compiling.all_tasks()
+def test_interrupted_compilation_leaves_tasks_missing(empty_cache, monkeypatch):
+    monkeypatch.setattr(compile_cache, "start_task", lambda task: start_process("raise SystemExit('no disk')"))
+    with pytest.raises(BorelliError, match=r"Compiling \w+ failed: no disk"):
+        compile_cache.compile_kernels()
+    assert compile_cache.missing_tasks(control=True) == compile_cache.all_tasks()
 
 
-def test_a_step_is_compiled_after_its_parts_and_two_things_at_a_time():
+def test_tasks_start_after_those_they_need_and_not_too_many_at_a_time():
     processes = {}
 
-    def begin(task):
+    def start(task):
         alive = [name for name, process in processes.items() if process.poll() is None]
-        assert len(alive) < compiling.WORKERS
+        assert len(alive) < compile_cache.WORKERS
         if task.name == "step":
-            assert set(processes) - set(alive) >= PARTS
-        seconds = 0.6 if task.name == "rows" else 0.05  # what comes after it is there long before it ends
-        processes[task.name] = pretend(f"import time; time.sleep({seconds})")
+            assert set(processes) - set(alive) >= POINTER_TASKS
+        seconds = 0.6 if task.name == "rows" else 0.05  # tasks after it could start long before it ends
+        processes[task.name] = start_process(f"import time; time.sleep({seconds})")
         return processes[task.name]
 
-    compiling.run_tasks(compiling.all_tasks(), begin, lambda what, share: None)
-    assert set(processes) == {task.name for task in compiling.all_tasks()}
+    compile_cache.run_tasks(compile_cache.all_tasks(), start, lambda what, fraction: None)
+    assert set(processes) == {task.name for task in compile_cache.all_tasks()}
 
 
 def test_other_copy_of_the_sources_is_not_ready(empty_cache, monkeypatch, tmp_path):
-    """numba keeps machine code by the path of its source."""
-    compiling.compile_kernels()
-    monkeypatch.setattr(compiling, "PACKAGE", tmp_path)
-    assert compiling.missing_tasks(control=True) == compiling.all_tasks()
+    """numba stores machine code by the path of its source."""
+    compile_cache.compile_kernels()
+    monkeypatch.setattr(compile_cache, "PACKAGE", tmp_path)
+    assert compile_cache.missing_tasks(control=True) == compile_cache.all_tasks()
+
+
+def test_first_use_from_python_announces_compilation_once(empty_cache, capsys):
+    compile_cache.ensure_compiled()
+    message = "borelli: compiling kernels, about a minute, first use only ...\n"
+    assert capsys.readouterr().err.startswith(message)
+    assert compile_cache.missing_tasks(control=True) == CONTROL
+    compile_cache.ensure_compiled()
+    assert capsys.readouterr().err == ""
+    compile_cache.ensure_compiled(control=True)
+    assert capsys.readouterr().err.startswith(message)
+    assert compile_cache.missing_tasks(control=True) == ()
+
+
+def test_full_cache_is_not_announced(empty_cache, capsys):
+    compile_cache.compile_kernels()
+    compile_cache.ensure_compiled(control=True)
+    assert capsys.readouterr().err == ""
+
+
+def test_announcement_can_be_suppressed(empty_cache, monkeypatch, capsys):
+    monkeypatch.setenv(compile_cache.QUIET, "1")
+    compile_cache.ensure_compiled(control=True)
+    assert compile_cache.missing_tasks(control=True) == ()
+    assert capsys.readouterr().err == ""
+
+
+def test_processes_that_compile_start_no_others(empty_cache, monkeypatch, capsys):
+    monkeypatch.setenv(compile_cache.COMPILING, "1")
+    compile_cache.ensure_compiled(control=True)
+    assert compile_cache.missing_tasks(control=True) == compile_cache.all_tasks()
+    assert capsys.readouterr().err == ""
+
+
+def test_failure_to_compile_ahead_does_not_stop_the_caller(empty_cache, monkeypatch, capsys):
+    monkeypatch.setattr(compile_cache, "start_task", lambda task: start_process("raise SystemExit('no disk')"))
+    compile_cache.ensure_compiled()
+    assert "failed: no disk Kernels are compiled one by one at their first use." in capsys.readouterr().err
+
+
+def test_started_tasks_know_that_they_compile(monkeypatch):
+    environments = []
+    monkeypatch.setattr(compile_cache.subprocess, "Popen", lambda command, env, stderr: environments.append(env))
+    compile_cache.start_task(CONTROL[0])
+    assert environments[0][compile_cache.COMPILING] == "1"
+    assert compile_cache.COMPILING not in os.environ

@@ -1,35 +1,33 @@
-"""Parts that only kernels call, each with a door for tests: doors cost a second to compile and are not kept."""
+"""Kernel functions wrapped so that tests can call them; wrappers take a second to compile and are not cached."""
 
 from __future__ import annotations
 
 from borelli.kernels.jit import JIT_ON
 from borelli.physics.joints import coordinates
-from borelli.physics.rows import coordinate_rows as drives
-from borelli.physics.rows import joint_rows as joints
-from borelli.physics.rows import laws as manifold
+from borelli.physics.rows import coordinate_rows, joint_rows, laws
 
 
-def _with_door(part):
+def _callable(function):
     if not JIT_ON:
-        return part
+        return function
     import numba
 
     from borelli.kernels.jit import COMMON
 
-    return numba.njit(lambda *arguments: part(*arguments), **COMMON)
+    return numba.njit(lambda *arguments: function(*arguments), **COMMON)
 
 
-coordinates_from_poses = _with_door(coordinates.coordinates_from_poses)
-aim_drives_at_twists = _with_door(drives.set_drive_targets_from_twists)
-fill_coupling_rows = _with_door(drives.fill_coupling_rows)
-fill_drive_rows = _with_door(drives.fill_drive_rows)
-fill_stop_rows = _with_door(drives.fill_limit_rows)
-fill_given_motion = _with_door(joints.fill_prescribed_motion)
-fill_joint_rows = _with_door(joints.fill_joint_rows)
-pose_joints = _with_door(joints.pose_joints)
-bounded_law = _with_door(manifold.bounded_law)
-dead_zone_law = _with_door(manifold.dead_zone_law)
-no_law = _with_door(manifold.no_law)
-one_sided_law = _with_door(manifold.one_sided_law)
-soft_law = _with_door(manifold.soft_law)
-two_rate_law = _with_door(manifold.two_rate_law)
+coordinates_from_poses = _callable(coordinates.coordinates_from_poses)
+set_drive_targets_from_twists = _callable(coordinate_rows.set_drive_targets_from_twists)
+fill_coupling_rows = _callable(coordinate_rows.fill_coupling_rows)
+fill_drive_rows = _callable(coordinate_rows.fill_drive_rows)
+fill_limit_rows = _callable(coordinate_rows.fill_limit_rows)
+fill_prescribed_motion = _callable(joint_rows.fill_prescribed_motion)
+fill_joint_rows = _callable(joint_rows.fill_joint_rows)
+pose_joints = _callable(joint_rows.pose_joints)
+bounded_law = _callable(laws.bounded_law)
+dead_zone_law = _callable(laws.dead_zone_law)
+no_law = _callable(laws.no_law)
+one_sided_law = _callable(laws.one_sided_law)
+soft_law = _callable(laws.soft_law)
+two_rate_law = _callable(laws.two_rate_law)

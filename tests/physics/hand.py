@@ -1,10 +1,10 @@
-"""Small problems whose answers were computed by hand, for every solver.
+"""Small problems solved by hand, for every solver.
 
-Most have one body of 2 kg and one row along x. With free velocity f, momentum and a sloped segment read
+Most have one body of 2 kg and one row along x. With free velocity f, momentum and a sloped piece read
 
     u = f + p / 2,    u = c_s - beta_s p    hence    p = (c_s - f) / (1/2 + beta_s)
 
-and on a flat segment p is the segment's own impulse.
+and on a flat piece p is the piece's own impulse.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Floats = NDArray[np.float64]
 Problem = tuple[str, System, Floats, Floats]
 
 MASS, INERTIA = 2.0, 0.5
-X, Z_SPIN = (1, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 1)
+X, ABOUT_Z = (1, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 1)
 
 
 def one_body(
     free: tuple[float, ...], directions: list[tuple[float, ...]], laws: list[tuple], offset: float = 0.0
 ) -> System:
-    """A body of 2 kg and 0.5 kg m^2 with rows to the world; a law is a kernel and its arguments."""
+    """Return a body of 2 kg and 0.5 kg m^2 with rows to the world; a law is a kernel and its arguments."""
     mass = np.diag([MASS] * 3 + [INERTIA] * 3)[None]
     rows = make_rows(np.ones(len(laws), np.int64))
     rows.body[:], rows.jacobian[:], rows.offset[:] = 0, directions, offset
@@ -37,7 +37,7 @@ def one_body(
 
 
 def along_x(name: str, law: tuple, cases: list[tuple[str, float, float, float]]) -> list[Problem]:
-    """One row along x: cases are (what happens, free velocity, velocity, impulse)."""
+    """Return problems of one row along x; cases are (description, free velocity, velocity, impulse)."""
     problems = []
     for what, free, u, p in cases:
         system = one_body((free, 0, 0, 0, 0, 0), [X], [law])
@@ -46,7 +46,7 @@ def along_x(name: str, law: tuple, cases: list[tuple[str, float, float, float]])
 
 
 def dead_zones() -> list[Problem]:
-    """No impulse for 0.8 <= u <= 1.2; beyond, beta = 0.5 = 1/m, so p = c_s - f; bounds 1 N s."""
+    """Return problems with no impulse for 0.8 <= u <= 1.2; beyond, beta = 0.5 = 1/m, so p = c_s - f; bounds 1 N s."""
     cases = [
         ("below", 0.0, 0.4, 0.8),
         ("inside", 1.1, 1.1, 0.0),
@@ -64,7 +64,7 @@ def dead_zones() -> list[Problem]:
 
 
 def stiffening_springs() -> list[Problem]:
-    """Slope 0.2 within 0.1 of 0 (p = -+0.5 at its ends), 0.05 beyond; bounds 2 N s.
+    """Return problems with slope 0.2 within 0.1 of 0 (p = -+0.5 at its ends), 0.05 beyond; bounds 2 N s.
 
     Beyond, c_s = +-(0.1 - 0.05 * 0.5) = +-0.075. Inside p = -f/0.7, beyond p = (+-0.075 - f)/0.55.
     """
@@ -79,7 +79,7 @@ def stiffening_springs() -> list[Problem]:
 
 
 def secondary_targets() -> list[Problem]:
-    """Within 0.5 of 1 aim at 1.2 with slope 1, beyond return with slope 0.1; bounds 3 N s.
+    """Return problems with target 1.2 and slope 1 within 0.5 of 1, beyond a return with slope 0.1; bounds 3 N s.
 
     p = 0.7 at u = 0.5 and -0.3 at u = 1.5. Inside p = (1.2 - f)/1.5; below c_s = 0.5 + 0.07 and p = (0.57 - f)/0.6;
     above c_s = 1.5 - 0.03 and p = (1.47 - f)/0.6.
@@ -96,21 +96,21 @@ def secondary_targets() -> list[Problem]:
 
 
 def other_rows() -> list[Problem]:
-    """Contacts, a saturated drive, a drive against a stop, a moving anchor, a hard joint."""
+    """Return contacts, a saturated drive, a drive against a limit, a moving marker spring, a hard joint."""
     problems = along_x("contact", (one_sided_law, 0.0, 0.5), [("pushes", -1.0, -0.5, 1.0), ("leaves", 1.0, 1.0, 0.0)])
     # Point (1, 0, 0), normal z: J M^-1 J^T = 1/2 + 1/0.5 = 2.5 and p = 1/(2.5 + 0.5).
     lever = one_body((0, 0, -1, 0, 0, 0), [(0, 0, 1, 0, -1, 0)], [(one_sided_law, 0.0, 0.5)])
     problems.append(("contact at a lever arm", lever, np.array([[0, 0, -5 / 6, 0, -2 / 3, 0]]), np.array([1 / 3])))
-    drive = one_body((0, 0, 0, 0, 0, 0), [Z_SPIN], [(bounded_law, 2.0, 1e-3, -0.25, 0.25)])
+    drive = one_body((0, 0, 0, 0, 0, 0), [ABOUT_Z], [(bounded_law, 2.0, 1e-3, -0.25, 0.25)])
     problems.append(("saturated drive", drive, np.array([[0, 0, 0, 0, 0, 0.5]]), np.array([0.25])))
-    # The drive saturates at 0.5; the stop holds u <= 0.1 with -u = -0.1 - 0.01 p: 0.25 - p/2 = 0.1 + 0.01 p.
+    # The drive saturates at 0.5; the limit keeps u <= 0.1 with -u = -0.1 - 0.01 p: 0.25 - p/2 = 0.1 + 0.01 p.
     laws = [(bounded_law, 1.0, 1e-3, -0.5, 0.5), (one_sided_law, -0.1, 0.01)]
-    stop = one_body((0, 0, 0, 0, 0, 0), [X, (-1, 0, 0, 0, 0, 0)], laws)
+    limited = one_body((0, 0, 0, 0, 0, 0), [X, (-1, 0, 0, 0, 0, 0)], laws)
     u = 0.1 + 0.01 * 0.15 / 0.51
-    problems.append(("drive against a stop", stop, np.array([[u, 0, 0, 0, 0, 0]]), np.array([0.5, 0.15 / 0.51])))
-    # The anchor's point moves at 1: u = v - 1 = p/2 - 1 = -p/2.
+    problems.append(("drive against a limit", limited, np.array([[u, 0, 0, 0, 0, 0]]), np.array([0.5, 0.15 / 0.51])))
+    # The marker moves at 1: u = v - 1 = p/2 - 1 = -p/2.
     anchor = one_body((0, 0, 0, 0, 0, 0), [X], [(soft_law, 0.0, 0.5)], offset=-1.0)
-    problems.append(("moving anchor", anchor, np.array([[0.5, 0, 0, 0, 0, 0]]), np.array([1.0])))
+    problems.append(("moving marker spring", anchor, np.array([[0.5, 0, 0, 0, 0, 0]]), np.array([1.0])))
     # 2 kg at 4 m/s and 6 kg at rest, joined along x: (2 * 4)/(2 + 6) = 1, and the child got 6 N s.
     mass = np.array([np.eye(6) * 2.0, np.eye(6) * 6.0])
     rows = make_rows(np.array([2]))
@@ -124,5 +124,5 @@ def other_rows() -> list[Problem]:
 
 
 def hand_problems() -> list[Problem]:
-    """All problems: name, system, velocity (n, 6) and impulses (rows,) expected."""
+    """Return all problems: name, system, velocity (n, 6) and impulses (rows,) expected."""
     return [*dead_zones(), *stiffening_springs(), *secondary_targets(), *other_rows()]

@@ -1,4 +1,4 @@
-"""A slow, obvious impulse step for chains of hinges and balls: dense J M^-1 J^T (spec impulse-pd, 1.4)."""
+"""Reference impulse step for chains of hinges and balls: dense J M^-1 J^T (Weinstein et al. 2008)."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 
 class TwinJoint(NamedTuple):
-    """Bodies by number (-1: ground), anchors from the centres of mass, the hinge's axis (None: a ball)."""
+    """Bodies by number (-1: ground), anchors from the centers of mass, the hinge's axis (None: a ball)."""
 
     parent: int
     child: int
@@ -17,7 +17,7 @@ class TwinJoint(NamedTuple):
     on_child: np.ndarray
     axis: np.ndarray | None
     response: tuple[float, float] | None = None
-    """The a and b of its control; None: it swings freely."""
+    """The a and b of its control; None: not controlled."""
 
 
 def cross_matrix(u):
@@ -40,14 +40,14 @@ class Twin:
         return (self.x[body], self.R[body]) if body >= 0 else (np.zeros(3), np.eye(3))
 
     def angle(self, joint):
-        """Of the child about the axis, seen by the parent."""
+        """Return the angle of the child about the axis relative to the parent."""
         turn = self.frame(joint.parent)[1].T @ self.frame(joint.child)[1]
         y, z = null_space(joint.axis[None]).T
         z = np.cross(joint.axis, y)
         return np.arctan2(z @ turn @ y, y @ turn @ y)
 
     def rows(self):
-        """J, what must vanish along it, and for each row the joint it controls (None: it holds)."""
+        """Return J, the errors of its rows, and for each row the joint it controls (None: a constraint)."""
         directions, errors, controls = [], [], []
 
         def add(joint, linear, angular_child, angular_parent, error, controlled=None):
@@ -75,19 +75,19 @@ class Twin:
         return np.array(directions), np.array(errors), controls
 
     def project(self, J, aim):
-        """Impulses, applied to the velocities, with which J v is as aimed."""
+        """Apply the impulses that result in J v = aim."""
         inverse = np.linalg.inv(self.mass_matrix())
         impulse = np.linalg.solve(J @ inverse @ J.T, aim - J @ self.v.ravel())
         self.v = self.v + (inverse @ J.T @ impulse).reshape(-1, 6)
 
     def move(self, h, x, R):
-        """Bodies as their velocities move them from poses."""
+        """Move bodies from given poses by their velocities."""
         self.x = x + h * self.v[:, :3]
         turns = [Rotation.from_rotvec(h * w).as_matrix() for w in self.v[:, 3:]]
         self.R = np.array([turn @ before for turn, before in zip(turns, R, strict=True)])
 
     def step(self, h):
-        """The six stages, without contacts."""
+        """Make the six stages, without contacts."""
         J, _, controls = self.rows()
         now = [0.0 if joint is None else self.angle(joint) for joint in controls]
         speed = J @ self.v.ravel()
@@ -102,7 +102,7 @@ class Twin:
             self.v[b, :3] += h * self.gravity
         self.project(J, (aims - now) / h)
 
-        # appendix A of seed 000: impulses at the start with which nothing is open at the end
+        # Weinstein et al. 2008, appendix A: impulses at the start that close all joints at the end
         x, R, v, push = self.x, self.R, self.v, np.linalg.solve(self.mass_matrix(), J.T)
 
         def errors(impulse):

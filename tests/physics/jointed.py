@@ -1,4 +1,4 @@
-"""Two or three jointed bodies of every kind, and what moving them does to rows and coordinates."""
+"""Two or three jointed bodies of every joint kind, and the effect of their motion on rows and coordinates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
 
-from .called import coordinates_from_poses, fill_coupling_rows, fill_given_motion, fill_joint_rows, pose_joints
+from .called import coordinates_from_poses, fill_coupling_rows, fill_joint_rows, fill_prescribed_motion, pose_joints
 
 Floats = NDArray[np.float64]
 
@@ -24,9 +24,9 @@ STEP = 1.0 / 240.0
 PROBE = 1e-5
 """Half width of a central difference: its two errors, of second order and of rounding, are both near 1e-10."""
 SLOPE_TOLERANCE = 1e-7
-"""Of central differences against directions: a thousand times their error, a millionth of any wrong sign or arm."""
+"""Tolerance of central differences: a thousand times their error, a millionth of any wrong sign or arm."""
 
-KNEE = (  # a hinge whose centre rolls: two curved shifts and a side tilt, as in models of the knee
+KNEE = (  # a hinge with a rolling center: two curved translations and a side tilt, as in models of the knee
     TransformAxis((0.0, 0.0, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "flexion"),
     TransformAxis((1.0, 0.0, 0.0), Function((-2.0, 0.5, 2.0), ((0.3, -0.1, 0.02), (0.175, 0.0, 0.1, 0.05))), "flexion"),
     TransformAxis((0.0, 1.0, 0.0), Function((0.0, 1.0), ((0.1,),))),
@@ -34,7 +34,7 @@ KNEE = (  # a hinge whose centre rolls: two curved shifts and a side tilt, as in
     TransformAxis((0.0, 1.0, 0.0), Function((-2.0, 2.0), ((-0.4, 0.05, -0.02),)), "flexion"),
     TransformAxis((0.0, 0.0, 1.0), Function((0.0, 1.0), ((0.0,),))),
 )
-SCAPULA = (  # two turns about skew axes and a slide that follows the first
+SCAPULA = (  # two rotations about skew axes and a translation that follows the first
     TransformAxis((0.2, 0.1, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "lift"),
     TransformAxis((1.0, 0.3, 0.0), Function((-9.0, 9.0), ((-18.0, 2.0),)), "tilt"),
     TransformAxis((0.0, 1.0, 0.0), Function((-2.0, 2.0), ((0.2, 0.1, 0.05),)), "lift"),
@@ -43,14 +43,14 @@ SCAPULA = (  # two turns about skew axes and a slide that follows the first
     TransformAxis((0.3, 0.0, 1.0), Function((-9.0, 9.0), ((-9.0, 1.0),)), "slide"),
 )
 
-TURN, TRAVEL = True, False
+ROTATION, TRANSLATION = True, False
 KINDS: Mapping[str, tuple[bool, ...]] = {
-    "free": (TRAVEL, TRAVEL, TRAVEL, TURN, TURN, TURN),
-    "ball": (TURN, TURN, TURN),
-    "universal": (TURN, TURN),
-    "hinge": (TURN,),
-    "slider": (TRAVEL,),
-    "planar": (TRAVEL, TRAVEL, TURN),
+    "free": (TRANSLATION, TRANSLATION, TRANSLATION, ROTATION, ROTATION, ROTATION),
+    "ball": (ROTATION, ROTATION, ROTATION),
+    "universal": (ROTATION, ROTATION),
+    "hinge": (ROTATION,),
+    "slider": (TRANSLATION,),
+    "planar": (TRANSLATION, TRANSLATION, ROTATION),
     "fixed": (),
 }
 ODD_AXES = {  # axes that are not x, y, z; the ball's and the free joint's are left-handed
@@ -66,19 +66,18 @@ HOLDERS = ["dynamic", "kinematic", "ground", "kinematic child"]
 
 
 def random_frame(rng: np.random.Generator) -> Frame:
-    """A frame somewhere on a body."""
+    """Return a random frame on a body."""
     q = rng.normal(size=4)
     return Frame(tuple(rng.normal(scale=0.3, size=3)), tuple(q / np.linalg.norm(q)))
 
 
 def make_joint(scene: str, name: str, parent: str, child: str, rng: np.random.Generator) -> Joint:
-    """A joint of the kind the scene names, its frames anywhere."""
+    """Return a joint of the scene's kind with random frames."""
     frames = random_frame(rng), random_frame(rng)
     if scene in ("knee", "scapula"):
         motion = KNEE if scene == "knee" else SCAPULA
         names = ("flexion",) if scene == "knee" else ("lift", "tilt", "slide")
-        turns = {"slide": False}
-        own = tuple(Coordinate(f"{name}.{c}", rotational=turns.get(c, True)) for c in names)
+        own = tuple(Coordinate(f"{name}.{c}", rotational=c != "slide") for c in names)
         parts = tuple(
             TransformAxis(part.axis, part.function, part.coordinate and f"{name}.{part.coordinate}") for part in motion
         )
@@ -90,7 +89,7 @@ def make_joint(scene: str, name: str, parent: str, child: str, rng: np.random.Ge
 
 @dataclass
 class Jointed:
-    """A compiled model in some pose."""
+    """Compiled model in some pose."""
 
     model: Model
     joints: JointTables
@@ -108,23 +107,23 @@ class Jointed:
     def rotation(self) -> Floats:
         return np.array([quaternion_matrix(*q) for q in self.quaternion])
 
-    def place(self, coordinate: Floats, speed: Floats | None = None) -> None:
-        """Put the bodies where the coordinates say."""
+    def set_coordinates(self, coordinate: Floats, speed: Floats | None = None) -> None:
+        """Set the coordinates and the poses of the bodies."""
         self.coordinate[:] = coordinate
         self.speed[:] = 0.0 if speed is None else speed
         poses_from_coordinates(self.joints, self.coordinate, self.speed, self.position, self.quaternion, self.twist)
 
     def fill(self) -> None:
-        """Bring coordinates and all rows to the present pose."""
+        """Update coordinates and all rows to the present pose."""
         pose_joints(self.joints, self.position, self.rotation, self.coordinate)
         coordinates_from_poses(self.joints, self.twist, self.coordinate, self.speed)
         fill_joint_rows(self.joints, self.rows, STEP)
         for fill in self.fills:
             fill(self)
-        fill_given_motion(self.joints, self.twist, self.rows)
+        fill_prescribed_motion(self.joints, self.twist, self.rows)
 
     def row_velocity(self, twist: Floats) -> Floats:
-        """J v + offset of every row; the offset is that of the twist the rows were filled at."""
+        """Return J v + offset of every row; the offset belongs to the twist at which the rows were filled."""
         rows = self.rows
         u = rows.offset.copy()
         for k in range(len(u)):
@@ -132,8 +131,8 @@ class Jointed:
                 u[k] += rows.jacobian[e] @ twist[rows.body[e]]
         return u
 
-    def moved(self, twist: Floats, time: float) -> Jointed:
-        """The same bodies carried along their twists for a while, on rows and tables of their own."""
+    def moved_along(self, twist: Floats, time: float) -> Jointed:
+        """Return a copy whose bodies have moved with their twists for a time, with its own rows."""
         quaternion = np.array(
             [
                 quaternion_product(*rotation_exponential(*(time * motion[3:])), *q)
@@ -148,12 +147,12 @@ class Jointed:
         return other
 
     def slope(self, value: Callable[[Jointed], Floats], twist: Floats) -> Floats:
-        """How fast a value changes as the bodies move along their twists."""
-        return (value(self.moved(twist, PROBE)) - value(self.moved(twist, -PROBE))) / (2.0 * PROBE)
+        """Return the rate of a value as the bodies move with their twists."""
+        return (value(self.moved_along(twist, PROBE)) - value(self.moved_along(twist, -PROBE))) / (2.0 * PROBE)
 
 
 def joint_errors(scene: Jointed) -> Floats:
-    """C of every joint row, from its aim c = -(alpha / h) C."""
+    """Return C of every joint row, from its target c = -(alpha / h) C."""
     joints = scene.joints
     alpha = np.repeat(joints.alpha, np.diff(joints.row_first))
     return -STEP / alpha * scene.rows.c[: joints.row_ranges[1], 0]
@@ -162,7 +161,7 @@ def joint_errors(scene: Jointed) -> Floats:
 def compile_scene(
     model: Model, driven: Collection[str] = (), fills: list[Callable[[Jointed], None]] | None = None, seed: int = 0
 ) -> Jointed:
-    """A model with its bodies anywhere."""
+    """Return a model with random body poses."""
     rng = np.random.default_rng(seed)
     index = {body.name: i for i, body in enumerate(model.bodies)}
     com = np.array([body.center_of_mass for body in model.bodies])
@@ -181,7 +180,7 @@ def compile_scene(
 
 
 def make_pair(scene: str, holder: str = "dynamic", seed: int = 0) -> Jointed:
-    """Two bodies and one joint; the holder says what the parent (or the child) is."""
+    """Return two bodies and one joint; `holder` is the kind of the parent (or the child)."""
     rng = np.random.default_rng(seed)
     place = tuple(rng.normal(scale=0.1, size=3)), tuple(rng.normal(scale=0.1, size=3))
     link = Body("link", 1.0, place[0], kinematic=holder == "kinematic")
@@ -191,7 +190,7 @@ def make_pair(scene: str, holder: str = "dynamic", seed: int = 0) -> Jointed:
 
 
 def make_coupled(first: str, second: str, *, shared: bool, kinematic: bool = False, seed: int = 0) -> Jointed:
-    """Two joints, in a chain (sharing the middle body) or apart; the second's last coordinate tied to the first's."""
+    """Return two joints, in a chain or separate; the second's last coordinate is coupled to the first's."""
     rng = np.random.default_rng(seed)
     bodies = tuple(Body(f"body{i}", 1.0, tuple(rng.normal(scale=0.1, size=3)), kinematic=kinematic and i == 0)
                    for i in range(3 if shared else 4))  # fmt: skip
@@ -208,5 +207,5 @@ def make_coupled(first: str, second: str, *, shared: bool, kinematic: bool = Fal
 
 
 def unit_twists(bodies: int) -> Floats:
-    """Every body moving or turning along every axis, one at a time."""
+    """Return unit twists: every body moving along or rotating about every axis, one at a time."""
     return np.eye(6 * bodies).reshape(-1, bodies, 6)

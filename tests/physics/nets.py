@@ -1,4 +1,4 @@
-"""Nets of bars: a grid of small balls with a bar along every edge and a point joint at each bar's end (spec 3.3)."""
+"""Nets of bars: a grid of small balls with a bar along every edge and a point joint at each bar's end ."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from borelli.model.model import Body, Coordinate, Frame, Joint, Model, Shape
 
 SPACING, BALL, THICKNESS = 0.2, 0.02, 0.01
 ALONG_Y = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))
-"""Turns x to y."""
+"""Rotates x to y."""
 
 
 def net_model(size: int, *, held: tuple[tuple[int, int], ...] | None = None) -> Model:
-    """A flat net of size x size balls; those `held` (by default two neighbouring corners) are kinematic."""
+    """A flat net of size x size balls; those `held` (by default two neighboring corners) are kinematic."""
     if held is None:
         held = ((0, 0), (size - 1, 0))
     bodies: dict[str, Body] = {}

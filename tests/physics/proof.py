@@ -1,8 +1,8 @@
-"""The proof of a solution: momentum balance and laws, checked without any solver.
+"""Proof of a solution: momentum balance and laws, checked without any solver.
 
 The step is convex, so velocities and impulses that balance the momentum and lie on the laws are the solution.
 
-Scales, one set a system, with a metre as the unit of length where linear and angular numbers meet:
+Scales, one set per system, with a meter as the unit of length where linear and angular numbers meet:
 
 - momentum: the largest single number that enters the balance, in M v, in r or in one row's J^T p;
 - velocity: the largest component of v or u;
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def row_velocities(system: System, v: Floats) -> Floats:
-    """(rows,) u = J v + offset."""
+    """Return (rows,) u = J v + offset."""
     rows = system.rows
     used = rows.body >= 0
     terms = np.einsum("ej,ej->e", rows.jacobian[used], v[rows.body[used]])
@@ -30,7 +30,7 @@ def row_velocities(system: System, v: Floats) -> Floats:
 
 
 def row_momentum(system: System, p: Floats) -> tuple[Floats, float]:
-    """(n, 6) J^T p, and the largest number added up for it."""
+    """Return (n, 6) J^T p, and its largest summand."""
     rows = system.rows
     used = rows.body >= 0
     terms = rows.jacobian[used] * p[entry_rows(rows)[used], None]
@@ -39,18 +39,18 @@ def row_momentum(system: System, p: Floats) -> tuple[Floats, float]:
     return total, float(np.abs(terms).max(initial=0.0))
 
 
-def momentum_residual(system: System, v: Floats, p: Floats) -> float:
-    """Largest |M v - r - J^T p| relative to the momentum scale."""
-    carried = np.einsum("nij,nj->ni", system.mass, v)
-    given, largest = row_momentum(system, p)
-    scale = max(largest, np.abs(carried).max(), np.abs(system.momentum).max(), np.finfo(float).tiny)
-    return not_nan(np.abs(carried - system.momentum - given).max() / scale)
+def momentum_defect(system: System, v: Floats, p: Floats) -> float:
+    """Return the largest |M v - r - J^T p| relative to the momentum scale."""
+    momentum = np.einsum("nij,nj->ni", system.mass, v)
+    applied, largest = row_momentum(system, p)
+    scale = max(largest, np.abs(momentum).max(), np.abs(system.momentum).max(), np.finfo(float).tiny)
+    return not_nan(np.abs(momentum - system.momentum - applied).max() / scale)
 
 
 def law_distances(system: System, v: Floats, p: Floats) -> Floats:
-    """(rows,) scaled distance of (u, p) to each row's polyline, the nearest segment counting.
+    """Return (rows,) the scaled distance of (u, p) to the nearest piece of each row's polyline.
 
-    A point is first clipped to the segment's extent (a sloped one's in p, a flat one's in u), then projected on it (a
+    A point is first clipped to the piece's extent (a sloped one's in p, a flat one's in u), then projected on it (a
     sloped one along u, a flat one along p). The distance is the larger of the two moves, each in its own scale:
     |u - c + beta p| over the velocity scale, |p - q| and impulses outside the extent (wrong side of a one-sided row)
     over the impulse scale. An absent row must have p = 0.
@@ -59,8 +59,8 @@ def law_distances(system: System, v: Floats, p: Floats) -> Floats:
     speed = max(np.abs(v).max(), np.abs(u).max(initial=0.0), np.finfo(float).tiny)
     impulse = max(np.abs(p).max(initial=0.0), np.abs(system.momentum).max(), np.finfo(float).tiny)
     inf = np.full((len(u), 1), np.inf)
-    segment = np.arange(MAX_PIECES)
-    last = segment == rows.pieces[:, None] - 1
+    piece = np.arange(MAX_PIECES)
+    last = piece == rows.pieces[:, None] - 1
     u_low, u_high = np.hstack([-inf, rows.break_u]), np.where(last, np.inf, np.hstack([rows.break_u, inf]))
     p_high, p_low = np.hstack([inf, rows.break_p]), np.where(last, -np.inf, np.hstack([rows.break_p, -inf]))
     clipped_u, clipped_p = np.clip(u[:, None], u_low, u_high), np.clip(p[:, None], p_low, p_high)
@@ -69,18 +69,18 @@ def law_distances(system: System, v: Floats, p: Floats) -> Floats:
         along_u = np.abs(u[:, None] - (rows.c - rows.beta * clipped_p))
         sloped = np.maximum(along_u / speed, np.abs(p[:, None] - clipped_p) / impulse)
     distance = np.where(rows.beta < 0, flat, sloped)
-    distance[segment >= rows.pieces[:, None]] = np.inf
+    distance[piece >= rows.pieces[:, None]] = np.inf
     nearest = distance.min(1, initial=np.inf)
     return np.where(rows.pieces == 0, np.abs(p) / impulse, nearest)
 
 
-def law_residual(system: System, v: Floats, p: Floats) -> float:
-    """The largest of the law distances."""
+def law_defect(system: System, v: Floats, p: Floats) -> float:
+    """Return the largest of the law distances."""
     return not_nan(law_distances(system, v, p).max(initial=0.0))
 
 
 def velocity_error(system: System, v: Floats, reference: Floats) -> float:
-    """Distance of two velocities in the norm of kinetic energy, relative to the reference."""
+    """Return the distance of two velocities in the norm of kinetic energy, relative to the reference."""
 
     def energy(x: Floats) -> float:
         return float(np.einsum("ni,nij,nj->", x, system.mass, x))
@@ -89,5 +89,5 @@ def velocity_error(system: System, v: Floats, reference: Floats) -> float:
 
 
 def not_nan(value: float) -> float:
-    """The value, or infinity in place of nan, which would pass every comparison the wrong way round."""
+    """Return the value, infinity instead of NaN: comparisons with NaN would pass wrongly."""
     return np.inf if np.isnan(value) else float(value)

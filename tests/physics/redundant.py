@@ -1,4 +1,4 @@
-"""Redundant joints for the tests of post-stabilisation, and the seed's own way to solve them: dense, pivoted QR."""
+"""Redundant joints for the tests of post-stabilization, and their solution by dense pivoted QR (Weinstein 2008)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LENGTH = 0.5
 UPRIGHT = (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))
 HINGES = ("left foot", "left top", "right top", "right foot")
 SENSE = (1.0, -1.0, 1.0, -1.0)
-"""How each hinge turns when the first turns by 1: a parallelogram."""
+"""Rotation of each hinge when the first rotates by 1: a parallelogram."""
 
 
 def four_bar() -> Model:
-    """Three planks and the ground joined to a square by four hinges about z: 20 rows, one freedom."""
+    """Three planks and the ground joined to a square by four hinges about z: 20 rows, one degree of freedom."""
     plank = Shape("box", (LENGTH / 2, 0.04, 0.03))
     at = {
         "left": Frame((0.0, LENGTH / 2, 0.0), UPRIGHT),
@@ -43,7 +43,7 @@ def four_bar() -> Model:
     joints = []
     for name, (parent, on_parent, child, on_child) in zip(HINGES, ends, strict=True):
         closes = child == GROUND
-        if closes:  # the ground is nobody's child: count the other way round
+        if closes:  # the ground is never a child: opposite sign
             parent, on_parent, child, on_child = child, on_child, parent, on_parent
         axis = ((0.0, 0.0, -1.0 if closes else 1.0),)
         joints.append(
@@ -53,7 +53,7 @@ def four_bar() -> Model:
 
 
 class Dense(NamedTuple):
-    """One post-stabilisation as matrices: M (v' - v) = J^T p, J v' = c."""
+    """One post-stabilization as matrices: M (v' - v) = J^T p, J v' = c."""
 
     mass: Floats
     jacobian: Floats
@@ -67,17 +67,17 @@ class Dense(NamedTuple):
 
     @property
     def change(self) -> Floats:
-        """What the rows lack before."""
+        """Return the defect of the rows before."""
         return self.wanted - self.jacobian @ self.velocity
 
     def moved(self, impulse: Floats) -> Floats:
-        """Velocities (6 n,) after the impulses."""
+        """Return velocities (6 n,) after the impulses."""
         return self.velocity + np.linalg.solve(self.mass, self.jacobian.T @ impulse)
 
 
-def dense_of(stabiliser: PostStabilizer, state: State) -> Dense:
-    """The rows of the stabiliser's last solve, as matrices over the solved bodies."""
-    bodies, rows, count = stabiliser.compiled.tables.bodies, stabiliser._work.rows, len(stabiliser.row_names)
+def dense_of(stabilizer: PostStabilizer, state: State) -> Dense:
+    """Return the rows of the last solve as matrices over the solved bodies."""
+    bodies, rows, count = stabilizer.compiled.tables.bodies, stabilizer._work.rows, len(stabilizer.row_names)
     solved = np.flatnonzero(bodies.kinematic == 0)
     place = {int(b): i for i, b in enumerate(solved)}
     jacobian = np.zeros((count, len(solved), 6))
@@ -95,7 +95,7 @@ def dense_of(stabiliser: PostStabilizer, state: State) -> Dense:
 
 
 def solve_by_qr(A: Floats, d: Floats, weights: Floats, rank_tolerance: float = 1e-10) -> Floats:
-    """The seed's solve of A j = d: least squares, then least ||W^1/2 j|| (spec 1.4).
+    """Solve A j = d: least squares, then least ||W^1/2 j|| (Weinstein et al. 2008).
 
     A Pi = Q R with R = (B S; 0 e); x = Z x_S + b, Z = (-B^-1 S; 1); x_S minimises ||W^1/2 (Z x_S + b)||^2. The lines of
     R below the rank, rounding, are left out.

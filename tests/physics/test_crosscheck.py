@@ -1,4 +1,4 @@
-"""The same bodies in other engines: accelerations where nothing touches, forces where things have come to rest."""
+"""The same bodies in other engines: accelerations without contact, forces at rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from borelli.numerics.quaternions import conjugate, quaternion_product
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.inputs import Drive
 from borelli.physics.run_soft_steps import Simulation
-from borelli.physics.simulate import simulate, initial_state
+from borelli.physics.simulate import initial_state, simulate
 from borelli.physics.state import make_inputs
 
 from .worlds import GRAVITY, HALF, advance, crate, heading, on_floor, on_slope
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.crosscheck
 SAME = 1e-6
 """Relative to the largest acceleration of the state."""
 TINY = 1e-8
-"""[s] The rows hold velocities at the pose a step starts from, so the second step shows the acceleration, with an error
+"""[s] Rows constrain velocities at the start pose of a step, so the second step shows the acceleration, with an error
 of first order in h (1e-6 relative at 1e-7 s); rounding adds 1e-16 v / h, 1e-8 m/s^2."""
 IN_FLIGHT = Job("flight", "")
 ON_GROUND = Job("ground", "", contacts=True)
@@ -36,7 +36,7 @@ SEEDS = (1, 2, 3)
 
 @dataclass(frozen=True)
 class Moment:
-    """A moving state and what our engine makes of it."""
+    """A moving state and borelli's accelerations."""
 
     model: Model
     position: np.ndarray
@@ -44,7 +44,7 @@ class Moment:
     twist: np.ndarray
     coordinates: dict[str, float]
     acceleration: np.ndarray
-    """(n, 6) of the centres of mass [m/s^2], then of the spins [rad/s^2]; world."""
+    """(n, 6) of the centers of mass [m/s^2], then angular [rad/s^2]; world."""
 
     def relative_quaternion(self, child: str, parent: str) -> np.ndarray:
         index = {body.name: i for i, body in enumerate(self.model.bodies)}
@@ -52,7 +52,7 @@ class Moment:
         return turned if parent == GROUND else quaternion_product(conjugate(self.quaternion[index[parent]]), turned)
 
     def positions(self, scalar_last: bool) -> np.ndarray:
-        """The generalised positions other engines take: poses of free bodies, quaternions of balls, angles."""
+        """Return the generalized positions of other engines: poses of free bodies, quaternions of balls, angles."""
         order = [1, 2, 3, 0] if scalar_last else [0, 1, 2, 3]
         joints = {joint.child: joint for joint in self.model.joints}
         parts = []
@@ -68,7 +68,7 @@ class Moment:
 
 
 def moment(name: str, seed: int) -> Moment:
-    """A model with all joints bent and turning, thrown and spun as a whole if it is free."""
+    """Return a model with all joints bent and rotating, thrown as a whole if it is free."""
     model = replace(MODELS[name](Softness(erp=0.0)), ground=())
     compiled = compile_model(model, step=TINY)
     rng = np.random.default_rng(seed)
@@ -113,7 +113,7 @@ def test_mujoco_accelerates_bodies_alike(name, seed):
     found, one = np.zeros((count, 6)), np.zeros(6)
     for b in range(count):
         mujoco.mj_objectAcceleration(model, data, mujoco.mjtObj.mjOBJ_BODY, b + 1, one, 0)
-        # it counts gravity as an acceleration of the world
+        # it treats gravity as an acceleration of the world
         found[b] = [*(one[3:] + model.opt.gravity), *one[:3]]
     check_same(found, at.acceleration)
 
@@ -149,7 +149,7 @@ def test_pinocchio_accelerates_bodies_alike(name, seed):
 
 
 def mujoco_cube(friction: float, gravity: np.ndarray, height: float = HALF):
-    """A cube of ours on MuJoCo's plane, its friction cone round and nearly hard."""
+    """Return a cube on MuJoCo's plane with a round, nearly hard friction cone."""
     mujoco = pytest.importorskip("mujoco")
     spec = mujoco.MjSpec()
     spec.option.timestep, spec.option.gravity = 1 / 1000, gravity
@@ -164,7 +164,7 @@ def mujoco_cube(friction: float, gravity: np.ndarray, height: float = HALF):
 
 @pytest.mark.parametrize("slope", [0.3, 0.6])
 def test_ramp_agrees_with_mujoco(slope):
-    """Held at 0.3 rad, sliding at 0.6 rad, mu = 0.5: the way made in half a second."""
+    """At rest at 0.3 rad, sliding at 0.6 rad, mu = 0.5: displacement in half a second."""
     mujoco = pytest.importorskip("mujoco")
     mu, duration, azimuth = 0.5, 0.5, 30.0
     # there, gravity is tilted instead of the plane
@@ -180,7 +180,7 @@ def test_ramp_agrees_with_mujoco(slope):
 
 
 def ground_force(model, data) -> np.ndarray:
-    """MuJoCo's contact forces, by the body they act on [N]."""
+    """Return MuJoCo's contact forces by body [N]."""
     import mujoco
 
     total, one = np.zeros((model.nbody, 3)), np.zeros(6)
@@ -204,7 +204,7 @@ def test_dropped_box_comes_to_rest_on_the_same_force():
 
 
 def test_dropped_human_comes_to_rest_on_the_same_forces():
-    """Springs in every joint, dropped by 1 cm: standing still after 4 s, each leg carries the same to 1 % of weight."""
+    """Springs in every joint, dropped by 1 cm: at rest after 4 s, each leg supports the same to 1 % of weight."""
     mujoco = pytest.importorskip("mujoco")
     stiffness, damping, h, drop = 2000.0, 100.0, 1 / 500, 0.01
     human = jobs.human()

@@ -1,4 +1,4 @@
-"""A human under random drives and shoves for very long: nothing breaks, leaks or forgets.
+"""A human with random drives and applied forces for very long: no divergence, no memory leak, repeatable.
 
 `make soak` runs a million steps; every test run makes a slice of them.
 """
@@ -27,18 +27,18 @@ from .worlds import fingerprint
 STEP = 1 / 240
 """[s]"""
 PERIOD = 60
-"""Steps for which drives and shoves stay the same: 0.25 s."""
+"""Number of steps between changes of drives and forces: 0.25 s."""
 LARGEST_GAP = 0.02
 """[m] of a joint: limbs flung at 40 rad/s leave gaps of r (w h)^2 / 2 a step, of which erp = 0.2 is closed each."""
 MEMORY_NOISE = 4096
 """[kB] by which the largest memory may still grow after the first tenth: a leak of 5 bytes a step would show."""
 LARGEST_TWIST = 200.0
-"""[m/s or rad/s] beyond which a body has been shot off: shoves and drives give a tenth of it."""
+"""[m/s or rad/s] beyond which a body has been shot off: forces and drives result in a tenth of it."""
 
 
 @dataclass
 class Course:
-    """The human on its way; `go` makes more of it."""
+    """A run of the human; `go` continues it."""
 
     simulation: Simulation
     unsettled: int = 0
@@ -64,16 +64,17 @@ class Course:
 
 
 def driven(model: Model) -> list[Coordinate]:
-    """The coordinates that are driven: all but the root's."""
+    """Return the driven coordinates: all but the root's."""
     return [c for c in model.coordinates if not c.name.startswith("root")]
 
 
 def put_inputs(simulation: Simulation) -> None:
-    """New targets within the ranges of motion and a new shove, drawn from the time: the same wherever a run starts."""
+    """Set new random targets and a new force, seeded by the time: the same wherever a run starts."""
     compiled = simulation.compiled
     rng = np.random.default_rng(int(simulation.state.clock[0]))
+    uniform = rng.uniform
     drives = [
-        Drive(c.name, rng.uniform(max(c.lower, -1.0), min(c.upper, 1.0)), stiffness=300.0, damping=15.0, max_force=120.0)
+        Drive(c.name, uniform(max(c.lower, -1.0), min(c.upper, 1.0)), stiffness=300.0, damping=15.0, max_force=120.0)
         for c in driven(compiled.model)
     ]
     bodies = [body.name for body in compiled.model.bodies]
@@ -84,14 +85,14 @@ def put_inputs(simulation: Simulation) -> None:
 
 
 def start() -> Course:
-    """The human standing."""
+    """Return a run of the standing human."""
     model = human()
     compiled = compile_model(model, step=STEP, drives=[Drive(c.name) for c in driven(model)])
     return Course(Simulation(compiled, initial_state(compiled), make_inputs(compiled)))
 
 
 def endure(steps: int) -> Course:
-    """So many steps; from a state saved half way, a run with new work arrays gives the same bits."""
+    """Run `steps` steps; check that a run restored at half time with new work arrays has the same bits."""
     course, half, tail = start(), steps // 2, min(steps // 2, 19_200)
     begun = time.process_time()
     course.go(half)
@@ -118,10 +119,10 @@ def check(course: Course) -> None:
     assert memory[-1] - memory[1] < MEMORY_NOISE, memory
 
 
-def test_human_endures_random_drives_and_shoves():
+def test_human_with_random_drives_and_forces_for_long():
     check(endure(19_200))
 
 
 @pytest.mark.slow
-def test_human_endures_a_million_steps():
+def test_human_with_random_drives_and_forces_for_a_million_steps():
     check(endure(1_008_000))

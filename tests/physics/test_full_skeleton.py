@@ -1,4 +1,4 @@
-"""The full skeleton in the soft step: it falls as one, tumbles without outer forces, and keeps within its stops."""
+"""The full skeleton in the soft step: it falls as one, tumbles freely, and stays within its joint limits."""
 
 from dataclasses import replace
 
@@ -29,23 +29,23 @@ def test_falls_as_one_body() -> None:
     assert drop == pytest.approx(np.tile([0.0, 0.0, expected], (75, 1)), abs=1e-9)
 
 
-def test_tumbles_without_outer_forces_and_within_stops() -> None:
+def test_tumbles_without_external_forces_and_within_limits() -> None:
     coarse, fine = thrown(1 / 240), thrown(1 / 960)
     drift = []
     for result in (coarse, fine):
         linear, angular = result["linear_momentum"].values, result["angular_momentum"].values
         assert linear == pytest.approx(np.tile(linear[0], (len(linear), 1)), abs=1e-10)
         drift.append(np.abs(angular - angular[0]).max() / np.linalg.norm(angular[0]))
-    # turning by steps of first order: what is left of the drift falls with the step
+    # rotation is integrated to first order: the drift decreases with the step
     assert drift[1] < 0.5 * drift[0] < 0.05
-    # limp fingertips whip to 170 rad/s: in the longer steps they leap over a stop
+    # free fingertips reach 170 rad/s: in the longer steps they jump over a limit
     value = fine["coordinate_value"].values[:, 6:]
     beyond = [np.maximum(c.lower - value[:, i], value[:, i] - c.upper).max() for i, c in enumerate(INNER)]
     assert max(beyond) < 0.001  # [rad]
     assert fine["joint_gap"].values.max() < 0.001  # [m or rad]
 
 
-def test_no_part_presses_on_another_as_it_stands() -> None:
+def test_segments_do_not_overlap_in_the_default_pose() -> None:
     model = replace(MODEL, gravity=(0.0, 0.0, 0.0), self_collision=True)
     result = simulate(model, duration=10 / 240, step=1 / 240)
     assert result["kinetic_energy"].values.max() < 1e-20

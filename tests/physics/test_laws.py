@@ -1,4 +1,4 @@
-"""Laws of mechanics that bodies, joints and drives obey; beside each tolerance stands what it comes from.
+"""Laws of mechanics that bodies, joints and drives obey; each tolerance has its derivation next to it.
 
 The step is semi-implicit Euler: v+ = v + h a, x+ = x + h v+. Where its own recursion has a closed form the tolerance is
 rounding; elsewhere the error is first order in h, which the tests show by halving h.
@@ -20,7 +20,7 @@ from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import momentum, rotation_matrices
 from borelli.physics.inputs import AppliedForce, Drive, Residual
 from borelli.physics.run_soft_steps import Simulation
-from borelli.physics.simulate import simulate, initial_state
+from borelli.physics.simulate import initial_state, simulate
 from borelli.physics.state import make_inputs, make_state
 from borelli.scenes.gallery import chain, four_bar, human_drop
 from borelli.scenes.scene import run_scene
@@ -29,7 +29,7 @@ from .worlds import GRAVITY, WEIGHTLESS, advance, carriage, crate
 
 ROUNDING = 1e-12
 HALVED = 1.8
-"""A first-order error shrinks by 2 when h is halved; less the next order's share."""
+"""Ratio by which a first-order error decreases when h is halved, less the next order's part."""
 
 
 def test_projectile_follows_the_recursion_of_the_step():
@@ -55,7 +55,7 @@ def pendulum_model() -> tuple[Model, float]:
 
 
 def period_error(h: float) -> float:
-    """How far the mean of five periods lies from theory, relative."""
+    """Return the relative error of the mean of five periods."""
     model, theory = pendulum_model()
     result = simulate(model, duration=8.0, step=h, initial_coordinates={"angle": 0.02})
     angle, time = result["coordinate_value"].values[:, 0], result.time.values
@@ -74,7 +74,7 @@ def test_pendulum_swings_with_its_period():
 
 
 def tumbling(h: float, duration: float = 2.0) -> tuple[float, float, float]:
-    """A body of three different moments, spun near its middle one: largest gain and loss of energy, and drift of
+    """Rotate a body about its intermediate principal axis; return largest gain and loss of energy, and drift of
     angular momentum, all relative."""
     inertia = np.diag([0.4, 0.9, 1.2])
     body = Body("top", 3.0, inertia=tuple(map(tuple, inertia)))
@@ -102,7 +102,7 @@ def test_free_rotation_stays_bounded_for_long():
 
 
 def precession_error(h: float) -> float:
-    """A symmetric top with moments A, A, C: its axis turns about the angular momentum at the rate |L| / A."""
+    """A symmetric top with moments A, A, C: its axis precesses about the angular momentum at the rate |L| / A."""
     across, along = 0.5, 0.8
     body = Body("top", 1.0, inertia=((across, 0, 0), (0, across, 0), (0, 0, along)))
     model = Model("symmetric", (body,), gravity=WEIGHTLESS)
@@ -149,7 +149,7 @@ OSCILLATOR = {"mass": 2.0, "stiffness": 200.0, "damping": 8.0, "target": 0.1}
 
 
 def step_response(h: float, duration: float) -> np.ndarray:
-    """Where the carriage is at each step when its drive is switched on."""
+    """Return the position of the carriage at each step after its drive is switched on."""
     o = OSCILLATOR
     drive = Drive("x", target=o["coordinate_target"], stiffness=o["stiffness"], damping=o["damping"])
     return simulate(carriage(mass=o["mass"]), duration=duration, step=h, drives=(drive,))["coordinate_value"].values[
@@ -158,7 +158,7 @@ def step_response(h: float, duration: float) -> np.ndarray:
 
 
 def test_soft_drive_is_an_implicit_spring_and_damper():
-    """m (v+ - v) = -h [k (x + h v+ - target) + d v+]: seed 004, eq. 14, as a recursion."""
+    """m (v+ - v) = -h [k (x + h v+ - target) + d v+]: Liu, Cooper and Ballard, eq. 14, as a recursion."""
     h = 1 / 240
     mass, stiffness, damping, target = OSCILLATOR.values()
     found = step_response(h, 1.0)
@@ -189,7 +189,7 @@ def test_step_response_converges_to_the_damped_oscillator():
         assert fine < coarse / HALVED
 
 
-def test_saturated_drive_pushes_with_its_limit():
+def test_saturated_drive_acts_with_its_maximum_force():
     """a = F / m until the target is near."""
     h, mass, limit = 1 / 240, 2.0, 6.0
     drive = Drive("x", target=100.0, stiffness=1e4, damping=100.0, max_force=limit)
@@ -200,7 +200,7 @@ def test_saturated_drive_pushes_with_its_limit():
 
 
 def test_drive_does_nothing_within_its_dead_zone():
-    """Spring and damper act on the error as it will be h + d / k ahead: at rest k (|x| - D) = F, inside D nothing."""
+    """Spring and damper act on the error as it will be h + d / k ahead: at rest k (|x| - D) = F, inside D zero."""
     h, stiffness, damping, zone, load = 1 / 500, 500.0, 60.0, 0.05, 20.0
     drive = Drive("x", stiffness=stiffness, damping=damping, dead_zone=zone)
     result = simulate(carriage(), duration=1.0, step=h, drives=(drive,), initial_velocities={"x": 0.2})
@@ -219,7 +219,7 @@ def test_drive_offset_is_added_to_its_force():
     np.testing.assert_allclose(np.diff(result["coordinate_velocity"].values[:, 0]), 3.0 / 2.0 / 100, rtol=1e-9)
 
 
-def test_wrench_from_outside_moves_a_body_by_newton_and_euler():
+def test_applied_wrench_accelerates_a_body_by_newton_and_euler():
     """dv = h F / m, dw = h I^-1 (T + r x F), only from start to end."""
     h, force, torque, point = 1 / 100, np.array([3.0, -2.0, 5.0]), np.array([0.1, 0.4, -0.2]), (0.2, 0.1, -0.3)
     inertia = np.diag([0.4, 0.9, 1.2])
@@ -235,10 +235,12 @@ def test_wrench_from_outside_moves_a_body_by_newton_and_euler():
     np.testing.assert_allclose(velocity[4], velocity[3], rtol=1e-12)
 
 
-def test_residual_that_carries_a_body_reports_its_weight():
+def test_residual_that_supports_a_body_reports_its_weight():
     h, mass = 1 / 240, 4.0
     compiled = compile_model(
-        Model("held", (Body("block", mass),)), step=h, residuals=(Residual("block", 2), Residual("block", 5, max_force=1.0))
+        Model("held", (Body("block", mass),)),
+        step=h,
+        residuals=(Residual("block", 2), Residual("block", 5, max_force=1.0)),
     )
     simulation = Simulation(compiled, make_state(compiled), make_inputs(compiled))
     record = advance(simulation, 10)
@@ -249,7 +251,7 @@ def test_residual_that_carries_a_body_reports_its_weight():
     assert not np.abs(record.twist).max() > 1e-12
 
 
-def test_bounded_residual_gives_no_more_than_its_limit():
+def test_bounded_residual_is_at_most_its_limit():
     h, mass, limit = 1 / 240, 4.0, 10.0
     compiled = compile_model(Model("held", (Body("block", mass),)), step=h, residuals=(Residual("block", 2, limit),))
     record = advance(Simulation(compiled, make_state(compiled), make_inputs(compiled)), 10)
@@ -275,10 +277,10 @@ def test_four_bar_stays_closed_and_its_rocker_follows():
         crank = result["coordinate_value"].sel(coordinate="crank").values
         rocker = result["coordinate_value"].sel(coordinate="rocker").values
         theory = np.array([rocker_of(angle, lengths) for angle in crank])
-        assert crank[0] - crank[-1] > 4 * pi  # [rad]: it has been round twice
+        assert crank[0] - crank[-1] > 4 * pi  # [rad]: two revolutions
         errors.append(np.abs(rocker - theory).max())
         gaps.append(float(result["joint_gap"].max()))
-    # each step leaves a gap of second order, (w h)^2 r / 2, of which erp = 0.2 is closed: five times that stays
+    # each step leaves a gap of second order, (w h)^2 r / 2, of which erp = 0.2 is closed: five times that remains
     assert gaps[0] < 5 * (2 * pi / 500) ** 2 * 0.6
     assert errors[0] < 5 * (2 * pi / 500) ** 2 * 0.6 / 0.2
     assert gaps[1] < gaps[0] / 3 and errors[1] < errors[0] / 3  # second order
@@ -308,7 +310,7 @@ THROWN = {
 def free_flight(
     name: str, h: float, steps: int, drives: tuple[Drive, ...] = ()
 ) -> tuple[Simulation, list[np.ndarray], list[np.ndarray]]:
-    """A model thrown with all joints bent and turning: poses and twists before and after each step."""
+    """Throw a model with all joints bent and rotating; return poses and twists before and after each step."""
     model = THROWN[name]()
     compiled = compile_model(model, step=h, drives=drives)
     rng = np.random.default_rng(3)
@@ -328,7 +330,7 @@ def free_flight(
 @pytest.mark.parametrize("is_driven", [False, True], ids=["loose", "driven"])
 @pytest.mark.parametrize("name", THROWN)
 def test_internal_rows_change_no_momentum(name, is_driven):
-    """Each step: sum m dv = 0 and sum (x x m dv + I (w+ - w*)) = 0, w* the spin after the gyroscopic term alone."""
+    """Each step: sum m dv = 0 and sum (x x m dv + I (w+ - w*)) = 0, w* after the gyroscopic term alone."""
     h = 1 / 240
     drives = [Drive(c.name, 0.1, stiffness=50.0, damping=2.0, max_force=20.0) for c in THROWN[name]().coordinates]
     simulation, poses, twists = free_flight(name, h, 100, tuple(drives) if is_driven else ())
@@ -354,7 +356,7 @@ def skew(v: np.ndarray) -> np.ndarray:
 
 
 def test_free_flight_keeps_momentum():
-    """Linear to rounding; angular to first order in h (the bodies turn after the impulse is given)."""
+    """Linear to rounding; angular to first order in h (the bodies rotate after the impulse is applied)."""
     drifts = []
     for h in (1 / 240, 1 / 480, 1 / 960):
         simulation, poses, twists = free_flight("human", h, round(0.5 / h))
@@ -379,15 +381,15 @@ def test_chain_of_1000_links_falls_in_one_piece():
     assert float(result["joint_gap"].max()) < 5 * 0.05 * turned**2
 
 
-def test_human_falls_settles_and_is_carried():
-    """At rest the ground gives the weight and no more; on the way no energy is made."""
+def test_human_falls_comes_to_rest_and_is_supported():
+    """At rest the ground supports the weight and no more; the fall gains no energy."""
     model = human()
     assert sum(1 for c in model.coordinates if not c.name.startswith("root")) == 48
     result = run_scene(replace(human_drop(), duration=6.0))
     energy = (result["kinetic_energy"] + result["potential_energy"]).values
     weight = model.mass * GRAVITY
     assert np.isfinite(energy).all()
-    assert energy.max() - energy[0] < 1e-3 * weight  # [J]: a millimetre of height
+    assert energy.max() - energy[0] < 1e-3 * weight  # [J]: a millimeter of height
     late = result.isel(time=slice(-240, None))
     assert float(late["kinetic_energy"].max()) < 0.5  # [J]: still limbs drift at 0.1 m/s at the most
     force = late["ground_reaction_force"].sum("body").mean("time").values

@@ -1,4 +1,4 @@
-"""Laws of contact: rest, bounce, rolling, belts and plates; beside each tolerance stands what it comes from."""
+"""Laws of contact: rest, bounce, rolling, belts and plates; each tolerance has its derivation next to it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from borelli.scenes.scene import run_scene
 from .worlds import GRAVITY, HALF, ball, crate, heading, on_floor
 
 FIRST_STEPS = 1e-3
-"""Relative: contacts sink in by less than a micrometre over the first steps, which takes them a few steps' weight."""
+"""Relative: contacts sink in by less than a micrometer over the first steps, which takes the weight of a few steps."""
 
 
-def test_soft_ground_gives_way_by_load_over_stiffness():
+def test_soft_ground_deforms_by_load_over_stiffness():
     """Two surfaces of stiffness k in series, at four corners: depth = m g / (4 k / 2)."""
     stiffness = 2e5
     surface = Surface(softness=Softness(stiffness, 2e3))
@@ -32,7 +32,7 @@ def test_soft_ground_gives_way_by_load_over_stiffness():
 
 
 def test_pressure_acts_where_the_load_is():
-    """A cube whose centre of mass lies off its middle: the centre of pressure stands below it."""
+    """The center of pressure of a cube lies below its center of mass, which is off the midpoint."""
     box = replace(crate(), center_of_mass=(0.03, -0.02, 0.0))
     result = simulate(on_floor(box), duration=1.0, step=1 / 500)
     np.testing.assert_allclose(result["center_of_pressure"].values[-1, 0, :2], (0.03, -0.02), atol=1e-6)
@@ -52,8 +52,8 @@ def test_belt_takes_a_box_to_its_speed(direction):
     assert np.linalg.norm(velocity - np.outer(velocity @ along, along), axis=1).max() < 1e-3 * speed
 
 
-def test_plate_carries_a_box_along_and_up():
-    """A kinematic plate moves as it is told, whatever stands on it; what stands on it takes over its velocity."""
+def test_plate_moves_a_box_along_and_up():
+    """A kinematic plate moves as prescribed under any load; a box on it gets its velocity."""
     mu, velocity = 0.8, (0.4, -0.3, 0.2)
     surface = Surface(friction=mu)
     plate = body_from_shapes(
@@ -66,14 +66,14 @@ def test_plate_carries_a_box_along_and_up():
     np.testing.assert_allclose(result["body_com_velocity"].values[-1, 1], velocity, atol=1e-6)
     force = result["ground_reaction_force"].values[-1, 1]
     np.testing.assert_allclose(force, (0.0, 0.0, model.bodies[1].mass * GRAVITY), atol=1e-3)
-    # the jerk upwards gives mu times its impulse along; it slips for the rest, and loses half of that time's way
+    # the jerk upwards gives mu times its impulse along; it slips for the rest, and loses half of that displacement
     rest = hypot(*velocity[:2]) - mu * velocity[2]
     lost = rest**2 / (2 * mu * GRAVITY)
     np.testing.assert_allclose(moved[1, :2], np.array(velocity[:2]) * (1 - lost / hypot(*velocity[:2])), rtol=2e-3)
 
 
-def test_turntable_carries_a_box_round():
-    """A plate that turns at w: the box goes round with it while w^2 r < mu g."""
+def test_turntable_moves_a_box_in_a_circle():
+    """A box on a plate that rotates at w moves with it while w^2 r < mu g."""
     spin = 1.5
     surface = Surface(friction=0.8)
     plate = body_from_shapes(
@@ -92,7 +92,7 @@ def test_turntable_carries_a_box_round():
 @pytest.mark.parametrize("surface", [Surface(), Surface(softness=Softness(erp=0.2))], ids=["default", "hard"])
 @pytest.mark.parametrize("bounce", [0.3, 0.7, 1.0])
 def test_ball_bounces_by_its_restitution(bounce, surface):
-    """v' = -e v, at the touch and at every step: the rebound reaches e^2 of the height to first order in h."""
+    """v' = -e v, at impact in every step: the rebound reaches e^2 of the height to first order in h."""
     height = 0.5
     fall = sqrt(2 * GRAVITY * height)
     for h in (1 / 240, 1 / 2000):
@@ -131,18 +131,18 @@ def test_rolling_ball_keeps_its_speed_without_rolling_friction():
     speed = 1.0
     twist = (speed, 0.0, 0.0, 0.0, speed / HALF, 0.0)
     result = simulate(on_floor(ball()), duration=1.0, step=1 / 500, initial_twists={"ball": twist})
-    # the ball sinks in by cfm m g h / erp, 8e-6 of its radius, and rolls on what is left of that
+    # the ball sinks in by cfm m g h / erp, 8e-6 of its radius, and rolls on the rest
     assert result["body_com_velocity"].values[-1, 0, 0] == pytest.approx(speed, rel=1e-5)
 
 
 def check_stack(duration: float) -> None:
-    """Ten boxes stand still, and each is carried by exactly what it weighs."""
+    """Ten boxes are at rest, and each is supported by exactly its weight."""
     scene = replace(stack(10), duration=duration)
     result = run_scene(scene, record_every=24)
     drift = np.linalg.norm(result["body_position"].values - result["body_position"].values[0], axis=-1)
     assert drift.max() < 1e-3  # [m]
     assert (result["solver_status"].values == 0).all()
-    # the contacts of a box give it its own weight: what it carries comes in above and goes out below
+    # the contacts of a box sum to its own weight: the load above it passes through
     weight = scene.model.bodies[0].mass * GRAVITY
     late = result["ground_reaction_force"].values[-1]
     np.testing.assert_allclose(late, np.tile((0.0, 0.0, weight), (10, 1)), atol=1e-6 * 10 * weight)

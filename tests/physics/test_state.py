@@ -1,4 +1,4 @@
-"""The state is all there is: from the same state come the same bits, whatever happened to the work arrays."""
+"""The same state results in the same bits, whatever happened to the work arrays."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .worlds import advance, fingerprint
 
 SCENES = {"human": human_drop, "conveyor": conveyor, "four_bar": four_bar, "stack": stack}
 STEPS = 400
-"""The human has landed and lies in many contacts by then."""
+"""By then the human lies on the ground with many contacts."""
 
 
 def make_simulation(name: str) -> Simulation:
-    """A scene with a push, ready to run; the human also with drives that saturate."""
+    """Return a scene with an applied force; the human also has drives that saturate."""
     scene = SCENES[name]()
     drives = scene.drives
     if name == "human":
@@ -49,7 +49,7 @@ def scene_name(request):
 
 @pytest.fixture(scope="module")
 def unbroken(scene_name):
-    """The run that nothing disturbs: the state half way, the record of the second half, and the end."""
+    """Return the state at half time, the record of the second half and the end of an uninterrupted run."""
     simulation = make_simulation(scene_name)
     advance(simulation, STEPS // 2)
     middle = simulation.state.copy()
@@ -63,7 +63,7 @@ def test_same_input_gives_the_same_bits(scene_name, unbroken):
     assert fingerprint([array[STEPS // 2 :] for array in record]) == unbroken[1]
 
 
-def test_rewound_run_repeats_itself(scene_name, unbroken):
+def test_restored_run_repeats_itself(scene_name, unbroken):
     middle, second_half, end = unbroken
     simulation = make_simulation(scene_name)
     advance(simulation, STEPS)
@@ -74,7 +74,7 @@ def test_rewound_run_repeats_itself(scene_name, unbroken):
 
 
 def test_saved_run_continues_with_the_same_bits(scene_name, unbroken, tmp_path):
-    """Through a file, with new work arrays: nothing that matters lives outside the state."""
+    """Through a file, with new work arrays: the state is sufficient."""
     middle, second_half, end = unbroken
     np.savez(tmp_path / "state.npz", **middle._asdict())
     with np.load(tmp_path / "state.npz", allow_pickle=False) as saved:
@@ -96,8 +96,8 @@ def test_new_work_arrays_every_few_steps_change_nothing(scene_name, unbroken):
     assert fingerprint(simulation.state) == unbroken[2]
 
 
-def test_growing_room_changes_nothing(scene_name, unbroken):
-    """Room for one contact at first: it grows on the way."""
+def test_growing_capacity_changes_nothing(scene_name, unbroken):
+    """Work arrays start with capacity for one contact and grow."""
     simulation = make_simulation(scene_name)
     if not len(simulation.compiled.tables.shapes.pair_a):
         pytest.skip("nothing touches")
@@ -136,8 +136,8 @@ def test_another_process_gives_the_same_bits():
     assert found.stdout.strip() == fingerprint(here.state)
 
 
-def test_failed_step_leaves_the_state_as_it_was():
-    """A push that cannot be: the step is refused, the state before it kept."""
+def test_failed_step_does_not_change_the_state():
+    """An excessive force: the step fails, and the state is that before it."""
     simulation = make_simulation("human")
     advance(simulation, 10)
     before = simulation.state.copy()
@@ -145,6 +145,6 @@ def test_failed_step_leaves_the_state_as_it_was():
     simulation.inputs = make_inputs(simulation.compiled, forces=(push,))
     with pytest.raises(DivergedError, match="fastest body"):
         advance(simulation, 1)
-    # `coordinate` only tells full turns apart: each step renews it from the poses before anything can fail
+    # `coordinate` only counts full revolutions: each step renews it from the poses before anything can fail
     after = simulation.state._replace(coordinate=before.coordinate)
     assert fingerprint(after) == fingerprint(before)

@@ -1,7 +1,7 @@
-"""Slow, obvious, dense solvers that referee the fast one on small systems.
+"""Slow, obvious, dense reference solvers for small systems.
 
 `solve_dantzig` pivots on impulses (the dual problem in boxed form); `solve_dense_newton` works on velocities and on the
-polylines as they are. They share no algebra. Both lose digits when tiny betas meet conflicting targets, and Newton may
+polylines themselves. They share no algebra. Both lose digits when tiny betas meet conflicting targets, and Newton may
 not end at betas below 1e-6 or so (beta = 0 of independent unbounded rows is exact in both).
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.physics.rows.rows import FLAT, Rows
 
-from .proof import law_residual, momentum_residual, row_velocities
+from .proof import law_defect, momentum_defect, row_velocities
 from .systems import System
 
 Floats = NDArray[np.float64]
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 def solve_dantzig(A: Floats, b: Floats, lo: Floats, hi: Floats) -> Floats:
-    """The x of the boxed linear complementarity problem w = A x + b, by Dantzig's pivoting as Baraff (1994) uses it.
+    """Return x of the boxed linear complementarity problem w = A x + b, by Dantzig's pivoting after Baraff (1994).
 
         x = lo and w >= 0,   or   x = hi and w <= 0,   or   lo <= x <= hi and w = 0
 
@@ -68,7 +68,7 @@ def solve_dantzig(A: Floats, b: Floats, lo: Floats, hi: Floats) -> Floats:
 def nearest_event(
     i: int, held: list[int], at_bound: list[int], x: Floats, w: Floats, dx: Floats, dw: Floats, lo: Floats, hi: Floats
 ) -> tuple[float, int, float | None]:
-    """How far x may move along dx, the row that stops it, and the bound it meets (None: its w becomes 0)."""
+    """Return the step of x along dx, the row that ends it, and the bound it meets (None: its w becomes 0)."""
     events: list[tuple[float, int, float | None]] = [(-w[i] / dw[i], i, None)]
     for j in (i, *held):
         end = hi[j] if dx[j] > 0 else lo[j]
@@ -82,7 +82,7 @@ def nearest_event(
 
 
 class Boxed(NamedTuple):
-    """A system as a boxed problem; row k's impulse is base[k] plus the x of its pieces."""
+    """System as a boxed problem; row k's impulse is base[k] plus the x of its pieces."""
 
     row: Ints
     A: Floats
@@ -93,19 +93,19 @@ class Boxed(NamedTuple):
 
 
 def split_law(rows: Rows, k: int) -> tuple[float, list[tuple[float, float, float, float]]]:
-    """Row k's law as parallel pieces: a base impulse and, for each sloped segment, (target, beta, lo, hi).
+    """Return row k's law as parallel pieces: a base impulse and, for each sloped piece, (target, beta, lo, hi).
 
-    Along the polyline p falls from P_0 to P_1 on the first sloped segment, from P_1 to P_2 on the second, and so on;
-    flat segments between them leave it. Let the pieces share the velocity u and add their impulses, p = q + sum x_j,
-    with q the value of [P_m, P_0] nearest 0. Piece j moves only while p is between P_j and P_(j-1), where p = x_j + a_j
-    for a constant a_j that depends on where q lies:
+    Along the polyline p falls from P_0 to P_1 on the first sloped piece, from P_1 to P_2 on the second, and so on;
+    flat pieces between them do not change it. Let the pieces have the velocity u in common and add their impulses,
+    p = q + sum x_j, with q the value of [P_m, P_0] nearest 0. Piece j moves only while p is between P_j and P_(j-1),
+    where p = x_j + a_j for a constant a_j that depends on the position of q:
 
         P_j >= q:        the piece adds above q,    0 <= x_j <= P_(j-1) - P_j,       a_j = P_j
-        P_(j-1) <= q:    it takes away below q,     P_j - P_(j-1) <= x_j <= 0,       a_j = P_(j-1)
+        P_(j-1) <= q:    it subtracts below q,      P_j - P_(j-1) <= x_j <= 0,       a_j = P_(j-1)
         otherwise:       it crosses q,              P_j - q <= x_j <= P_(j-1) - q,   a_j = q
 
     Its law u = c_j - beta_j p becomes u = (c_j - beta_j a_j) - beta_j x_j between bounds: one bounded variable. When u
-    is beyond the segment the piece is at the bound that the neighbour's a_j counts on, so the sum follows the polyline.
+    is beyond the piece its x is at the bound that the neighbor's a_j assumes, so the sum follows the polyline.
     A bounded row stays one variable, a dead zone becomes two, a two-rate law three.
     """
     last = int(rows.pieces[k]) - 1
@@ -119,14 +119,14 @@ def split_law(rows: Rows, k: int) -> tuple[float, list[tuple[float, float, float
     base = float(np.clip(0.0, bottom[-1], top[0]))
     pieces = []
     for s, high, low in zip(sloped, top, bottom, strict=True):
-        shift = low if low >= base else high if high <= base else base
+        offset = low if low >= base else high if high <= base else base
         beta = rows.beta[k, s]
-        pieces.append((rows.c[k, s] - beta * shift, beta, low - shift, high - shift))
+        pieces.append((rows.c[k, s] - beta * offset, beta, low - offset, high - offset))
     return base, pieces
 
 
 def to_boxed(system: System) -> Boxed:
-    """The system with velocities eliminated: v = M^-1 (r + J^T p), hence u = J M^-1 J^T p + J M^-1 r + offset."""
+    """Return the system without velocities: v = M^-1 (r + J^T p), hence u = J M^-1 J^T p + J M^-1 r + offset."""
     J = system.jacobian()
     split = [split_law(system.rows, k) for k in range(system.row_count)]
     row = np.array([k for k, (_, pieces) in enumerate(split) for _ in pieces], np.int64)
@@ -140,7 +140,7 @@ def to_boxed(system: System) -> Boxed:
 
 
 def solve_boxed(system: System) -> tuple[Floats, Floats]:
-    """Velocities (n, 6) and impulses (rows,) by Dantzig's method."""
+    """Return velocities (n, 6) and impulses (rows,) by Dantzig's method."""
     boxed = to_boxed(system)
     p = boxed.base + np.bincount(boxed.row, solve_dantzig(*boxed[1:5]), system.row_count)
     v = np.linalg.solve(system.dense_mass(), system.momentum.ravel() + system.jacobian().T @ p)
@@ -148,36 +148,36 @@ def solve_boxed(system: System) -> tuple[Floats, Floats]:
 
 
 def impulse_at(rows: Rows, u: Floats) -> tuple[Floats, Ints]:
-    """Impulse (rows,) of each law at velocity u, and the segment u is in; undefined where beta = 0."""
+    """Return the impulse (rows,) of each law at velocity u, and the piece of u; undefined where beta = 0."""
     index, breaks = np.arange(len(u)), np.arange(rows.break_u.shape[1])
-    segment = ((u[:, None] > rows.break_u) & (breaks < rows.pieces[:, None] - 1)).sum(1)
-    beta, c = rows.beta[index, segment], rows.c[index, segment]
+    piece = ((u[:, None] > rows.break_u) & (breaks < rows.pieces[:, None] - 1)).sum(1)
+    beta, c = rows.beta[index, piece], rows.c[index, piece]
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(beta == FLAT, c, (c - u) / beta)
-    return np.where(rows.pieces == 0, 0.0, p), segment
+    return np.where(rows.pieces == 0, 0.0, p), piece
 
 
 def solve_dense_newton(system: System, tolerance: float = 1e-11, limit: int = 1000) -> tuple[Floats, Floats, int]:
-    """Velocities, impulses and iterations by Newton on the polylines, one dense linear system an iteration.
+    """Return velocities, impulses and iterations by Newton on the polylines, one dense linear system per iteration.
 
-    Each iteration solves M v - J^T p = r with the sloped segments' u + beta p = c and the flat ones' p = q, then moves
-    along the line to the v so found as far as the convex function falls; its derivative there only rises, so bisection
-    finds where it is 0. The iteration ends when the proof holds to the tolerance.
+    Each iteration solves M v - J^T p = r with the sloped pieces' u + beta p = c and the flat ones' p = q, then moves
+    along the line to that v as far as the convex function falls; its derivative there only rises, so bisection
+    finds its zero. The iteration ends when the proof is within the tolerance.
     """
     rows, M, J = system.rows, system.dense_mass(), system.jacobian()
     r, size, index = system.momentum.ravel(), 6 * system.bodies, np.arange(system.row_count)
     soft = np.setdiff1d(index, system.hard)
-    segment = np.array([first_segment(rows, k) for k in index], np.int64)
+    piece = np.array([initial_piece(rows, k) for k in index], np.int64)
     v = None
     for iteration in range(1, limit + 1):
-        beta, c = rows.beta[index, segment], rows.c[index, segment]
+        beta, c = rows.beta[index, piece], rows.c[index, piece]
         off = rows.pieces == 0
         flat = (beta == FLAT) | off
         K = np.block([[M, -J.T], [np.where(flat[:, None], 0.0, J), np.diag(np.where(flat, 1.0, beta))]])
         known = np.where(off, 0.0, np.where(flat, c, c - rows.offset))
-        found = np.linalg.solve(K, np.concatenate([r, known]))
-        candidate, p = found[:size].reshape(-1, 6), found[size:]
-        if max(law_residual(system, candidate, p), momentum_residual(system, candidate, p)) <= tolerance:
+        solution = np.linalg.solve(K, np.concatenate([r, known]))
+        candidate, p = solution[:size].reshape(-1, 6), solution[size:]
+        if max(law_defect(system, candidate, p), momentum_defect(system, candidate, p)) <= tolerance:
             return candidate, p, iteration
         if v is None:
             v = candidate
@@ -193,22 +193,22 @@ def solve_dense_newton(system: System, tolerance: float = 1e-11, limit: int = 10
                 return float(inertial - impulse_at(law, u + alpha * du)[0] @ du)
 
             v = v + bisect(slope) * d
-        segment = np.where(np.isin(index, soft), impulse_at(rows, row_velocities(system, v))[1], segment)
+        piece = np.where(np.isin(index, soft), impulse_at(rows, row_velocities(system, v))[1], piece)
     raise RuntimeError(f"The dense Newton twin has not ended after {limit} iterations.")
 
 
-def first_segment(rows: Rows, k: int) -> int:
-    """The sloped segment nearest the middle of row k's law: a cold start."""
+def initial_piece(rows: Rows, k: int) -> int:
+    """Return the sloped piece nearest the middle of row k's law: a cold start."""
     sloped = [s for s in range(int(rows.pieces[k])) if rows.beta[k, s] != FLAT]
     return sloped[len(sloped) // 2] if sloped else 0
 
 
 def bisect(slope: Callable[[float], float]) -> float:
-    """Where in [0, 1] a rising function that is negative at 0 reaches 0; 1 if it does not."""
+    """Return the zero in [0, 1] of a rising function that is negative at 0; 1 if there is none."""
     if slope(1.0) <= 0.0:
         return 1.0
     low, high = 0.0, 1.0
     for _ in range(100):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if slope(middle) < 0.0 else (low, middle)
+        midpoint = 0.5 * (low + high)
+        low, high = (midpoint, high) if slope(midpoint) < 0.0 else (low, midpoint)
     return high

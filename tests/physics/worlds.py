@@ -1,4 +1,4 @@
-"""Small worlds that laws are checked in: one body and what acts on it."""
+"""Small worlds for tests of laws: one body and its loads."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from borelli.physics.state import State
 Floats = NDArray[np.float64]
 
 GRAVITY = 9.81
-"""[m/s^2], the models' own."""
+"""[m/s^2] of the models."""
 WEIGHTLESS = (0.0, 0.0, 0.0)
 HALF = 0.1
 """[m] half the side of the box, and the radius of the ball."""
 
 
 def crate(surface: Surface = Surface(), position: Vector = (0.0, 0.0, HALF), name: str = "box") -> Body:
-    """A cube of 8 kg that stands on z = 0."""
+    """Return a cube of 8 kg on z = 0."""
     return body_from_shapes(name, (Shape("box", (HALF, HALF, HALF), surface=surface),), frame=Frame(position))
 
 
 def ball(surface: Surface = Surface(), position: Vector = (0.0, 0.0, HALF)) -> Body:
-    """A ball on z = 0."""
+    """Return a ball on z = 0."""
     return body_from_shapes("ball", (Shape("sphere", (HALF,), surface=surface),), frame=Frame(position))
 
 
 def on_floor(body: Body, surface: Surface = Surface()) -> Model:
-    """One body above the plane z = 0."""
+    """Return one body above the plane z = 0."""
     return Model(body.name, (body,), ground=(Shape("plane", surface=surface),))
 
 
 def on_slope(slope: float, friction: float, azimuth: float = 0.0) -> Model:
-    """A cube on a plane that falls by `slope` [rad] towards `azimuth` [deg]; the cube is turned as far back on it."""
+    """Return a cube on a plane with `slope` [rad] towards `azimuth` [deg]; the cube is rotated back by as much."""
     surface = Surface(friction=friction)
     turn = radians(azimuth) / 2
     plane = compose(
@@ -54,25 +54,25 @@ def on_slope(slope: float, friction: float, azimuth: float = 0.0) -> Model:
 
 
 def carriage(axis: Vector = (1.0, 0.0, 0.0), mass: float = 2.0, gravity: Vector = WEIGHTLESS) -> Model:
-    """A mass on a slider, its coordinate `x`."""
+    """Return a mass on a slider with coordinate `x`."""
     joint = Joint("rail", "slider", GROUND, "mass", axes=(axis,), coordinates=(Coordinate("x", rotational=False),))
     return Model("carriage", (Body("mass", mass),), (joint,), gravity=gravity)
 
 
 def heading(degrees: float) -> Floats:
-    """The unit vector at that angle to x, level."""
+    """Return the horizontal unit vector at an angle to x."""
     return np.array([cos(radians(degrees)), sin(radians(degrees)), 0.0])
 
 
 def advance(simulation: Simulation, steps: int) -> Record:
-    """So many steps, all recorded."""
+    """Make steps and return their record."""
     record = make_record(simulation.compiled, steps)
     simulation.advance(steps, record)
     return record
 
 
 def fingerprint(arrays: State | Record | Sequence[Floats]) -> str:
-    """A hash of every bit."""
+    """Return a hash of all bits."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())

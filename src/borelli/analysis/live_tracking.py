@@ -126,7 +126,9 @@ def live_inverse_kinematics(
             else:
                 extrapolated = q + (q - before) / gap
                 before, gap, q = q, 1, extrapolated
-            solve_ik_frames(shared, problem.rest, problem.target, problem.weight, q, MAX_ITERATIONS, False, energy, count)
+            solve_ik_frames(
+                shared, problem.rest, problem.target, problem.weight, q, MAX_ITERATIONS, False, energy, count
+            )
             distance = np.linalg.norm(search.energy.point_position - problem.target[0], axis=1)[visible]
             rms = float(np.sqrt(np.mean(distance**2)))
         else:

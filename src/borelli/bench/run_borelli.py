@@ -178,7 +178,9 @@ def prepare(trajectory: Trajectory) -> PreparedRun:
 
     def outcome() -> Outcome:
         torques = record.impulse[:, drive_rows] / trajectory.step if drives else np.zeros((trajectory.steps, 0))
-        return Outcome(record.pose, torques, float(record.solver_stats[:, 2].mean()), float(record.solver_stats[:, 0].mean()))
+        return Outcome(
+            record.pose, torques, float(record.solver_stats[:, 2].mean()), float(record.solver_stats[:, 0].mean())
+        )
 
     return PreparedRun(run, outcome)
 
@@ -191,7 +193,7 @@ def _drives(trajectory: Trajectory) -> list[Drive]:
     if trajectory.motor_torque > 0.0:
         # a motor row of compliance CFM is a damper of 1/CFM
         damping = 1.0 / (jobs.JOINT_SOFTNESS.cfm or 1.0)
-        return [Drive(name, damping=damping, limit=trajectory.motor_torque) for name in names]
+        return [Drive(name, damping=damping, max_force=trajectory.motor_torque) for name in names]
     return []
 
 

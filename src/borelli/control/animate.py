@@ -30,7 +30,7 @@ from borelli.errors import SettingsError, list_names
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.kinematics import poses
 from borelli.model.model import Coordinate, Model, Shape
-from borelli.physics.prescribed_motion import prescribe_motion, mask_absent_bodies
+from borelli.physics.prescribed_motion import mask_absent_bodies, prescribe_motion
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:

@@ -138,7 +138,7 @@ def heading_of_pose(model: Model, coordinates: Array) -> Array:
 def _scale_drive(drive: Drive, fraction: float) -> Drive:
     return replace(
         drive, stiffness=fraction * drive.stiffness, damping=fraction * drive.damping, offset=fraction * drive.offset,
-        limit=fraction * drive.limit if drive.limit < inf else inf,
+        max_force=fraction * drive.max_force if drive.max_force < inf else inf,
     )  # fmt: skip
 
 

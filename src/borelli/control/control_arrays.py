@@ -15,7 +15,13 @@ from borelli.model.model import Joint, Model
 from borelli.numerics.quaternions import conjugate, quaternion_product
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.arrays.joints import canonical_axes
-from borelli.physics.impulse_step.arrays import Controls, TargetTrajectory, ResponseCoefficients, StageArrays, make_target_trajectory
+from borelli.physics.impulse_step.arrays import (
+    Controls,
+    ResponseCoefficients,
+    StageArrays,
+    TargetTrajectory,
+    make_target_trajectory,
+)
 
 Array = NDArray[np.float64]
 
@@ -90,7 +96,7 @@ class ControlArrays:
             angles = self.value[1:, i : i + 3] * [1.0, 1.0, joints.sign[i + 2]]
             known = name in self.rotation
             rotation[:, n] = self.rotation[name] if known else _with_row_before(_cardan_quaternions(angles))
-        return make_target_trajectory(compiled, self.value, rotation, most=self._max_impulses())
+        return make_target_trajectory(compiled, self.value, rotation, max_impulse=self._max_impulses())
 
     def _max_impulses(self) -> Array | None:
         """Return the largest impulses (steps, coordinates); None if unlimited."""

@@ -31,9 +31,10 @@ from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.physics import diagnostics
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
-from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
+from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import initial_state, to_dataset
+from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import State, make_inputs
 
 if TYPE_CHECKING:
@@ -105,9 +106,9 @@ def track_with_springs(
         DivergedError: Torques of the step's start are unstable.
     """
     steps = len(target) - 1
-    springs = [Drive(name, limit=(max_forces or {}).get(name, inf)) for name in gains]
+    springs = [Drive(name, max_force=(max_forces or {}).get(name, inf)) for name in gains]
     compiled = compile_model(model, step=step, settings=settings, drives=springs)
-    state = initial_state(compiled, coordinates=initial_coordinates, speeds=initial_velocities, twists=initial_twists)
+    state = initial_state(compiled, coordinates=initial_coordinates, velocities=initial_velocities, twists=initial_twists)
     inputs = make_inputs(compiled, drives=springs, forces=forces)
     driven = np.array([compiled.coordinate_index[name] for name in gains], np.int64)
     inertia = outboard_inertia(compiled, state.coordinate)[driven]
@@ -132,7 +133,7 @@ def track_with_springs(
             error, error_rate = coordinate_errors(compiled, state, target[k], target[k + 1])
             torque = -stiffness * error[driven] - damping * error_rate[driven]
             inputs.drives.rest[driven] = step * torque
-        simulation.advance(1, record, every=record_every, frame=1 + k // record_every)
+        simulation.advance(1, record, record_every=record_every, frame=1 + k // record_every)
         if progress is not None and (k + 1) % record_every == 0:
             progress((k + 1) / steps)
     return to_dataset(compiled, record, step * record_every * np.arange(frames + 1, dtype=np.float64))
@@ -149,7 +150,9 @@ def coordinate_errors(compiled: CompiledModel, state: State, target: Array, ahea
     """
     joints, h = compiled.tables.joints, compiled.step
     pose = np.concatenate([state.position, state.quaternion], axis=1)
-    values, velocities = (part[0] for part in diagnostics.coordinates_and_velocities(compiled, pose[None], state.twist[None]))
+    values, velocities = (
+        part[0] for part in diagnostics.coordinates_and_velocities(compiled, pose[None], state.twist[None])
+    )
     rotational = np.array([coordinate.rotational for coordinate in compiled.model.coordinates], bool)
     error = np.where(rotational, wrap_angle(values - target), values - target)
     rate = velocities - (ahead - target) / h

@@ -16,9 +16,10 @@ from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.impulse_step.arrays import compile_impulse
 from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT
 from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
-from borelli.physics.inputs import AppliedForce, SolverSettings, check_step
+from borelli.physics.inputs import AppliedForce
 from borelli.physics.run_soft_steps import Record, make_record
 from borelli.physics.simulate import count_steps, initial_state, to_dataset
+from borelli.physics.solver_settings import SolverSettings, check_step
 from borelli.physics.state import State, make_inputs
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _track_with_impulses(
     at_targets = initial_coordinates is None
     values, velocities = arrays.initial_state() if initial_coordinates is None else (initial_coordinates, {})
     velocities = velocities | dict(initial_velocities or {})
-    state = initial_state(compiled, coordinates=values, speeds=velocities, twists=initial_twists)
+    state = initial_state(compiled, coordinates=values, velocities=velocities, twists=initial_twists)
     inputs = make_inputs(compiled, forces=forces)
     simulation = ImpulseSimulation(compiled, state, inputs, tables, arrays.target_trajectory(compiled, tables))
     if at_targets:
@@ -147,7 +148,7 @@ def _track_with_impulses(
             steer(state, step * simulation.index)
         count = min(chunk, steps - simulation.index)
         frame = 1 + simulation.index // record_every
-        simulation.advance_impulses(count, record, every=record_every, frame=frame, respond=respond)
+        simulation.advance_impulses(count, record, record_every=record_every, frame=frame, respond=respond)
         if progress is not None:
             progress(simulation.index / steps)
     return compiled, record

@@ -1,1 +1,1 @@
-"""Compiled kernels: how they are compiled and cached, and how arrays are shared with them."""
+"""Compiled kernels: compilation, cache, and arrays shared with kernels by address."""

@@ -1,7 +1,7 @@
-"""Compilation of all kernels ahead of their first use, side by side in processes that leave machine code in the cache.
+"""Compilation of all kernels before their first use, in parallel processes that leave machine code in the cache.
 
 Each package with kernels has a `warmup.py` that lists its tasks (`TASKS`). Kernels of control are a third of the work
-and only users of control need them, so they form a group of their own, compiled at first control.
+and only users of control need them, so they form a group of their own, compiled at the first use of control.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from borelli.kernels.jit import JIT_ON, cache_root
 from borelli.kernels.source_hash import PACKAGE, source_hash
 
 WORKERS = min(max(2, os.cpu_count() or 2), 4)
-"""Processes at a time; each takes some 300 MB."""
+"""Number of processes at a time; each takes about 300 MB."""
 
 # the vectorizers take a sixth of the time and make small loops no faster
 COMPILER = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_OPT": "2"}
 
 Report = Callable[[str, float], None]
-"""Receives what is being compiled, and the fraction done."""
+"""Receives the names of the running tasks, and the fraction done."""
+COMPILING = "BORELLI_COMPILING"
+"""Environment variable of the processes that compile, which must not start any themselves."""
+QUIET = "BORELLI_QUIET"
+"""Environment variable; 1 suppresses the message of `ensure_compiled`."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,10 @@ class CompileTask:
 
     Attributes:
         name: As progress shows it.
-        run: Compiles them; a function of a `warmup.py`.
-        rank: Tasks begin in this order: the longest first.
-        needs: Names of tasks whose kernels this one calls by pointer: they must be there before it begins.
-        group: "main", or "control".
+        run: Function of a `warmup.py` that compiles them.
+        rank: Order in which tasks start: the longest first.
+        needs: Names of tasks whose kernels this one calls by pointer; they must end before it starts.
+        group: "main" or "control".
         compiler: Settings of numba, as environment variables.
     """
 
@@ -62,13 +66,13 @@ def warmup_modules() -> tuple[str, ...]:
 
 @cache
 def all_tasks() -> tuple[CompileTask, ...]:
-    """Return the tasks of all packages, in the order in which they begin."""
+    """Return the tasks of all packages, in the order in which they start."""
     tasks = [task for module in warmup_modules() for task in import_module(module).TASKS]
     return tuple(sorted(tasks, key=lambda task: task.rank))
 
 
 def missing_tasks(*, control: bool) -> tuple[CompileTask, ...]:
-    """Return what no earlier run of these sources has compiled here with this Python; with control or without."""
+    """Return the tasks that no earlier run with these sources and this Python has completed."""
     groups = ("main", "control") if control else ("main",)
     missing = [group for group in groups if JIT_ON and not _marker(group).exists()]
     return tuple(task for task in all_tasks() if task.group in missing) if missing else ()
@@ -78,8 +82,8 @@ def compile_kernels(report: Report = lambda what, fraction: None, tasks: Iterabl
     """Compile kernels and return the seconds it took.
 
     Args:
-        report: Receives what is being compiled, and the fraction done.
-        tasks: What to compile. Default: everything.
+        report: Receives the names of the running tasks, and the fraction done.
+        tasks: Tasks to run. Default: all.
 
     Raises:
         BorelliError: A task failed.
@@ -87,7 +91,7 @@ def compile_kernels(report: Report = lambda what, fraction: None, tasks: Iterabl
     start = time.perf_counter()
     if JIT_ON:
         chosen = all_tasks() if tasks is None else tuple(tasks)
-        run_tasks(chosen, begin, report)
+        run_tasks(chosen, start_task, report)
         for group in {task.group for task in chosen}:
             if all(task in chosen for task in all_tasks() if task.group == group):
                 _marker(group).parent.mkdir(parents=True, exist_ok=True)
@@ -96,10 +100,39 @@ def compile_kernels(report: Report = lambda what, fraction: None, tasks: Iterabl
     return time.perf_counter() - start
 
 
+def ensure_compiled(*, control: bool = False) -> None:
+    """Compile the kernels that are not in the cache, and announce it on stderr.
+
+    Entry points call this first; it looks into the cache once per process. Kernels that cannot be compiled ahead are
+    compiled by numba at their first use.
+
+    Args:
+        control: Also compile the kernels of control.
+    """
+    if JIT_ON and COMPILING not in os.environ and control not in _ENSURED:
+        _ENSURED.update({False, control})
+        tasks = missing_tasks(control=control)
+        if tasks:
+            _announce("compiling kernels, about a minute, first use only ...")
+            try:
+                _announce(f"compiled kernels in {compile_kernels(tasks=tasks):.0f} s.")
+            except (OSError, BorelliError) as error:
+                _announce(f"{error} Kernels are compiled one by one at their first use.")
+
+
+_ENSURED: set[bool] = set()
+"""Values of `control` for which this process has looked into the cache."""
+
+
+def _announce(text: str) -> None:
+    if os.environ.get(QUIET) != "1":
+        print(f"borelli: {text}", file=sys.stderr, flush=True)
+
+
 def run_tasks(
-    tasks: Iterable[CompileTask], begin: Callable[[CompileTask], subprocess.Popen[bytes]], report: Report
+    tasks: Iterable[CompileTask], start: Callable[[CompileTask], subprocess.Popen[bytes]], report: Report
 ) -> None:
-    """Run tasks, WORKERS at a time; those that call others by pointer begin when the others are there."""
+    """Run tasks, WORKERS at a time, each after the tasks it needs."""
     waiting, running, done = list(tasks), dict[str, subprocess.Popen[bytes]](), set[str]()
     total = len(waiting)
     try:
@@ -108,9 +141,8 @@ def run_tasks(
             ready = [task for task in waiting if not set(task.needs) & missing]
             for task in ready[: WORKERS - len(running)]:
                 waiting.remove(task)
-                running[task.name] = begin(task)
+                running[task.name] = start(task)
             report(" and ".join(running), len(done) / total)
-            # whichever ends first makes room for the next
             while all(process.poll() is None for process in running.values()):
                 time.sleep(0.05)
             for name in [name for name, process in running.items() if process.poll() is not None]:
@@ -121,25 +153,25 @@ def run_tasks(
             process.kill()
 
 
-def begin(task: CompileTask) -> subprocess.Popen[bytes]:
+def start_task(task: CompileTask) -> subprocess.Popen[bytes]:
     """Start a process that compiles one task into the cache."""
-    # numba makes objects by the million; collecting garbage among them takes a twelfth of the time
+    # numba creates millions of objects; garbage collection would take a twelfth of the time
     program = f"import gc; gc.disable(); from {task.run.__module__} import {task.run.__name__} as run; run()"
     path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | COMPILER | dict(task.compiler) | {"PYTHONPATH": path}
+    environment = os.environ | COMPILER | dict(task.compiler) | {"PYTHONPATH": path, COMPILING: "1"}
     return subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE)
 
 
 def _finish(name: str, process: subprocess.Popen[bytes]) -> None:
     _, errors = process.communicate()
     if process.returncode != 0:
-        raise BorelliError(f"compiling {name} failed: {errors.decode(errors='replace').strip()[-400:]}")
+        raise BorelliError(f"Compiling {name} failed: {errors.decode(errors='replace').strip()[-400:]}")
 
 
 def _marker(group: str) -> Path:
     """Return the file whose presence shows that a group is compiled.
 
-    numba keeps code by the path of its source and for one version of itself and of Python.
+    numba stores code by the path of its source, for one version of numba and of Python.
     """
     sources = source_hash(*warmup_modules())
     build = f"{PACKAGE} {platform.python_version()} {metadata.version('numba')} {sources} {group}"

@@ -1,11 +1,12 @@
-"""The one place that decides how kernels are compiled and where the machine code is kept.
+"""Compilation of kernels by numba, and the directory of their machine code.
 
-Machine code is kept in a directory named after a hash of every source that a kernel's module is made from
+Machine code is stored in a directory named after a hash of every source that a kernel's module is made from
 (`source_hash`). Set `BORELLI_JIT=0` to run the kernels as plain Python (slow; for debugging and coverage).
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ JIT_ON = os.environ.get("BORELLI_JIT", "1") != "0"
 
 
 def cache_root() -> Path:
-    """Return where machine code is kept: `BORELLI_CACHE`, else the user's cache directory."""
+    """Return the directory of machine code: `BORELLI_CACHE`, else the user's cache directory."""
     named = os.environ.get("BORELLI_CACHE")
     if named:
         return Path(named)
@@ -34,6 +35,12 @@ def cache_directory(module: str) -> Path:
     return cache_root() / f"{module.removeprefix('borelli.')}-{source_hash(module)}"
 
 
+def _takes_pointers(function: Any) -> bool:
+    """Return True if the first parameter of a function is the table of function pointers."""
+    parameters = inspect.signature(getattr(function, "py_func", function)).parameters
+    return next(iter(parameters), "") == "pointers"
+
+
 if JIT_ON:
     import numba
 
@@ -43,13 +50,13 @@ if JIT_ON:
     UNWRAPPED = COMMON | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
     def _cached(function: F, options: dict[str, Any]) -> F:
-        # numba reads the setting while decorating; a user's own kernels keep theirs
-        users = numba.config.CACHE_DIR
+        # numba reads this setting while decorating; kernels of other packages keep their own directory
+        previous = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = str(cache_directory(function.__module__))
         try:
             compiled: F = numba.njit(function, cache=True, **options)
         finally:
-            numba.config.CACHE_DIR = users
+            numba.config.CACHE_DIR = previous
         return compiled
 
     def kernel(function: F) -> F:
@@ -61,36 +68,41 @@ if JIT_ON:
         return _cached(function, UNWRAPPED)
 
     def inline_into_caller(function: F) -> F:
-        """Write a function into its only caller before that is compiled: saves optimising the same code twice."""
+        """Insert a function into its only caller before that is compiled: saves optimizing the same code twice."""
         compiled: F = numba.njit(function, inline="always", **UNWRAPPED)
         return compiled
 
     def inline(function: F) -> F:
-        """Compile a small function that is written into the kernel that calls it."""
+        """Compile a small function that LLVM inlines into the kernel that calls it."""
         compiled: F = numba.njit(function, forceinline=True, **UNWRAPPED)
         return compiled
 
     def by_pointer(function: Any) -> Any:
-        """The part, called by its address: its caller is compiled without it, where numba would optimise it anew.
+        """Return a function that calls a kernel function by its address.
 
-        The call takes the table that `pointer_table` made before the part's own arguments. Where the part is in that table,
-        and for what types, `register_pointers` was told.
+        The caller is compiled without the callee, which numba would optimize once more with each caller. The first
+        argument of the call is the table from `pointer_table`; a callee whose first parameter is `pointers` gets it.
+        `register_pointers` sets the position of the callee in the table and the types of its arguments.
         """
+        passes_table = _takes_pointers(function)
 
         def call(typing: Any, table: Any, *arguments: Any) -> Any:
-            slot, types = _FAR[function]
-            if types != arguments:
-                raise numba.TypingError(f"{function.__name__} is called with {arguments}; its address is for {types}")
+            slot, types = _REGISTERED[function]
+            passed = (table, *arguments) if passes_table else arguments
+            if types != passed:
+                raise numba.TypingError(f"{function.__name__} is called with {passed}; its pointer is for {types}")
             function.compile(types)
             returns = function.overloads[types].signature.return_type
 
             def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
                 array = context.make_array(table)(context, builder, given[0])
-                place = builder.gep(array.data, [context.get_constant(numba.types.intp, slot)])
+                entry = builder.gep(array.data, [context.get_constant(numba.types.intp, slot)])
                 convention = context.call_conv
                 pointer_type = convention.get_function_type(returns, types).as_pointer()
-                pointer = builder.inttoptr(builder.load(place), pointer_type)
-                values = [builder.extract_value(given[1], i) for i in range(len(types))]
+                pointer = builder.inttoptr(builder.load(entry), pointer_type)
+                values = [builder.extract_value(given[1], i) for i in range(len(arguments))]
+                if passes_table:
+                    values.insert(0, given[0])
                 status, result = convention.call_function(builder, pointer, returns, types, values)
                 with builder.if_then(status.is_error, likely=False):
                     convention.return_status_propagate(builder, status)
@@ -100,22 +112,22 @@ if JIT_ON:
 
         return numba.extending.intrinsic(call)
 
-    _FAR: dict[Any, tuple[int, tuple[Any, ...]]] = {}
+    _REGISTERED: dict[Any, tuple[int, tuple[Any, ...]]] = {}
 
-    def register_pointers(parts: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
-        """Tell the places in the table of parts, from `first` on, and the types of their arguments by samples."""
-        for slot, (function, sample) in enumerate(parts.items(), first):
-            _FAR[function] = (slot, tuple(numba.typeof(argument) for argument in sample))
+    def register_pointers(samples: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
+        """Set the positions of kernel functions in the table, from `first` on, and their types by sample arguments."""
+        for slot, (function, sample) in enumerate(samples.items(), first):
+            _REGISTERED[function] = (slot, tuple(numba.typeof(argument) for argument in sample))
 
     def compile_pointer(function: Any) -> None:
-        """Compile a registered part, or load it."""
-        function.compile(_FAR[function][1])
+        """Compile a registered kernel function, or load it from the cache."""
+        function.compile(_REGISTERED[function][1])
 
-    def pointer_table(parts: Iterable[Any]) -> NDArray[np.int64]:
-        """The table of addresses of registered parts, compiled or loaded."""
-        found = [(function, *_FAR[function]) for function in parts]
-        table = np.zeros(1 + max(slot for _, slot, _ in found), np.int64)
-        for function, slot, types in found:
+    def pointer_table(functions: Iterable[Any]) -> NDArray[np.int64]:
+        """Return the addresses of registered kernel functions, compiled or loaded from the cache."""
+        listed = [(function, *_REGISTERED[function]) for function in functions]
+        table = np.zeros(1 + max(slot for _, slot, _ in listed), np.int64)
+        for function, slot, types in listed:
             compile_pointer(function)
             compiled = function.overloads[types]
             table[slot] = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
@@ -124,21 +136,23 @@ if JIT_ON:
 else:
 
     def kernel(function: F) -> F:
-        """Leave the function as it is (JIT switched off)."""
+        """Return the function itself: the JIT is switched off."""
         return function
 
     kernel_function = inline_into_caller = inline = kernel
 
     def by_pointer(function: Any) -> Any:
-        """A call that needs no table."""
-        return lambda table, *arguments: function(*arguments)
+        """Return a function that makes a plain call."""
+        if _takes_pointers(function):
+            return function
+        return lambda pointers, *arguments: function(*arguments)
 
-    def register_pointers(parts: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
-        """Nothing is compiled."""
+    def register_pointers(samples: Mapping[Any, tuple[Any, ...]], first: int = 0) -> None:
+        """Do nothing: the JIT is switched off."""
 
     def compile_pointer(function: Any) -> None:
-        """Nothing is compiled."""
+        """Do nothing: the JIT is switched off."""
 
-    def pointer_table(parts: Iterable[Any]) -> NDArray[np.int64]:
-        """Nothing is compiled."""
+    def pointer_table(functions: Iterable[Any]) -> NDArray[np.int64]:
+        """Return an empty table: the JIT is switched off."""
         return np.zeros(0, np.int64)

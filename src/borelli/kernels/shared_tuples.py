@@ -1,14 +1,18 @@
-"""Named tuples of arrays that kernels find in memory, by one address, instead of being handed array by array.
+"""Named tuples of arrays that kernels get as one address instead of array by array.
 
-The tables, state and work of a model are more than a hundred arrays. A kernel that takes them as arguments spends
-seconds of compiling on taking them apart, and so does every call that hands them on. Shared, they are one argument;
-`read` in a kernel gives the tuple, of which only what is used is loaded. What was shared must not be replaced, only
-written to: `SharedTuples` notices and shares anew.
+The tables, state and work arrays of a model are more than a hundred arrays. A kernel that takes them as arguments
+spends seconds of compilation on unpacking them, and so does every call that passes them on. A shared tuple is one
+argument; `load_shared` in a kernel returns the tuple, of which only the used arrays are loaded. Arrays of a shared
+tuple must not be replaced, only written to; `SharedTuples` detects a new tuple and shares it.
+
+A shared tuple contains raw addresses, valid for its own arrays in its own process only. Copies and pickles therefore
+contain the tuple alone and compute their own addresses.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from copy import deepcopy
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +36,19 @@ if JIT_ON:
     )
 
     class SharedTuple:
-        """A named tuple of arrays and of such tuples, written down where kernels can read it."""
+        """A named tuple of arrays and of such tuples, with a list of their addresses that kernels read."""
 
         def __init__(self, value: Any) -> None:
             self.value = value
-            self._room: NDArray[np.int64] = np.array(_words(value), np.int64)
-            self.address = self._room.ctypes.data
+            self._words: NDArray[np.int64] = np.array(_words(value), np.int64)
+            self.address = self._words.ctypes.data
             self.type = _type_of(value)
 
+        def __reduce__(self) -> tuple[Any, ...]:
+            return SharedTuple, (self.value,)
+
     class SharedType(types.Type):
-        """The type of a shared tuple: that of the tuple decides."""
+        """The numba type of a shared tuple, determined by the type of the tuple."""
 
         def __init__(self, inside: Any) -> None:
             self.inside = inside
@@ -50,12 +57,11 @@ if JIT_ON:
     _TYPES: dict[bytes, SharedType] = {}
 
     def _type_of(value: Any) -> SharedType:
-        """The type; finding it takes longer than all else that sharing is, so those known are kept."""
-        mark = _dispatcher.compute_fingerprint(value)
-        known = _TYPES.get(mark)
-        if known is None:
-            known = _TYPES[mark] = SharedType(numba.typeof(value))
-        return known
+        # inferring the type takes longer than the rest of sharing, so types are cached
+        fingerprint = _dispatcher.compute_fingerprint(value)
+        if fingerprint not in _TYPES:
+            _TYPES[fingerprint] = SharedType(numba.typeof(value))
+        return _TYPES[fingerprint]
 
     register_model(SharedType)(models.OpaqueModel)
 
@@ -71,24 +77,24 @@ if JIT_ON:
         return NativeValue(pointer, is_error=c.pyapi.c_api_error())
 
     def _words(value: Any) -> list[int]:
-        """Of each array, in order: its address, its size, its shape and its strides."""
+        """Return address, size, shape and strides of each array, in order."""
         if isinstance(value, np.ndarray):
             return [value.ctypes.data, value.size, *value.shape, *value.strides]
         return [word for inner in value for word in _words(inner)]
 
-    def _load(context: Any, builder: Any, words: Any, kind: Any, place: int) -> tuple[Any, int]:
-        """The value that starts at a place among the words, and the place after it."""
+    def _load(context: Any, builder: Any, words: Any, kind: Any, offset: int) -> tuple[Any, int]:
+        """Return the value that starts at an offset in the words, and the offset after it."""
         if isinstance(kind, types.BaseTuple):
             inner = []
             for one in kind.types:
-                value, place = _load(context, builder, words, one, place)
+                value, offset = _load(context, builder, words, one, offset)
                 inner.append(value)
-            return context.make_tuple(builder, kind, inner), place
+            return context.make_tuple(builder, kind, inner), offset
         if not isinstance(kind, types.Array):
-            raise numba.TypingError(f"only arrays are shared, got {kind}")
+            raise numba.TypingError(f"A shared tuple may contain arrays only, not {kind}.")
 
         def word(i: int) -> Any:
-            return builder.load(builder.gep(words, [context.get_constant(types.intp, place + i)]))
+            return builder.load(builder.gep(words, [context.get_constant(types.intp, offset + i)]))
 
         array = context.make_array(kind)(context, builder)
         array.data = builder.inttoptr(word(0), context.get_data_type(kind.dtype).as_pointer())
@@ -99,23 +105,23 @@ if JIT_ON:
         array.strides = cgutils.pack_array(builder, extents[kind.ndim :], extents[0].type)
         array.meminfo = cgutils.get_null_value(array.meminfo.type)
         array.parent = cgutils.get_null_value(array.parent.type)
-        return array._getvalue(), place + 2 + 2 * kind.ndim
+        return array._getvalue(), offset + 2 + 2 * kind.ndim
 
     @intrinsic
     def load_shared(typing: Any, *shared: Any) -> Any:
-        """The tuple that was shared, or those of several."""
+        """Return the tuple of a shared tuple, or a tuple of those of several."""
         for kind in shared:
             if not isinstance(kind, SharedType):
-                raise numba.TypingError(f"only what is shared is read, got {kind}")
+                raise numba.TypingError(f"load_shared takes shared tuples only, not {kind}.")
         inside = [kind.inside for kind in shared]
         returns = inside[0] if len(shared) == 1 else types.Tuple(inside)
 
         def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            found = []
+            values = []
             for i, kind in enumerate(inside):
                 words = _words_at(context, builder, builder.extract_value(given[0], i))
-                found.append(_load(context, builder, words, kind, 0)[0])
-            return found[0] if len(found) == 1 else context.make_tuple(builder, returns, found)
+                values.append(_load(context, builder, words, kind, 0)[0])
+            return values[0] if len(values) == 1 else context.make_tuple(builder, returns, values)
 
         return returns(types.BaseTuple.from_types(shared)), emit
 
@@ -124,7 +130,7 @@ if JIT_ON:
         key = SharedType
 
         def generic_resolve(self, kind: SharedType, name: str) -> Any:
-            """What a field of the tuple is: an array, or a tuple that is shared with it."""
+            """Return the type of a field: an array, or a shared tuple within this one."""
             fields = getattr(kind.inside, "fields", ())
             if name in fields:
                 inside = kind.inside.types[fields.index(name)]
@@ -134,15 +140,15 @@ if JIT_ON:
     @lower_getattr_generic(SharedType)
     def _field(context: Any, builder: Any, kind: SharedType, value: Any, name: str) -> Any:
         number = kind.inside.fields.index(name)
-        place = sum(map(_length, kind.inside.types[:number]))
+        offset = sum(map(_length, kind.inside.types[:number]))
         words = _words_at(context, builder, value)
         inside = kind.inside.types[number]
         if not isinstance(inside, types.BaseTuple):
-            return _load(context, builder, words, inside, place)[0]
-        return builder.bitcast(builder.gep(words, [context.get_constant(types.intp, place)]), value.type)
+            return _load(context, builder, words, inside, offset)[0]
+        return builder.bitcast(builder.gep(words, [context.get_constant(types.intp, offset)]), value.type)
 
     def _length(kind: Any) -> int:
-        """Words that an array or tuple takes."""
+        """Return the number of words of an array or tuple."""
         return sum(map(_length, kind.types)) if isinstance(kind, types.BaseTuple) else 2 + 2 * kind.ndim
 
     def _words_at(context: Any, builder: Any, pointer: Any) -> Any:
@@ -151,23 +157,37 @@ if JIT_ON:
 else:
 
     def SharedTuple(value: Any) -> Any:  # type: ignore[no-redef]
-        """The tuple itself: Python hands over what it is."""
+        """Return the tuple itself: Python needs no address."""
         return value
 
     def load_shared(*shared: Any) -> Any:
-        """The tuple that was shared, or those of several."""
+        """Return the tuple of a shared tuple, or a tuple of those of several."""
         return shared[0] if len(shared) == 1 else shared
 
 
 class SharedTuples:
-    """Shared tuples by name, kept as long as they are the same tuples."""
+    """Shared tuples by name, each reused as long as its tuple is the same object."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Any, Any]] = {}
+        self._shared: dict[str, tuple[Any, Any]] = {}
 
     def __call__(self, name: str, value: Any) -> Any:
-        """The tuple, shared."""
-        known = self._known.get(name)
+        """Return the shared tuple of a tuple."""
+        known = self._shared.get(name)
         if known is None or known[0] is not value:
-            known = self._known[name] = (value, SharedTuple(value))
+            known = self._shared[name] = (value, SharedTuple(value))
         return known[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a copy shares the tuples of its own owner
+        return SharedTuples, ()
+
+
+Owner = TypeVar("Owner", bound="ArrayOwner")
+
+
+class ArrayOwner:
+    """Base of classes that let kernels write to their arrays: every copy, also a shallow one, has its own arrays."""
+
+    def __copy__(self: Owner) -> Owner:
+        return deepcopy(self)

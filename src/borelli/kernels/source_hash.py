@@ -1,8 +1,8 @@
-"""Hashes of sources: what a module is made from, found by following its imports.
+"""Hashes of the sources of a module and of all modules that it imports.
 
-numba's own cache looks only at the file of the function it compiles, so an edit in a module that the function calls
-would be missed. Following the imports instead of keeping a list of modules, a hash covers every source that can change
-what a kernel computes, and no other.
+numba's own cache looks only at the file of the function it compiles, so it would miss an edit in a module that the
+function calls. The imports are followed instead of keeping a list of modules, so that a hash covers every source that
+can change what a kernel computes, and no other.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 IMPORT = re.compile(r"^[ \t]*from (borelli(?:\.\w+)*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-"""An import of one of our modules, at the top of a file or in a function."""
+"""An import of a borelli module, at the top of a file or in a function."""
 
 
 def imported_sources(modules: Iterable[str]) -> tuple[Path, ...]:
     """Return the files of modules and of all that they import, directly or not, with their packages' data, in order."""
-    found: set[Path] = set()
+    sources: set[Path] = set()
     waiting = [source for name in modules for source in _files(name)]
     while waiting:
         source = waiting.pop()
-        if source not in found:
-            found.add(source)
+        if source not in sources:
+            sources.add(source)
             waiting.extend(_imports(source))
-    data = {file for folder in {source.parent for source in found} for file in (folder / "data").rglob("*")}
-    return tuple(sorted(found | {file for file in data if file.is_file()}))
+    data = {file for folder in {source.parent for source in sources} for file in (folder / "data").rglob("*")}
+    return tuple(sorted(sources | {file for file in data if file.is_file()}))
 
 
 @cache
@@ -43,12 +43,12 @@ def source_hash(*modules: str) -> str:
 
 @cache
 def _imports(source: Path) -> tuple[Path, ...]:
-    found: list[Path] = []
+    files: list[Path] = []
     for package, names in IMPORT.findall(source.read_text(encoding="utf-8")):
-        found += _files(package)
+        files += _files(package)
         for name in re.findall(r"\w+", names):  # a name may be a module of the package
-            found += _files(f"{package}.{name}")
-    return tuple(found)
+            files += _files(f"{package}.{name}")
+    return tuple(files)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Systems in which every frame meets only its neighbours: banded, solved in time that grows with the frames."""
+"""Banded symmetric systems over frames: each frame couples only to its neighbors, so cost is linear in the frames."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ Array = NDArray[np.float64]
 
 
 class NotPositiveDefiniteError(BorelliError):
-    """A matrix that should be positive definite is not."""
+    """A matrix has no Cholesky factor because it is not positive definite."""
 
 
 class BandedMatrix:
-    """A symmetric matrix of (frames, frames) blocks of n by n, zero beyond `reach` frames from the diagonal.
+    """Symmetric matrix of (frames, frames) blocks of n by n, zero beyond `bandwidth` frames from the diagonal.
 
-    Kept by columns: `entry[t, b, d]` is the entry d below the diagonal in the column of frame t and variable b, as
-    LAPACK wants it.
+    Stored by columns: `entry[t, b, d]` is the entry d below the diagonal in the column of frame t and variable b, the
+    layout of LAPACK.
     """
 
-    def __init__(self, frames: int, variables: int, reach: int) -> None:
-        self.entry: Array = np.zeros((frames, variables, (reach + 1) * variables))
-        self.reach = reach
+    def __init__(self, frames: int, variables: int, bandwidth: int) -> None:
+        self.entry: Array = np.zeros((frames, variables, (bandwidth + 1) * variables))
 
     def add_blocks(self, blocks: Array, scale: float = 1.0) -> None:
         """Add blocks (frames, n, n) on the diagonal."""
@@ -31,21 +30,21 @@ class BandedMatrix:
         for b in range(n):
             self.entry[:, b, : n - b] += scale * blocks[:, b:, b]
 
-    def add_entries(self, later: int, a: int, b: int, values: Array) -> None:
-        """Add values (frames,) where variable a of the frame so much `later` meets variable b; above the diagonal: no.
+    def add_entries(self, lag: int, a: int, b: int, values: Array) -> None:
+        """Add values (frames,) that couple variable a of frame t + lag to variable b of frame t.
 
-        The last `later` values have no such frame and are passed over.
+        Entries above the diagonal are ignored, as are the last `lag` values.
         """
         n = self.entry.shape[1]
-        below = later * n + a - b
+        below = lag * n + a - b
         if below >= 0:
-            stop = len(self.entry) - later
-            self.entry[:stop, b, below] += values[:stop]
+            end = len(self.entry) - lag
+            self.entry[:end, b, below] += values[:end]
 
-    def free_only(self, held: NDArray[np.bool_]) -> None:
-        """Take out the variables that are held (frames, n): their rows and columns become those of the unit matrix."""
+    def fix_variables(self, fixed: NDArray[np.bool_]) -> None:
+        """Replace rows and columns of the fixed variables (frames, n) by those of the unit matrix."""
         frames, n, width = self.entry.shape
-        flat, entry = held.ravel(), self.entry.reshape(frames * n, width)
+        flat, entry = fixed.ravel(), self.entry.reshape(frames * n, width)
         entry[flat] = 0.0
         for column in np.flatnonzero(flat):
             first = max(0, column - width + 1)
@@ -53,7 +52,7 @@ class BandedMatrix:
         entry[flat, 0] = 1.0
 
     def factor(self) -> BandedCholesky:
-        """Cholesky's factor; the band is used up."""
+        """Return the Cholesky factor; overwrites the matrix."""
         from scipy.linalg.lapack import dpbtrf
 
         frames, n, width = self.entry.shape
@@ -61,13 +60,13 @@ class BandedMatrix:
         if failed:
             frame, variable = divmod(int(failed) - 1, n)
             raise NotPositiveDefiniteError(
-                f"variable {variable} of frame {frame} is held by nothing: no marker, spring or neighbour"
+                f"Variable {variable} of frame {frame} is not determined by any marker, spring or neighbor frame."
             )
         return BandedCholesky(lower, frames, n)
 
 
 class BandedCholesky:
-    """A banded matrix, factored."""
+    """Cholesky factor of a banded matrix."""
 
     def __init__(self, lower: Array, frames: int, variables: int) -> None:
         self._lower, self._shape = lower, (frames, variables)
@@ -78,7 +77,7 @@ class BandedCholesky:
         return float(2.0 * np.log(self._lower[0]).sum())
 
     def solve(self, right: Array) -> Array:
-        """The solution (frames, n) for a right side (frames, n)."""
+        """Return the solution (frames, n) for a right side (frames, n)."""
         from scipy.linalg.lapack import dpbtrs
 
         return np.asarray(dpbtrs(self._lower, right.reshape(-1, 1), lower=1)[0]).reshape(self._shape)

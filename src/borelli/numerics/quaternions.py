@@ -1,4 +1,7 @@
-"""Many rotations at once: quaternions (..., 4) are (w, x, y, z), unit."""
+"""Rotations of many frames at once: quaternions (..., 4) are (w, x, y, z), unit.
+
+Kernels use `rotation_kernels`, which takes one rotation at a time.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rotations: quaternions are (w, x, y, z), unit, and turn body vectors into world vectors.
+"""Rotations for kernels, one at a time: quaternions are (w, x, y, z), unit, and rotate body vectors to world vectors.
 
-Kernels take and return scalars in tuples, so that they inline and allocate nothing.
+Kernels take and return scalars in tuples, so that they inline and allocate nothing. Arrays of rotations: `quaternions`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from borelli.kernels.jit import kernel
 
 @kernel
 def cross(ax, ay, az, bx, by, bz):
-    """The vector product a x b."""
+    """Return the cross product a x b."""
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 
 
 @kernel
 def quaternion_product(aw, ax, ay, az, bw, bx, by, bz):
-    """The rotation b followed by a."""
+    """Return the rotation b followed by a."""
     return (
         aw * bw - ax * bx - ay * by - az * bz,
         aw * bx + ax * bw + ay * bz - az * by,
@@ -29,7 +29,7 @@ def quaternion_product(aw, ax, ay, az, bw, bx, by, bz):
 
 @kernel
 def rotation_matrix(w, x, y, z):
-    """The nine entries, row by row, of the matrix of a unit quaternion."""
+    """Return the nine entries, row by row, of the matrix of a unit quaternion."""
     return (
         1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y),
         2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x),
@@ -39,7 +39,7 @@ def rotation_matrix(w, x, y, z):
 
 @kernel
 def rotate(w, x, y, z, vx, vy, vz):
-    """The vector v turned by a unit quaternion."""
+    """Return the vector v rotated by a unit quaternion."""
     tx, ty, tz = cross(x, y, z, vx, vy, vz)
     tx, ty, tz = 2.0 * tx, 2.0 * ty, 2.0 * tz
     cx, cy, cz = cross(x, y, z, tx, ty, tz)
@@ -48,7 +48,7 @@ def rotate(w, x, y, z, vx, vy, vz):
 
 @kernel
 def rotation_exponential(vx, vy, vz):
-    """The quaternion of the rotation vector v [rad]."""
+    """Return the quaternion of the rotation vector v [rad]."""
     square = vx * vx + vy * vy + vz * vz
     if square < 1e-8:
         # sin(t/2)/t to fourth order in t: exact to rounding below 1e-4 rad
@@ -61,7 +61,7 @@ def rotation_exponential(vx, vy, vz):
 
 @kernel
 def rotation_logarithm(w, x, y, z):
-    """The shortest rotation vector [rad] of a unit quaternion."""
+    """Return the shortest rotation vector [rad] of a unit quaternion."""
     if w < 0.0:
         w, x, y, z = -w, -x, -y, -z
     s = sqrt(x * x + y * y + z * z)

@@ -1,4 +1,4 @@
-"""Vector algebra on arrays whose last axis is time."""
+"""Vector algebra on many vectors at once."""
 
 from __future__ import annotations
 

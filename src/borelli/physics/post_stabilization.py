@@ -1,9 +1,9 @@
-"""Post-stabilisation (seed 000): the least change of velocities after which joints keep and targets are met.
+"""Post-stabilization (Weinstein et al. 2008): the least change of velocities that satisfies joints and targets.
 
     M (v' - v) = J^T p        J v' = c
 
-with c = 0 for what joints forbid and the wanted speed for what is controlled; directions that are neither have no row.
-It is a projection: a second time it changes nothing, and without targets it only takes energy out.
+with c = 0 for the directions that joints constrain and the target velocity for controlled ones; other directions have
+no row. It is a projection: a second one changes nothing, and without targets it only removes energy.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from numpy.typing import NDArray
 
 from borelli.errors import DivergedError, SettingsError, unknown_name
 from borelli.kernels.jit import kernel
-from borelli.kernels.shared_tuples import SharedTuples, load_shared
+from borelli.kernels.shared_tuples import ArrayOwner, SharedTuples, load_shared
 from borelli.model.model import Model
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
+from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS
 from borelli.physics.diagnostics import rotation_matrices
 from borelli.physics.function_pointers import pointers
 from borelli.physics.inputs import Drive
-from borelli.physics.rigid_bodies import load_bodies, compute_rotations
+from borelli.physics.rigid_bodies import compute_rotations, load_bodies
 from borelli.physics.run_soft_steps import FAILURES
 from borelli.physics.soft_step import fill_persistent_rows_by_pointer, prepare_solve_by_pointer
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, SOLUTION
-from borelli.physics.solver.joint_gauss_seidel import sweep_joints_by_pointer, make_joint_blocks
+from borelli.physics.solver.joint_gauss_seidel import make_joint_blocks, sweep_joints_by_pointer
 from borelli.physics.solver.newton import NO_PIVOT, init_active_pieces
-from borelli.physics.solver.redundant_rows import solve_redundant_by_pointer, make_ridge
+from borelli.physics.solver.redundant_rows import make_ridge, solve_redundant_by_pointer
 from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import State, make_inputs
 from borelli.physics.work_arrays import make_work
@@ -38,40 +39,40 @@ Floats = NDArray[np.float64]
 METHODS = ("global", "joints")
 
 RIDGE = 1e-8
-"""Slope added to rows while solving, of what a row's velocity answers to its impulse (spec 3.2: 1e-8 to 1e-6)."""
-YIELDING = 1e4
-"""How much larger it is for targets: they give way to joints."""
-MOST_ROUNDS = 8
-"""Refinements of the global solve; two or three do."""
+"""Slope added to rows while solving, relative to the response of the row's velocity to its impulse (1e-8 to 1e-6)."""
+TARGET_RIDGE = 1e4
+"""Ratio of the ridge of targets to that of joints: targets yield to joints."""
+MAX_REFINEMENTS = 8
+"""Maximum number of refinements of the global solve; two or three suffice."""
 TOLERANCE = 1e-12
-"""Velocity lacking, of that before, and change of the impulses, of their size, at which refinement ends."""
-SWEEPS = 200
-"""Joint by joint: the most sweeps."""
+"""Velocity defect relative to the initial one, and relative change of impulses, at which refinement ends."""
+MAX_SWEEPS = 200
+"""Maximum number of Gauss-Seidel sweeps over joints."""
 SWEEP_TOLERANCE = 1e-6
-"""Joint by joint: what joints may still lack, of what they did at first."""
-NO_ROOM = -2
-"""Work arrays were too small."""
+"""Velocity defect relative to the initial one at which sweeps end."""
+CAPACITY_SHORT = -2
+"""Result of a solve whose work arrays were too small."""
 
 Target = float | Sequence[float]
 
 
 class PostStabilization(NamedTuple):
-    """Velocities after a post-stabilisation, and how it went."""
+    """Result of a post-stabilization."""
 
     twist: Floats
-    """(n, 6) velocity of the centre of mass [m/s] and spin [rad/s], world."""
+    """(n, 6) velocity of the center of mass [m/s] and angular velocity [rad/s], world."""
     impulse: Floats
-    """(rows,) [N s or N m s], in the order of `PostStabilizer.row_names`; on the child."""
-    lacking: Floats
-    """(rows,) what is left of the velocity each row asked for [m/s or rad/s]."""
-    turns: int
-    """Rounds of refinement, or sweeps."""
-    progress: Floats
-    """(sweeps,) what rows lacked when their turn came, root mean square; empty for the global solve."""
+    """(rows,) impulses on the child [N s or N m s], in the order of `PostStabilizer.row_names`."""
+    defect: Floats
+    """(rows,) required minus resulting velocity of each row [m/s or rad/s]."""
+    iterations: int
+    """Number of refinements, or of sweeps."""
+    sweep_defects: Floats
+    """(sweeps,) RMS velocity defect of rows just before they were solved; empty for the global solve."""
 
 
-class PostStabilizer:
-    """Post-stabilisation of one model, ready to be repeated: the order of elimination is found once."""
+class PostStabilizer(ArrayOwner):
+    """Post-stabilization of one model; the elimination order is computed once for all solves."""
 
     def __init__(
         self,
@@ -81,29 +82,32 @@ class PostStabilizer:
         method: str = "global",
         weights: Sequence[float] | None = None,
         ridge: float = RIDGE,
-        sweeps: int = SWEEPS,
+        sweeps: int = MAX_SWEEPS,
         tolerance: float | None = None,
     ) -> None:
-        """Prepare for a model.
+        """Prepare the rows of a model.
 
         Args:
-            model: bodies and joints; contacts and stops take no part.
-            controlled: coordinates, or ball joints by name, that will be given targets.
-            method: "global" solves all rows at once; "joints" goes from joint to joint, for nets.
-            weights: W of each row, see `redundancy`; without, a row's W is what its velocity answers to its impulse
-                (so that the norm is an energy), and targets give way to joints.
-            ridge: slope added while solving, of that answer; larger where rows contradict each other strongly.
-            sweeps: the most sweeps of "joints".
-            tolerance: what rows may lack at the end, of what they did at the start.
+            model: Bodies and joints; contacts and joint limits are ignored.
+            controlled: Names of coordinates or ball joints that get targets.
+            method: "global" solves all rows at once; "joints" solves one joint after the other, for nets.
+            weights: W of each row, see `redundant_rows`. Default: the response of the row's velocity to its impulse
+                (so that the norm is an energy), and targets yield to joints.
+            ridge: Slope added while solving, relative to that response; larger for strongly contradictory rows.
+            sweeps: Maximum number of sweeps of method "joints".
+            tolerance: Velocity defect of rows at the end, relative to that at the start.
+
+        Raises:
+            SettingsError: A setting is out of range or a name is unknown.
         """
         if method not in METHODS:
-            raise SettingsError(f"method is {method!r}; allowed: {', '.join(map(repr, METHODS))}")
+            raise SettingsError(f"method: {method!r}. Allowed: {', '.join(map(repr, METHODS))}.")
         if not 0.0 < ridge <= 1e-2:
-            raise SettingsError(f"ridge is {ridge}; it must be larger than 0 and at most 0.01 (1e-8 to 1e-6 do well)")
+            raise SettingsError(f"ridge: {ridge}. It must be larger than 0 and at most 0.01; use 1e-8 to 1e-6.")
         if not 1 <= sweeps <= 1_000_000:
-            raise SettingsError(f"sweeps is {sweeps}; allowed: 1 to 1,000,000")
+            raise SettingsError(f"sweeps: {sweeps}. Allowed: 1 to 1,000,000.")
         if tolerance is not None and not 0.0 <= tolerance < 1.0:
-            raise SettingsError(f"tolerance is {tolerance}; it must be 0 or larger and below 1")
+            raise SettingsError(f"tolerance: {tolerance}. It must be 0 or larger and below 1.")
         self.method, self.ridge, self.sweeps = method, ridge, sweeps
         self.tolerance = float(tolerance) if tolerance is not None else (TOLERANCE, SWEEP_TOLERANCE)[method == "joints"]
         self.controlled = tuple(controlled)
@@ -112,8 +116,8 @@ class PostStabilizer:
         self.row_names = tuple(self.compiled.rows.names)
         if weights is not None and (len(weights) != len(self.row_names) or not np.all(np.asarray(weights) > 0.0)):
             raise SettingsError(
-                f"weights: {len(weights)} given; each of the {len(self.row_names)} rows (`row_names`) takes one larger "
-                "than 0"
+                f"weights: {len(weights)} values. Pass one value larger than 0 for each of the {len(self.row_names)} "
+                "rows (`row_names`)."
             )
         self.weights = None if weights is None else np.asarray(weights, float)
         self._inputs = make_inputs(self.compiled, drives=drives)
@@ -121,49 +125,50 @@ class PostStabilizer:
         self._work = make_work(self.compiled, 1, self._capacity)
         self._ridge = make_ridge(len(self._work.rows.pieces))
         self._blocks = make_joint_blocks(self._groups(), len(self._work.rows.body), sweeps)
-        self._share = SharedTuples()
+        self._shared = SharedTuples()
 
     def solve(self, state: State, targets: Mapping[str, Target] | None = None) -> PostStabilization:
-        """Velocities that keep the joints and have the wanted speeds; the state is left as it is.
+        """Compute velocities that satisfy joints and targets; the state is not changed.
 
         Args:
-            state: poses and velocities.
-            targets: speed [rad/s or m/s] of controlled coordinates; spin [rad/s] of a ball joint's child in its parent,
-                world axes. Controlled ones without a target stand still.
+            state: Poses and velocities.
+            targets: Velocity [rad/s or m/s] of controlled coordinates; angular velocity [rad/s] of a ball joint's child
+                relative to its parent, world axes. Default: 0.
 
         Raises:
-            DivergedError: rows of one joint repeat each other.
+            SettingsError: A target is unknown or not finite, or the state is of another model.
+            DivergedError: Rows of one joint are redundant, or the state is not finite.
         """
         bodies = len(self.compiled.model.bodies)
         if len(state.position) != bodies:
-            raise SettingsError(f"the state has {len(state.position)} bodies, the model {bodies}")
+            raise SettingsError(f"state: {len(state.position)} bodies, but the model has {bodies} bodies.")
         if not all(np.all(np.isfinite(array)) for array in (state.position, state.quaternion, state.twist)):
-            raise DivergedError("post-stabilisation: poses and velocities must be finite numbers")
+            raise DivergedError("post-stabilization: Poses or velocities are not finite. Pass a finite state.")
         own = state.copy()
-        tables, share = self.compiled.tables, self._share
+        tables, shared = self.compiled.tables, self._shared
         while True:
             arguments = (
-                pointers(), share("tables", tables), share("state", own), share("inputs", self._inputs),
-                share("work", self._work),
+                pointers(), shared("tables", tables), shared("state", own), shared("inputs", self._inputs),
+                shared("work", self._work),
             )  # fmt: skip
             _fill_rows(*arguments)
-            self._aim(targets or {})
-            self._weigh(own)
+            self._set_velocities(targets or {})
+            self._set_ridge(own)
             joints = self.method == "joints"
-            turns = _solve_rows(
-                *arguments, share("ridge", self._ridge), share("blocks", self._blocks), joints,
-                self.sweeps if joints else MOST_ROUNDS, self.tolerance,
+            iterations = _solve_rows(
+                *arguments, shared("ridge", self._ridge), shared("blocks", self._blocks), joints,
+                self.sweeps if joints else MAX_REFINEMENTS, self.tolerance,
             )  # fmt: skip
-            if turns != NO_ROOM:
+            if iterations != CAPACITY_SHORT:
                 break
             self._capacity = self._capacity.doubled()
             self._work = make_work(self.compiled, 1, self._capacity)
-        if turns < 0:
-            raise DivergedError(f"post-stabilisation failed: {FAILURES[NO_PIVOT]}")
-        return self._read(own, turns)
+        if iterations < 0:
+            raise DivergedError(f"post-stabilization: The solve failed because {FAILURES[NO_PIVOT]}.")
+        return self._result(own, iterations)
 
     def _groups(self) -> list[list[int]]:
-        """Rows that are solved at once when going from joint to joint."""
+        """Return the rows of each joint, with the drive rows of its coordinates, and of each coupling."""
         joints = self.compiled.tables.joints
         groups = []
         for j in range(len(joints.kind)):
@@ -171,10 +176,10 @@ class PostStabilizer:
             groups.append([*range(joints.row_first[j], joints.row_first[j + 1]), *(int(k) for k in drives if k >= 0)])
         return [group for group in groups if group] + [[int(k)] for k in joints.coupling_row]
 
-    def _aim(self, targets: Mapping[str, Target]) -> None:
-        """Write what each row asks for."""
+    def _set_velocities(self, targets: Mapping[str, Target]) -> None:
+        """Write the required velocity of each row."""
         joints, rows = self.compiled.tables.joints, self._work.rows
-        rows.pieces[joints.row_ranges[2] : joints.row_ranges[3]] = 0  # stops
+        rows.pieces[joints.row_ranges[LIMIT_ROWS] : joints.row_ranges[DRIVE_ROWS]] = 0
         rows.c[:, 0] = 0.0
         for name in targets:
             if name not in self.controlled:
@@ -188,58 +193,58 @@ class PostStabilizer:
         for j in np.flatnonzero(joints.rotation_driven):
             name = self.compiled.model.joints[j].name
             own = slice(int(joints.coordinate_first[j]), int(joints.coordinate_first[j + 1]))
-            spin = _spin(joints.direction[own], speed[own])
+            angular_velocity = _angular_velocity(joints.direction[own], speed[own])
             if name in targets:
-                spin = _numbers(name, targets[name], 3)
+                angular_velocity = _numbers(name, targets[name], 3)
             slot, sign = (joints.child_slot[j], 1.0) if joints.child_slot[j] >= 0 else (joints.parent_slot[j], -1.0)
             for k in joints.drive_row[own]:
-                rows.c[k, 0] = sign * rows.jacobian[rows.first[k] + slot, 3:] @ spin
+                rows.c[k, 0] = sign * rows.jacobian[rows.first[k] + slot, 3:] @ angular_velocity
 
-    def _weigh(self, state: State) -> None:
-        """The ridge: weights in the unit of slopes."""
+    def _set_ridge(self, state: State) -> None:
+        """Write the ridge: weights in the unit of slopes."""
         joints, count = self.compiled.tables.joints, len(self.row_names)
-        answer = self._answers(state)
+        response = self._responses(state)
         if self.weights is None:
             driven = joints.drive_row[(joints.drive_row >= 0) & ~joints.locked]
-            self._ridge.slope[:count] = self.ridge * answer
-            if len(driven):  # all alike: where targets contradict each other, the plain mean
-                self._ridge.slope[driven] = self.ridge * YIELDING * answer[driven].min()
+            self._ridge.slope[:count] = self.ridge * response
+            if len(driven):  # equal weights: contradictory targets result in their mean
+                self._ridge.slope[driven] = self.ridge * TARGET_RIDGE * response[driven].min()
             self._ridge.yields[driven] = 1
         else:
-            self._ridge.slope[:count] = self.ridge * self.weights * (answer.sum() / self.weights.sum())
+            self._ridge.slope[:count] = self.ridge * self.weights * (response.sum() / self.weights.sum())
 
-    def _answers(self, state: State) -> Floats:
-        """What each row's velocity answers to its impulse: the diagonal of J M^-1 J^T."""
+    def _responses(self, state: State) -> Floats:
+        """Return the response of each row's velocity to its impulse: the diagonal of J M^-1 J^T."""
         rows, bodies = self._work.rows, self.compiled.tables.bodies
-        turn = rotation_matrices(state.quaternion)
+        rotation = rotation_matrices(state.quaternion)
         inverse = np.zeros((len(bodies.mass), 6, 6))
         inverse[:, :3, :3] = np.eye(3) / bodies.mass[:, None, None]
-        inverse[:, 3:, 3:] = turn @ np.linalg.inv(bodies.inertia) @ turn.transpose(0, 2, 1)
+        inverse[:, 3:, 3:] = rotation @ np.linalg.inv(bodies.inertia) @ rotation.transpose(0, 2, 1)
         inverse[bodies.kinematic > 0] = 0.0
         each = np.einsum("ei,eij,ej->e", rows.jacobian, inverse[rows.body], rows.jacobian) * (rows.body >= 0)
         return self._by_row(each)
 
     def _by_row(self, of_entry: Floats) -> Floats:
-        """Sums over the entries of each row."""
+        """Return the sum over the entries of each row."""
         rows = self._work.rows
         owner = np.repeat(np.arange(len(rows.pieces)), np.diff(rows.first))
         return np.bincount(owner, of_entry, len(rows.pieces))[: len(self.row_names)].astype(float)
 
-    def _read(self, state: State, turns: int) -> PostStabilization:
+    def _result(self, state: State, iterations: int) -> PostStabilization:
         work, count = self._work, len(self.row_names)
         bodies = work.graph.node[: work.graph.count[0], BODY]
         twist = state.twist.copy()
         twist[bodies] = work.factor.block[: len(bodies), SOLUTION : SOLUTION + 6]
         rows = work.rows
         speed = self._by_row(np.einsum("ei,ei->e", rows.jacobian, twist[rows.body]) * (rows.body >= 0))
-        lacking = rows.c[:count, 0] - rows.offset[:count] - speed
+        defect = rows.c[:count, 0] - rows.offset[:count] - speed
         present = rows.pieces[:count] > 0
         return PostStabilization(
             twist=twist,
             impulse=np.where(present, work.factor.value[:count, IMPULSE], 0.0),
-            lacking=np.where(present, lacking, 0.0),
-            turns=turns,
-            progress=self._blocks.defect[: turns if self.method == "joints" else 0].copy(),
+            defect=np.where(present, defect, 0.0),
+            iterations=iterations,
+            sweep_defects=self._blocks.defect[: iterations if self.method == "joints" else 0].copy(),
         )
 
 
@@ -251,13 +256,13 @@ def post_stabilize(
     weights: Sequence[float] | None = None,
     method: str = "global",
 ) -> PostStabilization:
-    """One post-stabilisation of a state: see `PostStabilizer`, which is quicker where there are several."""
-    stabiliser = PostStabilizer(compiled.model, controlled=tuple(targets or ()), weights=weights, method=method)
-    return stabiliser.solve(state, targets)
+    """Return the post-stabilization of one state; for several use a `PostStabilizer`, which is faster."""
+    stabilizer = PostStabilizer(compiled.model, controlled=tuple(targets or ()), weights=weights, method=method)
+    return stabilizer.solve(state, targets)
 
 
 def _coordinates(model: Model, controlled: Collection[str]) -> list[str]:
-    """Coordinates that get a row, of those named and of the ball joints named."""
+    """Return the coordinates that get a row: those named and those of the ball joints named."""
     balls = {joint.name: [c.name for c in joint.coordinates] for joint in model.joints if joint.kind == "ball"}
     known = {coordinate.name for coordinate in model.coordinates}
     allowed = sorted(known | set(balls))
@@ -268,46 +273,48 @@ def _coordinates(model: Model, controlled: Collection[str]) -> list[str]:
         names += [name] if name in known else balls[name]
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise SettingsError(f"controlled twice: {', '.join(twice)}; name a ball joint or its coordinates, once")
+        raise SettingsError(f"controlled: {', '.join(twice)} appear twice. Name a ball joint or its coordinates, once.")
     return names
 
 
 def _numbers(name: str, target: Target, count: int) -> Floats:
     numbers = np.atleast_1d(np.asarray(target, float))
     if numbers.shape != (count,) or not np.all(np.isfinite(numbers)):
-        raise SettingsError(f"target of {name!r} is {target}; it takes {count} finite number{'s' * (count > 1)}")
+        raise SettingsError(f"target of {name!r}: {target}. Pass {count} finite number{'s' * (count > 1)}.")
     return numbers
 
 
-def _spin(direction: Floats, speed: Floats) -> Floats:
-    """The spin whose coordinates' speeds are those given."""
+def _angular_velocity(direction: Floats, speed: Floats) -> Floats:
+    """Return the angular velocity at which coordinates have given velocities."""
     return np.linalg.lstsq(direction[:, 3:], speed, rcond=None)[0].astype(float)
 
 
 @kernel
 def _fill_rows(pointers, tables, state_at, inputs, work):
-    """Directions of all rows at the poses of the state."""
+    """Write the Jacobian of all rows at the poses of the state."""
     state, scratch = load_shared(state_at, work.scratch)
     compute_rotations(state.quaternion, scratch.rotation)
     fill_persistent_rows_by_pointer(
-        pointers, tables.joints, tables.marker_springs, tables.residuals, tables.parameters, state_at, inputs, work.rows,
-        work.scratch, 0, False,
+        pointers, tables.joints, tables.marker_springs, tables.residuals, tables.parameters, state_at, inputs,
+        work.rows, work.scratch, 0, False,
     )  # fmt: skip
 
 
 @kernel
-def _solve_rows(pointers, tables, state_at, inputs, work_at, ridge, blocks, by_joint, most, tolerance):
-    """Rounds or sweeps made; -1 without a pivot, NO_ROOM."""
+def _solve_rows(pointers, tables, state_at, inputs, work_at, ridge, blocks, by_joint, max_iterations, tolerance):
+    """Solve and return the number of refinements or sweeps; -1 without a pivot, or CAPACITY_SHORT."""
     bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work_at.rows, work_at.scratch)
     graph, factor = load_shared(work_at.graph, work_at.factor)
     first = tables.contacts.first_row[0]
     rows.used[0] = first
     if not prepare_solve_by_pointer(pointers, tables.bodies, work_at, first, 0):
-        return NO_ROOM
+        return CAPACITY_SHORT
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, 0.0, False)
     init_active_pieces(rows, factor)
     if by_joint:
-        return sweep_joints_by_pointer(pointers, work_at.rows, work_at.graph, work_at.factor, blocks, most, tolerance)
+        return sweep_joints_by_pointer(
+            pointers, work_at.rows, work_at.graph, work_at.factor, blocks, max_iterations, tolerance
+        )  # fmt: skip
     return solve_redundant_by_pointer(
-        pointers, work_at.rows, work_at.graph, work_at.factor, work_at.fill, ridge, most, tolerance
+        pointers, work_at.rows, work_at.graph, work_at.factor, work_at.fill, ridge, max_iterations, tolerance
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Paths: kinematic bodies that move as told, come and go."""
+"""Prescribed motion of kinematic bodies, which may appear and disappear."""
 
 from __future__ import annotations
 
@@ -16,56 +16,61 @@ from borelli.physics.state import State
 if TYPE_CHECKING:
     from xarray import Dataset
 
-AWAY = np.array([0.0, 0.0, -1e4])
-"""Where a body waits while it is not there [m]: out of anyone's reach."""
+ABSENT_POSITION = np.array([0.0, 0.0, -1e4])
+"""Position of a body while it is absent [m]: out of contact with everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrescribedMotion:
-    """How a kinematic body moves."""
+    """Prescribed motion of a kinematic body."""
 
     body: str
     frame: Callable[[float], Frame | None]
-    """Its frame in the world at a time [s]; None: it is not there."""
+    """Frame of the body in the world at a time [s]; None while it is absent."""
 
 
-def prescribe_motion(model: Model, paths: Sequence[PrescribedMotion], step: float) -> Callable[[State, float], None]:
-    """What puts the bodies of paths where they are at a time [s], with the twists that lead to the end of the step.
+def prescribe_motion(
+    model: Model, motions: Sequence[PrescribedMotion], step: float
+) -> Callable[[State, float], None]:
+    """Return a function that writes poses, and twists that lead to the poses a step later, at a time [s].
 
     Raises:
-        ModelError: a path of a body that is not there or not kinematic.
+        ModelError: A body is unknown or not kinematic.
     """
     index = {body.name: i for i, body in enumerate(model.bodies)}
-    for path in paths:
-        if not model.body(path.body).kinematic:
-            raise ModelError(f"body {path.body!r} has a path, but is not kinematic; make it so in the model")
+    for motion in motions:
+        if not model.body(motion.body).kinematic:
+            raise ModelError(
+                f"body {motion.body!r}: Its motion is prescribed, but it is not kinematic. Set kinematic = true in "
+                "the model."
+            )
 
-    def steer(state: State, time: float) -> None:
-        for path in paths:
-            b = index[path.body]
+    def write_poses(state: State, time: float) -> None:
+        for motion in motions:
+            b = index[motion.body]
             center = np.array(model.bodies[b].center_of_mass)
-            now = path.frame(time)
+            now = motion.frame(time)
             state.twist[b] = 0.0
             if now is None:
-                state.position[b] = AWAY
+                state.position[b] = ABSENT_POSITION
                 continue
-            ahead = path.frame(time + step) or now
-            turn, turned = np.array(now.orientation), np.array(ahead.orientation)
-            here = np.array(now.position) + rotate(turn, center)
-            there = np.array(ahead.position) + rotate(turned, center)
-            state.position[b], state.quaternion[b] = here, turn
-            state.twist[b, :3] = (there - here) / step
-            state.twist[b, 3:] = rotation_logarithm(quaternion_product(turned, conjugate(turn))) / step
+            ahead = motion.frame(time + step) or now
+            rotation, next_rotation = np.array(now.orientation), np.array(ahead.orientation)
+            position = np.array(now.position) + rotate(rotation, center)
+            next_position = np.array(ahead.position) + rotate(next_rotation, center)
+            state.position[b], state.quaternion[b] = position, rotation
+            state.twist[b, :3] = (next_position - position) / step
+            state.twist[b, 3:] = rotation_logarithm(quaternion_product(next_rotation, conjugate(rotation))) / step
 
-    return steer
+    return write_poses
 
 
-def mask_absent_bodies(dataset: Dataset, paths: Sequence[PrescribedMotion]) -> Dataset:
-    """The result with bodies of paths at no place (not a number) while they are not there."""
+def mask_absent_bodies(dataset: Dataset, motions: Sequence[PrescribedMotion]) -> Dataset:
+    """Return the dataset with NaN positions of bodies while they are absent."""
     absent = np.zeros((dataset.sizes["time"], dataset.sizes["body"]), bool)
     names = list(dataset["body"].values)
-    for path in paths:
-        absent[:, names.index(path.body)] = [path.frame(float(t)) is None for t in dataset["time"].values]
+    for motion in motions:
+        absent[:, names.index(motion.body)] = [motion.frame(float(t)) is None for t in dataset["time"].values]
     if absent.any():
         position = dataset["position"]
         dataset = dataset.assign(position=position.where(~absent[..., None]).assign_attrs(position.attrs))

@@ -1,4 +1,4 @@
-"""Bodies in a step: their masses and free momenta before the solve, their poses after it."""
+"""Rigid bodies in a step: masses and free momenta before the solve, poses after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from borelli.physics.solver.factor_arrays import MASS, MOMENTUM, SOLUTION
 
 @kernel_function
 def compute_rotations(quaternion, rotation_out):
-    """Rotation matrices of all bodies."""
+    """Write the rotation matrices of all bodies."""
     for b in range(len(quaternion)):
         m = rotation_matrix(quaternion[b, 0], quaternion[b, 1], quaternion[b, 2], quaternion[b, 3])
         for i in range(3):
@@ -33,9 +33,9 @@ def _load_pose(pose, frame, b):
 
 @kernel_function
 def compute_target_twists(kinematic, pose, substeps, index, h, state, aim_out):
-    """The twists that lead from the present poses to the next frame's; whether there are such poses.
+    """Write the twists that lead from the present poses to those of the next frame; return False without poses.
 
-    Kinematic bodies take theirs at once.
+    Kinematic bodies get their twists at once.
     """
     if len(pose) == 0:
         return False
@@ -57,30 +57,30 @@ def compute_target_twists(kinematic, pose, substeps, index, h, state, aim_out):
 
 
 @kernel_function
-def sum_applied_forces(pushes, kinematic, time, rotation, wrench_out):
-    """Forces and torques from outside on every body, at its centre of mass [N, N m]."""
+def sum_applied_forces(applied, kinematic, time, rotation, wrench_out):
+    """Write the sum of applied forces and torques on every body, at its center of mass [N, N m]."""
     wrench_out[:, :] = 0.0
-    for i in range(len(pushes.body)):
-        b = pushes.body[i]
-        if kinematic[b] or time < pushes.span[i, 0] or time >= pushes.span[i, 1]:
+    for i in range(len(applied.body)):
+        b = applied.body[i]
+        if kinematic[b] or time < applied.span[i, 0] or time >= applied.span[i, 1]:
             continue
-        x, y, z = pushes.arm[i, 0], pushes.arm[i, 1], pushes.arm[i, 2]
+        x, y, z = applied.arm[i, 0], applied.arm[i, 1], applied.arm[i, 2]
         rx = rotation[b, 0, 0] * x + rotation[b, 0, 1] * y + rotation[b, 0, 2] * z
         ry = rotation[b, 1, 0] * x + rotation[b, 1, 1] * y + rotation[b, 1, 2] * z
         rz = rotation[b, 2, 0] * x + rotation[b, 2, 1] * y + rotation[b, 2, 2] * z
-        fx, fy, fz = pushes.force[i, 0], pushes.force[i, 1], pushes.force[i, 2]
+        fx, fy, fz = applied.force[i, 0], applied.force[i, 1], applied.force[i, 2]
         tx, ty, tz = cross(rx, ry, rz, fx, fy, fz)
         wrench_out[b, 0] += fx
         wrench_out[b, 1] += fy
         wrench_out[b, 2] += fz
-        wrench_out[b, 3] += pushes.torque[i, 0] + tx
-        wrench_out[b, 4] += pushes.torque[i, 1] + ty
-        wrench_out[b, 5] += pushes.torque[i, 2] + tz
+        wrench_out[b, 3] += applied.torque[i, 0] + tx
+        wrench_out[b, 4] += applied.torque[i, 1] + ty
+        wrench_out[b, 5] += applied.torque[i, 2] + tz
 
 
 @inline
 def world_inertia(inertia, rotation, b):
-    """The six entries xx, xy, yy, xz, yz, zz of R I R^T."""
+    """Return the entries xx, xy, yy, xz, yz, zz of R I R^T."""
     R, M = rotation, inertia
     a00 = R[b, 0, 0] * M[b, 0, 0] + R[b, 0, 1] * M[b, 1, 0] + R[b, 0, 2] * M[b, 2, 0]
     a01 = R[b, 0, 0] * M[b, 0, 1] + R[b, 0, 1] * M[b, 1, 1] + R[b, 0, 2] * M[b, 2, 1]
@@ -103,16 +103,16 @@ def world_inertia(inertia, rotation, b):
 
 @inline
 def multiply_inertia(M, x, y, z):
-    """M (x, y, z) for M as `world_inertia` gives it."""
+    """Return M (x, y, z) for M as `world_inertia` returns it."""
     return M[0] * x + M[1] * y + M[3] * z, M[1] * x + M[2] * y + M[4] * z, M[3] * x + M[4] * y + M[5] * z
 
 
 @inline
 def free_angular_velocity(M, x, y, z, h):
-    """The spin after a step without torque, gyroscopic term implicit: one Newton step on M (w' - w) + h w' x M w' = 0.
+    """Return the angular velocity after a step without torque.
 
-    The explicit term -w x M w (seed 004, S1) gains energy; the implicit one does not. At w' = w the derivative is
-    M + h ([w]x M - [M w]x).
+    One Newton step on M (w' - w) + h w' x M w' = 0. The explicit gyroscopic term -w x M w (Liu, Cooper and Ballard)
+    gains energy; the implicit one does not. At w' = w the derivative is M + h ([w]x M - [M w]x).
     """
     lx, ly, lz = multiply_inertia(M, x, y, z)
     gx, gy, gz = cross(x, y, z, lx, ly, lz)
@@ -136,9 +136,10 @@ def free_angular_velocity(M, x, y, z, h):
 
 @kernel_function
 def load_bodies(bodies, gravity, state, scratch, graph, block, h, aimed):
-    """Mass blocks and free momenta M v + h f of the solved bodies, in elimination order.
+    """Write mass blocks and free momenta M v + h f of the solved bodies, in elimination order.
 
-    Where the next pose is known, the gyroscopic term is taken at the mean of this and the next spin.
+    Where the next pose is known (`aimed`), the gyroscopic term is evaluated at the mean of this and the next angular
+    velocity.
     """
     twist, wrench, aim = state.twist, scratch.wrench, scratch.aim
     for k in range(graph.count[0]):
@@ -169,7 +170,7 @@ def load_bodies(bodies, gravity, state, scratch, graph, block, h, aimed):
 
 @inline
 def is_finite(graph, block):
-    """Whether every solved velocity is a number of a size that can be squared."""
+    """Return True if the square of every solved velocity is a finite number."""
     total = 0.0
     for k in range(graph.count[0]):
         for n in range(6):
@@ -179,7 +180,7 @@ def is_finite(graph, block):
 
 @kernel_function
 def integrate_poses(graph, block, kinematic, state, h):
-    """Take over the solved velocities and move every body by them for one step."""
+    """Copy the solved velocities to the state and integrate all poses over one step."""
     position, quaternion, twist = state.position, state.quaternion, state.twist
     for k in range(graph.count[0]):
         b = graph.node[k, BODY]

@@ -1,4 +1,4 @@
-"""Running steps: the loop over a whole trajectory in one kernel call, and what is recorded."""
+"""Soft steps in a loop: a trajectory in one kernel call, and its record."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
-from borelli.kernels.jit import kernel, inline
-from borelli.kernels.shared_tuples import SharedTuples, load_shared
+from borelli.kernels.jit import inline, kernel
+from borelli.kernels.shared_tuples import ArrayOwner, SharedTuples, load_shared
 from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.arrays.indices import GROUND_IMPULSE, GROUND_POINT, GROUND_WEIGHT
 from borelli.physics.function_pointers import pointers
-from borelli.physics.rows.contact_rows import BODY_A
+from borelli.physics.rows.contact_rows import BODY_A, CONTACTS_NOW
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
-from borelli.physics.solver.newton import NOT_CONVERGED, NO_PIVOT, NOT_FINITE, SOLVED, CAPACITY_EXCEEDED
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE, SOLVED
 from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import Inputs, State
 from borelli.physics.work_arrays import make_work
@@ -23,29 +24,31 @@ from borelli.physics.work_arrays import make_work
 Floats = NDArray[np.float64]
 
 FAILURES = {
-    NO_PIVOT: "hard rows contradict or repeat each other",
-    NOT_CONVERGED: "the solver found no end",
-    NOT_FINITE: "velocities are no longer finite numbers",
+    NO_PIVOT: "hard constraint rows are contradictory or redundant",
+    NOT_CONVERGED: "the solver did not converge",
+    NOT_FINITE: "velocities are not finite",
 }
+INITIAL_CONTACTS = 64
+"""Number of contacts that work arrays have capacity for at first."""
 
 
 class Record(NamedTuple):
-    """What is kept of a run, one entry per recorded step."""
+    """Record of a run, one entry per recorded step."""
 
     pose: Floats
-    """(frames, n, 7) centres of mass and quaternions after the step."""
+    """(frames, n, 7) centers of mass and quaternions after the step."""
     twist: Floats
     """(frames, n, 6)"""
     impulse: Floats
-    """(frames, standing rows) impulses of the step."""
+    """(frames, persistent rows) impulses of the step."""
     ground: Floats
-    """(frames, n, 7) sum of contact impulses on each body, of points weighted by the normal part, of normal parts."""
+    """(frames, n, 7) sums over the contacts of each body: impulse, point times normal impulse, normal impulse."""
     solver_stats: NDArray[np.int64]
     """(frames, 4) Newton iterations, friction solves, contacts, status."""
 
 
 def make_record(compiled: CompiledModel, frames: int) -> Record:
-    """Room for so many recorded steps."""
+    """Return an empty record of `frames` steps."""
     bodies = len(compiled.tables.bodies.mass)
     return Record(
         pose=np.zeros((frames, bodies, 7)),
@@ -58,7 +61,7 @@ def make_record(compiled: CompiledModel, frames: int) -> Record:
 
 @inline
 def record_bodies(state, record, frame):
-    """Keep poses and twists."""
+    """Write poses and twists to the record."""
     for b in range(len(state.position)):
         for n in range(3):
             record.pose[frame, b, n] = state.position[b, n]
@@ -69,21 +72,22 @@ def record_bodies(state, record, frame):
 
 
 @inline
-def add_contact_impulses(value, rows, who, point, first_row, each, contacts, ground_inout):
-    """Add what each body got from contacts in the last solve, as `Record.ground` has it."""
+def add_contact_impulses(value, rows, contact_body, point, first_row, each, contacts, ground_inout):
+    """Add the contact impulses of the last solve to an array as `Record.ground`."""
     for i in range(contacts):
         k = first_row + each * i
         normal = value[k, IMPULSE]
         for side in range(2):
-            b = who[i, BODY_A + side]
+            b = contact_body[i, BODY_A + side]
             if b < 0:
                 continue
             for row in range(k, k + 3):
+                e = rows.first[row] + side
                 for n in range(3):
-                    ground_inout[b, n] += rows.jacobian[rows.first[row] + side, n] * value[row, IMPULSE]
+                    ground_inout[b, GROUND_IMPULSE + n] += rows.jacobian[e, n] * value[row, IMPULSE]
             for n in range(3):
-                ground_inout[b, 3 + n] += normal * point[i, n]
-            ground_inout[b, 6] += normal
+                ground_inout[b, GROUND_POINT + n] += normal * point[i, n]
+            ground_inout[b, GROUND_WEIGHT] += normal
 
 
 @inline
@@ -95,15 +99,16 @@ def _record_step(state, work, first_row, each, record, frame):
             ground[b, n] = 0.0
     for k in range(first_row):
         record.impulse[frame, k] = value[k, IMPULSE]
+    arrays = work.contact_arrays
     add_contact_impulses(
-        value, work.rows, work.contact_arrays.who, work.contacts.point, first_row, each, work.contact_arrays.count[0], ground
+        value, work.rows, arrays.contact_body, work.contacts.point, first_row, each, arrays.count[CONTACTS_NOW], ground
     )  # fmt: skip
     for n in range(4):
         record.solver_stats[frame, n] = work.scratch.solver_stats[n]
 
 
 @inline
-def _put_bodies(state, poses, twists, index):
+def _set_bodies(state, poses, twists, index):
     for b in range(len(state.position)):
         for n in range(3):
             state.position[b, n] = poses[index, b, n]
@@ -115,7 +120,7 @@ def _put_bodies(state, poses, twists, index):
 
 @kernel
 def run(pointers, tables_at, state_at, inputs_at, work_at, record_at, first, steps, every, frame, poses, twists):
-    """Make `steps` steps, recording every `every`-th from `frame` on; how many were made and the last status.
+    """Make `steps` steps and return the number made and the last status; record every `every`-th from `frame` on.
 
     Where `poses` (steps, n, 7) and `twists` (steps, n, 6) are not empty, each step starts from those.
     """
@@ -123,7 +128,7 @@ def run(pointers, tables_at, state_at, inputs_at, work_at, record_at, first, ste
     first_row, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for index in range(first, first + steps):
         if len(poses) > 0:
-            _put_bodies(state, poses, twists, index)
+            _set_bodies(state, poses, twists, index)
         status = step_by_pointer(pointers, tables_at, state_at, inputs_at, work_at, index)
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             return index - first, status
@@ -133,15 +138,17 @@ def run(pointers, tables_at, state_at, inputs_at, work_at, record_at, first, ste
     return steps, SOLVED
 
 
-class Simulation:
-    """A compiled model with its state, ready to be stepped, saved and rewound."""
+class Simulation(ArrayOwner):
+    """A compiled model with its state, which can be stepped, saved, restored, copied and pickled.
+
+    Copies and pickles are independent: each has its own state, inputs and work arrays.
+    """
 
     def __init__(self, compiled: CompiledModel, state: State, inputs: Inputs) -> None:
-        """Start from a state."""
         self.compiled, self.state, self.inputs = compiled, state, inputs
         self.index = 0
-        """Steps made: the place in the inputs."""
-        self._contacts = 64
+        """Number of steps made: the index into the inputs."""
+        self._contacts = INITIAL_CONTACTS
         self._capacity: Capacity | None = None
         self.work = make_work(compiled, self._contacts)
         self._shared = SharedTuples()
@@ -151,53 +158,59 @@ class Simulation:
         steps: int,
         record: Record,
         *,
-        every: int = 1,
+        record_every: int = 1,
         frame: int = 0,
         poses: Floats | None = None,
         twists: Floats | None = None,
     ) -> None:
-        """Make so many steps, recording every `every`-th from `frame` on.
+        """Make steps and record them.
 
-        With `poses` (steps, n, 7) and `twists` (steps, n, 6), by number of the step, each step starts from those.
+        Args:
+            steps: Number of steps.
+            record: Record to write to.
+            record_every: Number of steps between two recorded ones.
+            frame: First frame of the record to write.
+            poses: (steps, n, 7) poses from which each step starts, by number of the step.
+            twists: (steps, n, 6) likewise.
 
         Raises:
-            DivergedError: the rows of a step have no solution; the state is that before the step.
+            DivergedError: The rows of a step have no solution; the state is that before the step.
         """
         bodies = len(self.state.position)
-        starts = np.zeros((0, bodies, 7)) if poses is None else np.ascontiguousarray(poses, float)
-        speeds = np.zeros((0, bodies, 6)) if twists is None else np.ascontiguousarray(twists, float)
+        start_poses = np.zeros((0, bodies, 7)) if poses is None else np.ascontiguousarray(poses, float)
+        start_twists = np.zeros((0, bodies, 6)) if twists is None else np.ascontiguousarray(twists, float)
         begun, end = self.index, self.index + steps
         while self.index < end:
-            recorded = frame + self.index // every - begun // every
+            recorded = frame + self.index // record_every - begun // record_every
             shared = self._shared
             made, status = run(
                 pointers(), shared("tables", self.compiled.tables), shared("state", self.state),
                 shared("inputs", self.inputs), shared("work", self.work), shared("record", record),
-                self.index, end - self.index, every, recorded, starts, speeds,
+                self.index, end - self.index, record_every, recorded, start_poses, start_twists,
             )  # fmt: skip
             self.index += made
             if status == CAPACITY_EXCEEDED:
                 self._grow()
             elif status != SOLVED:
-                raise DivergedError(self._why(status))
+                raise DivergedError(self._failure(status))
 
     def _grow(self) -> None:
-        room = len(self.work.contacts.depth)
+        slots = len(self.work.contacts.depth)
         self._contacts *= 2
         rows = len(self.work.rows.pieces)
         bodies = len(self.compiled.tables.bodies.mass)
         old = self._capacity or initial_capacity(bodies, rows)
         self._capacity = old.doubled()
-        if room == int(self.compiled.tables.shapes.pair_first[-1]):
-            self._contacts = max(room, 1)
+        if slots == int(self.compiled.tables.shapes.pair_first[-1]):
+            self._contacts = max(slots, 1)
         self.work = make_work(self.compiled, self._contacts, self._capacity)
 
-    def _why(self, status: int) -> str:
+    def _failure(self, status: int) -> str:
         names = [body.name for body in self.compiled.model.bodies]
         speeds = np.abs(self.state.twist).max(axis=1)
         fastest = int(np.argmax(np.where(np.isfinite(speeds), speeds, np.inf)))
         time = float(self.state.clock[0]) * self.compiled.step
         return (
-            f"step at {time:.4f} s failed: {FAILURES[status]}; fastest body {names[fastest]!r} at "
-            f"{speeds[fastest]:.3g} m/s or rad/s. Shorten the step (now {self.compiled.step:g} s) or soften the rows"
+            f"step at {time:.4f} s: The step failed because {FAILURES[status]} (fastest body: {names[fastest]!r}, "
+            f"{speeds[fastest]:.3g} m/s or rad/s). Shorten the step ({self.compiled.step:g} s) or soften the joints."
         )

@@ -1,4 +1,4 @@
-"""Simulate a model and get everything that happened as one labelled dataset."""
+"""Forward simulation of a model, returned as one labeled dataset."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
-from borelli.physics import diagnostics as measure
+from borelli.physics import diagnostics
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
-from borelli.physics.inputs import AppliedForce, Drive, SolverSettings, check_step
+from borelli.physics.arrays.indices import FRICTION_SOLVES, GROUND_POINT, GROUND_WEIGHT, NEWTON_ITERATIONS, STATUS
+from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
+from borelli.physics.solver_settings import SolverSettings, check_step
 from borelli.physics.state import State, make_inputs, make_state
 
 if TYPE_CHECKING:
@@ -29,29 +32,37 @@ Floats = NDArray[np.float64]
 CHUNK_SECONDS = 0.2
 """Simulated time between two reports of progress [s]."""
 MAX_STEPS = 2_000_000_000
+"""Maximum number of steps of a run."""
+
+
+STATUS_MEANING = "0: solved; 8: friction bounds not converged; 16: joints left open"
 
 
 def initial_state(
     compiled: CompiledModel,
     *,
     coordinates: Mapping[str, float] | None = None,
-    speeds: Mapping[str, float] | None = None,
+    velocities: Mapping[str, float] | None = None,
     twists: Mapping[str, Sequence[float]] | None = None,
 ) -> State:
-    """The state with the given coordinates [rad or m] and speeds, others at default; `twists` [m/s, rad/s] last."""
+    """Return a state with given coordinates [rad or m] and velocities; `twists` [m/s, rad/s] of bodies replace theirs.
+
+    Raises:
+        ModelError: A coordinate or body is unknown.
+    """
     state = make_state(compiled)
     joints = compiled.tables.joints
     if compiled.model.joints:
         value, speed = state.coordinate.copy(), np.zeros(len(joints.default))
-        for given, array in ((coordinates or {}, value), (speeds or {}, speed)):
+        for given, array in ((coordinates or {}, value), (velocities or {}, speed)):
             for name, number in given.items():
                 if name not in compiled.coordinate_index:
                     raise ModelError(unknown_name("coordinate", name, compiled.coordinate_index))
                 array[compiled.coordinate_index[name]] = number
         poses_from_coordinates(joints, value, speed, state.position, state.quaternion, state.twist)
         state.coordinate[:] = value
-    elif coordinates or speeds:
-        name = next(iter(coordinates or speeds or {}))
+    elif coordinates or velocities:
+        name = next(iter(coordinates or velocities or {}))
         raise ModelError(unknown_name("coordinate", name, ()))
     for name, twist in (twists or {}).items():
         if name not in compiled.body_index:
@@ -65,40 +76,52 @@ def simulate(
     *,
     duration: float,
     step: float = 1 / 240,
-    coordinates: Mapping[str, float] | None = None,
-    speeds: Mapping[str, float] | None = None,
-    twists: Mapping[str, Sequence[float]] | None = None,
+    initial_coordinates: Mapping[str, float] | None = None,
+    initial_velocities: Mapping[str, float] | None = None,
+    initial_twists: Mapping[str, Sequence[float]] | None = None,
     drives: Sequence[Drive] = (),
     forces: Sequence[AppliedForce] = (),
     settings: SolverSettings | None = None,
-    every: int = 1,
+    record_every: int = 1,
     progress: Callable[[float], None] | None = None,
     before_step: Callable[[Simulation], None] | None = None,
 ) -> xarray.Dataset:
-    """What the model does in `duration` [s], recorded every `every` steps, as a labelled dataset.
+    """Simulate the model for `duration` seconds and return a labeled dataset.
 
     Args:
-        model: bodies, joints and ground.
-        duration: [s].
-        step: [s].
-        coordinates: where coordinates start [rad or m]; others at their defaults.
-        speeds: how fast they start.
-        twists: velocity [m/s] and spin [rad/s] a body starts with, world axes; these win over `speeds`.
-        drives: what pulls coordinates.
-        forces: what pushes bodies.
-        settings: of the solver.
-        every: steps between two records.
-        progress: called now and then with the share done, 0 to 1.
-        before_step: called before every step, to change state or inputs.
+        model: Model to simulate.
+        duration: Simulated time [s].
+        step: Time step [s].
+        initial_coordinates: Initial values of coordinates [rad or m]. Default: the defaults of the model.
+        initial_velocities: Initial velocities of coordinates [rad/s or m/s]. Default: 0.
+        initial_twists: Initial velocity [m/s] and angular velocity [rad/s] of bodies, world axes; they replace those
+            from `initial_velocities`.
+        drives: Joint drives.
+        forces: Applied forces.
+        settings: Settings of the solver.
+        record_every: Number of steps between two recorded frames.
+        progress: Called at intervals with the fraction done, 0 to 1.
+        before_step: Called before every step; may change state or inputs.
+
+    Returns:
+        Dataset with poses, velocities, coordinates, forces and energies over time; each variable has its unit.
+
+    Raises:
+        ModelError: The model is invalid, or a coordinate or body is unknown.
+        SettingsError: Duration, step or another setting is out of range.
+        DivergedError: The rows of a step have no solution.
     """
     check_step(step)
     steps = count_steps(duration, step)
-    if every < 1:
-        raise SettingsError(f"every is {every}; it must be 1 or larger")
+    if record_every < 1:
+        raise SettingsError(f"record_every: {record_every}. It must be 1 or larger.")
+    ensure_compiled()
     compiled = compile_model(model, step=step, settings=settings, drives=drives)
-    state = initial_state(compiled, coordinates=coordinates, velocities=speeds, twists=twists)
+    state = initial_state(
+        compiled, coordinates=initial_coordinates, velocities=initial_velocities, twists=initial_twists
+    )
     simulation = Simulation(compiled, state, make_inputs(compiled, drives=drives, forces=forces))
-    frames = steps // every
+    frames = steps // record_every
     record = make_record(compiled, frames + 1)
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion
     record.twist[0] = state.twist
@@ -108,66 +131,63 @@ def simulate(
         if before_step is not None:
             before_step(simulation)
             more = 1
-        simulation.advance(more, record, record_every=every, frame=1 + simulation.index // every)
+        simulation.advance(more, record, record_every=record_every, frame=1 + simulation.index // record_every)
         if progress is not None and (simulation.index % chunk == 0 or simulation.index == steps):
             progress(simulation.index / steps)
-    return to_dataset(compiled, record, step * every * np.arange(frames + 1, dtype=np.float64))
+    return to_dataset(compiled, record, step * record_every * np.arange(frames + 1, dtype=np.float64))
 
 
 def count_steps(duration: float, step: float) -> int:
-    """Steps [s] in a duration [s]."""
+    """Return the number of steps [s] in a duration [s]."""
     if not 0.0 < duration < np.inf:
-        raise SettingsError(f"duration is {duration} s; it must be larger than 0 and finite")
+        raise SettingsError(f"duration: {duration} s. It must be larger than 0 and finite.")
     steps = round(duration / step)
     if not 1 <= steps <= MAX_STEPS:
         raise SettingsError(
-            f"duration {duration} s at a step of {step} s makes {steps} steps; allowed: 1 to {MAX_STEPS}"
+            f"duration: {duration} s at a step of {step} s are {steps} steps (allowed: 1 to {MAX_STEPS}). Change the "
+            "duration or the step."
         )
     return steps
 
 
 def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.Dataset:
-    """The record as a dataset with names, units and frames."""
+    """Return the record as a dataset with names, units and frames."""
     import xarray
 
     model, h = compiled.model, compiled.step
     pose, twist = record.pose, record.twist
-    rotation = measure.rotation_matrices(pose[..., 3:])
+    rotation = diagnostics.rotation_matrices(pose[..., 3:])
     origin = pose[..., :3] - np.einsum("fbij,bj->fbi", rotation, compiled.center_of_mass)
-    values, speeds = measure.coordinates_and_velocities(compiled, pose, twist)
-    linear, angular = measure.momentum(compiled, pose, twist)
+    values, speeds = diagnostics.coordinates_and_velocities(compiled, pose, twist)
+    linear, angular = diagnostics.momentum(compiled, pose, twist)
     force = record.ground[..., :3] / h
     with np.errstate(invalid="ignore", divide="ignore"):
-        pressure = np.where(record.ground[..., 6:] > 0.0, record.ground[..., 3:6] / record.ground[..., 6:], np.nan)
+        weight = record.ground[..., GROUND_WEIGHT:]
+        pressure = np.where(weight > 0.0, record.ground[..., GROUND_POINT:GROUND_WEIGHT] / weight, np.nan)
     driven = compiled.tables.joints.drive_row
     drive = np.zeros_like(values)
     drive[:, driven >= 0] = record.impulse[:, driven[driven >= 0]] / h
     units = ["rad" if coordinate.rotational else "m" for coordinate in model.coordinates]
-    angle, effort = _mixed(units, "rad", "m"), _mixed(units, "N m", "N")
+    angle, force_unit = _mixed(units, "rad", "m"), _mixed(units, "N m", "N")
     variables = {
         "body_position": (("time", "body", "axis"), origin, "m", "world; origin of the body frame"),
         "body_orientation": (("time", "body", "component"), pose[..., 3:], "1", "body frame to world"),
-        "body_com_velocity": (("time", "body", "axis"), twist[..., :3], "m/s", "world; of the centre of mass"),
+        "body_com_velocity": (("time", "body", "axis"), twist[..., :3], "m/s", "world; of the center of mass"),
         "body_angular_velocity": (("time", "body", "axis"), twist[..., 3:], "rad/s", "world"),
         "coordinate_value": (("time", "coordinate"), values, angle, "joint"),
         "coordinate_velocity": (("time", "coordinate"), speeds, _mixed(units, "rad/s", "m/s"), "joint"),
-        "torque": (("time", "coordinate"), drive, effort, "joint; on the child"),
+        "torque": (("time", "coordinate"), drive, force_unit, "joint; on the child"),
         "ground_reaction_force": (("time", "body", "axis"), force, "N", "world; all contacts of the body"),
         "center_of_pressure": (("time", "body", "axis"), pressure, "m", "world; NaN when unloaded"),
-        "kinetic_energy": (("time",), measure.kinetic_energy(compiled, pose, twist), "J", "world"),
-        "potential_energy": (("time",), measure.potential_energy(compiled, pose), "J", "world; 0 at the origin"),
-        "center_of_mass": (("time", "axis"), measure.center_of_mass(compiled, pose), "m", "world"),
+        "kinetic_energy": (("time",), diagnostics.kinetic_energy(compiled, pose, twist), "J", "world"),
+        "potential_energy": (("time",), diagnostics.potential_energy(compiled, pose), "J", "world; 0 at the origin"),
+        "center_of_mass": (("time", "axis"), diagnostics.center_of_mass(compiled, pose), "m", "world"),
         "linear_momentum": (("time", "axis"), linear, "kg m/s", "world"),
         "angular_momentum": (("time", "axis"), angular, "kg m^2/s", "world; about the origin"),
-        "joint_gap": (("time",), measure.joint_gap(compiled, pose), "m", "widest gap of a joint"),
-        "solver_iterations": (("time",), record.solver_stats[:, 0], "1", "Newton iterations of the step"),
-        "friction_solves": (("time",), record.solver_stats[:, 1], "1", "solves for the friction bounds"),
-        "solver_status": (
-            ("time",),
-            record.solver_stats[:, 3],
-            "1",
-            "0: solved; 8: friction bounds unsettled; 16: joints left open",
-        ),
+        "joint_gap": (("time",), diagnostics.joint_gap(compiled, pose), "m", "largest gap of a joint"),
+        "solver_iterations": (("time",), record.solver_stats[:, NEWTON_ITERATIONS], "1", "Newton iterations of the step"),
+        "friction_solves": (("time",), record.solver_stats[:, FRICTION_SOLVES], "1", "solves for the friction bounds"),
+        "solver_status": (("time",), record.solver_stats[:, STATUS], "1", STATUS_MEANING),
     }
     return xarray.Dataset(
         {name: (dims, data, {"units": unit, "frame": frame}) for name, (dims, data, unit, frame) in variables.items()},
@@ -189,9 +209,9 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
     )
 
 
-def _mixed(units: Sequence[str], turning: str, sliding: str) -> str:
-    kinds = {turning if unit == "rad" else sliding for unit in units}
-    return kinds.pop() if len(kinds) == 1 else f"{turning} or {sliding}"
+def _mixed(units: Sequence[str], rotational: str, translational: str) -> str:
+    kinds = {rotational if unit == "rad" else translational for unit in units}
+    return kinds.pop() if len(kinds) == 1 else f"{rotational} or {translational}"
 
 
 def _version() -> str:

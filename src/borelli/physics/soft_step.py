@@ -1,95 +1,119 @@
-"""One soft step (seed 004, S1): semi-implicit Euler with implicit springs, all rows solved at once.
+"""One soft step (Liu, Cooper and Ballard): semi-implicit Euler with implicit springs, all rows solved at once.
 
-`step` is the table of contents; each stage is a kernel of its own in the module that holds its idea.
+`step` lists the stages; each is a kernel function of its own.
 """
 
 from __future__ import annotations
 
 from math import isnan
 
-from borelli.kernels.jit import by_pointer, inline, kernel_function, inline_into_caller
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
+from borelli.physics.arrays.indices import (
+    CONTACT_COUNT,
+    CONTACT_MARGIN,
+    COUPLING_ROWS,
+    FRICTION_SOLVES,
+    FRICTION_TOLERANCE,
+    GAUSS_SEIDEL_SWEEPS,
+    MAX_FRICTION_SOLVES,
+    NEWTON_ITERATIONS,
+    REFINEMENTS,
+    ROWS_END,
+    SQUARED_MARKER_SPEED,
+    STATUS,
+    STEP_SIZE,
+)
 from borelli.physics.collision.detect import find_contacts_by_pointer
 from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import (
+    compute_rotations,
     compute_target_twists,
-    sum_applied_forces,
+    integrate_poses,
     is_finite,
     load_bodies,
-    integrate_poses,
-    compute_rotations,
+    sum_applied_forces,
 )
-from borelli.physics.rows.contact_rows import TANGENT, BODY_A, BODY_B, SLOT, fill_contact_rows_by_pointer, fill_contact_arrays_by_pointer
+from borelli.physics.rows.contact_rows import (
+    BODY_A,
+    BODY_B,
+    CONTACTS_LISTED,
+    CONTACTS_NOW,
+    SLOT,
+    TANGENT,
+    fill_contact_arrays_by_pointer,
+    fill_contact_rows_by_pointer,
+)
 from borelli.physics.rows.coordinate_rows import (
-    set_drive_targets_from_twists,
     fill_coupling_rows,
     fill_drive_rows,
     fill_limit_rows,
+    set_drive_targets_from_twists,
 )
-from borelli.physics.rows.joint_rows import fill_prescribed_motion, fill_joint_rows, pose_joints
+from borelli.physics.rows.joint_rows import fill_joint_rows, fill_prescribed_motion, pose_joints
 from borelli.physics.rows.laws import bounded_law, no_law, soft_law
 from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY_BODIES, solve_contacts_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY, order_bodies
-from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, ACTIVE_PIECE, list_rows
+from borelli.physics.solver.factor_arrays import ABSENT, ACTIVE_PIECE, IMPULSE, KIND, NEWTON_STEPS, list_rows
 from borelli.physics.solver.friction import friction_defect_by_pointer, update_friction_by_pointer
 from borelli.physics.solver.gauss_seidel import sweep_rows_by_pointer
 from borelli.physics.solver.iterative_refinement import refine_by_pointer
-from borelli.physics.solver.newton import NOT_FINITE, SOLVED, CAPACITY_EXCEEDED, init_active_pieces, newton_by_pointer
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NOT_FINITE, SOLVED, init_active_pieces, newton_by_pointer
 
-PATIENCE = 15
+NEWTON_BEFORE_INTERIOR_POINT = 15
 """Newton iterations before the interior-point method takes over."""
-CAP = 200
+MAX_NEWTON_ITERATIONS = 200
 """Newton iterations in all."""
 PLAIN_SOLVES = 3
-"""Solves for the friction bounds after which all contacts are solved against each other; again after as many."""
-QUICK = 4
-"""Newton iterations of a solve beyond which contacts are changing, and are solved against each other at once."""
-DAMPING = 0.5
-"""Share of their change that bounds are given when they did not settle in PLAIN_SOLVES."""
+"""Solves for the friction bounds after which all contacts are solved together; again after as many."""
+MAX_QUICK_ITERATIONS = 4
+"""Newton iterations of a solve above which contacts are changing and are solved together at once."""
+BOUND_DAMPING = 0.5
+"""Fraction of their change by which friction bounds that have not converged in PLAIN_SOLVES are updated."""
 FRICTION_NOT_CONVERGED = 8
-"""Status added when friction bounds did not settle: the step is valid, its bounds are slightly off."""
-
-# columns of `told`
-NEWTON, FRICTION, CONTACTS, STATUS = 0, 1, 2, 3
+"""Status added when friction bounds have not converged: the step is valid, its bounds are slightly off."""
 
 
 @kernel_function
 def step(pointers, tables, state_at, inputs, work, index):
-    """Advance the state by one step, number `index` of this run; a status (0: fine). All are shared."""
+    """Advance the state by step number `index` and return a status (0: solved). All tuples are shared."""
     bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work.rows, work.scratch)
-    graph, factor, touch = load_shared(work.graph, work.factor, work.contact_arrays)
-    shapes, contacts, numbers = tables.shapes, tables.contacts, tables.parameters
-    h, first = numbers[5], contacts.first_row[0]
+    graph, factor, contact_arrays = load_shared(work.graph, work.factor, work.contact_arrays)
+    shapes, contacts, parameters = tables.shapes, tables.contacts, tables.parameters
+    h, first = parameters[STEP_SIZE], contacts.first_row[0]
     compute_rotations(state.quaternion, scratch.rotation)
-    # calls without work are left out
     found = 0
     if len(shapes.pair_a) > 0:
-        found = find_contacts_by_pointer(pointers, shapes, state.position, scratch.rotation, numbers[0], work.contacts)
+        found = find_contacts_by_pointer(
+            pointers, shapes, state.position, scratch.rotation, parameters[CONTACT_MARGIN], work.contacts
+        )  # fmt: skip
         if found > len(work.contacts.depth):
             return CAPACITY_EXCEEDED
     aimed = compute_target_twists(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     sum_applied_forces(inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
     fill_persistent_rows_by_pointer(
-        pointers, tables.joints, tables.marker_springs, tables.residuals, numbers, state_at, inputs, work.rows, work.scratch,
-        index, aimed,
+        pointers, tables.joints, tables.marker_springs, tables.residuals, parameters, state_at, inputs, work.rows,
+        work.scratch, index, aimed,
     )  # fmt: skip
-    touch.count[0], rows.used[0] = found, first
+    contact_arrays.count[CONTACTS_NOW], rows.used[0] = found, first
     if found > 0:
         fill_contact_arrays_by_pointer(
-            pointers, shapes, contacts, work.contacts, found, state_at, scratch.rotation, bodies.kinematic, work.contact_arrays
+            pointers, shapes, contacts, work.contacts, found, state_at, scratch.rotation, bodies.kinematic,
+            work.contact_arrays,
         )  # fmt: skip
         fill_contact_rows_by_pointer(
-            pointers, shapes, contacts, numbers, work.contacts, state_at, bodies.kinematic, work.contact_arrays, work.rows
+            pointers, shapes, contacts, parameters, work.contacts, state_at, bodies.kinematic, work.contact_arrays,
+            work.rows,
         )  # fmt: skip
-    if not is_laid_out(rows, graph, factor, touch, first, found):
+    if not is_order_current(rows, graph, factor, contact_arrays, first, found):
         if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
             return CAPACITY_EXCEEDED
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, aimed)
-    status = solve_step(pointers, tables, state, work, rows, factor, touch, scratch.solver_stats)
+    status = solve_step(pointers, tables, state, work, rows, factor, contact_arrays, scratch.solver_stats)
     if not is_finite(graph, factor.block):
         status = NOT_FINITE
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
-        keep_contacts(contacts.rows_each[0], first, state, factor, touch)
+        store_warm_start(contacts.rows_each[0], first, state, factor, contact_arrays)
         integrate_poses(graph, factor.block, bodies.kinematic, state, h)
         state.clock[0] += 1
     scratch.solver_stats[STATUS] = status
@@ -101,15 +125,15 @@ step_by_pointer = by_pointer(step)
 
 @kernel_function
 def fill_persistent_rows(
-    joints_at, anchors_at, residuals_at, numbers, state_at, inputs_at, rows_at, scratch_at, index, aimed
+    joints_at, marker_springs_at, residuals_at, parameters, state_at, inputs_at, rows_at, scratch_at, index, aimed
 ):  # fmt: skip
-    """Rows that do not depend on contacts: joints, couplings, stops, drives, anchors, residuals."""
-    joints, anchors, residuals = load_shared(joints_at, anchors_at, residuals_at)
+    """Write all rows but those of contacts: joints, couplings, limits, drives, marker springs, residuals."""
+    joints, marker_springs, residuals = load_shared(joints_at, marker_springs_at, residuals_at)
     state, inputs, rows, scratch = load_shared(state_at, inputs_at, rows_at, scratch_at)
-    h = numbers[5]
+    h = parameters[STEP_SIZE]
     pose_joints(joints, state.position, scratch.rotation, state.coordinate)
     fill_joint_rows(joints, rows, h)
-    if len(joints.joint) > 0 and joints.row_ranges[4] > joints.row_ranges[1]:
+    if len(joints.joint) > 0 and joints.row_ranges[ROWS_END] > joints.row_ranges[COUPLING_ROWS]:
         if len(inputs.drive_target) > 0:
             for i in range(len(joints.joint)):
                 inputs.drives.target[i] = inputs.drive_target[index, i]
@@ -121,8 +145,8 @@ def fill_persistent_rows(
     if aimed:
         set_drive_targets_from_twists(joints, inputs.drives, scratch.aim, rows, h)
     if len(inputs.marker) > 0:
-        _fill_anchor_rows(
-            anchors, inputs.marker, inputs.substeps[0], index, numbers[4], h,
+        _fill_marker_rows(
+            marker_springs, inputs.marker, inputs.substeps[0], index, parameters[SQUARED_MARKER_SPEED], h,
             state.position, scratch.rotation, rows,
         )  # fmt: skip
     _fill_residual_rows(residuals, scratch.aim, aimed, rows)
@@ -132,25 +156,25 @@ fill_persistent_rows_by_pointer = by_pointer(fill_persistent_rows)
 
 
 @kernel_function
-def _fill_anchor_rows(anchors, marker, substeps, index, fastest, h, position, rotation, rows):
-    """Three rows per visible marker: C = x + R r - m, Cdot = v + w x r - dm/dt; c = dm/dt - (alpha/h) C.
+def _fill_marker_rows(springs, marker, substeps, index, max_squared_speed, h, position, rotation, rows):
+    """Write three rows per visible marker: C = x + R r - m, Cdot = v + w x r - dm/dt; c = dm/dt - (alpha/h) C.
 
-    A marker acts while it is seen in this frame and the next and moves slower than the limit.
+    A marker acts while it is visible in this frame and the next and moves slower than the limit.
     """
     frame = index // substeps
-    share = (index - frame * substeps) / substeps
-    for i in range(len(anchors.body)):
-        b, k = anchors.body[i], anchors.row[i]
+    fraction = (index - frame * substeps) / substeps
+    for i in range(len(springs.body)):
+        b, k = springs.body[i], springs.row[i]
         e = rows.first[k]
-        speed = 0.0
+        squared_speed = 0.0
         for n in range(3):
-            speed += ((marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)) ** 2
-        if isnan(speed) or speed > fastest:
+            squared_speed += ((marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)) ** 2
+        if isnan(squared_speed) or squared_speed > max_squared_speed:
             no_law(rows, k)
             no_law(rows, k + 1)
             no_law(rows, k + 2)
             continue
-        x, y, z = anchors.offset[i, 0], anchors.offset[i, 1], anchors.offset[i, 2]
+        x, y, z = springs.offset[i, 0], springs.offset[i, 1], springs.offset[i, 2]
         rx = rotation[b, 0, 0] * x + rotation[b, 0, 1] * y + rotation[b, 0, 2] * z
         ry = rotation[b, 1, 0] * x + rotation[b, 1, 1] * y + rotation[b, 1, 2] * z
         rz = rotation[b, 2, 0] * x + rotation[b, 2, 1] * y + rotation[b, 2, 2] * z
@@ -160,9 +184,9 @@ def _fill_anchor_rows(anchors, marker, substeps, index, fastest, h, position, ro
         for n in range(3):
             arm = rx if n == 0 else (ry if n == 1 else rz)
             rate = (marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)
-            now = marker[frame, i, n] + share * (marker[frame + 1, i, n] - marker[frame, i, n])
+            now = marker[frame, i, n] + fraction * (marker[frame + 1, i, n] - marker[frame, i, n])
             error = position[b, n] + arm - now
-            soft_law(rows, k + n, rate - anchors.alpha[i] / h * error, anchors.beta[i])
+            soft_law(rows, k + n, rate - springs.alpha[i] / h * error, springs.beta[i])
 
 
 @inline
@@ -170,14 +194,14 @@ def _fill_residual_rows(residuals, aim, aimed, rows):
     for i in range(len(residuals.body)):
         k = residuals.row[i]
         target = residuals.alpha[i] * aim[residuals.body[i], residuals.axis[i]] if aimed else 0.0
-        if residuals.limit[i] < 1e300:
-            bounded_law(rows, k, target, residuals.beta[i], -residuals.limit[i], residuals.limit[i])
+        if residuals.max_impulse[i] < 1e300:
+            bounded_law(rows, k, target, residuals.beta[i], -residuals.max_impulse[i], residuals.max_impulse[i])
         else:
             soft_law(rows, k, target, residuals.beta[i])
 
 
 @inline
-def _is_as_listed(rows, factor, first):
+def _are_listed_rows_current(rows, factor, first):
     for k in range(first):
         if (rows.pieces[k] > 0) != (factor.mark[k, KIND] != ABSENT):
             return False
@@ -185,9 +209,11 @@ def _is_as_listed(rows, factor, first):
 
 
 @inline
-def is_laid_out(rows, graph, factor, touch, first, found):
-    """Whether the same rows act as in the last step, none of them a contact's; their bodies are marked."""
-    if found > 0 or touch.count[1] != 1 or graph.count[0] == 0 or not _is_as_listed(rows, factor, first):
+def is_order_current(rows, graph, factor, contact_arrays, first, found):
+    """Return True, and mark all bodies for factoring, if there are no contacts and the same rows act as before."""
+    if found > 0 or contact_arrays.count[CONTACTS_LISTED] != 1 or graph.count[0] == 0:
+        return False
+    if not _are_listed_rows_current(rows, factor, first):
         return False
     for k in range(graph.count[0]):
         graph.node[k, DIRTY] = 1
@@ -196,18 +222,18 @@ def is_laid_out(rows, graph, factor, touch, first, found):
 
 @kernel_function
 def prepare_solve(bodies_at, work_at, first, found):
-    """Order bodies and hand rows to them, unless nothing changed since the last step; False when room is short."""
+    """Order bodies and assign rows to them if they changed since the last step; return False if capacity is short."""
     bodies, work = load_shared(bodies_at, work_at)
-    rows, graph, factor, touch = work.rows, work.graph, work.factor, work.contact_arrays
+    rows, graph, factor, contact_arrays = work.rows, work.graph, work.factor, work.contact_arrays
     contacts = work.contacts
-    same = touch.count[1] == found + 1 and _is_as_listed(rows, factor, first)
+    same = contact_arrays.count[CONTACTS_LISTED] == found + 1 and _are_listed_rows_current(rows, factor, first)
     relinked = graph.count[0] == 0
     links = len(bodies.links)
     for i in range(found):
-        if touch.contact_body[i, SLOT] != contacts.slot[i]:
+        if contact_arrays.contact_body[i, SLOT] != contacts.slot[i]:
             same = False
-            touch.contact_body[i, SLOT] = contacts.slot[i]
-        a, b = touch.contact_body[i, BODY_A], touch.contact_body[i, BODY_B]
+            contact_arrays.contact_body[i, SLOT] = contacts.slot[i]
+        a, b = contact_arrays.contact_body[i, BODY_A], contact_arrays.contact_body[i, BODY_B]
         if a >= 0 and b >= 0:
             if links == len(work.links):
                 return False
@@ -226,10 +252,10 @@ def prepare_solve(bodies_at, work_at, first, found):
             graph.count[0] = 0
             return False
     if relinked or not same:
-        touch.count[1] = 0
+        contact_arrays.count[CONTACTS_LISTED] = 0
         if not list_rows(rows, graph, factor, work.fill):
             return False
-        touch.count[1] = found + 1
+        contact_arrays.count[CONTACTS_LISTED] = found + 1
     else:
         for k in range(graph.count[0]):
             graph.node[k, DIRTY] = 1
@@ -240,70 +266,77 @@ prepare_solve_by_pointer = by_pointer(prepare_solve)
 
 
 @inline_into_caller
-def solve_step(pointers, tables, state, work, rows, factor, touch, told):
-    """Velocities and impulses of this step, friction bounds settled; a status. Tables and work are shared."""
+def solve_step(pointers, tables, state, work, rows, factor, contact_arrays, solver_stats):
+    """Solve for velocities, impulses and friction bounds; return a status. Tables and work are shared."""
     each, first = tables.contacts.rows_each[0], tables.contacts.first_row[0]
     for k in range(first):
         factor.mark[k, ACTIVE_PIECE] = state.active_piece[k]
-    for i in range(touch.count[0]):
-        slot = touch.contact_body[i, SLOT]
+    for i in range(contact_arrays.count[CONTACTS_NOW]):
+        slot = contact_arrays.contact_body[i, SLOT]
         warm = state.slot_step[slot] == state.clock[0] - 1
         for n in range(each):
             factor.mark[first + each * i + n, ACTIVE_PIECE] = state.slot_active_piece[slot, n] if warm else (n > 0)
     switching = init_active_pieces(rows, factor)
     counts = work.search.counts
-    counts[0] = 0
-    status, solves, change, refinements = SOLVED, 0, 0.0, tables.iteration_limits[1]
-    tolerance, most = tables.parameters[3], tables.iteration_limits[0]
+    counts[NEWTON_STEPS] = 0
+    status, solves, change, refinements = SOLVED, 0, 0.0, tables.iteration_limits[REFINEMENTS]
+    tolerance, max_solves = tables.parameters[FRICTION_TOLERANCE], tables.iteration_limits[MAX_FRICTION_SOLVES]
+    sweeps = tables.iteration_limits[GAUSS_SEIDEL_SWEEPS]
     while True:
         solves += 1
-        before = counts[0]
-        if tables.iteration_limits[2] > 0:
-            sweep_rows_by_pointer(pointers, work.rows, work.graph, work.factor, tables.iteration_limits[2])
+        before = counts[NEWTON_STEPS]
+        if sweeps > 0:
+            sweep_rows_by_pointer(pointers, work.rows, work.graph, work.factor, sweeps)
             refinements = 0
         else:
             status = newton_by_pointer(
                 pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, switching,
-                PATIENCE, CAP,
+                NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS,
             )  # fmt: skip
-        if status != SOLVED or touch.count[0] == 0:
+        if status != SOLVED or contact_arrays.count[CONTACTS_NOW] == 0:
             break
-        change = friction_defect_by_pointer(pointers, work.rows, work.graph, work.factor, work.contact_arrays, first, each)
-        if change <= tolerance or solves >= most:
+        change = friction_defect_by_pointer(
+            pointers, work.rows, work.graph, work.factor, work.contact_arrays, first, each
+        )  # fmt: skip
+        if change <= tolerance or solves >= max_solves:
             break
         together = TOO_MANY_BODIES
-        if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and counts[0] - before > QUICK):
+        changing = counts[NEWTON_STEPS] - before > MAX_QUICK_ITERATIONS
+        if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and changing):
             together = solve_contacts_by_pointer(
-                pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, work.contact_arrays,
-                first, each, switching, PATIENCE, CAP, tolerance,
+                pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior,
+                work.contact_arrays, first, each, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS,
+                tolerance,
             )  # fmt: skip
         if together == ACCEPTED:
             change, refinements = 0.0, 0
             break
         if together == TOO_MANY_BODIES:
-            share = 1.0 if solves <= PLAIN_SOLVES else DAMPING
-            update_friction_by_pointer(pointers, work.rows, work.graph, work.factor, work.contact_arrays, first, each, share)
+            fraction = 1.0 if solves <= PLAIN_SOLVES else BOUND_DAMPING
+            update_friction_by_pointer(
+                pointers, work.rows, work.graph, work.factor, work.contact_arrays, first, each, fraction
+            )  # fmt: skip
     if status == SOLVED:
         for _ in range(refinements):
             refine_by_pointer(pointers, work.rows, work.graph, work.factor, work.fill)
-        if change > tolerance and most > 1:
+        if change > tolerance and max_solves > 1:
             status = FRICTION_NOT_CONVERGED
-    told[NEWTON] = counts[0]
-    told[FRICTION] = solves
-    told[CONTACTS] = touch.count[0]
+    solver_stats[NEWTON_ITERATIONS] = counts[NEWTON_STEPS]
+    solver_stats[FRICTION_SOLVES] = solves
+    solver_stats[CONTACT_COUNT] = contact_arrays.count[CONTACTS_NOW]
     return status
 
 
 @inline
-def keep_contacts(each, first, state, factor, touch):
-    """Store what warm-starts the next step."""
+def store_warm_start(each, first, state, factor, contact_arrays):
+    """Store active pieces, normal impulses and tangents for the next step."""
     for k in range(first):
         state.active_piece[k] = factor.mark[k, ACTIVE_PIECE]
-    for i in range(touch.count[0]):
-        slot, k = touch.contact_body[i, SLOT], first + each * i
+    for i in range(contact_arrays.count[CONTACTS_NOW]):
+        slot, k = contact_arrays.contact_body[i, SLOT], first + each * i
         state.slot_step[slot] = state.clock[0]
         state.slot_normal_impulse[slot] = max(factor.value[k, IMPULSE], 0.0)
         for n in range(each):
             state.slot_active_piece[slot, n] = factor.mark[k + n, ACTIVE_PIECE]
         for n in range(3):
-            state.slot_tangent[slot, n] = touch.contact[i, TANGENT + n]
+            state.slot_tangent[slot, n] = contact_arrays.contact[i, TANGENT + n]

@@ -1,4 +1,4 @@
-"""Compile the kernels of a step, part by part: each part may be compiled by a process of its own, into the cache."""
+"""Compilation of the kernels of a step, in tasks that may run in processes of their own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from borelli.kernels.compile_cache import CompileTask
 from borelli.kernels.jit import compile_pointer, register_pointers
 from borelli.physics.collision.detect import find_contacts
 from borelli.physics.diagnostics import coordinates_and_velocities
-from borelli.physics.function_pointers import list_parts, make_sample
+from borelli.physics.function_pointers import make_sample, soft_step_functions
 from borelli.physics.post_stabilization import post_stabilize
-from borelli.physics.rows.contact_rows import fill_contact_rows, fill_contact_arrays
+from borelli.physics.rows.contact_rows import fill_contact_arrays, fill_contact_rows
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import initial_state
 from borelli.physics.soft_step import fill_persistent_rows, prepare_solve
@@ -36,8 +36,8 @@ def compile_solver() -> None:
 def compile_friction() -> None:
     """Compile friction and the rows of contacts."""
     _compile(
-        friction_defect, update_friction, compute_contact_response, solve_coulomb_law, fill_contact_arrays, fill_contact_rows, prepare_solve,
-        sweep_rows, sweep_joints,
+        friction_defect, update_friction, compute_contact_response, solve_coulomb_law, fill_contact_arrays,
+        fill_contact_rows, prepare_solve, sweep_rows, sweep_joints,
     )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def compile_rows() -> None:
 
 
 def compile_step() -> None:
-    """Compile the soft step, which loads all the above."""
+    """Compile the soft step, which loads all kernels of the other tasks."""
     sample = make_sample()
     record = make_record(sample.compiled, 2)
     Simulation(sample.compiled, sample.state, sample.inputs).advance(2, record)
@@ -68,7 +68,7 @@ def compile_coordinates() -> None:
 
 
 def _compile(*functions: Any) -> None:
-    register_pointers(list_parts(make_sample()))
+    register_pointers(soft_step_functions(make_sample()))
     for function in functions:
         compile_pointer(function)
 
@@ -80,5 +80,5 @@ POINTER_TASKS = (
     CompileTask("contacts", compile_collision, 2),
     CompileTask("rows", compile_rows, 3),
 )
-"""What a step calls by pointer."""
+"""Tasks with the kernel functions that a step calls by pointer."""
 TASKS = POINTER_TASKS

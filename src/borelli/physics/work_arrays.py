@@ -1,4 +1,4 @@
-"""The work arrays of a step."""
+"""Work arrays of a step."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ Floats = NDArray[np.float64]
 
 
 class Scratch(NamedTuple):
-    """Numbers of one step that are not the solver's."""
+    """Values of one step outside the solver."""
 
     rotation: Floats
     """(n, 3, 3)"""
     wrench: Floats
-    """(n, 6) pushes from outside."""
+    """(n, 6) applied forces and torques at the center of mass."""
     aim: Floats
-    """(n, 6) twists that lead to the next known poses."""
+    """(n, 6) twists that lead to the poses of the next frame."""
     speed: Floats
-    """(q,)"""
+    """(q,) velocities of coordinates."""
     solver_stats: NDArray[np.int64]
-    """(4,) Newton iterations, friction solves, contacts, status."""
+    """(4,) as in `Record.solver_stats`."""
 
 
 class Work(NamedTuple):
-    """All that a step writes to besides the state; thrown away, the next step gives the same bits."""
+    """Arrays that a step writes to besides the state; without them the next step computes the same bits."""
 
     rows: Rows
     graph: Graph
@@ -47,19 +47,19 @@ class Work(NamedTuple):
     search: Search
     interior: Interior
     contacts: Contacts
-    touch: ContactArrays
+    contact_arrays: ContactArrays
     scratch: Scratch
     links: NDArray[np.int64]
-    """(capacity, 2) bodies that share rows in this step."""
+    """(capacity, 2) pairs of bodies with a common row in this step."""
     link_count: NDArray[np.int64]
 
 
 def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None = None) -> Work:
-    """Work arrays with room for so many contacts at a time."""
+    """Return work arrays with capacity for `contacts` contacts at a time."""
     tables = compiled.tables
     bodies, each = len(tables.bodies.mass), int(tables.contacts.rows_each[0])
-    room = min(contacts, int(tables.shapes.pair_first[-1]))
-    entries = np.array(compiled.rows.entries + [2] * (each * room), np.int64)
+    slots = min(contacts, int(tables.shapes.pair_first[-1]))
+    entries = np.array(compiled.rows.entries + [2] * (each * slots), np.int64)
     rows = make_rows(entries)
     rows.pieces[:] = 0
     init_joint_rows(tables.joints, rows)
@@ -74,9 +74,9 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
     factor = make_factor(bodies, len(entries), len(rows.body), capacity)
     free = tables.bodies.mass[tables.bodies.kinematic == 0]
     factor.value[:, MIN_FOLD_SLOPE] = FOLD_SOFTNESS / free.min() if len(free) else 0.0
-    standing = len(tables.bodies.links)
-    links = np.full((standing + room, 2), -1, np.int64)
-    links[:standing] = tables.bodies.links
+    persistent = len(tables.bodies.links)
+    links = np.full((persistent + slots, 2), -1, np.int64)
+    links[:persistent] = tables.bodies.links
     return Work(
         rows=rows,
         graph=make_graph(bodies, capacity.neighbors),
@@ -85,8 +85,8 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
         fill=make_fill(capacity),
         search=make_search(len(entries)),
         interior=make_interior(len(entries)),
-        contacts=make_contacts(tables.shapes, room),
-        touch=make_contact_arrays(bodies, room),
+        contacts=make_contacts(tables.shapes, slots),
+        contact_arrays=make_contact_arrays(bodies, slots),
         scratch=Scratch(
             rotation=np.zeros((bodies, 3, 3)),
             wrench=np.zeros((bodies, 6)),

@@ -22,7 +22,8 @@ from borelli.model.model import (
 )
 from borelli.model.people.human import human
 from borelli.model.transforms import compose
-from borelli.physics.inputs import Drive, SolverSettings
+from borelli.physics.inputs import Drive
+from borelli.physics.solver_settings import SolverSettings
 from borelli.scenes.scene import Scene
 
 FLOOR = Shape("plane")

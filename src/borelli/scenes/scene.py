@@ -14,7 +14,8 @@ from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Per
 from borelli.errors import SettingsError, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
-from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
+from borelli.physics.inputs import AppliedForce, Drive
+from borelli.physics.solver_settings import SolverSettings
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -141,7 +142,7 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
     Returns:
         A dataset as of `simulate`.
     """
-    from borelli.physics.prescribed_motion import prescribe_motion, mask_absent_bodies
+    from borelli.physics.prescribed_motion import mask_absent_bodies, prescribe_motion
 
     validate_scene(scene)
     disturbed = _perturbed(scene)
@@ -170,13 +171,13 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
         disturbed.model,
         duration=scene.duration,
         step=scene.step,
-        coordinates=scene.coordinates,
-        speeds=scene.speeds,
-        twists=scene.twists,
+        initial_coordinates=scene.coordinates,
+        initial_velocities=scene.speeds,
+        initial_twists=scene.twists,
         drives=scene.drives,
         forces=forces,
         settings=scene.settings,
-        every=record_every,
+        record_every=record_every,
         progress=progress,
         before_step=disturbed.before_step(scene.drives),
     )

@@ -29,7 +29,8 @@ from borelli.files.text import (
 from borelli.model.formats.native import model_from_table, model_to_table, read_model
 from borelli.model.model import Model
 from borelli.model.people.human import human
-from borelli.physics.inputs import AppliedForce, Drive, SolverSettings
+from borelli.physics.inputs import AppliedForce, Drive
+from borelli.physics.solver_settings import SolverSettings
 from borelli.scenes.gallery import GALLERY, gallery_scene
 from borelli.scenes.scene import Scene, validate_scene
 

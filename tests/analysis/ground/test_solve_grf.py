@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from borelli.analysis.dynamics.rnea import forward_kinematics
 from borelli.analysis.ground.required_wrench import required_wrench, sole_motion
 from borelli.analysis.ground.soles import find_soles
-from borelli.analysis.tree_kernels.friction_cone_forces import solve_cone_forces, make_buffers
+from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
 from borelli.model.kinematics import center_of_mass, marker_jacobians, marker_positions
 from borelli.model.model import Marker
 from borelli.model.people.human import human

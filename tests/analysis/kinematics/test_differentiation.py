@@ -17,7 +17,7 @@ from borelli.analysis.kinematics.joint_rotations import (
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.model.people.human import human
-from borelli.numerics.series_extension import extend_series, reflect, find_stride
+from borelli.numerics.series_extension import extend_series, find_stride, reflect
 from borelli.recording.cleaning.filtering import lowpass
 
 MODEL = human(mass=70.0, height=1.75)
@@ -96,7 +96,9 @@ def test_noiseless_series_are_extended_smoothly():
     rotation = Rotation.from_rotvec((0.3, -1.0, 0.5)).as_matrix()
     noisy = np.random.default_rng(3).normal(size=(90, 3)).cumsum(axis=0)
     assert np.allclose(
-        extend_series(noisy @ rotation, 40, 10.0, noisy=True), extend_series(noisy, 40, 10.0, noisy=True) @ rotation, atol=1e-9
+        extend_series(noisy @ rotation, 40, 10.0, noisy=True),
+        extend_series(noisy, 40, 10.0, noisy=True) @ rotation,
+        atol=1e-9,
     )
 
 
@@ -187,7 +189,9 @@ def test_strides_of_periodic_series_are_found():
     assert find_stride(curve[:5], 10.0) is None and find_stride(curve[:, :0], 10.0) is None
     grown = np.exp(np.linspace(0.0, 3.0, len(curve)))[:, None] * curve
     assert find_stride(grown, 10.0) is None
-    assert find_stride(np.cumsum(np.cumsum(np.random.default_rng(2).normal(size=(200, 3)), axis=0), axis=0), 10.0) is None
+    assert (
+        find_stride(np.cumsum(np.cumsum(np.random.default_rng(2).normal(size=(200, 3)), axis=0), axis=0), 10.0) is None
+    )
     # the sums as they are defined, one by one
     a = np.diff(curve, 2, axis=0)
     differ = {p: np.sum((a[p:] - a[:-p]) ** 2) / (np.sum(a[p:] ** 2) + np.sum(a[:-p] ** 2)) for p in range(30, 109)}

@@ -1,4 +1,4 @@
-"""Poses of least energy: placement against plain kinematics, derivatives against differences, the answer by its law."""
+"""Inverse kinematics: poses against plain kinematics, derivatives against differences, conditions of the solution."""
 
 from dataclasses import replace
 
@@ -9,8 +9,13 @@ from scipy.optimize import least_squares
 import borelli as bo
 from borelli.analysis.tree_kernels.frame_derivatives import compute_frame_derivatives
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
-from borelli.analysis.tree_kernels.marker_energy import RestSprings, Points
-from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, compute_derivatives, make_ik_search, solve_ik_frames
+from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
+from borelli.analysis.tree_kernels.newton_ik import (
+    compute_body_poses,
+    compute_derivatives,
+    make_ik_search,
+    solve_ik_frames,
+)
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.functions import Function
 from borelli.model.kinematics import coupled_coordinates, marker_jacobians, marker_positions, poses
@@ -22,7 +27,7 @@ CURVED = Function((-1.0, 1.0), ((0.1, 0.6, -0.3, 0.2),))
 
 
 def coupled_leg():
-    """A free trunk, a knee that rolls, and a kneecap on it coupled to the knee through two functions."""
+    """Return a free trunk, a rolling knee, and a kneecap coupled to the knee through two functions."""
     knee = tuple(
         TransformAxis(axis, function, "knee" if function is not None else None)
         for axis, function in (
@@ -56,7 +61,7 @@ def human():
 
 
 def tied_human():
-    """A human with a leg that moves with an arm: two branches that a coupling makes one."""
+    """Return a human with a leg coupled to an arm: two branches that a coupling connects."""
     model = human()
     return replace(
         model,
@@ -71,7 +76,7 @@ MODELS = (human, coupled_leg, tied_human)
 
 
 class Case:
-    """A model seen in one pose while it stands in another."""
+    """Model in one pose with the markers of another."""
 
     def __init__(self, model, seed=0, frames=3, stiffness=0.5):
         rng = np.random.default_rng(seed)
@@ -86,17 +91,22 @@ class Case:
         move[:, self.tree.free] = rng.normal(0.0, 0.3, (frames, n))
         self.q = coupled_coordinates(model, start + move)
         move[:, self.tree.free] = rng.normal(0.0, 0.2, (frames, n))
-        self.target = marker_positions(model, coupled_coordinates(model, start + move)) + rng.normal(0.0, 0.01, (frames, count, 3))
+        self.target = marker_positions(model, coupled_coordinates(model, start + move)) + rng.normal(
+            0.0, 0.01, (frames, count, 3)
+        )
         self.weight = rng.uniform(0.5, 2.0, (frames, count))
         self.weight[:, ::7] = 0.0
-        self.holds = RestSprings(np.full(n, stiffness), np.zeros(n), np.full(n, -0.25), np.full(n, 0.25), np.full(n, 30.0))
+        self.rest_springs = RestSprings(
+            np.full(n, stiffness), np.zeros(n), np.full(n, -0.25), np.full(n, 0.25), np.full(n, 30.0)
+        )
         self.rest = rng.normal(0.0, 0.1, (1, n))
-        self.search = SharedTuple(make_ik_search(self.tree, self.points, self.holds))
+        self.search = SharedTuple(make_ik_search(self.tree, self.points, self.rest_springs))
 
     def derivatives(self, q):
         frames, n = len(q), len(self.tree.free)
         energy, gradient, gauss = np.zeros(frames), np.zeros((frames, n)), np.zeros((frames, n, n))
-        compute_derivatives(self.search, self.rest, self.target[:frames], self.weight[:frames], q, energy, gradient, gauss)
+        target, weight = self.target[:frames], self.weight[:frames]
+        compute_derivatives(self.search, self.rest, target, weight, q, energy, gradient, gauss)
         return energy, gradient, gauss
 
     def second_derivatives(self, q):
@@ -107,38 +117,38 @@ class Case:
         )
         return gauss[0] + rest[0]
 
-    def settle(self, q, most=100):
+    def solve(self, q, max_iterations=100):
         q = q.copy()
         energy, count = np.zeros(len(q)), np.zeros(len(q), np.int64)
-        solve_ik_frames(self.search, self.rest, self.target, self.weight, q, most, False, energy, count)
+        solve_ik_frames(self.search, self.rest, self.target, self.weight, q, max_iterations, False, energy, count)
         return q, energy, count
 
 
 @pytest.mark.parametrize("make", MODELS)
-def test_bodies_and_markers_are_where_plain_kinematics_puts_them(make):
+def test_poses_and_markers_equal_plain_forward_kinematics(make):
     case = Case(make())
     bodies, count = len(case.model.bodies), len(case.model.markers)
     position, rotation = np.zeros((3, bodies, 3)), np.zeros((3, bodies, 3, 3))
-    seen = np.zeros((3, count, 3))
-    compute_body_poses(case.search, case.q, position, rotation, seen)
-    expected, turned = poses(case.model, case.q)
+    point = np.zeros((3, count, 3))
+    compute_body_poses(case.search, case.q, position, rotation, point)
+    expected, expected_rotation = poses(case.model, case.q)
     assert np.abs(position - expected).max() < 1e-14
-    assert np.abs(rotation - turned).max() < 1e-14
-    assert np.abs(seen - marker_positions(case.model, case.q)).max() < 1e-14
+    assert np.abs(rotation - expected_rotation).max() < 1e-14
+    assert np.abs(point - marker_positions(case.model, case.q)).max() < 1e-14
 
 
 @pytest.mark.parametrize("make", MODELS)
 def test_every_row_begins_with_the_row_of_any_variable_in_it(make):
-    """So a column has one place in all rows, and elimination from the last row fills nothing in."""
+    """So a column has one index in all rows, and elimination from the last row has no fill-in."""
     tree = make_tree(make())
     rows = [tree.row_column[a:b].tolist() for a, b in zip(tree.row_first[:-1], tree.row_first[1:], strict=True)]
     for row in rows:
-        for place, variable in enumerate(row):
-            assert row[:place] == rows[variable]
+        for index, variable in enumerate(row):
+            assert row[:index] == rows[variable]
 
 
 @pytest.mark.parametrize("make", MODELS)
-def test_derivatives_are_those_of_differences(make):
+def test_derivatives_equal_finite_differences(make):
     """Central differences of 1e-6 err by about 1e-10 of the largest entry."""
     case = Case(make(), frames=1)
     _, gradient, _ = case.derivatives(case.q)
@@ -147,9 +157,9 @@ def test_derivatives_are_those_of_differences(make):
     for v, c in enumerate(case.tree.free):
         there = []
         for sign in (1.0, -1.0):
-            moved = case.q.copy()
-            moved[0, c] += sign * half
-            energy, slope, _ = case.derivatives(moved)
+            shifted = case.q.copy()
+            shifted[0, c] += sign * half
+            energy, slope, _ = case.derivatives(shifted)
             there.append((energy[0], slope[0]))
         by_energy = (there[0][0] - there[1][0]) / (2.0 * half)
         by_slope = (there[0][1] - there[1][1]) / (2.0 * half)
@@ -157,8 +167,8 @@ def test_derivatives_are_those_of_differences(make):
         assert np.abs(by_slope - second[v]).max() < 1e-7 * np.abs(second).max()
 
 
-def test_gauss_and_newtons_part_is_that_of_the_jacobian():
-    """H = sum k J^T J + springs and stops, with the plain kinematics' Jacobian: a slow twin."""
+def test_gauss_newton_part_equals_that_of_the_jacobian():
+    """H = sum k J^T J + springs and limits, with the plain kinematics' Jacobian."""
     case = Case(human(), frames=1)
     _, _, gauss = case.derivatives(case.q)
     jacobian = marker_jacobians(case.model, case.q)[0][..., case.tree.free]
@@ -169,37 +179,37 @@ def test_gauss_and_newtons_part_is_that_of_the_jacobian():
 
 
 @pytest.mark.parametrize("make", MODELS)
-def test_the_slope_vanishes_where_a_pose_settled(make):
+def test_gradient_vanishes_at_the_solution(make):
     case = Case(make())
-    q, _, count = case.settle(case.q)
+    q, _, count = case.solve(case.q)
     assert (count > 0).all()
     _, gradient, gauss = case.derivatives(q)
     assert np.abs(gradient).max() < 1e-9 * np.abs(gauss).max()
 
 
-def test_energy_is_that_of_a_plain_least_squares():
-    """scipy's solver on residuals written out as the energy states them."""
+def test_energy_equals_that_of_plain_least_squares():
+    """scipy's solver on residuals written out from the energy."""
     case = Case(coupled_leg(), frames=1)
-    q, energy, _ = case.settle(case.q)
+    q, energy, _ = case.solve(case.q)
 
     def residuals(x):
         pose = case.q[0].copy()
         pose[case.tree.free] = x
         away = (marker_positions(case.model, coupled_coordinates(case.model, pose))[0] - case.target[0]).ravel()
         beyond = np.maximum(x - 0.25, 0.0) + np.minimum(x + 0.25, 0.0)
-        pull = np.sqrt(np.repeat(case.weight[0], 3))
-        return np.concatenate([pull * away, np.sqrt(0.5) * (x - case.rest[0]), np.sqrt(30.0) * beyond])
+        root_weight = np.sqrt(np.repeat(case.weight[0], 3))
+        return np.concatenate([root_weight * away, np.sqrt(0.5) * (x - case.rest[0]), np.sqrt(30.0) * beyond])
 
     plain = least_squares(residuals, case.q[0, case.tree.free], xtol=1e-15, ftol=1e-15, gtol=1e-15)
     assert energy[0] == pytest.approx(plain.cost, rel=1e-10)
     assert np.abs(q[0, case.tree.free] - plain.x).max() < 1e-5
 
 
-def test_hard_stops_hold_and_push_only_outwards():
-    """The conditions of Karush, Kuhn and Tucker: free variables have no slope, stopped ones are pushed outwards."""
+def test_hard_limits_satisfy_the_karush_kuhn_tucker_conditions():
+    """Free variables have no gradient, variables at a limit an outward one."""
     case = Case(human())
-    case.holds.limit_stiffness[:] = np.inf
-    q, _, count = case.settle(case.q)
+    case.rest_springs.limit_stiffness[:] = np.inf
+    q, _, count = case.solve(case.q)
     assert (count > 0).all()
     x = q[:, case.tree.free]
     assert (x >= -0.25).all() and (x <= 0.25).all()
@@ -211,31 +221,31 @@ def test_hard_stops_hold_and_push_only_outwards():
     assert (gradient[at_lower] > -tiny).all() and (gradient[at_upper] < tiny).all()
 
 
-def test_newton_ends_quadratically():
-    """Near the answer the error is squared by every step, large residuals or not: three steps are enough."""
+def test_newton_converges_quadratically():
+    """Near the solution every step squares the error, for large residuals too: three steps are enough."""
     case = Case(human())
-    case.holds.limit_stiffness[:] = 0.0  # whose kinks take a step each
-    q, _, _ = case.settle(case.q)
-    near = q.copy()
-    near[:, case.tree.free] += 1e-3
-    again, _, count = case.settle(near)
+    case.rest_springs.limit_stiffness[:] = 0.0  # whose kinks take a step each
+    q, _, _ = case.solve(case.q)
+    start = q.copy()
+    start[:, case.tree.free] += 1e-3
+    again, _, count = case.solve(start)
     assert count.max() <= 4
     assert np.abs(again - q).max() < 1e-9
 
 
-def test_a_variable_that_nothing_sees_stays():
+def test_undetermined_variable_keeps_its_value():
     model = human()
     case = Case(model, stiffness=0.0)
-    case.holds.limit_stiffness[:] = 0.0
+    case.rest_springs.limit_stiffness[:] = 0.0
     toes = [i for i, m in enumerate(model.markers) if m.body.startswith("toes")]
     case.weight[:, toes] = 0.0
-    q, _, _ = case.settle(case.q)
+    q, _, _ = case.solve(case.q)
     names = [c.name for c in model.coordinates]
-    unseen = [names.index("toe_extension_r"), names.index("toe_extension_l")]
-    assert (q[:, unseen] == case.q[:, unseen]).all()
+    undetermined = [names.index("toe_extension_r"), names.index("toe_extension_l")]
+    assert (q[:, undetermined] == case.q[:, undetermined]).all()
 
 
-def test_fixed_and_locked_coordinates_are_no_variables():
+def test_fixed_and_locked_coordinates_are_not_variables():
     model = coupled_leg()
     tree = make_tree(model, fixed=("root_0",))
     names = [model.coordinates[i].name for i in tree.free]

@@ -43,8 +43,8 @@ def random_rotation(rng: np.random.Generator) -> np.ndarray:
     return q * np.linalg.det(q)
 
 
-def turn(axis: str, angle: float) -> np.ndarray:
-    """Rotation matrix about a coordinate axis [rad]."""
+def rotation_about(axis: str, angle: float) -> np.ndarray:
+    """Return the rotation matrix about a coordinate axis [rad]."""
     k = "xyz".index(axis)
     i, j = (k + 1) % 3, (k + 2) % 3
     matrix = np.eye(3)
@@ -55,15 +55,15 @@ def turn(axis: str, angle: float) -> np.ndarray:
 
 
 def tables(*shapes: Shape, ground: tuple[Shape, ...] = ()) -> ShapeTables:
-    """One free body for each shape."""
+    """Return the arrays of one free body for each shape."""
     bodies = tuple(Body(f"b{i}", 1.0, shapes=(s,)) for i, s in enumerate(shapes))
     return compile_shapes(Model("test", bodies, ground=ground), {b.name: i for i, b in enumerate(bodies)})
 
 
 def contacts(shapes: ShapeTables, poses: list[tuple[np.ndarray, np.ndarray]], margin: float = 0.0) -> Found:
-    """Contacts of the shapes with their bodies at (position, rotation)."""
-    room = make_contacts(shapes)
+    """Return contacts of the shapes with their bodies at (position, rotation)."""
+    buffer = make_contacts(shapes)
     position = np.array([p for p, _ in poses], float).reshape(-1, 3)
     rotation = np.array([r for _, r in poses], float).reshape(-1, 3, 3)
-    count = find_contacts(SharedTuple(shapes), position, rotation, margin, SharedTuple(room))
-    return Found(*(array[:count].copy() for array in room[:5]))
+    count = find_contacts(SharedTuple(shapes), position, rotation, margin, SharedTuple(buffer))
+    return Found(*(array[:count].copy() for array in buffer[:5]))

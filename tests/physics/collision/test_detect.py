@@ -1,4 +1,4 @@
-"""Which shapes may touch, and how the contacts of a step are listed."""
+"""Pairs of shapes that may collide, and the order of contacts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from borelli.model.model import Body, Frame, Joint, Model, Shape, Softness, Surf
 from borelli.physics.arrays.shapes import BOX, PLANE, SPHERE, compile_shapes
 from borelli.physics.collision.detect import find_contacts, make_contacts
 
-from .collide_scene import ORIGIN, UPRIGHT, contacts, tables, turn
+from .collide_scene import ORIGIN, UPRIGHT, contacts, rotation_about, tables
 
 BALL = Shape("sphere", (0.5,))
 PLATE = Shape("plane")
@@ -34,16 +34,16 @@ def chain(count, kind="hinge"):
     return Model("chain", bodies, joints)
 
 
-def test_a_jointed_model_meets_the_ground_but_not_itself():
+def test_jointed_model_collides_with_the_ground_but_not_itself():
     model = replace(chain(3), ground=(PLATE,))
     assert body_pairs(model) == [(0, -1), (1, -1), (2, -1)]
 
 
-def test_self_collision_spares_joined_neighbours():
+def test_self_collision_excludes_joined_bodies():
     assert body_pairs(replace(chain(4), self_collision=True)) == [(0, 2), (0, 3), (1, 3)]
 
 
-def test_free_bodies_meet_each_other_whether_or_not_a_free_joint_names_them():
+def test_free_bodies_collide_with_or_without_a_free_joint():
     loose = replace(chain(3), joints=())
     to_ground = replace(loose, joints=tuple(Joint(f"j{i}", "free", "ground", f"b{i}") for i in range(3)))
     hinged_to_ground = replace(loose, joints=tuple(Joint(f"j{i}", "hinge", "ground", f"b{i}") for i in range(3)))
@@ -51,14 +51,14 @@ def test_free_bodies_meet_each_other_whether_or_not_a_free_joint_names_them():
         assert body_pairs(model) == [(0, 1), (0, 2), (1, 2)]
 
 
-def test_what_cannot_move_never_meets_what_cannot_move():
+def test_immovable_shapes_do_not_collide():
     moving = Body("moving", 1.0, shapes=(BALL,))
     plates = tuple(Body(name, 1.0, shapes=(BALL,), kinematic=True) for name in ("left", "right"))
     model = Model("plates", (plates[0], moving, plates[1]), ground=(PLATE, BALL))
     assert body_pairs(model) == [(1, -1), (1, -1), (1, 0), (1, 2)]
 
 
-def test_shapes_of_one_body_and_shapes_that_do_not_collide_are_left_out():
+def test_shapes_of_one_body_and_disabled_shapes_are_excluded():
     double = Body("double", 1.0, shapes=(BALL, BALL, replace(BALL, collides=False)))
     shapes = compiled(Model("double", (double,), ground=(PLATE,)))
     assert list(shapes.kind) == [PLANE, SPHERE, SPHERE]
@@ -78,20 +78,20 @@ def test_a_pair_combines_its_surfaces():
     assert list(shapes.velocity[0]) == [1.0, 2.0, 3.0]
 
 
-def test_shapes_are_placed_from_the_centre_of_mass_and_turn_with_the_body():
+def test_shape_poses_follow_the_center_of_mass_and_rotation():
     offset = Shape("sphere", (0.1,), Frame((0.5, 0.0, 0.0)))
     body = Body("arm", 1.0, center_of_mass=(0.2, 0.0, 0.0), shapes=(offset,))
     shapes = compiled(Model("arm", (body,), ground=(PLATE,)))
-    # pointing down from a centre of mass at z = 0.35: the ball's centre is 0.3 below
-    found = contacts(shapes, [(np.array([1.0, 2.0, 0.35]), turn("y", np.pi / 2))])
+    # pointing down from a center of mass at z = 0.35: the ball's center is 0.3 below
+    found = contacts(shapes, [(np.array([1.0, 2.0, 0.35]), rotation_about("y", np.pi / 2))])
     assert found.depth == pytest.approx([0.05])
     assert found.point[0] == pytest.approx([1.0, 2.0, -0.025])
 
 
-def test_contacts_are_listed_by_rising_slot_with_the_same_bits_each_time():
+def test_contacts_are_sorted_by_slot_and_deterministic():
     rng = np.random.default_rng(0)
     shapes = tables(*[Shape("box", (0.2, 0.2, 0.2))] * 6, ground=(PLATE, Shape("box", (1.0, 1.0, 0.1))))
-    poses = [(np.array([*rng.uniform(-0.4, 0.4, 2), 0.25]), turn("z", rng.uniform(0, 1))) for _ in range(6)]
+    poses = [(np.array([*rng.uniform(-0.4, 0.4, 2), 0.25]), rotation_about("z", rng.uniform(0, 1))) for _ in range(6)]
     one, two = contacts(shapes, poses, 0.01), contacts(shapes, poses, 0.01)
     assert len(one.depth) > 20
     assert np.all(np.diff(one.slot) > 0)
@@ -101,12 +101,12 @@ def test_contacts_are_listed_by_rising_slot_with_the_same_bits_each_time():
         assert np.array_equal(a, b)
 
 
-def test_a_full_list_keeps_the_first_contacts_and_says_how_many_there_were():
+def test_full_list_keeps_the_first_contacts_and_returns_their_number():
     shapes = tables(Shape("box", (0.2, 0.2, 0.2)), ground=(PLATE,))
-    room = make_contacts(shapes, capacity=2)
-    count = find_contacts(SharedTuple(shapes), np.array([[0.0, 0.0, 0.19]]), np.eye(3)[None], 0.0, SharedTuple(room))
+    buffer = make_contacts(shapes, capacity=2)
+    count = find_contacts(SharedTuple(shapes), np.array([[0.0, 0.0, 0.19]]), np.eye(3)[None], 0.0, SharedTuple(buffer))
     assert count == 4
-    assert list(room.slot) == [0, 1]
+    assert list(buffer.slot) == [0, 1]
 
 
 def test_only_contacts_within_the_margin_are_listed():
@@ -119,15 +119,16 @@ def test_only_contacts_within_the_margin_are_listed():
             assert near.depth == pytest.approx(-0.02)
 
 
-def test_a_plane_on_a_moving_plate_moves_with_it():
+def test_plane_of_a_kinematic_body_moves_with_it():
     plate = Body("plate", 1.0, shapes=(PLATE,), kinematic=True)
     shapes = compiled(Model("plate", (plate, Body("ball", 1.0, shapes=(BALL,)))))
-    found = contacts(shapes, [(np.array([0.0, 0.0, 1.0]), turn("y", np.pi / 2)), (np.array([0.4, 0.0, 0.0]), UPRIGHT)])
+    upright = (np.array([0.0, 0.0, 1.0]), rotation_about("y", np.pi / 2))
+    found = contacts(shapes, [upright, (np.array([0.4, 0.0, 0.0]), UPRIGHT)])
     assert found.normal[0] == pytest.approx([1.0, 0.0, 0.0])
     assert found.depth == pytest.approx([0.1])
 
 
-def test_a_scene_without_shapes_has_no_contacts():
+def test_scene_without_shapes_has_no_contacts():
     shapes = compiled(Model("empty", (Body("point", 1.0),)))
     assert len(contacts(shapes, [(ORIGIN, UPRIGHT)]).depth) == 0
 
@@ -140,7 +141,7 @@ def test_three_hundred_free_boxes_compile_in_a_second():
     assert len(shapes.pair_a) == 300 + 300 * 299 // 2
 
 
-def test_a_mesh_keeps_only_the_corners_of_its_hull():
+def test_mesh_keeps_only_its_convex_hull():
     corners = [(x, y, z) for x in (0.0, 1.0) for y in (0.0, 1.0) for z in (0.0, 1.0)]
     shapes = tables(Shape("mesh", vertices=(*corners, (0.5, 0.5, 0.5))), ground=(PLATE,))
     assert len(shapes.vertices) == 8

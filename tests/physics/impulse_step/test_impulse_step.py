@@ -1,4 +1,4 @@
-"""The impulse step by itself: against its slow twin, and by the laws it must keep."""
+"""The impulse step: compared with a dense reference, and laws it must satisfy."""
 
 from dataclasses import replace
 
@@ -9,7 +9,8 @@ from borelli.control.response import coefficients
 from borelli.model.model import Body, Coordinate, Frame, Joint, Model, Shape, Surface
 from borelli.physics import diagnostics as measure
 from borelli.physics.impulse_step.arrays import ResponseCoefficients, compile_impulse, make_target_trajectory
-from borelli.physics.impulse_step.run_impulse_steps import BEGIN, ImpulseSimulation
+from borelli.physics.impulse_step.modes import BEGIN
+from borelli.physics.impulse_step.run_impulse_steps import ImpulseSimulation
 from borelli.physics.run_soft_steps import make_record
 from borelli.physics.simulate import initial_state, to_dataset
 from borelli.physics.state import make_inputs
@@ -20,7 +21,7 @@ INERTIA = ((0.02, 0.001, 0.0), (0.001, 0.03, 0.0), (0.0, 0.0, 0.035))
 
 
 def chain(kinds, *, grounded=True, gravity=-9.8):
-    """Rods along x on hinges about skew axes ("hinge") and balls."""
+    """Return rods along x on hinges about skew axes ("hinge") and balls."""
     bodies = tuple(
         Body(f"b{k}", 1.0 + 0.5 * k, inertia=INERTIA, frame=Frame((0.25 + 0.5 * k, 0.0, 0.0)))
         for k in range(len(kinds))
@@ -47,7 +48,7 @@ def chain(kinds, *, grounded=True, gravity=-9.8):
 
 
 def simulation_of(model, controlled=(), *, step, steps, start=None, twists=None, stiffness=30.0):
-    """A simulation whose controlled coordinates have their targets at 0."""
+    """Return a simulation whose controlled coordinates have targets 0."""
     a, b = coefficients(2.0 * stiffness, 4.0 * np.sqrt(stiffness), step)
     compiled, controls = compile_impulse(
         model, step=step, controlled={n: ResponseCoefficients(float(a), float(b)) for n in controlled}
@@ -71,7 +72,7 @@ def pose_of(state):
 
 
 @pytest.mark.parametrize(("controlled", "step"), [((), 1 / 240), ((), 1 / 30), (("q0", "q3"), 1 / 30)])
-def test_the_slow_twin_moves_alike(controlled, step):
+def test_dense_reference_moves_alike(controlled, step):
     model = chain(["hinge", "hinge", "ball", "hinge"])
     simulation = simulation_of(model, controlled, step=step, steps=5, start={"q0": 0.4, "q1": -0.3, "q3": 0.5})
     a, b = coefficients(60.0, 4.0 * np.sqrt(30.0), step)
@@ -104,7 +105,7 @@ def random_twists(model, seed):
 
 @pytest.mark.parametrize("rate", [30, 60, 120, 240])
 def test_few_corrections_close_a_joint(rate):
-    """Row 29: 100 random joints, all six rows, coupled; 4 corrections at most and 3.0 to 3.6 on average, to 1e-12."""
+    """100 random joints, all six rows, coupled; 4 corrections at most and 3.0 to 3.6 on average, to 1e-12."""
     draw, corrections, gaps = np.random.default_rng(29), [], []
     for _ in range(100):
         model = chain(["ball", "ball"], grounded=False, gravity=0.0)
@@ -118,8 +119,8 @@ def test_few_corrections_close_a_joint(rate):
     assert np.mean(corrections) <= 3.6 and max(corrections) <= 4
 
 
-def test_factors_of_other_poses_are_not_taken():
-    """Those that a step leaves serve the next one only if it begins there."""
+def test_factors_of_other_poses_are_not_reused():
+    """Factors of a step are reused in the next only if it starts from the same poses."""
     simulation = simulation_of(chain(["hinge", "hinge", "ball"]), step=1 / 60, steps=40, start={"q0": 0.4, "q1": -0.3})
     kept = [array.copy() for array in simulation.state]
     first = run(simulation, 20)
@@ -130,8 +131,8 @@ def test_factors_of_other_poses_are_not_taken():
     np.testing.assert_allclose(again["body_position"], first["body_position"], atol=1e-11)
 
 
-def test_velocities_are_projected_once_and_momentum_stays():
-    """Rows 24 and 25: internal impulses change no momentum, take energy, and do nothing the second time."""
+def test_velocities_are_projected_once_and_momentum_is_conserved():
+    """Internal impulses change no momentum, remove energy, and change nothing the second time."""
     model = chain(["ball", "hinge", "ball", "hinge"], grounded=False, gravity=0.0)
     simulation = simulation_of(model, step=1 / 60, steps=2, twists=random_twists(model, 3))
     state, compiled = simulation.state, simulation.compiled
@@ -148,7 +149,7 @@ def test_velocities_are_projected_once_and_momentum_stays():
 
 
 def test_controls_change_no_momentum():
-    """Row 24; in steps so short that nothing moves, all that happens is their impulses."""
+    """In steps so short that nothing moves, only their impulses act."""
     model = chain(["ball", "hinge", "ball", "hinge"], grounded=False, gravity=0.0)
     names = [c.name for c in model.coordinates]
     start = dict.fromkeys(names, 0.3)
@@ -163,7 +164,7 @@ def test_controls_change_no_momentum():
     assert np.abs(after - before).max() < 1e-12 * scale
 
 
-@pytest.mark.parametrize(("rate", "most"), [(60, 6.6e-4), (240, 1.2e-4)])  # row 24, over 3 s
+@pytest.mark.parametrize(("rate", "most"), [(60, 6.6e-4), (240, 1.2e-4)])  # over 3 s
 def test_momentum_in_flight(rate, most):
     model = chain(["ball", "hinge", "ball", "hinge"], grounded=False, gravity=0.0)
     data = run(
@@ -174,8 +175,8 @@ def test_momentum_in_flight(rate, most):
 
 
 @pytest.mark.parametrize(("rate", "least", "most"), [(60, -2.28, 0.575), (240, -0.143, 0.1435), (960, -0.036, 0.0365)])
-def test_energy_of_a_pendulum_is_kept_to_first_order(rate, least, most):
-    """Rows 26 and 27: three planks of half a metre, let go level, for 3 s; joints stay closed (3.2e-13 m there)."""
+def test_energy_of_a_pendulum_is_conserved_to_first_order(rate, least, most):
+    """Three planks of half a meter, released horizontally, for 3 s; joints stay closed."""
     across = 0.5**2 / 12.0
     rod = ((0.01 * across, 0.0, 0.0), (0.0, across, 0.0), (0.0, 0.0, across))
     model = chain(["hinge"] * 3)
@@ -191,7 +192,7 @@ def test_energy_of_a_pendulum_is_kept_to_first_order(rate, least, most):
 
 
 def test_light_fast_bodies_gain_no_energy():
-    """The explicit gyroscopic term is unstable for them (spec, pitfalls)."""
+    """The explicit gyroscopic term is unstable for them."""
     needle = Body("needle", 1e-3, inertia=((1e-8, 0.0, 0.0), (0.0, 4e-7, 0.0), (0.0, 0.0, 4.05e-7)))
     model = Model("needle", (needle,), gravity=(0.0, 0.0, 0.0))
     data = run(simulation_of(model, step=1 / 60, steps=600, twists={"needle": (0, 0, 0, 80.0, 60.0, 3.0)}), 600)
@@ -205,19 +206,19 @@ def sphere(name, at, mass=1.0, restitution=0.0, friction=0.0):
     return Body(name, mass, inertia=tuple(map(tuple, inertia)), shapes=(shape,), frame=Frame(at))
 
 
-def test_ball_gives_back_its_share_of_speed():
+def test_ball_rebounds_with_its_restitution():
     floor = (Shape("plane", surface=Surface(friction=0.0)),)
     model = Model("drop", (sphere("ball", (0.0, 0.0, 1.05), restitution=0.8),), ground=floor, gravity=(0.0, 0.0, -9.8))
     data = run(simulation_of(model, step=1 / 240, steps=480), 480)
     speed, height = data["body_com_velocity"].values[:, 0, 2], data["body_position"].values[:, 0, 2]
     bounced = np.flatnonzero(np.diff(speed) > 0.1)
     assert len(bounced) == 3
-    # the step of the bounce ends with the speed given back and one step's gravity
+    # the step of the bounce ends with the rebound velocity and one step of gravity
     np.testing.assert_allclose(speed[bounced + 1], -0.8 * speed[bounced] - 9.8 / 240, atol=1e-9)
     assert height.min() > 0.05 - 1e-9
 
 
-def test_blow_passes_through_a_row_of_balls():
+def test_impact_propagates_through_a_row_of_balls():
     model = Model(
         "row", tuple(sphere(f"s{k}", (0.2 * k, 0.0, 0.0), restitution=1.0) for k in range(5)), gravity=(0.0, 0.0, 0.0)
     )
@@ -225,8 +226,8 @@ def test_blow_passes_through_a_row_of_balls():
     np.testing.assert_allclose(data["body_com_velocity"].values[-1, :, 0], [0.0, 0.0, 0.0, 0.0, 2.0], atol=1e-9)
 
 
-def test_blow_passes_through_joints():
-    """A ball strikes the free end of a rod on a hinge: with I about the hinge, w = (1 + e) m v L / (I + m L^2)."""
+def test_impact_propagates_through_joints():
+    """A ball hits the free end of a rod on a hinge: with I about the hinge, w = (1 + e) m v L / (I + m L^2)."""
     shape = Shape("box", (0.5, 0.02, 0.02), surface=Surface(friction=0.0, restitution=0.6))
     inertia = ((0.01, 0.0, 0.0), (0.0, 2.0 / 12.0, 0.0), (0.0, 0.0, 2.0 / 12.0))
     rod = Body("rod", 2.0, inertia=inertia, shapes=(shape,), frame=Frame((0.5, 0.0, 0.0)))
@@ -241,7 +242,7 @@ def test_blow_passes_through_joints():
     assert data["body_com_velocity"].values[-1, 1, 2] == pytest.approx(0.6 * 3.0 + spin * arm, rel=1e-8)
 
 
-def test_sliding_box_stops_where_friction_says():
+def test_sliding_box_comes_to_rest_by_friction():
     box = Body(
         "box", 1.0, inertia=((0.01, 0, 0), (0, 0.01, 0), (0, 0, 0.01)),
         shapes=(Shape("box", (0.1, 0.1, 0.05), surface=Surface(friction=0.5)),), frame=Frame((0.0, 0.0, 0.05)),
@@ -250,6 +251,6 @@ def test_sliding_box_stops_where_friction_says():
     model = Model("slide", (box,), ground=floor, gravity=(0.0, 0.0, -9.8))
     data = run(simulation_of(model, step=1 / 240, steps=120, twists={"box": (0.8, 0.6, 0, 0, 0, 0)}), 120)
     way = np.hypot(*data["body_position"].values[-1, 0, :2])
-    # v^2 / (2 mu g), less half a step's travel: velocities change at the beginning of steps
+    # v^2 / (2 mu g), less half a step's displacement: velocities change at the start of steps
     assert way == pytest.approx(1.0 / (2 * 0.5 * 9.8) - 0.5 / 240, abs=1e-5)
     np.testing.assert_allclose(data["ground_reaction_force"].values[-1, 0], [0.0, 0.0, 9.8], atol=1e-9)

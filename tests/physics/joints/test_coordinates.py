@@ -1,4 +1,4 @@
-"""Coordinates from poses and back, speeds against differences."""
+"""Coordinates from poses and back; velocities compared with finite differences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ wide = st.lists(st.floats(-3.0, 3.0), min_size=6, max_size=6)
 @pytest.mark.parametrize("scene", MOVING)
 @settings(max_examples=25, deadline=None)
 @given(coordinates=values, speeds=values, start=st.floats(-0.1, 0.1))
-def test_poses_give_back_coordinates_and_speeds(
+def test_coordinates_and_velocities_are_recovered_from_poses(
     scene: str, coordinates: list[float], speeds: list[float], start: float
 ) -> None:
     pair = PAIRS[scene]
@@ -41,8 +41,8 @@ def test_poses_give_back_coordinates_and_speeds(
 @pytest.mark.parametrize("scene", MOVING)
 @settings(max_examples=25, deadline=None)
 @given(coordinates=wide)
-def test_coordinates_found_from_afar_give_the_same_pose(scene: str, coordinates: list[float]) -> None:
-    """Whatever twin of the angles is found, it says where the bodies are."""
+def test_coordinates_fitted_from_a_distant_start_give_the_same_pose(scene: str, coordinates: list[float]) -> None:
+    """Either twin of the angles describes the same poses."""
     if scene in ("knee", "scapula"):
         coordinates = [c / 3.0 for c in coordinates]
     pair = PAIRS[scene]
@@ -56,7 +56,7 @@ def test_coordinates_found_from_afar_give_the_same_pose(scene: str, coordinates:
 
 
 @pytest.mark.parametrize("scene", MOVING)
-def test_speeds_are_the_slopes_of_coordinates(scene: str) -> None:
+def test_velocities_are_the_derivatives_of_coordinates(scene: str) -> None:
     """For every motion of either body, allowed by the joint or not."""
     pair = make_pair(scene)
     pair.set_coordinates(np.random.default_rng(3).uniform(-0.9, 0.9, len(pair.coordinate)))
@@ -68,7 +68,7 @@ def test_speeds_are_the_slopes_of_coordinates(scene: str) -> None:
 
 
 @pytest.mark.parametrize("scene", MOVING)
-def test_placed_twists_carry_bodies_along_the_coordinates(scene: str) -> None:
+def test_twists_move_bodies_along_the_coordinates(scene: str) -> None:
     rng = np.random.default_rng(4)
     pair = make_pair(scene)
     q, u = rng.uniform(-0.9, 0.9, len(pair.coordinate)), rng.normal(size=len(pair.coordinate))
@@ -78,7 +78,7 @@ def test_placed_twists_carry_bodies_along_the_coordinates(scene: str) -> None:
 
 
 @pytest.mark.parametrize("scene", ["hinge", "universal", "ball", "planar"])
-def test_angles_count_on_over_full_turns(scene: str) -> None:
+def test_angles_count_full_revolutions(scene: str) -> None:
     pair = make_pair(scene)
     turning = [i for i, c in enumerate(pair.model.coordinates) if c.rotational and i != 1]
     for angle in np.linspace(0.0, 5.0 * pi, 60):
@@ -91,8 +91,8 @@ def test_angles_count_on_over_full_turns(scene: str) -> None:
         np.testing.assert_allclose(pair.coordinate, q, atol=ROUND_TRIP)
 
 
-def test_ball_passes_the_gimbal_lock_smoothly() -> None:
-    """Through b = 90 degrees all angles stay continuous, and speeds stay bounded."""
+def test_ball_passes_gimbal_lock_smoothly() -> None:
+    """Through b = 90 degrees all angles stay continuous, and velocities stay bounded."""
     pair = make_pair("ball")
     q = np.array([0.3, 1.2, -0.2])
     pair.set_coordinates(q)
@@ -106,8 +106,8 @@ def test_ball_passes_the_gimbal_lock_smoothly() -> None:
         assert abs(pair.speed).max() < 2.0
 
 
-def test_speeds_at_the_gimbal_lock_are_damped() -> None:
-    """A spin that would need infinite speeds of a and c gets at most a hundred times its own, as stated."""
+def test_velocities_at_gimbal_lock_are_damped() -> None:
+    """An angular velocity that would need infinite velocities of a and c results in at most a hundred times its own."""
     pair = make_pair("ball")
     for b in (pi / 2.0, pi / 2.0 + 1e-4, pi / 2.0 - 1e-4):
         pair.set_coordinates(np.array([0.3, b, -0.2]))
@@ -117,7 +117,7 @@ def test_speeds_at_the_gimbal_lock_are_damped() -> None:
 
 
 def chain() -> Jointed:
-    """Every kind of joint, one after the other, from the ground, listed leaves first."""
+    """A chain of every kind of joint from the ground, listed from the end."""
     rng = np.random.default_rng(2)
     bodies = tuple(Body(f"b{i}", 1.0, tuple(rng.normal(scale=0.1, size=3))) for i in range(len(SCENES)))
     names = ["ground", *(body.name for body in bodies)]
@@ -125,7 +125,7 @@ def chain() -> Jointed:
     return compile_scene(Model("chain", bodies, tuple(reversed(joints))))
 
 
-def test_a_tree_is_placed_root_first_in_any_order() -> None:
+def test_tree_poses_do_not_depend_on_the_order_of_joints() -> None:
     scene = chain()
     rng = np.random.default_rng(1)
     q, u = rng.uniform(-0.8, 0.8, len(scene.coordinate)), rng.normal(size=len(scene.coordinate))

@@ -1,4 +1,4 @@
-"""Constraint rows of joints: directions against differences of the errors, and what they let move."""
+"""Constraint rows of joints: directions against finite differences of the errors, and the motions they allow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..jointed import (
 )
 
 ONLY_WHERE_CLOSED = ("fixed", "slider", "slider odd", "knee", "scapula")
-"""Their rows are the errors' slopes where the joint holds; elsewhere they differ by a share of the error."""
+"""Their rows are the errors' slopes on the closed joint; elsewhere they differ by a fraction of the error."""
 ROUNDING = 1e-12
 
 
@@ -35,7 +35,7 @@ def check_directions(pair: Jointed) -> None:
         slope = pair.slope(joint_errors, twist)
         parent = pair.joints.parent[0]
         if parent >= 0 and pair.joints.kind[0] in POINT_KINDS:
-            # these rows are the rate of the gap as the parent sees it
+            # these rows are the rate of the gap relative to the parent
             slope[:3] -= np.cross(twist[parent, 3:], joint_errors(pair)[:3])
         np.testing.assert_allclose(pair.row_velocity(twist)[:count], slope, rtol=SLOPE_TOLERANCE, atol=SLOPE_TOLERANCE)
 
@@ -45,31 +45,31 @@ def check_directions(pair: Jointed) -> None:
 def test_directions_are_the_slopes_of_the_errors(scene: str, holder: str) -> None:
     rng = np.random.default_rng(5)
     pair = make_pair(scene, holder)
-    pair.place(rng.uniform(-0.9, 0.9, len(pair.coordinate)))
+    pair.set_coordinates(rng.uniform(-0.9, 0.9, len(pair.coordinate)))
     check_directions(pair)
 
 
 @pytest.mark.parametrize("holder", ["dynamic", "kinematic", "kinematic child"])
 @pytest.mark.parametrize("scene", [s for s in SCENES if s not in ONLY_WHERE_CLOSED])
-def test_directions_hold_where_the_joint_is_torn_open(scene: str, holder: str) -> None:
+def test_directions_are_right_on_an_open_joint(scene: str, holder: str) -> None:
     rng = np.random.default_rng(6)
     pair = make_pair(scene, holder)
-    pair.place(rng.uniform(-0.9, 0.9, len(pair.coordinate)))
-    torn = pair.moved(rng.normal(scale=0.2, size=(2, 6)), 1.0)
-    check_directions(torn)
+    pair.set_coordinates(rng.uniform(-0.9, 0.9, len(pair.coordinate)))
+    opened = pair.moved_along(rng.normal(scale=0.2, size=(2, 6)), 1.0)
+    check_directions(opened)
 
 
 @pytest.mark.parametrize("scene", ["fixed", "slider", "slider odd"])
-def test_turned_joint_pushes_along_its_rotation_vector(scene: str) -> None:
+def test_rotated_joint_torque_is_along_its_rotation_vector(scene: str) -> None:
     """The rate of |phi|^2 / 2 is phi times the rows' velocity at any angle."""
     rng = np.random.default_rng(7)
     pair = make_pair(scene)
-    pair.place(rng.uniform(-0.9, 0.9, len(pair.coordinate)))
-    torn = pair.moved(np.concatenate([np.zeros((2, 3)), rng.normal(size=(2, 3))], axis=1), 1.0)
+    pair.set_coordinates(rng.uniform(-0.9, 0.9, len(pair.coordinate)))
+    opened = pair.moved_along(np.concatenate([np.zeros((2, 3)), rng.normal(size=(2, 3))], axis=1), 1.0)
     twist = rng.normal(size=(2, 6))
-    torn.fill()
-    phi, u = joint_errors(torn)[-3:], torn.row_velocity(twist)[-3:]
-    rate = torn.slope(lambda s: np.array([joint_errors(s)[-3:] @ joint_errors(s)[-3:] / 2.0]), twist)[0]
+    opened.fill()
+    phi, u = joint_errors(opened)[-3:], opened.row_velocity(twist)[-3:]
+    rate = opened.slope(lambda s: np.array([joint_errors(s)[-3:] @ joint_errors(s)[-3:] / 2.0]), twist)[0]
     assert np.linalg.norm(phi) > 0.1
     assert abs(phi @ u - rate) < SLOPE_TOLERANCE
 
@@ -81,7 +81,7 @@ def test_allowed_motion_moves_no_row(scene: str, holder: str) -> None:
     pair = make_pair(scene, holder)
     for _ in range(5):
         pair.twist[:] = rng.normal(size=pair.twist.shape)
-        pair.place(rng.uniform(-0.9, 0.9, len(pair.coordinate)), rng.normal(size=len(pair.coordinate)))
+        pair.set_coordinates(rng.uniform(-0.9, 0.9, len(pair.coordinate)), rng.normal(size=len(pair.coordinate)))
         pair.fill()
         count = pair.joints.row_ranges[1]
         np.testing.assert_allclose(pair.row_velocity(pair.twist)[:count], 0.0, atol=ROUNDING * 100)
@@ -89,52 +89,53 @@ def test_allowed_motion_moves_no_row(scene: str, holder: str) -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_rows_and_freedom_make_six(scene: str) -> None:
+def test_rows_and_coordinates_add_up_to_six(scene: str) -> None:
     """The rows of a joint are independent and leave exactly its coordinates."""
     pair = make_pair(scene, "ground")
-    pair.place(np.full(len(pair.coordinate), 0.3))
+    pair.set_coordinates(np.full(len(pair.coordinate), 0.3))
     pair.fill()
-    held = pair.rows.jacobian[: pair.rows.first[pair.joints.row_ranges[1]]]
-    assert len(held) + len(pair.coordinate) == 6
-    assert len(held) == 0 or np.linalg.matrix_rank(held, tol=1e-3) == len(held)
+    constrained = pair.rows.jacobian[: pair.rows.first[pair.joints.row_ranges[1]]]
+    assert len(constrained) + len(pair.coordinate) == 6
+    assert len(constrained) == 0 or np.linalg.matrix_rank(constrained, tol=1e-3) == len(constrained)
 
 
 @pytest.mark.parametrize("scene", ["knee", "scapula"])
-def test_coordinate_joint_reports_its_misfit_whole(scene: str) -> None:
-    """Torn open, its rows see all of the pose error its coordinates cannot take up."""
+def test_custom_joint_rows_contain_the_full_pose_error(scene: str) -> None:
+    """On an open joint, its rows contain all of the pose error its coordinates cannot represent."""
     rng = np.random.default_rng(9)
     pair = make_pair(scene)
-    pair.place(rng.uniform(-0.5, 0.5, len(pair.coordinate)))
-    torn = pair.moved(rng.normal(scale=0.05, size=(2, 6)), 1.0)
-    residual = torn.joints.motion.residual[0]
+    pair.set_coordinates(rng.uniform(-0.5, 0.5, len(pair.coordinate)))
+    opened = pair.moved_along(rng.normal(scale=0.05, size=(2, 6)), 1.0)
+    residual = opened.joints.motion.residual[0]
     assert np.linalg.norm(residual) > 1e-3
-    assert np.linalg.norm(joint_errors(torn)) == pytest.approx(np.linalg.norm(residual), rel=1e-9)
+    assert np.linalg.norm(joint_errors(opened)) == pytest.approx(np.linalg.norm(residual), rel=1e-9)
 
 
-def test_coordinate_joint_moves_as_its_functions_say() -> None:
+def test_custom_joint_pose_follows_its_functions() -> None:
     """R = Rz(q) Rx(f2) Ry(0.1) and t = sum of axes times functions, written out."""
     pair = make_pair("knee", "ground")
     joints, q = pair.joints, 0.7
     f = [part.function(q) for part in pair.model.joints[0].motion]
-    pair.place(np.array([q]))
+    pair.set_coordinates(np.array([q]))
     c, s = np.cos(f), np.sin(f)
     rz = np.array([[c[0], -s[0], 0.0], [s[0], c[0], 0.0], [0.0, 0.0, 1.0]])
     rx = np.array([[1.0, 0.0, 0.0], [0.0, c[1], -s[1]], [0.0, s[1], c[1]]])
     ry = np.array([[c[2], 0.0, s[2]], [0.0, 1.0, 0.0], [-s[2], 0.0, c[2]]])
-    turn = joints.frame_parent[0].T @ pair.rotation[1] @ joints.frame_child[0]
+    rotation = joints.frame_parent[0].T @ pair.rotation[1] @ joints.frame_child[0]
     anchor = pair.position[1] + pair.rotation[1] @ joints.anchor_child[0]
-    np.testing.assert_allclose(turn, rz @ rx @ ry, atol=ROUNDING)
+    np.testing.assert_allclose(rotation, rz @ rx @ ry, atol=ROUNDING)
     np.testing.assert_allclose(joints.frame_parent[0].T @ (anchor - joints.anchor_parent[0]), f[3:], atol=ROUNDING)
 
 
 @pytest.mark.parametrize("kind", ODD_AXES)
 def test_odd_axes_become_right_handed(kind: str) -> None:
     axes = ODD_AXES[kind]
-    turn, sign = canonical_axes(Joint("j", kind, "a", "b", axes=axes))
-    np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=ROUNDING)
-    assert np.linalg.det(turn) > 0.0
+    rotation, sign = canonical_axes(Joint("j", kind, "a", "b", axes=axes))
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=ROUNDING)
+    assert np.linalg.det(rotation) > 0.0
     for i, axis in enumerate(axes):
-        np.testing.assert_allclose((sign if i == 2 else 1.0) * turn[:, i], axis / np.linalg.norm(axis), atol=ROUNDING)
+        own = (sign if i == 2 else 1.0) * rotation[:, i]
+        np.testing.assert_allclose(own, axis / np.linalg.norm(axis), atol=ROUNDING)
 
 
 def test_law_of_joint_rows_is_their_softness() -> None:

@@ -1,6 +1,6 @@
-"""The fast solver proves its answers: momentum balance and laws on random systems, and agreement with the dense twins.
+"""Solutions of the fast solver: momentum balance and laws on random systems, and agreement with dense references.
 
-`SYSTEMS=20 pytest tests/physics/test_solver.py` runs 20 times as many random systems as usual (6,000).
+`SYSTEMS=20 pytest tests/physics/solver/test_newton.py` runs 20 times as many random systems as usual (6,000).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from borelli.physics.rows.rows import FLAT
 
 from ..called import bounded_law, dead_zone_law, no_law
 from ..hand import Problem, hand_problems
-from ..proof import law_residual, momentum_residual, velocity_error
+from ..proof import law_defect, momentum_defect, velocity_error
 from ..systems import System, driven_chain, random_system
 from ..twin import solve_boxed
 
@@ -28,19 +28,19 @@ COUNTS = {3: 12, 8: 8, 21: 4, 60: 1}
 MULTIPLE = int(os.environ.get("SYSTEMS", "1"))
 MOMENTUM_TOLERANCE = 1e-11
 LAW_TOLERANCE = {"feasible": 1e-9, "conflicting": 1e-6}
-"""Conflicts reach 1e10 N s beside momenta of 1 N s; 16 digits leave 6 of the latter (spec: solver, section 6: 8e-7)."""
+"""Conflicts reach 1e10 N s next to momenta of 1 N s; 16 digits leave 6 of the latter."""
 VELOCITY_TOLERANCE = 1e-6
-"""The ending rule of rows on kinks allows 1e-13 of the energy, 3e-7 of the velocity (spec: solver, section 3.2)."""
+"""The stopping rule of rows on kinks allows 1e-13 of the energy, 3e-7 of the velocity."""
 TWIN_TOLERANCE = {"feasible": 1e-8, "conflicting": 1e-6}
-"""What the dense twins are worth themselves (test_twin)."""
-FACTORISATIONS = 40
+"""Accuracy of the dense references (test_twin)."""
+MAX_FACTORIZATIONS = 40
 
 Floats = NDArray[np.float64]
 
 
 def solve(system: System, **options: int) -> tuple[Floats, Floats, Any]:
-    """The solver's answer from a cold start; its inputs must come out as they went in."""
-    from borelli.physics.solver.workspace import solve_rows
+    """Return the solution from a cold start; check that the inputs are unchanged."""
+    from borelli.physics.solve_rows import solve_rows
 
     before = [array.copy() for array in (system.mass, system.momentum, system.parent, *system.rows)]
     v, p, info = solve_rows(system.mass, system.momentum, system.rows, system.parent, **options)
@@ -49,15 +49,15 @@ def solve(system: System, **options: int) -> tuple[Floats, Floats, Any]:
     return np.array(v), np.array(p), info
 
 
-def faults(system: System, kind: str) -> list[str]:
-    """What is wrong with the solver's answer to a system."""
+def find_problems(system: System, kind: str) -> list[str]:
+    """Return the problems of the solution of a system."""
     v, p, info = solve(system)
     found = []
     if info.status != 0:
         found.append(f"status {info.status} after {info.iterations} iterations")
-    if (momentum := momentum_residual(system, v, p)) > MOMENTUM_TOLERANCE:
+    if (momentum := momentum_defect(system, v, p)) > MOMENTUM_TOLERANCE:
         found.append(f"momentum {momentum:.1e}")
-    if (law := law_residual(system, v, p)) > LAW_TOLERANCE[kind]:
+    if (law := law_defect(system, v, p)) > LAW_TOLERANCE[kind]:
         found.append(f"law {law:.1e}")
     if system.velocity is not None and (error := velocity_error(system, v, system.velocity)) > VELOCITY_TOLERANCE:
         found.append(f"velocity {error:.1e} from the planted one")
@@ -69,12 +69,12 @@ def faults(system: System, kind: str) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("hardness", HARDNESSES)
 def test_random_systems(hardness: str, kind: str, bodies: int, loops: int) -> None:
-    """Cold start, no failure; planted systems (rows exactly on kinks) give back the velocity they were made from."""
+    """Cold start, no failure; planted systems (rows exactly on kinks) return the planted velocity."""
     count = COUNTS[bodies] * MULTIPLE
     wrong = []
     for seed in range(count):
         system = random_system(np.random.default_rng([bodies, seed]), bodies, hardness, kind, loops)
-        if found := faults(system, kind):
+        if found := find_problems(system, kind):
             wrong.append(f"seed {seed}: {', '.join(found)}")
     assert not wrong, f"{len(wrong)} of {count} wrong: " + "; ".join(wrong[:10])
 
@@ -83,7 +83,7 @@ def test_random_systems(hardness: str, kind: str, bodies: int, loops: int) -> No
     ("hardness", "kind"), [("soft", "feasible"), ("mixed", "feasible"), ("hard", "feasible"), ("soft", "conflicting")]
 )
 def test_equals_dantzig(hardness: str, kind: str) -> None:
-    """Stiffer conflicts are left out: there the twin is worse than the proof."""
+    """Stiffer conflicts are left out: there the reference is less accurate than the proof."""
     for seed in range(10 * MULTIPLE):
         system = random_system(np.random.default_rng([99, seed]), 3, hardness, kind, seed % 3)
         assert velocity_error(system, solve(system)[0], solve_boxed(system)[0]) < TWIN_TOLERANCE[kind], f"seed {seed}"
@@ -100,18 +100,18 @@ def test_hand_problems(problem: Problem) -> None:
 
 @pytest.mark.parametrize("links", [40, 80, 160, 320, 1000])
 def test_driven_chain(links: int) -> None:
-    """Hundreds of stiff drives saturate; plain Newton would need about one factorisation a link."""
+    """Hundreds of stiff drives saturate; plain Newton would need about one factorization per link."""
     system = driven_chain(np.random.default_rng(links), links)
     v, p, info = solve(system)
     assert info.status == 0
-    assert info.factorisations <= FACTORISATIONS
-    assert momentum_residual(system, v, p) <= MOMENTUM_TOLERANCE
-    assert law_residual(system, v, p) <= LAW_TOLERANCE["feasible"]
+    assert info.factorizations <= MAX_FACTORIZATIONS
+    assert momentum_defect(system, v, p) <= MOMENTUM_TOLERANCE
+    assert law_defect(system, v, p) <= LAW_TOLERANCE["feasible"]
 
 
 @pytest.mark.parametrize("hardness", HARDNESSES)
 def test_closed_and_unlimited_laws(hardness: str) -> None:
-    """Bounds of zero (friction without load), no bounds, and rows that push with a fixed impulse, beside the rest.
+    """Zero bounds (friction without load), no bounds, and rows with a fixed impulse, mixed with the others.
 
     Stiff rows without bounds conflict.
     """
@@ -130,11 +130,11 @@ def test_closed_and_unlimited_laws(hardness: str) -> None:
                 dead_zone_law(rows, k, c, 0.01, beta, -np.inf, np.inf)
             elif fate == 3:
                 rows.pieces[k], rows.beta[k, 0], rows.c[k, 0] = 1, FLAT, 0.01 * rng.normal()
-        assert not faults(replace(system, velocity=None), "conflicting"), f"seed {seed}"
+        assert not find_problems(replace(system, velocity=None), "conflicting"), f"seed {seed}"
 
 
 def test_interior_point_and_newton_agree() -> None:
-    """Velocities are unique: each alone must find the same."""
+    """Velocities are unique: each method alone must find the same."""
     for seed in range(8 * MULTIPLE):
         system = random_system(np.random.default_rng([98, seed]), 8, "soft", "feasible", seed % 3)
         v, _, newton = solve(system, patience=60)
@@ -157,12 +157,12 @@ def test_same_input_same_bits(hardness: str) -> None:
 
 
 def test_internal_rows_keep_momentum() -> None:
-    """A driven chain let go of by the world: its rows only pass momentum on."""
+    """A driven chain without rows to the world: its rows conserve momentum."""
     system = driven_chain(np.random.default_rng(4), 40)
     for k in np.flatnonzero(np.diff(system.rows.first) == 1):
         no_law(system.rows, k)
-    held = np.setdiff1d(system.hard, np.flatnonzero(system.rows.pieces == 0))
-    v, _, info = solve(replace(system, hard=held))
+    hard = np.setdiff1d(system.hard, np.flatnonzero(system.rows.pieces == 0))
+    v, _, info = solve(replace(system, hard=hard))
     assert info.status == 0
-    carried = np.einsum("nij,nj->ni", system.mass, v)[:, :3]
-    assert np.abs(carried.sum(0) - system.momentum[:, :3].sum(0)).max() <= 1e-12 * np.abs(carried).sum()
+    momentum = np.einsum("nij,nj->ni", system.mass, v)[:, :3]
+    assert np.abs(momentum.sum(0) - system.momentum[:, :3].sum(0)).max() <= 1e-12 * np.abs(momentum).sum()

@@ -1,4 +1,4 @@
-"""The referee itself: random systems are what they claim, the proof can fail, and the dense twins agree."""
+"""The references themselves: random systems are as specified, the proof can fail, and the dense references agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from borelli.physics.rows.rows import FLAT, make_rows
 
 from ..called import bounded_law, dead_zone_law, one_sided_law, soft_law, two_rate_law
 from ..hand import Problem, hand_problems
-from ..proof import law_distances, law_residual, momentum_residual, row_velocities, velocity_error
+from ..proof import law_defect, law_distances, momentum_defect, row_velocities, velocity_error
 from ..systems import System, driven_chain, entry_rows, random_system
 from ..twin import impulse_at, solve_boxed, solve_dantzig, solve_dense_newton, split_law
 
@@ -20,12 +20,12 @@ KINDS = ("feasible", "conflicting")
 ROUNDING = 1e-14
 """A few dozen roundings of numbers near the scale."""
 AGREEMENT = 1e-9
-"""Twins on feasible systems; loops with beta 1e-8 cost them up to 5 digits (seen: 1e-11)."""
+"""References on feasible systems; loops with beta 1e-8 cost them up to 5 digits (observed: 1e-11)."""
 HAND_TOLERANCE = 1e-12
 
 
 def some_systems(count: int, hardness: str, kind: str, bodies: int = 3) -> list[System]:
-    """Systems with 0, 1 and 2 loops in turn."""
+    """Return systems with 0, 1 and 2 loops in turn."""
     return [random_system(np.random.default_rng([7, seed]), bodies, hardness, kind, seed % 3) for seed in range(count)]
 
 
@@ -41,8 +41,8 @@ def test_laws_are_continuous_and_monotone(hardness: str, kind: str) -> None:
                     if rows.beta[k, side] == FLAT:
                         assert rows.c[k, side] == p
                     else:
-                        reach = abs(rows.c[k, side]) + rows.beta[k, side] * abs(p)
-                        assert rows.c[k, side] - rows.beta[k, side] * p == pytest.approx(u, abs=1e-15 + 1e-15 * reach)
+                        scale = abs(rows.c[k, side]) + rows.beta[k, side] * abs(p)
+                        assert rows.c[k, side] - rows.beta[k, side] * p == pytest.approx(u, abs=1e-15 + 1e-15 * scale)
                 if s > 0:
                     assert rows.break_u[k, s - 1] <= u
                     assert rows.break_p[k, s - 1] >= p
@@ -62,16 +62,16 @@ def test_hard_rows_are_independent_tree_joints(hardness: str) -> None:
         assert np.linalg.matrix_rank(J) == len(system.hard)
 
 
-def test_parents_come_first_and_loops_join_strangers() -> None:
+def test_parents_come_first_and_loops_join_unconnected_bodies() -> None:
     system = random_system(np.random.default_rng(0), 21, "mixed", "feasible", 3)
     assert np.all(system.parent < np.arange(21))
-    rows, strangers = system.rows, 0
+    rows, unconnected = system.rows, 0
     for k in range(system.row_count):
         pair = rows.body[rows.first[k] : rows.first[k + 1]]
         if len(pair) == 2 and system.parent[pair[0]] != pair[1]:
             assert system.parent[pair[1]] != pair[0]
-            strangers += 1
-    assert strangers == 9
+            unconnected += 1
+    assert unconnected == 9
 
 
 def test_same_seed_same_system() -> None:
@@ -80,18 +80,18 @@ def test_same_seed_same_system() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(first.rows, second.rows, strict=True))
 
 
-def test_every_law_appears_and_half_the_stops_sit_on_their_kink() -> None:
-    kinds, on_kink, stops = set(), 0, 0
+def test_every_law_appears_and_half_the_limits_are_on_their_kink() -> None:
+    kinds, on_kink, limits = set(), 0, 0
     for system in (s for s in some_systems(60, "soft", "feasible", 8) if s.velocity is not None):
         rows, u = system.rows, row_velocities(system, system.velocity)
         kinds |= {tuple(np.sign(b[:n])) for b, n in zip(rows.beta, rows.pieces, strict=True)}
-        spin_only = np.bincount(entry_rows(rows), np.abs(rows.jacobian[:, :3]).sum(1), system.row_count) == 0
-        stop = (rows.pieces == 2) & spin_only
-        stops += stop.sum()
-        on_kink += (np.abs(u - rows.break_u[:, 0])[stop] < ROUNDING).sum()
+        angular_only = np.bincount(entry_rows(rows), np.abs(rows.jacobian[:, :3]).sum(1), system.row_count) == 0
+        limit = (rows.pieces == 2) & angular_only
+        limits += limit.sum()
+        on_kink += (np.abs(u - rows.break_u[:, 0])[limit] < ROUNDING).sum()
     assert kinds == {(), (0,), (1,), (1, -1), (-1, 1, -1), (-1, 1, -1, 1, -1), (-1, 1, 1, 1, -1)}
-    assert stops > 200
-    assert 0.4 < on_kink / stops < 0.6
+    assert limits > 200
+    assert 0.4 < on_kink / limits < 0.6
 
 
 def test_conflicting_hard_rows_reach_huge_impulses() -> None:
@@ -104,22 +104,22 @@ def test_planted_solution_passes_the_proof(hardness: str) -> None:
     planted = [system for system in some_systems(20, hardness, "feasible", 21) if system.velocity is not None]
     assert len(planted) >= 5
     for system in planted:
-        assert momentum_residual(system, system.velocity, system.impulse) < ROUNDING
-        assert law_residual(system, system.velocity, system.impulse) < ROUNDING
+        assert momentum_defect(system, system.velocity, system.impulse) < ROUNDING
+        assert law_defect(system, system.velocity, system.impulse) < ROUNDING
 
 
-def test_proof_notices_small_errors() -> None:
+def test_proof_detects_small_errors() -> None:
     for system in some_systems(20, "mixed", "feasible", 8):
         if system.velocity is None:
             continue
         v, p = system.velocity.copy(), system.impulse.copy()
         v[3, 4] += 1e-6 * np.abs(v).max()
-        assert momentum_residual(system, v, p) > 1e-10 or law_residual(system, v, p) > 1e-8
+        assert momentum_defect(system, v, p) > 1e-10 or law_defect(system, v, p) > 1e-8
         loaded = np.argmax(np.abs(p) * (system.rows.pieces > 0))
         p[loaded] *= 1 + 1e-6
-        assert momentum_residual(system, system.velocity, p) > 1e-10
+        assert momentum_defect(system, system.velocity, p) > 1e-10
         p[:] = np.nan
-        assert momentum_residual(system, v, p) == law_residual(system, v, p) == np.inf
+        assert momentum_defect(system, v, p) == law_defect(system, v, p) == np.inf
 
 
 def test_law_distance_by_hand() -> None:
@@ -137,14 +137,14 @@ def test_law_distance_by_hand() -> None:
 
 
 def test_dantzig_against_all_choices() -> None:
-    """Every assignment of (low, held, high) to four rows is tried; exactly one obeys the conditions."""
+    """Every assignment of (low, held, high) to four rows is tried; exactly one satisfies the conditions."""
     rng = np.random.default_rng(3)
     for _ in range(50):
         root = rng.normal(size=(4, 4))
         A, b = root @ root.T + 0.1 * np.eye(4), rng.normal(size=4)
         lo, hi = -rng.random(4), rng.random(4)
         lo[0], hi[0], hi[1], lo[2] = -np.inf, np.inf, np.inf, 0.0
-        answers = []
+        solutions = []
         for sides in itertools.product((-1, 0, 1), repeat=4):
             side = np.array(sides)
             x = np.where(side < 0, lo, np.where(side > 0, hi, 0.0))
@@ -154,9 +154,9 @@ def test_dantzig_against_all_choices() -> None:
             x[held] = np.linalg.solve(A[np.ix_(held, held)], -(b + A[:, ~held] @ x[~held])[held]) if held.any() else 0
             w = A @ x + b
             if np.all((x >= lo) & (x <= hi)) and np.all(w[side < 0] >= 0) and np.all(w[side > 0] <= 0):
-                answers.append(x)
-        assert len(answers) == 1
-        assert solve_dantzig(A, b, lo, hi) == pytest.approx(answers[0], abs=1e-11)
+                solutions.append(x)
+        assert len(solutions) == 1
+        assert solve_dantzig(A, b, lo, hi) == pytest.approx(solutions[0], abs=1e-11)
 
 
 def test_split_laws_add_up_to_the_polyline() -> None:
@@ -180,13 +180,13 @@ def test_split_laws_add_up_to_the_polyline() -> None:
     ("hardness", "kind", "tolerance"), [("soft", "feasible", AGREEMENT), ("soft", "conflicting", 1e-6)]
 )
 def test_twins_agree(hardness: str, kind: str, tolerance: float) -> None:
-    """Conflicts reach 1e6 N s, which costs the twins another 6 digits."""
+    """Conflicts reach 1e6 N s, which costs the references another 6 digits."""
     for system in some_systems(70, hardness, kind):
         v, p = solve_boxed(system)
         other, _, _ = solve_dense_newton(system, tolerance=min(1e-9, tolerance))
         assert velocity_error(system, other, v) < tolerance
-        assert momentum_residual(system, v, p) < 1e-12
-        assert law_residual(system, v, p) < tolerance
+        assert momentum_defect(system, v, p) < 1e-12
+        assert law_defect(system, v, p) < tolerance
         if system.velocity is not None:
             assert velocity_error(system, v, system.velocity) < tolerance
 
@@ -201,15 +201,15 @@ def test_dantzig_finds_planted_solutions_at_tiny_betas(hardness: str) -> None:
 @pytest.mark.parametrize("problem", hand_problems(), ids=lambda problem: problem[0])
 def test_hand_problems(problem: Problem) -> None:
     _, system, v, p = problem
-    assert momentum_residual(system, v, p) < HAND_TOLERANCE
-    assert law_residual(system, v, p) < HAND_TOLERANCE
+    assert momentum_defect(system, v, p) < HAND_TOLERANCE
+    assert law_defect(system, v, p) < HAND_TOLERANCE
     for found_v, found_p in (solve_boxed(system), solve_dense_newton(system)[:2]):
         assert found_v == pytest.approx(v, abs=HAND_TOLERANCE)
         assert found_p == pytest.approx(p, abs=HAND_TOLERANCE)
 
 
-def test_driven_chain_is_hard_for_plain_newton() -> None:
-    """Some drives saturate, others hold, and Newton alone re-holds them one by one."""
+def test_driven_chain_takes_many_plain_newton_iterations() -> None:
+    """Some drives saturate, others do not, and Newton alone switches them one by one."""
     system = driven_chain(np.random.default_rng(0), 20)
     _, p, iterations = solve_dense_newton(system)
     saturated = np.mean(np.abs(p[60:]) >= system.rows.c[60:, 0])

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from borelli.analysis.fit.parameters import MARKER_SD, FitParameters
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem
-from borelli.analysis.tree_kernels.schur_complement import SharedPositions, eliminate_poses, make_buffers, solve_positive
+from borelli.analysis.tree_kernels.schur_complement import (
+    SharedPositions,
+    eliminate_poses,
+    make_buffers,
+    solve_positive,
+)
 from borelli.kernels.shared_tuples import SharedTuple
 
 Array = NDArray[np.float64]
@@ -78,7 +83,7 @@ def differentiate(
         problem, frames = group.problem, len(group.q)
         springs = problem.rest_springs
         if uncertainty:
-            springs = springs._replace(limit_stiffness=np.full(len(springs.stop), inf))
+            springs = springs._replace(limit_stiffness=np.full(len(springs.limit_stiffness), inf))
         variables = len(problem.tree.free)
         response = np.empty((frames, variables, len(p)))
         compliance = np.empty((frames if uncertainty else 0, variables))

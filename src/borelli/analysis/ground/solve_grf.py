@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.ground.required_wrench import RequiredWrench
-from borelli.analysis.tree_kernels.friction_cone_forces import solve_cone_forces, make_buffers
+from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
 
 Array = NDArray[np.float64]
 

@@ -145,7 +145,11 @@ def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | No
         # the angles of rotation joints depend on the lab axes, their quaternions only as vectors do
         periodic = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
         extended = extend_series(
-            series, pad, rate / cutoff, noisy=filter in LOW_PASSED, stride_columns=periodic if filter == "strides" else ()
+            series,
+            pad,
+            rate / cutoff,
+            noisy=filter in LOW_PASSED,
+            stride_columns=periodic if filter == "strides" else (),
         )
     if filter in LOW_PASSED:
         extended = lowpass(extended, rate, _cutoff_of_both_passes(cutoff, rate), ORDER)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion, make_motion, marker_points, match_markers, rotate, to_model_axes
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
-from borelli.analysis.tree_kernels.marker_energy import RestSprings, Points
+from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
 from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search, solve_ik_frames
 from borelli.errors import BorelliError, SettingsError, unknown_name
 from borelli.kernels.shared_tuples import SharedTuple

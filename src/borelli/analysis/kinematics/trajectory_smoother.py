@@ -247,7 +247,9 @@ def _model_markers(problem: IkProblem, q: Array) -> Array:
     """Return the positions (frames, markers, 3) [m] of the model's markers."""
     frames, bodies, markers = len(q), len(problem.model.bodies), len(problem.markers)
     result = np.empty((frames, markers, 3))
-    compute_body_poses(problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), result)
+    compute_body_poses(
+        problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), result
+    )
     return result
 
 
@@ -283,7 +285,7 @@ def rest_energy(problem: IkProblem, q: Array) -> tuple[float, Array, Array]:
     """Return energy [J], gradient and second derivatives (frames, n) of pose springs and joint limits."""
     x, springs = q[:, problem.tree.free], problem.rest_springs
     off = x - problem.rest
-    limit = np.where(np.isfinite(springs.stop), springs.stop, 0.0)
+    limit = np.where(np.isfinite(springs.limit_stiffness), springs.limit_stiffness, 0.0)
     beyond = np.maximum(x - springs.upper, 0.0) + np.minimum(x - springs.lower, 0.0)
     energy = 0.5 * float((springs.stiffness * off**2).sum() + (limit * beyond**2).sum())
     return energy, springs.stiffness * off + limit * beyond, springs.stiffness + limit * (beyond != 0.0)
@@ -332,7 +334,7 @@ class System:
             self.gradient(scale),
         )
         outward = ((x <= springs.lower) & (gradient > 0.0)) | ((x >= springs.upper) & (gradient < 0.0))
-        return outward & ~np.isfinite(springs.stop)
+        return outward & ~np.isfinite(springs.limit_stiffness)
 
     def fit(self, scale: float) -> tuple[float, float, float]:
         """Return twice the marker energy after the next step, the degrees of freedom used, and the numbers measured.
@@ -409,7 +411,7 @@ def minimize(task: SmoothingProblem, scale: float, start: Array) -> Array:
     then left to gain is far below the noise.
     """
     free, springs = task.problem.tree.free, task.problem.rest_springs
-    hard = ~np.isfinite(springs.stop)
+    hard = ~np.isfinite(springs.limit_stiffness)
     system, exact = System(task, start), False
     for _ in range(MAX_ITERATIONS):
         step = _newton_step(system, scale, exact)

@@ -31,8 +31,9 @@ from borelli.errors import SettingsError
 from borelli.model.model import Model, Softness
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.diagnostics import coordinates_and_velocities
-from borelli.physics.inputs import Drive, SolverSettings
+from borelli.physics.inputs import Drive
 from borelli.physics.joints.coordinates import poses_from_coordinates
+from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import State, make_inputs, make_state
 from borelli.recording.recording import Note, Recording
 

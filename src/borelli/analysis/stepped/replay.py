@@ -109,7 +109,8 @@ def replay(
     gains = {"stiffness": stiffness, "damping": damping} if loop == "closed" else {}
     root_named = root_coordinates(stepper.compiled.model)
     drives = tuple(
-        Drive(d.coordinate, max_force=d.max_force, **({} if d.coordinate in root_named else gains)) for d in stepper.drives
+        Drive(d.coordinate, max_force=d.max_force, **({} if d.coordinate in root_named else gains))
+        for d in stepper.drives
     )
     again, target_frame = _without_residuals(stepper, record, drives), EACH_BODY
     if loop == "closed":
@@ -153,7 +154,9 @@ def _make_replay(torques: SteppedTorques, stepper: Stepper, poses: Array, feedba
 
     model, each = stepper.compiled.model, slice(None, None, stepper.substeps)
     poses, feedback = poses[each], feedback[each]
-    values = coupled_coordinates(model, coordinates_and_velocities(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0])
+    values = coupled_coordinates(
+        model, coordinates_and_velocities(stepper.compiled, poses, np.zeros((*poses.shape[:2], 6)))[0]
+    )
     target = stepper.coordinates[1:-1][each]
     error = coordinate_errors(model, values, target)
     at = stepper.compiled.body_index.get(stepper.root, 0)

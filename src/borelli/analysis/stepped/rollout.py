@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
-from borelli.kernels.jit import kernel, inline
+from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import SharedTuple, SharedTuples, load_shared
 from borelli.numerics.rotation_kernels import quaternion_product, rotate
 from borelli.physics.arrays.compile_model import CompiledModel
@@ -21,7 +21,7 @@ from borelli.physics.rows.contact_rows import BODY_A
 from borelli.physics.run_soft_steps import FAILURES
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
-from borelli.physics.solver.newton import SOLVED, CAPACITY_EXCEEDED
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import Inputs, State
 from borelli.physics.work_arrays import make_work

@@ -25,7 +25,8 @@ from borelli.model.model import Model, Softness
 from borelli.numerics.quaternions import conjugate, quaternion_from_matrix, quaternion_product, rotation_logarithm
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
-from borelli.physics.inputs import AppliedForce, Drive, Residual, SolverSettings
+from borelli.physics.inputs import AppliedForce, Drive, Residual
+from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import Inputs, State, make_inputs, make_state
 
 Array = NDArray[np.float64]

@@ -1,1 +1,1 @@
-"""Reduced coordinates: the same model as a tree of turns and shifts, for poses that fit markers and for many frames."""
+"""Reduced coordinates: the model as a kinematic tree, for inverse kinematics and per-frame derivatives."""

@@ -1,8 +1,9 @@
-"""A model's tree as arrays for kernels: every joint as up to three shifts and three turns in sequence.
+"""Kinematic tree of a model as arrays for kernels: every joint as up to three translations and three rotations.
 
-A *part* is one shift along, or turn about, an axis by a function of one coordinate; the parts on the way from the
-ground to a body move it. Shifts come before turns, because turns leave a joint's shifts alone. A *variable* is a
-coordinate that is free: not locked, not coupled; a coupled coordinate moves with the variable its couplings lead to.
+A *part* is one translation along, or rotation about, an axis by a function of one coordinate; the parts on the path
+from the ground to a body move it. Translations come before rotations, which do not change a joint's translations. A
+*variable* is a free coordinate: not locked, not coupled; a coupled coordinate moves with the variable that its
+couplings lead to.
 """
 
 from __future__ import annotations
@@ -36,55 +37,55 @@ class Tree(NamedTuple):
     child_position: Floats
     child_rotation: Floats
     first: Integers
-    """(links + 1,) where the parts of each link begin."""
+    """(links + 1,) index of the first part of each link."""
     rotations: Integers
-    """How many of a link's parts, the last ones, are turns."""
+    """(links,) number of rotations; they are a link's last parts."""
     axis: Floats
-    """(parts, 3) in the parent's joint frame, unturned."""
+    """(parts, 3) in the parent's joint frame at zero rotation."""
     coordinate: Integers
-    """Of each part; -1: its function is constant."""
+    """(parts,) coordinate of a part; -1: its function is constant."""
     function: Integers
-    """Of each part; -1: the coordinate itself."""
-    before: Integers
-    """The part before it on the way to the ground; -1: none."""
+    """(parts,) function of a part; -1: the coordinate itself."""
+    previous: Integers
+    """(parts,) previous part on the path from the ground; -1: none."""
     body_part: Integers
     """(bodies,) the last part that moves a body; -1: none."""
-    body_place: Floats
-    """(bodies, 3) where a body that hangs on no joint is."""
-    body_turn: Floats
+    body_position: Floats
+    """(bodies, 3) position of a body without joint."""
+    body_rotation: Floats
     """(bodies, 3, 3)"""
-    held: Integers
+    coupled: Integers
     """Coupled coordinates, each after those it depends on."""
-    held_on: Integers
-    held_function: Integers
+    coupled_to: Integers
+    coupled_function: Integers
     variable: Integers
-    """(coordinates,) the variable each moves with; -1: none."""
+    """(coordinates,) variable of a coordinate; -1: none."""
     free: Integers
-    """(variables,) the coordinate each variable is."""
+    """(variables,) coordinate of a variable."""
     row_first: Integers
-    """(variables + 1,) where the row of each variable begins in `row_column`."""
+    """(variables + 1,) index of the first entry of each variable's row in `row_column`."""
     row_column: Integers
-    """Earlier variables that share a path with the row's, ascending; with those that elimination from the last adds.
+    """Earlier variables that share a path with the row's, ascending, and fill-in of elimination from the last one.
 
-    Of any variable in a row, all before it are that variable's own row: column j has the same place, the length of row
-    j, in every row it is in. Matrices are kept so: row by row without gaps, the diagonal last.
+    The part of a row before variable j is the row of j: column j has the same index, the length of row j, in every row
+    that contains it. Matrices are stored so: row by row without gaps, the diagonal last.
     """
-    moves: Integers
-    """(parts,) the variable each part moves with; -1: none."""
-    carries: Integers
-    """(parts,) the body that hangs on each part's joint."""
+    part_variable: Integers
+    """(parts,) variable of a part; -1: none."""
+    part_body: Integers
+    """(parts,) child body of each part's joint."""
     first_piece: Integers
     """(functions + 1,)"""
     start: Floats
-    """(pieces,) where each begins."""
+    """(pieces,) start of each piece."""
     end: Floats
-    """(pieces,) where each ends."""
+    """(pieces,) end of each piece."""
     coefficient: Floats
     """(pieces, order) of powers of the distance from the start."""
 
 
 def make_tree(model: Model, *, fixed: tuple[str, ...] = ()) -> Tree:
-    """The arrays of a model; coordinates named in `fixed` are no variables, as if they were locked."""
+    """Return the arrays of a model; coordinates named in `fixed` are not variables, as if they were locked."""
     return _tree(model, fixed)
 
 
@@ -92,7 +93,7 @@ def make_tree(model: Model, *, fixed: tuple[str, ...] = ()) -> Tree:
 def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
     links = tree_links(model)
     functions: list[Function] = []
-    axis, coordinate, function, before, turns = [], [], [], [], []
+    axis, coordinate, function, previous, rotations = [], [], [], [], []
     first, last_of = [0], np.full(len(model.bodies) + 1, -1)
     for link in links:
         last = last_of[link.parent]
@@ -102,19 +103,19 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
             function.append(-1 if part.function is None else len(functions))
             if part.function is not None:
                 functions.append(part.function)
-            before.append(last)
+            previous.append(last)
             last = len(axis) - 1
         last_of[link.child] = last
         first.append(len(axis))
-        turns.append(len(link.rotations))
+        rotations.append(len(link.rotations))
     couplings = coupling_order(model)
-    held_function = []
+    coupled_function = []
     for _, _, curve in couplings:
-        held_function.append(len(functions))
+        coupled_function.append(len(functions))
         functions.append(curve)
-    variable, free = _variables(model, [(held, on) for held, on, _ in couplings], fixed)
-    moves = [int(variable[c]) if c >= 0 else -1 for c in coordinate]
-    row_first, row_column = _rows(moves, before, len(free))
+    variable, free = _variables(model, [(coupled, on) for coupled, on, _ in couplings], fixed)
+    part_variable = [int(variable[c]) if c >= 0 else -1 for c in coordinate]
+    row_first, row_column = _rows(part_variable, previous, len(free))
     first_piece, start, end, coefficient = _pieces(functions)
     frames = [body.frame for body in model.bodies]
     return Tree(
@@ -125,23 +126,23 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
         child_position=_table([link.child_position for link in links], 3),
         child_rotation=_table([link.child_rotation for link in links], 3, 3),
         first=_integers(first),
-        rotations=_integers(turns),
+        rotations=_integers(rotations),
         axis=_table(axis, 3),
         coordinate=_integers(coordinate),
         function=_integers(function),
-        before=_integers(before),
+        previous=_integers(previous),
         body_part=_integers(last_of[:-1]),
-        body_place=_table([frame.position for frame in frames], 3),
-        body_turn=_table([orientation_matrix(frame.orientation) for frame in frames], 3, 3),
-        held=_integers([held for held, _, _ in couplings]),
-        held_on=_integers([on for _, on, _ in couplings]),
-        held_function=_integers(held_function),
+        body_position=_table([frame.position for frame in frames], 3),
+        body_rotation=_table([orientation_matrix(frame.orientation) for frame in frames], 3, 3),
+        coupled=_integers([coupled for coupled, _, _ in couplings]),
+        coupled_to=_integers([on for _, on, _ in couplings]),
+        coupled_function=_integers(coupled_function),
         variable=variable,
         free=free,
         row_first=row_first,
         row_column=row_column,
-        moves=_integers(moves),
-        carries=_integers([link.child for link in links for _ in (*link.translations, *link.rotations)]),
+        part_variable=_integers(part_variable),
+        part_body=_integers([link.child for link in links for _ in (*link.translations, *link.rotations)]),
         first_piece=first_piece,
         start=start,
         end=end,
@@ -149,31 +150,31 @@ def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
     )
 
 
-def _variables(model: Model, held: list[tuple[int, int]], fixed: tuple[str, ...]) -> tuple[Integers, Integers]:
+def _variables(model: Model, coupled: list[tuple[int, int]], fixed: tuple[str, ...]) -> tuple[Integers, Integers]:
     coordinates = model.coordinates
     names = [c.name for c in coordinates]
     for name in fixed:
         if name not in names:
-            raise ModelError(f"model {model.name!r} has no coordinate {name!r}; it has {', '.join(names)}")
-    coupled = {column for column, _ in held}
-    kept = {*fixed, *(c.name for joint in model.joints if joint.closes_loop for c in joint.coordinates)}
-    free = [i for i, c in enumerate(coordinates) if not (c.locked or i in coupled or c.name in kept)]
+            raise ModelError(f"Model {model.name!r} has no coordinate {name!r}. Its coordinates: {', '.join(names)}.")
+    coupled_columns = {column for column, _ in coupled}
+    fixed_names = {*fixed, *(c.name for joint in model.joints if joint.closes_loop for c in joint.coordinates)}
+    free = [i for i, c in enumerate(coordinates) if not (c.locked or i in coupled_columns or c.name in fixed_names)]
     variable = np.full(len(coordinates), -1, np.int64)
     variable[free] = np.arange(len(free))
-    for column, on in held:
+    for column, on in coupled:
         variable[column] = variable[on]
     return variable, _integers(free)
 
 
-def _rows(variable: list[int], before: list[int], count: int) -> tuple[Integers, Integers]:
-    """The pattern of a matrix whose entries are pairs of variables on one path, closed under elimination.
+def _rows(variable: list[int], previous: list[int], count: int) -> tuple[Integers, Integers]:
+    """Return the pattern of a matrix whose entries are pairs of variables on one path, closed under elimination.
 
-    Bit j of row i says that both share a path, j < i. Where couplings tie paths together, a row gets what the rows of
-    its variables have besides, and those what it has: a few zeros more to keep, and every row begins with another.
+    Bit j of row i: both share a path, j < i. Where couplings connect paths, a row gets the entries of the rows of its
+    variables, and those get its own: some zeros are stored, and every row begins with another one.
     """
     rows, path = [0] * count, [0] * len(variable)
     for part, v in enumerate(variable):
-        shared = path[before[part]] if before[part] >= 0 else 0
+        shared = path[previous[part]] if previous[part] >= 0 else 0
         path[part] = shared
         if v >= 0:
             rows[v] |= shared & ((1 << v) - 1)
@@ -183,7 +184,7 @@ def _rows(variable: list[int], before: list[int], count: int) -> tuple[Integers,
     closed: list[int] = []
     while rows != closed:
         closed = rows.copy()
-        # enough to tell the last variable of a row: it tells the others
+        # passing entries to the last variable of a row is enough: it passes them to the others
         for k in range(count - 1, -1, -1):
             last = rows[k].bit_length() - 1
             if last >= 0:
@@ -197,7 +198,7 @@ def _rows(variable: list[int], before: list[int], count: int) -> tuple[Integers,
 
 
 def _bits(number: int) -> list[int]:
-    """Which are set, ascending."""
+    """Return the indices of the bits set, ascending."""
     return [i for i, bit in enumerate(reversed(f"{number:b}")) if bit == "1"]
 
 

@@ -1,23 +1,23 @@
-"""The energy of a pose: a spring from each marker to where it was seen, weak springs to a rest pose, stops.
+"""Marker energy, the objective of inverse kinematics: a spring per marker, rest-pose springs and joint limits.
 
-    E(q) = 1/2 sum_m k_m |x_m(q) - y_m|^2 + 1/2 sum_i s_i (q_i - rest_i)^2 + stops
+    E(q) = 1/2 sum_m k_m |x_m(q) - y_m|^2 + 1/2 sum_i s_i (q_i - rest_i)^2 + limits
 
-Its derivatives are found as a tree's mass matrix is: what hangs on a part acts through sums over its markers, with
-f = k (x - y),
+Its derivatives are computed like the mass matrix of a tree: the subtree of a part acts through sums over its markers,
+with f = k (x - y),
 
     k, sum k x, sum k x x^T      stiffness: a force k (v + w x x) and its moment per unit of a direction (w, v)
-    F = sum f, N = sum x f^T     the pull itself
+    F = sum f, N = sum x f^T     the spring force itself
 
-and with S_i, S_j the directions of parts i on the way to part j, and N' = N - o_j F^T,
+and with S_i, S_j the directions of parts i on the path to part j, and N' = N - o_j F^T,
 
     dE/dq_j        = S_j . (sum x x f, F)
-    d2E/dq_i dq_j  = S_i . (stiffness of j) S_j                                  Gauss and Newton's part
-                     + w_i^T N' w_j - (w_i . w_j) tr N'      (j a turn)          the rest, exact
-                     + (w_i x v_j) . F                        (j a shift)
-                     + bend_j . (sum x x f, F)                (i = j)
+    d2E/dq_i dq_j  = S_i . (stiffness of j) S_j                                  Gauss-Newton part
+                     + w_i^T N' w_j - (w_i . w_j) tr N'      (j a rotation)      the remainder, exact
+                     + (w_i x v_j) . F                        (j a translation)
+                     + direction_rate_j . (sum x x f, F)      (i = j)
 
-because a point x that turn j carries moves by w_j x (x - o_j), which a turn i before it turns along. The cost is that
-of the number of pairs of parts on one path, whatever the number of markers.
+because a point x in the subtree of rotation j moves by w_j x (x - o_j), which an earlier rotation i rotates as well.
+The cost is that of the number of pairs of parts on one path, for any number of markers.
 """
 
 from __future__ import annotations
@@ -27,155 +27,157 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.tree_kernels.forward_kinematics import Placed, make_placed, place
+from borelli.analysis.tree_kernels.forward_kinematics import TreePose, compute_poses, make_tree_pose
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
-from borelli.kernels.jit import inline, kernel_function, inline_into_caller
+from borelli.kernels.jit import inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# columns of `carried`: k, sum k x, sum k x x^T (xx, xy, xz, yy, yz, zz), F, N by rows
-K, KX, KXX, PULL, SPREAD = 0, 1, 4, 10, 13
-CARRIED = 22
+# columns of `subtree`: k, sum k x, sum k x x^T (xx, xy, xz, yy, yz, zz), F, N by rows
+K, KX, KXX, FORCE, MOMENT = 0, 1, 4, 10, 13
+SUBTREE_COLUMNS = 22
 
 
 class Points(NamedTuple):
-    """What is seen: points fixed to bodies."""
+    """Points fixed to bodies: the markers of the model."""
 
     body: Integers
     """-1: the ground."""
-    place: Floats
+    position: Floats
     """(points, 3) in the body's frame [m]."""
 
 
 class RestSprings(NamedTuple):
-    """What holds the variables besides markers: one entry each [N m/rad or N/m; rad or m]."""
+    """Springs to a rest pose and joint limits: one entry per variable [N m/rad or N/m; rad or m]."""
 
     stiffness: Floats
     rest: Floats
     lower: Floats
     upper: Floats
-    stop: Floats
-    """Stiffness beyond the stops; infinite: the variable cannot go there."""
+    limit_stiffness: Floats
+    """Stiffness beyond the joint limits; infinite: the variable cannot pass them."""
 
 
-class Springs(NamedTuple):
-    """What is posed, seen and held, work arrays, and the derivatives found."""
+class MarkerEnergy(NamedTuple):
+    """Tree, points and rest springs, with work arrays and derivatives."""
 
     tree: Tree
     points: Points
-    holds: RestSprings
-    placed: Placed
-    seen: Floats
-    """(points, 3) where the points are."""
-    carried: Floats
-    """(bodies, CARRIED) sums over the markers of each body and of all that hangs on it."""
+    rest_springs: RestSprings
+    pose: TreePose
+    point_position: Floats
+    """(points, 3) world positions of the points [m]."""
+    subtree: Floats
+    """(bodies, SUBTREE_COLUMNS) sums over the markers of each body and its subtree."""
     gradient: Floats
-    curve: Floats
-    """(n, n) second derivatives, as the tree keeps rows."""
-    own: Floats
-    """(n,) the diagonal of Gauss and Newton's part."""
+    hessian: Floats
+    """(n, n) second derivatives, rows as in the tree."""
+    gauss_diagonal: Floats
+    """(n,) diagonal of the Gauss-Newton part."""
 
 
-def make_springs(tree: Tree, points: Points, holds: RestSprings | None = None) -> Springs:
-    """Springs with room to work; without `holds`, nothing but markers holds the variables."""
+def make_marker_energy(tree: Tree, points: Points, rest_springs: RestSprings | None = None) -> MarkerEnergy:
+    """Return arrays for a tree and its points; without `rest_springs`, only markers act on the variables."""
     n = len(tree.free)
     free = RestSprings(np.zeros(n), np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n))
-    return Springs(
-        tree, points, holds or free, make_placed(tree), np.zeros((len(points.body), 3)),
-        np.zeros((len(tree.body_part), CARRIED)), np.zeros(n), np.zeros((n, n)), np.zeros(n),
+    return MarkerEnergy(
+        tree, points, rest_springs or free, make_tree_pose(tree), np.zeros((len(points.body), 3)),
+        np.zeros((len(tree.body_part), SUBTREE_COLUMNS)), np.zeros(n), np.zeros((n, n)), np.zeros(n),
     )  # fmt: skip
 
 
 @kernel_function
-def find_points(springs_at):
-    """Where the points are, with the bodies placed."""
-    points, placed, seen = load_shared(springs_at.points), load_shared(springs_at.placed), springs_at.seen
+def compute_points(energy_at):
+    """Compute the world positions of the points from the body poses."""
+    points, pose, point_position = load_shared(energy_at.points), load_shared(energy_at.pose), energy_at.point_position
     for m in range(len(points.body)):
         b = points.body[m]
-        x, y, z = points.place[m, 0], points.place[m, 1], points.place[m, 2]
+        x, y, z = points.position[m, 0], points.position[m, 1], points.position[m, 2]
         if b < 0:
-            seen[m, 0], seen[m, 1], seen[m, 2] = x, y, z
+            point_position[m, 0], point_position[m, 1], point_position[m, 2] = x, y, z
             continue
-        R, o = placed.rotation[b], placed.position[b]
-        seen[m, 0] = o[0] + R[0, 0] * x + R[0, 1] * y + R[0, 2] * z
-        seen[m, 1] = o[1] + R[1, 0] * x + R[1, 1] * y + R[1, 2] * z
-        seen[m, 2] = o[2] + R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
+        R, o = pose.rotation[b], pose.position[b]
+        point_position[m, 0] = o[0] + R[0, 0] * x + R[0, 1] * y + R[0, 2] * z
+        point_position[m, 1] = o[1] + R[1, 0] * x + R[1, 1] * y + R[1, 2] * z
+        point_position[m, 2] = o[2] + R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
 
 
 @inline_into_caller
-def _held_energy(free, holds, q):
+def _rest_energy(free, springs, q):
     energy = 0.0
     for v in range(len(free)):
         x = q[free[v]]
-        energy += 0.5 * holds.stiffness[v] * (x - holds.rest[v]) ** 2
-        beyond = _beyond(holds.lower[v], holds.upper[v], x)
-        if beyond != 0.0 and holds.limit_stiffness[v] < 1e300:
-            energy += 0.5 * holds.limit_stiffness[v] * beyond * beyond
+        energy += 0.5 * springs.stiffness[v] * (x - springs.rest[v]) ** 2
+        beyond = _limit_violation(springs.lower[v], springs.upper[v], x)
+        if beyond != 0.0 and springs.limit_stiffness[v] < 1e300:
+            energy += 0.5 * springs.limit_stiffness[v] * beyond * beyond
     return energy
 
 
 @kernel_function
-def compute_energy(springs_at, target, weight, q_inout):
-    """The energy of a pose [J]; the pose is placed."""
-    place(springs_at.tree, q_inout, springs_at.placed)
-    find_points(springs_at)
-    energy = _held_energy(springs_at.tree.free, load_shared(springs_at.holds), q_inout)
-    seen = springs_at.seen
+def compute_energy(energy_at, target, weight, q_inout):
+    """Return the energy of a pose [J]; computes the body poses."""
+    compute_poses(energy_at.tree, q_inout, energy_at.pose)
+    compute_points(energy_at)
+    energy = _rest_energy(energy_at.tree.free, load_shared(energy_at.rest_springs), q_inout)
+    point_position = energy_at.point_position
     for m in range(len(weight)):
         if weight[m] > 0.0:
             for n in range(3):
-                energy += 0.5 * weight[m] * (seen[m, n] - target[m, n]) ** 2
+                energy += 0.5 * weight[m] * (point_position[m, n] - target[m, n]) ** 2
     return energy
 
 
 @kernel_function
-def find_gradient(springs_at, target, weight, q):
-    """First derivatives of the energy at the pose that `compute_energy` placed."""
-    tree_at = springs_at.tree
-    free, moves, carries, holds = tree_at.free, tree_at.moves, tree_at.carries, load_shared(springs_at.holds)
-    carried, direction, gradient = springs_at.carried, springs_at.placed.direction, springs_at.gradient
-    _sum_markers(springs_at, target, weight)
+def compute_gradient(energy_at, target, weight, q):
+    """Compute first derivatives of the energy at the pose of the last `compute_energy`."""
+    tree_at = energy_at.tree
+    free, part_variable, part_body = tree_at.free, tree_at.part_variable, tree_at.part_body
+    springs = load_shared(energy_at.rest_springs)
+    subtree, direction, gradient = energy_at.subtree, energy_at.pose.direction, energy_at.gradient
+    _sum_subtrees(energy_at, target, weight)
     for v in range(len(free)):
         x = q[free[v]]
-        gradient[v] = holds.stiffness[v] * (x - holds.rest[v])
-        if holds.limit_stiffness[v] < 1e300:
-            gradient[v] += holds.limit_stiffness[v] * _beyond(holds.lower[v], holds.upper[v], x)
-    for j in range(len(moves)):
-        v = moves[j]
+        gradient[v] = springs.stiffness[v] * (x - springs.rest[v])
+        if springs.limit_stiffness[v] < 1e300:
+            gradient[v] += springs.limit_stiffness[v] * _limit_violation(springs.lower[v], springs.upper[v], x)
+    for j in range(len(part_variable)):
+        v = part_variable[j]
         if v >= 0:
-            S, load = direction[j], carried[carries[j]]
-            gx, gy, gz = _pull_moment(load)
-            fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
+            S, load = direction[j], subtree[part_body[j]]
+            gx, gy, gz = _force_moment(load)
+            fx, fy, fz = load[FORCE], load[FORCE + 1], load[FORCE + 2]
             gradient[v] += S[0] * gx + S[1] * gy + S[2] * gz + S[3] * fx + S[4] * fy + S[5] * fz
 
 
 @kernel_function
-def find_curvature(springs_at, q, gauss, rest):
-    """Second derivatives where `find_gradient` found the first: so much of Gauss and Newton's part and of the rest."""
-    tree_at, holds = springs_at.tree, load_shared(springs_at.holds)
-    free, first, moves, carries, before = (
-        tree_at.free, tree_at.row_first, tree_at.moves, tree_at.carries, tree_at.before,
+def compute_hessian(energy_at, q, gauss, rest):
+    """Compute second derivatives after `compute_gradient`, with given weights of Gauss-Newton part and remainder."""
+    tree_at, springs = energy_at.tree, load_shared(energy_at.rest_springs)
+    free, first, part_variable, part_body, previous = (
+        tree_at.free, tree_at.row_first, tree_at.part_variable, tree_at.part_body, tree_at.previous,
     )  # fmt: skip
-    carried, direction, origin = springs_at.carried, springs_at.placed.direction, springs_at.placed.origin
-    curve, own, bends = springs_at.curve, springs_at.own, springs_at.placed.bend
+    subtree, direction, origin = energy_at.subtree, energy_at.pose.direction, energy_at.pose.origin
+    hessian, gauss_diagonal, rates = energy_at.hessian, energy_at.gauss_diagonal, energy_at.pose.direction_rate
     for i in range(len(free)):
-        own[i] = holds.stiffness[i]
-        if holds.limit_stiffness[i] < 1e300 and _beyond(holds.lower[i], holds.upper[i], q[free[i]]) != 0.0:
-            own[i] += holds.limit_stiffness[i]
+        gauss_diagonal[i] = springs.stiffness[i]
+        limit_stiffness = springs.limit_stiffness[i]
+        if limit_stiffness < 1e300 and _limit_violation(springs.lower[i], springs.upper[i], q[free[i]]) != 0.0:
+            gauss_diagonal[i] += limit_stiffness
         length = first[i + 1] - first[i]
         for s in range(length):
-            curve[i, s] = 0.0
-        curve[i, length] = gauss * own[i]
-    for j in range(len(moves)):
-        vj = moves[j]
+            hessian[i, s] = 0.0
+        hessian[i, length] = gauss * gauss_diagonal[i]
+    for j in range(len(part_variable)):
+        vj = part_variable[j]
         if vj < 0:
             continue
-        S, load = direction[j], carried[carries[j]]
-        fx, fy, fz = load[PULL], load[PULL + 1], load[PULL + 2]
-        gx, gy, gz = _pull_moment(load)
-        turns = S[0] != 0.0 or S[1] != 0.0 or S[2] != 0.0
+        S, load = direction[j], subtree[part_body[j]]
+        fx, fy, fz = load[FORCE], load[FORCE + 1], load[FORCE + 2]
+        gx, gy, gz = _force_moment(load)
+        rotates = S[0] != 0.0 or S[1] != 0.0 or S[2] != 0.0
         k, mx, my, mz = load[K], load[KX], load[KX + 1], load[KX + 2]
         # force and moment of the stiffness along S
         px = k * S[3] + S[1] * mz - S[2] * my
@@ -185,23 +187,23 @@ def find_curvature(springs_at, q, gauss, rest):
         tx = my * S[5] - mz * S[4] + (yy + zz) * S[0] - xy * S[1] - xz * S[2]
         ty = mz * S[3] - mx * S[5] - xy * S[0] + (xx + zz) * S[1] - yz * S[2]
         tz = mx * S[4] - my * S[3] - xz * S[0] - yz * S[1] + (xx + yy) * S[2]
-        own[vj] += S[0] * tx + S[1] * ty + S[2] * tz + S[3] * px + S[4] * py + S[5] * pz
-        place_j = first[vj + 1] - first[vj]
-        bend = bends[j]
-        curve[vj, place_j] += rest * (
-            bend[0] * gx + bend[1] * gy + bend[2] * gz + bend[3] * fx + bend[4] * fy + bend[5] * fz
+        gauss_diagonal[vj] += S[0] * tx + S[1] * ty + S[2] * tz + S[3] * px + S[4] * py + S[5] * pz
+        column_j = first[vj + 1] - first[vj]
+        rate = rates[j]
+        hessian[vj, column_j] += rest * (
+            rate[0] * gx + rate[1] * gy + rate[2] * gz + rate[3] * fx + rate[4] * fy + rate[5] * fz
         )
-        # y = N' w_j - tr(N') w_j for a turn, v_j x F for a shift: both meet w_i
-        if turns:
+        # y = N' w_j - tr(N') w_j for a rotation, v_j x F for a translation: both are multiplied by w_i
+        if rotates:
             ox, oy, oz = origin[j, 0], origin[j, 1], origin[j, 2]
-            trace = load[SPREAD] + load[SPREAD + 4] + load[SPREAD + 8] - ox * fx - oy * fy - oz * fz
+            trace = load[MOMENT] + load[MOMENT + 4] + load[MOMENT + 8] - ox * fx - oy * fy - oz * fz
             along = fx * S[0] + fy * S[1] + fz * S[2]
-            yx = load[SPREAD] * S[0] + load[SPREAD + 1] * S[1] + load[SPREAD + 2] * S[2] - ox * along - trace * S[0]
+            yx = load[MOMENT] * S[0] + load[MOMENT + 1] * S[1] + load[MOMENT + 2] * S[2] - ox * along - trace * S[0]
             yy_ = (
-                load[SPREAD + 3] * S[0] + load[SPREAD + 4] * S[1] + load[SPREAD + 5] * S[2] - oy * along - trace * S[1]
+                load[MOMENT + 3] * S[0] + load[MOMENT + 4] * S[1] + load[MOMENT + 5] * S[2] - oy * along - trace * S[1]
             )
             yz_ = (
-                load[SPREAD + 6] * S[0] + load[SPREAD + 7] * S[1] + load[SPREAD + 8] * S[2] - oz * along - trace * S[2]
+                load[MOMENT + 6] * S[0] + load[MOMENT + 7] * S[1] + load[MOMENT + 8] * S[2] - oz * along - trace * S[2]
             )
         else:
             yx, yy_, yz_ = S[4] * fz - S[5] * fy, S[5] * fx - S[3] * fz, S[3] * fy - S[4] * fx
@@ -209,45 +211,45 @@ def find_curvature(springs_at, q, gauss, rest):
         dx, dy, dz = gauss * px, gauss * py, gauss * pz
         i = j
         while i >= 0:
-            vi = moves[i]
+            vi = part_variable[i]
             if vi >= 0:
                 T = direction[i]
                 value = T[0] * cx + T[1] * cy + T[2] * cz + T[3] * dx + T[4] * dy + T[5] * dz
                 if vi == vj and i != j:  # both orders of two parts of one variable
                     value *= 2.0
-                    own[vj] += 2.0 * (T[0] * tx + T[1] * ty + T[2] * tz + T[3] * px + T[4] * py + T[5] * pz)
+                    gauss_diagonal[vj] += 2.0 * (T[0] * tx + T[1] * ty + T[2] * tz + T[3] * px + T[4] * py + T[5] * pz)
                 if vi <= vj:
-                    curve[vj, first[vi + 1] - first[vi]] += value
+                    hessian[vj, first[vi + 1] - first[vi]] += value
                 else:
-                    curve[vi, place_j] += value
-            i = before[i]
+                    hessian[vi, column_j] += value
+            i = previous[i]
 
 
 @inline
-def _pull_moment(load):
-    """Moment of the pull about the world's origin."""
-    return load[SPREAD + 5] - load[SPREAD + 7], load[SPREAD + 6] - load[SPREAD + 2], load[SPREAD + 1] - load[SPREAD + 3]
+def _force_moment(load):
+    """Return the moment of the spring forces about the world's origin."""
+    return load[MOMENT + 5] - load[MOMENT + 7], load[MOMENT + 6] - load[MOMENT + 2], load[MOMENT + 1] - load[MOMENT + 3]
 
 
 @inline
-def _beyond(lower, upper, x):
-    """How far a coordinate is beyond its stops."""
+def _limit_violation(lower, upper, x):
+    """Return by how much a coordinate is beyond its limits."""
     return max(x - upper, 0.0) + min(x - lower, 0.0)
 
 
 @inline_into_caller
-def _sum_markers(springs_at, target, weight):
-    body, seen, carried = springs_at.points.body, springs_at.seen, springs_at.carried
-    child, parent = springs_at.tree.child, springs_at.tree.parent
-    for b in range(len(carried)):
-        for n in range(CARRIED):
-            carried[b, n] = 0.0
+def _sum_subtrees(energy_at, target, weight):
+    body, point_position, subtree = energy_at.points.body, energy_at.point_position, energy_at.subtree
+    child, parent = energy_at.tree.child, energy_at.tree.parent
+    for b in range(len(subtree)):
+        for n in range(SUBTREE_COLUMNS):
+            subtree[b, n] = 0.0
     for m in range(len(weight)):
         k, b = weight[m], body[m]
         if not k > 0.0 or b < 0:
             continue
-        load = carried[b]
-        x, y, z = seen[m, 0], seen[m, 1], seen[m, 2]
+        load = subtree[b]
+        x, y, z = point_position[m, 0], point_position[m, 1], point_position[m, 2]
         fx, fy, fz = k * (x - target[m, 0]), k * (y - target[m, 1]), k * (z - target[m, 2])
         load[K] += k
         load[KX] += k * x
@@ -259,20 +261,20 @@ def _sum_markers(springs_at, target, weight):
         load[KXX + 3] += k * y * y
         load[KXX + 4] += k * y * z
         load[KXX + 5] += k * z * z
-        load[PULL] += fx
-        load[PULL + 1] += fy
-        load[PULL + 2] += fz
-        load[SPREAD] += x * fx
-        load[SPREAD + 1] += x * fy
-        load[SPREAD + 2] += x * fz
-        load[SPREAD + 3] += y * fx
-        load[SPREAD + 4] += y * fy
-        load[SPREAD + 5] += y * fz
-        load[SPREAD + 6] += z * fx
-        load[SPREAD + 7] += z * fy
-        load[SPREAD + 8] += z * fz
+        load[FORCE] += fx
+        load[FORCE + 1] += fy
+        load[FORCE + 2] += fz
+        load[MOMENT] += x * fx
+        load[MOMENT + 1] += x * fy
+        load[MOMENT + 2] += x * fz
+        load[MOMENT + 3] += y * fx
+        load[MOMENT + 4] += y * fy
+        load[MOMENT + 5] += y * fz
+        load[MOMENT + 6] += z * fx
+        load[MOMENT + 7] += z * fy
+        load[MOMENT + 8] += z * fz
     for link in range(len(child) - 1, -1, -1):
         b, a = child[link], parent[link]
         if a >= 0:
-            for n in range(CARRIED):
-                carried[a, n] += carried[b, n]
+            for n in range(SUBTREE_COLUMNS):
+                subtree[a, n] += subtree[b, n]

@@ -1,9 +1,9 @@
-"""The pose of least energy, frame by frame: Newton's method with exact second derivatives.
+"""Inverse kinematics frame by frame: the pose of least marker energy by Newton's method with exact second derivatives.
 
-Where the second derivative is not positive, far from the answer, Gauss and Newton's part of it is used, with as much
-damping as makes the energy fall (Levenberg and Marquardt). Variables that cannot pass their stops are kept at them
-while the energy pushes outwards (a projected Newton step; Bertsekas 1982). A step that is too long is shortened
-before it is damped, and the matrix of a short one is used again with a new gradient (the chord method; Kelley 1995).
+Where the Hessian is not positive, far from the solution, its Gauss-Newton part is used, with as much damping as makes
+the energy fall (Levenberg and Marquardt). Variables that cannot pass their limits are fixed at them while the gradient
+points outward (a projected Newton step; Bertsekas 1982). A step that is too long is shortened before it is damped, and
+the matrix of a short one is reused with a new gradient (the chord method; Kelley 1995).
 """
 
 from __future__ import annotations
@@ -13,72 +13,73 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.tree_kernels.forward_kinematics import place
+from borelli.analysis.tree_kernels.forward_kinematics import compute_poses
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.analysis.tree_kernels.marker_energy import (
-    RestSprings,
+    MarkerEnergy,
     Points,
-    Springs,
+    RestSprings,
     compute_energy,
-    find_curvature,
-    find_gradient,
-    find_points,
-    make_springs,
+    compute_gradient,
+    compute_hessian,
+    compute_points,
+    make_marker_energy,
 )
-from borelli.kernels.jit import kernel, inline, kernel_function, inline_into_caller
+from borelli.kernels.jit import inline, inline_into_caller, kernel, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 
 Floats = NDArray[np.float64]
 
-LITTLE = 1e-9
-"""A last step [rad or m] no longer than this ends the search."""
-SHORT = 1e-6
-"""Energies before and after a step of exact Newton no longer than this can hardly be told apart."""
-LEFT = 1e-12
-"""So little left ends it too. Exact Newton leaves about the square of its step; a further step with the same matrix,
-the share of itself that it was of the step before."""
-NEAR = 1e-4
-"""After a step no longer than this the matrix is used again."""
-LEAD = 0.6
-"""Share of the last change that the next frame is taken to have: markers are noisy, and all of it overshoots."""
-MOST_DAMPING = 1e12
-LEAST_SHARE = 0.2
-"""A step that is too long is shortened to less than this before it is damped."""
-LEAST_DAMPING = 1e-8
-FIRST_DAMPING = 1e-3
-"""Share of the diagonal added when a step fails."""
+STEP_TOLERANCE = 1e-9
+"""Length of a step [rad or m] at which the search ends."""
+ENERGY_RESOLUTION_STEP = 1e-6
+"""Length of an exact Newton step [rad or m] below which the energy change is lost in rounding."""
+ERROR_TOLERANCE = 1e-12
+"""Estimated error [rad or m] at which the search ends too: about the square of an exact Newton step; of a further step
+with the same matrix, its length times its ratio to the step before.
+"""
+REUSE_STEP = 1e-4
+"""Length of a step [rad or m] below which its matrix is reused."""
+EXTRAPOLATION = 0.6
+"""Fraction of the last change by which the next frame's start is extrapolated: markers are noisy, 1 overshoots."""
+MAX_DAMPING = 1e12
+MIN_STEP_FRACTION = 0.2
+"""Fraction below which a step that is too long is damped instead of shortened."""
+MIN_DAMPING = 1e-8
+INITIAL_DAMPING = 1e-3
+"""Fraction of the diagonal added when a step fails."""
 
 
-class Search(NamedTuple):
-    """The springs, and work arrays of the search for one pose."""
+class IkSearch(NamedTuple):
+    """Marker energy, and work arrays of the search for one pose."""
 
-    springs: Springs
+    energy: MarkerEnergy
     matrix: Floats
-    """(n, n) as the tree keeps rows; then its factors."""
+    """(n, n) rows as in the tree; then its factors."""
     step: Floats
     trial: Floats
     """(coordinates,)"""
     blocked: NDArray[np.uint8]
-    """(n,) whether a variable is kept at its stop."""
+    """(n,) 1 if a variable is fixed at its limit."""
 
 
-def make_ik_search(tree: Tree, points: Points, holds: RestSprings | None = None) -> Search:
-    """Springs and room for a search; arguments as those of `make_springs`."""
+def make_ik_search(tree: Tree, points: Points, rest_springs: RestSprings | None = None) -> IkSearch:
+    """Return marker energy and work arrays; arguments as those of `make_marker_energy`."""
     n = len(tree.free)
-    return Search(
-        make_springs(tree, points, holds), np.zeros((n, n)), np.zeros(n), np.zeros(len(tree.variable)),
+    return IkSearch(
+        make_marker_energy(tree, points, rest_springs), np.zeros((n, n)), np.zeros(n), np.zeros(len(tree.variable)),
         np.zeros(n, np.uint8),
     )  # fmt: skip
 
 
 @kernel_function
 def factor_in_place(search_at):
-    """The matrix A = L^T D L, L unit and lower, D where the diagonal was; False where a pivot is not positive.
+    """Factor the matrix A = L^T D L, L unit lower, D on the diagonal; return False if a pivot is not positive.
 
-    From the last row to the first, leaves before what carries them, so that a tree fills nothing in. Two rows of which
-    one hangs on the other alone are taken together: what both change is then read and written once.
+    From the last row to the first, leaves before ancestors, so that a tree has no fill-in. A row and its only child's
+    row are eliminated together: common rows are then read and written once.
     """
-    A, tree_at = search_at.matrix, search_at.springs.tree
+    A, tree_at = search_at.matrix, search_at.energy.tree
     first, column = tree_at.row_first, tree_at.row_column
     k = len(A) - 1
     while k >= 0:
@@ -116,8 +117,8 @@ def factor_in_place(search_at):
 
 @kernel_function
 def solve_in_place(search_at, x):
-    """x = A^-1 x, with the matrix A factored."""
-    A, tree_at = search_at.matrix, search_at.springs.tree
+    """Replace x by A^-1 x, with the matrix A factored."""
+    A, tree_at = search_at.matrix, search_at.energy.tree
     first, column = tree_at.row_first, tree_at.row_column
     for k in range(len(A) - 1, -1, -1):
         start, known = first[k], x[k]
@@ -133,38 +134,38 @@ def solve_in_place(search_at, x):
 
 
 @inline
-def _block_at_stops(search_at, q):
-    """Find the variables that are kept at their stops; whether they are others than before."""
-    springs, blocked = search_at.springs, search_at.blocked
-    free, holds, gradient = springs.tree.free, load_shared(springs.holds), springs.gradient
+def _block_at_limits(search_at, q):
+    """Find the variables to fix at their limits; return True if they changed."""
+    marker_energy, blocked = search_at.energy, search_at.blocked
+    free, springs, gradient = marker_energy.tree.free, load_shared(marker_energy.rest_springs), marker_energy.gradient
     changed = False
     for v in range(len(blocked)):
         x = q[free[v]]
-        low = x <= holds.lower[v] and gradient[v] > 0.0
-        high = x >= holds.upper[v] and gradient[v] < 0.0
-        now = 1 if (low or high) and not holds.limit_stiffness[v] < 1e300 else 0
-        changed = changed or now != blocked[v]
-        blocked[v] = now
+        low = x <= springs.lower[v] and gradient[v] > 0.0
+        high = x >= springs.upper[v] and gradient[v] < 0.0
+        block = 1 if (low or high) and not springs.limit_stiffness[v] < 1e300 else 0
+        changed = changed or block != blocked[v]
+        blocked[v] = block
     return changed
 
 
 @kernel_function
 def _load_matrix(search_at, damping):
-    springs_at, matrix, blocked = search_at.springs, search_at.matrix, search_at.blocked
-    first, column = springs_at.tree.row_first, springs_at.tree.row_column
-    curve, own, gradient = springs_at.curve, springs_at.own, springs_at.gradient
-    some = False
+    energy_at, matrix, blocked = search_at.energy, search_at.matrix, search_at.blocked
+    first, column = energy_at.tree.row_first, energy_at.tree.row_column
+    hessian, gauss_diagonal, gradient = energy_at.hessian, energy_at.gauss_diagonal, energy_at.gradient
+    any_blocked = False
     for i in range(len(blocked)):
-        some = some or blocked[i] != 0
+        any_blocked = any_blocked or blocked[i] != 0
         length = first[i + 1] - first[i]
         for s in range(length):
-            matrix[i, s] = curve[i, s]
-        # a variable that nothing holds stays
-        if blocked[i] or (own[i] == 0.0 and gradient[i] == 0.0):
+            matrix[i, s] = hessian[i, s]
+        # a variable that nothing acts on stays
+        if blocked[i] or (gauss_diagonal[i] == 0.0 and gradient[i] == 0.0):
             matrix[i, length] = 1.0
         else:
-            matrix[i, length] = curve[i, length] + damping * (own[i] + 1e-12)
-    if some:
+            matrix[i, length] = hessian[i, length] + damping * (gauss_diagonal[i] + 1e-12)
+    if any_blocked:
         for i in range(len(blocked)):
             start = first[i]
             for s in range(first[i + 1] - start):
@@ -173,112 +174,112 @@ def _load_matrix(search_at, damping):
 
 
 @kernel_function
-def _aim(search_at, q, share):
-    """Where a share of the step by the factored matrix leads, within the stops: `trial`; its longest entry."""
-    step, trial, blocked, springs_at = search_at.step, search_at.trial, search_at.blocked, search_at.springs
-    gradient, free, holds = springs_at.gradient, springs_at.tree.free, load_shared(springs_at.holds)
-    if share == 1.0:
+def _take_step(search_at, q, fraction):
+    """Write into `trial` the pose after a fraction of the Newton step, within the limits; return its longest entry."""
+    step, trial, blocked, energy_at = search_at.step, search_at.trial, search_at.blocked, search_at.energy
+    gradient, free, springs = energy_at.gradient, energy_at.tree.free, load_shared(energy_at.rest_springs)
+    if fraction == 1.0:
         for v in range(len(step)):
             step[v] = 0.0 if blocked[v] else -gradient[v]
         solve_in_place(search_at, step)
     for c in range(len(trial)):
         trial[c] = q[c]
-    longest = 0.0
+    step_length = 0.0
     for v in range(len(step)):
         c = free[v]
-        trial[c] += share * step[v]
-        if not holds.limit_stiffness[v] < 1e300:
-            trial[c] = min(max(trial[c], holds.lower[v]), holds.upper[v])
-        longest = max(longest, abs(trial[c] - q[c]))
-    return longest
+        trial[c] += fraction * step[v]
+        if not springs.limit_stiffness[v] < 1e300:
+            trial[c] = min(max(trial[c], springs.lower[v]), springs.upper[v])
+        step_length = max(step_length, abs(trial[c] - q[c]))
+    return step_length
 
 
 @inline_into_caller
-def _settle(search_at, target, weight, q_inout, most):
-    """Bring a pose to its least energy: the energy, the number of iterations (negative: it did not get there)."""
-    springs_at, trial = search_at.springs, search_at.trial
-    free, holds = springs_at.tree.free, load_shared(springs_at.holds)
+def _solve_frame(search_at, target, weight, q_inout, max_iterations):
+    """Find the pose of least energy; return the energy and the number of iterations (negative: not converged)."""
+    energy_at, trial = search_at.energy, search_at.trial
+    free, springs = energy_at.tree.free, load_shared(energy_at.rest_springs)
     for v in range(len(free)):
-        if not holds.limit_stiffness[v] < 1e300:
+        if not springs.limit_stiffness[v] < 1e300:
             c = free[v]
-            q_inout[c] = min(max(q_inout[c], holds.lower[v]), holds.upper[v])
-    energy = compute_energy(springs_at, target, weight, q_inout)
+            q_inout[c] = min(max(q_inout[c], springs.lower[v]), springs.upper[v])
+    energy = compute_energy(energy_at, target, weight, q_inout)
     damping = 0.0
-    for iteration in range(1, most + 1):
-        find_gradient(springs_at, target, weight, q_inout)
-        # far from the answer Newton's matrix is seldom positive: it is not tried first
-        exact, fresh, found, ended, before, share = iteration > 1, True, False, False, 0.0, 1.0
-        find_curvature(springs_at, q_inout, 1.0, 1.0 if exact else 0.0)
-        _block_at_stops(search_at, q_inout)
-        while damping < MOST_DAMPING:
-            if fresh and share == 1.0:
+    for iteration in range(1, max_iterations + 1):
+        compute_gradient(energy_at, target, weight, q_inout)
+        # far from the solution Newton's matrix is rarely positive: it is not tried first
+        exact, new_matrix, accepted, converged, previous_length, fraction = iteration > 1, True, False, False, 0.0, 1.0
+        compute_hessian(energy_at, q_inout, 1.0, 1.0 if exact else 0.0)
+        _block_at_limits(search_at, q_inout)
+        while damping < MAX_DAMPING:
+            if new_matrix and fraction == 1.0:
                 _load_matrix(search_at, damping)
                 if not factor_in_place(search_at):
-                    damping = 0.0 if exact else max(10.0 * damping, FIRST_DAMPING)
+                    damping = 0.0 if exact else max(10.0 * damping, INITIAL_DAMPING)
                     if exact:
-                        find_curvature(springs_at, q_inout, 1.0, 0.0)
+                        compute_hessian(energy_at, q_inout, 1.0, 0.0)
                     exact = False
                     continue
-            longest = _aim(search_at, q_inout, share)
-            tried = compute_energy(springs_at, target, weight, trial)
-            newton = exact and damping == 0.0 and share == 1.0
-            # what a short step gains may be less than the energy's last digit
-            if not (tried < energy or longest <= (SHORT if newton else LITTLE)):
-                if not fresh:
-                    compute_energy(springs_at, target, weight, q_inout)
+            step_length = _take_step(search_at, q_inout, fraction)
+            trial_energy = compute_energy(energy_at, target, weight, trial)
+            newton = exact and damping == 0.0 and fraction == 1.0
+            # a short step may change the energy by less than its last digit
+            if not (trial_energy < energy or step_length <= (ENERGY_RESOLUTION_STEP if newton else STEP_TOLERANCE)):
+                if not new_matrix:
+                    compute_energy(energy_at, target, weight, q_inout)
                     break
-                if share > LEAST_SHARE:
-                    share *= 0.3
+                if fraction > MIN_STEP_FRACTION:
+                    fraction *= 0.3
                 else:
                     if exact:
-                        compute_energy(springs_at, target, weight, q_inout)
-                        find_curvature(springs_at, q_inout, 1.0, 0.0)
-                    exact, share, damping = False, 1.0, max(10.0 * damping, FIRST_DAMPING)
+                        compute_energy(energy_at, target, weight, q_inout)
+                        compute_hessian(energy_at, q_inout, 1.0, 0.0)
+                    exact, fraction, damping = False, 1.0, max(10.0 * damping, INITIAL_DAMPING)
                 continue
-            found = True
-            if newton or tried <= energy:
-                energy = tried
+            accepted = True
+            if newton or trial_energy <= energy:
+                energy = trial_energy
                 for c in range(len(trial)):
                     q_inout[c] = trial[c]
-            left = longest * (longest if fresh else longest / before)
-            ended = longest <= LITTLE or (newton and left <= LEFT)
-            if ended or not newton or longest > (NEAR if fresh else 0.1 * before):
+            remaining = step_length * (step_length if new_matrix else step_length / previous_length)
+            converged = step_length <= STEP_TOLERANCE or (newton and remaining <= ERROR_TOLERANCE)
+            if converged or not newton or step_length > (REUSE_STEP if new_matrix else 0.1 * previous_length):
                 break
-            fresh, before = False, longest
-            find_gradient(springs_at, target, weight, q_inout)
-            if _block_at_stops(search_at, q_inout):
+            new_matrix, previous_length = False, step_length
+            compute_gradient(energy_at, target, weight, q_inout)
+            if _block_at_limits(search_at, q_inout):
                 break
-        if ended:
+        if converged:
             return energy, iteration
-        if not found:
+        if not accepted:
             return energy, -iteration
-        damping = 0.1 * damping if damping > LEAST_DAMPING else 0.0
-    return energy, -most
+        damping = 0.1 * damping if damping > MIN_DAMPING else 0.0
+    return energy, -max_iterations
 
 
 @kernel
-def solve_ik_frames(search_at, rest, target, weight, q_inout, most, chained, energy_out, count_out):
-    """Settle every frame; with `chained`, each from where the frames before lead, else from what is given.
+def solve_ik_frames(search_at, rest, target, weight, q_inout, max_iterations, chained, energy_out, count_out):
+    """Solve every frame; with `chained`, each from an extrapolation of the previous ones, else from the given pose.
 
-    `rest` (frames, n) has the rest pose of every frame, or one row for all.
+    `rest` (frames, n) contains the rest pose of every frame, or one row for all.
     """
-    free, resting = search_at.springs.tree.free, search_at.springs.holds.rest
+    free, rest_position = search_at.energy.tree.free, search_at.energy.rest_springs.rest
     for t in range(len(q_inout)):
         if chained and t > 0:
             for v in range(len(free)):
                 c = free[v]
                 q_inout[t, c] = q_inout[t - 1, c]
                 if t > 1:
-                    q_inout[t, c] += LEAD * (q_inout[t - 1, c] - q_inout[t - 2, c])
+                    q_inout[t, c] += EXTRAPOLATION * (q_inout[t - 1, c] - q_inout[t - 2, c])
         for v in range(len(free)):
-            resting[v] = rest[min(t, len(rest) - 1), v]
-        energy_out[t], count_out[t] = _settle(search_at, target[t], weight[t], q_inout[t], most)
+            rest_position[v] = rest[min(t, len(rest) - 1), v]
+        energy_out[t], count_out[t] = _solve_frame(search_at, target[t], weight[t], q_inout[t], max_iterations)
 
 
 @kernel_function
-def unpack(springs_at, matrix):
-    """The second derivatives as a full matrix."""
-    rows, first, column = springs_at.curve, springs_at.tree.row_first, springs_at.tree.row_column
+def unpack(energy_at, matrix):
+    """Write the Hessian as a full matrix."""
+    rows, first, column = energy_at.hessian, energy_at.tree.row_first, energy_at.tree.row_column
     for i in range(len(rows)):
         for j in range(len(rows)):
             matrix[i, j] = 0.0
@@ -294,33 +295,33 @@ def unpack(springs_at, matrix):
 
 @kernel
 def compute_derivatives(search_at, rest, target, weight, q_inout, energy_out, gradient_out, matrix_out):
-    """Energy, gradient (frames, n) and Gauss and Newton's second derivative (frames, n, n) of every frame."""
-    springs_at = search_at.springs
-    gradient, resting = springs_at.gradient, springs_at.holds.rest
+    """Compute energy, gradient (frames, n) and Gauss-Newton Hessian (frames, n, n) of every frame."""
+    energy_at = search_at.energy
+    gradient, rest_position = energy_at.gradient, energy_at.rest_springs.rest
     for t in range(len(q_inout)):
         for v in range(len(gradient)):
-            resting[v] = rest[min(t, len(rest) - 1), v]
-        energy_out[t] = compute_energy(springs_at, target[t], weight[t], q_inout[t])
-        find_gradient(springs_at, target[t], weight[t], q_inout[t])
-        find_curvature(springs_at, q_inout[t], 1.0, 0.0)
+            rest_position[v] = rest[min(t, len(rest) - 1), v]
+        energy_out[t] = compute_energy(energy_at, target[t], weight[t], q_inout[t])
+        compute_gradient(energy_at, target[t], weight[t], q_inout[t])
+        compute_hessian(energy_at, q_inout[t], 1.0, 0.0)
         for i in range(len(gradient)):
             gradient_out[t, i] = gradient[i]
-        unpack(springs_at, matrix_out[t])
+        unpack(energy_at, matrix_out[t])
 
 
 @kernel
-def compute_body_poses(search_at, q_inout, position_out, rotation_out, seen_out):
-    """Where bodies (frames, bodies, 3 and 3, 3) and points (frames, points, 3) are; coupled coordinates are set."""
-    springs_at = search_at.springs
-    position, rotation, seen = springs_at.placed.position, springs_at.placed.rotation, springs_at.seen
+def compute_body_poses(search_at, q_inout, position_out, rotation_out, point_out):
+    """Compute poses of bodies (frames, bodies, 3 and 3, 3) and points (frames, points, 3); set coupled coordinates."""
+    energy_at = search_at.energy
+    position, rotation, point_position = energy_at.pose.position, energy_at.pose.rotation, energy_at.point_position
     for t in range(len(q_inout)):
-        place(springs_at.tree, q_inout[t], springs_at.placed)
-        find_points(springs_at)
+        compute_poses(energy_at.tree, q_inout[t], energy_at.pose)
+        compute_points(energy_at)
         for b in range(len(position)):
             for i in range(3):
                 position_out[t, b, i] = position[b, i]
                 for j in range(3):
                     rotation_out[t, b, i, j] = rotation[b, i, j]
-        for m in range(len(seen)):
+        for m in range(len(point_position)):
             for i in range(3):
-                seen_out[t, m, i] = seen[m, i]
+                point_out[t, m, i] = point_position[m, i]

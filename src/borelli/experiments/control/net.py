@@ -27,7 +27,7 @@ from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
 from borelli.physics.diagnostics import rotation_matrices
-from borelli.physics.inputs import SolverSettings
+from borelli.physics.solver_settings import SolverSettings
 from borelli.view.panels import View
 from borelli.view.plot_style import BLUE, INK, ORANGE, style_axes
 

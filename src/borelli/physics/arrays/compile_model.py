@@ -1,7 +1,4 @@
-"""Tables: a model turned into arrays for the kernels, for one step size.
-
-The only physics module, with those it calls to compile joints and shapes, that knows `Model`.
-"""
+"""Tables: a model compiled into arrays for the kernels, for one step size."""
 
 from __future__ import annotations
 
@@ -16,57 +13,58 @@ from borelli.model.model import Model, Softness
 from borelli.model.validate import validate
 from borelli.physics.arrays.joints import JointTables, compile_joints
 from borelli.physics.arrays.shapes import ShapeTables, compile_shapes
-from borelli.physics.inputs import Drive, Residual, SolverSettings, check_step
+from borelli.physics.inputs import Drive, Residual
+from borelli.physics.solver_settings import SolverSettings, check_step
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FLOOR = 1e-11
-"""Least slope of a bounded or one-sided row, relative to the inverse of the mass it acts on: at 0 it has no pivot."""
-LOOP_FLOOR = 1e-8
-"""Least slope of a row that closes a loop, likewise: its rows are often redundant (spec solver, section 5)."""
+MIN_SLOPE = 1e-11
+"""Minimum slope of a bounded or one-sided row, relative to the inverse of the mass it acts on: at 0 it has no pivot."""
+MIN_LOOP_SLOPE = 1e-8
+"""Minimum slope of a row that closes a loop, likewise: its rows are often redundant."""
 NET_LOOPS = 30
-"""More loops than this in what hangs together by joints make it a net: which joints close its loops means nothing."""
+"""Number of loops above which bodies connected by joints are a net, in which the loop-closing joints are arbitrary."""
 
 
 class BodyTables(NamedTuple):
-    """One entry per body."""
+    """Bodies, one entry each."""
 
     mass: Floats
     inertia: Floats
-    """(n, 3, 3) about the centre of mass, body axes [kg m^2]."""
+    """(n, 3, 3) about the center of mass, body axes [kg m^2]."""
     kinematic: NDArray[np.uint8]
     tree_parent: Integers
-    """The body it hangs on by a joint, if that is solved for and it is no part of a net; else -1."""
+    """Parent of the body, if that is solved for and the body does not belong to a net; else -1."""
     links: Integers
-    """(links, 2) bodies that share rows for good."""
+    """(links, 2) pairs of bodies with a common persistent row."""
 
 
 class MarkerSpringTables(NamedTuple):
-    """Soft rows between a point of a body and a moving target: one entry per marker, three rows each."""
+    """Marker springs: soft rows that pull a marker to its measured position; one entry per marker, three rows each."""
 
     body: Integers
     offset: Floats
-    """(m, 3) from the centre of mass, body axes [m]."""
+    """(m, 3) from the center of mass, body axes [m]."""
     row: Integers
     alpha: Floats
     beta: Floats
 
 
 class ResidualTables(NamedTuple):
-    """Rows that hold a body's own motion: one entry each."""
+    """Residuals, one entry and one row each."""
 
     body: Integers
     axis: Integers
     row: Integers
     alpha: Floats
     beta: Floats
-    limit: Floats
-    """Largest impulse."""
+    max_impulse: Floats
+    """Maximum impulse of a step [N s or N m s]."""
 
 
 class ContactTables(NamedTuple):
-    """Contact laws, one entry per pair of shapes, and where contact rows stand."""
+    """Contact laws, one entry per pair of shapes, and the position of contact rows."""
 
     alpha: Floats
     beta: Floats
@@ -74,27 +72,27 @@ class ContactTables(NamedTuple):
     first_row: Integers
     """(1,)"""
     rows_each: Integers
-    """(1,) 3, or 6 with rolling friction."""
+    """(1,) number of rows of a contact: 3, or 6 with rolling friction."""
 
 
 class Tables(NamedTuple):
-    """Everything constant while stepping."""
+    """All arrays of a model; constant while stepping, except for scratch arrays of joints."""
 
     bodies: BodyTables
     joints: JointTables
     shapes: ShapeTables
-    anchors: MarkerSpringTables
+    marker_springs: MarkerSpringTables
     residuals: ResidualTables
     contacts: ContactTables
     gravity: Floats
-    numbers: Floats
-    """(6,) contact margin, bounce speed, push-out speed, friction tolerance, marker speed limit squared, step."""
-    counts: Integers
-    """(3,) most friction solves, refinements, Gauss-Seidel sweeps (0: Newton)."""
+    parameters: Floats
+    """(6,) scalars in the order of `indices`: CONTACT_MARGIN to STEP_SIZE."""
+    iteration_limits: Integers
+    """(3,) in the order of `indices`: MAX_FRICTION_SOLVES to GAUSS_SEIDEL_SWEEPS (0: Newton)."""
 
 
 class RowNames(NamedTuple):
-    """What each row that is always there is called, and the unit of its force."""
+    """Names of the persistent rows, units of their forces, and numbers of their entries."""
 
     names: list[str]
     units: list[str]
@@ -102,7 +100,7 @@ class RowNames(NamedTuple):
 
 
 class CompiledModel(NamedTuple):
-    """Tables with what a person needs to read their results."""
+    """Tables of a model, with the names that results need."""
 
     model: Model
     step: float
@@ -112,9 +110,9 @@ class CompiledModel(NamedTuple):
     body_index: dict[str, int]
     coordinate_index: dict[str, int]
     center_of_mass: Floats
-    """(n, 3) in body frames."""
+    """(n, 3) in body frames [m]."""
     notes: tuple[str, ...]
-    """What was softened or raised, in sentences."""
+    """Changes made to the model, in sentences."""
 
 
 def compile_model(
@@ -123,10 +121,23 @@ def compile_model(
     step: float,
     settings: SolverSettings | None = None,
     drives: Sequence[Drive] = (),
-    anchors: Softness | None = None,
+    marker_springs: Softness | None = None,
     residuals: Sequence[Residual] = (),
 ) -> CompiledModel:
-    """Tables of a valid model for a step [s]; `anchors` gives every marker rows of that softness."""
+    """Compile a model into arrays.
+
+    Args:
+        model: Model to compile.
+        step: Time step [s].
+        settings: Settings of the solver.
+        drives: Joint drives; their coordinates get drive rows.
+        marker_springs: Softness of the springs that pull markers. Default: no marker springs.
+        residuals: Residuals; each gets a row.
+
+    Raises:
+        ModelError: The model is invalid, or a body or coordinate is unknown.
+        SettingsError: A setting is out of range.
+    """
     check_step(step)
     validate(model)
     settings = settings or SolverSettings()
@@ -139,9 +150,9 @@ def compile_model(
     nets = _bodies_of_nets(model, body_index, kinematic)
     joints = _soften_loops(model, joints, nets, notes)
     bodies = _body_tables(model, body_index, kinematic, nets)
-    anchor_tables = _anchor_tables(model, body_index, com, anchors, step, len(entries))
-    for marker in model.markers if anchors else ():
-        names += [f"anchor {marker.name} {axis}" for axis in "xyz"]
+    spring_tables = _marker_spring_tables(model, body_index, com, marker_springs, step, len(entries))
+    for marker in model.markers if marker_springs else ():
+        names += [f"marker {marker.name} {axis}" for axis in "xyz"]
         units += ["N"] * 3
         entries += [1] * 3
     residual_tables = _residual_tables(residuals, body_index, bodies.mass, step, len(entries))
@@ -154,7 +165,7 @@ def compile_model(
         bodies,
         joints,
         shapes,
-        anchor_tables,
+        spring_tables,
         residual_tables,
         _contact_tables(shapes, bodies, settings, step, len(entries)),
         np.array(model.gravity, float),
@@ -181,39 +192,39 @@ def compile_model(
 
 def _driven(model: Model, drives: Sequence[Drive]) -> set[str]:
     known = {coordinate.name for coordinate in model.coordinates}
-    seen: set[str] = set()
+    driven: set[str] = set()
     for drive in drives:
         if drive.coordinate not in known:
-            raise ModelError(unknown_name("coordinate", drive.coordinate, sorted(known)) + " (asked for by a drive)")
-        if drive.coordinate in seen:
-            raise ModelError(f"coordinate {drive.coordinate!r} has two drives; give it one")
-        seen.add(drive.coordinate)
-    return seen
+            raise ModelError(f"drive: {unknown_name('coordinate', drive.coordinate, sorted(known))}")
+        if drive.coordinate in driven:
+            raise ModelError(f"coordinate {drive.coordinate!r}: It has two drives. Remove one of them.")
+        driven.add(drive.coordinate)
+    return driven
 
 
 def _bodies_of_nets(model: Model, body_index: dict[str, int], kinematic: NDArray[np.uint8]) -> set[int]:
-    """Bodies joined, not by way of bodies whose motion is given, to others with more than NET_LOOPS loops in all."""
+    """Return the bodies of nets: groups connected by joints, not through kinematic bodies, with many loops."""
     pairs = [(body_index[joint.child], body_index.get(joint.parent, -1)) for joint in model.joints]
     ends = [tuple(b for b in pair if b >= 0 and not kinematic[b]) for pair in pairs]
     loops = [pair[0] for pair, joint in zip(ends, model.joints, strict=True) if pair and joint.closes_loop]
     if len(loops) <= NET_LOOPS:
         return set()
-    beside: dict[int, list[int]] = {b: [] for b in range(len(kinematic))}
+    neighbors: dict[int, list[int]] = {b: [] for b in range(len(kinematic))}
     for pair in ends:
         if len(pair) == 2:
-            beside[pair[0]].append(pair[1])
-            beside[pair[1]].append(pair[0])
+            neighbors[pair[0]].append(pair[1])
+            neighbors[pair[1]].append(pair[0])
     nets: set[int] = set()
     left = set(loops)
     while left:
-        reached, waiting = {min(left)}, [min(left)]
+        group, waiting = {min(left)}, [min(left)]
         while waiting:
-            new = set(beside[waiting.pop()]) - reached
-            reached |= new
+            new = set(neighbors[waiting.pop()]) - group
+            group |= new
             waiting += sorted(new)
-        if sum(b in reached for b in loops) > NET_LOOPS:
-            nets |= reached
-        left -= reached
+        if sum(b in group for b in loops) > NET_LOOPS:
+            nets |= group
+        left -= group
     return nets
 
 
@@ -232,8 +243,8 @@ def _body_tables(
     joint_of = {c.name: joint for joint in model.joints for c in joint.coordinates}
     for coupling in model.couplings:
         pair = joint_of[coupling.coordinate], joint_of[coupling.on]
-        touched = sorted({body_index.get(name, -1) for joint in pair for name in (joint.child, joint.parent)} - {-1})
-        solved = [b for b in touched if not kinematic[b]]
+        bodies = sorted({body_index.get(name, -1) for joint in pair for name in (joint.child, joint.parent)} - {-1})
+        solved = [b for b in bodies if not kinematic[b]]
         links += [(a, b) for i, a in enumerate(solved) for b in solved[:i]]
     return BodyTables(
         mass=np.array([body.mass for body in model.bodies], float),
@@ -245,26 +256,26 @@ def _body_tables(
 
 
 def _soften_loops(model: Model, joints: JointTables, nets: set[int], notes: list[str]) -> JointTables:
-    """Raise hard loop-closing rows, and those of nets, to a slope at which redundant ones still have an answer.
+    """Raise the slope of hard loop-closing rows, and of rows of nets, so that redundant rows can be solved.
 
-    With it the bodies of a net can go in any order, which saves nine tenths of the work (`graph`).
+    Then the bodies of a net can be eliminated in any order, which saves nine tenths of the work (`elimination_order`).
     """
     beta = joints.beta.copy()
     lightest = min((body.mass for body in model.bodies if not body.kinematic), default=1.0)
     netted = 0
     for j, joint in enumerate(model.joints):
         in_net = joints.child[j] in nets or joints.parent[j] in nets
-        if (joint.closes_loop or in_net) and beta[j] < LOOP_FLOOR / lightest:
-            beta[j] = LOOP_FLOOR / lightest
+        if (joint.closes_loop or in_net) and beta[j] < MIN_LOOP_SLOPE / lightest:
+            beta[j] = MIN_LOOP_SLOPE / lightest
             netted += in_net
             if not in_net:
-                notes.append(f"joint {joint.name!r} closes a loop: its rows are softened to {beta[j]:.1e} s/kg")
+                notes.append(f"Joint {joint.name!r} closes a loop: its rows are softened to {beta[j]:.1e} s/kg")
     if netted:
-        notes.append(f"{netted} joints make a net: their rows are softened to {LOOP_FLOOR / lightest:.1e} s/kg")
+        notes.append(f"{netted} joints form a net: their rows are softened to {MIN_LOOP_SLOPE / lightest:.1e} s/kg")
     return joints._replace(beta=beta)
 
 
-def _anchor_tables(
+def _marker_spring_tables(
     model: Model, body_index: dict[str, int], com: Floats, softness: Softness | None, step: float, first_row: int
 ) -> MarkerSpringTables:
     markers = model.markers if softness else ()
@@ -287,27 +298,27 @@ def _residual_tables(
     alphas, betas = [], []
     for residual in residuals:
         if residual.body not in body_index:
-            raise ModelError(unknown_name("body", residual.body, body_index) + " (asked for by a residual)")
+            raise ModelError(f"residual: {unknown_name('body', residual.body, body_index)}")
         if residual.axis not in range(6):
-            raise SettingsError(f"residual on {residual.body!r}: axis is {residual.axis}; allowed: 0 to 5")
+            raise SettingsError(f"residual on {residual.body!r}: Its axis is {residual.axis}. Allowed: 0 to 5.")
         alpha, beta = residual.softness.at_step(step)
-        bounded = residual.limit < np.inf
+        bounded = residual.max_force < np.inf
         alphas.append(alpha)
-        betas.append(max(beta, FLOOR / mass[body_index[residual.body]]) if bounded else beta)
+        betas.append(max(beta, MIN_SLOPE / mass[body_index[residual.body]]) if bounded else beta)
     return ResidualTables(
         body=np.array([body_index[r.body] for r in residuals], np.int64),
         axis=np.array([r.axis for r in residuals], np.int64),
         row=first_row + np.arange(len(residuals)),
         alpha=np.array(alphas),
         beta=np.array(betas),
-        limit=np.array([r.limit * step for r in residuals]),
+        max_impulse=np.array([r.max_force * step for r in residuals]),
     )
 
 
 def _contact_tables(
     shapes: ShapeTables, bodies: BodyTables, settings: SolverSettings, step: float, first_row: int
 ) -> ContactTables:
-    """Compliances of the two sides add up; the share of the error corrected is weighted by them."""
+    """Return contact laws: compliances of the two sides add up and weight the corrected fraction of the error."""
     soft = [Softness(k, d, erp, None if np.isnan(cfm) else cfm).at_step(step) for k, d, erp, cfm in shapes.soft]
     alpha, beta = np.array(soft, float).reshape(-1, 2).T.copy()
     a, b = shapes.pair_a, shapes.pair_b
@@ -315,7 +326,7 @@ def _contact_tables(
     weight = np.divide(beta[a], total, out=np.full(len(a), 0.5), where=total > 0.0)
     free = (shapes.body >= 0) & ~bodies.kinematic[shapes.body].astype(bool)
     inverse = np.where(free, 1.0 / bodies.mass[shapes.body], 0.0)
-    floor = FLOOR * (inverse[a] + inverse[b])
+    floor = MIN_SLOPE * (inverse[a] + inverse[b])
     return ContactTables(
         alpha=weight * alpha[a] + (1.0 - weight) * alpha[b],
         beta=np.maximum(total, floor),

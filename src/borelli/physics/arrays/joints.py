@@ -1,14 +1,14 @@
-"""Joints as arrays: what the kernels of joints, coordinates and drives read.
+"""Joints as arrays: the tables of the kernels of joints, coordinates and drives.
 
-The axes a person gave are turned away here, so that kernels know one form of each joint. In the joint frames
+The axes of the model are rotated to standard ones, so that kernels know one form of each joint. In the joint frames
 
     hinge, slider    the axis is x
     universal        the first axis (fixed in the parent) is x, the second (fixed in the child) y
-    ball             Cardan angles are counted about x, y, z, each carried by the ones before: Rx Ry Rz
-    planar           travel along x and y of the parent, turn about z; coordinates in this order
-    free             travel along x, y, z of the parent, then Cardan angles x, y, z; coordinates in this order
+    ball             Cardan angles are about x, y, z, each rotated by the ones before: Rx Ry Rz
+    planar           translation along x and y of the parent, rotation about z; coordinates in this order
+    free             translation along x, y, z of the parent, then Cardan angles x, y, z; coordinates in this order
 
-A left-handed triple of axes becomes a right-handed one whose third coordinate counts backwards (`sign` -1).
+A left-handed triple of axes becomes a right-handed one whose third coordinate has the opposite sign (`sign` -1).
 """
 
 from __future__ import annotations
@@ -30,78 +30,78 @@ CODES = {kind: code for code, kind in enumerate(JOINT_KINDS)}
 ROW_NAMES = {
     FREE: (),
     BALL: ("x", "y", "z"),
-    UNIVERSAL: ("x", "y", "z", "square"),
+    UNIVERSAL: ("x", "y", "z", "perpendicular"),
     HINGE: ("x", "y", "z", "tilt y", "tilt z"),
-    SLIDER: ("y", "z", "turn x", "turn y", "turn z"),
+    SLIDER: ("y", "z", "rotation x", "rotation y", "rotation z"),
     PLANAR: ("z", "tilt x", "tilt y"),
-    FIXED: ("x", "y", "z", "turn x", "turn y", "turn z"),
+    FIXED: ("x", "y", "z", "rotation x", "rotation y", "rotation z"),
 }
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Columns = dict[str, Any]
-"""Fields of the tables by name."""
+"""Columns of tables by name."""
 
 
 class CustomJointTables(NamedTuple):
-    """Coordinate joints: six parts each, three rotations, then three shifts; functions; scratch of `fit_motion`."""
+    """Custom joints: six axes each (rotations, then translations), functions, and scratch of `fit_custom_joint`."""
 
     joint: Integers
-    """(m,) the joint's number."""
+    """(m,) index of the joint."""
     coordinate: Integers
-    """(m,) the joint's first coordinate."""
+    """(m,) first coordinate of the joint."""
     freedom: Integers
-    """(m,) its number of coordinates."""
+    """(m,) number of its coordinates."""
     axis: Floats
     """(m, 6, 3)"""
     driver: Integers
-    """(m, 6) the coordinate, counted within the joint, that drives a part; -1: constant."""
+    """(m, 6) coordinate of each axis, counted within the joint; -1: constant."""
     function: Integers
     """(m, 6)"""
     function_first: Integers
-    """(f + 1,) pieces of function f."""
+    """(f + 1,) first piece of each function."""
     function_end: Floats
-    """Last break of each function."""
+    """(f,) last break of each function."""
     piece_start: Floats
     piece_coefficient: Floats
     """(pieces, order + 1) rising powers of the distance from the piece's start."""
     subspace: Floats
-    """(m, 6, 6) columns: velocity per unit speed of each coordinate, parent joint axes."""
+    """(m, 6, 6) columns: velocity per unit velocity of each coordinate, parent joint axes."""
     factor: Floats
     """(m, 6, 6) triangular factor of `subspace`."""
     basis: Floats
-    """(m, 6, 6) orthonormal columns: the directions of `subspace`, then those it leaves out."""
+    """(m, 6, 6) orthonormal columns: a basis of `subspace`, then of its complement."""
     residual: Floats
-    """(m, 6) pose error left by the best coordinates, parent joint axes."""
+    """(m, 6) pose error at the best coordinates, parent joint axes."""
     step: Floats
-    """(6,) of the coordinates in one iteration."""
+    """(6,) change of the coordinates in one iteration."""
 
 
 class JointTables(NamedTuple):
-    """Joints, their coordinates, couplings and motions."""
+    """Joints, their coordinates, couplings and custom joints."""
 
     # one per joint
     kind: Integers
     child: Integers
     parent: Integers
-    """-1 is the ground."""
+    """-1: ground."""
     anchor_child: Floats
-    """(j, 3) from the centre of mass, in body axes."""
+    """(j, 3) from the center of mass, body axes [m]."""
     frame_child: Floats
-    """(j, 3, 3) columns are the joint frame's axes in body axes."""
+    """(j, 3, 3) columns: axes of the joint frame in body axes."""
     anchor_parent: Floats
     frame_parent: Floats
     row_first: Integers
-    """(j + 1,) constraint rows of joint j."""
+    """(j + 1,) first constraint row of each joint."""
     child_slot: Integers
-    """Which entry of each of the joint's rows is the child's; -1 when its motion is given."""
+    """Entry of the child in each of the joint's rows; -1 if its motion is prescribed."""
     parent_slot: Integers
     alpha: Floats
     beta: Floats
     coordinate_first: Integers
     """(j + 1,)"""
     rotation_driven: Flags
-    """A ball driven on all three coordinates: its drive rows act on the spin in child axes, never singular."""
+    """True for a ball driven on all three coordinates: its drive rows act on the angular velocity in child axes."""
     tree_order: Integers
     """Joints that do not close loops, parents before children."""
     # one per coordinate
@@ -115,9 +115,9 @@ class JointTables(NamedTuple):
     limit_alpha: Floats
     limit_beta: Floats
     limit_row: Integers
-    """-1 when unlimited."""
+    """-1 if unlimited."""
     drive_row: Integers
-    """-1 when neither driven nor locked."""
+    """-1 if neither driven nor locked."""
     # one per coupling
     coupling_row: Integers
     coupling_coordinate: Integers
@@ -126,17 +126,17 @@ class JointTables(NamedTuple):
     coupling_alpha: Floats
     coupling_beta: Floats
     coupling_slot: Integers
-    """(c, 4) entry of child and parent of the coordinate, child and parent of `on`; -1 when its motion is given."""
-    # row_ranges[i] to row_ranges[i + 1]: joint, coupling, stop and drive rows
+    """(c, 4) entries of child and parent of the coordinate, child and parent of `on`; -1 if motion is prescribed."""
     row_ranges: Integers
-    # one per joint, stop or drive row that touches a body whose motion is given
+    """(5,) first joint, coupling, limit and drive row, and the end: JOINT_ROWS to ROWS_END of `indices`."""
+    # one per joint, limit or drive row of a body whose motion is prescribed
     prescribed_row: Integers
     prescribed_joint: Integers
     # scratch of `pose_joints`, world axes
     arm_child: Floats
-    """(j, 3) from the child's centre of mass to its anchor."""
+    """(j, 3) from the child's center of mass to its anchor."""
     arm_parent: Floats
-    """(j, 3) from the parent's centre of mass, or the origin, to its anchor."""
+    """(j, 3) from the parent's center of mass, or the origin, to its anchor."""
     gap: Floats
     """(j, 3) from the parent's to the child's anchor."""
     axes_child: Floats
@@ -144,12 +144,12 @@ class JointTables(NamedTuple):
     axes_parent: Floats
     # scratch of `coordinates_from_poses`
     direction: Floats
-    """(q, 6) a coordinate's speed per relative velocity at the child's anchor, and per relative spin; world axes."""
+    """(q, 6) velocity of a coordinate per relative velocity at the child's anchor and per relative angular velocity."""
     motion: CustomJointTables
 
 
 class JointSide(NamedTuple):
-    """Where the joint frame sits on one body."""
+    """Pose of the joint frame on one body."""
 
     body: int
     slot: int
@@ -158,7 +158,7 @@ class JointSide(NamedTuple):
 
 
 def quaternion_matrix(w: float, x: float, y: float, z: float) -> Floats:
-    """The matrix of a quaternion, normalised first."""
+    """Return the rotation matrix of a quaternion, which is normalized first."""
     q = np.array([w, x, y, z]) / np.sqrt(w * w + x * x + y * y + z * z)
     v = q[1:]
     skew = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
@@ -167,7 +167,7 @@ def quaternion_matrix(w: float, x: float, y: float, z: float) -> Floats:
 
 
 def canonical_axes(joint: Joint) -> tuple[Floats, float]:
-    """Columns: the joint's x, y, z in its joint frames; and the sign of the third coordinate."""
+    """Return the joint's x, y, z in its joint frames as columns, and the sign of the third coordinate."""
     if not joint.axes:
         return np.eye(3), 1.0
     axes = [np.asarray(axis) / np.linalg.norm(axis) for axis in joint.axes]
@@ -180,7 +180,7 @@ def canonical_axes(joint: Joint) -> tuple[Floats, float]:
 
 
 class _Rows:
-    """Rows as they are counted out: how many entries each has, its name and its unit."""
+    """Rows in the order they are added: number of entries, name and unit of each."""
 
     def __init__(self, first: int) -> None:
         self.first = first
@@ -232,16 +232,16 @@ def compile_joints(
     driven: Collection[str] = (),
     first_row: int = 0,
 ) -> tuple[JointTables, list[int], list[str], list[str]]:
-    """Joint tables for a step [s], and the entries, name and unit of each row: joints, couplings, stops, drives.
+    """Return joint tables, and number of entries, name and unit of each row: joints, couplings, limits, drives.
 
     Args:
-        model: a model that `validate` accepts.
-        body_index: body name to index; the ground need not be in it.
-        body_com: (bodies, 3) centre of mass in the body frame [m].
-        kinematic: (bodies,) whose motion is given rather than solved for.
-        step: [s].
-        driven: names of coordinates that get a drive row.
-        first_row: number of the first row.
+        model: A valid model.
+        body_index: Index of each body by name.
+        body_com: (bodies, 3) centers of mass in body frames [m].
+        kinematic: (bodies,) True for bodies whose motion is prescribed.
+        step: Time step [s].
+        driven: Names of coordinates that get a drive row.
+        first_row: Index of the first row.
     """
     rows = _Rows(first_row)
     functions = _Functions()
@@ -254,8 +254,8 @@ def compile_joints(
     columns.update(_coordinate_columns(model, sides, rows, step, driven, ranges))
     ranges.append(rows.next)
     columns["row_ranges"] = _integers(ranges)
-    columns["rotation_driven"] = _spin_driven(model, columns)
-    columns.update(_given_columns(sides, columns))
+    columns["rotation_driven"] = _rotation_driven(model, columns)
+    columns.update(_prescribed_columns(sides, columns))
     count = len(sides)
     tables = JointTables(
         **columns,
@@ -265,7 +265,7 @@ def compile_joints(
         axes_child=np.zeros((count, 3, 3)),
         axes_parent=np.zeros((count, 3, 3)),
         direction=np.zeros((len(model.coordinates), 6)),
-        motion=_motion_tables(model, functions, columns["coordinate_first"]),
+        motion=_custom_joint_tables(model, functions, columns["coordinate_first"]),
     )
     return tables, rows.entries, rows.names, rows.units
 
@@ -281,15 +281,15 @@ def _integers(values: Sequence[int]) -> Integers:
 def _joint_sides(
     joint: Joint, body_index: Mapping[str, int], body_com: Floats, kinematic: Flags
 ) -> tuple[JointSide, JointSide, float]:
-    """Child side, parent side and the third coordinate's sign of a joint."""
-    turn, sign = canonical_axes(joint)
+    """Return child side, parent side and sign of the third coordinate of a joint."""
+    axes, sign = canonical_axes(joint)
     child, parent = (-1 if name == GROUND else body_index[name] for name in (joint.child, joint.parent))
     child_solved = child >= 0 and not kinematic[child]
     parent_solved = parent >= 0 and not kinematic[parent]
 
     def side(index: int, frame: Frame, slot: int) -> JointSide:
         com = body_com[index] if index >= 0 else np.zeros(3)
-        return JointSide(index, slot, np.asarray(frame.position) - com, quaternion_matrix(*frame.orientation) @ turn)
+        return JointSide(index, slot, np.asarray(frame.position) - com, quaternion_matrix(*frame.orientation) @ axes)
 
     return (
         side(child, joint.child_frame, 0 if child_solved else -1),
@@ -299,7 +299,7 @@ def _joint_sides(
 
 
 def _solved(side: tuple[JointSide, JointSide, float]) -> int:
-    """How many of a joint's two bodies are solved for."""
+    """Return the number of a joint's bodies that are solved for."""
     return int(side[0].slot >= 0) + int(side[1].slot >= 0)
 
 
@@ -310,7 +310,7 @@ def _joint_columns(
     for joint, side in zip(model.joints, sides, strict=True):
         code = CODES[joint.kind]
         free = len(joint.coordinates)
-        names = ROW_NAMES.get(code, tuple(f"held {i + 1}" for i in range(6 - free)))
+        names = ROW_NAMES.get(code, tuple(f"constrained {i + 1}" for i in range(6 - free)))
         for name in names if _solved(side) else ():
             unit = "N or N m" if code == COORDINATE else ("N" if name in ("x", "y", "z") else "N m")
             rows.add(_solved(side), f"{joint.name}/{name}", unit)
@@ -336,7 +336,7 @@ def _joint_columns(
 
 
 def _tree_order(model: Model) -> Integers:
-    """Joints that do not close loops, each after the one that carries its parent."""
+    """Return the joints that do not close loops, each after the joint of its parent."""
     inboard = {joint.child: i for i, joint in enumerate(model.joints) if not joint.closes_loop}
     bodies = TopologicalSorter({child: (model.joints[i].parent,) for child, i in inboard.items()}).static_order()
     return _integers([inboard[body] for body in bodies if body in inboard])
@@ -356,13 +356,13 @@ def _coordinate_columns(
     limit_row, drive_row = [], []
     for (number, _), c in zip(owners, coordinates, strict=True):
         limited = (c.lower > -np.inf or c.upper < np.inf) and not c.locked and _solved(sides[number]) > 0
-        limit_row.append(rows.add(_solved(sides[number]), f"{c.name}/stop", _unit_of(c)) if limited else -1)
+        limit_row.append(rows.add(_solved(sides[number]), f"{c.name}/limit", _unit_of(c)) if limited else -1)
     ranges.append(rows.next)
     for (number, _), c in zip(owners, coordinates, strict=True):
-        held = (c.locked or c.name in driven) and _solved(sides[number]) > 0
+        has_row = (c.locked or c.name in driven) and _solved(sides[number]) > 0
         name = f"{c.name}/{'lock' if c.locked else 'drive'}"
-        drive_row.append(rows.add(_solved(sides[number]), name, _unit_of(c)) if held else -1)
-    stops = [c.limit_softness.at_step(step) for c in coordinates]
+        drive_row.append(rows.add(_solved(sides[number]), name, _unit_of(c)) if has_row else -1)
+    limits = [c.limit_softness.at_step(step) for c in coordinates]
     return {
         "joint": _integers([number for number, _ in owners]),
         "sign": _floats([sides[number][2] if i % 3 == 2 else 1.0 for number, i in owners]),
@@ -371,8 +371,8 @@ def _coordinate_columns(
         "default": _floats([c.default for c in coordinates]),
         "rotational": np.array([c.rotational for c in coordinates], np.bool_),
         "locked": np.array([c.locked for c in coordinates], np.bool_),
-        "limit_alpha": _floats([alpha for alpha, _ in stops]),
-        "limit_beta": _floats([beta for _, beta in stops]),
+        "limit_alpha": _floats([alpha for alpha, _ in limits]),
+        "limit_beta": _floats([beta for _, beta in limits]),
         "limit_row": _integers(limit_row),
         "drive_row": _integers(drive_row),
     }
@@ -388,23 +388,23 @@ def _check_driven(coordinates: Sequence[Coordinate], driven: Collection[str]) ->
         if name not in known:
             raise SettingsError(f"drive: {unknown_name('coordinate', name, known)}")
         if known[name].locked:
-            raise SettingsError(f"coordinate {name!r} is locked and cannot be driven: unlock it in the model")
+            raise SettingsError(f"coordinate {name!r}: It is locked and cannot be driven. Unlock it in the model.")
 
 
-def _spin_driven(model: Model, columns: Columns) -> Flags:
-    held = (columns["drive_row"] >= 0) & ~columns["locked"].astype(bool)
+def _rotation_driven(model: Model, columns: Columns) -> Flags:
+    driven = (columns["drive_row"] >= 0) & ~columns["locked"].astype(bool)
     first = columns["coordinate_first"]
     return np.array(
         [
-            joint.kind == "ball" and bool(held[int(first[j]) : int(first[j + 1])].all())
+            joint.kind == "ball" and bool(driven[int(first[j]) : int(first[j + 1])].all())
             for j, joint in enumerate(model.joints)
         ],
         np.bool_,
     )
 
 
-def _given_columns(sides: Sequence[tuple[JointSide, JointSide, float]], columns: Columns) -> Columns:
-    """Joint, stop and drive rows with one body solved for and one whose motion is given."""
+def _prescribed_columns(sides: Sequence[tuple[JointSide, JointSide, float]], columns: Columns) -> Columns:
+    """Return joint, limit and drive rows with one body solved for and one whose motion is prescribed."""
     pairs: list[tuple[int, int]] = []
     for j, side in enumerate(sides):
         if _solved(side) == 1 and min(side[0].body, side[1].body) >= 0:
@@ -414,15 +414,15 @@ def _given_columns(sides: Sequence[tuple[JointSide, JointSide, float]], columns:
     return {"prescribed_row": _integers([k for k, _ in pairs]), "prescribed_joint": _integers([j for _, j in pairs])}
 
 
-def _motion_tables(model: Model, functions: _Functions, coordinate_first: Integers) -> CustomJointTables:
+def _custom_joint_tables(model: Model, functions: _Functions, coordinate_first: Integers) -> CustomJointTables:
     numbers = [number for number, joint in enumerate(model.joints) if joint.kind == "coordinate"]
     axis, driver, function = [], [], []
     for joint in (model.joints[number] for number in numbers):
         names = [c.name for c in joint.coordinates]
-        for part in joint.motion:
-            axis.append(np.asarray(part.axis) / np.linalg.norm(part.axis))
-            driver.append(-1 if part.coordinate is None else names.index(part.coordinate))
-            function.append(functions.add(part.function))
+        for transform in joint.motion:
+            axis.append(np.asarray(transform.axis) / np.linalg.norm(transform.axis))
+            driver.append(-1 if transform.coordinate is None else names.index(transform.coordinate))
+            function.append(functions.add(transform.function))
     count = len(numbers)
     return CustomJointTables(
         joint=_integers(numbers),
@@ -452,8 +452,8 @@ def _coupling_columns(
     row, coordinate, on, function, slots = [], [], [], [], []
     softness: list[Softness] = []
     for coupling in model.couplings:
-        touched = [side for name in (coupling.coordinate, coupling.on) for side in sides[owner[name]][:2]]
-        bodies = list(dict.fromkeys(side.body for side in touched if side.slot >= 0))
+        ends = [side for name in (coupling.coordinate, coupling.on) for side in sides[owner[name]][:2]]
+        bodies = list(dict.fromkeys(side.body for side in ends if side.slot >= 0))
         if not bodies:
             continue
         row.append(
@@ -462,7 +462,7 @@ def _coupling_columns(
         coordinate.append(index[coupling.coordinate])
         on.append(index[coupling.on])
         function.append(functions.add(coupling.function))
-        slots.append([bodies.index(side.body) if side.slot >= 0 else -1 for side in touched])
+        slots.append([bodies.index(side.body) if side.slot >= 0 else -1 for side in ends])
         softness.append(coupling.softness)
     return {
         "coupling_row": _integers(row),

@@ -1,4 +1,4 @@
-"""Shapes as arrays: what the collision kernels read, and which shapes may touch which."""
+"""Shapes as arrays: the tables of the collision kernels, and the pairs of shapes that may be in contact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from borelli.numerics.rotation_kernels import rotation_matrix
 KIND_CODES = {kind: code for code, kind in enumerate(SHAPE_KINDS)}
 SPHERE, BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, MESH = range(len(SHAPE_KINDS))
 
-# largest number of contacts a pair of kinds can have, the lower code first; pairs not listed have one
+# maximum number of contacts of a pair of kinds, the lower code first; pairs not listed have one
 _SLOTS = {
     (BOX, PLANE): 8,
     (CAPSULE, PLANE): 2,
@@ -27,32 +27,32 @@ _SLOTS = {
 
 
 class ShapeTables(NamedTuple):
-    """Colliding shapes and the pairs of them that may touch; s shapes, p pairs. Constant while stepping."""
+    """Colliding shapes and their candidate pairs: s shapes, p pairs. Constant while stepping."""
 
     kind: NDArray[np.int64]
-    """(s,) code in the order of `SHAPE_KINDS`."""
+    """(s,) index into `SHAPE_KINDS`."""
     body: NDArray[np.int64]
     """(s,) -1 = ground."""
     size: NDArray[np.float64]
-    """(s, 3) as the model states it, unused entries 0 [m]."""
+    """(s, 3) as in the model, unused entries 0 [m]."""
     position: NDArray[np.float64]
-    """(s, 3) of the shape frame from the body's centre of mass, body axes; for ground shapes in the world [m]."""
+    """(s, 3) origin of the shape frame from the center of mass, body axes; for ground shapes in the world [m]."""
     rotation: NDArray[np.float64]
     """(s, 3, 3) shape axes -> body axes (ground: world)."""
     bound: NDArray[np.float64]
-    """(s,) radius about the shape frame's origin that holds the shape; inf for planes [m]."""
+    """(s,) bounding radius about the origin of the shape frame; inf for planes [m]."""
     friction: NDArray[np.float64]
     restitution: NDArray[np.float64]
     rolling: NDArray[np.float64]
     """(s,) rolling friction [m]."""
     soft: NDArray[np.float64]
-    """(s, 4) stiffness [N/m], damping [N s/m], erp, cfm (NaN = not stated in ODE's numbers)."""
+    """(s, 4) stiffness [N/m], damping [N s/m], erp, cfm (NaN: not stated)."""
     velocity: NDArray[np.float64]
-    """(s, 3) of the surface in its body's frame [m/s]."""
+    """(s, 3) velocity of the surface in its body's frame [m/s]."""
     vertices: NDArray[np.float64]
-    """(total, 3) corners of all meshes, in the axes of their shape frames [m]."""
+    """(total, 3) vertices of all meshes, in the axes of their shape frames [m]."""
     first: NDArray[np.int64]
-    """(s + 1,) corners of shape i are first[i] to first[i + 1]."""
+    """(s + 1,) vertices of shape i are first[i] to first[i + 1]."""
     pair_a: NDArray[np.int64]
     """(p,) a shape of a moving body, never a plane."""
     pair_b: NDArray[np.int64]
@@ -68,12 +68,12 @@ class ShapeTables(NamedTuple):
 
 
 def compile_shapes(model: Model, body_index: Mapping[str, int]) -> ShapeTables:
-    """The colliding shapes of a model and its candidate pairs.
+    """Return the colliding shapes of a model and its candidate pairs.
 
-    Pairs come in three runs, each in rising order of (a, b): against planes, against other ground shapes, between
-    bodies. Every shape of a dynamic body meets every ground shape. Two bodies meet when the model allows
-    self-collision or when no chain of joints connects them, but never when a joint joins them directly (a free joint
-    does not count as joining).
+    Pairs come in three groups, each in rising order of (a, b): with planes, with other ground shapes, between bodies.
+    Every shape of a dynamic body collides with every ground shape. Two bodies collide if the model allows
+    self-collision or if no chain of joints connects them, but never if a joint connects them directly (free joints do
+    not count).
     """
     owners: list[tuple[Body | None, Shape]] = [(None, shape) for shape in model.ground if shape.collides]
     owners += [(body, shape) for body in model.bodies for shape in body.shapes if shape.collides]
@@ -92,9 +92,9 @@ def compile_shapes(model: Model, body_index: Mapping[str, int]) -> ShapeTables:
             position[i] -= owner.center_of_mass
         hull = _hull(shape)
         if len(hull):
-            middle = 0.5 * (hull.min(axis=0) + hull.max(axis=0))
-            hull = hull - middle
-            position[i] += rotation[i] @ middle
+            midpoint = 0.5 * (hull.min(axis=0) + hull.max(axis=0))
+            hull = hull - midpoint
+            position[i] += rotation[i] @ midpoint
         corners.append(hull)
         bound[i] = _bounding_radius(kind[i], size[i], hull)
     body = np.array([-1 if b is None else body_index[b.name] for b, _ in owners], np.int64)
@@ -131,17 +131,16 @@ def compile_shapes(model: Model, body_index: Mapping[str, int]) -> ShapeTables:
 
 
 def _ordered(a: int, b: int) -> tuple[int, int]:
-    """The two codes, the smaller first."""
     return (a, b) if a <= b else (b, a)
 
 
 def _starts(counts: NDArray[np.int64] | list[int]) -> NDArray[np.int64]:
-    """0 followed by the running total."""
+    """Return 0 followed by the cumulative sum."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(counts, np.int64))])
 
 
 def _hull(shape: Shape) -> NDArray[np.float64]:
-    """The corners of a mesh's convex hull, in the order given; inner points would only slow the search."""
+    """Return the vertices of a mesh's convex hull, in the order given; inner points would only slow down the search."""
     points = np.array(shape.vertices, np.float64).reshape(-1, 3)
     if shape.kind != "mesh" or len(points) <= 4:
         return points if shape.kind == "mesh" else np.zeros((0, 3))
@@ -149,12 +148,12 @@ def _hull(shape: Shape) -> NDArray[np.float64]:
 
     try:
         return points[np.sort(ConvexHull(points).vertices)]
-    except QhullError:  # flat or thin: all points stay, which is right if slower
+    except QhullError:  # flat or thin: all points are kept, which is correct but slower
         return points
 
 
 def _bounding_radius(kind: int, size: NDArray[np.float64], hull: NDArray[np.float64]) -> float:
-    """Radius about the shape frame's origin [m]."""
+    """Return the radius about the origin of the shape frame [m]."""
     if kind == PLANE:
         return float("inf")
     if kind == MESH:
@@ -173,17 +172,17 @@ def _pairs(
     body: NDArray[np.int64],
     fixed: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Shape indices of the pairs that may touch; see `compile_shapes`."""
+    """Return the shape indices of candidate pairs; see `compile_shapes`."""
     one, two = np.triu_indices(len(kind), 1)
     meets = (body[one] != body[two]) & ~(fixed[one] & fixed[two]) & ~((kind[one] == PLANE) & (kind[two] == PLANE))
     one, two = one[meets], two[meets]
     tree, joined = _joined(model, body_index)
     body_one, body_two = body[one], body[two]
     between = (body_one >= 0) & (body_two >= 0)
-    apart = ~np.isin(np.minimum(body_one, body_two) * len(tree) + np.maximum(body_one, body_two), joined)
+    allowed = ~np.isin(np.minimum(body_one, body_two) * len(tree) + np.maximum(body_one, body_two), joined)
     if not model.self_collision:
-        apart &= tree[body_one] != tree[body_two]
-    keep = ~between | apart
+        allowed &= tree[body_one] != tree[body_two]
+    keep = ~between | allowed
     one, two = one[keep], two[keep]
     swap = fixed[one] | (kind[one] == PLANE)
     swap &= kind[two] != PLANE
@@ -194,7 +193,7 @@ def _pairs(
 
 
 def _joined(model: Model, body_index: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The tree each body belongs to, and the codes low * n + high of bodies joined directly; ground joins nothing."""
+    """Return the tree of each body, and the codes low * n + high of bodies connected directly, not by the ground."""
     count = 1 + max(body_index.values(), default=-1)
     tree = np.arange(count)
     joined = []

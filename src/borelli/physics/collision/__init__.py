@@ -1,1 +1,1 @@
-"""Contact points between shapes."""
+"""Collision detection: contact points between shapes."""

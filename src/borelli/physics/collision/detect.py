@@ -1,4 +1,4 @@
-"""Which shapes touch, where, and how deep."""
+"""Collision detection: pairs of shapes in contact, with position, normal and depth."""
 
 from __future__ import annotations
 
@@ -7,50 +7,63 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import by_pointer, kernel, inline, kernel_function
+from borelli.kernels.jit import by_pointer, inline, kernel, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.arrays.shapes import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, PLANE, SPHERE, ShapeTables
 from borelli.physics.collision.box_box import box_box
 from borelli.physics.collision.gjk_epa import WORK_ROWS, convex_convex
-from borelli.physics.collision.plane import box_plane, cylinder_plane, ellipsoid_plane, mesh_plane, round_plane
-from borelli.physics.collision.sphere_capsule import round_box, round_round
+from borelli.physics.collision.plane import (
+    DEPTH,
+    FEATURE,
+    NORMAL,
+    POINT,
+    box_plane,
+    capsule_plane,
+    cylinder_plane,
+    ellipsoid_plane,
+    mesh_plane,
+)
+from borelli.physics.collision.sphere_capsule import capsule_box, capsule_capsule
+
+BOUND = 3
+"""Column of `center` with the bounding radius."""
 
 
 class Contacts(NamedTuple):
-    """The contacts of one step, the first `count` of each array, and room to find them in."""
+    """Contacts of one step, the first `count` entries of each array, with scratch arrays."""
 
     pair: NDArray[np.int64]
     """(m,) index into the pairs of `ShapeTables`."""
     slot: NDArray[np.int64]
-    """(m,) pair_first[pair] + feature: the same number while the same features touch; rises along the list."""
+    """(m,) pair_first[pair] + feature: unchanged while the same features are in contact; rises along the list."""
     point: NDArray[np.float64]
     """(m, 3) midway between the two surfaces, world [m]."""
     normal: NDArray[np.float64]
-    """(m, 3) unit, world, from B to A: the way A is pushed."""
+    """(m, 3) unit, world, from B to A: direction of the force on A."""
     depth: NDArray[np.float64]
     """(m,) positive where the shapes overlap [m]."""
     center: NDArray[np.float64]
-    """(s, 4) scratch: shape origins in the world, and the bounding radii about them [m]."""
+    """(s, 4) scratch: shape origins in the world, and their bounding radii (column BOUND) [m]."""
     axes: NDArray[np.float64]
     """(s, 3, 3) scratch: shape axes in the world, as columns."""
     fresh: NDArray[np.int64]
-    """(s,) scratch: whether `axes` belongs to the present step."""
+    """(s,) scratch: 1 if `axes` belongs to the present step."""
     patch: NDArray[np.float64]
-    """(8, 8) scratch: contacts of one pair, see `collide_plane`."""
+    """(8, 8) scratch: contacts of one pair, see `plane`."""
     work: NDArray[np.float64]
     """(rows, 12) scratch of the narrow phases."""
 
 
 def make_contacts(shapes: ShapeTables, capacity: int | None = None) -> Contacts:
-    """Empty contacts with room for every slot, or for `capacity` contacts."""
-    room = int(shapes.pair_first[-1]) if capacity is None else capacity
+    """Return empty contacts with capacity for every slot, or for `capacity` contacts."""
+    capacity = int(shapes.pair_first[-1]) if capacity is None else capacity
     ground = shapes.body < 0
     return Contacts(
-        pair=np.zeros(room, np.int64),
-        slot=np.zeros(room, np.int64),
-        point=np.zeros((room, 3)),
-        normal=np.zeros((room, 3)),
-        depth=np.zeros(room),
+        pair=np.zeros(capacity, np.int64),
+        slot=np.zeros(capacity, np.int64),
+        point=np.zeros((capacity, 3)),
+        normal=np.zeros((capacity, 3)),
+        depth=np.zeros(capacity),
         center=np.column_stack([np.where(ground[:, None], shapes.position, 0.0), shapes.bound]),
         axes=np.where(ground[:, None, None], shapes.rotation, 0.0),
         fresh=ground.astype(np.int64),
@@ -61,15 +74,17 @@ def make_contacts(shapes: ShapeTables, capacity: int | None = None) -> Contacts:
 
 @kernel
 def find_contacts(shapes_at, position, rotation, margin, contacts_at):
-    """Fill `contacts` with every contact of depth > -margin, slots rising; returns how many there are.
+    """Write every contact of depth > -margin, slots rising; return their number.
 
-    `position` (n, 3) and `rotation` (n, 3, 3) are the bodies' centres of mass and orientations. When there are more
-    than fit, the first are kept and the number returned exceeds the room.
+    `position` (n, 3) and `rotation` (n, 3, 3) are the bodies' centers of mass and orientations. If there are more than
+    fit, the first are kept and the number returned exceeds the capacity.
     """
     shapes, contacts = load_shared(shapes_at, contacts_at)
     center, axes, fresh, patch = contacts.center, contacts.axes, contacts.fresh, contacts.patch
-    place_shapes(shapes.kind, shapes.body, shapes.position, shapes.rotation, position, rotation, center, axes, fresh)
-    room = contacts.depth.shape[0]
+    update_shape_poses(
+        shapes.kind, shapes.body, shapes.position, shapes.rotation, position, rotation, center, axes, fresh
+    )  # fmt: skip
+    capacity = contacts.depth.shape[0]
     pairs = shapes.pair_a.shape[0]
     count, pair = 0, -1
     while pair + 1 < pairs:
@@ -79,11 +94,11 @@ def find_contacts(shapes_at, position, rotation, margin, contacts_at):
             a, b = shapes.pair_a[pair], shapes.pair_b[pair]
             nx, ny, nz = axes[b, 0, 2], axes[b, 1, 2], axes[b, 2, 2]
             w = nx * center[b, 0] + ny * center[b, 1] + nz * center[b, 2]
-            if nx * center[a, 0] + ny * center[a, 1] + nz * center[a, 2] - w >= center[a, 3] + margin:
+            if nx * center[a, 0] + ny * center[a, 1] + nz * center[a, 2] - w >= center[a, BOUND] + margin:
                 continue
             plane = (nx, ny, nz, w)
         else:
-            pair = next_near(shapes.pair_a, shapes.pair_b, center, pair, margin)
+            pair = next_close_pair(shapes.pair_a, shapes.pair_b, center, pair, margin)
             if pair == pairs:
                 break
             a, b = shapes.pair_a[pair], shapes.pair_b[pair]
@@ -92,24 +107,24 @@ def find_contacts(shapes_at, position, rotation, margin, contacts_at):
             s = a if side == 0 else b
             if fresh[s] == 0:
                 fresh[s] = 1
-                turn_shape(shapes.rotation, rotation, axes, s, shapes.body[s])
+                rotate_shape_axes(shapes.rotation, rotation, axes, s, shapes.body[s])
         if kind_b != PLANE:
-            found = meet(shapes, contacts, a, b, margin)
+            found = collide_pair(shapes, contacts, a, b, margin)
         elif kind_a == BOX:
-            # asked here rather than in meet_plane: feet are boxes, and a call costs as much as the work
+            # tested here, not in collide_with_plane: feet are boxes, and a call costs as much as the work
             found = box_plane(patch, center, axes, shapes.size, a, plane, margin)
         else:
-            found = meet_plane(
+            found = collide_with_plane(
                 kind_a, patch, center, axes, shapes.size, shapes.vertices, shapes.first, a, plane, margin
             )
         for k in range(found):
-            if count < room:
+            if count < capacity:
                 contacts.pair[count] = pair
-                contacts.slot[count] = shapes.pair_first[pair] + int(patch[k, 0])
-                contacts.depth[count] = patch[k, 1]
+                contacts.slot[count] = shapes.pair_first[pair] + int(patch[k, FEATURE])
+                contacts.depth[count] = patch[k, DEPTH]
                 for m in range(3):
-                    contacts.point[count, m] = patch[k, 2 + m]
-                    contacts.normal[count, m] = patch[k, 5 + m]
+                    contacts.point[count, m] = patch[k, POINT + m]
+                    contacts.normal[count, m] = patch[k, NORMAL + m]
             count += 1
     return count
 
@@ -118,23 +133,23 @@ find_contacts_by_pointer = by_pointer(find_contacts)
 
 
 @kernel_function
-def next_near(pair_a, pair_b, center, start, margin):
-    """The first pair from `start` on whose bounding spheres come within the margin; one past the last if none.
+def next_close_pair(pair_a, pair_b, center, start, margin):
+    """Return the first pair from `start` on whose bounding spheres come within the margin, else the number of pairs.
 
-    Kept apart so that the search through pairs of distant shapes is a tight loop.
+    A function of its own so that the broad phase is a tight loop.
     """
     for pair in range(start, pair_a.shape[0]):
         a, b = pair_a[pair], pair_b[pair]
         dx, dy, dz = center[a, 0] - center[b, 0], center[a, 1] - center[b, 1], center[a, 2] - center[b, 2]
-        reach = center[a, 3] + center[b, 3] + margin
-        if dx * dx + dy * dy + dz * dz < reach * reach:
+        limit = center[a, BOUND] + center[b, BOUND] + margin
+        if dx * dx + dy * dy + dz * dz < limit * limit:
             return pair
     return pair_a.shape[0]
 
 
 @inline
-def place_shapes(kind, body, shape_position, shape_rotation, position, rotation, center, axes, fresh):
-    """Bring the origins of the moving shapes (and the axes of planes) into the world; other axes follow when needed."""
+def update_shape_poses(kind, body, shape_position, shape_rotation, position, rotation, center, axes, fresh):
+    """Write world origins of the moving shapes and world axes of planes; other axes follow when needed."""
     for i in range(body.shape[0]):
         b = body[i]
         if b >= 0:
@@ -144,12 +159,12 @@ def place_shapes(kind, body, shape_position, shape_rotation, position, rotation,
                 center[i, m] = position[b, m] + rotation[b, m, 0] * x + rotation[b, m, 1] * y + rotation[b, m, 2] * z
             if kind[i] == PLANE:
                 fresh[i] = 1
-                turn_shape(shape_rotation, rotation, axes, i, b)
+                rotate_shape_axes(shape_rotation, rotation, axes, i, b)
 
 
 @inline
-def turn_shape(shape_rotation, rotation, axes, i, b):
-    """Bring the axes of shape i of body b into the world."""
+def rotate_shape_axes(shape_rotation, rotation, axes, i, b):
+    """Write the world axes of shape i of body b."""
     for m in range(3):
         x, y, z = rotation[b, m, 0], rotation[b, m, 1], rotation[b, m, 2]
         for k in range(3):
@@ -157,10 +172,10 @@ def turn_shape(shape_rotation, rotation, axes, i, b):
 
 
 @kernel_function
-def meet_plane(kind, patch, center, axes, size, vertices, first, i, plane, margin):
-    """Contacts with a plane of a shape i that is not a box, in `patch`; returns how many."""
+def collide_with_plane(kind, patch, center, axes, size, vertices, first, i, plane, margin):
+    """Write contacts of shape i, not a box, with a plane into `patch`; return their number."""
     if kind in (SPHERE, CAPSULE):
-        return round_plane(patch, center, axes, size, i, plane, margin)
+        return capsule_plane(patch, center, axes, size, i, plane, margin)
     if kind == CYLINDER:
         return cylinder_plane(patch, center, axes, size, i, plane, margin)
     if kind == ELLIPSOID:
@@ -171,25 +186,25 @@ def meet_plane(kind, patch, center, axes, size, vertices, first, i, plane, margi
 
 
 @kernel_function
-def meet(shapes, contacts, a, b, margin):
-    """Contacts of two shapes that are not planes, in `contacts.patch`; returns how many."""
+def collide_pair(shapes, contacts, a, b, margin):
+    """Write contacts of two shapes that are not planes into `contacts.patch`; return their number."""
     patch, center, axes, size = contacts.patch, contacts.center, contacts.axes, shapes.size
     kind_a, kind_b = shapes.kind[a], shapes.kind[b]
     round_a, round_b = kind_a in (SPHERE, CAPSULE), kind_b in (SPHERE, CAPSULE)
-    if kind_b == BOX and out_of_reach(center, axes, size, b, a, shapes.bound[a] + margin):
+    if kind_b == BOX and beyond_bound(center, axes, size, b, a, shapes.bound[a] + margin):
         return 0
-    if kind_a == BOX and out_of_reach(center, axes, size, a, b, shapes.bound[b] + margin):
+    if kind_a == BOX and beyond_bound(center, axes, size, a, b, shapes.bound[b] + margin):
         return 0
     if round_a and round_b:
-        return round_round(patch, center, axes, size, a, b, margin)
+        return capsule_capsule(patch, center, axes, size, a, b, margin)
     if kind_a == BOX and kind_b == BOX:
         return box_box(patch, contacts.work, center, axes, size, a, b, margin)
     if round_a and kind_b == BOX:
-        return round_box(patch, center, axes, size, a, b, margin)
+        return capsule_box(patch, center, axes, size, a, b, margin)
     if kind_a == BOX and round_b:
-        found = round_box(patch, center, axes, size, b, a, margin)
+        found = capsule_box(patch, center, axes, size, b, a, margin)
         for k in range(found):
-            for m in range(5, 8):
+            for m in range(NORMAL, NORMAL + 3):
                 patch[k, m] = -patch[k, m]
         return found
     return convex_convex(
@@ -199,12 +214,12 @@ def meet(shapes, contacts, a, b, margin):
 
 
 @inline
-def out_of_reach(center, axes, size, box, i, reach):
-    """Whether the origin of shape i lies farther than `reach` [m] from a box: quicker than the exact test."""
+def beyond_bound(center, axes, size, box, i, limit):
+    """Return True if the origin of shape i is farther than `limit` [m] from a box: quicker than the exact test."""
     dx, dy, dz = center[i, 0] - center[box, 0], center[i, 1] - center[box, 1], center[i, 2] - center[box, 2]
     square = 0.0
     for k in range(3):
         along = abs(axes[box, 0, k] * dx + axes[box, 1, k] * dy + axes[box, 2, k] * dz) - size[box, k]
         if along > 0.0:
             square += along * along
-    return square >= reach * reach
+    return square >= limit * limit

@@ -1,6 +1,6 @@
-"""What the impulse step reads and writes besides the tables, state and work of the soft step.
+"""Arrays of the impulse step besides the tables, state and work arrays of the soft step.
 
-Joints, couplings, stops and contacts are hard here, whatever softness the model gives them: the impulse step corrects
+Joints, couplings, limits and contacts are hard here, whatever softness the model gives them: the impulse step corrects
 positions by Newton's method and needs no springs for it.
 """
 
@@ -17,141 +17,143 @@ from numpy.typing import NDArray
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import GROUND, Joint, Model, Shape, Softness
 from borelli.model.validate import validate
-from borelli.physics.arrays.compile_model import FLOOR, NET_LOOPS, CompiledModel, Tables, compile_model
-from borelli.physics.inputs import Drive, SolverSettings, check_step
+from borelli.physics.arrays.compile_model import MIN_SLOPE, NET_LOOPS, CompiledModel, Tables, compile_model
+from borelli.physics.inputs import Drive
 from borelli.physics.rows.joint_rows import init_joint_rows
 from borelli.physics.rows.rows import Rows, make_rows
+from borelli.physics.solver_settings import SolverSettings, check_step
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.uint8]
 
-CONTACT_SHARE = 0.2
-"""Of an overlap that is taken back in a step: all of it at once would throw bodies apart."""
-SHARED = 1e-6
+CONTACT_ERP = 0.2
+"""Fraction of an overlap that is corrected in a step: all of it at once would separate bodies with a jump."""
+LOOP_CONTROL_SLOPE = 1e-6
 """Slope of controls of one loop, relative to the inverse of the least inertia: a hundred times that of its joints, so
-that contradictory targets meet in the middle (least squares) and the joints hold (spec impulse-pd, 3.2)."""
+that contradictory targets result in their mean (least squares) and the joints stay closed."""
 
 
 class Controls(NamedTuple):
-    """What is controlled and how, constant while stepping. Entries by coordinate of the model unless said otherwise."""
+    """Controls and their responses, constant while stepping. Entries are by coordinate of the model unless stated."""
 
     coordinate: Integers
     """(c,) coordinates that are controlled one by one."""
     ball: Integers
-    """(balls,) joints that are turned about all three axes at once."""
+    """(balls,) joints that are controlled about all three axes at once."""
     side: Floats
-    """(balls,) 1 where the joint's parent is the base that its error is carried by, -1 where the child is."""
+    """(balls,) 1 where the joint's parent is the base that its error rotates with, -1 where the child is."""
     a: Floats
     b: Floats
-    """The response a step later is a E + b E' [b in s] plus what the course adds."""
-    solver_stats: Flags
-    """1 where the response is not a and b but is told before each step, in `StageArrays.after`."""
+    """The error a step later is a E + b E' [b in s] plus the offset of the target trajectory."""
+    callback_response: Flags
+    """1 where the response is not a and b but is written to `StageArrays.response` before each step."""
     slope: Floats
-    """Of the control's row; 0 where its impulse is unlimited."""
-    shares: Flags
-    """(coordinates,) 1 for one of several controls in a loop: they may contradict each other, and none is held."""
+    """Slope of the control's row; 0 where its impulse is unlimited."""
+    in_loop: Flags
+    """1 for one of several controls in a loop: they may be contradictory, and none is feasible."""
     unlimited: Flags
     """1 where nothing limits the control."""
     outside: Flags
-    """(standing rows,) 1 for a row that the controller does not know of: it touches a body outside its world."""
-    reach: Floats
-    """(bodies,) of a body's shapes from its centre of mass [m]."""
-    netted: Flags
+    """(persistent rows,) 1 for a row with a body outside the controller's world, which the controller ignores."""
+    extent: Floats
+    """(bodies,) largest distance of a body's shapes from its center of mass [m]."""
+    is_net: Flags
     """(1,) 1 if there is a net among the bodies: more loops than `NET_LOOPS`."""
 
 
 class TargetTrajectory(NamedTuple):
-    """Where the targets are: row i + 1 at the start of step i, so that row 0 is a step before the first."""
+    """Targets of all steps: row i + 1 at the start of step i, so that row 0 is a step before the first."""
 
     value: Floats
     """(steps + 2, coordinates) [rad or m]"""
-    turn: Floats
+    rotation: Floats
     """(steps + 2, balls, 4) of the child's joint frame in the parent's."""
-    shift: Floats
+    offset: Floats
     """(steps or 0, coordinates) added to the response of step i [rad or m]."""
-    most: Floats
-    """(steps or 1, coordinates) largest impulse of a control in step i, or in any [N s or N m s]."""
+    max_impulse: Floats
+    """(steps or 1, coordinates) maximum impulse of a control in step i, or in any [N s or N m s]."""
 
 
 class ControlHistory(NamedTuple):
-    """What a step leaves to the next besides the state: where controlled joints stood when it began."""
+    """Values that a step passes to the next besides the state: controlled joints at its start."""
 
     value: Floats
     """(coordinates,)"""
-    turn: Floats
-    """(balls, 4) of the moved body as the base sees it."""
-    known: Integers
+    rotation: Floats
+    """(balls, 4) of the moved body relative to the base."""
+    has_previous: Integers
     """(1,) 0 before the first step."""
-    bend: Floats
-    """(3, standing rows) velocities along rows that correcting positions added in the last steps, the latest first."""
-    bends: Integers
-    """(1,) how many of those are known."""
+    curvature: Floats
+    """(3, persistent rows) velocities along rows that position correction added in the last steps, the latest first."""
+    curvature_count: Integers
+    """(1,) number of steps with known curvature."""
 
     def copy(self) -> ControlHistory:
-        """A snapshot to rewind to."""
+        """Return a snapshot."""
         return ControlHistory._make(array.copy() for array in self)
 
 
 class StageArrays(NamedTuple):
-    """Numbers that the stages of one step hand on."""
+    """Values that the stages of one step pass on."""
 
     position: Floats
     quaternion: Floats
     twist: Floats
-    """Bodies when the step began."""
+    """Bodies at the start of the step."""
     value: Floats
-    """(coordinates,) when the step began."""
-    turn: Floats
+    """(coordinates,) at the start of the step."""
+    rotation: Floats
     """(balls, 4) likewise."""
-    now: Floats
+    trial_rotation: Floats
     """(balls, 4) while positions are corrected."""
     error: Floats
     rate: Floats
-    after: Floats
-    """(coordinates,) of the error: now, its rate, and what it is to be at the step's end; balls: in the base's axes."""
-    aim: Floats
-    """(coordinates,) where controlled coordinates are to be at the step's end."""
-    aim_turn: Floats
-    """(balls, 4)"""
-    speed: Floats
+    response: Floats
+    """(coordinates,) error, its rate, and the error at the step's end; of balls in the base's axes."""
+    target: Floats
+    """(coordinates,) values of controlled coordinates at the step's end."""
+    target_rotation: Floats
+    """(balls, 4) likewise."""
+    velocity: Floats
     """(coordinates,) of the controlled rows before a solve."""
-    most: Floats
-    """(coordinates,) largest impulse of the control in this step [N s or N m s]."""
-    held: Flags
-    """(coordinates,) 1 while the control can do what it is asked."""
-    trial: Rows
-    """Standing rows at the poses that are tried."""
+    max_impulse: Floats
+    """(coordinates,) maximum impulse of the control in this step [N s or N m s]."""
+    feasible: Flags
+    """(coordinates,) 1 while the control can reach its target."""
+    trial_rows: Rows
+    """Persistent rows at the trial poses."""
     change: Floats
-    """(bodies, 6) how a solve of a correction moves bodies where they are tried."""
-    moved: Floats
-    """(bodies, 6) velocities that all its solves have added."""
+    """(bodies, 6) change of velocities of a solve, by its effect at the trial poses."""
+    total_change: Floats
+    """(bodies, 6) velocities that all solves of a correction have added."""
     corrections: Integers
-    """(1,) how often poses were tried in this step."""
-    factored: Floats
-    factored_turn: Floats
-    """Positions and quaternions of bodies for which the factors are that the last step left."""
-    bend: Floats
-    """(standing rows,) as in `ControlHistory.bend`, of this step."""
-    segment: Integers
-    """(standing rows,) where laws were in stage 4: the warm start of the next step."""
-    total: Floats
+    """(1,) number of corrections in this step."""
+    factored_position: Floats
+    factored_quaternion: Floats
+    """Poses of bodies for which the factors of the last step are valid."""
+    curvature: Floats
+    """(persistent rows,) of this step, as in `ControlHistory.curvature`."""
+    active_piece: Integers
+    """(persistent rows,) active pieces of laws in stage 4: the warm start of the next step."""
+    impulse: Floats
     """(rows,) impulses of all stages."""
     ground: Floats
     """(bodies, 7) of contacts, as in `Record.ground`."""
     solver_stats: Integers
-    """(4,) as in `Record.told`."""
+    """(4,) as in `Record.solver_stats`."""
 
 
 class ResponseCoefficients(NamedTuple):
-    """How the error of one coordinate changes in a step."""
+    """Response of one coordinate: its error a step later is a E + b E'."""
 
     a: float = 0.0
     b: float = 0.0
     """[s]"""
-    solver_stats: bool = False
+    callback: bool = False
+    """True if the response is computed before each step instead."""
     limited: bool = False
-    """Whether there is a limit to the control's force."""
+    """True if the control has a force limit."""
 
 
 def compile_impulse(
@@ -162,28 +164,40 @@ def compile_impulse(
     outside: Collection[str] = (),
     settings: SolverSettings | None = None,
 ) -> tuple[CompiledModel, Controls]:
-    """Tables for impulse steps [s]; `controlled` by coordinate, a ball's three with one response turn it as one."""
+    """Compile a model for impulse steps.
+
+    Args:
+        model: Model to compile.
+        step: Time step [s].
+        controlled: Responses by coordinate; a ball joint with three of them is controlled as one rotation.
+        outside: Bodies that the controller does not know.
+        settings: Settings of the solver.
+
+    Raises:
+        ModelError: The model is invalid or a body is unknown.
+        SettingsError: A controlled joint has a body outside, or a setting is out of range.
+    """
     check_step(step)
     validate(model)
     drives = [Drive(coordinate) for coordinate in controlled]
     compiled = compile_model(harden(model, step), step=step, settings=settings, drives=drives)._replace(model=model)
     for name in outside:
         if name not in compiled.body_index:
-            raise ModelError(unknown_name("body", name, compiled.body_index) + " (asked to be outside)")
+            raise ModelError(f"outside: {unknown_name('body', name, compiled.body_index)}")
     return compiled, _make_controls(compiled, controlled, frozenset(outside))
 
 
 def harden(model: Model, step: float) -> Model:
-    """The model with everything hard, and all of an error but that of contacts corrected in a step."""
+    """Return the model with hard rows; a step corrects all of an error, of contacts a fraction."""
     lightest = min((body.mass for body in model.bodies if not body.kinematic), default=1.0)
-    hard, stop = Softness(erp=1.0), Softness(erp=1.0, cfm=FLOOR / lightest * step)
+    hard, limit = Softness(erp=1.0), Softness(erp=1.0, cfm=MIN_SLOPE / lightest * step)
 
     def hard_shape(shape: Shape) -> Shape:
-        return replace(shape, surface=replace(shape.surface, softness=Softness(erp=CONTACT_SHARE)))
+        return replace(shape, surface=replace(shape.surface, softness=Softness(erp=CONTACT_ERP)))
 
     def hard_joint(joint: Joint) -> Joint:
-        stops = tuple(replace(coordinate, limit_softness=stop) for coordinate in joint.coordinates)
-        return replace(joint, softness=hard, coordinates=stops)
+        coordinates = tuple(replace(coordinate, limit_softness=limit) for coordinate in joint.coordinates)
+        return replace(joint, softness=hard, coordinates=coordinates)
 
     return replace(
         model,
@@ -194,20 +208,22 @@ def harden(model: Model, step: float) -> Model:
     )
 
 
-def _make_controls(compiled: CompiledModel, controlled: Mapping[str, ResponseCoefficients], outside: frozenset[str]) -> Controls:
+def _make_controls(
+    compiled: CompiledModel, controlled: Mapping[str, ResponseCoefficients], outside: frozenset[str]
+) -> Controls:
     model, tables = compiled.model, compiled.tables
     joints, count = tables.joints, len(model.coordinates)
     lightest = min((float(np.linalg.eigvalsh(inertia)[0]) for inertia in tables.bodies.inertia), default=1.0)
-    a, b, slope, told = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.uint8)
+    a, b, slope, callback = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, np.uint8)
     for name, response in controlled.items():
         i = compiled.coordinate_index[name]
-        a[i], b[i], told[i] = response.a, response.b, response.solver_stats
-        slope[i] = FLOOR / lightest if response.limited else 0.0
-    shares = np.zeros(count, np.uint8)
+        a[i], b[i], callback[i] = response.a, response.b, response.callback
+        slope[i] = MIN_SLOPE / lightest if response.limited else 0.0
+    in_loop = np.zeros(count, np.uint8)
     for group in _loops(model):
         own = [i for name, i in compiled.coordinate_index.items() if name in controlled and name in group]
         if len(own) > 1:
-            shares[own], slope[own] = 1, SHARED / lightest
+            in_loop[own], slope[own] = 1, LOOP_CONTROL_SLOPE / lightest
     balls = [int(j) for j in np.flatnonzero(joints.rotation_driven)]
     of_balls = {i for j in balls for i in range(joints.coordinate_first[j], joints.coordinate_first[j + 1])}
     singles = [compiled.coordinate_index[name] for name in controlled]
@@ -224,31 +240,31 @@ def _make_controls(compiled: CompiledModel, controlled: Mapping[str, ResponseCoe
         side=np.array(side, float),
         a=a,
         b=b,
-        solver_stats=told,
+        callback_response=callback,
         slope=slope,
-        shares=shares,
+        in_loop=in_loop,
         unlimited=(slope == 0.0).astype(np.uint8),
         outside=_outside_rows(compiled, controlled, outside),
-        reach=_reach(tables, len(model.bodies)),
-        netted=np.array([sum(joint.closes_loop for joint in model.joints) > NET_LOOPS], np.uint8),
+        extent=_extent(tables, len(model.bodies)),
+        is_net=np.array([sum(joint.closes_loop for joint in model.joints) > NET_LOOPS], np.uint8),
     )
 
 
 def _loops(model: Model) -> list[set[str]]:
-    """The coordinates of each closed loop; loops that have a joint in common are one."""
+    """Return the coordinates of each closed loop; loops with a common joint are one."""
     above = {joint.child: joint for joint in model.joints if not joint.closes_loop}
 
-    def way(body: str) -> dict[str, Joint]:
-        found: dict[str, Joint] = {}
-        while body in above and above[body].name not in found:
-            found[above[body].name] = above[body]
+    def path_to_root(body: str) -> dict[str, Joint]:
+        path: dict[str, Joint] = {}
+        while body in above and above[body].name not in path:
+            path[above[body].name] = above[body]
             body = above[body].parent
-        return found
+        return path
 
     loops: list[dict[str, Joint]] = []
     for joint in model.joints:
         if joint.closes_loop:
-            first, second = way(joint.parent), way(joint.child)
+            first, second = path_to_root(joint.parent), path_to_root(joint.child)
             loop = {name: one for name, one in (first | second).items() if (name in first) != (name in second)}
             loop[joint.name] = joint
             for other in [one for one in loops if one.keys() & loop.keys()]:
@@ -259,11 +275,11 @@ def _loops(model: Model) -> list[set[str]]:
 
 
 def _distance_from_ground(model: Model) -> dict[str, int]:
-    """Joints between each body and the ground, or the heaviest body of those that no joint holds to it."""
-    beside: dict[str, list[str]] = {name: [] for name in (GROUND, *(body.name for body in model.bodies))}
+    """Return the number of joints between each body and the ground, or the heaviest body of its own group."""
+    neighbors: dict[str, list[str]] = {name: [] for name in (GROUND, *(body.name for body in model.bodies))}
     for joint in model.joints:
-        beside[joint.parent].append(joint.child)
-        beside[joint.child].append(joint.parent)
+        neighbors[joint.parent].append(joint.child)
+        neighbors[joint.child].append(joint.parent)
     depth: dict[str, int] = {}
     for root in (GROUND, *(body.name for body in sorted(model.bodies, key=lambda body: -body.mass))):
         if root in depth:
@@ -272,97 +288,104 @@ def _distance_from_ground(model: Model) -> dict[str, int]:
         waiting = deque([root])
         while waiting:
             name = waiting.popleft()
-            for other in beside[name]:
+            for other in neighbors[name]:
                 if other not in depth:
                     depth[other] = depth[name] + 1
                     waiting.append(other)
     return depth
 
 
-def _outside_rows(compiled: CompiledModel, controlled: Mapping[str, ResponseCoefficients], outside: frozenset[str]) -> Flags:
+def _outside_rows(
+    compiled: CompiledModel, controlled: Mapping[str, ResponseCoefficients], outside: frozenset[str]
+) -> Flags:
     model, joints = compiled.model, compiled.tables.joints
     marks = np.zeros(len(compiled.rows.entries), np.uint8)
-    apart = [joint.parent in outside or joint.child in outside for joint in model.joints]
+    is_outside = [joint.parent in outside or joint.child in outside for joint in model.joints]
     for j, joint in enumerate(model.joints):
-        if not apart[j]:
+        if not is_outside[j]:
             continue
         for coordinate in joint.coordinates:
             if coordinate.name in controlled:
                 raise SettingsError(
-                    f"control of {coordinate.name!r}: joint {joint.name!r} holds a body that is outside the "
-                    "controller's world; leave out the control, or take the body in"
+                    f"control of {coordinate.name!r}: A body of joint {joint.name!r} is outside the controller's "
+                    "world. Remove the control, or remove the body from `outside`."
                 )
         marks[joints.row_first[j] : joints.row_first[j + 1]] = 1
     for rows in (joints.limit_row, joints.drive_row):
         for i, k in enumerate(rows):
-            if k >= 0 and apart[joints.joint[i]]:
+            if k >= 0 and is_outside[joints.joint[i]]:
                 marks[k] = 1
     for k, i, on in zip(joints.coupling_row, joints.coupling_coordinate, joints.coupling_on, strict=True):
-        marks[k] = apart[joints.joint[i]] or apart[joints.joint[on]]
+        marks[k] = is_outside[joints.joint[i]] or is_outside[joints.joint[on]]
     return marks
 
 
-def _reach(tables: Tables, bodies: int) -> Floats:
-    shapes, reach = tables.shapes, np.zeros(bodies)
+def _extent(tables: Tables, bodies: int) -> Floats:
+    shapes, extent = tables.shapes, np.zeros(bodies)
     for body, position, bound in zip(shapes.body, shapes.position, shapes.bound, strict=True):
         if body >= 0 and np.isfinite(bound):
-            reach[body] = max(reach[body], float(np.linalg.norm(position)) + bound)
-    return reach
+            extent[body] = max(extent[body], float(np.linalg.norm(position)) + bound)
+    return extent
 
 
 def make_target_trajectory(
-    compiled: CompiledModel, value: Floats, turn: Floats, *, most: Floats | None = None, shift: Floats | None = None
+    compiled: CompiledModel,
+    value: Floats,
+    rotation: Floats,
+    *,
+    max_impulse: Floats | None = None,
+    offset: Floats | None = None,
 ) -> TargetTrajectory:
-    """Arrays as kernels take them; limits that are not given are infinite."""
+    """Return targets as contiguous arrays; impulse limits that are not given are infinite."""
     count = len(compiled.model.coordinates)
     return TargetTrajectory(
         value=np.ascontiguousarray(value, float),
-        turn=np.ascontiguousarray(turn, float),
-        shift=np.zeros((0, count)) if shift is None else np.ascontiguousarray(shift, float),
-        most=np.full((1, count), np.inf) if most is None else np.ascontiguousarray(most, float),
+        rotation=np.ascontiguousarray(rotation, float),
+        offset=np.zeros((0, count)) if offset is None else np.ascontiguousarray(offset, float),
+        max_impulse=np.full((1, count), np.inf) if max_impulse is None else np.ascontiguousarray(max_impulse, float),
     )
 
 
 def make_history(compiled: CompiledModel, controls: Controls) -> ControlHistory:
-    """No step was made."""
+    """Return the history before the first step."""
     return ControlHistory(
         value=np.zeros(len(compiled.model.coordinates)),
-        turn=np.zeros((len(controls.ball), 4)),
-        known=np.zeros(1, np.int64),
-        bend=np.zeros((3, len(compiled.rows.entries))),
-        bends=np.zeros(1, np.int64),
+        rotation=np.zeros((len(controls.ball), 4)),
+        has_previous=np.zeros(1, np.int64),
+        curvature=np.zeros((3, len(compiled.rows.entries))),
+        curvature_count=np.zeros(1, np.int64),
     )
 
 
 def make_stage_arrays(compiled: CompiledModel, controls: Controls, rows: int) -> StageArrays:
-    """Room for so many rows, contacts included."""
-    trial = make_rows(np.array(compiled.rows.entries, np.int64))
-    init_joint_rows(compiled.tables.joints, trial)
+    """Return stage arrays for `rows` rows, contacts included."""
+    trial_rows = make_rows(np.array(compiled.rows.entries, np.int64))
+    init_joint_rows(compiled.tables.joints, trial_rows)
     bodies, count, balls = len(compiled.model.bodies), len(compiled.model.coordinates), len(controls.ball)
     return StageArrays(
         position=np.zeros((bodies, 3)),
         quaternion=np.zeros((bodies, 4)),
         twist=np.zeros((bodies, 6)),
         value=np.zeros(count),
-        turn=np.zeros((balls, 4)),
-        now=np.zeros((balls, 4)),
+        rotation=np.zeros((balls, 4)),
+        trial_rotation=np.zeros((balls, 4)),
         error=np.zeros(count),
         rate=np.zeros(count),
-        after=np.zeros(count),
-        aim=np.zeros(count),
-        aim_turn=np.zeros((balls, 4)),
-        speed=np.zeros(count),
-        most=np.zeros(count),
-        held=np.zeros(count, np.uint8),
-        trial=trial,
+        response=np.zeros(count),
+        target=np.zeros(count),
+        target_rotation=np.zeros((balls, 4)),
+        velocity=np.zeros(count),
+        max_impulse=np.zeros(count),
+        feasible=np.zeros(count, np.uint8),
+        trial_rows=trial_rows,
         change=np.zeros((bodies, 6)),
-        moved=np.zeros((bodies, 6)),
+        total_change=np.zeros((bodies, 6)),
         corrections=np.zeros(1, np.int64),
-        factored=np.full((bodies, 3), np.nan),
-        factored_turn=np.zeros((bodies, 4)),
-        bend=np.zeros(len(compiled.rows.entries)),
-        segment=np.zeros(len(compiled.rows.entries), np.int64),
-        total=np.zeros(rows),
+        factored_position=np.full((bodies, 3), np.nan),
+        factored_quaternion=np.zeros((bodies, 4)),
+        curvature=np.zeros(len(compiled.rows.entries)),
+        active_piece=np.zeros(len(compiled.rows.entries), np.int64),
+        impulse=np.zeros(rows),
         ground=np.zeros((bodies, 7)),
         solver_stats=np.zeros(4, np.int64),
     )

@@ -1,18 +1,17 @@
-"""Controlled joints in an impulse step: their errors, where they are to be at the step's end, and their rows.
+"""Controlled joints in an impulse step: their errors, their targets at the step's end, and their rows.
 
 The response is that of `control.response`: with E the error of a coordinate and E' its mean rate over the step before,
-E(h) = a E + b E', and the coordinate aims at its target ahead plus E(h). Joints that turn freely are as in
-`control.rotations`: with X = T T_o^-1 the error as a rotation, seen from the base, X(h) = exp(E(h) - E) X, and the
-joint aims at X(h) T_o(h).
-What collisions changed at the step's beginning is added to E'.
+E(h) = a E + b E', and the coordinate is driven to its target at the step's end plus E(h). Ball joints are as in
+`control.ball_joint_response`: with X = T T_o^-1 the error as a rotation relative to the base, X(h) = exp(E(h) - E) X,
+and the joint is driven to X(h) T_o(h). Velocities that collisions changed at the step's start are added to E'.
 """
 
 from __future__ import annotations
 
-from borelli.kernels.jit import by_pointer, inline, kernel_function, inline_into_caller
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.numerics.rotation_kernels import quaternion_product, rotation_exponential, rotation_logarithm
-from borelli.physics.impulse_step.joint_limits import turn_within_stops, within_stops
-from borelli.physics.impulse_step.stage_laws import along_row, leave_out, velocity_along
+from borelli.physics.impulse_step.joint_limits import clamp_rotation_to_limits, clamp_to_limits
+from borelli.physics.impulse_step.stage_laws import disable_row, project_on_row, velocity_on_row
 from borelli.physics.joints.joint_frames import along_axis, from_axes, relative_quaternion
 from borelli.physics.rows.coordinate_rows import drive_law
 from borelli.physics.rows.laws import soft_law
@@ -45,26 +44,26 @@ def _log(q):
 
 
 @inline
-def _seen_from_base(q, side):
-    """The moved body's rotation as the base sees it, of the child's in the parent's."""
+def _relative_to_base(q, side):
+    """Return the rotation of the moved body relative to the base, from that of the child relative to the parent."""
     return q if side > 0.0 else _inverse(q)
 
 
 @kernel_function
-def find_turns(joints, controls, turn_out):
-    """How balls are turned now."""
+def compute_ball_rotations(joints, controls, rotation_out):
+    """Write the present rotations of ball joints."""
     for n in range(len(controls.ball)):
         j = controls.ball[n]
-        turn = relative_quaternion(joints.axes_parent, joints.axes_child, j)
-        _store4(turn_out, n, _seen_from_base(turn, controls.side[n]))
+        rotation = relative_quaternion(joints.axes_parent, joints.axes_child, j)
+        _store4(rotation_out, n, _relative_to_base(rotation, controls.side[n]))
 
 
-find_turns_by_pointer = by_pointer(find_turns)
+compute_ball_rotations_by_pointer = by_pointer(compute_ball_rotations)
 
 
 @inline
 def _to_world(joints, j, side, x, y, z):
-    """A vector in the base's joint axes, in world axes."""
+    """Return a vector in the base's joint axes, in world axes."""
     if side > 0.0:
         return from_axes(joints.axes_parent, j, x, y, z)
     return from_axes(joints.axes_child, j, x, y, z)
@@ -77,16 +76,16 @@ def _to_base(joints, j, side, x, y, z):
 
 
 @inline
-def _spin_of_rows(joints, j, side, speed):
-    """The moved body's spin less the base's, in world axes, of the speeds of a ball's three rows."""
+def _angular_velocity_of_rows(joints, j, side, speed):
+    """Return the angular velocity of the moved body relative to the base, world axes, from a ball's row velocities."""
     i = joints.coordinate_first[j]
     x, y, z = from_axes(joints.axes_child, j, speed[i], speed[i + 1], joints.sign[i + 2] * speed[i + 2])
     return side * x, side * y, side * z
 
 
 @inline
-def _along_row(joints, rows, j, side, k, x, y, z):
-    """The speed that a spin of the moved body less the base's, in world axes, gives a ball's row k."""
+def _row_velocity(joints, rows, j, side, k, x, y, z):
+    """Return the velocity of row k of a ball at a relative angular velocity in world axes."""
     e, sign = rows.first[k], side
     if joints.child_slot[j] < 0:
         sign = -side
@@ -95,31 +94,31 @@ def _along_row(joints, rows, j, side, k, x, y, z):
 
 
 @kernel_function
-def read_speeds(joints, controls, rows, twist, speed_out):
-    """The speeds of all controlled rows."""
+def compute_control_velocities(joints, controls, rows, twist, velocity_out):
+    """Write the velocities of all controlled rows."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        speed_out[i] = velocity_along(rows, joints.drive_row[i], twist)
+        velocity_out[i] = velocity_on_row(rows, joints.drive_row[i], twist)
     for n in range(len(controls.ball)):
         first = joints.coordinate_first[controls.ball[n]]
         for i in range(first, first + 3):
-            speed_out[i] = velocity_along(rows, joints.drive_row[i], twist)
+            velocity_out[i] = velocity_on_row(rows, joints.drive_row[i], twist)
 
 
 @kernel_function
-def free_controls(joints, controls, rows):
-    """Let controls push with nothing."""
+def disable_controls(joints, controls, rows):
+    """Disable the rows of all controls."""
     for n in range(len(controls.coordinate)):
-        leave_out(rows, joints.drive_row[controls.coordinate[n]])
+        disable_row(rows, joints.drive_row[controls.coordinate[n]])
     for n in range(len(controls.ball)):
         k = joints.drive_row[joints.coordinate_first[controls.ball[n]]]
         for axis in range(3):
-            leave_out(rows, k + axis)
+            disable_row(rows, k + axis)
 
 
 @inline_into_caller
-def hold_controls(joints, controls, rows):
-    """Let controlled joints stay as they are: u = 0."""
+def fix_controls(joints, controls, rows):
+    """Set the law of all controlled rows to u = 0."""
     for n in range(len(controls.coordinate)):
         soft_law(rows, joints.drive_row[controls.coordinate[n]], 0.0, 0.0)
     for n in range(len(controls.ball)):
@@ -129,33 +128,33 @@ def hold_controls(joints, controls, rows):
 
 
 @inline_into_caller
-def measure_errors(joints, controls, course, memory, stages, value, rows, twist, index, h):
-    """Errors and their rates; `stages.speed` has the speeds before collisions, `twist` what they left."""
-    known = memory.known[0] > 0
+def compute_control_errors(joints, controls, targets, history, stages, value, rows, twist, index, h):
+    """Write errors and their rates; `stages.velocity` has the velocities before collisions, `twist` those after."""
+    known = history.has_previous[0] > 0
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        u = velocity_along(rows, joints.drive_row[i], twist)
-        q, before, now = value[i], course.value[index, i], course.value[index + 1, i]
+        u = velocity_on_row(rows, joints.drive_row[i], twist)
+        q, before, now = value[i], targets.value[index, i], targets.value[index + 1, i]
         stages.value[i] = q
-        moved = q - memory.value[i] + h * (u - stages.speed[i]) if known else h * u
+        moved = q - history.value[i] + h * (u - stages.velocity[i]) if known else h * u
         stages.error[i] = q - now
         stages.rate[i] = (moved - (now - before)) / h
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
-        turn = _load4(stages.turn, n)
-        before = _seen_from_base(_load4(course.turn[index], n), side)
-        now = _seen_from_base(_load4(course.turn[index + 1], n), side)
+        rotation = _load4(stages.rotation, n)
+        before = _relative_to_base(_load4(targets.rotation[index], n), side)
+        now = _relative_to_base(_load4(targets.rotation[index + 1], n), side)
         for axis in range(3):
-            u = velocity_along(rows, joints.drive_row[i + axis], twist)
-            stages.speed[i + axis] = u - stages.speed[i + axis] if known else u
-        x, y, z = _spin_of_rows(joints, j, side, stages.speed)
+            u = velocity_on_row(rows, joints.drive_row[i + axis], twist)
+            stages.velocity[i + axis] = u - stages.velocity[i + axis] if known else u
+        x, y, z = _angular_velocity_of_rows(joints, j, side, stages.velocity)
         x, y, z = _to_base(joints, j, side, x, y, z)
-        last = _load4(memory.turn, n)
+        last = _load4(history.rotation, n)
         if not known:
-            last = _product(rotation_exponential(-h * x, -h * y, -h * z), turn)
+            last = _product(rotation_exponential(-h * x, -h * y, -h * z), rotation)
             x, y, z = 0.0, 0.0, 0.0
-        error = _product(turn, _inverse(now))
+        error = _product(rotation, _inverse(now))
         error_before = _product(last, _inverse(before))
         rx, ry, rz = _log(_product(error, _inverse(error_before)))
         vx, vy, vz = _log(error)
@@ -164,164 +163,165 @@ def measure_errors(joints, controls, course, memory, stages, value, rows, twist,
 
 
 @inline
-def _respond(controls, course, stages, i, index):
+def _respond(controls, targets, stages, i, index):
     if not controls.callback_response[i]:
         stages.response[i] = controls.a[i] * stages.error[i] + controls.b[i] * stages.rate[i]
-    if len(course.shift) > 0:
-        stages.response[i] += course.shift[index, i]
+    if len(targets.offset) > 0:
+        stages.response[i] += targets.offset[index, i]
 
 
 @inline
-def _ask(controls, course, stages, rows, i, k, u, index):
-    """Row k of coordinate i is to have the velocity u, with the impulse the control may have."""
-    most = course.most[min(index, len(course.most) - 1), i]
-    stages.most[i] = most
-    drive_law(rows, k, u, 0.0, controls.slope[i], 0.0, -most, most)
+def _set_target_velocity(controls, targets, stages, rows, i, k, u, index):
+    """Set the law of row k of coordinate i to the velocity u within the impulse limit of its control."""
+    max_impulse = targets.max_impulse[min(index, len(targets.max_impulse) - 1), i]
+    stages.max_impulse[i] = max_impulse
+    drive_law(rows, k, u, 0.0, controls.slope[i], 0.0, -max_impulse, max_impulse)
 
 
 @inline_into_caller
-def aim_controls(joints, controls, course, stages, value, rows, index, h):
-    """Where controlled joints are to be at the step's end, and rows that ask for the velocities that lead there."""
+def set_control_targets(joints, controls, targets, stages, value, rows, index, h):
+    """Write the targets of controlled joints at the step's end, and rows with the velocities that lead there."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        _respond(controls, course, stages, i, index)
-        stages.aim[i] = within_stops(joints, i, course.value[index + 2, i] + stages.response[i])
-        _ask(controls, course, stages, rows, i, joints.drive_row[i], (stages.aim[i] - stages.value[i]) / h, index)
+        _respond(controls, targets, stages, i, index)
+        stages.target[i] = clamp_to_limits(joints, i, targets.value[index + 2, i] + stages.response[i])
+        u = (stages.target[i] - stages.value[i]) / h
+        _set_target_velocity(controls, targets, stages, rows, i, joints.drive_row[i], u, index)
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
         for axis in range(3):
-            _respond(controls, course, stages, i + axis, index)
+            _respond(controls, targets, stages, i + axis, index)
         ew, ex, ey, ez = rotation_exponential(
             stages.response[i] - stages.error[i],
             stages.response[i + 1] - stages.error[i + 1],
             stages.response[i + 2] - stages.error[i + 2],
         )
-        turn = _load4(stages.turn, n)
-        now = _seen_from_base(_load4(course.turn[index + 1], n), side)
-        ahead = _seen_from_base(_load4(course.turn[index + 2], n), side)
-        aim = _product(_product((ew, ex, ey, ez), _product(turn, _inverse(now))), ahead)
-        aim = _seen_from_base(turn_within_stops(joints, j, _seen_from_base(aim, side), value), side)
-        _store4(stages.aim_turn, n, aim)
-        x, y, z = _log(_product(aim, _inverse(turn)))
+        rotation = _load4(stages.rotation, n)
+        now = _relative_to_base(_load4(targets.rotation[index + 1], n), side)
+        ahead = _relative_to_base(_load4(targets.rotation[index + 2], n), side)
+        target = _product(_product((ew, ex, ey, ez), _product(rotation, _inverse(now))), ahead)
+        target = _relative_to_base(clamp_rotation_to_limits(joints, j, _relative_to_base(target, side), value), side)
+        _store4(stages.target_rotation, n, target)
+        x, y, z = _log(_product(target, _inverse(rotation)))
         x, y, z = _to_world(joints, j, side, x, y, z)
         for axis in range(3):
             k = joints.drive_row[i + axis]
-            u = _along_row(joints, rows, j, side, k, x, y, z) / h
-            _ask(controls, course, stages, rows, i + axis, k, u, index)
+            u = _row_velocity(joints, rows, j, side, k, x, y, z) / h
+            _set_target_velocity(controls, targets, stages, rows, i + axis, k, u, index)
 
 
 @inline_into_caller
-def note_limits(joints, controls, stages, mark):
-    """Controls at their limit, or of one loop, do not reach their aim: they are left to what they push with."""
+def mark_feasible_controls(joints, controls, stages, mark):
+    """Mark the controls that reach their targets: those not saturated and not of one loop."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        stages.held[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW and not controls.shares[i]
+        stages.feasible[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW and not controls.in_loop[i]
     for n in range(len(controls.ball)):
         first = joints.coordinate_first[controls.ball[n]]
         for i in range(first, first + 3):
-            stages.held[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW and not controls.shares[i]
+            stages.feasible[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW and not controls.in_loop[i]
 
 
 @inline_into_caller
-def give_way(joints, controls, stages, value, rows, twist, h):
-    """Let aims move along with what contacts changed; `stages.speed` has the speeds before."""
+def yield_to_contacts(joints, controls, stages, value, rows, twist, h):
+    """Shift targets by the velocities that contacts changed; `stages.velocity` has those before."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        moved = h * (velocity_along(rows, joints.drive_row[i], twist) - stages.speed[i])
-        stages.aim[i] = within_stops(joints, i, stages.aim[i] + moved)
+        moved = h * (velocity_on_row(rows, joints.drive_row[i], twist) - stages.velocity[i])
+        stages.target[i] = clamp_to_limits(joints, i, stages.target[i] + moved)
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         first = joints.coordinate_first[j]
         for i in range(first, first + 3):
-            stages.speed[i] = velocity_along(rows, joints.drive_row[i], twist) - stages.speed[i]
-        x, y, z = _spin_of_rows(joints, j, side, stages.speed)
+            stages.velocity[i] = velocity_on_row(rows, joints.drive_row[i], twist) - stages.velocity[i]
+        x, y, z = _angular_velocity_of_rows(joints, j, side, stages.velocity)
         x, y, z = _to_base(joints, j, side, h * x, h * y, h * z)
-        aim = _product(rotation_exponential(x, y, z), _load4(stages.aim_turn, n))
-        aim = _seen_from_base(turn_within_stops(joints, j, _seen_from_base(aim, side), value), side)
-        _store4(stages.aim_turn, n, aim)
+        target = _product(rotation_exponential(x, y, z), _load4(stages.target_rotation, n))
+        target = _relative_to_base(clamp_rotation_to_limits(joints, j, _relative_to_base(target, side), value), side)
+        _store4(stages.target_rotation, n, target)
 
 
 @inline
-def _lock(controls, stages, rows, i, k, u):
-    """Row k of coordinate i must have the velocity u, if its control is held; |u| if it is.
+def _fix_velocity(controls, stages, rows, i, k, u):
+    """Set the law of row k of coordinate i to the velocity u and return |u|; disable it if its control is not feasible.
 
-    A limited control has what its limit leaves of what it pushed with before.
+    A limited control has the rest of its impulse limit.
     """
-    if stages.held[i]:
-        most, used = stages.most[i], stages.total[k]
-        drive_law(rows, k, u, 0.0, controls.slope[i], 0.0, min(-most - used, 0.0), max(most - used, 0.0))
+    if stages.feasible[i]:
+        max_impulse, used = stages.max_impulse[i], stages.impulse[k]
+        drive_law(rows, k, u, 0.0, controls.slope[i], 0.0, min(-max_impulse - used, 0.0), max(max_impulse - used, 0.0))
         return abs(u)
-    leave_out(rows, k)
+    disable_row(rows, k)
     return 0.0
 
 
 @inline_into_caller
-def correct_controls(joints, controls, stages, value, rows, h):
-    """Rows that bring controlled joints to their aims at once; the largest distance from them [rad or m]."""
-    worst = 0.0
+def set_control_corrections(joints, controls, stages, value, rows, h):
+    """Write rows that move controlled joints to their targets; return the largest distance from them [rad or m]."""
+    largest = 0.0
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        u = (stages.aim[i] - value[i]) / h
-        worst = max(worst, _lock(controls, stages, rows, i, joints.drive_row[i], u))
+        u = (stages.target[i] - value[i]) / h
+        largest = max(largest, _fix_velocity(controls, stages, rows, i, joints.drive_row[i], u))
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
-        x, y, z = _log(_product(_load4(stages.aim_turn, n), _inverse(_load4(stages.now, n))))
+        x, y, z = _log(_product(_load4(stages.target_rotation, n), _inverse(_load4(stages.trial_rotation, n))))
         x, y, z = _to_world(joints, j, side, x, y, z)
         for axis in range(3):
             k = joints.drive_row[i + axis]
-            u = _along_row(joints, rows, j, side, k, x, y, z) / h
-            worst = max(worst, _lock(controls, stages, rows, i + axis, k, u))
-    return h * worst
+            u = _row_velocity(joints, rows, j, side, k, x, y, z) / h
+            largest = max(largest, _fix_velocity(controls, stages, rows, i + axis, k, u))
+    return h * largest
 
 
 @inline_into_caller
-def lessen_controls(joints, controls, stages, rows):
-    """Take from what controls lack what `stages.change` gives them; the largest lack left [rad/s or m/s].
+def reduce_control_defects(joints, controls, stages, rows):
+    """Subtract `stages.change` from the defects of controls; return the largest defect left [rad/s or m/s].
 
-    Rows of coordinates turn with the bodies (`stages.trial`); a ball's rows stay those its error is told in.
+    Rows of coordinates rotate with the bodies (`stages.trial_rows`); a ball's rows stay those of its error.
     """
-    worst = 0.0
+    largest = 0.0
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
         k = joints.drive_row[i]
-        if stages.held[i]:
-            rows.c[k, 0] -= along_row(stages.trial, k, stages.change)
-            worst = max(worst, abs(rows.c[k, 0]))
+        if stages.feasible[i]:
+            rows.c[k, 0] -= project_on_row(stages.trial_rows, k, stages.change)
+            largest = max(largest, abs(rows.c[k, 0]))
     for n in range(len(controls.ball)):
         first = joints.coordinate_first[controls.ball[n]]
         for i in range(first, first + 3):
             k = joints.drive_row[i]
-            if stages.held[i]:
-                rows.c[k, 0] -= along_row(rows, k, stages.change)
-                worst = max(worst, abs(rows.c[k, 0]))
-    return worst
+            if stages.feasible[i]:
+                rows.c[k, 0] -= project_on_row(rows, k, stages.change)
+                largest = max(largest, abs(rows.c[k, 0]))
+    return largest
 
 
 @inline_into_caller
-def lock_controls(joints, controls, stages, value, rows, h):
-    """Controlled joints keep the mean velocity of the step."""
+def fix_control_velocities(joints, controls, stages, value, rows, h):
+    """Write rows with the mean velocity of the step."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        _lock(controls, stages, rows, i, joints.drive_row[i], (value[i] - stages.value[i]) / h)
+        _fix_velocity(controls, stages, rows, i, joints.drive_row[i], (value[i] - stages.value[i]) / h)
     for n in range(len(controls.ball)):
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
-        x, y, z = _log(_product(_load4(stages.now, n), _inverse(_load4(stages.turn, n))))
+        x, y, z = _log(_product(_load4(stages.trial_rotation, n), _inverse(_load4(stages.rotation, n))))
         x, y, z = _to_world(joints, j, side, x, y, z)
         for axis in range(3):
             k = joints.drive_row[i + axis]
-            u = _along_row(joints, rows, j, side, k, x, y, z) / h
-            _lock(controls, stages, rows, i + axis, k, u)
+            u = _row_velocity(joints, rows, j, side, k, x, y, z) / h
+            _fix_velocity(controls, stages, rows, i + axis, k, u)
 
 
 @inline_into_caller
-def remember_controls(controls, memory, stages):
-    """Keep for the next step where this one began."""
+def store_history(controls, history, stages):
+    """Store where this step began for the next one."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        memory.value[i] = stages.value[i]
+        history.value[i] = stages.value[i]
     for n in range(len(controls.ball)):
-        _store4(memory.turn, n, _load4(stages.turn, n))
-    memory.known[0] = 1
+        _store4(history.rotation, n, _load4(stages.rotation, n))
+    history.has_previous[0] = 1

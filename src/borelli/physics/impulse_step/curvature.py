@@ -1,54 +1,55 @@
-"""What correcting positions will add to the velocities along rows, foreseen.
+"""Prediction of the velocities along rows that position correction will add.
 
-Velocities that obey the rows where a step begins miss the poses at its end by the bend of the bodies' paths, of second
-order in the step. It changes little from one step to the next: the parabola through the last three, asked for in stage
-4, leaves to corrections a thousandth of the errors. What they end in is the same.
+Velocities that satisfy the rows at the start of a step miss the poses at its end by the curvature of the bodies' paths,
+of second order in the step. It changes little from one step to the next: extrapolated from the last three steps in
+stage 4, it leaves a thousandth of the errors to corrections, which converge to the same poses.
 """
 
 from __future__ import annotations
 
 from borelli.kernels.jit import inline, inline_into_caller
+from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, ROWS_END
 
 
 @inline
 def _is_equation(ranges, rows, k):
-    """Whether row k is of a joint, a coupling or a control that must have a velocity."""
-    return k < ranges[2] or (k >= ranges[3] and rows.pieces[k] == 1 and rows.beta[k, 0] >= 0.0)
+    """Return True if row k prescribes a velocity: of a joint, a coupling or a control."""
+    return k < ranges[LIMIT_ROWS] or (k >= ranges[DRIVE_ROWS] and rows.pieces[k] == 1 and rows.beta[k, 0] >= 0.0)
 
 
 @inline_into_caller
-def expect_bend(ranges, memory, rows, bend):
-    """Ask for the velocities along rows that corrections will add, as far as the last steps tell."""
-    known, past = memory.bends[0], memory.bend
-    for k in range(ranges[4]):
-        bend[k] = 0.0
+def predict_curvature(ranges, history, rows, curvature):
+    """Add the velocities along rows that corrections will add, extrapolated from the last steps."""
+    known, past = history.curvature_count[0], history.curvature
+    for k in range(ranges[ROWS_END]):
+        curvature[k] = 0.0
         if known > 0 and _is_equation(ranges, rows, k):
             if known == 1:
-                bend[k] = past[0, k]
+                curvature[k] = past[0, k]
             elif known == 2:
-                bend[k] = 2.0 * past[0, k] - past[1, k]
+                curvature[k] = 2.0 * past[0, k] - past[1, k]
             else:
-                bend[k] = 3.0 * (past[0, k] - past[1, k]) + past[2, k]
-            rows.c[k, 0] += bend[k]
+                curvature[k] = 3.0 * (past[0, k] - past[1, k]) + past[2, k]
+            rows.c[k, 0] += curvature[k]
 
 
 @inline_into_caller
-def add_bend(ranges, rows, bend):
-    """Add what this correction asks for."""
-    for k in range(ranges[4]):
+def add_curvature(ranges, rows, curvature):
+    """Add the velocities that this correction requires."""
+    for k in range(ranges[ROWS_END]):
         if _is_equation(ranges, rows, k):
-            bend[k] += rows.c[k, 0]
+            curvature[k] += rows.c[k, 0]
 
 
 @inline_into_caller
-def remember_bend(ranges, memory, bend, found):
-    """Keep this step's; all is forgotten if it was not found."""
-    if not found:
-        memory.bends[0] = 0
+def store_curvature(ranges, history, curvature, is_valid):
+    """Store the curvature of this step, or discard all if it is not valid."""
+    if not is_valid:
+        history.curvature_count[0] = 0
         return
-    past = memory.bend
-    for k in range(ranges[4]):
+    past = history.curvature
+    for k in range(ranges[ROWS_END]):
         past[2, k] = past[1, k]
         past[1, k] = past[0, k]
-        past[0, k] = bend[k]
-    memory.bends[0] = min(memory.bends[0] + 1, 3)
+        past[0, k] = curvature[k]
+    history.curvature_count[0] = min(history.curvature_count[0] + 1, 3)

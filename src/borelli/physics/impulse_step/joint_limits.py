@@ -1,10 +1,10 @@
-"""Stops of controlled coordinates in an impulse step.
+"""Limits of controlled coordinates in an impulse step.
 
-A stop is struck as contacts are: a coordinate that would pass it in this step may just reach it (stage 1), and its
-control learns of that by the speed it lost. Aims are then put within stops, so that a control that reaches its aim
-respects them. The stop's own row would only ask for the same again (of joints that turn freely, to first order: two
-hard rows that contradict each other), so it is left out wherever the control decides where its coordinate goes. A
-control at its limit does not, and the stop stays.
+A limit acts as contacts do: a coordinate that would pass it in this step may just reach it (stage 1), and its control
+notices that by the velocity it lost. Targets are then clamped to limits, so that a control that reaches its target
+satisfies them. The row of the limit would only require the same again (of ball joints, to first order: two
+contradictory hard rows), so it is disabled wherever the control determines its coordinate. A saturated control does
+not, and the limit stays.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from __future__ import annotations
 from math import atan2, pi, sqrt
 
 from borelli.kernels.jit import inline, inline_into_caller
-from borelli.physics.impulse_step.stage_laws import leave_out, velocity_along
+from borelli.physics.impulse_step.stage_laws import disable_row, velocity_on_row
 from borelli.physics.joints.coordinates import LOCKED_COSINE, cardan_quaternion, nearest_angle
 
-UNFELT = 1e-12
-"""Speed [rad/s or m/s] by which a stop may be passed by rounding."""
+LIMIT_TOLERANCE = 1e-12
+"""Velocity [rad/s or m/s] that is rounding."""
 
 
 @inline_into_caller
-def are_stops_struck(joints, rows, twist):
-    """Whether a coordinate would pass a stop in this step."""
+def are_limits_hit(joints, rows, twist):
+    """Return True if a coordinate would pass a limit in this step."""
     for i in range(len(joints.limit_row)):
         k = joints.limit_row[i]
-        if k >= 0 and rows.pieces[k] == 2 and velocity_along(rows, k, twist) < rows.c[k, 0] - UNFELT:
+        if k >= 0 and rows.pieces[k] == 2 and velocity_on_row(rows, k, twist) < rows.c[k, 0] - LIMIT_TOLERANCE:
             return True
     return False
 
 
 @inline
-def within_stops(joints, i, value):
-    """The value of coordinate i, or the stop that it is beyond."""
+def clamp_to_limits(joints, i, value):
+    """Return the value of coordinate i, clamped to its limits."""
     return min(max(value, joints.lower[i]), joints.upper[i]) if joints.limit_row[i] >= 0 else value
 
 
 @inline_into_caller
-def turn_within_stops(joints, j, q, present):
-    """The rotation q of a ball's child in its parent, with Cardan angles that stops allow.
+def clamp_rotation_to_limits(joints, j, q, present):
+    """Return the rotation q of a ball's child in its parent with Cardan angles clamped to limits.
 
-    Of the two sets of angles that mean q those nearest to the present ones are taken. Near gimbal lock, where they say
-    little, q is left as it is.
+    Of the two sets of angles that describe q, the one nearest to the present angles is used. Near gimbal lock, where
+    the angles are not determined, q is not changed.
     """
     i = joints.coordinate_first[j]
     if joints.limit_row[i] < 0 and joints.limit_row[i + 1] < 0 and joints.limit_row[i + 2] < 0:
@@ -58,27 +58,27 @@ def turn_within_stops(joints, j, q, present):
     a2, b2, c2 = nearest_angle(a + pi, a0), nearest_angle(pi - b, b0), nearest_angle(c + pi, c0)
     if abs(a2 - a0) + abs(b2 - b0) + abs(c2 - c0) < abs(a1 - a0) + abs(b1 - b0) + abs(c1 - c0):
         a1, b1, c1 = a2, b2, c2
-    a, b = within_stops(joints, i, a1), within_stops(joints, i + 1, b1)
-    c = sign * within_stops(joints, i + 2, sign * c1)
+    a, b = clamp_to_limits(joints, i, a1), clamp_to_limits(joints, i + 1, b1)
+    c = sign * clamp_to_limits(joints, i + 2, sign * c1)
     if a == a1 and b == b1 and c == c1:
         return q
     return cardan_quaternion(a, b, c)
 
 
 @inline_into_caller
-def leave_out_stops(joints, controls, rows, decided):
-    """Leave out the stops of controlled coordinates that are `decided` (by coordinate)."""
+def disable_limits(joints, controls, rows, selected):
+    """Disable the limits of controlled coordinates that are `selected` (by coordinate)."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        _leave_out_stop(joints, rows, i, decided)
+        _disable_limit(joints, rows, i, selected)
     for n in range(len(controls.ball)):
         first = joints.coordinate_first[controls.ball[n]]
         for i in range(first, first + 3):
-            _leave_out_stop(joints, rows, i, decided)
+            _disable_limit(joints, rows, i, selected)
 
 
 @inline
-def _leave_out_stop(joints, rows, i, decided):
+def _disable_limit(joints, rows, i, selected):
     k = joints.limit_row[i]
-    if k >= 0 and decided[i] and rows.pieces[k] > 0:
-        leave_out(rows, k)
+    if k >= 0 and selected[i] and rows.pieces[k] > 0:
+        disable_row(rows, k)

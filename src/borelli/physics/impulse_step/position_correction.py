@@ -1,83 +1,91 @@
-"""Positions at the end of an impulse step (seed 000, appendix A).
+"""Correction of positions at the end of an impulse step (Weinstein et al. 2008, appendix A).
 
 Impulses p at the step's start, along the rows J of the poses there, are to make the errors C of rows vanish at its end,
 
     C(poses at the start moved by h v') = 0,     v' = v + M^-1 J^T p.
 
 Such impulses change no momentum, and a body that moves by h v' keeps its angular momentum: pendulums lose no energy to
-it. By Newton's method: with J' the rows at the end and T what a change of a turn becomes after it (`_carried`),
+it. By Newton's method: with J' the rows at the end and T the tangent map of rotations (`_tangent_map`),
 
     J' T M^-1 J^T p = -C / h
 
-is solved by refinement with the factors of J M^-1 J^T from stage 4; each solve leaves about the angle that bodies turn
-in the step of what is lacking. Where that is too much, the rows and masses of the poses at hand are taken, and turns
-are composed: for turns of any size.
+is solved by iterative refinement with the factors of J M^-1 J^T from stage 4; each solve leaves a fraction of the
+defect that is about the angle [rad] by which bodies rotate in the step. Where that is too much, the rows and masses of
+the present poses are used, and rotations are composed: for rotations of any size.
 """
 
 from __future__ import annotations
 
 from math import cos, sin, sqrt
 
-from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.numerics.rotation_kernels import cross, quaternion_product, rotation_exponential
+from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, STEP_SIZE
 from borelli.physics.impulse_step.controlled_joints import (
-    correct_controls,
-    find_turns_by_pointer,
-    lessen_controls,
-    note_limits,
+    compute_ball_rotations_by_pointer,
+    mark_feasible_controls,
+    reduce_control_defects,
+    set_control_corrections,
 )
-from borelli.physics.impulse_step.curvature import add_bend, remember_bend
-from borelli.physics.impulse_step.joint_limits import leave_out_stops
+from borelli.physics.impulse_step.curvature import add_curvature, store_curvature
+from borelli.physics.impulse_step.joint_limits import disable_limits
+from borelli.physics.impulse_step.modes import EQUATIONS, FROM_START, REFACTOR, REUSE
 from borelli.physics.impulse_step.stage_laws import (
-    count_from_solution,
-    keep_listed,
-    lessen_joints,
-    meet_halfway,
-    take_errors,
-    widest_gap,
+    center_joint_rows,
+    copy_errors,
+    keep_listed_rows,
+    largest_joint_error,
+    reduce_joint_defects,
+    shift_laws_to_solution,
 )
-from borelli.physics.impulse_step.stage_solve import add_impulses_by_pointer, load_by_pointer, solve_by_pointer, mark_all
+from borelli.physics.impulse_step.stage_solve import (
+    add_impulses_by_pointer,
+    load_momenta_by_pointer,
+    mark_for_factoring,
+    solve_stage_by_pointer,
+)
 from borelli.physics.rigid_bodies import compute_rotations
 from borelli.physics.soft_step import fill_persistent_rows_by_pointer
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
 
-CLOSED = 2e-15
-"""Errors of positions [m or rad] at which Newton's method ends. What is left of them in every step adds up, since the
-rate of an error is found from two of them: to 100 times as much."""
-SHUT = 5e-15
-"""The same for gaps of joints, which do not add up; at least GRAIN of the distance of the farthest body."""
-GRAIN = 4.5e-16
+TARGET_TOLERANCE = 2e-15
+"""Errors of controls [m or rad] at which Newton's method ends. Errors left in every step add up to 100 times as much,
+since the rate of an error is computed from two of them."""
+GAP_TOLERANCE = 5e-15
+"""The same for gaps of joints, which do not add up; at least ROUNDING_UNIT times the distance of the farthest body."""
+ROUNDING_UNIT = 4.5e-16
 """Two units in the last place of a number."""
-ROUNDING = 1e-12
-"""Errors that may be rounding, of bodies far from the origin, if they fall no further."""
-NEARLY_CLOSED = 1e-9
-"""Errors with which the step is made if they fall no further whatever is factored."""
-AJAR = 0.05
-"""Errors up to this are left to the next step, which begins with them; the step is told apart by its status."""
+ROUNDING_ERROR = 1e-12
+"""Errors that may be rounding, of bodies far from the origin, if they decrease no further."""
+ACCEPTED_ERROR = 1e-9
+"""Errors with which the step is made if they decrease no further with any factors."""
+MAX_ERROR_LEFT = 0.05
+"""Errors up to this are left to the next step, which begins with them; the status reports it."""
 POSITION_ERROR_LEFT = 16
 """Status added when errors of positions were left: taut nets and contradictory contacts have no pose without."""
-FALLING = 0.9
-"""Share of the errors that a correction with the factors of stage 4 may leave, else those of poses at hand serve."""
-NET_FALLING = 0.25
-"""The same for nets, in which bars that come into a line let no patience help."""
-PATIENCE = 40
-"""Corrections with the factors of stage 4 at most."""
-KEEP = 0.05
-"""Share of the errors that a correction may leave before the poses at hand are factored again."""
-WIDEST_TURN = 0.5
-"""Angle [rad] that a body may turn in one solve: small gaps turn bars in a line by any angle."""
-MOST_SOLVES = 5
-"""Of one correction."""
-CURVED = 3.0
-"""Errors that a correction leaves because paths bend, of their square [1/m or 1/rad]: it is solved no better."""
-MOST_CORRECTIONS = 100
+MAX_RATIO = 0.9
+"""Ratio of errors after and before a correction above which the factors of stage 4 are replaced."""
+MAX_NET_RATIO = 0.25
+"""The same for nets, whose bars can align: there further corrections do not help."""
+MAX_REUSE_RATIO = 0.05
+"""The same for factors of later poses."""
+MAX_START_CORRECTIONS = 40
+"""Maximum number of corrections with the factors of stage 4."""
+MAX_ROTATION = 0.5
+"""Maximum angle [rad] by which one solve rotates a body: small gaps rotate aligned bars by any angle."""
+MAX_SOLVES = 5
+"""Maximum number of solves of one correction."""
+CURVATURE_ERROR = 3.0
+"""Error that a correction leaves because paths are curved, relative to its square [1/m or 1/rad]: further solves are
+of no use."""
+MAX_CORRECTIONS = 100
 
 
 @inline
-def _turn(quaternion, b, h, x, y, z, w0, x0, y0, z0):
-    """Body b turned from an orientation by h times a spin."""
+def _rotate_body(quaternion, b, h, x, y, z, w0, x0, y0, z0):
+    """Write the orientation of body b after a rotation by h times an angular velocity."""
     ew, ex, ey, ez = rotation_exponential(h * x, h * y, h * z)
     w, x, y, z = quaternion_product(ew, ex, ey, ez, w0, x0, y0, z0)
     scale = 1.0 / sqrt(w * w + x * x + y * y + z * z)
@@ -87,34 +95,34 @@ def _turn(quaternion, b, h, x, y, z, w0, x0, y0, z0):
 
 @inline
 def _move_from_start(state, stages, h):
-    """All bodies moved from where the step began by their velocities."""
+    """Move all bodies from the start of the step by their velocities."""
     position, quaternion, twist, began = state.position, state.quaternion, state.twist, stages.quaternion
     for b in range(len(position)):
         for n in range(3):
             position[b, n] = stages.position[b, n] + h * twist[b, n]
-        _turn(
+        _rotate_body(
             quaternion, b, h, twist[b, 3], twist[b, 4], twist[b, 5],
             began[b, 0], began[b, 1], began[b, 2], began[b, 3],
         )  # fmt: skip
 
 
 @inline
-def _move_further(graph, moved, state, h):
-    """Bodies moved from where they are by the velocities that a correction has solved for."""
+def _move_further(graph, change, state, h):
+    """Move bodies from their present poses by the velocities of a correction."""
     position, quaternion = state.position, state.quaternion
     for k in range(graph.count[0]):
         b = graph.node[k, BODY]
         for n in range(3):
-            position[b, n] += h * moved[b, n]
-        _turn(
-            quaternion, b, h, moved[b, 3], moved[b, 4], moved[b, 5],
+            position[b, n] += h * change[b, n]
+        _rotate_body(
+            quaternion, b, h, change[b, 3], change[b, 4], change[b, 5],
             quaternion[b, 0], quaternion[b, 1], quaternion[b, 2], quaternion[b, 3],
         )  # fmt: skip
 
 
 @inline
 def _start_from_rest(rows, first, block, count):
-    """Solve for changes: no momentum, and nothing else moves."""
+    """Set momenta and offsets to 0: the solve is for changes."""
     for k in range(first):
         rows.offset[k] = 0.0
     for k in range(count):
@@ -123,8 +131,8 @@ def _start_from_rest(rows, first, block, count):
 
 
 @inline
-def _carried(x, y, z, dx, dy, dz):
-    """The turn that a change d of the turn (x, y, z) makes after it.
+def _tangent_map(x, y, z, dx, dy, dz):
+    """Return T d, the rotation that follows the rotation (x, y, z) when that changes by d.
 
     exp(r + d) = exp(T d) exp(r), T = 1 + (1 - cos a) / a^2 [r] + (a - sin a) / a^3 [r]^2 with a = |r|.
     """
@@ -139,16 +147,16 @@ def _carried(x, y, z, dx, dy, dz):
 
 
 @inline
-def _add_change(graph, block, state, stages, h, at_start):
-    """Add the solved velocities to those of the bodies; `stages.change` has how they move them where they are tried."""
+def _add_change(graph, block, state, stages, h, mode):
+    """Add the solved velocities to those of the bodies; write their effect at the trial poses to `stages.change`."""
     twist, change = state.twist, stages.change
     for k in range(graph.count[0]):
         b = graph.node[k, BODY]
         for n in range(6):
             change[b, n] = block[k, SOLUTION + n]
-            stages.moved[b, n] += change[b, n]
-        if at_start:
-            change[b, 3], change[b, 4], change[b, 5] = _carried(
+            stages.total_change[b, n] += change[b, n]
+        if mode == FROM_START:
+            change[b, 3], change[b, 4], change[b, 5] = _tangent_map(
                 h * twist[b, 3], h * twist[b, 4], h * twist[b, 5], change[b, 3], change[b, 4], change[b, 5]
             )
         for n in range(6):
@@ -156,116 +164,161 @@ def _add_change(graph, block, state, stages, h, at_start):
 
 
 @inline
-def _shorten(rows, factor, count, h):
-    """Make of a correction that turns a body too far a part that does not: directions change with the pose."""
-    block, value, widest = factor.block, factor.value, 0.0
+def _limit_rotation(rows, factor, count, h):
+    """Scale a correction that rotates a body by more than MAX_ROTATION: directions change with the pose."""
+    block, value, fastest = factor.block, factor.value, 0.0
     for k in range(count):
         x, y, z = block[k, SOLUTION + 3], block[k, SOLUTION + 4], block[k, SOLUTION + 5]
-        widest = max(widest, x * x + y * y + z * z)
-    share = WIDEST_TURN / (h * sqrt(widest)) if widest > 0.0 else 1.0
-    if share < 1.0:
+        fastest = max(fastest, x * x + y * y + z * z)
+    scale = MAX_ROTATION / (h * sqrt(fastest)) if fastest > 0.0 else 1.0
+    if scale < 1.0:
         for k in range(count):
             for n in range(6):
-                block[k, SOLUTION + n] *= share
+                block[k, SOLUTION + n] *= scale
         for k in range(rows.used[0]):
-            value[k, IMPULSE] *= share
+            value[k, IMPULSE] *= scale
 
 
 @inline
 def _farthest(graph, position):
-    """The largest coordinate of a body that is solved for: obstacles that have gone are anywhere."""
-    most = 0.0
+    """Return the largest coordinate of the bodies that are solved for; absent obstacles do not count."""
+    largest = 0.0
     for k in range(graph.count[0]):
         for n in range(3):
-            most = max(most, abs(position[graph.node[k, BODY], n]))
-    return most
+            largest = max(largest, abs(position[graph.node[k, BODY], n]))
+    return largest
+
+
+@inline_into_caller
+def _evaluate_errors(pointers, tables, state, inputs, work, controls, stages, index, mode):
+    """Write rows and errors at the trial poses; return the largest errors of joints and of controls [m or rad]."""
+    joints, rows, scratch, parameters = tables.joints, work.rows, work.scratch, tables.parameters
+    h, filled = parameters[STEP_SIZE], rows if mode == REFACTOR else stages.trial_rows
+    if mode == FROM_START:
+        _move_from_start(state, stages, h)
+    compute_rotations(state.quaternion, scratch.rotation)
+    fill_persistent_rows_by_pointer(
+        pointers, joints, tables.marker_springs, tables.residuals, parameters, state, inputs, filled, scratch, index,
+        False,
+    )  # fmt: skip
+    if mode != FROM_START:
+        center_joint_rows(joints, filled, h)
+    if mode == REFACTOR:
+        keep_listed_rows(rows, work.factor.mark, tables.contacts.first_row[0])
+        disable_limits(joints, controls, rows, stages.feasible)
+    else:
+        copy_errors(joints, stages.trial_rows, rows)
+    if len(controls.ball) > 0:
+        compute_ball_rotations_by_pointer(pointers, joints, controls, stages.trial_rotation)
+    gap = largest_joint_error(joints, rows, h, mode == REFACTOR)
+    return gap, set_control_corrections(joints, controls, stages, state.coordinate, rows, h)
+
+
+@inline
+def _is_converged(gap, miss, last, gap_tolerance, mode):
+    """Return True if errors are within tolerance, or small and not decreasing any more."""
+    if gap <= gap_tolerance and miss <= TARGET_TOLERANCE:
+        return True
+    error = max(gap, miss)
+    rounding = ROUNDING_ERROR if mode == FROM_START else ACCEPTED_ERROR
+    return mode != REFACTOR and error > 0.5 * last and error <= rounding
+
+
+@inline
+def _needs_factors(error, last, stalled, correction, mode, is_net):
+    """Return True if errors decrease too slowly with the present factors."""
+    if mode == REFACTOR:
+        return False
+    if correction == MAX_START_CORRECTIONS:
+        return True
+    if mode == REUSE:
+        return error > MAX_REUSE_RATIO * last or stalled
+    if error > 0.5 * last and error <= ACCEPTED_ERROR:
+        return True
+    return error > MAX_NET_RATIO * last or stalled if is_net else error > MAX_RATIO * last
+
+
+@inline_into_caller
+def _solve_correction(pointers, tables, state, work, controls, stages, error, max_solves, mode):
+    """Solve for a change of velocities with the present factors; return a status and whether the defect stalled."""
+    joints, rows, graph, factor = tables.joints, work.rows, work.graph, work.factor
+    h, first, ranges = tables.parameters[STEP_SIZE], tables.contacts.first_row[0], tables.joints.row_ranges
+    defect, stalled, status = error, False, SOLVED
+    stages.total_change[:, :] = 0.0
+    for _ in range(max_solves):
+        if mode == FROM_START:
+            add_curvature(ranges, rows, stages.curvature)
+        status = solve_stage_by_pointer(pointers, tables, state, work, stages)
+        if status != SOLVED:
+            break
+        _limit_rotation(rows, factor, graph.count[0], h)
+        add_impulses_by_pointer(pointers, tables, work, stages)
+        mark_feasible_controls(joints, controls, stages, factor.mark)
+        shift_laws_to_solution(rows, graph.node, factor, ranges[LIMIT_ROWS], ranges[DRIVE_ROWS], 1.0)
+        shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
+        _add_change(graph, factor.block, state, stages, h, mode)
+        if max_solves > 1:
+            before = defect
+            defect = h * max(
+                reduce_joint_defects(joints, stages.trial_rows, stages.change, rows),
+                reduce_control_defects(joints, controls, stages, rows),
+            )
+            stalled = defect > 0.5 * before
+            if stalled or defect <= max(TARGET_TOLERANCE, CURVATURE_ERROR * error * error):
+                break
+    return status, stalled
 
 
 @kernel_function
-def correct_positions(pointers, tables, state, inputs, work, controls, memory, stages, index, same):
-    """Move the bodies so that joints are closed and controls at their aims; rows and velocities are left there.
+def correct_positions(pointers, tables, state, inputs, work, controls, history, stages, index, step_mode):
+    """Move bodies until joints are closed and controls at their targets; leave rows and velocities there.
 
-    `same`: rows act as in the last solve, whose factors hold.
+    Returns SOLVED, POSITION_ERROR_LEFT or the status of a failed solve.
     """
     joints, rows, graph, factor, scratch = tables.joints, work.rows, work.graph, work.factor, work.scratch
-    numbers, first = tables.parameters, tables.contacts.first_row[0]
-    h, last, at_start, anew, far_off = numbers[5], 1e300, True, False, False
-    shut = max(SHUT, GRAIN * _farthest(graph, state.position))
-    if not same:
-        mark_all(graph, 1)
+    parameters, first = tables.parameters, tables.contacts.first_row[0]
+    h, mode, last, error, stalled = parameters[STEP_SIZE], FROM_START, 1e300, 0.0, False
+    gap_tolerance = max(GAP_TOLERANCE, ROUNDING_UNIT * _farthest(graph, state.position))
+    if step_mode != EQUATIONS:
+        mark_for_factoring(graph, 1)
     _start_from_rest(rows, first, factor.block, graph.count[0])
-    for correction in range(MOST_CORRECTIONS):
+    for correction in range(MAX_CORRECTIONS):
         stages.corrections[0] = correction
-        if at_start:
-            _move_from_start(state, stages, h)
-        compute_rotations(state.quaternion, scratch.rotation)
-        filled = rows if anew else stages.trial
-        fill_persistent_rows_by_pointer(
-            pointers, joints, tables.marker_springs, tables.residuals, numbers, state, inputs, filled, scratch, index, False
-        )  # fmt: skip
-        if not at_start:
-            meet_halfway(joints, filled, h)
-        if anew:
-            keep_listed(rows, factor.mark, first)
-            leave_out_stops(joints, controls, rows, stages.held)
-        else:
-            take_errors(joints, stages.trial, rows)
-        if len(controls.ball) > 0:
-            find_turns_by_pointer(pointers, joints, controls, stages.now)
-        gap = widest_gap(joints, rows, h, anew)
-        miss = correct_controls(joints, controls, stages, state.coordinate, rows, h)
-        worst = max(gap, miss)
-        stuck = worst > 0.5 * last and not anew
-        if (gap <= shut and miss <= CLOSED) or (stuck and worst <= (ROUNDING if at_start else NEARLY_CLOSED)):
+        gap, miss = _evaluate_errors(pointers, tables, state, inputs, work, controls, stages, index, mode)
+        error = max(gap, miss)
+        if _is_converged(gap, miss, last, gap_tolerance, mode):
             break
-        slow = worst > KEEP * last or far_off
-        if at_start:
-            slow = worst > NET_FALLING * last or far_off if controls.netted[0] else worst > FALLING * last
-            slow = slow or (stuck and worst <= NEARLY_CLOSED)
-        if not anew and (slow or correction == PATIENCE):
-            # too far for the directions at hand: those of where the bodies are now
-            at_start, anew = False, True
+        if _needs_factors(error, last, stalled, correction, mode, controls.is_net[0]):
+            mode = REFACTOR
             continue
-        last = worst
-        if anew:
-            load_by_pointer(pointers, tables, state, work, 0.0, 1)
+        last, max_solves = error, MAX_SOLVES
+        if mode == REFACTOR:
+            load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
             _start_from_rest(rows, first, factor.block, graph.count[0])
-        lack, solves = worst, 1 if anew or not same else MOST_SOLVES
-        anew, far_off = False, False
-        stages.moved[:, :] = 0.0
-        for _ in range(solves):
-            if at_start:
-                add_bend(joints.row_ranges, rows, stages.bend)
-            status = solve_by_pointer(pointers, tables, state, work, stages)
-            if status != SOLVED:
-                return status
-            _shorten(rows, factor, graph.count[0], h)
-            add_impulses_by_pointer(pointers, tables, work, stages)
-            note_limits(joints, controls, stages, factor.mark)
-            count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], 1.0)
-            count_from_solution(rows, graph.node, factor, first, rows.used[0], 1.0)
-            _add_change(graph, factor.block, state, stages, h, at_start)
-            if solves > 1:
-                before = lack
-                lack = h * max(
-                    lessen_joints(joints, stages.trial, stages.change, rows),
-                    lessen_controls(joints, controls, stages, rows),
-                )
-                far_off = lack > 0.5 * before
-                if far_off or lack <= max(CLOSED, CURVED * worst * worst):
-                    break
-        if not at_start:
-            _move_further(graph, stages.moved, state, h)
-    if not worst <= AJAR:
-        return NOT_CONVERGED
-    if not anew:
-        compute_rotations(state.quaternion, scratch.rotation)  # the last correction may have moved them
-        fill_persistent_rows_by_pointer(
-            pointers, joints, tables.marker_springs, tables.residuals, numbers, state, inputs, rows, scratch, index, False
+            mode = REUSE
+            max_solves = 1
+        if step_mode != EQUATIONS:
+            max_solves = 1
+        status, stalled = _solve_correction(
+            pointers, tables, state, work, controls, stages, error, max_solves, mode
         )  # fmt: skip
-        keep_listed(rows, factor.mark, first)
-    remember_bend(joints.row_ranges, memory, stages.bend, same and at_start)
-    return SOLVED if worst <= NEARLY_CLOSED else POSITION_ERROR_LEFT
+        if status != SOLVED:
+            return status
+        if mode != FROM_START:
+            _move_further(graph, stages.total_change, state, h)
+    if not error <= MAX_ERROR_LEFT:
+        return NOT_CONVERGED
+    if mode != REFACTOR:
+        compute_rotations(state.quaternion, scratch.rotation)  # the last correction may have moved bodies
+        fill_persistent_rows_by_pointer(
+            pointers, joints, tables.marker_springs, tables.residuals, parameters, state, inputs, rows, scratch, index,
+            False,
+        )  # fmt: skip
+        keep_listed_rows(rows, factor.mark, first)
+    store_curvature(
+        joints.row_ranges, history, stages.curvature, step_mode == EQUATIONS and mode == FROM_START
+    )  # fmt: skip
+    return SOLVED if error <= ACCEPTED_ERROR else POSITION_ERROR_LEFT
 
 
 correct_positions_by_pointer = by_pointer(correct_positions)

@@ -1,4 +1,4 @@
-"""Running impulse steps: the loop over a whole trajectory in one kernel call, and what is recorded."""
+"""Impulse steps in a loop: a trajectory in one kernel call, and its record."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ from collections.abc import Callable
 import numpy as np
 
 from borelli.errors import DivergedError
-from borelli.kernels.jit import kernel, inline
+from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.arrays.compile_model import CompiledModel
-from borelli.physics.impulse_step.arrays import Controls, TargetTrajectory, ControlHistory, StageArrays, make_history, make_stage_arrays
+from borelli.physics.impulse_step.arrays import (
+    ControlHistory,
+    Controls,
+    StageArrays,
+    TargetTrajectory,
+    make_history,
+    make_stage_arrays,
+)
 from borelli.physics.impulse_step.function_pointers import pointers
-from borelli.physics.impulse_step.step import begin_by_pointer, finish_by_pointer, rewind
+from borelli.physics.impulse_step.modes import BEGIN, FINISH, WHOLE_STEP
+from borelli.physics.impulse_step.step import begin_step_by_pointer, finish_step_by_pointer, restore_start
 from borelli.physics.run_soft_steps import Record, Simulation, record_bodies
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
-from borelli.physics.solver.newton import SOLVED, CAPACITY_EXCEEDED
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 from borelli.physics.state import Inputs, State
-
-WHOLE, BEGIN, FINISH = 0, 1, 2
-"""What `run` makes of each step."""
 
 
 @inline
@@ -29,93 +34,102 @@ def _record_step(state, stages, record, frame):
         for n in range(7):
             record.ground[frame, b, n] = stages.ground[b, n]
     for k in range(record.impulse.shape[1]):
-        record.impulse[frame, k] = stages.total[k]
+        record.impulse[frame, k] = stages.impulse[k]
     for n in range(4):
         record.solver_stats[frame, n] = stages.solver_stats[n]
 
 
 @kernel
 def run(
-    pointers, tables, state_at, inputs, work, controls, course, memory, stages, record_at, first, steps, every, frame,
-    share,
+    pointers, tables, state_at, inputs, work, controls, targets, history, stages, record_at, first, steps, every, frame,
+    part,
 ):  # fmt: skip
-    """Make `steps` steps, or the share of each that is asked for; how many were made and the last status.
+    """Make `steps` steps, or a part of each, and return the number made and the last status.
 
     Every `every`-th is recorded from `frame` on. After a step that failed, bodies are as before it.
     """
-    state, kept, record = load_shared(state_at, stages, record_at)
+    state, start, record = load_shared(state_at, stages, record_at)
     for index in range(first, first + steps):
         status = SOLVED
-        if share != FINISH:
-            status = begin_by_pointer(pointers, tables, state_at, inputs, work, controls, course, memory, stages, index)
-        if share != BEGIN and (status == SOLVED or status == FRICTION_NOT_CONVERGED):
-            status = finish_by_pointer(pointers, tables, state_at, inputs, work, controls, course, memory, stages, index)
+        if part != FINISH:
+            status = begin_step_by_pointer(
+                pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
+            )  # fmt: skip
+        if part != BEGIN and (status == SOLVED or status == FRICTION_NOT_CONVERGED):
+            status = finish_step_by_pointer(
+                pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
+            )  # fmt: skip
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             if status != CAPACITY_EXCEEDED:
-                rewind(state, kept)
+                restore_start(state, start)
             return index - first, status
-        if share != BEGIN and (index + 1) % every == 0:
-            _record_step(state, kept, record, frame)
+        if part != BEGIN and (index + 1) % every == 0:
+            _record_step(state, start, record, frame)
             frame += 1
     return steps, SOLVED
 
 
 class ImpulseSimulation(Simulation):
-    """A compiled model with its state and controls, ready to be stepped, saved and rewound."""
+    """A compiled model with its state and controls, which can be stepped, saved, restored, copied and pickled."""
 
     def __init__(
-        self, compiled: CompiledModel, state: State, inputs: Inputs, controls: Controls, course: TargetTrajectory
+        self, compiled: CompiledModel, state: State, inputs: Inputs, controls: Controls, targets: TargetTrajectory
     ) -> None:
-        """Start from a state; the course has the targets of all steps to come."""
+        """Start from a state; `targets` are those of all steps to come."""
         super().__init__(compiled, state, inputs)
-        self.controls, self.course = controls, course
-        self.memory: ControlHistory = make_history(compiled, controls)
+        self.controls, self.targets = controls, targets
+        self.history: ControlHistory = make_history(compiled, controls)
         self.stages: StageArrays = make_stage_arrays(compiled, controls, len(self.work.rows.pieces))
 
     def start_on_targets(self) -> None:
-        """Let controlled joints come from where their targets were a step before the first."""
-        self.memory.value[:] = self.course.value[0]
+        """Set the history of controlled joints to their targets a step before the first."""
+        self.history.value[:] = self.targets.value[0]
         side = np.where(self.controls.side[:, None] > 0.0, 1.0, [1.0, -1.0, -1.0, -1.0])
-        self.memory.turn[:] = side * self.course.turn[0]
-        self.memory.known[0] = 1
+        self.history.rotation[:] = side * self.targets.rotation[0]
+        self.history.has_previous[0] = 1
 
     def advance_impulses(
         self,
         steps: int,
         record: Record,
         *,
-        every: int = 1,
+        record_every: int = 1,
         frame: int = 0,
         respond: Callable[[int, StageArrays], None] | None = None,
     ) -> None:
-        """Make so many steps, recording every `every`-th from `frame` on.
+        """Make steps and record them.
 
-        `respond`, if given, is told the step's number and writes `StageArrays.after` where controls are told theirs.
+        Args:
+            steps: Number of steps.
+            record: Record to write to.
+            record_every: Number of steps between two recorded ones.
+            frame: First frame of the record to write.
+            respond: Called in each step with its number; writes `StageArrays.response` of controls with a callback.
 
         Raises:
-            DivergedError: the rows of a step have no solution; the state is that before the step.
+            DivergedError: The rows of a step have no solution; the state is that before the step.
         """
         begun, end = self.index, self.index + steps
         while self.index < end:
-            recorded = frame + self.index // every - begun // every
+            recorded = frame + self.index // record_every - begun // record_every
             if respond is None:
-                self.index += self._run(end - self.index, record, every, recorded, WHOLE)
-            elif self._run(1, record, every, recorded, BEGIN):
+                self.index += self._run(end - self.index, record, record_every, recorded, WHOLE_STEP)
+            elif self._run(1, record, record_every, recorded, BEGIN):
                 respond(self.index, self.stages)
-                self.index += self._run(1, record, every, recorded, FINISH)
+                self.index += self._run(1, record, record_every, recorded, FINISH)
 
-    def _run(self, steps: int, record: Record, every: int, frame: int, share: int) -> int:
-        """Steps made; when room was short, fewer than asked for, and there is more now."""
+    def _run(self, steps: int, record: Record, every: int, frame: int, part: int) -> int:
+        """Return the number of steps made; fewer than `steps` if the capacity was short, which is larger now."""
         shared = self._shared
         made, status = run(
             pointers(), shared("tables", self.compiled.tables), shared("state", self.state),
             shared("inputs", self.inputs), shared("work", self.work), shared("controls", self.controls),
-            shared("course", self.course), shared("memory", self.memory), shared("stages", self.stages),
-            shared("record", record), self.index, steps, every, frame, share,
+            shared("targets", self.targets), shared("history", self.history), shared("stages", self.stages),
+            shared("record", record), self.index, steps, every, frame, part,
         )  # fmt: skip
         if status == CAPACITY_EXCEEDED:
             self._grow()
             self.stages = make_stage_arrays(self.compiled, self.controls, len(self.work.rows.pieces))
         elif status != SOLVED:
-            raise DivergedError(self._why(status))
+            raise DivergedError(self._failure(status))
         return int(made)

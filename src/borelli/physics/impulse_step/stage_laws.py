@@ -1,19 +1,27 @@
-"""The laws that rows have in the stages of an impulse step.
+"""Laws of rows in the stages of an impulse step.
 
-Which rows are there stays the same in all stages, so that bodies are ordered and rows handed to them once a step: a row
-that has no part in a stage is left out by the law p = 0.
+The rows are the same in all stages, so that bodies are ordered and rows assigned to them once a step: a row that does
+not act in a stage is disabled by the law p = 0.
 """
 
 from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import by_pointer, inline, kernel_function, inline_into_caller
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross
+from borelli.physics.arrays.indices import (
+    BOUNCE_SPEED,
+    DRIVE_ROWS,
+    JOINT_ROWS,
+    LIMIT_ROWS,
+    PUSH_OUT_SPEED,
+    STEP_SIZE,
+)
 from borelli.physics.arrays.joints import HINGE
-from borelli.physics.rows.contact_rows import NORMAL_OF_BOUND, put_tangents, set_rolling
-from borelli.physics.rows.joint_rows import POINT_KINDS, put_point_arm, put_angular_row
+from borelli.physics.rows.contact_rows import CONTACTS_NOW, NORMAL_OF_BOUND, put_tangents, set_rolling
+from borelli.physics.rows.joint_rows import POINT_KINDS, put_angular_row, put_point_arm
 from borelli.physics.rows.laws import one_sided_law, soft_law
 from borelli.physics.rows.rows import FLAT
 from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SOLUTION
@@ -21,16 +29,16 @@ from borelli.physics.solver.iterative_refinement import row_velocity
 
 
 @inline
-def leave_out(rows, k):
-    """Let row k push with nothing."""
+def disable_row(rows, k):
+    """Set the law of row k to p = 0."""
     rows.pieces[k] = 1
     rows.beta[k, 0] = FLAT
     rows.c[k, 0] = 0.0
 
 
 @inline
-def along_row(rows, k, twist):
-    """What velocities of bodies are along row k."""
+def project_on_row(rows, k, twist):
+    """Return J v of row k."""
     u = 0.0
     for e in range(rows.first[k], rows.first[k + 1]):
         b = rows.body[e]
@@ -41,14 +49,14 @@ def along_row(rows, k, twist):
 
 
 @inline
-def velocity_along(rows, k, twist):
-    """The velocity of row k for the given velocities of bodies."""
-    return rows.offset[k] + along_row(rows, k, twist)
+def velocity_on_row(rows, k, twist):
+    """Return the velocity of row k: its offset plus J v."""
+    return rows.offset[k] + project_on_row(rows, k, twist)
 
 
 @kernel_function
-def hold_joints(joints, rows):
-    """Joints, couplings and locked coordinates stay as they are: u = 0."""
+def fix_joints(joints, rows):
+    """Set the law of joints, couplings and locked coordinates to u = 0."""
     for j in range(len(joints.kind)):
         for k in range(joints.row_first[j], joints.row_first[j + 1]):
             soft_law(rows, k, 0.0, joints.beta[j])
@@ -60,24 +68,24 @@ def hold_joints(joints, rows):
 
 
 @inline_into_caller
-def leave_out_marked(rows, marked):
-    """Leave out the marked rows, of those that are there."""
+def disable_marked(rows, marked):
+    """Disable the marked rows that act."""
     for k in range(len(marked)):
         if marked[k] and rows.pieces[k] > 0:
-            leave_out(rows, k)
+            disable_row(rows, k)
 
 
 @kernel_function
-def leave_out_contacts(rows, first):
-    """Leave out all contact rows."""
+def disable_contacts(rows, first):
+    """Disable all contact rows."""
     for k in range(first, rows.used[0]):
         if rows.pieces[k] > 0:
-            leave_out(rows, k)
+            disable_row(rows, k)
 
 
 @inline
-def _square_to(x, y, z):
-    """A unit vector square to (x, y, z)."""
+def _perpendicular_to(x, y, z):
+    """Return a unit vector perpendicular to (x, y, z)."""
     if abs(x) < abs(y):
         px, py, pz = cross(x, y, z, 1.0, 0.0, 0.0)
     else:
@@ -87,12 +95,12 @@ def _square_to(x, y, z):
 
 
 @inline_into_caller
-def meet_halfway(joints, rows, h):
-    """Let open joints be pushed halfway between their anchors, and hinges turned about axes square to both of theirs.
+def center_joint_rows(joints, rows, h):
+    """Apply impulses of open joints midway between their anchors, and of hinges about axes perpendicular to both.
 
-    The soft step pushes at the child's anchor and turns about the parent's axes. With d the gap, the same with the arms
-    r_c - d/2 and r_p + d/2 does not depend on which body is called the child, and neither do the turn b x a that brings
-    the child's axis b upon the parent's axis a, and a hinge's own turn about a + b.
+    The soft step applies them at the child's anchor and about the parent's axes. With d the gap, arms r_c - d/2 and
+    r_p + d/2 do not depend on which body is the child, and neither do the rotation b x a that aligns the child's axis b
+    with the parent's axis a, and a hinge's own rotation about a + b.
     """
     for j in range(len(joints.kind)):
         kind, k = joints.kind[j], joints.row_first[j]
@@ -116,7 +124,7 @@ def meet_halfway(joints, rows, h):
         a, b = joints.axes_parent, joints.axes_child
         tx, ty, tz = cross(b[j, 0, 0], b[j, 0, 1], b[j, 0, 2], a[j, 0, 0], a[j, 0, 1], a[j, 0, 2])
         mx, my, mz = a[j, 0, 0] + b[j, 0, 0], a[j, 0, 1] + b[j, 0, 1], a[j, 0, 2] + b[j, 0, 2]
-        x, y, z = _square_to(mx, my, mz)
+        x, y, z = _perpendicular_to(mx, my, mz)
         scale = 1.0 / sqrt(mx * mx + my * my + mz * mz)
         mx, my, mz = scale * mx, scale * my, scale * mz
         for side in range(2):
@@ -129,9 +137,9 @@ def meet_halfway(joints, rows, h):
 
 
 @inline
-def take_errors(joints, trial, rows):
-    """Let joints, couplings and locked coordinates be corrected by the errors that other rows have found."""
-    for k in range(joints.row_ranges[0], joints.row_ranges[2]):
+def copy_errors(joints, trial, rows):
+    """Copy the errors of joints, couplings and locked coordinates from the trial rows."""
+    for k in range(joints.row_ranges[JOINT_ROWS], joints.row_ranges[LIMIT_ROWS]):
         rows.c[k, 0] = trial.c[k, 0]
     for i in range(len(joints.drive_row)):
         k = joints.drive_row[i]
@@ -140,94 +148,94 @@ def take_errors(joints, trial, rows):
 
 
 @inline
-def lessen_joints(joints, trial, change, rows):
-    """Take from what joints, couplings and locked coordinates lack what a change gives them; the largest lack left."""
-    worst = 0.0
-    for k in range(joints.row_ranges[0], joints.row_ranges[2]):
-        rows.c[k, 0] -= along_row(trial, k, change)
-        worst = max(worst, abs(rows.c[k, 0]))
+def reduce_joint_defects(joints, trial, change, rows):
+    """Subtract a change from the defects of joints, couplings and locked coordinates; return the largest one left."""
+    largest = 0.0
+    for k in range(joints.row_ranges[JOINT_ROWS], joints.row_ranges[LIMIT_ROWS]):
+        rows.c[k, 0] -= project_on_row(trial, k, change)
+        largest = max(largest, abs(rows.c[k, 0]))
     for i in range(len(joints.drive_row)):
         k = joints.drive_row[i]
         if k >= 0 and joints.locked[i]:
-            rows.c[k, 0] -= along_row(trial, k, change)
-            worst = max(worst, abs(rows.c[k, 0]))
-    return worst
+            rows.c[k, 0] -= project_on_row(trial, k, change)
+            largest = max(largest, abs(rows.c[k, 0]))
+    return largest
 
 
 @inline
-def widest_gap(joints, rows, h, with_stops):
-    """The largest error of joints, couplings and locked coordinates, and of stops [m or rad]."""
-    widest = 0.0
-    for k in range(joints.row_ranges[0], joints.row_ranges[2]):
-        widest = max(widest, abs(rows.c[k, 0]))
+def largest_joint_error(joints, rows, h, with_limits):
+    """Return the largest error of joints, couplings and locked coordinates, and of limits [m or rad]."""
+    largest = 0.0
+    for k in range(joints.row_ranges[JOINT_ROWS], joints.row_ranges[LIMIT_ROWS]):
+        largest = max(largest, abs(rows.c[k, 0]))
     for i in range(len(joints.drive_row)):
         if joints.drive_row[i] >= 0 and joints.locked[i]:
-            widest = max(widest, abs(rows.c[joints.drive_row[i], 0]))
-    if with_stops:
-        for k in range(joints.row_ranges[2], joints.row_ranges[3]):
+            largest = max(largest, abs(rows.c[joints.drive_row[i], 0]))
+    if with_limits:
+        for k in range(joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]):
             if rows.pieces[k] == 2:
-                widest = max(widest, rows.c[k, 0])
-    return h * widest
+                largest = max(largest, rows.c[k, 0])
+    return h * largest
 
 
 @inline_into_caller
-def keep_listed(rows, mark, first):
-    """Let standing rows that have gone (stops out of reach) stay where they are listed."""
+def keep_listed_rows(rows, mark, first):
+    """Disable persistent rows that no longer act (distant limits) but are listed."""
     for k in range(first):
         if rows.pieces[k] == 0 and mark[k, KIND] != ABSENT:
-            leave_out(rows, k)
+            disable_row(rows, k)
 
 
 @inline
-def _pull_along(rows, k, gravity):
-    """The acceleration of row k if its bodies fell freely."""
-    pull = 0.0
+def _free_acceleration(rows, k, gravity):
+    """Return the acceleration of row k in free fall."""
+    acceleration = 0.0
     for e in range(rows.first[k], rows.first[k + 1]):
         if rows.body[e] >= 0:
             for n in range(3):
-                pull += rows.jacobian[e, n] * gravity[n]
-    return pull
+                acceleration += rows.jacobian[e, n] * gravity[n]
+    return acceleration
 
 
 @kernel_function
-def fill_contact_laws(shapes_at, tables_at, contacts_at, touch_at, rows_at, twist, gravity, numbers, striking):
-    """The laws of contacts: when bodies strike, or while they press on each other; how many strike.
+def fill_contact_laws(shapes_at, tables_at, contacts_at, arrays, rows_at, twist, gravity, parameters, colliding):
+    """Write the laws of contacts, in collisions or in resting contact, and return the number of colliding contacts.
 
-    Contacts that approach and would close in this step, gravity included, are to part with their restitution,
-    u_n >= -e u_n(before); slower than the bounce speed, e = 0. All others may close, u_n >= -gap / h. While they press,
-    all may close, and those that overlap are pushed apart.
+    In collisions, contacts that approach and would close in this step, gravity included, separate with their
+    restitution, u_n >= -e u_n(before); below the bounce speed, e = 0. All others may close, u_n >= -gap / h. In resting
+    contact all may close, and overlaps are corrected.
     """
     shapes, tables, contacts, rows = load_shared(shapes_at, tables_at, contacts_at, rows_at)
-    touch, who, count = touch_at.contact, touch_at.contact_body, touch_at.count[0]
-    each, k, h = tables.rows_each[0], tables.first_row[0], numbers[5]
-    struck = 0
+    contact, contact_body, count = arrays.contact, arrays.contact_body, arrays.count[CONTACTS_NOW]
+    each, k, h = tables.rows_each[0], tables.first_row[0], parameters[STEP_SIZE]
+    collisions = 0
     for i in range(count):
         pair, depth = contacts.pair[i], contacts.depth[i]
         c = min(depth / h, 0.0)
-        if striking:
-            u = velocity_along(rows, k, twist)
-            if u < 0.0 and u + h * _pull_along(rows, k, gravity) < c:
-                struck += 1
-                c = -shapes.pair_restitution[pair] * u if u < -numbers[1] else 0.0
+        if colliding:
+            u = velocity_on_row(rows, k, twist)
+            if u < 0.0 and u + h * _free_acceleration(rows, k, gravity) < c:
+                collisions += 1
+                c = -shapes.pair_restitution[pair] * u if u < -parameters[BOUNCE_SPEED] else 0.0
         elif depth > 0.0:
-            c = min(tables.alpha[pair] * depth / h, numbers[2])
+            c = min(tables.alpha[pair] * depth / h, parameters[PUSH_OUT_SPEED])
         one_sided_law(rows, k, c, tables.beta[pair])
-        put_tangents(rows, touch, who, i, k + 1)
+        put_tangents(rows, contact, contact_body, i, k + 1)
         if each == 6 and rows.pieces[k + 3] > 0:
-            set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_OF_BOUND])
+            set_rolling(rows, contact, i, k + 3, contact[i, NORMAL_OF_BOUND])
         k += each
-    return struck
+    return collisions
 
 
 fill_contact_laws_by_pointer = by_pointer(fill_contact_laws)
 
 
 @kernel_function
-def count_from_solution(rows, node, factor, first, end, softer):
-    """Let rows count velocity and impulse from those of the last solve: what follows is a change of both.
+def shift_laws_to_solution(rows, node, factor, first, end, softer):
+    """Shift the laws of rows to the velocity and impulse of the last solve: later solves are for changes of both.
 
-    Slopes are made `softer` times as large. While positions are corrected controls hold what contacts hold too, and
-    where both are all but hard, rounding of their aims would become forces.
+    Slopes are multiplied by `softer`. While positions are corrected, controls and contacts constrain the same bodies,
+    and where both are nearly hard, rounding of their targets would become forces.
     """
     for k in range(first, end):
         if rows.pieces[k] > 0:

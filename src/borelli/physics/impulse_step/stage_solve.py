@@ -1,29 +1,30 @@
-"""One solve of an impulse step: the momenta it starts from, and what it leaves."""
+"""One solve of an impulse step: its initial momenta and its results."""
 
 from __future__ import annotations
 
 from math import nan
 
-from borelli.kernels.jit import by_pointer, inline, kernel_function, inline_into_caller
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
+from borelli.physics.arrays.indices import FRICTION_SOLVES, NEWTON_ITERATIONS, ROWS_END
 from borelli.physics.rigid_bodies import is_finite, load_bodies
 from borelli.physics.run_soft_steps import add_contact_impulses
-from borelli.physics.soft_step import FRICTION, NEWTON, solve_step
+from borelli.physics.soft_step import solve_step
 from borelli.physics.solver.elimination_order import DIRTY
 from borelli.physics.solver.factor_arrays import IMPULSE
 from borelli.physics.solver.newton import NOT_FINITE
 
 
 @inline
-def mark_all(graph, dirty):
-    """Have all bodies factored again, or none."""
+def mark_for_factoring(graph, dirty):
+    """Mark all bodies for factoring (1), or none (0)."""
     for k in range(graph.count[0]):
         graph.node[k, DIRTY] = dirty
 
 
 @inline
 def copy_poses(position, quaternion, position_out, quaternion_out):
-    """Write down where all bodies are."""
+    """Copy the poses of all bodies."""
     for b in range(len(position)):
         for n in range(3):
             position_out[b, n] = position[b, n]
@@ -32,54 +33,55 @@ def copy_poses(position, quaternion, position_out, quaternion_out):
 
 
 @inline
-def forget_factored(stages):
-    """Let the factors at hand be for no poses."""
-    for b in range(len(stages.factored)):
-        stages.factored[b, 0] = nan
+def discard_factors(stages):
+    """Mark the present factors as valid for no poses."""
+    for b in range(len(stages.factored_position)):
+        stages.factored_position[b, 0] = nan
 
 
 @inline_into_caller
-def are_factors_good(joints, rows, state, stages):
-    """Whether the last step ended with factors for where bodies are now, of rows that act now: equations alone."""
+def are_factors_valid(joints, rows, state, stages):
+    """Return True if the factors of the last step are those of the present poses and rows, which are all equations."""
     for b in range(len(state.position)):
         for n in range(3):
-            if state.position[b, n] != stages.factored[b, n]:
+            if state.position[b, n] != stages.factored_position[b, n]:
                 return False
         for n in range(4):
-            if state.quaternion[b, n] != stages.factored_turn[b, n]:
+            if state.quaternion[b, n] != stages.factored_quaternion[b, n]:
                 return False
-    for k in range(joints.row_ranges[4]):
+    for k in range(joints.row_ranges[ROWS_END]):
         if rows.pieces[k] > 1:
             return False
     return True
 
 
 @kernel_function
-def solve(pointers, tables, state_at, work, stages_at):
-    """Velocities that obey the rows, from the momenta loaded, in SOLUTION. A status."""
-    state, rows, graph, factor, touch = load_shared(state_at, work.rows, work.graph, work.factor, work.contact_arrays)
-    scratch, stages = load_shared(work.scratch, stages_at)
-    status = solve_step(pointers, tables, state, work, rows, factor, touch, scratch.solver_stats)
+def solve_stage(pointers, tables, state_at, work, stages_at):
+    """Solve for velocities that satisfy the rows, from the loaded momenta, and return a status."""
+    state, scratch, stages = load_shared(state_at, work.scratch, stages_at)
+    rows, graph, factor, contact_arrays = load_shared(work.rows, work.graph, work.factor, work.contact_arrays)
+    status = solve_step(pointers, tables, state, work, rows, factor, contact_arrays, scratch.solver_stats)
     if not is_finite(graph, factor.block):
         return NOT_FINITE
-    stages.solver_stats[NEWTON] += scratch.solver_stats[NEWTON]
-    stages.solver_stats[FRICTION] = max(stages.solver_stats[FRICTION], scratch.solver_stats[FRICTION])
+    total, last = stages.solver_stats, scratch.solver_stats
+    total[NEWTON_ITERATIONS] += last[NEWTON_ITERATIONS]
+    total[FRICTION_SOLVES] = max(total[FRICTION_SOLVES], last[FRICTION_SOLVES])
     return status
 
 
-solve_by_pointer = by_pointer(solve)
+solve_stage_by_pointer = by_pointer(solve_stage)
 
 
 @kernel_function
 def add_impulses(tables, work, stages_at):
-    """Add the impulses at hand to those of the step."""
-    rows, factor, touch, stages = load_shared(work.rows, work.factor, work.contact_arrays, stages_at)
+    """Add the impulses of the last solve to those of the step."""
+    rows, factor, contact_arrays, stages = load_shared(work.rows, work.factor, work.contact_arrays, stages_at)
     for k in range(rows.used[0]):
-        stages.total[k] += factor.value[k, IMPULSE]
+        stages.impulse[k] += factor.value[k, IMPULSE]
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     contacts = (rows.used[0] - first) // each
     add_contact_impulses(
-        factor.value, rows, touch.contact_body, work.contacts.point, first, each, contacts, stages.ground
+        factor.value, rows, contact_arrays.contact_body, work.contacts.point, first, each, contacts, stages.ground
     )  # fmt: skip
 
 
@@ -87,20 +89,20 @@ add_impulses_by_pointer = by_pointer(add_impulses)
 
 
 @inline
-def solve_and_add(pointers, tables, state_at, work, stages_at):
-    """Solve, and add the impulses to those of the step; a status."""
-    status = solve_by_pointer(pointers, tables, state_at, work, stages_at)
+def solve_and_add_impulses(pointers, tables, state_at, work, stages_at):
+    """Solve, add the impulses to those of the step, and return a status."""
+    status = solve_stage_by_pointer(pointers, tables, state_at, work, stages_at)
     add_impulses_by_pointer(pointers, tables, work, stages_at)
     return status
 
 
 @kernel_function
-def load(tables, state_at, work, h, dirty):
-    """Masses and momenta after h of gravity and pushes; all bodies, or none, are marked for factoring."""
+def load_momenta(tables, state_at, work, h, dirty):
+    """Write masses, and momenta after h of gravity; mark all bodies, or none, for factoring."""
     bodies, state, scratch = load_shared(tables.bodies, state_at, work.scratch)
     graph, factor = load_shared(work.graph, work.factor)
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, False)
-    mark_all(graph, dirty)
+    mark_for_factoring(graph, dirty)
 
 
-load_by_pointer = by_pointer(load)
+load_momenta_by_pointer = by_pointer(load_momenta)

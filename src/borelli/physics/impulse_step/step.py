@@ -1,94 +1,101 @@
-"""One impulse step (seed 000, section 4): collisions, velocities, control, contact, positions.
+"""One impulse step (Weinstein et al. 2008, section 4): collisions, velocities, control, contact, positions.
 
-    1  pushes, and collisions with restitution; joints are held, so that blows pass through them
-    2  velocities obey the joints (the same solve)
+    1  applied forces, and collisions with restitution; joints are fixed, so that impacts propagate through them
+    2  velocities satisfy the joints (the same solve)
     3  gravity, gyroscopic terms
-    4  velocities obey joints and controls; the controller knows neither contacts nor the bodies outside its world
-    5  contacts, and bodies outside: controls push as in 4 and give way; then positions, by Newton's method on the
-       gaps of joints and the aims of controls together
-    6  velocities obey the joints at the new positions; controls keep the mean velocity of the step
+    4  velocities satisfy joints and controls; the controller knows neither contacts nor the bodies outside its world
+    5  contacts, and bodies outside: controls apply the impulses of 4 and yield; then positions, by Newton's method on
+       the gaps of joints and the targets of controls together
+    6  velocities satisfy the joints at the new positions; controls keep the mean velocity of the step
 
-`begin` makes 1 and 2 and measures the controls' errors, `finish` the rest; a stage without work is left out.
+`begin_step` makes 1 and 2 and computes the controls' errors, `finish_step` the rest; a stage without work is skipped.
 """
 
 from __future__ import annotations
 
 from math import sqrt
 
-from borelli.kernels.jit import by_pointer, inline, kernel_function
+from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
+from borelli.physics.arrays.indices import (
+    CONTACT_COUNT,
+    CONTACT_MARGIN,
+    DRIVE_ROWS,
+    LIMIT_ROWS,
+    STATUS,
+    STEP_SIZE,
+)
 from borelli.physics.collision.detect import find_contacts_by_pointer
 from borelli.physics.impulse_step.controlled_joints import (
-    aim_controls,
-    find_turns_by_pointer,
-    free_controls,
-    give_way,
-    hold_controls,
-    lock_controls,
-    measure_errors,
-    note_limits,
-    read_speeds,
-    remember_controls,
+    compute_ball_rotations_by_pointer,
+    compute_control_errors,
+    compute_control_velocities,
+    disable_controls,
+    fix_control_velocities,
+    fix_controls,
+    mark_feasible_controls,
+    set_control_targets,
+    store_history,
+    yield_to_contacts,
 )
-from borelli.physics.impulse_step.curvature import expect_bend
-from borelli.physics.impulse_step.joint_limits import are_stops_struck, leave_out_stops
+from borelli.physics.impulse_step.curvature import predict_curvature
+from borelli.physics.impulse_step.joint_limits import are_limits_hit, disable_limits
+from borelli.physics.impulse_step.modes import CONTACTS, EQUATIONS, LIMITED
 from borelli.physics.impulse_step.position_correction import POSITION_ERROR_LEFT, correct_positions_by_pointer
 from borelli.physics.impulse_step.stage_laws import (
-    count_from_solution,
+    disable_contacts,
+    disable_marked,
     fill_contact_laws_by_pointer,
-    hold_joints,
-    keep_listed,
-    leave_out_contacts,
-    leave_out_marked,
+    fix_joints,
+    keep_listed_rows,
+    shift_laws_to_solution,
 )
 from borelli.physics.impulse_step.stage_solve import (
-    are_factors_good,
+    are_factors_valid,
     copy_poses,
-    load_by_pointer,
-    forget_factored,
-    solve_and_add,
+    discard_factors,
+    load_momenta_by_pointer,
+    solve_and_add_impulses,
 )
-from borelli.physics.rigid_bodies import compute_target_twists, sum_applied_forces, compute_rotations
-from borelli.physics.rows.contact_rows import fill_contact_rows_by_pointer, fill_contact_arrays_by_pointer
+from borelli.physics.rigid_bodies import compute_rotations, compute_target_twists, sum_applied_forces
+from borelli.physics.rows.contact_rows import CONTACTS_NOW, fill_contact_arrays_by_pointer, fill_contact_rows_by_pointer
 from borelli.physics.rows.coordinate_rows import fill_limit_rows
 from borelli.physics.soft_step import (
-    CONTACTS,
-    STATUS,
     FRICTION_NOT_CONVERGED,
     fill_persistent_rows_by_pointer,
+    is_order_current,
     prepare_solve_by_pointer,
-    is_laid_out,
-    keep_contacts,
+    store_warm_start,
 )
 from borelli.physics.solver.elimination_order import BODY
-from borelli.physics.solver.factor_arrays import MOMENTUM, ACTIVE_PIECE, SOLUTION
-from borelli.physics.solver.newton import SOLVED, CAPACITY_EXCEEDED
+from borelli.physics.solver.factor_arrays import ACTIVE_PIECE, MOMENTUM, SOLUTION
+from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 
-YIELDING = 1e10
-"""How much softer contacts and stops are while positions are corrected: about as soft as bodies are heavy. A control
-that is held would meet a hard one with any force there (1e7 N where planks slid along a block that 160 N pressed on);
-what they overlap, of second order in the step, the next step pushes apart."""
+CORRECTION_SOFTENING = 1e10
+"""Ratio by which contacts and joint limits are softened while positions are corrected: about as soft as bodies are
+heavy. A fixed control would meet a hard one with any force there (1e7 N where planks slid along a block that 160 N
+pressed on); the overlap left, of second order in the step, is corrected by the next step."""
 
 
 @inline
-def _contact_margin(margin, reach, twist, h):
-    """How far before they touch contacts are seen: what the fastest point of a body travels in the step is added."""
+def _contact_margin(margin, extent, twist, h):
+    """Return the margin plus the largest distance that a point of a body moves in the step."""
     fastest = 0.0
     for b in range(len(twist)):
         v = sqrt(twist[b, 0] ** 2 + twist[b, 1] ** 2 + twist[b, 2] ** 2)
         w = sqrt(twist[b, 3] ** 2 + twist[b, 4] ** 2 + twist[b, 5] ** 2)
-        fastest = max(fastest, v + w * reach[b])
+        fastest = max(fastest, v + w * extent[b])
     return margin + h * fastest
 
 
 @kernel_function
-def _take_velocities(twist, node, block, count):
+def _copy_velocities(twist, node, block, count):
     for k in range(count):
         for n in range(6):
             twist[node[k, BODY], n] = block[k, SOLUTION + n]
 
 
 @inline
-def _clear(state, stages, used):
+def _reset_stages(state, stages, used):
     copy_poses(state.position, state.quaternion, stages.position, stages.quaternion)
     for b in range(len(state.position)):
         for n in range(6):
@@ -96,171 +103,224 @@ def _clear(state, stages, used):
         for n in range(7):
             stages.ground[b, n] = 0.0
     for k in range(used):
-        stages.total[k] = 0.0
+        stages.impulse[k] = 0.0
     for n in range(4):
         stages.solver_stats[n] = 0
 
 
 @inline
-def _push(graph, block, wrench, h):
-    """Add the momenta that pushes give in a step, which the controller learns of by what they change."""
+def _apply_forces(graph, block, wrench, h):
+    """Add the momenta of applied forces, which the controller notices by the velocities they change."""
     for k in range(graph.count[0]):
         for n in range(6):
             block[k, MOMENTUM + n] += h * wrench[graph.node[k, BODY], n]
     wrench[:, :] = 0.0
 
 
-@kernel_function
-def begin(pointers, tables, state, inputs, work, controls, course, memory, stages, index):
-    """Stages 1 and 2 of step `index`, and the errors of controls; a status.
-
-    All tuples are shared, and stay so: taking the tables of joints apart would cost seconds of compiling.
-    """
-    bodies, joints, shapes, rows = tables.bodies, tables.joints, tables.shapes, work.rows
-    graph, factor, touch, scratch = work.graph, work.factor, work.contact_arrays, work.scratch
-    contacts, numbers = tables.contacts, tables.parameters
-    h, first = numbers[5], contacts.first_row[0]
+@inline_into_caller
+def _fill_rows(pointers, tables, state, inputs, work, controls, index):
+    """Detect contacts and write all rows; return the number of contacts, which may exceed the capacity."""
+    bodies, shapes, contacts, parameters = tables.bodies, tables.shapes, tables.contacts, tables.parameters
+    rows, contact_arrays, scratch = work.rows, work.contact_arrays, work.scratch
+    h = parameters[STEP_SIZE]
     compute_rotations(state.quaternion, scratch.rotation)
     found = 0
     if len(shapes.pair_a) > 0:
-        margin = _contact_margin(numbers[0], controls.reach, state.twist, h)
+        margin = _contact_margin(parameters[CONTACT_MARGIN], controls.extent, state.twist, h)
         found = find_contacts_by_pointer(pointers, shapes, state.position, scratch.rotation, margin, work.contacts)
         if found > len(work.contacts.depth):
-            return CAPACITY_EXCEEDED
+            return found
     compute_target_twists(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
-    sum_applied_forces(inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
+    sum_applied_forces(
+        inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench
+    )  # fmt: skip
     fill_persistent_rows_by_pointer(
-        pointers, joints, tables.marker_springs, tables.residuals, numbers, state, inputs, rows, scratch,
+        pointers, tables.joints, tables.marker_springs, tables.residuals, parameters, state, inputs, rows, scratch,
         index, False,
     )  # fmt: skip
-    touch.count[0], rows.used[0] = found, first
+    contact_arrays.count[CONTACTS_NOW], rows.used[0] = found, contacts.first_row[0]
     if found > 0:
         fill_contact_arrays_by_pointer(
-            pointers, shapes, contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic, touch
+            pointers, shapes, contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic, contact_arrays
         )  # fmt: skip
         fill_contact_rows_by_pointer(
-            pointers, shapes, contacts, numbers, work.contacts, state, bodies.kinematic, touch, rows
+            pointers, shapes, contacts, parameters, work.contacts, state, bodies.kinematic, contact_arrays, rows
         )  # fmt: skip
+    return found
+
+
+@kernel_function
+def begin_step(pointers, tables, state, inputs, work, controls, targets, history, stages, index):
+    """Make stages 1 and 2 of step `index`, compute the errors of controls, and return a status.
+
+    All tuples are shared, and stay so: unpacking the tables of joints would cost seconds of compilation.
+    """
+    joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
+    scratch, parameters, first = work.scratch, tables.parameters, tables.contacts.first_row[0]
+    h = parameters[STEP_SIZE]
+    found = _fill_rows(pointers, tables, state, inputs, work, controls, index)
+    if found > len(work.contacts.depth):
+        return CAPACITY_EXCEEDED
     # rows are listed by the laws they have when they act: hard
-    hold_joints(joints, rows)
-    hold_controls(joints, controls, rows)
-    if not is_laid_out(rows, graph, factor, touch, first, found):
-        forget_factored(stages)
+    fix_joints(joints, rows)
+    fix_controls(joints, controls, rows)
+    if not is_order_current(rows, graph, factor, contact_arrays, first, found):
+        discard_factors(stages)
         if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
             return CAPACITY_EXCEEDED
-    _clear(state, stages, rows.used[0])
-    stages.solver_stats[CONTACTS] = found
-    read_speeds(joints, controls, rows, state.twist, stages.speed)
+    _reset_stages(state, stages, rows.used[0])
+    stages.solver_stats[CONTACT_COUNT] = found
+    compute_control_velocities(joints, controls, rows, state.twist, stages.velocity)
     if len(controls.ball) > 0:
-        find_turns_by_pointer(pointers, joints, controls, stages.turn)
-    struck, status = 0, SOLVED
+        compute_ball_rotations_by_pointer(pointers, joints, controls, stages.rotation)
+    colliding, status = 0, SOLVED
     if found > 0:
-        struck = fill_contact_laws_by_pointer(
-            pointers, shapes, contacts, work.contacts, touch, rows, state.twist, tables.gravity, numbers, True
+        colliding = fill_contact_laws_by_pointer(
+            pointers, tables.shapes, tables.contacts, work.contacts, contact_arrays, rows, state.twist, tables.gravity,
+            parameters, True,
         )  # fmt: skip
-    blow = struck > 0 or scratch.wrench.any() or are_stops_struck(joints, rows, state.twist)
-    if blow or memory.known[0] == 0:
-        forget_factored(stages)
-        free_controls(joints, controls, rows)
-        load_by_pointer(pointers, tables, state, work, 0.0, 1)
-        _push(graph, factor.block, scratch.wrench, h)
-        status = solve_and_add(pointers, tables, state, work, stages)
-        _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
-    measure_errors(joints, controls, course, memory, stages, state.coordinate, rows, state.twist, index, h)
+    impact = colliding > 0 or scratch.wrench.any() or are_limits_hit(joints, rows, state.twist)
+    if impact or history.has_previous[0] == 0:
+        discard_factors(stages)
+        disable_controls(joints, controls, rows)
+        load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
+        _apply_forces(graph, factor.block, scratch.wrench, h)
+        status = solve_and_add_impulses(pointers, tables, state, work, stages)
+        _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
+    compute_control_errors(
+        joints, controls, targets, history, stages, state.coordinate, rows, state.twist, index, h
+    )  # fmt: skip
     return status
 
 
-begin_by_pointer = by_pointer(begin)
+begin_step_by_pointer = by_pointer(begin_step)
 
 
 @inline
-def rewind(state, stages):
-    """Bodies as they were when the step began."""
+def restore_start(state, stages):
+    """Set bodies to the poses and twists at the start of the step."""
     copy_poses(stages.position, stages.quaternion, state.position, state.quaternion)
     for b in range(len(state.twist)):
         for n in range(6):
             state.twist[b, n] = stages.twist[b, n]
 
 
-@kernel_function
-def finish(pointers, tables, state, inputs, work, controls, course, memory, stages, index):
-    """Stages 3 to 6 of step `index`; a status."""
-    joints, rows, graph, factor, touch = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
-    numbers, first, each = tables.parameters, tables.contacts.first_row[0], tables.contacts.rows_each[0]
-    h, found = numbers[5], touch.count[0]
-    apart = False
+@inline
+def _step_mode(controls, found):
+    """Return the mode of a step with `found` contacts."""
+    if found > 0:
+        return CONTACTS
     for k in range(len(controls.outside)):
-        apart = apart or controls.outside[k] > 0
-    limited = False
+        if controls.outside[k] > 0:
+            return CONTACTS
     for i in range(len(controls.slope)):
-        limited = limited or controls.slope[i] > 0.0
-    touch.count[0] = 0  # no friction to settle
-    leave_out_contacts(rows, first)
-    if apart:
-        leave_out_marked(rows, controls.outside)
-    aim_controls(joints, controls, course, stages, state.coordinate, rows, index, h)
-    leave_out_stops(joints, controls, rows, controls.unlimited)
-    same = found == 0 and not apart and not limited
+        if controls.slope[i] > 0.0:
+            return LIMITED
+    return EQUATIONS
+
+
+@inline_into_caller
+def _solve_controls(pointers, tables, state, work, controls, targets, history, stages, index, mode):
+    """Make stages 3 and 4, without contacts, and return a status."""
+    joints, rows, graph, factor = tables.joints, work.rows, work.graph, work.factor
+    h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
+    disable_contacts(rows, first)
+    if mode == CONTACTS:
+        disable_marked(rows, controls.outside)
+    set_control_targets(joints, controls, targets, stages, state.coordinate, rows, index, h)
+    disable_limits(joints, controls, rows, controls.unlimited)
     dirty = 1
-    if same:
-        expect_bend(joints.row_ranges, memory, rows, stages.bend)
-        dirty = 0 if are_factors_good(joints, rows, state, stages) else 1
-    forget_factored(stages)
-    load_by_pointer(pointers, tables, state, work, h, dirty)
-    status = solve_and_add(pointers, tables, state, work, stages)
-    touch.count[0] = found
+    if mode == EQUATIONS:
+        predict_curvature(joints.row_ranges, history, rows, stages.curvature)
+        dirty = 0 if are_factors_valid(joints, rows, state, stages) else 1
+    discard_factors(stages)
+    load_momenta_by_pointer(pointers, tables, state, work, h, dirty)
+    status = solve_and_add_impulses(pointers, tables, state, work, stages)
+    if status == SOLVED:
+        mark_feasible_controls(joints, controls, stages, factor.mark)
+        for k in range(first):
+            stages.active_piece[k] = factor.mark[k, ACTIVE_PIECE]
+        _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
+    return status
+
+
+@inline_into_caller
+def _solve_contacts(pointers, tables, state, work, controls, stages):
+    """Make stage 5 up to positions: contacts and bodies outside, with free controls; return a status."""
+    joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
+    h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
+    compute_control_velocities(joints, controls, rows, state.twist, stages.velocity)
+    fix_joints(joints, rows)
+    disable_controls(joints, controls, rows)
+    fill_limit_rows(joints, state.coordinate, work.scratch.speed, rows, h)
+    keep_listed_rows(rows, factor.mark, first)
+    if contact_arrays.count[CONTACTS_NOW] > 0:
+        fill_contact_laws_by_pointer(
+            pointers, tables.shapes, tables.contacts, work.contacts, contact_arrays, rows, state.twist, tables.gravity,
+            tables.parameters, False,
+        )  # fmt: skip
+    load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
+    status = solve_and_add_impulses(pointers, tables, state, work, stages)
+    if status == SOLVED or status == FRICTION_NOT_CONVERGED:
+        _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
+        yield_to_contacts(joints, controls, stages, state.coordinate, rows, state.twist, h)
+        shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], CORRECTION_SOFTENING)
+    return status
+
+
+@inline_into_caller
+def _solve_end_velocities(pointers, tables, state, work, controls, stages):
+    """Make stage 6 and return a status."""
+    joints, rows = tables.joints, work.rows
+    disable_limits(joints, controls, rows, stages.feasible)
+    fix_joints(joints, rows)
+    fix_control_velocities(joints, controls, stages, state.coordinate, rows, tables.parameters[STEP_SIZE])
+    disable_contacts(rows, tables.contacts.first_row[0])
+    load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
+    return solve_and_add_impulses(pointers, tables, state, work, stages)
+
+
+@kernel_function
+def finish_step(pointers, tables, state, inputs, work, controls, targets, history, stages, index):
+    """Make stages 3 to 6 of step `index` and return a status."""
+    joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
+    first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
+    found = contact_arrays.count[CONTACTS_NOW]
+    mode = _step_mode(controls, found)
+    contact_arrays.count[CONTACTS_NOW] = 0  # without contacts no friction bounds are solved for
+    status = _solve_controls(pointers, tables, state, work, controls, targets, history, stages, index, mode)
+    contact_arrays.count[CONTACTS_NOW] = found
     if status != SOLVED:
         return status
-    note_limits(joints, controls, stages, factor.mark)
-    for k in range(first):
-        stages.active_piece[k] = factor.mark[k, ACTIVE_PIECE]
-    _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
-    unsettled = SOLVED
-    if found > 0 or apart:
-        read_speeds(joints, controls, rows, state.twist, stages.speed)
-        hold_joints(joints, rows)
-        free_controls(joints, controls, rows)
-        fill_limit_rows(joints, state.coordinate, work.scratch.speed, rows, h)
-        keep_listed(rows, factor.mark, first)
-        if found > 0:
-            fill_contact_laws_by_pointer(
-                pointers, tables.shapes, tables.contacts, work.contacts, touch, rows, state.twist, tables.gravity,
-                numbers, False,
-            )  # fmt: skip
-        load_by_pointer(pointers, tables, state, work, 0.0, 1)
-        unsettled = solve_and_add(pointers, tables, state, work, stages)
-        if unsettled != SOLVED and unsettled != FRICTION_NOT_CONVERGED:
-            return unsettled
-        _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
-        give_way(joints, controls, stages, state.coordinate, rows, state.twist, h)
-        count_from_solution(rows, graph.node, factor, first, rows.used[0], YIELDING)
-    count_from_solution(rows, graph.node, factor, joints.row_ranges[2], joints.row_ranges[3], YIELDING)
-    keep_contacts(each, first, state, factor, touch)
+    contact_status = SOLVED
+    if mode == CONTACTS:
+        contact_status = _solve_contacts(pointers, tables, state, work, controls, stages)
+        if contact_status != SOLVED and contact_status != FRICTION_NOT_CONVERGED:
+            return contact_status
+    shift_laws_to_solution(
+        rows, graph.node, factor, joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS], CORRECTION_SOFTENING
+    )  # fmt: skip
+    store_warm_start(each, first, state, factor, contact_arrays)
     for k in range(first):
         state.active_piece[k] = stages.active_piece[k]
-    leave_out_stops(joints, controls, rows, stages.held)
-    touch.count[0] = 0
-    closed = correct_positions_by_pointer(
-        pointers, tables, state, inputs, work, controls, memory, stages, index, same
+    disable_limits(joints, controls, rows, stages.feasible)
+    contact_arrays.count[CONTACTS_NOW] = 0
+    position_status = correct_positions_by_pointer(
+        pointers, tables, state, inputs, work, controls, history, stages, index, mode
     )  # fmt: skip
-    status = closed
-    if closed == SOLVED or closed == POSITION_ERROR_LEFT:
-        leave_out_stops(joints, controls, rows, stages.held)
-        hold_joints(joints, rows)
-        lock_controls(joints, controls, stages, state.coordinate, rows, h)
-        leave_out_contacts(rows, first)
-        load_by_pointer(pointers, tables, state, work, 0.0, 1)
-        status = solve_and_add(pointers, tables, state, work, stages)
-    touch.count[0] = found
+    status = position_status
+    if position_status == SOLVED or position_status == POSITION_ERROR_LEFT:
+        status = _solve_end_velocities(pointers, tables, state, work, controls, stages)
+    contact_arrays.count[CONTACTS_NOW] = found
     if status != SOLVED:
         return status
-    _take_velocities(state.twist, graph.node, factor.block, graph.count[0])
-    if same:
-        copy_poses(state.position, state.quaternion, stages.factored, stages.factored_turn)
-    remember_controls(controls, memory, stages)
+    _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
+    if mode == EQUATIONS:
+        copy_poses(state.position, state.quaternion, stages.factored_position, stages.factored_quaternion)
+    store_history(controls, history, stages)
     state.clock[0] += 1
-    stages.solver_stats[STATUS] = unsettled + closed
-    return unsettled
+    stages.solver_stats[STATUS] = contact_status + position_status
+    return contact_status
 
 
-finish_by_pointer = by_pointer(finish)
+finish_step_by_pointer = by_pointer(finish_step)

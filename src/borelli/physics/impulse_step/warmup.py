@@ -1,4 +1,4 @@
-"""Compile the kernels of an impulse step."""
+"""Compilation of the kernels of an impulse step."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from borelli.physics.warmup import POINTER_TASKS
 
 
 def compile_impulse_step() -> None:
-    """Make a step; the parts of the soft step must have been compiled."""
+    """Make a step; the tasks of the soft step must have ended."""
     model = make_sample().compiled.model
     compiled, controls = compile_impulse(model, step=0.001, controlled={"angle": ResponseCoefficients()})
-    course = make_target_trajectory(compiled, np.zeros((3, 1)), np.zeros((3, 0, 4)))
-    simulation = ImpulseSimulation(compiled, make_state(compiled), make_inputs(compiled), controls, course)
+    targets = make_target_trajectory(compiled, np.zeros((3, 1)), np.zeros((3, 0, 4)))
+    simulation = ImpulseSimulation(compiled, make_state(compiled), make_inputs(compiled), controls, targets)
     simulation.advance_impulses(1, make_record(compiled, 1))
 
 
-TASKS = (CompileTask("impulse", compile_impulse_step, 5, needs=tuple(part.name for part in POINTER_TASKS), group="control"),)
+TASKS = (
+    CompileTask(
+        "impulse", compile_impulse_step, 5, needs=tuple(task.name for task in POINTER_TASKS), group="control"
+    ),
+)

@@ -1,42 +1,42 @@
 """Coordinates from poses and poses from coordinates.
 
-Per joint, in this order (joint frames as `joint_tables` has them; the child's frame in the parent's):
+Per joint, in this order (joint frames as in `arrays.joints`; the child's frame in the parent's):
 
-    hinge       turn about x                         universal   turn about x of the parent, y of the child
-    slider      travel along x                       ball        Cardan angles: R = Rx(a) Ry(b) Rz(c)
-    planar      travel along x, y; turn about z      free        travel along x, y, z; then Cardan angles
+    hinge       rotation about x                     universal   rotation about x of the parent, y of the child
+    slider      translation along x                  ball        Cardan angles: R = Rx(a) Ry(b) Rz(c)
+    planar      translation x, y; rotation z         free        translation x, y, z; then Cardan angles
     coordinate  as fitted by `pose_joints`
 
-Angles go on counting over full turns: each is taken nearest to the value it had. A Cardan triple has a twin,
-(a + pi, pi - b, c + pi); the one nearer to the last values is taken, so that passing b = pi/2 does not make it jump. At
-b = pi/2 itself, the gimbal's lock, a and c are one turn: a keeps its value, and speeds are damped.
+Angles count full revolutions: each is the value nearest to the last one. A Cardan triple has a twin,
+(a + pi, pi - b, c + pi); the one nearer to the last values is used, so that passing b = pi/2 does not make it jump. At
+b = pi/2 itself (gimbal lock), a and c describe one rotation: a keeps its value, and velocities are damped.
 """
 
 from __future__ import annotations
 
 from math import atan2, cos, floor, pi, sin, sqrt
 
-from borelli.kernels.jit import kernel, inline, kernel_function
+from borelli.kernels.jit import inline, kernel, kernel_function
 from borelli.numerics.rotation_kernels import cross, quaternion_product, rotate
 from borelli.physics.arrays.joints import BALL, COORDINATE, FREE, HINGE, PLANAR, SLIDER, UNIVERSAL
 from borelli.physics.joints.custom_joint import custom_joint_pose, solve_subspace
 from borelli.physics.joints.joint_frames import axes_dot, from_axes, quaternion_of_axes
 
 LOCKED_COSINE = 1e-6
-"""Below this cosine of b, a and c cannot be told apart to half of double precision."""
+"""Cosine of b below which a and c cannot be separated to half of double precision."""
 DAMPED_COSINE = 1e-2
-"""Below this cosine of b, the speeds of a and c grow no further: at most 100 times the spin."""
+"""Cosine of b below which the velocities of a and c are damped: at most 100 times the angular velocity."""
 
 
 @inline
 def nearest_angle(angle, last):
-    """The angle, full turns added, nearest to its last value."""
+    """Return the angle plus the full revolutions that bring it nearest to its last value."""
     return angle - 2.0 * pi * floor((angle - last) / (2.0 * pi) + 0.5)
 
 
 @inline
 def cardan_angles(axes_parent, axes_child, j, a0, b0, c0):
-    """a, b, c nearest to their last values; and sin a, cos a, cos b.
+    """Return a, b, c nearest to their last values, and sin a, cos a, cos b.
 
     R = Rx(a) Ry(b) Rz(c) has the first row (cos b cos c, -cos b sin c, sin b) and the third column
     (sin b, -sin a cos b, cos a cos b).
@@ -67,7 +67,7 @@ def cardan_angles(axes_parent, axes_child, j, a0, b0, c0):
 
 @inline
 def put_direction(direction, i, half, x, y, z):
-    """The linear (part 0) or angular (part 3) share of coordinate i's direction."""
+    """Write the linear (half 0) or angular (half 3) components of coordinate i's direction."""
     direction[i, half] = x
     direction[i, half + 1] = y
     direction[i, half + 2] = z
@@ -75,16 +75,16 @@ def put_direction(direction, i, half, x, y, z):
 
 @inline
 def put_axis(direction, i, half, axes, j, axis):
-    """A joint axis as coordinate i's direction."""
+    """Write a joint axis as coordinate i's direction."""
     put_direction(direction, i, half, axes[j, axis, 0], axes[j, axis, 1], axes[j, axis, 2])
 
 
 @inline
-def find_cardan(axes_parent, axes_child, j, i, sign, coordinate_inout, direction_out):
-    """Cardan angles i, i + 1, i + 2 of joint j and their directions.
+def write_cardan(axes_parent, axes_child, j, i, sign, coordinate_inout, direction_out):
+    """Write Cardan angles i, i + 1, i + 2 of joint j and their directions.
 
-    The relative spin is adot e1 + bdot e2 + cdot e3, e1 the parent's x, e3 the child's z, e2 square to both. The
-    directions are the dual triple: e2 x e3 / cos b, e2, e1 x e2 / cos b.
+    The relative angular velocity is adot e1 + bdot e2 + cdot e3, e1 the parent's x, e3 the child's z, e2 perpendicular
+    to both. The directions are the dual triple: e2 x e3 / cos b, e2, e1 x e2 / cos b.
     """
     a0, b0, c0 = coordinate_inout[i], coordinate_inout[i + 1], sign * coordinate_inout[i + 2]
     a, b, c, sine_a, cosine_a, cosine = cardan_angles(axes_parent, axes_child, j, a0, b0, c0)
@@ -104,8 +104,8 @@ def find_cardan(axes_parent, axes_child, j, i, sign, coordinate_inout, direction
 
 
 @inline
-def find_travels(axes_parent, gap, j, i, count, sign, coordinate_inout, direction_out):
-    """Travels of joint j along the parent's first `count` axes; the sign is the third's."""
+def write_translations(axes_parent, gap, j, i, count, sign, coordinate_inout, direction_out):
+    """Write the translations of joint j along the parent's first `count` axes; `sign` is that of the third."""
     for axis in range(count):
         s = sign if axis == 2 else 1.0
         x, y, z = s * axes_parent[j, axis, 0], s * axes_parent[j, axis, 1], s * axes_parent[j, axis, 2]
@@ -114,8 +114,8 @@ def find_travels(axes_parent, gap, j, i, count, sign, coordinate_inout, directio
 
 
 @inline
-def find_motion_directions(motion, axes_parent, m, direction_out):
-    """Directions of coordinate joint m: the rows of U^-1 Q^T, a left inverse of S, turned to world axes."""
+def write_custom_directions(motion, axes_parent, m, direction_out):
+    """Write the directions of custom joint m: the rows of U^-1 Q^T, a left inverse of S, in world axes."""
     j, start, count, step = motion.joint[m], motion.coordinate[m], motion.freedom[m], motion.step
     u, q = motion.factor[m], motion.basis[m]
     for a in range(6):
@@ -134,7 +134,7 @@ def find_motion_directions(motion, axes_parent, m, direction_out):
 
 @inline
 def relative_velocity(arm_child, arm_parent, gap, j, c, p, twist):
-    """v_c + w_c x r_c - v_p - w_p x s and w_c - w_p, the ground at rest."""
+    """Return v_c + w_c x r_c - v_p - w_p x s and w_c - w_p, the ground at rest."""
     vx, vy, vz, wx, wy, wz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     if c >= 0:
         wx, wy, wz = twist[c, 3], twist[c, 4], twist[c, 5]
@@ -150,8 +150,8 @@ def relative_velocity(arm_child, arm_parent, gap, j, c, p, twist):
 
 
 @inline
-def find_speeds(arm_child, arm_parent, gap, direction, j, c, p, first, end, twist, speed_out):
-    """Speeds of joint j's coordinates: direction times relative velocity."""
+def write_velocities(arm_child, arm_parent, gap, direction, j, c, p, first, end, twist, speed_out):
+    """Write the velocities of joint j's coordinates: direction times relative velocity."""
     vx, vy, vz, wx, wy, wz = relative_velocity(arm_child, arm_parent, gap, j, c, p, twist)
     for i in range(first, end):
         speed_out[i] = (
@@ -162,54 +162,54 @@ def find_speeds(arm_child, arm_parent, gap, direction, j, c, p, first, end, twis
 
 @kernel_function
 def coordinates_from_poses(joints, twist, coordinate_inout, speed_out):
-    """Coordinates, speeds and (in the tables' scratch) directions at the poses `pose_joints` was given.
+    """Write coordinates, velocities and (in the tables' scratch) directions at the poses that `pose_joints` used.
 
     Args:
-        joints: the tables.
+        joints: Joint tables.
         twist: (bodies, 6).
-        coordinate_inout: (coordinates,) the last values, replaced.
-        speed_out: (coordinates,).
+        coordinate_inout: (coordinates,) last values, replaced.
+        speed_out: (coordinates,) velocities.
     """
     a, b, gap, direction = joints.axes_parent, joints.axes_child, joints.gap, joints.direction
     for j in range(joints.kind.shape[0]):
         kind, i = joints.kind[j], joints.coordinate_first[j]
         end = joints.coordinate_first[j + 1]
         if kind == BALL:
-            find_cardan(a, b, j, i, joints.sign[i + 2], coordinate_inout, direction)
+            write_cardan(a, b, j, i, joints.sign[i + 2], coordinate_inout, direction)
         elif kind == UNIVERSAL:
-            turn = atan2(axes_dot(a, 2, b, 1, j), axes_dot(a, 1, b, 1, j))
-            twin = atan2(axes_dot(a, 0, b, 2, j), axes_dot(a, 0, b, 0, j))
-            coordinate_inout[i] = nearest_angle(turn, coordinate_inout[i])
-            coordinate_inout[i + 1] = nearest_angle(twin, coordinate_inout[i + 1])
+            angle = atan2(axes_dot(a, 2, b, 1, j), axes_dot(a, 1, b, 1, j))
+            second = atan2(axes_dot(a, 0, b, 2, j), axes_dot(a, 0, b, 0, j))
+            coordinate_inout[i] = nearest_angle(angle, coordinate_inout[i])
+            coordinate_inout[i + 1] = nearest_angle(second, coordinate_inout[i + 1])
             put_axis(direction, i, 3, a, j, 0)
             put_axis(direction, i + 1, 3, b, j, 1)
         elif kind == HINGE:
-            turn = atan2(axes_dot(a, 2, b, 1, j), axes_dot(a, 1, b, 1, j))
-            coordinate_inout[i] = nearest_angle(turn, coordinate_inout[i])
+            angle = atan2(axes_dot(a, 2, b, 1, j), axes_dot(a, 1, b, 1, j))
+            coordinate_inout[i] = nearest_angle(angle, coordinate_inout[i])
             put_axis(direction, i, 3, a, j, 0)
         elif kind == SLIDER:
-            find_travels(a, gap, j, i, 1, 1.0, coordinate_inout, direction)
+            write_translations(a, gap, j, i, 1, 1.0, coordinate_inout, direction)
         elif kind == PLANAR:
-            find_travels(a, gap, j, i, 2, 1.0, coordinate_inout, direction)
-            turn = atan2(axes_dot(a, 1, b, 0, j), axes_dot(a, 0, b, 0, j))
-            coordinate_inout[i + 2] = nearest_angle(turn, coordinate_inout[i + 2])
+            write_translations(a, gap, j, i, 2, 1.0, coordinate_inout, direction)
+            angle = atan2(axes_dot(a, 1, b, 0, j), axes_dot(a, 0, b, 0, j))
+            coordinate_inout[i + 2] = nearest_angle(angle, coordinate_inout[i + 2])
             put_axis(direction, i + 2, 3, a, j, 2)
         elif kind == FREE:
-            find_travels(a, gap, j, i, 3, joints.sign[i + 2], coordinate_inout, direction)
-            find_cardan(a, b, j, i + 3, joints.sign[i + 5], coordinate_inout, direction)
+            write_translations(a, gap, j, i, 3, joints.sign[i + 2], coordinate_inout, direction)
+            write_cardan(a, b, j, i + 3, joints.sign[i + 5], coordinate_inout, direction)
     for m in range(joints.motion.joint.shape[0]):
-        find_motion_directions(joints.motion, a, m, direction)
+        write_custom_directions(joints.motion, a, m, direction)
     for j in range(joints.kind.shape[0]):
         i, end = joints.coordinate_first[j], joints.coordinate_first[j + 1]
-        find_speeds(
+        write_velocities(
             joints.arm_child, joints.arm_parent, gap, direction, j, joints.child[j], joints.parent[j], i, end,
             twist, speed_out,
         )  # fmt: skip
 
 
 @inline
-def six_parts(kind, sign, i, values):
-    """What a joint's coordinates (or speeds) are in a free joint's: travels x, y, z and turns a, b, c."""
+def as_free_joint(kind, sign, i, values):
+    """Return a joint's coordinates, or velocities, as those of a free joint: x, y, z and angles a, b, c."""
     if kind == BALL:
         return 0.0, 0.0, 0.0, values[i], values[i + 1], sign[i + 2] * values[i + 2]
     if kind == UNIVERSAL:
@@ -230,14 +230,14 @@ def six_parts(kind, sign, i, values):
 
 @inline
 def cardan_quaternion(a, b, c):
-    """The quaternion of Rx(a) Ry(b) Rz(c)."""
+    """Return the quaternion of Rx(a) Ry(b) Rz(c)."""
     w, x, y, z = quaternion_product(cos(0.5 * a), sin(0.5 * a), 0.0, 0.0, cos(0.5 * b), 0.0, sin(0.5 * b), 0.0)
     return quaternion_product(w, x, y, z, cos(0.5 * c), 0.0, 0.0, sin(0.5 * c))
 
 
 @inline
 def frame_quaternion(frame, j):
-    """The quaternion of joint j's frame on a body."""
+    """Return the quaternion of joint j's frame on a body."""
     f = frame[j]
     return quaternion_of_axes(
         f[0, 0], f[1, 0], f[2, 0], f[0, 1], f[1, 1], f[2, 1], f[0, 2], f[1, 2], f[2, 2]
@@ -245,8 +245,8 @@ def frame_quaternion(frame, j):
 
 
 @inline
-def motion_velocity(s, count, i, speed):
-    """S qdot: relative velocity and spin, parent joint axes."""
+def subspace_velocity(s, count, i, speed):
+    """Return S qdot: relative velocity and angular velocity, parent joint axes."""
     lx, ly, lz, nx, ny, nz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for column in range(count):
         u = speed[i + column]
@@ -256,18 +256,18 @@ def motion_velocity(s, count, i, speed):
 
 
 @inline
-def joint_motion(joints, j, coordinate, speed):
-    """Quaternion and shift of the child's joint frame in the parent's; its velocity and spin there."""
+def relative_motion(joints, j, coordinate, speed):
+    """Return quaternion, translation, velocity and angular velocity of the child's joint frame in the parent's."""
     kind, i, motion = joints.kind[j], joints.coordinate_first[j], joints.motion
     if kind == COORDINATE:
         m = 0
         while motion.joint[m] != j:
             m += 1
         w, x, y, z, tx, ty, tz = custom_joint_pose(motion, m, coordinate)
-        lx, ly, lz, nx, ny, nz = motion_velocity(motion.subspace[m], motion.freedom[m], i, speed)
+        lx, ly, lz, nx, ny, nz = subspace_velocity(motion.subspace[m], motion.freedom[m], i, speed)
         return w, x, y, z, tx, ty, tz, lx, ly, lz, nx, ny, nz
-    tx, ty, tz, a, b, c = six_parts(kind, joints.sign, i, coordinate)
-    lx, ly, lz, adot, bdot, cdot = six_parts(kind, joints.sign, i, speed)
+    tx, ty, tz, a, b, c = as_free_joint(kind, joints.sign, i, coordinate)
+    lx, ly, lz, adot, bdot, cdot = as_free_joint(kind, joints.sign, i, speed)
     w, x, y, z = cardan_quaternion(a, b, c)
     nx = adot + cdot * sin(b)
     ny = bdot * cos(a) - cdot * sin(a) * cos(b)
@@ -277,7 +277,7 @@ def joint_motion(joints, j, coordinate, speed):
 
 @kernel
 def poses_from_coordinates(joints, coordinate, speed, position_out, quaternion_out, twist_out):
-    """Poses and twists of all bodies that hang on tree joints; others must be in the arrays and stay as they are."""
+    """Write poses and twists of all bodies with a tree joint; those of other bodies are not changed."""
     for number in range(joints.tree_order.shape[0]):
         j = joints.tree_order[number]
         c, p = joints.child[j], joints.parent[j]
@@ -288,7 +288,7 @@ def poses_from_coordinates(joints, coordinate, speed, position_out, quaternion_o
             qw, qx, qy, qz = quaternion_out[p, 0], quaternion_out[p, 1], quaternion_out[p, 2], quaternion_out[p, 3]
             vx, vy, vz = twist_out[p, 0], twist_out[p, 1], twist_out[p, 2]
             ux, uy, uz = twist_out[p, 3], twist_out[p, 4], twist_out[p, 5]
-        w, x, y, z, tx, ty, tz, lx, ly, lz, nx, ny, nz = joint_motion(joints, j, coordinate, speed)
+        w, x, y, z, tx, ty, tz, lx, ly, lz, nx, ny, nz = relative_motion(joints, j, coordinate, speed)
         anchor_p, anchor_c = joints.anchor_parent[j], joints.anchor_child[j]
         px, py, pz = rotate(qw, qx, qy, qz, anchor_p[0], anchor_p[1], anchor_p[2])
         fw, fx, fy, fz = frame_quaternion(joints.frame_parent, j)

@@ -1,4 +1,4 @@
-"""Where the frames of joints stand in the world: found once a step, read by all rows and coordinates of joints."""
+"""World poses of joint frames: computed once a step, read by all rows and coordinates of joints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from borelli.kernels.jit import inline
 
 @inline
 def to_world(rotation, b, x, y, z):
-    """A vector fixed in body b, in world axes; the ground's own axes are the world's."""
+    """Return a vector fixed in body b, or the ground, in world axes."""
     if b < 0:
         return x, y, z
     return (
@@ -21,7 +21,7 @@ def to_world(rotation, b, x, y, z):
 
 @inline
 def compute_joint_side(j, b, anchor, frame, position, rotation, arm_out, axes_out):
-    """One body's anchor of joint j; its arm and axes are written in world axes."""
+    """Write arm and axes of joint j on one body, in world axes, and return its anchor."""
     rx, ry, rz = to_world(rotation, b, anchor[j, 0], anchor[j, 1], anchor[j, 2])
     arm_out[j, 0], arm_out[j, 1], arm_out[j, 2] = rx, ry, rz
     for axis in range(3):
@@ -43,20 +43,24 @@ def compute_joint_frames(joints, position, rotation):
         joints.anchor_parent, joints.frame_parent, joints.arm_parent, joints.axes_parent,
     )  # fmt: skip
     for j in range(child.shape[0]):
-        cx, cy, cz = compute_joint_side(j, child[j], anchor_child, frame_child, position, rotation, arm_child, axes_child)
-        px, py, pz = compute_joint_side(j, parent[j], anchor_parent, frame_parent, position, rotation, arm_parent, axes_parent)
+        cx, cy, cz = compute_joint_side(
+            j, child[j], anchor_child, frame_child, position, rotation, arm_child, axes_child
+        )  # fmt: skip
+        px, py, pz = compute_joint_side(
+            j, parent[j], anchor_parent, frame_parent, position, rotation, arm_parent, axes_parent
+        )  # fmt: skip
         gap[j, 0], gap[j, 1], gap[j, 2] = cx - px, cy - py, cz - pz
 
 
 @inline
 def axes_dot(a, i, b, k, j):
-    """Cosine between axis i of a and axis k of b at joint j."""
+    """Return the cosine between axis i of a and axis k of b at joint j."""
     return a[j, i, 0] * b[j, k, 0] + a[j, i, 1] * b[j, k, 1] + a[j, i, 2] * b[j, k, 2]
 
 
 @inline
 def quaternion_of_axes(xx, xy, xz, yx, yy, yz, zx, zy, zz):
-    """The unit quaternion of the matrix whose columns are the axes x, y, z; the largest component is found first."""
+    """Return the unit quaternion of the matrix with columns x, y, z; its largest component is computed first."""
     trace = xx + yy + zz
     if trace > 0.0:
         s = 0.5 / sqrt(1.0 + trace)
@@ -73,7 +77,7 @@ def quaternion_of_axes(xx, xy, xz, yx, yy, yz, zx, zy, zz):
 
 @inline
 def relative_quaternion(axes_parent, axes_child, j):
-    """The rotation of the child's joint frame in the parent's."""
+    """Return the rotation of the child's joint frame in the parent's."""
     return quaternion_of_axes(
         axes_dot(axes_parent, 0, axes_child, 0, j),
         axes_dot(axes_parent, 1, axes_child, 0, j),
@@ -89,7 +93,7 @@ def relative_quaternion(axes_parent, axes_child, j):
 
 @inline
 def from_axes(axes, j, x, y, z):
-    """The vector with components x, y, z along joint j's axes, in world axes."""
+    """Return the vector with components x, y, z along joint j's axes, in world axes."""
     return (
         axes[j, 0, 0] * x + axes[j, 1, 0] * y + axes[j, 2, 0] * z,
         axes[j, 0, 1] * x + axes[j, 1, 1] * y + axes[j, 2, 1] * z,
@@ -99,5 +103,5 @@ def from_axes(axes, j, x, y, z):
 
 @inline
 def along_axis(axes, j, axis, x, y, z):
-    """The component of a world vector along one of joint j's axes."""
+    """Return the component of a world vector along one of joint j's axes."""
     return axes[j, axis, 0] * x + axes[j, axis, 1] * y + axes[j, axis, 2] * z

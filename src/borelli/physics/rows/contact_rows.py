@@ -1,11 +1,11 @@
-"""Contact rows: for each contact a push along the normal, two tangents of friction and, where asked for, rolling.
+"""Contact rows: for each contact one along the normal, two tangents of friction and, if any, rolling friction.
 
-With r_a, r_b from the centres of mass to the contact point, the velocity of A relative to B along a direction d is
+With r_a, r_b from the centers of mass to the contact point, the velocity of A relative to B along a direction d is
 
-    u = d . (v_a + w_a x r_a + s_a - v_b - w_b x r_b - s_b)        s: how a belt's surface moves in its body
+    u = d . (v_a + w_a x r_a + s_a - v_b - w_b x r_b - s_b)        s: velocity of a belt's surface in its body
 
-The normal row keeps the gap phi = -depth from closing, u_n >= -phi/h before the touch and u_n >= (alpha/h) depth
-after it; with restitution e it also asks for u_n >= -e u_n(before). The tangents' bounds are found by `friction`.
+The normal row keeps the gap phi = -depth from closing, u_n >= -phi/h before contact and u_n >= (alpha/h) depth
+after it; with restitution e also u_n >= -e u_n(before). `friction` finds the bounds of the tangents.
 """
 
 from __future__ import annotations
@@ -19,87 +19,91 @@ from numpy.typing import NDArray
 from borelli.kernels.jit import by_pointer, inline, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross
+from borelli.physics.arrays.indices import BOUNCE_SPEED, PUSH_OUT_SPEED, STEP_SIZE
 from borelli.physics.rows.laws import bounded_law, one_sided_law
 
-MOST_BODIES = 32
-"""Touching bodies up to which contacts are solved against each other; beyond, friction bounds are only repeated."""
+MAX_CONTACT_BODIES = 32
+"""Bodies in contact up to which all contacts are solved together; beyond, friction bounds are iterated."""
 
 BOUNCE_SOFTNESS = 1e-3
-"""Compliance of a row while it bounces, relative to the contact's own."""
+"""Compliance of a row during a rebound, relative to the contact's own."""
 
 ROLLING_SOFTNESS = 1e4
 """Compliance of rolling friction [1/m^2] relative to that of the tangents: as at an arm of 1 cm."""
 
-# columns of `touch`
-ARM_A, ARM_B = 0, 3  # from the centres of mass to the contact point
+# columns of `contact`
+ARM_A, ARM_B = 0, 3  # from the centers of mass to the contact point
 NORMAL = 6
 TANGENT = 9  # direction of the first tangent
-DRIFT = 12  # velocity of A relative to B that is not solved for
+DRIFT = 12  # prescribed part of the velocity of A relative to B
 ROLLING = 15  # rolling friction [m]
 FRICTION = 16  # Coulomb coefficient
-NORMAL_OF_BOUND = 17  # normal impulse the bounds were made from
-TANGENT_BETA = 18  # slope of the tangents while they stick
-SLIP_BETA = 19  # slope of the second tangent: larger while the contact slides
-BOUND = 20  # friction bound in force
-RHO = 21  # the mass the contact feels along its tangents
-SLIP = 22  # 2: impulse less the slip times that mass, along the two tangents
-NORMAL_FOUND = 24  # normal impulse of the last solve
-NORMAL_C = 25  # law of the normal row while it is set aside
+NORMAL_OF_BOUND = 17  # normal impulse from which the friction bounds were computed
+TANGENT_BETA = 18  # slope of the tangents while sticking
+SLIP_BETA = 19  # slope of the second tangent: larger while sliding
+BOUND = 20  # active friction bound
+RHO = 21  # effective mass along the tangents
+TANGENT_IMPULSE = 22  # 2: impulse along the two tangents; in `friction` less the slip times RHO
+NORMAL_IMPULSE = 24  # normal impulse of the last solve
+NORMAL_C = 25  # law of the normal row while its impulse is fixed
 NORMAL_BETA = 26
-OWN_ANSWER = 27  # 9: J S J^T, how it answers to its own impulse
-U = 36  # 3: its velocity along normal and tangents
-NEXT_IMPULSE, NEXT_U = 39, 42  # 3 each: where Newton's method wants impulse and velocity
-TOUCH_COLUMNS = 45
+OWN_RESPONSE = 27  # 9: J S J^T, diagonal block of the Delassus operator
+U = 36  # 3: velocity along normal and tangents
+NEXT_IMPULSE, NEXT_U = 39, 42  # 3 each: impulse and velocity after a full Newton step
+CONTACT_COLUMNS = 45
 
-# columns of `who`
+# columns of `contact_body`
 BODY_A, BODY_B, SLOT = 0, 1, 2
-LOCAL_A, LOCAL_B = 3, 4  # the bodies' numbers among those that touch, -1 if not solved for
-WHO_COLUMNS = 5
+LOCAL_A, LOCAL_B = 3, 4  # indices among the bodies in contact, -1 if not solved for
+CONTACT_BODY_COLUMNS = 5
 
-# columns of `speed`: velocities of touching bodies without contacts, now, and after a Newton step
+# columns of `body_velocity`: of the bodies in contact, without contacts, now, and after a Newton step
 FREE, NOW, NEXT = 0, 1, 2
-SPEED_COLUMNS = 3
+BODY_VELOCITY_COLUMNS = 3
+
+# entries of `count`: contacts now, and contacts + 1 when rows were last listed (0: rows must be listed)
+CONTACTS_NOW, CONTACTS_LISTED = 0, 1
 
 
 class ContactArrays(NamedTuple):
-    """The contacts of one step as rows see them."""
+    """Contacts of one step as the rows and the contact solver use them."""
 
-    touch: NDArray[np.float64]
-    """(contacts, TOUCH_COLUMNS)"""
-    who: NDArray[np.int64]
-    """(contacts, WHO_COLUMNS); -1 for a body that is not solved for."""
-    number: NDArray[np.int64]
-    """(bodies,) by position: a body's number among those that touch, or below 0."""
+    contact: NDArray[np.float64]
+    """(contacts, CONTACT_COLUMNS)"""
+    contact_body: NDArray[np.int64]
+    """(contacts, CONTACT_BODY_COLUMNS); -1 for a body that is not solved for."""
+    local_index: NDArray[np.int64]
+    """(bodies,) by position: a body's index among those in contact, or below 0."""
     path: NDArray[np.int64]
-    """(bodies,) positions through which pushes on those pass."""
+    """(bodies,) positions affected by impulses on the bodies in contact."""
     member: NDArray[np.int64]
-    """(touching,) the positions of those that touch, up to MOST_BODIES."""
-    answer: NDArray[np.float64]
-    """(6 touching, 6 touching) S: their velocities for unit impulses."""
-    stiff: NDArray[np.float64]
-    """(6 touching, 6 touching) K: impulses the contacts answer with to velocities."""
+    """(touching,) positions of the bodies in contact, up to MAX_CONTACT_BODIES."""
+    response: NDArray[np.float64]
+    """(6 touching, 6 touching) S: velocities of the bodies in contact for unit impulses."""
+    stiffness: NDArray[np.float64]
+    """(6 touching, 6 touching) K: impulses of the contacts for unit velocities."""
     system: NDArray[np.float64]
-    """(6 touching, 6 touching + 1) what Newton's method solves."""
-    speed: NDArray[np.float64]
-    """(6 touching, SPEED_COLUMNS)"""
+    """(6 touching, 6 touching + 1) linear system of Newton's method."""
+    body_velocity: NDArray[np.float64]
+    """(6 touching, BODY_VELOCITY_COLUMNS)"""
     count: NDArray[np.int64]
-    """(2,) contacts now, and contacts when the rows were last listed."""
+    """(2,) CONTACTS_NOW, CONTACTS_LISTED."""
 
 
 def make_contact_arrays(bodies: int, contacts: int) -> ContactArrays:
-    """Room for so many bodies and contacts."""
-    touching = min(bodies, 2 * contacts, MOST_BODIES)
+    """Return arrays with capacity for so many bodies and contacts."""
+    touching = min(bodies, 2 * contacts, MAX_CONTACT_BODIES)
     size = 6 * touching
     return ContactArrays(
-        touch=np.zeros((contacts, TOUCH_COLUMNS)),
-        who=np.full((contacts, WHO_COLUMNS), -1, np.int64),
-        number=np.zeros(bodies, np.int64),
+        contact=np.zeros((contacts, CONTACT_COLUMNS)),
+        contact_body=np.full((contacts, CONTACT_BODY_COLUMNS), -1, np.int64),
+        local_index=np.zeros(bodies, np.int64),
         path=np.zeros(bodies, np.int64),
         member=np.zeros(touching, np.int64),
-        answer=np.zeros((size, size)),
-        stiff=np.zeros((size, size)),
+        response=np.zeros((size, size)),
+        stiffness=np.zeros((size, size)),
         system=np.zeros((size, size + 1)),
-        speed=np.zeros((size, SPEED_COLUMNS)),
+        body_velocity=np.zeros((size, BODY_VELOCITY_COLUMNS)),
         count=np.zeros(2, np.int64),
     )
 
@@ -136,107 +140,110 @@ def _surface_velocity(velocity, rotation, s, b):
 
 
 @inline
-def second_tangent(touch, i):
-    """normal x along."""
-    nx, ny, nz = _load3(touch, i, NORMAL)
-    ax, ay, az = _load3(touch, i, TANGENT)
+def second_tangent(contact, i):
+    """Return normal x first tangent of contact i."""
+    nx, ny, nz = _load3(contact, i, NORMAL)
+    ax, ay, az = _load3(contact, i, TANGENT)
     return cross(nx, ny, nz, ax, ay, az)
 
 
 @inline
-def put_contact_row(rows, touch, who, i, k, x, y, z):
-    """Row k measures the relative velocity of contact i along (x, y, z)."""
+def put_contact_row(rows, contact, contact_body, i, k, x, y, z):
+    """Make row k measure the relative velocity of contact i along (x, y, z)."""
     e = rows.first[k]
-    a, b = who[i, BODY_A], who[i, BODY_B]
+    a, b = contact_body[i, BODY_A], contact_body[i, BODY_B]
     rows.body[e] = a
     rows.body[e + 1] = b
-    rx, ry, rz = _load3(touch, i, ARM_A)
+    rx, ry, rz = _load3(contact, i, ARM_A)
     tx, ty, tz = cross(rx, ry, rz, x, y, z)
     _store3(rows.jacobian, e, 0, x, y, z)
     _store3(rows.jacobian, e, 3, tx, ty, tz)
-    rx, ry, rz = _load3(touch, i, ARM_B)
+    rx, ry, rz = _load3(contact, i, ARM_B)
     tx, ty, tz = cross(rx, ry, rz, x, y, z)
     _store3(rows.jacobian, e + 1, 0, -x, -y, -z)
     _store3(rows.jacobian, e + 1, 3, -tx, -ty, -tz)
-    rows.offset[k] = x * touch[i, DRIFT] + y * touch[i, DRIFT + 1] + z * touch[i, DRIFT + 2]
+    rows.offset[k] = x * contact[i, DRIFT] + y * contact[i, DRIFT + 1] + z * contact[i, DRIFT + 2]
 
 
 @inline
-def _put_rolling_row(rows, who, twist, kinematic_a, kinematic_b, i, k, x, y, z):
-    """Row k measures the relative spin of contact i about (x, y, z)."""
+def _put_rolling_row(rows, contact_body, twist, kinematic_a, kinematic_b, i, k, x, y, z):
+    """Make row k measure the relative angular velocity of contact i about (x, y, z)."""
     e = rows.first[k]
-    rows.body[e] = who[i, BODY_A]
-    rows.body[e + 1] = who[i, BODY_B]
+    rows.body[e] = contact_body[i, BODY_A]
+    rows.body[e + 1] = contact_body[i, BODY_B]
     _store3(rows.jacobian, e, 0, 0.0, 0.0, 0.0)
     _store3(rows.jacobian, e, 3, x, y, z)
     _store3(rows.jacobian, e + 1, 0, 0.0, 0.0, 0.0)
     _store3(rows.jacobian, e + 1, 3, -x, -y, -z)
-    spin = 0.0
+    rate = 0.0
     if kinematic_a >= 0:
-        spin += x * twist[kinematic_a, 3] + y * twist[kinematic_a, 4] + z * twist[kinematic_a, 5]
+        rate += x * twist[kinematic_a, 3] + y * twist[kinematic_a, 4] + z * twist[kinematic_a, 5]
     if kinematic_b >= 0:
-        spin -= x * twist[kinematic_b, 3] + y * twist[kinematic_b, 4] + z * twist[kinematic_b, 5]
-    rows.offset[k] = spin
+        rate -= x * twist[kinematic_b, 3] + y * twist[kinematic_b, 4] + z * twist[kinematic_b, 5]
+    rows.offset[k] = rate
 
 
 @inline
-def _rolling_axis(touch, i, twist, a, b):
-    """The axis about which A rolls on B, square to the normal; the first tangent where it does not roll."""
+def _rolling_axis(contact, i, twist, a, b):
+    """Return the axis about which A rolls on B, perpendicular to the normal; without rolling the first tangent."""
     x, y, z = 0.0, 0.0, 0.0
     if a >= 0:
         x, y, z = twist[a, 3], twist[a, 4], twist[a, 5]
     if b >= 0:
         x, y, z = x - twist[b, 3], y - twist[b, 4], z - twist[b, 5]
-    nx, ny, nz = _load3(touch, i, NORMAL)
+    nx, ny, nz = _load3(contact, i, NORMAL)
     s = nx * x + ny * y + nz * z
     x, y, z = x - s * nx, y - s * ny, z - s * nz
     square = x * x + y * y + z * z
     if square < 1e-12:
-        return _load3(touch, i, TANGENT)
+        return _load3(contact, i, TANGENT)
     scale = 1.0 / sqrt(square)
     return scale * x, scale * y, scale * z
 
 
 @inline
-def put_tangents(rows, touch, who, i, k):
-    """Rows k and k + 1: the two tangents of contact i, bounded by its friction."""
-    ax, ay, az = _load3(touch, i, TANGENT)
-    put_contact_row(rows, touch, who, i, k, ax, ay, az)
-    bx, by, bz = second_tangent(touch, i)
-    put_contact_row(rows, touch, who, i, k + 1, bx, by, bz)
-    bound = touch[i, BOUND]
-    bounded_law(rows, k, 0.0, touch[i, TANGENT_BETA], -bound, bound)
-    bounded_law(rows, k + 1, 0.0, touch[i, SLIP_BETA], -bound, bound)
+def put_tangents(rows, contact, contact_body, i, k):
+    """Write rows k and k + 1: the two tangents of contact i with their friction bound."""
+    ax, ay, az = _load3(contact, i, TANGENT)
+    put_contact_row(rows, contact, contact_body, i, k, ax, ay, az)
+    bx, by, bz = second_tangent(contact, i)
+    put_contact_row(rows, contact, contact_body, i, k + 1, bx, by, bz)
+    bound = contact[i, BOUND]
+    bounded_law(rows, k, 0.0, contact[i, TANGENT_BETA], -bound, bound)
+    bounded_law(rows, k + 1, 0.0, contact[i, SLIP_BETA], -bound, bound)
 
 
 @inline
-def set_rolling(rows, touch, i, k, normal):
-    """Rows k to k + 2: rolling friction of contact i, bounded by its normal impulse."""
-    resist = touch[i, ROLLING] * normal
+def set_rolling(rows, contact, i, k, normal):
+    """Write the laws of rows k to k + 2: rolling friction of contact i, bounded by its normal impulse."""
+    resist = contact[i, ROLLING] * normal
     for n in range(3):
-        bounded_law(rows, k + n, 0.0, ROLLING_SOFTNESS * touch[i, TANGENT_BETA], -resist, resist)
+        bounded_law(rows, k + n, 0.0, ROLLING_SOFTNESS * contact[i, TANGENT_BETA], -resist, resist)
 
 
 @inline
-def set_along(touch, i, x, y, z):
-    """Turn the first tangent of contact i towards (x, y, z), if that lies off the normal."""
-    nx, ny, nz = _load3(touch, i, NORMAL)
+def set_tangent(contact, i, x, y, z):
+    """Rotate the first tangent of contact i toward (x, y, z), unless that lies along the normal."""
+    nx, ny, nz = _load3(contact, i, NORMAL)
     s = nx * x + ny * y + nz * z
     x, y, z = x - s * nx, y - s * ny, z - s * nz
     square = x * x + y * y + z * z
     if square > 1e-24:
         scale = 1.0 / sqrt(square)
-        _store3(touch, i, TANGENT, scale * x, scale * y, scale * z)
+        _store3(contact, i, TANGENT, scale * x, scale * y, scale * z)
 
 
 @kernel_function
-def fill_contact_arrays(shapes_at, tables_at, contacts_at, found, state_at, rotation, kinematic, touch_at):
-    """Lay out the contacts found: bodies, arms, drift, warm start."""
-    shapes, tables, contacts, state, touch_tuple = load_shared(shapes_at, tables_at, contacts_at, state_at, touch_at)
-    touch, who = touch_tuple.touch, touch_tuple.who
-    touch_tuple.count[0] = found
+def fill_contact_arrays(
+    shapes_at, tables_at, contacts_at, count, state_at, rotation, kinematic, contact_arrays_at
+):  # fmt: skip
+    """Write bodies, arms, prescribed velocity and warm start of the first `count` contacts."""
+    shapes, tables, contacts = load_shared(shapes_at, tables_at, contacts_at)
+    state, contact_arrays = load_shared(state_at, contact_arrays_at)
+    contact, contact_body = contact_arrays.contact, contact_arrays.contact_body
+    contact_arrays.count[CONTACTS_NOW] = count
     fresh = state.clock[0] - 1
-    for i in range(found):
+    for i in range(count):
         pair, slot = contacts.pair[i], contacts.slot[i]
         sa, sb = shapes.pair_a[pair], shapes.pair_b[pair]
         a, b = shapes.body[sa], shapes.body[sb]
@@ -245,53 +252,53 @@ def fill_contact_arrays(shapes_at, tables_at, contacts_at, found, state_at, rota
         wx, wy, wz = _surface_velocity(shapes.velocity, rotation, sb, b)
         dx, dy, dz = ux - wx, uy - wy, uz - wz
         vx, vy, vz = dx, dy, dz
-        _store3(touch, i, ARM_B, 0.0, 0.0, 0.0)
+        _store3(contact, i, ARM_B, 0.0, 0.0, 0.0)
         for side in range(2):
             body, sign, arm = (a, 1.0, ARM_A) if side == 0 else (b, -1.0, ARM_B)
             if body < 0:
                 continue
             rx, ry, rz = px - state.position[body, 0], py - state.position[body, 1], pz - state.position[body, 2]
-            _store3(touch, i, arm, rx, ry, rz)
+            _store3(contact, i, arm, rx, ry, rz)
             x, y, z = _point_velocity(state.twist, body, rx, ry, rz)
             vx, vy, vz = vx + sign * x, vy + sign * y, vz + sign * z
             if kinematic[body]:
                 dx, dy, dz = dx + sign * x, dy + sign * y, dz + sign * z
-        _store3(touch, i, DRIFT, dx, dy, dz)
-        _store3(touch, i, NORMAL, contacts.normal[i, 0], contacts.normal[i, 1], contacts.normal[i, 2])
-        who[i, BODY_A] = a if a >= 0 and not kinematic[a] else -1
-        who[i, BODY_B] = b if b >= 0 and not kinematic[b] else -1
-        touch[i, FRICTION] = shapes.pair_friction[pair]
-        touch[i, ROLLING] = shapes.pair_rolling[pair]
-        touch[i, TANGENT_BETA] = tables.tangent_beta[pair]
-        touch[i, SLIP_BETA] = touch[i, TANGENT_BETA]
-        # any direction off the normal, then the way it slips, then the way it slipped or was held last
-        if abs(touch[i, NORMAL]) < 0.9:
-            set_along(touch, i, 1.0, 0.0, 0.0)
+        _store3(contact, i, DRIFT, dx, dy, dz)
+        _store3(contact, i, NORMAL, contacts.normal[i, 0], contacts.normal[i, 1], contacts.normal[i, 2])
+        contact_body[i, BODY_A] = a if a >= 0 and not kinematic[a] else -1
+        contact_body[i, BODY_B] = b if b >= 0 and not kinematic[b] else -1
+        contact[i, FRICTION] = shapes.pair_friction[pair]
+        contact[i, ROLLING] = shapes.pair_rolling[pair]
+        contact[i, TANGENT_BETA] = tables.tangent_beta[pair]
+        contact[i, SLIP_BETA] = contact[i, TANGENT_BETA]
+        # any direction off the normal, then that of slip, then that of the last step
+        if abs(contact[i, NORMAL]) < 0.9:
+            set_tangent(contact, i, 1.0, 0.0, 0.0)
         else:
-            set_along(touch, i, 0.0, 1.0, 0.0)
-        set_along(touch, i, vx, vy, vz)
-        touch[i, NORMAL_OF_BOUND] = 0.0
+            set_tangent(contact, i, 0.0, 1.0, 0.0)
+        set_tangent(contact, i, vx, vy, vz)
+        contact[i, NORMAL_OF_BOUND] = 0.0
         if state.slot_step[slot] == fresh:
-            touch[i, NORMAL_OF_BOUND] = state.slot_normal_impulse[slot]
-            set_along(touch, i, state.slot_tangent[slot, 0], state.slot_tangent[slot, 1], state.slot_tangent[slot, 2])
-        touch[i, BOUND] = touch[i, FRICTION] * touch[i, NORMAL_OF_BOUND]
+            contact[i, NORMAL_OF_BOUND], t = state.slot_normal_impulse[slot], state.slot_tangent[slot]
+            set_tangent(contact, i, t[0], t[1], t[2])
+        contact[i, BOUND] = contact[i, FRICTION] * contact[i, NORMAL_OF_BOUND]
 
 
 fill_contact_arrays_by_pointer = by_pointer(fill_contact_arrays)
 
 
 @kernel_function
-def fill_contact_rows(shapes_at, tables_at, parameters, contacts_at, state_at, kinematic, touch_at, rows_at):
-    """Write the rows of the contacts laid out by `fill_contact_arrays`."""
+def fill_contact_rows(shapes_at, tables_at, parameters, contacts_at, state_at, kinematic, contact_arrays_at, rows_at):
+    """Write the rows of the contacts in the contact arrays."""
     shapes, tables, contacts = load_shared(shapes_at, tables_at, contacts_at)
-    state, touch_tuple, rows = load_shared(state_at, touch_at, rows_at)
-    touch, who = touch_tuple.touch, touch_tuple.who
-    each, k = tables.rows_each[0], tables.first_row[0]
-    bounce_speed, push_out, h = parameters[1], parameters[2], parameters[5]
-    for i in range(touch_tuple.count[0]):
+    state, contact_arrays, rows = load_shared(state_at, contact_arrays_at, rows_at)
+    contact, contact_body = contact_arrays.contact, contact_arrays.contact_body
+    stride, k = tables.rows_each[0], tables.first_row[0]
+    bounce_speed, push_out, h = parameters[BOUNCE_SPEED], parameters[PUSH_OUT_SPEED], parameters[STEP_SIZE]
+    for i in range(contact_arrays.count[CONTACTS_NOW]):
         pair = contacts.pair[i]
-        nx, ny, nz = _load3(touch, i, NORMAL)
-        put_contact_row(rows, touch, who, i, k, nx, ny, nz)
+        nx, ny, nz = _load3(contact, i, NORMAL)
+        put_contact_row(rows, contact, contact_body, i, k, nx, ny, nz)
         depth = contacts.depth[i]
         c = depth / h if depth < 0.0 else min(tables.alpha[pair] * depth / h, push_out)
         beta = tables.beta[pair]
@@ -305,25 +312,25 @@ def fill_contact_rows(shapes_at, tables_at, parameters, contacts_at, state_at, k
             # a contact still open bounces only if it would close within the step
             if u < -bounce_speed and depth - h * u > 0.0:
                 c = max(c, -bounce * u)
-                # a soft row would swallow part of the rebound
+                # a soft row would absorb part of the rebound
                 beta *= BOUNCE_SOFTNESS
         one_sided_law(rows, k, c, beta)
-        put_tangents(rows, touch, who, i, k + 1)
-        if each == 6:
+        put_tangents(rows, contact, contact_body, i, k + 1)
+        if stride == 6:
             a, b = shapes.body[shapes.pair_a[pair]], shapes.body[shapes.pair_b[pair]]
             ka = a if a >= 0 and kinematic[a] else -1
             kb = b if b >= 0 and kinematic[b] else -1
-            _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 3, nx, ny, nz)
-            ax, ay, az = _rolling_axis(touch, i, state.twist, a, b)
-            _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 4, ax, ay, az)
+            _put_rolling_row(rows, contact_body, state.twist, ka, kb, i, k + 3, nx, ny, nz)
+            ax, ay, az = _rolling_axis(contact, i, state.twist, a, b)
+            _put_rolling_row(rows, contact_body, state.twist, ka, kb, i, k + 4, ax, ay, az)
             bx, by, bz = cross(nx, ny, nz, ax, ay, az)
-            _put_rolling_row(rows, who, state.twist, ka, kb, i, k + 5, bx, by, bz)
-            if touch[i, ROLLING] > 0.0:
-                set_rolling(rows, touch, i, k + 3, touch[i, NORMAL_OF_BOUND])
+            _put_rolling_row(rows, contact_body, state.twist, ka, kb, i, k + 5, bx, by, bz)
+            if contact[i, ROLLING] > 0.0:
+                set_rolling(rows, contact, i, k + 3, contact[i, NORMAL_OF_BOUND])
             else:
                 for n in range(3, 6):
                     rows.pieces[k + n] = 0
-        k += each
+        k += stride
     rows.used[0] = k
 
 

@@ -1,16 +1,16 @@
-"""Constraint rows of joints: the direction and error of everything a joint forbids.
+"""Constraint rows of joints: direction and error of every motion a joint prevents.
 
-Letters: x_c, x_p centres of mass; r_c, r_p the arms from them to the joint's two anchors (world axes);
-d = x_c + r_c - x_p - r_p the gap; s = r_p + d the parent's arm to the child's anchor; v, w velocities and spins;
-a and b unit axes fixed in parent and child. A row's velocity is counted child minus parent.
+Letters: x_c, x_p centers of mass; r_c, r_p the arms from them to the joint's two anchors (world axes);
+d = x_c + r_c - x_p - r_p the gap; s = r_p + d the parent's arm to the child's anchor; v, w linear and angular
+velocities; a and b unit axes fixed in parent and child. A row's velocity is counted child minus parent.
 
-Two kinds of row make all joints:
+All joints consist of two kinds of row:
 
     along an axis a of the parent   C = a . d   Cdot = a . (v_c + w_c x r_c - v_p - w_p x s)
     about an axis n                             Cdot = n . (w_c - w_p)
 
-In the first the axis turns, da/dt = w_p x a, which has made r_p into s. A gap forbidden in all three directions is held
-along the world's axes instead, which do not turn: r_p stays r_p and the linear part is constant.
+In the first the axis rotates, da/dt = w_p x a, which changes r_p into s. A gap prevented in all three directions is
+expressed along the constant world axes instead: r_p stays r_p and the linear part is constant.
 
 Each step `pose_joints` comes first, `fill_prescribed_motion` last.
 """
@@ -26,26 +26,26 @@ from borelli.physics.joints.custom_joint import fit_custom_joint
 from borelli.physics.joints.joint_frames import (
     along_axis,
     axes_dot,
-    from_axes,
     compute_joint_frames,
+    from_axes,
     relative_quaternion,
 )
 from borelli.physics.rows.rows import Rows
 
 POINT_KINDS = (BALL, UNIVERSAL, HINGE, FIXED)
-"""Kinds whose anchors are held together in all three directions; their first three rows do it."""
+"""Joint kinds whose anchors coincide; their first three rows constrain the gap."""
 
 
 @kernel_function
 def pose_joints(joints, position, rotation, coordinate_inout):
-    """Bring the tables' scratch to the bodies' poses, and with it the coordinates of coordinate joints.
+    """Update the joint frames to the bodies' poses, and the coordinates of custom joints.
 
     Args:
-        joints: the tables.
-        position: (bodies, 3) centres of mass.
+        joints: Joint arrays.
+        position: (bodies, 3) centers of mass [m].
         rotation: (bodies, 3, 3).
-        coordinate_inout: (coordinates,) where the search for a coordinate joint's values starts and ends; other
-            joints' are left as they are.
+        coordinate_inout: (coordinates,) start and result of the search for a custom joint's values; other joints'
+            coordinates are unchanged.
     """
     compute_joint_frames(joints, position, rotation)
     axes_parent, axes_child, gap, motion = joints.axes_parent, joints.axes_child, joints.gap, joints.motion
@@ -59,8 +59,8 @@ def pose_joints(joints, position, rotation, coordinate_inout):
 
 
 @inline
-def put_spin(jacobian, e, x, y, z):
-    """The angular part of entry e."""
+def put_angular_part(jacobian, e, x, y, z):
+    """Write the angular part of entry e."""
     jacobian[e, 3] = x
     jacobian[e, 4] = y
     jacobian[e, 5] = z
@@ -68,37 +68,37 @@ def put_spin(jacobian, e, x, y, z):
 
 @inline
 def put_angular_row(jacobian, e, slot_c, slot_p, x, y, z):
-    """A row about n = (x, y, z): child +n, parent -n; the linear parts stay zero."""
+    """Write a row about n = (x, y, z): child +n, parent -n; the linear parts stay zero."""
     if slot_c >= 0:
-        put_spin(jacobian, e, x, y, z)
+        put_angular_part(jacobian, e, x, y, z)
     if slot_p >= 0:
-        put_spin(jacobian, e + slot_p, -x, -y, -z)
+        put_angular_part(jacobian, e + slot_p, -x, -y, -z)
 
 
 @inline
-def put_shift(jacobian, e, sign, x, y, z, nx, ny, nz, rx, ry, rz):
-    """One body's entry of a row along l = (x, y, z) and about n, with the arm r: sign (l, r x l + n)."""
+def put_body_entry(jacobian, e, sign, x, y, z, nx, ny, nz, rx, ry, rz):
+    """Write one body's entry of a row along l = (x, y, z) and about n, with the arm r: sign (l, r x l + n)."""
     ax, ay, az = cross(rx, ry, rz, x, y, z)
     jacobian[e, 0] = sign * x
     jacobian[e, 1] = sign * y
     jacobian[e, 2] = sign * z
-    put_spin(jacobian, e, sign * (ax + nx), sign * (ay + ny), sign * (az + nz))
+    put_angular_part(jacobian, e, sign * (ax + nx), sign * (ay + ny), sign * (az + nz))
 
 
 @inline
 def put_row(arm_child, arm_parent, gap, j, slot_c, slot_p, jacobian, e, x, y, z, nx, ny, nz):
-    """A row along l = (x, y, z) and about n: l . (v_c + w_c x r_c - v_p - w_p x s) + n . (w_c - w_p)."""
+    """Write a row along l = (x, y, z) and about n: l . (v_c + w_c x r_c - v_p - w_p x s) + n . (w_c - w_p)."""
     if slot_c >= 0:
         rx, ry, rz = arm_child[j, 0], arm_child[j, 1], arm_child[j, 2]
-        put_shift(jacobian, e, 1.0, x, y, z, nx, ny, nz, rx, ry, rz)
+        put_body_entry(jacobian, e, 1.0, x, y, z, nx, ny, nz, rx, ry, rz)
     if slot_p >= 0:
         sx, sy, sz = arm_parent[j, 0] + gap[j, 0], arm_parent[j, 1] + gap[j, 1], arm_parent[j, 2] + gap[j, 2]
-        put_shift(jacobian, e + slot_p, -1.0, x, y, z, nx, ny, nz, sx, sy, sz)
+        put_body_entry(jacobian, e + slot_p, -1.0, x, y, z, nx, ny, nz, sx, sy, sz)
 
 
 @inline
 def put_point_arm(jacobian, e, stride, x, y, z):
-    """Three rows of w x r, r = (x, y, z), along the world's axes, one every `stride` entries: row i is r x e_i."""
+    """Write three rows of w x r, r = (x, y, z), along the world axes, `stride` entries apart: row i is r x e_i."""
     jacobian[e, 4], jacobian[e, 5] = z, -y
     e += stride
     jacobian[e, 3], jacobian[e, 5] = -z, x
@@ -107,11 +107,11 @@ def put_point_arm(jacobian, e, stride, x, y, z):
 
 
 @inline
-def fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jacobian, target, k, e):
-    """Anchors together, along the world's axes: C = d, Cdot = v_c + w_c x r_c - v_p - w_p x (r_p + d).
+def fill_point_rows(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jacobian, target, k, e):
+    """Keep the anchors together along the world axes: C = d, Cdot = v_c + w_c x r_c - v_p - w_p x (r_p + d).
 
-    This is the rate of C as seen by the parent. Both bodies are pushed at the child's anchor: a joint that has opened
-    must not turn its impulse into a couple.
+    This is the rate of C relative to the parent. The impulse acts on both bodies at the child's anchor: the impulse of
+    an open joint must not produce a couple.
 
     The identity in the linear part is written once, by `init_joint_rows`.
     """
@@ -128,8 +128,8 @@ def fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jaco
 
 
 @inline
-def fill_square(axes_parent, a, axes_child, b, j, slot_c, slot_p, rate, jacobian, target, k, e):
-    """A parent axis a and a child axis b kept square: C = a . b, Cdot = (b x a) . (w_c - w_p)."""
+def fill_perpendicular_row(axes_parent, a, axes_child, b, j, slot_c, slot_p, rate, jacobian, target, k, e):
+    """Keep a parent axis a and a child axis b perpendicular: C = a . b, Cdot = (b x a) . (w_c - w_p)."""
     x, y, z = cross(
         axes_child[j, b, 0], axes_child[j, b, 1], axes_child[j, b, 2],
         axes_parent[j, a, 0], axes_parent[j, a, 1], axes_parent[j, a, 2],
@@ -139,8 +139,8 @@ def fill_square(axes_parent, a, axes_child, b, j, slot_c, slot_p, rate, jacobian
 
 
 @inline
-def fill_turn_error(axes_parent, axes_child, j, rate, target, k):
-    """No turn at all: C = the rotation vector phi from parent to child frame, rows w_c - w_p along the world's axes.
+def fill_rotation_error(axes_parent, axes_child, j, rate, target, k):
+    """Prevent all rotation: C = the rotation vector phi from parent to child frame, rows w_c - w_p along world axes.
 
     dphi/dt is w_c - w_p where phi = 0; elsewhere phi . dphi/dt = phi . (w_c - w_p) still holds, so a soft row's torque
     is the gradient of |phi|^2 / 2 at any angle. The directions are constant, written once by `init_joint_rows`.
@@ -153,9 +153,9 @@ def fill_turn_error(axes_parent, axes_child, j, rate, target, k):
 
 @inline
 def fill_sliding_rows(joints, rows, h):
-    """Rows of sliders (no travel across the axis, no turn) and planar joints (no travel along, no tilt of, the normal).
+    """Write rows of sliders (no translation across the axis, no rotation) and planar joints.
 
-    No gap along an axis a of the parent: C = a . d.
+    Planar joints prevent translation along the normal and tilt of it. No gap along an axis a of the parent: C = a . d.
     """
     axes_parent, axes_child, gap = joints.axes_parent, joints.axes_child, joints.gap
     for j in range(joints.kind.shape[0]):
@@ -174,20 +174,22 @@ def fill_sliding_rows(joints, rows, h):
             k += 1
             e += stride
         if kind == SLIDER:
-            fill_turn_error(axes_parent, axes_child, j, rate, rows.c, k)
+            fill_rotation_error(axes_parent, axes_child, j, rate, rows.c, k)
         else:
             for axis in range(2):
-                fill_square(axes_parent, axis, axes_child, 2, j, slot_c, slot_p, rate, rows.jacobian, rows.c, k, e)
+                fill_perpendicular_row(
+                    axes_parent, axis, axes_child, 2, j, slot_c, slot_p, rate, rows.jacobian, rows.c, k, e
+                )  # fmt: skip
                 k += 1
                 e += stride
 
 
 @inline
-def fill_motion_rows(joints, rows, h):
-    """The directions a coordinate joint cannot move in.
+def fill_custom_joint_rows(joints, rows, h):
+    """Write rows along the directions in which a custom joint cannot move.
 
-    With the motion X(q), its velocity S(q) qdot and e the pose error that remains at the best q (S^T e = 0): N spans
-    what S does not (N^T S = 0, N^T N = 1), C = N^T e, Cdot = N^T (relative velocity) where e = 0.
+    With the pose X(q), its velocity S(q) qdot and e the pose error that remains at the best q (S^T e = 0): N spans the
+    complement of S (N^T S = 0, N^T N = 1), C = N^T e, Cdot = N^T (relative velocity) where e = 0.
     """
     motion, axes = joints.motion, joints.axes_parent
     basis, residual = motion.basis, motion.residual
@@ -210,7 +212,7 @@ def fill_motion_rows(joints, rows, h):
 
 @kernel_function
 def fill_joint_rows(joints, rows, h):
-    """Write the directions and the aim c = -(alpha / h) C of every joint's rows for a step h."""
+    """Write directions and target velocities c = -(alpha / h) C of all joint rows for a step h."""
     jacobian, target, first, row_first = rows.jacobian, rows.c, rows.first, joints.row_first
     kinds, child_slot, parent_slot, alpha = joints.kind, joints.child_slot, joints.parent_slot, joints.alpha
     arm_child, arm_parent, gap = joints.arm_child, joints.arm_parent, joints.gap
@@ -225,24 +227,26 @@ def fill_joint_rows(joints, rows, h):
             continue
         e, rate, slot_c, slot_p = first[k], alpha[j] / h, child_slot[j], parent_slot[j]
         stride = first[k + 1] - e
-        fill_point(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jacobian, target, k, e)
+        fill_point_rows(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate, jacobian, target, k, e)
         k += 3
         e += 3 * stride
         if kind == UNIVERSAL:
-            fill_square(axes_parent, 0, axes_child, 1, j, slot_c, slot_p, rate, jacobian, target, k, e)
+            fill_perpendicular_row(axes_parent, 0, axes_child, 1, j, slot_c, slot_p, rate, jacobian, target, k, e)
         elif kind == HINGE:
-            fill_square(axes_parent, 1, axes_child, 0, j, slot_c, slot_p, rate, jacobian, target, k, e)
-            fill_square(axes_parent, 2, axes_child, 0, j, slot_c, slot_p, rate, jacobian, target, k + 1, e + stride)
+            fill_perpendicular_row(axes_parent, 1, axes_child, 0, j, slot_c, slot_p, rate, jacobian, target, k, e)
+            fill_perpendicular_row(
+                axes_parent, 2, axes_child, 0, j, slot_c, slot_p, rate, jacobian, target, k + 1, e + stride
+            )  # fmt: skip
         elif kind == FIXED:
-            fill_turn_error(axes_parent, axes_child, j, rate, target, k)
+            fill_rotation_error(axes_parent, axes_child, j, rate, target, k)
     if others:
         fill_sliding_rows(joints, rows, h)
-        fill_motion_rows(joints, rows, h)
+        fill_custom_joint_rows(joints, rows, h)
 
 
 @kernel_function
 def fill_prescribed_motion(joints, twist, rows):
-    """Write the part of every joint, stop and drive row's velocity that comes from bodies whose motion is given.
+    """Write the part of the velocity of joint, limit and drive rows that comes from kinematic bodies.
 
     The body that is solved for has the entry (l, r x l + n), up to sign; l and n follow from it and give, with the
     other body's arm, its part of the same row.
@@ -270,7 +274,7 @@ def fill_prescribed_motion(joints, twist, rows):
 
 
 def init_joint_rows(joints: JointTables, rows: Rows) -> None:
-    """Write once what no step changes: the bodies of all rows of joints, laws and constants of constraint rows."""
+    """Write once what no step changes: bodies of all joint rows, laws and constants of constraint rows."""
     for j, kind in enumerate(joints.kind):
         start, end = joints.row_first[j], joints.row_first[j + 1]
         rows.pieces[start:end] = 1
@@ -295,14 +299,14 @@ def init_joint_rows(joints: JointTables, rows: Rows) -> None:
 
 
 def _init_bodies(joints: JointTables, j: int, rows: Rows, k: int) -> None:
-    """Name the bodies of row k, which belongs to joint j."""
+    """Set the bodies of row k, which belongs to joint j."""
     for slot, body in ((joints.child_slot[j], joints.child[j]), (joints.parent_slot[j], joints.parent[j])):
         if slot >= 0:
             rows.body[rows.first[k] + slot] = body
 
 
 def _init_units(joints: JointTables, j: int, rows: Rows, start: int, components: Iterable[int]) -> None:
-    """Let the rows from `start` be single components of the relative velocity, child minus parent."""
+    """Make the rows from `start` on single components of the relative velocity, child minus parent."""
     for k, component in enumerate(components, start):
         for slot, sign in ((joints.child_slot[j], 1.0), (joints.parent_slot[j], -1.0)):
             if slot >= 0:

@@ -1,7 +1,7 @@
-"""Laws: the target manifolds of seed 004 (Fig. 14, 15) written into a row.
+"""Force-velocity laws of rows: the target manifolds of Liu, Cooper and Ballard (Fig. 14, 15).
 
-Each is a non-increasing polyline of impulse against velocity. `c` is the velocity the row aims at, `beta` its
-compliance, `lo <= p <= hi` the bounds on the impulse (force times step).
+Each is a non-increasing polyline of impulse over velocity. `c` is the target velocity of the row, `beta` its
+compliance, `lo <= p <= hi` the bounds of the impulse (force times step).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from borelli.physics.rows.rows import FLAT
 
 @kernel_function
 def no_law(rows, k):
-    """Take row k out of the step."""
+    """Remove row k from the step."""
     rows.pieces[k] = 0
 
 
 @kernel_function
 def soft_law(rows, k, c, beta):
-    """One sloped segment, u = c - beta p: joints, marker anchors; hard when beta = 0."""
+    """Write one sloped piece, u = c - beta p, for joints and marker springs; hard when beta = 0."""
     rows.pieces[k] = 1
     rows.beta[k, 0] = beta
     rows.c[k, 0] = c
@@ -26,7 +26,7 @@ def soft_law(rows, k, c, beta):
 
 @kernel_function
 def bounded_law(rows, k, c, beta, lo, hi):
-    """Sloped between two bounds: drives, friction, residuals."""
+    """Write a slope between two bounds, for drives, friction and residuals."""
     rows.pieces[k] = 3
     rows.beta[k, 0] = FLAT
     rows.c[k, 0] = hi
@@ -42,7 +42,7 @@ def bounded_law(rows, k, c, beta, lo, hi):
 
 @kernel_function
 def one_sided_law(rows, k, c, beta):
-    """Push only (p >= 0) and only to keep u from falling below c: contacts, stops."""
+    """Write p >= 0 acting only to keep u from falling below c, for contacts and joint limits."""
     rows.pieces[k] = 2
     rows.beta[k, 0] = beta
     rows.c[k, 0] = c
@@ -54,7 +54,7 @@ def one_sided_law(rows, k, c, beta):
 
 @kernel_function
 def dead_zone_law(rows, k, c, width, beta, lo, hi):
-    """No impulse while u is within `width` of c; beyond it a bounded slope: a tolerated error."""
+    """Write zero impulse while u is within `width` of c and a bounded slope beyond: a tolerated error."""
     rows.pieces[k] = 5
     rows.beta[k, 0] = FLAT
     rows.c[k, 0] = hi
@@ -78,10 +78,10 @@ def dead_zone_law(rows, k, c, width, beta, lo, hi):
 
 @kernel_function
 def two_rate_law(rows, k, c, width, beta, inner_c, inner_beta, lo, hi):
-    """Within `width` of c follow another target (inner_c, inner_beta); outside, return with slope beta.
+    """Write another target (inner_c, inner_beta) within `width` of c, and a return with slope beta outside.
 
     With inner_c = c and inner_beta > beta this is a spring that stiffens; with another inner_c, a secondary target.
-    The polyline is continuous: the outer segments start from the impulses the inner one has at its ends.
+    The polyline is continuous: the outer pieces start from the impulses of the inner one at its ends.
     """
     left, right = c - width, c + width
     p_left = (inner_c - left) / inner_beta

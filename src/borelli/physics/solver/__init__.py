@@ -1,1 +1,1 @@
-"""The solver of a step: elimination, Newton, interior point, Gauss-Seidel, friction."""
+"""Solver of constraint rows: elimination, Newton, interior point, Gauss-Seidel, friction."""

@@ -1,8 +1,8 @@
-"""Symmetric 6 x 6 blocks as 21 numbers, written out so that they stay in registers.
+"""Symmetric 6 x 6 blocks as 21 numbers, unrolled so that they stay in registers.
 
-A lower triangle is packed row by row: 00 10 11 20 21 22 30 ... 55, element (i, j) at i (i + 1)/2 + j. A
-factorisation is L E L^T with unit L and diagonal E: no square roots, whose latency would take as long as the rest; the
-reciprocals of E stand on L's diagonal. The work is done by 3 x 3 parts, D = [A B^T; B C].
+A lower triangle is packed row by row: 00 10 11 20 21 22 30 ... 55, element (i, j) at i (i + 1)/2 + j. The
+factorization is L E L^T with unit L and diagonal E: no square roots, whose latency would equal that of all the rest;
+the reciprocals of E are on L's diagonal. The work is done by 3 x 3 parts, D = [A B^T; B C].
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from borelli.kernels.jit import inline
 
 DIAGONAL = (0, 2, 5, 9, 14, 20)
-"""Where the diagonal stands in the packed triangle."""
+"""Indices of the diagonal in the packed triangle."""
 
 
 @inline
 def load21(array, k, at):
-    """21 numbers of row k from column `at`."""
+    """Return 21 numbers of row k from column `at`."""
     return (
         array[k, at], array[k, at + 1], array[k, at + 2], array[k, at + 3], array[k, at + 4], array[k, at + 5],
         array[k, at + 6], array[k, at + 7], array[k, at + 8], array[k, at + 9], array[k, at + 10], array[k, at + 11],
@@ -26,7 +26,7 @@ def load21(array, k, at):
 
 @inline
 def load6(array, k, at):
-    """Six numbers of row k from column `at`."""
+    """Return six numbers of row k from column `at`."""
     return (
         array[k, at], array[k, at + 1], array[k, at + 2], array[k, at + 3], array[k, at + 4], array[k, at + 5],
     )  # fmt: skip
@@ -45,13 +45,13 @@ def store6(array, k, at, x):
 
 @inline
 def dot6(a, b):
-    """The scalar product."""
+    """Return the scalar product."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5]
 
 
 @inline
 def axpy6(s, a, b):
-    """s a + b."""
+    """Return s a + b."""
     return (
         s * a[0] + b[0], s * a[1] + b[1], s * a[2] + b[2], s * a[3] + b[3], s * a[4] + b[4], s * a[5] + b[5],
     )
@@ -59,7 +59,7 @@ def axpy6(s, a, b):
 
 @inline
 def add_outer(D, s, a):
-    """D + s a a^T."""
+    """Return D + s a a^T."""
     t0, t1, t2, t3, t4, t5 = s * a[0], s * a[1], s * a[2], s * a[3], s * a[4], s * a[5]
     return (
         D[0] + t0 * a[0],
@@ -74,7 +74,7 @@ def add_outer(D, s, a):
 
 @inline
 def add21(D, array, k, at):
-    """D plus 21 numbers of row k from column `at`."""
+    """Return D plus 21 numbers of row k from column `at`."""
     return (
         D[0] + array[k, at + 0], D[1] + array[k, at + 1], D[2] + array[k, at + 2], D[3] + array[k, at + 3], D[4] +
         array[k, at + 4], D[5] + array[k, at + 5], D[6] + array[k, at + 6], D[7] + array[k, at + 7], D[8] + array[k,
@@ -113,7 +113,7 @@ def store21(array, k, at, D):
 
 @inline
 def multiply6(D, x):
-    """The symmetric block times a vector."""
+    """Return the symmetric block times a vector."""
     return (
         D[0] * x[0] + D[1] * x[1] + D[3] * x[2] + D[6] * x[3] + D[10] * x[4] + D[15] * x[5],
         D[1] * x[0] + D[2] * x[1] + D[4] * x[2] + D[7] * x[3] + D[11] * x[4] + D[16] * x[5],
@@ -126,7 +126,7 @@ def multiply6(D, x):
 
 @inline
 def _factor3(a00, a10, a11, a20, a21, a22):
-    """The 3 x 3 factor with reciprocals on the diagonal, and its smallest pivot."""
+    """Return the 3 x 3 factor with reciprocals on the diagonal, and its smallest pivot."""
     r0 = 1.0 / a00
     l10, l20 = a10 * r0, a20 * r0
     s1 = a11 - l10 * a10
@@ -145,7 +145,7 @@ def _forward3(l10, l20, l21, x, y, z):
 
 @inline
 def factor6(D):
-    """L and E of D = L E L^T, and the smallest pivot (not positive: D has no factor)."""
+    """Return L and E of D = L E L^T, and the smallest pivot (not positive: D has no factor)."""
     r0, l10, r1, l20, l21, r2, least = _factor3(D[0], D[1], D[2], D[3], D[4], D[5])
     s00, s01, s02 = _forward3(l10, l20, l21, D[6], D[7], D[8])
     s10, s11, s12 = _forward3(l10, l20, l21, D[10], D[11], D[12])
@@ -172,7 +172,7 @@ def factor6(D):
 
 @inline
 def forward6(L, b):
-    """x of L x = b."""
+    """Return x of L x = b."""
     x0, x1, x2 = _forward3(L[1], L[3], L[4], b[0], b[1], b[2])
     x3, x4, x5 = _forward3(
         L[13], L[18], L[19],
@@ -185,13 +185,13 @@ def forward6(L, b):
 
 @inline
 def scale6(L, x):
-    """E^-1 x."""
+    """Return E^-1 x."""
     return L[0] * x[0], L[2] * x[1], L[5] * x[2], L[9] * x[3], L[14] * x[4], L[20] * x[5]
 
 
 @inline
 def backward6(L, b):
-    """x of L^T x = b."""
+    """Return x of L^T x = b."""
     x4 = b[4] - L[19] * b[5]
     x3 = b[3] - L[13] * x4 - L[18] * b[5]
     c2 = b[2] - (L[8] * x3 + L[12] * x4 + L[17] * b[5])

@@ -1,83 +1,85 @@
-"""How the bodies that touch answer to pushes at each other, all rows but the contacts' staying on their segments.
+"""Response of the bodies in contact to impulses on each other, all other rows staying on their pieces.
 
-Without contact impulses the touching bodies would have the velocities v0; an impulse f on them (six numbers a body)
-makes that v = v0 + S f. A column of S is one back-substitution with the factors of all other rows.
+Without contact impulses these bodies have the velocities v0; an impulse f on them (six numbers a body) changes that to
+v = v0 + S f. A column of S is one back-substitution with the factors of all other rows. J S J^T is the Delassus
+operator of the contacts.
 """
 
 from __future__ import annotations
 
 from borelli.kernels.jit import by_pointer, inline, kernel_function
 from borelli.kernels.shared_tuples import load_shared
-from borelli.physics.rows.contact_rows import BODY_A, FREE, LOCAL_A, MOST_BODIES
+from borelli.physics.rows.contact_rows import BODY_A, CONTACTS_NOW, FREE, LOCAL_A, MAX_CONTACT_BODIES
 from borelli.physics.solver.blocks import store6
-from borelli.physics.solver.elimination import leafward, rootward
-from borelli.physics.solver.elimination_order import NEIGHBORS, NEIGHBOUR, POSITION, WIDE
-from borelli.physics.solver.factor_arrays import FLAT_ROW, HANDED, MODE, RIGHT, SOLUTION, U_NOW, C
+from borelli.physics.solver.elimination import backward_position, forward_position
+from borelli.physics.solver.elimination_order import NEIGHBOR, NEIGHBORS, POSITION, WIDE
+from borelli.physics.solver.factor_arrays import FLAT_ROW, MODE, RIGHT, SOLUTION, U_NOW, UPDATE_RIGHT, C
 
-UNTOUCHED, PASSED = -1, -2  # a body without contact; one that pushes pass through
+# a body without contact and one on the path of impulses to the root
+NO_CONTACT, AFFECTED = -1, -2
 
 
 @inline
-def list_touching(node, touch_tuple):
-    """Number the solved bodies that touch, into columns of `who`; how many there are, -1 when more than fit."""
-    who, member, number = touch_tuple.who, touch_tuple.member, touch_tuple.number
-    for k in range(len(number)):
-        number[k] = UNTOUCHED
+def index_contact_bodies(node, contact_arrays):
+    """Index the solved bodies in contact into `contact_body`; return their number, -1 if more than fit."""
+    contact_body, member, local_index = contact_arrays.contact_body, contact_arrays.member, contact_arrays.local_index
+    for k in range(len(local_index)):
+        local_index[k] = NO_CONTACT
     bodies = 0
-    for i in range(touch_tuple.count[0]):
+    for i in range(contact_arrays.count[CONTACTS_NOW]):
         for side in range(2):
-            body = who[i, BODY_A + side]
-            local = -1
+            body = contact_body[i, BODY_A + side]
+            index_here = -1
             if body >= 0:
                 position = node[body, POSITION]
-                if number[position] < 0:
-                    if bodies == MOST_BODIES:
+                if local_index[position] < 0:
+                    if bodies == MAX_CONTACT_BODIES:
                         return -1
-                    number[position] = bodies
+                    local_index[position] = bodies
                     member[bodies] = position
                     bodies += 1
-                local = number[position]
-            who[i, LOCAL_A + side] = local
+                index_here = local_index[position]
+            contact_body[i, LOCAL_A + side] = index_here
     return bodies
 
 
 @inline
-def _list_path(graph, touch_tuple, bodies):
-    """The positions through which pushes on the touching bodies pass, in order; how many. With loops it is all."""
-    node, near, count = graph.node, graph.near, graph.count[0]
-    path, number = touch_tuple.path, touch_tuple.number
+def _list_affected(graph, contact_arrays, bodies):
+    """List the positions affected by impulses on the bodies in contact (all if in loops); return their number."""
+    node, neighbor, count = graph.node, graph.neighbor, graph.count[0]
+    path, local_index = contact_arrays.path, contact_arrays.local_index
     looped = False
     for k in range(count):
-        if number[k] >= 0 or number[k] == PASSED:
+        if local_index[k] >= 0 or local_index[k] == AFFECTED:
             looped = looped or node[k, WIDE] != 0
-            parent = near[node[k, NEIGHBORS], NEIGHBOUR]
-            if node[k + 1, NEIGHBORS] > node[k, NEIGHBORS] and number[parent] < 0:
-                number[parent] = PASSED
+            parent = neighbor[node[k, NEIGHBORS], NEIGHBOR]
+            if node[k + 1, NEIGHBORS] > node[k, NEIGHBORS] and local_index[parent] < 0:
+                local_index[parent] = AFFECTED
     length = 0
     for k in range(count):
-        if looped or number[k] != UNTOUCHED:
+        if looped or local_index[k] != NO_CONTACT:
             path[length] = k
             length += 1
     return length
 
 
 @kernel_function
-def compute_contact_response(rows_at, graph_at, factor_at, fill_at, touch_at, bodies):
-    """S and v0, from factors without the contact rows and a solution with no contact impulses."""
-    rows, graph, factor, fill, touch_tuple = load_shared(rows_at, graph_at, factor_at, fill_at, touch_at)
+def compute_contact_response(rows_at, graph_at, factor_at, fill_at, contact_arrays_at, bodies):
+    """Compute S and v0 from factors without the contact rows and a solution without contact impulses."""
+    rows, graph, factor, fill, contact_arrays = load_shared(rows_at, graph_at, factor_at, fill_at, contact_arrays_at)
     block, mark, value = factor.block, factor.mark, factor.value
-    member, path = touch_tuple.member, touch_tuple.path
-    answer, speed = touch_tuple.answer, touch_tuple.speed
+    member, path = contact_arrays.member, contact_arrays.path
+    response, body_velocity = contact_arrays.response, contact_arrays.body_velocity
     for a in range(bodies):
         for n in range(6):
-            speed[6 * a + n, FREE] = block[member[a], SOLUTION + n]
+            body_velocity[6 * a + n, FREE] = block[member[a], SOLUTION + n]
     for k in range(rows.used[0]):
         value[k, U_NOW] = value[k, C]
         if mark[k, MODE] != FLAT_ROW:
             value[k, C] = 0.0
     for k in range(graph.count[0]):
-        store6(block, k, HANDED, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
-    length = _list_path(graph, touch_tuple, bodies)
+        store6(block, k, UPDATE_RIGHT, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    length = _list_affected(graph, contact_arrays, bodies)
     for a in range(bodies):
         for n in range(6):
             for index in range(length):
@@ -85,14 +87,14 @@ def compute_contact_response(rows_at, graph_at, factor_at, fill_at, touch_at, bo
                 store6(block, k, RIGHT, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
                 if k == member[a]:
                     block[k, RIGHT + n] = 1.0
-                leafward(graph, factor, fill, k)
+                forward_position(graph, factor, fill, k)
             for index in range(length):
-                rootward(graph, factor, fill, path[length - 1 - index])
+                backward_position(graph, factor, fill, path[length - 1 - index])
             for b in range(bodies):
                 for m in range(6):
-                    answer[6 * b + m, 6 * a + n] = block[member[b], SOLUTION + m]
+                    response[6 * b + m, 6 * a + n] = block[member[b], SOLUTION + m]
     for k in range(rows.used[0]):
         value[k, C] = value[k, U_NOW]
 
 
-find_answers_by_pointer = by_pointer(compute_contact_response)
+compute_contact_response_by_pointer = by_pointer(compute_contact_response)

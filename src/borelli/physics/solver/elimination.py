@@ -1,10 +1,10 @@
-"""Linear solve for one choice of segments: bodies and their rows are eliminated in the order of the graph.
+"""Linear solve for one choice of pieces: bodies and their rows are eliminated in the order of the graph.
 
 With every row either sloped, u = c - beta p, or flat, p = q, the step is
 
     M v - J^T p = r        J v + beta p = c
 
-Eliminating position k, with D its 6 x 6 block, B its coupling to its neighbours N (fill only), J and K the shares of
+Eliminating position k, with D its 6 x 6 block, B its coupling to its neighbors N (fill-in only), J and K the parts of
 the rows it owns on itself and on N:
 
     D = L E L^T    W = E^-1 L^-1 J^T    Y = L^-1 B    S = diag(beta) + J D^-1 J^T = C G C^T    U = C^-1 (K - W^T Y)
@@ -12,13 +12,13 @@ the rows it owns on itself and on N:
     D_N += U^T G^-1 U - Y^T E^-1 Y      r_N += U^T G^-1 z - Y^T E^-1 y                (leaves to root)
     p = C^-T G^-1 (z - U v_N)           v = L^-T (E^-1 (y - Y v_N) + W p)             (root to leaves)
 
-L and C are unit lower triangles, E and G diagonal.
+L and C are unit lower triangles, E and G diagonal; D_N + update is the Schur complement of position k.
 Every pivot is positive definite, also with beta = 0, as long as the hard rows a body owns are independent on it. On a
-tree N is one body and B is absent. A row that touches one body and is not too stiff is *folded* instead:
+tree N is one body and B is absent. A row on one body that is not too stiff is *folded* instead:
 D += J^T J / beta, r += J^T c / beta.
 
-Each position keeps its update U^T G^-1 U - Y^T E^-1 Y, so that after a change of segments only the bodies whose rows
-changed, and those after them up the elimination tree, are factored again.
+Each position keeps its update U^T G^-1 U - Y^T E^-1 Y, so that after a change of pieces only the bodies whose rows
+changed, and their ancestors in the elimination tree, are factored again.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from borelli.physics.solver.elimination_order import (
     DUALS,
     FOLDS,
     LISTED,
+    NEIGHBOR,
     NEIGHBORS,
-    NEIGHBOUR,
     WIDE,
 )
 from borelli.physics.solver.factor_arrays import (
@@ -57,7 +57,6 @@ from borelli.physics.solver.factor_arrays import (
     FOLD_ROW,
     FOLDED,
     FOLDED_RIGHT,
-    HANDED,
     IMPULSE,
     LIST_ROW,
     LOWER,
@@ -68,21 +67,22 @@ from borelli.physics.solver.factor_arrays import (
     RIGHT,
     SOLUTION,
     UPDATE,
+    UPDATE_RIGHT,
     C,
     U,
     W,
     Z,
 )
-from borelli.physics.solver.fill_in import eliminate_wide, gather_fill, leafward_wide, rootward_wide
-from borelli.physics.solver.pivots import back_substitute, eliminate_right, next_corner
+from borelli.physics.solver.fill_in import add_child_fill, backward_wide, eliminate_wide, forward_wide
+from borelli.physics.solver.pivots import append_corner_row, back_substitute, forward_right_side
 
 
 @kernel_function
 def factor_bodies(rows_at, graph_at, factor_at, fill_at):
-    """Factor the dirty positions and those after them; number factored, or -1 - k when position k has no pivot."""
+    """Factor the dirty positions and their ancestors; return their number, or -1 - k if position k has no pivot."""
     rows, graph, factor, fill = load_shared(rows_at, graph_at, factor_at, fill_at)
-    node, near, child, count = graph.node, graph.near, graph.child, graph.count[0]
-    block, dual, mark, value, roll = factor.block, factor.dual, factor.mark, factor.value, factor.roll
+    node, neighbor, child, count = graph.node, graph.neighbor, graph.child, graph.count[0]
+    block, dual, mark, value, row_list = factor.block, factor.dual, factor.mark, factor.value, factor.row_list
     corner, jacobian = factor.corner, rows.jacobian
     factored = 0
     for k in range(count):
@@ -90,25 +90,25 @@ def factor_bodies(rows_at, graph_at, factor_at, fill_at):
             continue
         node[k, DIRTY] = 0
         factored += 1
-        D = _own_block(node, block, mark, value, roll, jacobian, k)
+        D = _own_block(node, block, mark, value, row_list, jacobian, k)
         node[k, COUPLED] = 0
         for index in range(node[k, CHILD], node[k + 1, CHILD]):
             D = add21(D, block, child[index], UPDATE)
             if node[child[index] + 1, NEIGHBORS] - node[child[index], NEIGHBORS] > 1:
-                gather_fill(node, near, fill.front, fill.coupling, k, child[index])
+                add_child_fill(node, neighbor, fill.front, fill.coupling, k, child[index])
         L, least = factor6(D)
         if not least > 0.0:
             return -1 - k
         store21(block, k, LOWER, L)
         outward = node[k + 1, NEIGHBORS] > node[k, NEIGHBORS]
         if node[k, WIDE]:
-            good = eliminate_wide(rows, graph, factor, fill, k)
+            has_pivots = eliminate_wide(rows, graph, factor, fill, k)
         else:
-            good = _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, outward)
-        if not good:
+            has_pivots = _eliminate(node, block, dual, mark, value, row_list, corner, jacobian, k, L, outward)
+        if not has_pivots:
             return -1 - k
         if outward:
-            node[near[node[k, NEIGHBORS], NEIGHBOUR], DIRTY] = 1
+            node[neighbor[node[k, NEIGHBORS], NEIGHBOR], DIRTY] = 1
     return factored
 
 
@@ -116,12 +116,12 @@ factor_bodies_by_pointer = by_pointer(factor_bodies)
 
 
 @inline
-def _own_block(node, block, mark, value, roll, jacobian, k):
-    """Mass and folded rows of position k; its folded right side is stored."""
+def _own_block(node, block, mark, value, row_list, jacobian, k):
+    """Return mass plus folded rows of position k; store its folded right side."""
     D = load21(block, k, MASS)
     right = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for index in range(node[k, FOLDS], node[k + 1, FOLDS]):
-        row = roll[index, FOLD_ROW]
+        row = row_list[index, FOLD_ROW]
         if mark[row, MODE] == FOLDED:
             J = load6(jacobian, mark[row, OWNER], 0)
             weight = 1.0 / value[row, BETA]
@@ -132,23 +132,23 @@ def _own_block(node, block, mark, value, roll, jacobian, k):
 
 
 @inline
-def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, outward):
-    """W, C, U and the update of a position with at most one neighbour; False when its rows have no pivot."""
+def _eliminate(node, block, dual, mark, value, row_list, corner, jacobian, k, L, outward):
+    """Compute W, C, U and the update of a position with at most one neighbor; return False without a pivot."""
     base, first = node[k, LISTED], node[k, CORNER]
     size = node[k + 1, LISTED] - base
     least = 1.0
     zero = 0.0
     duals = 0
     for index in range(base, base + size):
-        row = roll[index, LIST_ROW]
+        row = row_list[index, LIST_ROW]
         if mark[row, MODE] != DUAL:
             continue
         at = base + duals
-        roll[at, DUAL_ROW] = row
+        row_list[at, DUAL_ROW] = row
         j = forward6(L, load6(jacobian, mark[row, OWNER], 0))
         w = scale6(L, j)
         store6(dual, at, W, w)
-        least = min(least, next_corner(corner, dual, value[row, BETA], j, w, base, first, size, duals))
+        least = min(least, append_corner_row(corner, dual, value[row, BETA], j, w, base, first, size, duals))
         duals += 1
     node[k, DUALS] = duals
     if outward:
@@ -158,7 +158,7 @@ def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, out
         )  # fmt: skip
         for r in range(duals):
             here = first + r * size
-            e = mark[roll[base + r, DUAL_ROW], OTHER]
+            e = mark[row_list[base + r, DUAL_ROW], OTHER]
             u = (zero, zero, zero, zero, zero, zero)
             if e >= 0:
                 u = load6(jacobian, e, 0)
@@ -171,51 +171,51 @@ def _eliminate(node, block, dual, mark, value, roll, corner, jacobian, k, L, out
 
 
 @inline
-def leafward(graph, factor, fill, k):
-    """y and z of position k, and what it hands on."""
+def forward_position(graph, factor, fill, k):
+    """Compute y and z of position k, and its update of the right side."""
     node, block, dual, corner = graph.node, factor.block, factor.dual, factor.corner
     if node[k, WIDE]:
-        leafward_wide(graph, factor, fill, k)
+        forward_wide(graph, factor, fill, k)
         return
-    eliminate_right(node, graph.child, block, dual, factor.value, factor.roll, corner, k)
+    forward_right_side(node, graph.child, block, dual, factor.value, factor.row_list, corner, k)
     base, first = node[k, LISTED], node[k, CORNER]
     size = node[k + 1, LISTED] - base
-    handed = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    update = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for r in range(node[k, DUALS]):
-        handed = axpy6(dual[base + r, Z] * corner[first + r * size + r], load6(dual, base + r, U), handed)
-    store6(block, k, HANDED, handed)
+        update = axpy6(dual[base + r, Z] * corner[first + r * size + r], load6(dual, base + r, U), update)
+    store6(block, k, UPDATE_RIGHT, update)
 
 
 @inline
-def rootward(graph, factor, fill, k):
-    """p and v of position k."""
-    node, near, block, dual = graph.node, graph.near, factor.block, factor.dual
+def backward_position(graph, factor, fill, k):
+    """Compute p and v of position k."""
+    node, neighbor, block, dual = graph.node, graph.neighbor, factor.block, factor.dual
     if node[k, WIDE]:
-        rootward_wide(graph, factor, fill, k)
+        backward_wide(graph, factor, fill, k)
         return
     first = node[k, NEIGHBORS]
     if node[k + 1, NEIGHBORS] > first:
         base = node[k, LISTED]
-        beside = load6(block, near[first, NEIGHBOUR], SOLUTION)
+        neighbor_velocity = load6(block, neighbor[first, NEIGHBOR], SOLUTION)
         for r in range(node[k, DUALS]):
-            dual[base + r, Z] -= dot6(load6(dual, base + r, U), beside)
-    back_substitute(node, block, dual, factor.value, factor.roll, factor.corner, k, load6(block, k, RIGHT))
+            dual[base + r, Z] -= dot6(load6(dual, base + r, U), neighbor_velocity)
+    back_substitute(node, block, dual, factor.value, factor.row_list, factor.corner, k, load6(block, k, RIGHT))
 
 
 @kernel_function
 def solve_factored(rows_at, graph_at, factor_at, fill_at):
-    """v and p for the right sides in RIGHT (bodies) and C (rows), with the factors at hand."""
+    """Compute v and p for the right sides in RIGHT (bodies) and C (rows), with the present factors."""
     rows, graph, factor, fill = load_shared(rows_at, graph_at, factor_at, fill_at)
     node, count = graph.node, graph.count[0]
-    block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
+    block, mark, value, row_list = factor.block, factor.mark, factor.value, factor.row_list
     for k in range(count):
-        leafward(graph, factor, fill, k)
+        forward_position(graph, factor, fill, k)
     for index in range(count):
         k = count - 1 - index
-        rootward(graph, factor, fill, k)
+        backward_position(graph, factor, fill, k)
         v = load6(block, k, SOLUTION)
         for index_fold in range(node[k, FOLDS], node[k + 1, FOLDS]):
-            row = roll[index_fold, FOLD_ROW]
+            row = row_list[index_fold, FOLD_ROW]
             if mark[row, MODE] == FOLDED:
                 s = value[row, C] - dot6(load6(rows.jacobian, mark[row, OWNER], 0), v)
                 value[row, IMPULSE] = s / value[row, BETA]

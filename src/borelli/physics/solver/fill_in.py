@@ -1,6 +1,6 @@
-"""Elimination of a body with several neighbours left: what loops fill (the algebra is in `elimination`).
+"""Fill-in: elimination of a body with several remaining neighbors, as loops cause (algebra in `elimination`).
 
-Off the hot path: bodies of a tree never come here.
+Off the hot path: bodies of a tree never need it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from borelli.physics.solver.elimination_order import (
     DUALS,
     FRONT,
     LISTED,
+    NEIGHBOR,
     NEIGHBORS,
-    NEIGHBOUR,
     OUTER,
     SLOT,
 )
@@ -23,7 +23,6 @@ from borelli.physics.solver.factor_arrays import (
     BETA,
     DUAL,
     DUAL_ROW,
-    HANDED,
     LIST_ROW,
     LOWER,
     MODE,
@@ -31,14 +30,15 @@ from borelli.physics.solver.factor_arrays import (
     RIGHT,
     SOLUTION,
     UPDATE,
+    UPDATE_RIGHT,
     W,
     Z,
 )
-from borelli.physics.solver.pivots import back_substitute, eliminate_right, next_corner
+from borelli.physics.solver.pivots import append_corner_row, back_substitute, forward_right_side
 
 
 @kernel_function
-def gather_fill(node, near, front, coupling, k, child):
+def add_child_fill(node, neighbor, front, coupling, k, child):
     """Add the parts of a child's update that lie beyond position k to B and to the update of k."""
     wide = 6 * (node[k + 1, NEIGHBORS] - node[k, NEIGHBORS])
     width = 6 * (node[child + 1, NEIGHBORS] - node[child, NEIGHBORS])
@@ -49,14 +49,14 @@ def gather_fill(node, near, front, coupling, k, child):
         _clear_triangle(front, base, wide)
     source, first = node[child, FRONT], node[child, NEIGHBORS]
     for a in range(1, width // 6):
-        to = 6 * near[first + a, SLOT]
+        to = 6 * neighbor[first + a, SLOT]
         for i in range(6):
             at = source + (6 * a + i) * width
             own = front[at : at + 6]
             for j in range(6):
                 line = block + j * wide + to
                 coupling[line + i] += own[j]
-        _add_lines(near, front, first, a, base + to * wide, wide, source + 6 * a * width, width)
+        _add_lines(neighbor, front, first, a, base + to * wide, wide, source + 6 * a * width, width)
 
 
 @inline
@@ -68,21 +68,21 @@ def _clear_triangle(front, base, wide):
 
 
 @inline
-def _add_lines(near, front, first, a, to, wide, source, width):
-    """Six lines of a child's update, from its second neighbour up to the diagonal, added to those of its parent.
+def _add_lines(neighbor, front, first, a, to, wide, source, width):
+    """Add six lines of a child's update, from its second neighbor up to the diagonal, to those of its parent.
 
-    Neighbours that follow each other there as here are added at one go.
+    Neighbors that are consecutive in both lists are added together.
     """
     b = 1
     while b <= a:
-        over = near[first + b, SLOT]
-        many = 1
-        while b + many <= a and near[first + b + many, SLOT] == over + many:
-            many += 1
+        slot = neighbor[first + b, SLOT]
+        run = 1
+        while b + run <= a and neighbor[first + b + run, SLOT] == slot + run:
+            run += 1
         for i in range(6):
-            here = front[to + i * wide + 6 * over : to + i * wide + 6 * (over + many)]
-            _add(here, front[source + i * width + 6 * b : source + i * width + 6 * (b + many)])
-        b += many
+            here = front[to + i * wide + 6 * slot : to + i * wide + 6 * (slot + run)]
+            _add(here, front[source + i * width + 6 * b : source + i * width + 6 * (b + run)])
+        b += run
 
 
 @inline
@@ -93,7 +93,7 @@ def _add(line, other):
 
 @inline
 def _load_column(coupling, at, wide):
-    """Six numbers of one column, its first at `at`."""
+    """Return six numbers of one column, the first at `at`."""
     return (
         coupling[at], coupling[at + wide], coupling[at + 2 * wide], coupling[at + 3 * wide], coupling[at + 4 * wide],
         coupling[at + 5 * wide],
@@ -102,8 +102,8 @@ def _load_column(coupling, at, wide):
 
 @kernel_function
 def eliminate_wide(rows, graph, factor, fill, k):
-    """Y, W, C, U and the update of position k; False when its rows have no pivot."""
-    node, block, dual, mark, roll = graph.node, factor.block, factor.dual, factor.mark, factor.roll
+    """Compute Y, W, C, U and the update of position k; return False if its rows have no pivot."""
+    node, block, dual, mark, row_list = graph.node, factor.block, factor.dual, factor.mark, factor.row_list
     coupling = fill.coupling
     L = load21(block, k, LOWER)
     base, first = node[k, LISTED], node[k, CORNER]
@@ -116,15 +116,15 @@ def eliminate_wide(rows, graph, factor, fill, k):
                 coupling[at + i * wide] = y[i]
     duals = 0
     for index in range(base, base + size):
-        row = roll[index, LIST_ROW]
+        row = row_list[index, LIST_ROW]
         if mark[row, MODE] != DUAL:
             continue
         at = base + duals
-        roll[at, DUAL_ROW] = row
+        row_list[at, DUAL_ROW] = row
         j = forward6(L, load6(rows.jacobian, mark[row, OWNER], 0))
         w = scale6(L, j)
         store6(dual, at, W, w)
-        if not next_corner(factor.corner, dual, factor.value[row, BETA], j, w, base, first, size, duals) > 0.0:
+        if not append_corner_row(factor.corner, dual, factor.value[row, BETA], j, w, base, first, size, duals) > 0.0:
             return False
         _outer_row(rows, node, factor, fill, k, row, duals, wide)
         duals += 1
@@ -135,7 +135,7 @@ def eliminate_wide(rows, graph, factor, fill, k):
 
 @inline
 def _outer_row(rows, node, factor, fill, k, row, index, wide):
-    """Row `index` of U = C^-1 (K - W^T Y), neighbour by neighbour."""
+    """Compute row `index` of U = C^-1 (K - W^T Y), neighbor by neighbor."""
     u, y, first, corner = fill.outer, fill.coupling, node[k, OUTER], factor.corner
     w = load6(factor.dual, node[k, LISTED] + index, W)
     here = node[k, CORNER] + index * (node[k + 1, LISTED] - node[k, LISTED])
@@ -157,18 +157,18 @@ def _outer_row(rows, node, factor, fill, k, row, index, wide):
 
 @inline
 def _load_line(array, at):
-    """Six numbers from `at`."""
+    """Return six numbers from `at`."""
     return array[at], array[at + 1], array[at + 2], array[at + 3], array[at + 4], array[at + 5]
 
 
 @kernel_function
 def _update_front(node, block, front, u, coupling, corner, k, duals, wide):
-    """Lower triangle of U^T G^-1 U - Y^T E^-1 Y, added to what the children passed on.
+    """Add the lower triangle of U^T G^-1 U - Y^T E^-1 Y to the children's updates.
 
-    Line by line, which compilers make of several numbers at a time.
+    Line by line, so that the compiler vectorizes it.
     """
     base, first, y = node[k, FRONT], node[k, OUTER], 36 * node[k, NEIGHBORS]
-    place, next_one = node[k, CORNER], node[k + 1, LISTED] - node[k, LISTED] + 1
+    corner_at, diagonal_stride = node[k, CORNER], node[k + 1, LISTED] - node[k, LISTED] + 1
     coupled = node[k, COUPLED]
     E = scale6(load21(block, k, LOWER), (-1.0, -1.0, -1.0, -1.0, -1.0, -1.0))
     if not coupled:
@@ -177,15 +177,15 @@ def _update_front(node, block, front, u, coupling, corner, k, duals, wide):
         line = front[base + i * wide : base + i * wide + i + 1]
         r = 0
         while r + 2 < duals:
-            at, place_r = first + r * wide, place + r * next_one
+            at, corner_r = first + r * wide, corner_at + r * diagonal_stride
             _add_three(
                 line, u[at : at + wide], u[at + wide : at + 2 * wide], u[at + 2 * wide : at + 3 * wide], i,
-                corner[place_r], corner[place_r + next_one], corner[place_r + 2 * next_one],
+                corner[corner_r], corner[corner_r + diagonal_stride], corner[corner_r + 2 * diagonal_stride],
             )  # fmt: skip
             r += 3
         while r < duals:
             at = first + r * wide
-            _add_one(line, u[at : at + wide], i, corner[place + r * next_one])
+            _add_one(line, u[at : at + wide], i, corner[corner_at + r * diagonal_stride])
             r += 1
         if coupled:
             _add_three(
@@ -204,7 +204,7 @@ def _update_front(node, block, front, u, coupling, corner, k, duals, wide):
 
 @inline
 def _add_one(line, x, i, s):
-    """Line i of a triangle plus that of s x^T x."""
+    """Add line i of the triangle of s x^T x to a line."""
     a = s * x[i]
     for j in range(len(line)):
         line[j] += a * x[j]
@@ -212,27 +212,27 @@ def _add_one(line, x, i, s):
 
 @inline
 def _add_three(line, x, y, z, i, s, t, u):
-    """Line i of a triangle plus that of s x^T x + t y^T y + u z^T z."""
+    """Add line i of the triangle of s x^T x + t y^T y + u z^T z to a line."""
     a, b, c = s * x[i], t * y[i], u * z[i]
     for j in range(len(line)):
         line[j] += a * x[j] + b * y[j] + c * z[j]
 
 
 @kernel_function
-def leafward_wide(graph, factor, fill, k):
-    """y, z of position k and what it hands to its neighbours."""
-    node, near, child, coupling = graph.node, graph.near, graph.child, fill.coupling
-    mine = 6 * node[k, NEIGHBORS]
-    wide = 6 * node[k + 1, NEIGHBORS] - mine
-    passed = fill.passed[mine : mine + wide]
+def forward_wide(graph, factor, fill, k):
+    """Compute y, z of position k and its update of the neighbors' right sides."""
+    node, neighbor, child, coupling = graph.node, graph.neighbor, graph.child, fill.coupling
+    start = 6 * node[k, NEIGHBORS]
+    wide = 6 * node[k + 1, NEIGHBORS] - start
+    update_right = fill.update_right[start : start + wide]
     for i in range(wide):
-        passed[i] = 0.0
+        update_right[i] = 0.0
     for index in range(node[k, CHILD], node[k + 1, CHILD]):
         first = node[child[index], NEIGHBORS]
         for a in range(first + 1, node[child[index] + 1, NEIGHBORS]):
-            to = 6 * near[a, SLOT]
-            _add(passed[to : to + 6], fill.passed[6 * a : 6 * a + 6])
-    y = eliminate_right(node, child, factor.block, factor.dual, factor.value, factor.roll, factor.corner, k)
+            to = 6 * neighbor[a, SLOT]
+            _add(update_right[to : to + 6], fill.update_right[6 * a : 6 * a + 6])
+    y = forward_right_side(node, child, factor.block, factor.dual, factor.value, factor.row_list, factor.corner, k)
     y = scale6(load21(factor.block, k, LOWER), y)
     base, u, first = node[k, LISTED], node[k, OUTER], node[k, CORNER]
     size = node[k + 1, LISTED] - base
@@ -240,20 +240,20 @@ def leafward_wide(graph, factor, fill, k):
         weight = factor.dual[base + r, Z] * factor.corner[first + r * size + r]
         outer = fill.outer[u + r * wide : u + (r + 1) * wide]
         for i in range(wide):
-            passed[i] += weight * outer[i]
+            update_right[i] += weight * outer[i]
     if node[k, COUPLED]:
         for n in range(6):
-            line = coupling[6 * mine + n * wide : 6 * mine + (n + 1) * wide]
+            line = coupling[6 * start + n * wide : 6 * start + (n + 1) * wide]
             weight = y[n]
             for i in range(wide):
-                passed[i] -= weight * line[i]
+                update_right[i] -= weight * line[i]
     for i in range(6):
-        factor.block[k, HANDED + i] = passed[i] if wide > 0 else 0.0
+        factor.block[k, UPDATE_RIGHT + i] = update_right[i] if wide > 0 else 0.0
 
 
 @inline
 def _dot(x, y):
-    """The sum of products, by six so that none waits for the one before; the length is a multiple of six."""
+    """Return the scalar product, summed in six lanes to avoid latency; the length is a multiple of six."""
     s = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for at in range(0, len(x), 6):
         a, b = x[at : at + 6], y[at : at + 6]
@@ -265,28 +265,28 @@ def _dot(x, y):
 
 
 @kernel_function
-def rootward_wide(graph, factor, fill, k):
-    """p and v of position k from the velocities of its neighbours."""
-    node, near, block = graph.node, graph.near, factor.block
+def backward_wide(graph, factor, fill, k):
+    """Compute p and v of position k from the velocities of its neighbors."""
+    node, neighbor, block = graph.node, graph.neighbor, factor.block
     first = node[k, NEIGHBORS]
     wide = 6 * (node[k + 1, NEIGHBORS] - first)
-    spread = fill.spread[:wide]
+    neighbor_velocity = fill.neighbor_velocity[:wide]
     for a in range(wide // 6):
-        at = near[first + a, NEIGHBOUR]
+        at = neighbor[first + a, NEIGHBOR]
         for i in range(6):
-            spread[6 * a + i] = block[at, SOLUTION + i]
+            neighbor_velocity[6 * a + i] = block[at, SOLUTION + i]
     y = load6(block, k, RIGHT)
     if node[k, COUPLED]:
         line = 36 * first
         y = (
-            y[0] - _dot(fill.coupling[line : line + wide], spread),
-            y[1] - _dot(fill.coupling[line + wide : line + 2 * wide], spread),
-            y[2] - _dot(fill.coupling[line + 2 * wide : line + 3 * wide], spread),
-            y[3] - _dot(fill.coupling[line + 3 * wide : line + 4 * wide], spread),
-            y[4] - _dot(fill.coupling[line + 4 * wide : line + 5 * wide], spread),
-            y[5] - _dot(fill.coupling[line + 5 * wide : line + 6 * wide], spread),
+            y[0] - _dot(fill.coupling[line : line + wide], neighbor_velocity),
+            y[1] - _dot(fill.coupling[line + wide : line + 2 * wide], neighbor_velocity),
+            y[2] - _dot(fill.coupling[line + 2 * wide : line + 3 * wide], neighbor_velocity),
+            y[3] - _dot(fill.coupling[line + 3 * wide : line + 4 * wide], neighbor_velocity),
+            y[4] - _dot(fill.coupling[line + 4 * wide : line + 5 * wide], neighbor_velocity),
+            y[5] - _dot(fill.coupling[line + 5 * wide : line + 6 * wide], neighbor_velocity),
         )
     base, u = node[k, LISTED], node[k, OUTER]
     for r in range(node[k, DUALS]):
-        factor.dual[base + r, Z] -= _dot(fill.outer[u + r * wide : u + (r + 1) * wide], spread)
-    back_substitute(node, block, factor.dual, factor.value, factor.roll, factor.corner, k, y)
+        factor.dual[base + r, Z] -= _dot(fill.outer[u + r * wide : u + (r + 1) * wide], neighbor_velocity)
+    back_substitute(node, block, factor.dual, factor.value, factor.row_list, factor.corner, k, y)

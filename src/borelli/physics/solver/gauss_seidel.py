@@ -1,7 +1,7 @@
-"""Projected Gauss-Seidel: each row in turn is brought onto its law while the others wait.
+"""Projected Gauss-Seidel: each row in turn is solved for its law with the others fixed.
 
-Linear cost a sweep whatever the rows touch and no factors, but slow to converge along chains and under stiff drives
-(the error after any number of sweeps is not bounded); for very large, loose systems such as heaps.
+Linear cost per sweep for any rows and no factors, but slow convergence along chains and under stiff drives (the error
+after any number of sweeps is not bounded); for very large, loose systems such as heaps.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from borelli.physics.solver.blocks import (
 from borelli.physics.solver.elimination_order import POSITION
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
+    ACTIVE_PIECE,
     IMPULSE,
     KIND,
     LOWER,
     MASS,
     MOMENTUM,
-    ACTIVE_PIECE,
     SOLUTION,
-    use_segment,
+    use_piece,
 )
 
 
 @inline
 def _solve_law(rows, k, u, p, response):
-    """Impulse and segment at which the line u + response (p' - p) meets the law of row k."""
+    """Return impulse and piece at which the line u + response (p' - p) meets the law of row k."""
     last = rows.pieces[k] - 1
     at_zero = u - response * p  # velocity the row would have without its impulse
     for s in range(last + 1):
@@ -54,7 +54,7 @@ def _solve_law(rows, k, u, p, response):
 
 @kernel_function
 def sweep_rows(rows_at, graph_at, factor_at, sweeps):
-    """Impulses and velocities after so many sweeps from the impulses at hand; written where Newton writes them."""
+    """Compute impulses and velocities after so many sweeps from zero impulses; stored where Newton stores them."""
     rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     for k in range(graph.count[0]):
@@ -81,13 +81,13 @@ def sweep_rows(rows_at, graph_at, factor_at, sweeps):
             change = p - value[k, IMPULSE]
             value[k, IMPULSE] = p
             mark[k, ACTIVE_PIECE] = s
-            use_segment(rows, mark, value, k, s)
+            use_piece(rows, mark, value, k, s)
             for e in range(rows.first[k], rows.first[k + 1]):
                 if rows.body[e] >= 0:
                     position = node[rows.body[e], POSITION]
                     L = load21(block, position, LOWER)
-                    push = backward6(L, scale6(L, forward6(L, load6(rows.jacobian, e, 0))))
-                    store6(block, position, SOLUTION, axpy6(change, push, load6(block, position, SOLUTION)))
+                    unit_change = backward6(L, scale6(L, forward6(L, load6(rows.jacobian, e, 0))))
+                    store6(block, position, SOLUTION, axpy6(change, unit_change, load6(block, position, SOLUTION)))
 
 
 sweep_rows_by_pointer = by_pointer(sweep_rows)

@@ -1,16 +1,17 @@
-"""Interior-point search for the segments, for steps on which Newton would change them one at a time.
+"""Interior-point search for the active pieces, for steps on which Newton would change them one at a time.
 
 A chain of N links with stiff saturating drives needs about N Newton iterations; Mehrotra's predictor-corrector needs
-about fifteen whatever N. It runs on the same elimination: each sloped piece of a law is a variable x between bounds,
-p = p0 + sum_j x_j, with slacks s and multipliers w,
+about fifteen for any N. It uses the same elimination: each sloped piece of a law is a variable x between bounds,
+p = p0 + sum_j x_j, with slacks s, multipliers w and complementarity w s -> 0,
 
     u + beta_j x_j - c_j = w_lo - w_hi        w_lo s_lo = w_hi s_hi = mu -> 0
 
-whose linearisation is theta_j dx_j = e_j - du, theta_j = beta_j + w_lo/s_lo + w_hi/s_hi. Pieces of one row act in
+whose linearization is theta_j dx_j = e_j - du, theta_j = beta_j + w_lo/s_lo + w_hi/s_hi. Pieces of one row act in
 parallel, so the row enters the elimination as a single slope: 1/beta = sum_j 1/theta_j. Because a law is monotone, the
-pieces fill in their order by themselves. When mu is small each piece is at an end or inside, which names the segment.
+pieces fill in their order by themselves. When mu is small each piece is at an end or inside, which identifies the
+active one.
 
-Every iteration solves for changes, from fresh residuals, and slacks are kept as such: s = x - lo would lose them at
+Every iteration solves for changes, from fresh defects, and stores slacks as such: s = x - lo would lose them at
 1e-16 of x, and rows exactly on a kink, where w and s vanish together like the root of mu, need far smaller ones.
 """
 
@@ -29,38 +30,41 @@ from borelli.physics.solver.blocks import DIAGONAL, axpy6, load6, store6
 from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY
 from borelli.physics.solver.factor_arrays import (
+    ACTIVE_PIECE,
     BETA,
+    FACTORIZATIONS,
     FLAT_ROW,
     IMPULSE,
+    INTERIOR_STEPS,
     KIND,
     MASS,
     MODE,
     MOMENTUM,
     P_NOW,
-    ACTIVE_PIECE,
     SOLUTION,
     SWITCHING,
     U_NOW,
     VELOCITY,
     C,
-    use_segment,
+    use_piece,
 )
-from borelli.physics.solver.iterative_refinement import load_residuals, load_row, response, row_velocity
+from borelli.physics.solver.iterative_refinement import load_defects, load_row_defect, row_response, row_velocity
 
-ITERATIONS = 100
-GAP = 1e-15
-"""Of mu, relative to the velocity scale squared over a typical J M^-1 J^T (spec: looser leaves work to Newton)."""
-LAST_GAP = 1e-24
-"""Where to stop though some row is not clearly on one side of its kink; its slack is then 1e-12 of the others."""
-SLOW = 0.5
-"""Ratio of two successive mu below GAP at which rounding has the upper hand."""
-CLEAR = 1e3
-"""Ratio of multiplier to slack (in units of J M^-1 J^T) that names a side."""
-NEAR = 1e-11
+MAX_ITERATIONS = 100
+GAP_TOLERANCE = 1e-15
+"""Tolerance of mu, relative to the velocity scale squared over a typical J M^-1 J^T; more leaves work to Newton."""
+MIN_GAP = 1e-24
+"""Gap at which to stop though some row is not clearly on one side of its kink: its slack is 1e-12 of the others."""
+MAX_GAP_RATIO = 0.5
+"""Ratio of two successive mu below GAP_TOLERANCE at which rounding dominates."""
+COMPLEMENTARITY_RATIO = 1e3
+"""Ratio of multiplier to slack (in units of J M^-1 J^T) that decides for a side."""
+SNAP_TO_BREAK = 1e-11
 """Slack, relative to the velocity scale, below which a row is put on the break."""
-TO_BOUNDARY = 0.995
+BOUNDARY_FRACTION = 0.995
+"""Fraction of the step to the nearest bound that is taken."""
 
-# columns of `piece`, by row and segment; a bound that is not there has an infinite slack and no multiplier
+# columns of `piece`, by row and piece; an absent bound has an infinite slack and no multiplier
 X, S_LO, S_HI, W_LO, W_HI, THETA, E, DX, DW_LO, DW_HI, BASE = range(11)
 PIECE_COLUMNS = 11
 # columns of `line`, by row
@@ -78,67 +82,67 @@ class Interior(NamedTuple):
 
 
 def make_interior(rows: int) -> Interior:
-    """Work arrays for so many rows."""
+    """Return work arrays for so many rows."""
     return Interior(np.zeros((rows, MAX_PIECES, PIECE_COLUMNS)), np.zeros((rows, LINE_COLUMNS)))
 
 
 @kernel_function
 def run_interior_point(pointers, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching):
-    """Set every switching row's segment from an interior-point run, whose answer is left in SOLUTION and IMPULSE."""
+    """Set every switching row's active piece by the interior-point method; its result is in SOLUTION and IMPULSE."""
     rows, graph, factor, interior = load_shared(rows_at, graph_at, factor_at, interior_at)
     node, count = graph.node, graph.count[0]
-    block, mark, value, roll = factor.block, factor.mark, factor.value, factor.roll
+    block, mark, value, row_list = factor.block, factor.mark, factor.value, factor.row_list
     piece, line = interior.piece, interior.line
     total = 0.0
     for index in range(switching):
-        k = roll[index, SWITCHING]
-        size = response(rows, node, block, k)
+        k = row_list[index, SWITCHING]
+        size = row_response(rows, node, block, k)
         line[k, RESPONSE] = size if size > 0.0 else 1.0
         total += log(line[k, RESPONSE])
     typical = exp(total / switching)
-    bounds = _begin(rows, mark, value, roll, piece, line, switching, _free_speed(block, count))
-    lacking, before = 1.0, inf
-    for _ in range(ITERATIONS):
-        mu = _gap(rows, roll, piece, switching, 0.0)
+    bounds = _init_pieces(rows, mark, value, row_list, piece, line, switching, _free_speed(block, count))
+    infeasibility, before = 1.0, inf
+    for _ in range(MAX_ITERATIONS):
+        mu = _gap(rows, row_list, piece, switching, 0.0)
         unit = _speed(block, count) ** 2 / typical * bounds
-        if not LAST_GAP * unit < mu < inf:
+        if not MIN_GAP * unit < mu < inf:
             break
-        small = mu < GAP * unit and lacking < NEAR
-        if small and (mu > SLOW * before or _clear(rows, roll, piece, line, switching)):
+        small = mu < GAP_TOLERANCE * unit and infeasibility < SNAP_TO_BREAK
+        if small and (mu > MAX_GAP_RATIO * before or _is_complementary(rows, row_list, piece, line, switching)):
             break
         before = mu
-        counts[3] += 1
-        _set_slopes(rows, mark, value, roll, piece, switching)
+        counts[INTERIOR_STEPS] += 1
+        _set_slopes(rows, mark, value, row_list, piece, switching)
         for k in range(count):
             node[k, DIRTY] = 1
         if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
             break
-        counts[2] += 1
-        target, reach = 0.0, 0.0
+        counts[FACTORIZATIONS] += 1
+        target, step = 0.0, 0.0
         for corrector in range(2):
-            load_residuals(rows, graph, factor)
-            _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrector > 0)
+            load_defects(rows, graph, factor)
+            _load_targets(rows, node, block, mark, value, row_list, piece, switching, target, corrector > 0)
             solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
-            _find_changes(rows, node, block, mark, value, roll, piece, line, switching)
-            reach = _reach(rows, roll, piece, switching)
+            _compute_changes(rows, node, block, mark, value, row_list, piece, line, switching)
+            step = _max_step(rows, row_list, piece, switching)
             if corrector == 0:
-                ahead = _gap(rows, roll, piece, switching, min(1.0, reach))
+                ahead = _gap(rows, row_list, piece, switching, min(1.0, step))
                 target = (ahead / mu) ** 3 * mu / bounds
-        reach = min(1.0, TO_BOUNDARY * reach)
-        _move(rows, mark, value, roll, piece, switching, reach)
-        lacking *= 1.0 - reach
+        step = min(1.0, BOUNDARY_FRACTION * step)
+        _move(rows, mark, value, row_list, piece, switching, step)
+        infeasibility *= 1.0 - step
         for k in range(count):
-            store6(block, k, VELOCITY, axpy6(reach, load6(block, k, SOLUTION), load6(block, k, VELOCITY)))
+            store6(block, k, VELOCITY, axpy6(step, load6(block, k, SOLUTION), load6(block, k, VELOCITY)))
         for k in range(rows.used[0]):
             if rows.pieces[k] == 1 and mark[k, MODE] != FLAT_ROW:
-                value[k, P_NOW] += reach * value[k, IMPULSE]
-    _choose_segments(rows, mark, value, roll, piece, line, switching, _speed(block, count))
+                value[k, P_NOW] += step * value[k, IMPULSE]
+    _choose_pieces(rows, mark, value, row_list, piece, line, switching, _speed(block, count))
     for k in range(count):
         store6(block, k, SOLUTION, load6(block, k, VELOCITY))
         node[k, DIRTY] = 1
     for k in range(rows.used[0]):
         if rows.pieces[k] == 1:
-            use_segment(rows, mark, value, k, 0)
+            use_piece(rows, mark, value, k, 0)
         value[k, IMPULSE] = value[k, C] if mark[k, MODE] == FLAT_ROW else value[k, P_NOW]
 
 
@@ -147,7 +151,7 @@ interior_point_by_pointer = by_pointer(run_interior_point)
 
 @inline
 def _speed(block, count):
-    """The largest velocity."""
+    """Return the largest velocity."""
     largest = 1e-9
     for k in range(count):
         for i in range(6):
@@ -157,7 +161,7 @@ def _speed(block, count):
 
 @inline
 def _free_speed(block, count):
-    """The largest velocity, now or without rows."""
+    """Return the largest velocity, now or without rows."""
     largest = _speed(block, count)
     for k in range(count):
         for i in range(6):
@@ -166,14 +170,14 @@ def _free_speed(block, count):
 
 
 @inline
-def _begin(rows, mark, value, roll, piece, line, switching, scale):
-    """Slacks, starting values and products w s = mu of every piece; the number of bounds.
+def _init_pieces(rows, mark, value, row_list, piece, line, switching, scale):
+    """Initialize slacks, variables and products w s = mu of every piece; return the number of bounds.
 
     A row all of whose pieces are closed (friction without load) stays flat.
     """
     bounds = 0
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         last = rows.pieces[k] - 1
         highest, lowest = inf, -inf
         if rows.beta[k, 0] < 0.0:
@@ -214,41 +218,43 @@ def _begin(rows, mark, value, roll, piece, line, switching, scale):
 
 
 @inline
-def _gap(rows, roll, piece, switching, reach):
-    """Sum of the products w s after a move of `reach` along the changes."""
+def _gap(rows, row_list, piece, switching, step):
+    """Return the sum of the products w s (complementarity gap) after a step along the changes."""
     total = 0.0
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
-            dx = reach * piece[k, s, DX]
+            dx = step * piece[k, s, DX]
             if piece[k, s, S_LO] < inf:
-                total += (piece[k, s, W_LO] + reach * piece[k, s, DW_LO]) * (piece[k, s, S_LO] + dx)
+                total += (piece[k, s, W_LO] + step * piece[k, s, DW_LO]) * (piece[k, s, S_LO] + dx)
             if piece[k, s, S_HI] < inf:
-                total += (piece[k, s, W_HI] + reach * piece[k, s, DW_HI]) * (piece[k, s, S_HI] - dx)
+                total += (piece[k, s, W_HI] + step * piece[k, s, DW_HI]) * (piece[k, s, S_HI] - dx)
     return total
 
 
 @inline
-def _clear(rows, roll, piece, line, switching):
-    """Whether every bound is clearly met or clearly free."""
+def _is_complementary(rows, row_list, piece, line, switching):
+    """Return True if every bound is clearly active or clearly free."""
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
             lo = piece[k, s, W_LO] / (piece[k, s, S_LO] * line[k, RESPONSE])
             hi = piece[k, s, W_HI] / (piece[k, s, S_HI] * line[k, RESPONSE])
-            if 1.0 / CLEAR < lo < CLEAR or 1.0 / CLEAR < hi < CLEAR:
+            if 1.0 / COMPLEMENTARITY_RATIO < lo < COMPLEMENTARITY_RATIO:
+                return False
+            if 1.0 / COMPLEMENTARITY_RATIO < hi < COMPLEMENTARITY_RATIO:
                 return False
     return True
 
 
 @inline
-def _set_slopes(rows, mark, value, roll, piece, switching):
+def _set_slopes(rows, mark, value, row_list, piece, switching):
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         if mark[k, MODE] == FLAT_ROW:
             continue
         stiffness = 0.0
@@ -262,13 +268,13 @@ def _set_slopes(rows, mark, value, roll, piece, switching):
 
 
 @inline
-def _load_targets(rows, node, block, mark, value, roll, piece, switching, target, corrected):
-    """Right sides of the rows for changes that lead to w s = target; `corrected` by the product of the last changes."""
+def _load_targets(rows, node, block, mark, value, row_list, piece, switching, target, corrected):
+    """Load the right sides of the rows for w s = target; `corrected` by the product of the last changes."""
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         if mark[k, MODE] == FLAT_ROW:
             continue
-        pull = 0.0
+        total = 0.0
         for s in range(rows.pieces[k]):
             theta = piece[k, s, THETA]
             if theta == 0.0:
@@ -278,19 +284,19 @@ def _load_targets(rows, node, block, mark, value, roll, piece, switching, target
             if corrected:
                 at_lo -= piece[k, s, DX] * piece[k, s, DW_LO]
                 at_hi += piece[k, s, DX] * piece[k, s, DW_HI]
-            # for _find_changes: the multipliers that a piece which stays in place would get
+            # for _compute_changes: the multipliers of a piece with zero change
             piece[k, s, DW_LO], piece[k, s, DW_HI] = at_lo / piece[k, s, S_LO], at_hi / piece[k, s, S_HI]
             e += piece[k, s, DW_LO] - piece[k, s, DW_HI]
             piece[k, s, E] = e
-            pull += e / theta
-        load_row(rows, node, block, mark, value, k, pull * value[k, BETA])
+            total += e / theta
+        load_row_defect(rows, node, block, mark, value, k, total * value[k, BETA])
 
 
 @inline
-def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
-    """Changes of each piece from those of velocities and impulses."""
+def _compute_changes(rows, node, block, mark, value, row_list, piece, line, switching):
+    """Compute the changes of each piece from those of velocities and impulses."""
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         if mark[k, MODE] == FLAT_ROW:
             continue
         dp = value[k, IMPULSE]
@@ -307,7 +313,7 @@ def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
             dp -= piece[k, s, DX]
             if stiffest < 0 or piece[k, s, THETA] < piece[k, stiffest, THETA]:
                 stiffest = s
-        # e and du nearly cancel on a stiff piece; the impulse is the better known
+        # e and du nearly cancel on a stiff piece; the impulse is more accurate
         if stiff:
             piece[k, stiffest, DX] += dp
         for s in range(rows.pieces[k]):
@@ -319,51 +325,51 @@ def _find_changes(rows, node, block, mark, value, roll, piece, line, switching):
 
 
 @inline
-def _reach(rows, roll, piece, switching):
-    """How far along the changes the first slack or multiplier vanishes."""
-    reach = 1e300
+def _max_step(rows, row_list, piece, switching):
+    """Return the step length along the changes at which the first slack or multiplier vanishes."""
+    step = 1e300
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
             dx = piece[k, s, DX]
             if dx < 0.0:
-                reach = min(reach, -piece[k, s, S_LO] / dx)
+                step = min(step, -piece[k, s, S_LO] / dx)
             elif dx > 0.0:
-                reach = min(reach, piece[k, s, S_HI] / dx)
+                step = min(step, piece[k, s, S_HI] / dx)
             if piece[k, s, DW_LO] < 0.0:
-                reach = min(reach, -piece[k, s, W_LO] / piece[k, s, DW_LO])
+                step = min(step, -piece[k, s, W_LO] / piece[k, s, DW_LO])
             if piece[k, s, DW_HI] < 0.0:
-                reach = min(reach, -piece[k, s, W_HI] / piece[k, s, DW_HI])
-    return reach
+                step = min(step, -piece[k, s, W_HI] / piece[k, s, DW_HI])
+    return step
 
 
 @inline
-def _move(rows, mark, value, roll, piece, switching, reach):
+def _move(rows, mark, value, row_list, piece, switching, step):
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         for s in range(rows.pieces[k]):
             if piece[k, s, THETA] == 0.0:
                 continue
-            dx = reach * piece[k, s, DX]
+            dx = step * piece[k, s, DX]
             piece[k, s, X] += dx
             piece[k, s, S_LO] += dx
             piece[k, s, S_HI] -= dx
-            piece[k, s, W_LO] += reach * piece[k, s, DW_LO]
-            piece[k, s, W_HI] += reach * piece[k, s, DW_HI]
+            piece[k, s, W_LO] += step * piece[k, s, DW_LO]
+            piece[k, s, W_HI] += step * piece[k, s, DW_HI]
             value[k, P_NOW] += dx
 
 
 @inline
-def _choose_segments(rows, mark, value, roll, piece, line, switching, speed):
-    """Walk the pieces by rising u: a piece at its lower end lies behind, at its upper end ahead, else it is the one.
+def _choose_pieces(rows, mark, value, row_list, piece, line, switching, speed):
+    """Choose each row's active piece by rising u: a piece at its lower end lies behind, at its upper end ahead.
 
-    Between two sloped pieces the impulse decides: beside a stiff one the multiplier of a full piece is tiny.
+    Between two sloped pieces the impulse decides: next to a stiff one the multiplier of a full piece is tiny.
     """
     for index in range(switching):
-        k = roll[index, SWITCHING]
-        near = NEAR * speed
+        k = row_list[index, SWITCHING]
+        snap = SNAP_TO_BREAK * speed
         chosen = rows.pieces[k] - 1
         for s in range(rows.pieces[k]):
             if rows.beta[k, s] < 0.0:
@@ -372,8 +378,8 @@ def _choose_segments(rows, mark, value, roll, piece, line, switching, speed):
                 behind = value[k, U_NOW] > rows.c[k, s] - rows.beta[k, s] * rows.break_p[k, s]
                 ahead = not behind
             else:
-                behind = piece[k, s, S_LO] * line[k, RESPONSE] < max(piece[k, s, W_LO], near)
-                ahead = piece[k, s, S_HI] * line[k, RESPONSE] < max(piece[k, s, W_HI], near)
+                behind = piece[k, s, S_LO] * line[k, RESPONSE] < max(piece[k, s, W_LO], snap)
+                ahead = piece[k, s, S_HI] * line[k, RESPONSE] < max(piece[k, s, W_HI], snap)
             if s < rows.pieces[k] - 1 and rows.beta[k, s + 1] >= 0.0:
                 behind = value[k, P_NOW] < rows.break_p[k, s]
             if behind:
@@ -381,4 +387,4 @@ def _choose_segments(rows, mark, value, roll, piece, line, switching, speed):
             chosen = s - 1 if ahead and s > 0 and rows.beta[k, s - 1] < 0.0 else s
             break
         mark[k, ACTIVE_PIECE] = chosen
-        use_segment(rows, mark, value, k, chosen)
+        use_piece(rows, mark, value, k, chosen)

@@ -1,9 +1,9 @@
-"""What a state still lacks of the momentum balance and of the laws, and the correction that repairs it.
+"""Iterative refinement: defects of momentum balance and laws, and the correction that removes them.
 
-Solving for the residuals instead of the whole gives back the digits that tiny slopes lose. It cannot give all of them:
-where rows repeat each other only beta fixes how they share the load, so their impulses carry 1e-16 u/beta of rounding,
-1e-6 N s at beta = 1e-10. A sloped row on a kink may then come out beyond its segment though its velocity is right;
-`refine` puts it on the break, which moves its velocity by beta times as much.
+Solving for the defects instead of the solution restores the digits that tiny slopes lose. It cannot restore all:
+where rows are redundant only beta determines how they share the load, so their impulses have a rounding error of
+1e-16 u/beta, 1e-6 N s at beta = 1e-10. A sloped row on a kink may then end beyond its piece though its velocity is
+right; `refine` puts it on the break, which moves its velocity by beta times as much.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_f
 from borelli.physics.solver.elimination_order import DIRTY, POSITION
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
+    ACTIVE_PIECE,
     BETA,
     FLAT_ROW,
     FOLDED,
@@ -26,31 +27,30 @@ from borelli.physics.solver.factor_arrays import (
     OWNER,
     P_NOW,
     RIGHT,
-    ACTIVE_PIECE,
     SOLUTION,
     U_NOW,
     VELOCITY,
     C,
-    use_segment,
+    use_piece,
 )
 
 IMPULSE_TOLERANCE = 1e-12
-SETTLED = 1e-11
-"""Velocity by which a flat row may miss its break, of the largest velocity: a row on its kink is left flat."""
-ROUNDING = 1e-15
-"""Of the largest impulse: what v, and so u, may not resolve beside it."""
-CONFLICT = 1e-8
-"""The most that is put down to rounding, of the largest velocity."""
+LAW_TOLERANCE = 1e-11
+"""Velocity defect of a row, of the largest velocity: a flat row within it of its break stays flat."""
+ROUNDING_UNIT = 1e-15
+"""Rounding error of velocities caused by impulses, of the largest impulse."""
+MAX_ROUNDING_ERROR = 1e-8
+"""Largest velocity error attributed to rounding, of the largest velocity."""
 DAMPING = 1e-4
-"""Added slope while settling, of J M^-1 J^T."""
+"""Slope added to redundant rows, of J M^-1 J^T."""
 LARGE_CHANGE = 1e-9
 """Relative change of impulses after which one correction is not enough."""
-ROUNDS = 20
+MAX_ROUNDS = 20
 
 
 @inline
 def row_velocity(rows, node, block, at, k):
-    """Velocity u of row k for the velocities in column `at` of the blocks."""
+    """Return the velocity u of row k for the velocities in column `at` of the blocks."""
     s = rows.offset[k]
     for e in range(rows.first[k], rows.first[k + 1]):
         if rows.body[e] >= 0:
@@ -59,8 +59,8 @@ def row_velocity(rows, node, block, at, k):
 
 
 @inline
-def push(rows, node, block, k, p):
-    """Add the impulse p of row k to the right side of the bodies it touches."""
+def apply_impulse(rows, node, block, k, p):
+    """Add the impulse p of row k to the right side of its bodies."""
     for e in range(rows.first[k], rows.first[k + 1]):
         if rows.body[e] >= 0:
             position = node[rows.body[e], POSITION]
@@ -68,8 +68,8 @@ def push(rows, node, block, k, p):
 
 
 @inline
-def response(rows, node, block, k):
-    """J M^-1 J^T of row k with the diagonal of M: a scale, not a solve."""
+def row_response(rows, node, block, k):
+    """Return J M^-1 J^T of row k with the diagonal of M: a scale, not a solve."""
     total = 0.0
     for e in range(rows.first[k], rows.first[k + 1]):
         if rows.body[e] >= 0:
@@ -80,17 +80,17 @@ def response(rows, node, block, k):
 
 
 @inline
-def move_row(rows, node, mark, value, column, k, s):
-    """Put row k on segment s and mark its owner for factoring (from flat to flat no factor changes)."""
+def switch_piece(rows, node, mark, value, column, k, s):
+    """Make piece s of row k active and mark its owner for factorization (from flat to flat no factor changes)."""
     if mark[k, MODE] != FLAT_ROW or rows.beta[k, s] >= 0.0:
         node[column[mark[k, OWNER]], DIRTY] = 1
     mark[k, ACTIVE_PIECE] = s
-    use_segment(rows, mark, value, k, s)
+    use_piece(rows, mark, value, k, s)
 
 
 @kernel_function
-def load_residuals(rows, graph, factor):
-    """RIGHT: r + J^T p - M v of the state in VELOCITY and P_NOW. Fills U_NOW; C of one-segment rows: c - u - beta p."""
+def load_defects(rows, graph, factor):
+    """Load r + J^T p - M v of the iterate into RIGHT, u into U_NOW, and c - u - beta p of one-piece rows into C."""
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     for k in range(graph.count[0]):
         v = load6(block, k, VELOCITY)
@@ -99,40 +99,40 @@ def load_residuals(rows, graph, factor):
         if mark[k, KIND] == ABSENT:
             continue
         p = value[k, P_NOW]
-        push(rows, node, block, k, p)
+        apply_impulse(rows, node, block, k, p)
         u = row_velocity(rows, node, block, VELOCITY, k)
         value[k, U_NOW] = u
         if rows.pieces[k] == 1 and mark[k, MODE] != FLAT_ROW:
-            load_row(rows, node, block, mark, value, k, rows.c[k, 0] - u - rows.beta[k, 0] * p)
+            load_row_defect(rows, node, block, mark, value, k, rows.c[k, 0] - u - rows.beta[k, 0] * p)
 
 
 @inline
-def load_row(rows, node, block, mark, value, k, lacking):
-    """Make `lacking` the right side of row k."""
-    value[k, C] = lacking
+def load_row_defect(rows, node, block, mark, value, k, defect):
+    """Make `defect` the right side of row k."""
+    value[k, C] = defect
     if mark[k, MODE] == FOLDED:
-        push(rows, node, block, k, lacking / value[k, BETA])
+        apply_impulse(rows, node, block, k, defect / value[k, BETA])
 
 
 @inline
 def _load_state(rows, graph, factor):
-    """Make SOLUTION and IMPULSE the state to be corrected, and its residuals the right sides."""
+    """Make SOLUTION and IMPULSE the iterate to be corrected, and its defects the right sides."""
     block, mark, value = factor.block, factor.mark, factor.value
     for k in range(graph.count[0]):
         store6(block, k, VELOCITY, load6(block, k, SOLUTION))
     for k in range(rows.used[0]):
         value[k, P_NOW] = value[k, IMPULSE]
-    load_residuals(rows, graph, factor)
+    load_defects(rows, graph, factor)
     for k in range(rows.used[0]):
         if rows.pieces[k] > 1 and mark[k, MODE] >= FOLDED:
             s = mark[k, ACTIVE_PIECE]
-            lacking = rows.c[k, s] - value[k, U_NOW] - rows.beta[k, s] * value[k, P_NOW]
-            load_row(rows, graph.node, block, mark, value, k, lacking)
+            defect = rows.c[k, s] - value[k, U_NOW] - rows.beta[k, s] * value[k, P_NOW]
+            load_row_defect(rows, graph.node, block, mark, value, k, defect)
 
 
 @inline
 def _add_changes(rows, block, mark, value, count):
-    """Add the solution to the state; the largest change of impulse, relative."""
+    """Add the solution to the iterate; return the largest relative change of impulse."""
     for k in range(count):
         store6(block, k, SOLUTION, axpy6(1.0, load6(block, k, VELOCITY), load6(block, k, SOLUTION)))
     largest, change = 0.0, 0.0
@@ -147,7 +147,7 @@ def _add_changes(rows, block, mark, value, count):
 
 @inline
 def _scales(rows, block, mark, value, count):
-    """The largest velocity and the largest impulse."""
+    """Return the largest velocity and the largest impulse."""
     speed, largest = 0.0, 0.0
     for k in range(count):
         for i in range(6):
@@ -159,17 +159,17 @@ def _scales(rows, block, mark, value, count):
 
 
 @inline
-def _resolved(speed, driven):
-    """The error of velocity to put up with, beside impulses that could drive the row at `driven`."""
-    return min(max(SETTLED * speed, ROUNDING * driven), CONFLICT * speed)
+def _velocity_resolution(speed, drive):
+    """Return the velocity error to tolerate when the impulses could drive the row at `drive`."""
+    return min(max(LAW_TOLERANCE * speed, ROUNDING_UNIT * drive), MAX_ROUNDING_ERROR * speed)
 
 
 @kernel_function
-def _put_back(rows, graph, factor, settling):
-    """Move rows that ended beyond their segment to the break; how many, -1 when a row is too far beyond for rounding.
+def _snap_to_breaks(rows, graph, factor, softened):
+    """Move rows that ended beyond their piece to the break; return their number, -1 if one is too far for rounding.
 
-    Where two sloped segments meet, a point just beyond is still on the law to within the change of slope. While
-    settling, rows move however far they are.
+    Where two sloped pieces meet, a point just beyond is still on the law to within the change of slope. With softened
+    slopes rows move any distance.
     """
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     speed, largest = _scales(rows, block, mark, value, graph.count[0])
@@ -186,7 +186,7 @@ def _put_back(rows, graph, factor, settling):
                 to, beyond = s - 1, rows.break_u[k, s - 1] - u
             elif s < last and u > rows.break_u[k, s]:
                 to, beyond = s + 1, u - rows.break_u[k, s]
-            if to != s and beyond <= _resolved(speed, largest * response(rows, node, block, k)):
+            if to != s and beyond <= _velocity_resolution(speed, largest * row_response(rows, node, block, k)):
                 to = s
         else:
             p = value[k, IMPULSE]
@@ -197,23 +197,23 @@ def _put_back(rows, graph, factor, settling):
                 to = s + 1
             if to != s and rows.beta[k, to] >= 0.0:
                 beyond = abs(rows.c[k, s] - rows.c[k, to] - (rows.beta[k, s] - rows.beta[k, to]) * p)
-                if beyond <= SETTLED * speed:
+                if beyond <= LAW_TOLERANCE * speed:
                     to = s
             elif to != s:
                 beyond = rows.beta[k, s] * abs(p - rows.break_p[k, min(s, to)])
         if to == s:
             continue
-        if beyond > CONFLICT * speed and not settling:
+        if beyond > MAX_ROUNDING_ERROR * speed and not softened:
             return -1
         moved += 1
-        move_row(rows, node, mark, value, factor.column, k, to)
+        switch_piece(rows, node, mark, value, factor.column, k, to)
         value[k, IMPULSE] = rows.break_p[k, min(s, to)]
     return moved
 
 
 @kernel_function
-def _keeps_laws(rows, graph, factor):
-    """Whether every sloped row has the velocity its impulse asks for."""
+def _laws_hold(rows, graph, factor):
+    """Return True if every sloped row has the velocity that its law gives for its impulse."""
     node, block, mark, value = graph.node, factor.block, factor.mark, factor.value
     speed, largest = _scales(rows, block, mark, value, graph.count[0])
     for k in range(rows.used[0]):
@@ -221,20 +221,21 @@ def _keeps_laws(rows, graph, factor):
             continue
         s = mark[k, ACTIVE_PIECE]
         u = row_velocity(rows, node, block, SOLUTION, k)
-        lacking = abs(rows.c[k, s] - u - rows.beta[k, s] * value[k, IMPULSE])
-        if not lacking <= SETTLED * speed and not lacking <= _resolved(speed, largest * response(rows, node, block, k)):
-            return False
+        defect = abs(rows.c[k, s] - u - rows.beta[k, s] * value[k, IMPULSE])
+        if not defect <= LAW_TOLERANCE * speed:
+            if not defect <= _velocity_resolution(speed, largest * row_response(rows, node, block, k)):
+                return False
     return True
 
 
 @inline
 def _soften(rows, node, block, mark, value, count, damping):
-    """Raise the slopes in force and mark every position for factoring."""
+    """Raise the active slopes and mark every position for factorization."""
     for k in range(rows.used[0]):
         if mark[k, MODE] >= FOLDED:
             slope = rows.beta[k, mark[k, ACTIVE_PIECE]]
             if slope > 0.0:
-                slope += damping * response(rows, node, block, k)
+                slope += damping * row_response(rows, node, block, k)
             value[k, BETA] = slope
     for k in range(count):
         node[k, DIRTY] = 1
@@ -242,22 +243,22 @@ def _soften(rows, node, block, mark, value, count, damping):
 
 @kernel_function
 def refine(pointers, rows_at, graph_at, factor_at, fill_at):
-    """Correct velocities and impulses until every row keeps to its segment; factorisations used, -1 when it failed.
+    """Correct velocities and impulses until every row is on its piece; return factorizations used, -1 if it failed.
 
-    Mostly the factors at hand do. If a row ends beyond its segment, or the state comes without factors (a position is
-    dirty), slopes are raised by a small share of J M^-1 J^T in new factors, not in the residuals: where rows repeat
-    each other, impulses then stay as they are instead of following the rounding of velocities divided by beta. What is
-    left of the laws is below SETTLED; where rows nearly repeat each other that takes a smaller share. Those factors
-    are of no further use: every position is left dirty.
+    Usually the present factors suffice. If a row ends beyond its piece, or the state comes without factors (a position
+    is dirty), slopes are raised by a small fraction of J M^-1 J^T in new factors, not in the defects: impulses of
+    redundant rows then stay as they are instead of following the rounding of velocities divided by beta. The defect of
+    the laws ends below LAW_TOLERANCE; for nearly redundant rows that takes a smaller fraction. Those factors cannot be
+    reused: every position is left dirty.
     """
     rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
     node, block, mark, value, count = graph.node, factor.block, factor.mark, factor.value, graph.count[0]
-    settling = False
+    softened = False
     for k in range(count):
-        settling = settling or node[k, DIRTY] != 0
-    used, damping, good = 0, DAMPING, False
-    for turn in range(ROUNDS):
-        if settling:
+        softened = softened or node[k, DIRTY] != 0
+    used, damping, laws_hold = 0, DAMPING, False
+    for round_index in range(MAX_ROUNDS):
+        if softened:
             used += 1
             _soften(rows, node, block, mark, value, count, damping)
             if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
@@ -265,22 +266,22 @@ def refine(pointers, rows_at, graph_at, factor_at, fill_at):
         _load_state(rows, graph, factor)
         solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
         change = _add_changes(rows, block, mark, value, count)
-        if turn == 0 and change > LARGE_CHANGE and not settling:
+        if round_index == 0 and change > LARGE_CHANGE and not softened:
             continue
-        moved = _put_back(rows, graph, factor, settling)
+        moved = _snap_to_breaks(rows, graph, factor, softened)
         if moved < 0:
             break
         if moved > 0:
-            settling = True
-        elif not settling:
+            softened = True
+        elif not softened:
             return 0
         else:
             damping *= DAMPING
-            good = _keeps_laws(rows, graph, factor)
-            if good:
+            laws_hold = _laws_hold(rows, graph, factor)
+            if laws_hold:
                 break
     _soften(rows, node, block, mark, value, count, 0.0)
-    return used if good else -1
+    return used if laws_hold else -1
 
 
 refine_by_pointer = by_pointer(refine)

@@ -1,9 +1,10 @@
-"""Newton with an exact line search: the impulses and velocities that satisfy every row's law at once.
+"""Newton with exact line search: the impulses and velocities that satisfy every row's law at once.
 
-The step minimises the kinetic distance to the free motion plus each row's piecewise quadratic potential; the optimality
-conditions are the mixed LCP of seed 004 (eq. 10 with its bounds). For one choice of segments the minimum is a linear
-solve (`elimination`); the search walks over the breakpoints where rows change segments. Impulses are tracked
-along the search, never recomputed from velocities: p = (c - u)/beta loses 1e-16/beta of its digits.
+The step minimizes the kinetic distance to the free motion plus each row's piecewise quadratic potential; the optimality
+conditions are the mixed linear complementarity problem of Liu, Cooper and Ballard (eq. 10 with its bounds). For one
+choice of pieces the minimum is a linear solve (`elimination`); the line search passes the breakpoints where rows change
+pieces. Impulses are tracked along the search, never recomputed from velocities: p = (c - u)/beta loses 1e-16/beta of
+its digits.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from borelli.physics.solver.blocks import DIAGONAL, axpy6, dot6, load6, load21, 
 from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
+    ACTIVE_PIECE,
     BETA,
+    BLOCKS_FACTORED,
     CROSSED,
     CROSSING,
     DU,
+    FACTORIZATIONS,
     FLAT_ROW,
     FLIPS,
     FOLDED,
@@ -32,45 +36,48 @@ from borelli.physics.solver.factor_arrays import (
     MASS,
     MODE,
     MOMENTUM,
+    NEWTON_STEPS,
     P_NOW,
     RIGHT,
-    ACTIVE_PIECE,
     SOLUTION,
     SWITCHING,
     U_NOW,
     VELOCITY,
     C,
-    use_segment,
+    use_piece,
 )
 from borelli.physics.solver.interior_point import interior_point_by_pointer
-from borelli.physics.solver.iterative_refinement import IMPULSE_TOLERANCE, refine_by_pointer, move_row, push, row_velocity
+from borelli.physics.solver.iterative_refinement import (
+    IMPULSE_TOLERANCE,
+    apply_impulse,
+    refine_by_pointer,
+    row_velocity,
+    switch_piece,
+)
 
 # status of a solve
 SOLVED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE, CAPACITY_EXCEEDED = 0, 1, 2, 3, 4
 
 VELOCITY_TOLERANCE = 1e-13
-# a row on its kink flips for ever by rounding: (flips of every crossing row, gain relative to the kinetic energy)
-ENDINGS = ((0, 1e-23), (3, 1e-18), (8, 1e-13))
-
-# what is counted
-NEWTON_STEPS, BLOCKS_FACTORED, FACTORISATIONS, INTERIOR_STEPS = 0, 1, 2, 3
+# a row on its kink flips forever by rounding: (flips of every crossing row, decrease relative to the kinetic energy)
+STOPPING_RULES = ((0, 1e-23), (3, 1e-18), (8, 1e-13))
 
 
 class Search(NamedTuple):
     """Work arrays of the line search."""
 
     event_alpha: NDArray[np.float64]
-    """(4 rows,) where along the search a row meets its next break."""
+    """(4 rows,) step length at which a row meets its next break."""
     event_row: NDArray[np.int64]
     """(4 rows,)"""
     heap: NDArray[np.int64]
     """(4 rows,) events, nearest first."""
     counts: NDArray[np.int64]
-    """(4,) NEWTON_STEPS, BLOCKS_FACTORED, FACTORISATIONS, INTERIOR_STEPS."""
+    """(4,) NEWTON_STEPS, BLOCKS_FACTORED, FACTORIZATIONS, INTERIOR_STEPS."""
 
 
 def make_search(rows: int) -> Search:
-    """Work arrays for so many rows."""
+    """Return work arrays for so many rows."""
     return Search(
         event_alpha=np.zeros(4 * rows),
         event_row=np.zeros(4 * rows, np.int64),
@@ -81,8 +88,8 @@ def make_search(rows: int) -> Search:
 
 @kernel_function
 def init_active_pieces(rows, factor):
-    """Put every present row on its warm-start segment; the number of rows that can switch."""
-    mark, value, roll = factor.mark, factor.value, factor.roll
+    """Set every present row to its warm-start piece; return the number of rows that can switch."""
+    mark, value, row_list = factor.mark, factor.value, factor.row_list
     switching = 0
     for k in range(rows.used[0]):
         if mark[k, KIND] == ABSENT:
@@ -92,9 +99,9 @@ def init_active_pieces(rows, factor):
         count = rows.pieces[k]
         if mark[k, ACTIVE_PIECE] >= count:
             mark[k, ACTIVE_PIECE] = count - 1
-        use_segment(rows, mark, value, k, mark[k, ACTIVE_PIECE])
+        use_piece(rows, mark, value, k, mark[k, ACTIVE_PIECE])
         if count > 1 or mark[k, MODE] == FLAT_ROW:
-            roll[switching, SWITCHING] = k
+            row_list[switching, SWITCHING] = k
             mark[k, FLIPS] = 0
             value[k, CROSSED] = -1.0
             switching += 1
@@ -103,36 +110,36 @@ def init_active_pieces(rows, factor):
 
 @kernel_function
 def solve_active_pieces(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
-    """Velocities and impulses of the present segments; False when a pivot is missing."""
+    """Compute velocities and impulses for the active pieces; return False without a pivot."""
     rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
-    node, block, mark, value, roll = graph.node, factor.block, factor.mark, factor.value, factor.roll
+    node, block, mark, value, row_list = graph.node, factor.block, factor.mark, factor.value, factor.row_list
     factored = factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
     if factored < 0:
         return False
     counts[BLOCKS_FACTORED] += factored
-    counts[FACTORISATIONS] += factored > 0
+    counts[FACTORIZATIONS] += factored > 0
     for k in range(graph.count[0]):
         store6(block, k, RIGHT, axpy6(1.0, load6(block, k, MOMENTUM), load6(block, k, FOLDED_RIGHT)))
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         if mark[k, MODE] == FLAT_ROW:
             q = value[k, C]
             value[k, IMPULSE] = q
             if q != 0.0:
-                push(rows, node, block, k, q)
+                apply_impulse(rows, node, block, k, q)
     solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
     return True
 
 
-solve_piece_by_pointer = by_pointer(solve_active_pieces)
+solve_active_pieces_by_pointer = by_pointer(solve_active_pieces)
 
 
 @inline
-def find_crossings(rows, node, block, mark, value, roll, switching):
-    """Compare the candidate with each row's segment; the number of rows beyond it. Fills DU."""
+def find_crossings(rows, node, block, mark, value, row_list, switching):
+    """Compare the candidate with each row's active piece; return the number of rows beyond it. Fills DU."""
     crossing = 0
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         s = mark[k, ACTIVE_PIECE]
         if mark[k, MODE] == FLAT_ROW:
             x = row_velocity(rows, node, block, SOLUTION, k)
@@ -149,21 +156,21 @@ def find_crossings(rows, node, block, mark, value, roll, switching):
                 s < rows.pieces[k] - 1 and x < rows.break_p[k, s] - slack
             )
         if beyond:
-            roll[crossing, CROSSING] = k
+            row_list[crossing, CROSSING] = k
             crossing += 1
     return crossing
 
 
 @inline
-def accept_candidate(rows, node, block, mark, value, column, roll, switching, count):
-    """Take the candidate as it is and move each row to the segment in which its velocity lies."""
+def accept_candidate(rows, node, block, mark, value, column, row_list, switching, count):
+    """Make the candidate the iterate and switch each row to the piece of its velocity."""
     for k in range(count):
         store6(block, k, VELOCITY, load6(block, k, SOLUTION))
     for k in range(rows.used[0]):
         if rows.pieces[k] == 1:
             value[k, P_NOW] = value[k, IMPULSE]
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         if mark[k, MODE] == FLAT_ROW:
             u = row_velocity(rows, node, block, SOLUTION, k)
         else:
@@ -174,19 +181,19 @@ def accept_candidate(rows, node, block, mark, value, column, roll, switching, co
         value[k, U_NOW] = u
         value[k, P_NOW] = value[k, IMPULSE]
         if s != mark[k, ACTIVE_PIECE]:
-            move_row(rows, node, mark, value, column, k, s)
+            switch_piece(rows, node, mark, value, column, k, s)
             value[k, P_NOW] = rows.c[k, s] if rows.beta[k, s] < 0.0 else (rows.c[k, s] - u) / rows.beta[k, s]
 
 
 @inline
-def gain(rows, block, mark, value, roll, switching, count):
-    """Minus the slope of the objective towards the candidate, d^T M d + sum (p - p')(u' - u); every term >= 0."""
+def expected_decrease(rows, block, mark, value, row_list, switching, count):
+    """Return minus the slope of the objective to the candidate, d^T M d + sum (p - p')(u' - u); all terms >= 0."""
     g = 0.0
     for k in range(count):
         d = axpy6(-1.0, load6(block, k, VELOCITY), load6(block, k, SOLUTION))
         g += dot6(d, multiply6(load21(block, k, MASS), d))
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         if mark[k, MODE] != FLAT_ROW:
             g += (value[k, P_NOW] - value[k, IMPULSE]) * value[k, DU]
     for k in range(rows.used[0]):
@@ -207,11 +214,11 @@ def _energy(block, count):
 
 
 @inline
-def _collect_events(rows, mark, value, roll, search, crossing):
-    """Where each crossing row meets its breaks, as a list of events."""
+def _collect_events(rows, mark, value, row_list, search, crossing):
+    """List as events where each crossing row meets its breaks; return their number."""
     events = 0
     for index in range(crossing):
-        k = roll[index, CROSSING]
+        k = row_list[index, CROSSING]
         du = value[k, DU]
         s = mark[k, ACTIVE_PIECE]
         rising = du > 0.0
@@ -254,8 +261,8 @@ def _sift_down(heap, alpha, start, size):
 
 
 @inline
-def _walk(rows, node, mark, value, column, search, events, g):
-    """Walk over the events until the slope of the objective vanishes; the step alpha. Moves the rows that cross."""
+def _line_search(rows, node, mark, value, column, search, events, g):
+    """Pass events until the slope of the objective vanishes; switch the rows that cross. Return the step alpha."""
     heap, event_alpha = search.heap, search.event_alpha
     for i in range(events):
         heap[i] = i
@@ -266,7 +273,7 @@ def _walk(rows, node, mark, value, column, search, events, g):
     while size > 0:
         event = heap[0]
         rise = curvature * (event_alpha[event] - alpha)
-        # the first event is always taken, so that every iteration changes a segment
+        # the first event is always passed, so that every iteration changes a piece
         if slope + rise >= 0.0 and size < events:
             break
         slope += rise
@@ -278,7 +285,7 @@ def _walk(rows, node, mark, value, column, search, events, g):
         du = value[k, DU]
         if mark[k, MODE] != FLAT_ROW:
             curvature -= du * du / value[k, BETA]
-        move_row(rows, node, mark, value, column, k, mark[k, ACTIVE_PIECE] + (1 if du > 0.0 else -1))
+        switch_piece(rows, node, mark, value, column, k, mark[k, ACTIVE_PIECE] + (1 if du > 0.0 else -1))
         if mark[k, MODE] != FLAT_ROW:
             curvature += du * du / value[k, BETA]
         value[k, CROSSED] = alpha
@@ -290,13 +297,13 @@ def _walk(rows, node, mark, value, column, search, events, g):
 
 
 @inline
-def _advance(rows, block, mark, value, roll, switching, count, alpha):
+def _advance(rows, block, mark, value, row_list, switching, count, alpha):
     """Move velocities and impulses by alpha towards the candidate, following each row's law."""
     for k in range(count):
         now = load6(block, k, VELOCITY)
         store6(block, k, VELOCITY, axpy6(alpha, axpy6(-1.0, now, load6(block, k, SOLUTION)), now))
     for index in range(switching):
-        k = roll[index, SWITCHING]
+        k = row_list[index, SWITCHING]
         s, du, at = mark[k, ACTIVE_PIECE], value[k, DU], value[k, CROSSED]
         value[k, U_NOW] += alpha * du
         if at < 0.0:
@@ -314,26 +321,26 @@ def _advance(rows, block, mark, value, roll, switching, count, alpha):
 
 
 @inline
-def _ends(mark, roll, crossing, g, energy):
-    fewest = mark[roll[0, CROSSING], FLIPS]
+def _has_converged(mark, row_list, crossing, g, energy):
+    fewest = mark[row_list[0, CROSSING], FLIPS]
     for index in range(1, crossing):
-        fewest = min(fewest, mark[roll[index, CROSSING], FLIPS])
+        fewest = min(fewest, mark[row_list[index, CROSSING], FLIPS])
     return (
-        g <= ENDINGS[0][1] * energy
-        or (fewest >= ENDINGS[1][0] and g <= ENDINGS[1][1] * energy)
-        or (fewest >= ENDINGS[2][0] and g <= ENDINGS[2][1] * energy)
+        g <= STOPPING_RULES[0][1] * energy
+        or (fewest >= STOPPING_RULES[1][0] and g <= STOPPING_RULES[1][1] * energy)
+        or (fewest >= STOPPING_RULES[2][0] and g <= STOPPING_RULES[2][1] * energy)
     )
 
 
 @kernel_function
 def newton(pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap):
-    """Solve the rows from the segments at hand; a status. The answer is in SOLUTION and IMPULSE.
+    """Solve the rows from the active pieces; return a status. The result is in SOLUTION and IMPULSE.
 
-    After `patience` iterations the interior-point method finds the segments, and Newton goes on from those.
+    After `patience` iterations the interior-point method finds the pieces, and Newton continues from those.
     """
     rows, graph, factor, search = load_shared(rows_at, graph_at, factor_at, search_at)
     node, count, counts = graph.node, graph.count[0], search.counts
-    block, mark, value, roll, column = factor.block, factor.mark, factor.value, factor.roll, factor.column
+    block, mark, value, row_list, column = factor.block, factor.mark, factor.value, factor.row_list, factor.column
     for iteration in range(cap):
         counts[NEWTON_STEPS] += 1
         if iteration == patience:
@@ -343,27 +350,27 @@ def newton(pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_
         else:
             if not solve_active_pieces(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
                 return NO_PIVOT
-            crossing = find_crossings(rows, node, block, mark, value, roll, switching)
+            crossing = find_crossings(rows, node, block, mark, value, row_list, switching)
             if crossing == 0:
                 return SOLVED
             if iteration == 0 or iteration == patience + 1:
-                accept_candidate(rows, node, block, mark, value, column, roll, switching, count)
+                accept_candidate(rows, node, block, mark, value, column, row_list, switching, count)
                 continue
-            g = gain(rows, block, mark, value, roll, switching, count)
+            g = expected_decrease(rows, block, mark, value, row_list, switching, count)
             if not g < np.inf:
                 return NOT_FINITE
-            if not _ends(mark, roll, crossing, g, _energy(block, count)):
-                events = _collect_events(rows, mark, value, roll, search, crossing)
-                alpha = _walk(rows, node, mark, value, column, search, events, g)
-                _advance(rows, block, mark, value, roll, switching, count, alpha)
+            if not _has_converged(mark, row_list, crossing, g, _energy(block, count)):
+                events = _collect_events(rows, mark, value, row_list, search, crossing)
+                alpha = _line_search(rows, node, mark, value, column, search, events, g)
+                _advance(rows, block, mark, value, row_list, switching, count, alpha)
                 continue
-        # all but solved: the interior point is done, or rows flip on their kinks by rounding
+        # nearly solved: the interior point is done, or rows flip on their kinks by rounding
         used = refine_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
         if used >= 0:
-            counts[FACTORISATIONS] += used
+            counts[FACTORIZATIONS] += used
             counts[BLOCKS_FACTORED] += used * count
             return SOLVED
-        # it was not: let the interior point try if it has not, else start anew from the present segments
+        # it was not: try the interior point if not done yet, else restart from the active pieces
         patience = iteration + 1 if iteration < patience else iteration
     return NOT_CONVERGED
 

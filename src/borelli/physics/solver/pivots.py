@@ -1,16 +1,16 @@
-"""The steps every body's elimination shares: its rows' corner C, y and z, p and v (algebra in `elimination`)."""
+"""Steps common to the elimination of every body: its rows' corner C, y and z, p and v (algebra in `elimination`)."""
 
 from __future__ import annotations
 
 from borelli.kernels.jit import inline
 from borelli.physics.solver.blocks import axpy6, backward6, dot6, forward6, load6, load21, scale6, store6
 from borelli.physics.solver.elimination_order import CHILD, CORNER, DUALS, LISTED
-from borelli.physics.solver.factor_arrays import DUAL_ROW, HANDED, IMPULSE, LOWER, RIGHT, SOLUTION, C, W, Z
+from borelli.physics.solver.factor_arrays import DUAL_ROW, IMPULSE, LOWER, RIGHT, SOLUTION, UPDATE_RIGHT, C, W, Z
 
 
 @inline
-def next_corner(corner, dual, slope, j, w, base, first, size, duals):
-    """Row `duals` of C and G for a dual row of that slope, L^-1 J^T = `j` and W = `w`; its pivot."""
+def append_corner_row(corner, dual, slope, j, w, base, first, size, duals):
+    """Compute row `duals` of C and G for a dual row with L^-1 J^T = `j` and W = `w`; return its pivot."""
     here = first + duals * size
     pivot = dot6(j, w) + slope
     for r in range(duals):
@@ -29,17 +29,17 @@ def next_corner(corner, dual, slope, j, w, base, first, size, duals):
 
 
 @inline
-def eliminate_right(node, child, block, dual, value, roll, corner, k):
-    """y and z of position k."""
+def forward_right_side(node, child, block, dual, value, row_list, corner, k):
+    """Compute y and z of position k; return y."""
     y = load6(block, k, RIGHT)
     for index in range(node[k, CHILD], node[k + 1, CHILD]):
-        y = axpy6(1.0, load6(block, child[index], HANDED), y)
+        y = axpy6(1.0, load6(block, child[index], UPDATE_RIGHT), y)
     y = forward6(load21(block, k, LOWER), y)
     store6(block, k, RIGHT, y)
     base, first = node[k, LISTED], node[k, CORNER]
     size = node[k + 1, LISTED] - base
     for r in range(node[k, DUALS]):
-        s = value[roll[base + r, DUAL_ROW], C] - dot6(load6(dual, base + r, W), y)
+        s = value[row_list[base + r, DUAL_ROW], C] - dot6(load6(dual, base + r, W), y)
         here = first + r * size
         for j in range(r):
             s -= corner[here + j] * dual[base + j, Z]
@@ -48,8 +48,8 @@ def eliminate_right(node, child, block, dual, value, roll, corner, k):
 
 
 @inline
-def back_substitute(node, block, dual, value, roll, corner, k, y):
-    """p of position k from what stands in Z, and its v from L^T v = E^-1 `y` + W p."""
+def back_substitute(node, block, dual, value, row_list, corner, k, y):
+    """Compute p of position k from Z, and its v from L^T v = E^-1 `y` + W p."""
     base, first = node[k, LISTED], node[k, CORNER]
     size = node[k + 1, LISTED] - base
     duals = node[k, DUALS]
@@ -61,6 +61,6 @@ def back_substitute(node, block, dual, value, roll, corner, k, y):
         for j in range(r + 1, duals):
             p -= corner[first + j * size + r] * dual[base + j, Z]
         dual[base + r, Z] = p
-        value[roll[base + r, DUAL_ROW], IMPULSE] = p
+        value[row_list[base + r, DUAL_ROW], IMPULSE] = p
         v = axpy6(p, load6(dual, base + r, W), v)
     store6(block, k, SOLUTION, backward6(L, v))
