@@ -1,4 +1,4 @@
-"""Writes docs/api.md, the list of public names, from the docstrings: `python -m tests.surface.api_page`."""
+"""Writes docs/api/index.md, the list of public names, from the docstrings: `python -m tests.surface.api_page`."""
 
 import inspect
 import types
@@ -7,13 +7,14 @@ from pathlib import Path
 
 import borelli
 
-PAGE = Path(__file__).parents[2] / "docs/api.md"
+PAGE = Path(__file__).parents[2] / "docs/api/index.md"
 PACKAGES = ("recording", "model", "analysis", "pipeline", "physics", "control", "scenes", "synthetic", "view")
-INTRODUCTION = """# Public names
+INTRODUCTION = """# API reference
 
 `import borelli as bo` gives the functions of every stage, their results and the errors. Everything else is in a
 subpackage, reached as `bo.model.Body` or by `from borelli.model import Body`. Arguments, units and errors are in the
-docstrings: `help(bo.fit_model)`.
+docstrings: `help(bo.fit_model)`, and on the pages [recordings](recordings.md), [models](models.md), [analysis](analysis.md),
+[simulation](simulation.md), [control](control.md), [views](views.md) and [files and errors](files.md).
 """
 
 

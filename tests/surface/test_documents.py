@@ -1,55 +1,91 @@
-"""What the documents show must run, and what they name must exist."""
+"""The documentation: every code block and every example runs, and every link leads somewhere."""
 
 import re
+import runpy
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 import borelli
+from borelli.cli import main
 from borelli.model.formats.native import model_from_text
 from borelli.scenes.gallery import GALLERY
 from borelli.scenes.scene_files import scene_from_text
-
-from ..recording import walker
+from borelli.synthetic.recordings import synthetic_recording
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+TUTORIALS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "tutorials").glob("*.md"))
+PAGES = ["README.md", "docs/tour.md", "docs/first-analysis.md", *TUTORIALS]
 
 
-def blocks(page, language):
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+def blocks(page, *languages):
+    """Languages and texts of the code blocks of a page, in order."""
+    return re.findall(rf"```({'|'.join(languages)})\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
-def test_readme_python_runs(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty working folder with the recordings that pages take for granted."""
     monkeypatch.chdir(tmp_path)
-    for code in blocks("README.md", "python"):
-        exec(compile(code, "README.md", "exec"), {})
-    assert "N" in capsys.readouterr().out
-    assert {"human.png", "plot.png", "human.nc"} <= {path.name for path in tmp_path.iterdir()}
-
-
-def test_tour_python_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    borelli.write_recording(walker.recording(), "walk.c3d")
     monkeypatch.setattr(borelli, "show", lambda result: None)  # serves until interrupted
+    return tmp_path
+
+
+def run_commands(text, monkeypatch):
+    for line in text.splitlines():
+        arguments = shlex.split(line, comments=True)
+        if arguments:
+            monkeypatch.setattr(sys, "argv", arguments)
+            with pytest.raises(SystemExit) as done:
+                main()
+            assert not done.value.code, line
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_blocks_run(page, folder, monkeypatch):
+    if page == "docs/tour.md":
+        borelli.write_recording(synthetic_recording("walk").recording, "walk.c3d")
     names: dict[str, object] = {}
-    for code in blocks("docs/tour.md", "python"):
-        exec(compile(code, "tour.md", "exec"), names)
-    assert (tmp_path / "motion.gif").exists()
-    assert borelli.read_recording("walk.trc").markers == borelli.read_recording("walk.c3d").markers
+    for language, text in blocks(page, "python", "sh"):
+        if language == "python":
+            exec(compile(text, page, "exec"), names)
+        else:
+            run_commands(text, monkeypatch)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(example, folder, capsys):
+    runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out.strip()
+
+
+def test_examples_are_listed_and_numbered():
+    page = (ROOT / "examples" / "README.md").read_text()
+    assert EXAMPLES and all(f"`{path.name}`" in page and path.name[:2] == f"{i:02d}" for i, path in enumerate(EXAMPLES, 1))
 
 
 def test_examples_of_the_formats_page_read():
-    model, scene = blocks("docs/formats.md", "toml")
+    (_, model), (_, scene) = blocks("docs/formats.md", "toml")
     assert model_from_text(model).name == "pendulum"
     assert scene_from_text(scene).model.mass == pytest.approx(72.6)
 
 
-def test_readme_scenes_exist():
-    for name in re.findall(r"borelli simulate ([a-z_]+) ", (ROOT / "README.md").read_text()):
-        assert name in GALLERY
+def test_scenes_of_the_documentation_exist():
+    for page in ("README.md", "docs/gallery.md"):
+        for name in re.findall(r"borelli simulate ([a-z_]+) ", (ROOT / page).read_text()):
+            assert name in GALLERY
 
 
 def test_links_between_documents_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} -> {target}"
+
+
+def test_every_page_is_in_the_navigation():
+    nav = (ROOT / "mkdocs.yml").read_text()
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert not [page for page in pages if page not in nav and not page.startswith("decisions/")]

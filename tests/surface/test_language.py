@@ -1,0 +1,128 @@
+"""The words of the project: phrases that user-facing text must not have, and the field's words that it must have."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src" / "borelli").rglob("*.py"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*"))]
+
+BANNED = {
+    r"\b(told|tells?|telling)\b(?! apart)|\b(is|are|be) said\b": "report, state, show",
+    r"\bdoubt(s|ful)?\b": "uncertainty",
+    r"\bbands?\b(?! ?-?pass|width|ed)": "interval",
+    r"\bshak(e|en|es)\b": "add noise",
+    r"\bbeside\b": "next to, compared with",
+    r"\bmend(s|ed)?\b|\bnot a number\b": "fix; NaN",
+    r"\bseed 00\d\b|\bspec \d": "cite author and year",
+    r"\b(nought|for ever|without end|anew)\b": "zero, forever, infinite, again",
+    r"\bas asked\b|\basked for\b": "requested, as specified",
+    r"\b(not|never|was|were) seen\b": "missing, visible, measured",
+    r"\bkept apart\b": "held out, separate",
+    r"\b(is|are|was|were) taken (as|for|off)\b": "assumed, subtracted",
+    r"\btrades? places\b|\bleap(s|t)?\b": "swap, jump, spike",
+    r"\bg(ive|ives|ave|iving) way\b": "yield, comply",
+    r"\bwho (walks|stands|lies|controls)\b": "a walking subject",
+    r"\b(ours|theirs)\b": "name the method",
+    r"\b(is|are) no (model|person|folder|direction|JSON|text|spline|recording|C3D|marker|measurement)\b|\bof no (kind|mass)\b": (
+        "is not a ...; unknown, massless"
+    ),
+    r"\bhow sure\b|\bmeans? (little|nothing)\b": "uncertainty; not reliable",
+    r"\bin a circle\b|\bculprit\b|\bstranger": "cycle; error; any user",
+    r"\bthe way (walked|the)\b|\bthe middle (one|marker)\b": "direction; median",
+    r"\bwears?\b|\bworn\b": "has markers",
+    r"\bholds (a|an|no|nothing)\b": "contains",
+    r"\b(joint|marker) places?\b": "joint center, marker offset",
+    r"\b(cent|met)res?\b|\bcolour|\bneighbour|\banalys(e|ed|ing)\b|\b(recogni|stabili|minimi|optimi)s(e|es|ed|ing)\b"
+    r"|\b(label|model)led\b|\bgrey\b|\bfibre": "American spelling",
+}
+"""Phrases and what to write instead (case-insensitive)."""
+
+ALLOWED = {
+    # where, the phrase as it stands, and why it may
+}
+
+REQUIRED = (
+    "inverse kinematics", "forward kinematics", "ground reaction", "angular velocity", "joint limit", "joint reaction",
+    "generalized coordinate", "internal rotation", "normative", "anthropometr", "fill-in", "Delassus", "RNEA", "uncertainty",
+    "Schur complement", "GJK", "residual reduction", "covariance", "obliquity",
+)  # fmt: skip
+"""Words of the field that a newcomer searches for, in the source and in the documentation."""
+
+
+def texts(path):
+    """Line numbers and texts that a user may read: docstrings and strings with a space in sources, all text elsewhere."""
+    if path.suffix != ".py":
+        yield from enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
+            for i, line in enumerate(node.value.splitlines()):
+                yield node.lineno + i, line
+
+
+def readable(paths):
+    return [path for path in paths if path.suffix in (".py", ".md")]
+
+
+@pytest.mark.parametrize("phrase", BANNED, ids=BANNED.get)
+def test_banned_phrases_are_not_used(phrase):
+    pattern = re.compile(phrase, re.IGNORECASE)
+    hits = []
+    for path in readable([*SOURCES, *PAGES]):
+        name = path.relative_to(ROOT).as_posix()
+        for line, text in texts(path):
+            for match in pattern.finditer(text):
+                if not any(name.startswith(where) and words in text for where, words in ALLOWED):
+                    hits.append(f"{name}:{line}: {match.group(0)!r} in {text.strip()[:100]!r}")
+    assert not hits, f"write {BANNED[phrase]!r} instead:\n" + "\n".join(hits[:40])
+
+
+@pytest.mark.parametrize("word", REQUIRED)
+def test_words_of_the_field_are_found(word):
+    pattern = re.compile(re.escape(word), re.IGNORECASE)
+    assert any(pattern.search(path.read_text(encoding="utf-8")) for path in SOURCES), f"{word!r} is not in the source"
+    pages = readable(PAGES)
+    assert any(pattern.search(path.read_text(encoding="utf-8")) for path in pages), f"{word!r} is not in the documentation"
+
+
+def options():
+    import click
+    import typer
+
+    from borelli.cli import app
+
+    root = typer.main.get_command(app)
+    assert isinstance(root, click.Group)
+    for name, command in root.commands.items():
+        for option in command.params:
+            yield f"{name} {option.opts[-1]}", getattr(option, "help", None) or ""
+
+
+def test_help_texts_begin_with_a_noun_or_verb():
+    bad = [
+        f"{name}: {text}"
+        for name, text in options()
+        if re.match(r"(Of|What|Where|Whether|How|Which|Most)\b", text) or re.search(r";\s*(else|none)\b|: none", text)
+    ]
+    assert not bad, bad
+
+
+def test_function_docstrings_begin_with_an_imperative():
+    """A function's docstring says what it does; one that begins with an article or a question word describes a thing."""
+    bad = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and not any(_is_property(d) for d in node.decorator_list):
+                first = (ast.get_docstring(node) or "").split(" ")[0]
+                if first in ("The", "A", "An", "What", "Whether", "How", "Where", "Of", "Who", "Which"):
+                    bad.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert not bad, "\n".join(bad[:60])
+
+
+def _is_property(decorator):
+    name = decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "")
+    return "property" in name or name in ("setter", "fixture")
