@@ -2,12 +2,11 @@
 
 import pytest
 
-from .shared_data import SHARED_DATA, allow_shared_data
-
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.analyze import analyze
 from borelli.synthetic.recordings import synthetic_recording
 
+from .shared_data import SHARED_DATA, allow_shared_data
 
 NO_DATA = f"there are no recordings in {SHARED_DATA}"
 
