@@ -135,7 +135,7 @@ def _human_findings(scene: Scene, result: Dataset, seconds: float) -> list[Findi
     return [
         Finding(name, "final ground reaction force", f"{at_rest:.1f} N", f"{weight:.1f} N, the weight"),
         Finding(name, "impulse of the ground", f"{impulse:.6f} N s", f"{expected:.6f} N s"),
-        Finding(name, "largest joint gap", f"{1e3 * float(result['joint_error'].max()):.2f} mm", "0"),
+        Finding(name, "largest joint gap", f"{1e3 * float(result['joint_gap'].max()):.2f} mm", "0"),
         Finding(name, "speed", f"{scene.duration / seconds:.1f} x real time", ""),
     ]
 

@@ -72,18 +72,20 @@ def test_filtered_coordinates_have_the_noise_that_the_filter_passes(block, noisy
     one[FRAMES // 2, 0] = 1.0
     pulse = differentiate(make_motion(model, one, np.arange(FRAMES) / RATE, RATE))
     at = slice(20, -20)  # away from the ends, which depend on the extension
-    for name, response in (("coordinates", pulse.coordinates), ("accelerations", pulse.accelerations)):
+    for name, response in (("coordinate_value", pulse.coordinates), ("coordinate_acceleration", pulse.accelerations)):
         expected = NOISE / np.sqrt(6.0) * np.linalg.norm(response[:, 0])
         found = noisy.groups["torques"][f"{name}_sd"].sel(coordinate="x").values[at]
         assert np.sqrt((found**2).mean()) == pytest.approx(expected, rel=SAMPLED)
     # Newton: the residual force is mass times acceleration
     force = noisy.groups["torques"]["residual_force_sd"].sel(axis="x").values
-    assert force == pytest.approx(2.0 * noisy.groups["torques"]["accelerations_sd"].sel(coordinate="x").values)
+    assert force == pytest.approx(
+        2.0 * noisy.groups["torques"]["coordinate_acceleration_sd"].sel(coordinate="x").values
+    )
 
 
 def test_uncertainty_is_proportional_to_noise(block):
     once, twice = (bo.propagate_uncertainty(block, 4, marker_noise=size) for size in (1e-5, 2e-5))
-    for name in ("coordinates", "speeds", "accelerations", "torque", "residual_force"):
+    for name in ("coordinate_value", "coordinate_velocity", "coordinate_acceleration", "torque", "residual_force"):
         first, second = (one.groups["torques"][f"{name}_sd"].values for one in (once, twice))
         # the difference is of second order in noise over arm, 1e-4; accelerations vanish near the ends
         assert second == pytest.approx(2.0 * first, rel=1e-3, abs=1e-3 * first.max())
@@ -123,7 +125,7 @@ def test_every_output_has_an_uncertainty_with_its_dimensions_and_units(analyzed)
 def test_uncertainty_of_angles_agrees_with_the_fit(analyzed):
     """Linear uncertainty of each angle's neutral position against inverse kinematics with drawn models."""
     found = bo.propagate_uncertainty(analyzed.energy, 8, fit=analyzed.fit, marker_noise=0.0)
-    sd = found.groups["torques"]["coordinates_sd"].mean("time")
+    sd = found.groups["torques"]["coordinate_value_sd"].mean("time")
     ratio = sd.values / analyzed.fit.data["zero_sd"].sel(coordinate=sd["coordinate"]).values
     assert np.median(ratio) == pytest.approx(1.0, abs=0.2)  # 8 draws give each of 54 to 27 %
 
@@ -240,7 +242,7 @@ def test_damaged_file_is_not_read(repeated, tmp_path):
 
 @pytest.mark.parametrize(
     ("repeats", "noise", "words"),
-    [(1, None, "at least 2 repeats, got 1"), (-3, None, "got -3"), (9, -1e-3, "-1 mm is out of range"),
+    [(1, None, r"at least 2 repeats \(got 1\)"), (-3, None, "got -3"), (9, -1e-3, "-1 mm is out of range"),
      (9, float("nan"), "nan mm is out of range"), (0, 1e-3, "Add --monte-carlo N")],
 )  # fmt: skip
 def test_invalid_settings_are_rejected(repeats, noise, words):

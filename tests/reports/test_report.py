@@ -107,9 +107,7 @@ def test_player_data_reproduce_the_poses(analyzed):
     position = np.array(data["origin"]) + POSITION_UNIT * pose[..., :3]
     assert position == pytest.approx(motion["body_position"].values, abs=POSITION_UNIT)
     assert pose[..., 3:] / 32767 == pytest.approx(motion["body_orientation"].values, abs=1e-4)
-    measured = np.frombuffer(b64decode(data["marker_position"]), np.int16).reshape(
-        data["frames"], data["marker_position"], 3
-    )
+    measured = np.frombuffer(b64decode(data["measured"]), np.int16).reshape(data["frames"], data["markers"], 3)
     assert ((measured == -32768).all(axis=-1) == np.isnan(motion["marker_position"].values).any(axis=-1)).all()
     assert data["frames"] <= MAX_FRAMES and data["plates"] and data["feet"] == 2 and data["cycles"]
 

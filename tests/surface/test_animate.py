@@ -57,8 +57,8 @@ def test_perturbed_motion_is_written(folder):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--push", "pelvs 200N left"], ("push 'pelvs 200N left'", "did you mean 'pelvis'", "for example")),
-        (["--weaken", "knee_flexion_r"], ("it lacks a share left in %",)),
+        (["--push", "pelvs 200N left"], ("push 'pelvs 200N left'", "did you mean 'pelvis'", "Example:")),
+        (["--weaken", "knee_flexion_r"], ("A remaining percentage in % is missing",)),
         (["--model", "model.toml"], ("contains a motion with its model",)),
         (["--max-root-force", "-1"], ("it must be 0 or larger",)),
     ],

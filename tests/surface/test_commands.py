@@ -176,8 +176,8 @@ def changed(old, new):
     ("text", "words"),
     [
         pytest.param(changed('parent = "ground"', 'parent = "lower"'), ["upper", "lower"], id="cycle of parents"),
-        pytest.param(changed("mass = 2.0", "mass = 0.0"), ["'lower'", "mass", "0.0"], id="no mass"),
-        pytest.param(changed("mass = 2.0", "mass = -2.0"), ["'lower'", "mass", "-2.0"], id="negative mass"),
+        pytest.param(changed("mass = 2.0", "mass = 0.0"), ["'lower'", "Mass", "0.0"], id="no mass"),
+        pytest.param(changed("mass = 2.0", "mass = -2.0"), ["'lower'", "Mass", "-2.0"], id="negative mass"),
         pytest.param(changed("mass = 2.0", "mass = nan"), ["'lower'", "mass", "nan"], id="mass NaN"),
         pytest.param(
             changed(INERTIA, INERTIA.replace("[0.0, 0.1, 0.0]", "[0.0, -0.1, 0.0]")),

@@ -11,27 +11,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from borelli.commands import options
 from borelli.commands.console import note_lines, out, print_json, print_marked, progress_bar, show_title
-from borelli.commands.options import (
-    ID_HELP,
-    IK_HELP,
-    Cutoff,
-    End,
-    Forces,
-    Forward,
-    Height,
-    Json,
-    Mass,
-    ModelFile,
-    Plates,
-    Sex,
-    Skeleton,
-    Start,
-    Static,
-    Units,
-    Up,
-    option,
-)
+from borelli.commands.options import ID_HELP, IK_HELP, option
 
 if TYPE_CHECKING:
     from borelli.pipeline.analyze import Analysis
@@ -39,39 +21,38 @@ if TYPE_CHECKING:
 
 def analyze(
     recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING", help="Trials of one subject.")],
-    folder: Annotated[
-        Path, option("--out", "-o", help="Folder for the results. Default: analysis.", metavar="FOLDER")
-    ] = Path("analysis"),
-    model: ModelFile = None,
-    mass: Mass = None,
-    height: Height = None,
-    sex: Sex = None,
-    fit: Annotated[bool, option(help="Fit the model to the recordings. Default: on.")] = True,
-    static: Static = None,
-    forces: Forces = None,
-    plates: Plates = True,
-    ik_method: Annotated[str, option("--ik-method", help=IK_HELP, metavar="METHOD")] = "framewise",
-    id_method: Annotated[str, option("--id-method", help=ID_HELP, metavar="METHOD")] = "newton-euler",
-    cutoff: Cutoff = None,
-    start: Start = -inf,
-    end: End = inf,
-    units: Units = None,
-    up: Up = None,
-    forward: Forward = None,
-    skeleton: Skeleton = None,
+    folder: Annotated[Path, option("Folder for the results. Default: analysis.", "FOLDER", "--out", "-o")] = Path(
+        "analysis"
+    ),
+    model: options.ModelFile = None,
+    mass: options.Mass = None,
+    height: options.Height = None,
+    sex: options.Sex = None,
+    fit: Annotated[bool, option("Fit the model to the recordings. Default: on.")] = True,
+    static: options.Static = None,
+    forces: options.Forces = None,
+    plates: options.Plates = True,
+    ik_method: Annotated[str, option(IK_HELP, "METHOD", "--ik-method")] = "framewise",
+    id_method: Annotated[str, option(ID_HELP, "METHOD", "--id-method")] = "newton-euler",
+    cutoff: options.Cutoff = None,
+    start: options.Start = -inf,
+    end: options.End = inf,
+    units: options.Units = None,
+    up: options.Up = None,
+    forward: options.Forward = None,
+    skeleton: options.Skeleton = None,
     monte_carlo: Annotated[
         int,
         option(
+            "Run N Monte Carlo repeats with marker noise; report a 95 % interval for every output.",
+            "N",
             "--monte-carlo",
-            help="Run N Monte Carlo repeats with marker noise; report a 95 % interval for every output.",
-            metavar="N",
         ),
     ] = 0,
     marker_noise: Annotated[
-        float | None,
-        option(help="Standard deviation of marker noise [mm]. Default: estimated from the recording.", metavar="MM"),
+        float | None, option("Standard deviation of marker noise [mm]. Default: estimated from the recording.", "MM")
     ] = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Analyze recordings and write a report.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from borelli.commands import options
 from borelli.commands.console import (
     err,
     finite,
@@ -18,21 +19,7 @@ from borelli.commands.console import (
     print_values,
     progress_bar,
 )
-from borelli.commands.options import (
-    End,
-    FitMass,
-    Forward,
-    Height,
-    Json,
-    ModelFile,
-    Sex,
-    Skeleton,
-    Start,
-    Units,
-    Up,
-    check_folder,
-    option,
-)
+from borelli.commands.options import check_folder, option
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -49,58 +36,52 @@ def animate(
     motion: Annotated[
         Path, typer.Argument(metavar="MOTION", help="Motion: .bvh, .amc, .c3d, .trc, motion.nc, or .mot with --model.")
     ],
-    folder: Annotated[
-        Path, option("--out", "-o", help="Folder for the results. Default: animation.", metavar="FOLDER")
-    ] = Path("animation"),
-    model: ModelFile = None,
+    folder: Annotated[Path, option("Folder for the results. Default: animation.", "FOLDER", "--out", "-o")] = Path(
+        "animation"
+    ),
+    model: options.ModelFile = None,
     push: Annotated[
-        list[str] | None, option(help='Push a body: "pelvis 200N 0.1s left at 1.2s". Repeatable.', metavar="TEXT")
+        list[str] | None, option('Push a body: "pelvis 200N 0.1s left at 1.2s". Repeatable.', "TEXT")
     ] = None,
     carry: Annotated[
-        list[str] | None,
-        option(help='Attach a load: "hand_r 5kg", optionally with hanging or outside. Repeatable.', metavar="TEXT"),
+        list[str] | None, option('Attach a load: "hand_r 5kg", optionally with hanging or outside. Repeatable.', "TEXT")
     ] = None,
     weaken: Annotated[
         list[str] | None,
-        option(help='Limit a joint to a part of its strength: "knee_flexion_r 30% at 1s". Repeatable.', metavar="TEXT"),
+        option('Limit a joint to a part of its strength: "knee_flexion_r 30% at 1s". Repeatable.', "TEXT"),
     ] = None,
     obstacle: Annotated[
-        list[str] | None,
-        option(help='Add an obstacle: "box 0.4x0.4x0.2m on 1,0,0.1 from 0s to 2s". Repeatable.', metavar="TEXT"),
+        list[str] | None, option('Add an obstacle: "box 0.4x0.4x0.2m on 1,0,0.1 from 0s to 2s". Repeatable.', "TEXT")
     ] = None,
     move_ground: Annotated[
-        list[str] | None, option(help='Move the ground: "0.2m left 0.4s at 1s". Repeatable.', metavar="TEXT")
+        list[str] | None, option('Move the ground: "0.2m left 0.4s at 1s". Repeatable.', "TEXT")
     ] = None,
     ground: Annotated[
-        bool, option(help="Enable ground contact. Without it, the ground is only drawn. Default: off.")
+        bool, option("Enable ground contact. Without it, the ground is only drawn. Default: off.")
     ] = False,
-    settling_time: Annotated[float, option(help="Settling time of the joints [s]. Default: 0.3 s.", metavar="S")] = 0.3,
-    root_settling_time: Annotated[
-        float, option(help="Settling time of the root [s]. Default: 0.6 s.", metavar="S")
-    ] = 0.6,
+    settling_time: Annotated[float, option("Settling time of the joints [s]. Default: 0.3 s.", "S")] = 0.3,
+    root_settling_time: Annotated[float, option("Settling time of the root [s]. Default: 0.6 s.", "S")] = 0.6,
     max_root_force: Annotated[
-        float, option(help="Maximum external force on the root [body weights]. Default: 3.", metavar="BW")
+        float, option("Maximum external force on the root [body weights]. Default: 3.", "BW")
     ] = 3.0,
     max_root_torque: Annotated[
-        float, option(help="Maximum external torque on the root [body weights x m]. Default: 1.", metavar="BWM")
+        float, option("Maximum external torque on the root [body weights x m]. Default: 1.", "BWM")
     ] = 1.0,
-    step: Annotated[float, option(help="Step length [s]. Default: 1/240 s.", metavar="S")] = 1 / 240,
-    cutoff: Annotated[
-        float | None, option(help="Low-pass cutoff for joint coordinates [Hz]. Default: 6 Hz.", metavar="HZ")
-    ] = None,
-    start: Start = -inf,
-    end: End = inf,
-    mass: FitMass = None,
-    height: Height = None,
-    sex: Sex = None,
-    units: Units = None,
-    up: Up = None,
-    forward: Forward = None,
-    skeleton: Skeleton = None,
+    step: Annotated[float, option("Step length [s]. Default: 1/240 s.", "S")] = 1 / 240,
+    cutoff: Annotated[float | None, option("Low-pass cutoff for joint coordinates [Hz]. Default: 6 Hz.", "HZ")] = None,
+    start: options.Start = -inf,
+    end: options.End = inf,
+    mass: options.FitMass = None,
+    height: options.Height = None,
+    sex: options.Sex = None,
+    units: options.Units = None,
+    up: options.Up = None,
+    forward: options.Forward = None,
+    skeleton: options.Skeleton = None,
     write_video: Annotated[
-        bool, option("--video/--no-video", help="Write a video, which takes most of the time. Default: on.")
+        bool, option("Write a video, which takes most of the time. Default: on.", None, "--video/--no-video")
     ] = True,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Track a motion with a simulated character.
 

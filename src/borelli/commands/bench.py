@@ -10,9 +10,9 @@ from borelli.commands.options import Json, option
 
 def bench(
     json: Json = False,
-    peers: Annotated[bool, option("--peers", help="Include ODE, MuJoCo and Pinocchio, where installed.")] = False,
-    quick: Annotated[bool, option("--quick", help="Short run that only checks that the benchmark works.")] = False,
-    markdown: Annotated[bool, option("--markdown", help="Print the tables of docs/performance.md.")] = False,
+    peers: Annotated[bool, option("Include ODE, MuJoCo and Pinocchio, where installed.", None, "--peers")] = False,
+    quick: Annotated[bool, option("Short run that only checks that the benchmark works.", None, "--quick")] = False,
+    markdown: Annotated[bool, option("Print the tables of docs/performance.md.", None, "--markdown")] = False,
 ) -> None:
     """Measure speed and accuracy, alone or next to other engines."""
     from borelli.bench.main import print_report, run

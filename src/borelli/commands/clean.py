@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from borelli.commands import options
 from borelli.commands.console import err, print_json, print_marked, show_title
-from borelli.commands.options import (
-    End,
-    Force,
-    Forces,
-    Forward,
-    Json,
-    Skeleton,
-    Start,
-    Units,
-    Up,
-    check_target,
-    option,
-    read_with,
-)
+from borelli.commands.options import check_target, option, read_with
 from borelli.errors import SettingsError, unknown_name
 
 if TYPE_CHECKING:
@@ -36,47 +24,35 @@ def clean(
     ],
     cutoff: Annotated[
         float,
-        option(
-            help="Low-pass cutoff for markers [Hz] (4th order, zero lag); 0 turns the filter off. Default: 6 Hz.",
-            metavar="HZ",
-        ),
+        option("Low-pass cutoff for markers [Hz] (4th order, zero lag); 0 turns the filter off. Default: 6 Hz.", "HZ"),
     ] = 6.0,
-    max_spline_gap: Annotated[
-        float, option(help="Longest gap filled by a cubic spline [s]. Default: 0.1 s.", metavar="S")
-    ] = 0.1,
+    max_spline_gap: Annotated[float, option("Longest gap filled by a cubic spline [s]. Default: 0.1 s.", "S")] = 0.1,
     max_rigid_gap: Annotated[
-        float,
-        option(help="Longest gap filled from other markers of the segment [s]. Default: 1 s.", metavar="S"),
+        float, option("Longest gap filled from other markers of the segment [s]. Default: 1 s.", "S")
     ] = 1.0,
-    rate: Annotated[
-        float | None, option(help="New frame rate [Hz]. Default: that of the recording.", metavar="HZ")
-    ] = None,
-    threshold: Annotated[
-        float, option(help="Force below which a plate is unloaded [N]. Default: 20 N.", metavar="N")
-    ] = 20.0,
+    rate: Annotated[float | None, option("New frame rate [Hz]. Default: that of the recording.", "HZ")] = None,
+    threshold: Annotated[float, option("Force below which a plate is unloaded [N]. Default: 20 N.", "N")] = 20.0,
     plate_cutoff: Annotated[
-        float,
-        option(help="Low-pass cutoff for plate forces [Hz]; 0 turns the filter off. Default: 0 Hz.", metavar="HZ"),
+        float, option("Low-pass cutoff for plate forces [Hz]; 0 turns the filter off. Default: 0 Hz.", "HZ")
     ] = 0.0,
-    swap_sides: Annotated[bool, option("--swap-sides", help="Swap left and right in all marker names.")] = False,
-    swap: Annotated[list[str] | None, option(help="Swap two markers or plates. Repeatable.", metavar="A,B")] = None,
+    swap_sides: Annotated[bool, option("Swap left and right in all marker names.", None, "--swap-sides")] = False,
+    swap: Annotated[list[str] | None, option("Swap two markers or plates. Repeatable.", "A,B")] = None,
     events: Annotated[
-        str | None,
-        option(help="Detect gait events from plates, markers or auto. Default: events of the file.", metavar="SOURCE"),
+        str | None, option("Detect gait events from plates, markers or auto. Default: events of the file.", "SOURCE")
     ] = None,
-    start: Start = -inf,
-    end: End = inf,
-    fix_swaps: Annotated[bool, option(help="Repair swapped marker labels. Default: on.")] = True,
-    remove_spikes: Annotated[bool, option(help="Remove marker spikes of up to three frames. Default: on.")] = True,
-    zero_plates: Annotated[bool, option(help="Subtract the offset of unloaded force plates. Default: on.")] = True,
-    assign_feet: Annotated[bool, option(help="Assign each plate load to a foot. Default: on.")] = True,
-    forces: Forces = None,
-    units: Units = None,
-    up: Up = None,
-    forward: Forward = None,
-    skeleton: Skeleton = None,
-    force: Force = False,
-    json: Json = False,
+    start: options.Start = -inf,
+    end: options.End = inf,
+    fix_swaps: Annotated[bool, option("Repair swapped marker labels. Default: on.")] = True,
+    remove_spikes: Annotated[bool, option("Remove marker spikes of up to three frames. Default: on.")] = True,
+    zero_plates: Annotated[bool, option("Subtract the offset of unloaded force plates. Default: on.")] = True,
+    assign_feet: Annotated[bool, option("Assign each plate load to a foot. Default: on.")] = True,
+    forces: options.Forces = None,
+    units: options.Units = None,
+    up: options.Up = None,
+    forward: options.Forward = None,
+    skeleton: options.Skeleton = None,
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Clean a recording and list each change.
 

@@ -16,17 +16,12 @@ from borelli.errors import list_names
 def compare(
     first: Annotated[Path, typer.Argument(metavar="A", help="First model.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Second model.")],
-    poses: Annotated[int, option(min=1, help="Number of random poses. Default: 100.", metavar="N")] = 100,
-    seed: Annotated[int, option(help="Seed of the random poses. Default: 0.", metavar="N")] = 0,
+    poses: Annotated[int, option("Number of random poses. Default: 100.", "N", min=1)] = 100,
+    seed: Annotated[int, option("Seed of the random poses. Default: 0.", "N")] = 0,
     frame: Annotated[
-        str | None,
-        option(
-            help="Express positions in the frame of this body of model A. Default: the world frame.", metavar="BODY"
-        ),
+        str | None, option("Express positions in the frame of this body of model A. Default: the world frame.", "BODY")
     ] = None,
-    rows: Annotated[
-        int, option(min=1, help="Number of rows with the largest differences. Default: 5.", metavar="N")
-    ] = 5,
+    rows: Annotated[int, option("Number of rows with the largest differences. Default: 5.", "N", min=1)] = 5,
     json: Json = False,
 ) -> None:
     """Compare two models.

@@ -113,7 +113,7 @@ def _missing_changes(recording: Recording, back: Recording, name: str) -> int:
 
 
 def _lost_names(recording: Recording, back: Recording) -> list[str]:
-    found = []
+    lost = []
     for name, words in NAMES.items():
         if name not in recording.data or name not in back.data or name == "event_time":
             continue
@@ -125,12 +125,12 @@ def _lost_names(recording: Recording, back: Recording) -> list[str]:
             and name in ("marker_position", "plate_force", "analog", "model_output")
         ):
             other = next((a, b) for a, b in zip(before, after, strict=True) if a != b)
-            found.append(f"some names of {words}: {other[0]!r} became {other[1]!r}")
-    return found
+            lost.append(f"some names of {words}: {other[0]!r} became {other[1]!r}")
+    return lost
 
 
 def _lost_header(recording: Recording, back: Recording) -> list[str]:
     subject = [key for key in recording.subject if key not in back.subject]
     rest = [str(key) for key in recording.metadata if key not in back.metadata]
-    found = [f"about the subject: {', '.join(subject)}"] if subject else []
-    return found + ([f"the rest of the header: {list_names(rest)}"] if rest else [])
+    lost = [f"about the subject: {', '.join(subject)}"] if subject else []
+    return lost + ([f"the rest of the header: {list_names(rest)}"] if rest else [])

@@ -7,19 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from borelli.commands import options
 from borelli.commands.console import err, print_json, print_marked, show_title
-from borelli.commands.options import (
-    Force,
-    Forces,
-    Forward,
-    Json,
-    Skeleton,
-    Units,
-    Up,
-    check_target,
-    given_options,
-    read_with,
-)
+from borelli.commands.options import check_target, given_options, read_with
 from borelli.errors import SettingsError
 
 
@@ -31,13 +21,13 @@ def convert(
             metavar="OUT", help="Recording (.c3d .trc .mot .sto .csv .bvh .nc) or model (.toml .osim .xml)."
         ),
     ],
-    forces: Forces = None,
-    units: Units = None,
-    up: Up = None,
-    forward: Forward = None,
-    skeleton: Skeleton = None,
-    force: Force = False,
-    json: Json = False,
+    forces: options.Forces = None,
+    units: options.Units = None,
+    up: options.Up = None,
+    forward: options.Forward = None,
+    skeleton: options.Skeleton = None,
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Convert a recording or a model to another format.
 

@@ -13,9 +13,7 @@ from borelli.commands.options import option
 
 
 def demo(
-    folder: Annotated[Path, option("--out", help="Folder for the results. Default: demo.", metavar="FOLDER")] = Path(
-        "demo"
-    ),
+    folder: Annotated[Path, option("Folder for the results. Default: demo.", "FOLDER", "--out")] = Path("demo"),
 ) -> None:
     """Run a demonstration with known results.
 

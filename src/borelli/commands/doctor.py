@@ -11,18 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli import __version__
+from borelli.commands import options
 from borelli.commands.console import COLORS, err, out, print_json, print_marked, print_pairs, show_title
-from borelli.commands.options import (
-    Forces,
-    Forward,
-    Json,
-    Skeleton,
-    Units,
-    Up,
-    given_options,
-    option,
-    read_with,
-)
+from borelli.commands.options import given_options, option, read_with
 from borelli.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -36,13 +27,13 @@ def doctor(
             metavar="FILE", help="Recording or model to check. Default: the installation.", show_default=False
         ),
     ] = None,
-    model: Annotated[Path | None, option(help="Model whose markers the recording must have.", metavar="FILE")] = None,
-    forces: Forces = None,
-    units: Units = None,
-    up: Up = None,
-    forward: Forward = None,
-    skeleton: Skeleton = None,
-    json: Json = False,
+    model: Annotated[Path | None, option("Model whose markers the recording must have.", "FILE")] = None,
+    forces: options.Forces = None,
+    units: options.Units = None,
+    up: options.Up = None,
+    forward: options.Forward = None,
+    skeleton: options.Skeleton = None,
+    json: options.Json = False,
 ) -> None:
     """Check a recording, a model or the installation.
 

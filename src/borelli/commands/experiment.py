@@ -24,13 +24,11 @@ def experiment(
         typer.Argument(metavar="NAME", help="Experiment to run. Omit it to list all experiments.", show_default=False),
     ] = None,
     folder: Annotated[
-        Path, option("--out", "-o", help="Folder for tables and images. Default: experiment.", metavar="FOLDER")
+        Path, option("Folder for tables and images. Default: experiment.", "FOLDER", "--out", "-o")
     ] = Path("experiment"),
-    recording: Annotated[
-        Path | None, option(help="Recording to use instead of synthetic data.", metavar="FILE")
-    ] = None,
+    recording: Annotated[Path | None, option("Recording to use instead of synthetic data.", "FILE")] = None,
     quick: Annotated[
-        bool, option("--quick", help="Run few trials, to check that the experiment works; not for results.")
+        bool, option("Run few trials, to check that the experiment works; not for results.", None, "--quick")
     ] = False,
     json: Json = False,
 ) -> None:

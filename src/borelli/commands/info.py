@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from borelli.commands import options
 from borelli.commands.console import (
     err,
     error_line,
@@ -19,7 +20,7 @@ from borelli.commands.console import (
     print_values,
     show_title,
 )
-from borelli.commands.options import Force, Forward, Json, Skeleton, Units, Up, check_target, option
+from borelli.commands.options import check_target, option
 from borelli.errors import BorelliError, SettingsError
 
 IMAGE_SUFFIXES = (".png", ".pdf", ".svg")
@@ -28,13 +29,13 @@ DECISIONS = ("units", "up", "forward")
 
 def info(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Recordings, models, scenes or results.")],
-    json: Json = False,
-    plot: Annotated[Path | None, option(help="Plot the recording: .png, .pdf or .svg.", metavar="FILE")] = None,
-    units: Units = None,
-    up: Up = None,
-    forward: Forward = None,
-    skeleton: Skeleton = None,
-    force: Force = False,
+    json: options.Json = False,
+    plot: Annotated[Path | None, option("Plot the recording: .png, .pdf or .svg.", "FILE")] = None,
+    units: options.Units = None,
+    up: options.Up = None,
+    forward: options.Forward = None,
+    skeleton: options.Skeleton = None,
+    force: options.Force = False,
 ) -> None:
     """Summarize recordings, models, scenes and results."""
     if plot is not None:

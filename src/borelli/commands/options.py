@@ -14,70 +14,55 @@ if TYPE_CHECKING:
     from borelli.recording.recording import Recording
 
 
-def option(*flags: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+def option(help: str, metavar: str | None = None, *flags: str, **more: Any) -> Any:
     """Return an option whose help text states its default in words."""
     return typer.Option(*flags, help=help, metavar=metavar, show_default=False, **more)
 
 
-Json = Annotated[bool, option("--json", help="Print one JSON object instead of tables.")]
-Force = Annotated[bool, option("--force", help="Overwrite an existing output file. Input files are never overwritten.")]
+Json = Annotated[bool, option("Print one JSON object instead of tables.", None, "--json")]
+Force = Annotated[
+    bool, option("Overwrite an existing output file. Input files are never overwritten.", None, "--force")
+]
 Units = Annotated[
-    str | None,
-    option(help="Length unit of the file: m, cm, mm, in, or a number of meters. Default: inferred.", metavar="UNIT"),
+    str | None, option("Length unit of the file: m, cm, mm, in, or a number of meters. Default: inferred.", "UNIT")
 ]
-Up = Annotated[
-    str | None, option(help="Axis of the file that points up: +Y, +Z, -X, ... Default: inferred.", metavar="AXIS")
-]
+Up = Annotated[str | None, option("Axis of the file that points up: +Y, +Z, -X, ... Default: inferred.", "AXIS")]
 Forward = Annotated[
-    str | None,
-    option(help="Axis of the file that becomes lab x (forward); auto: direction of travel.", metavar="AXIS"),
+    str | None, option("Axis of the file that becomes lab x (forward); auto: direction of travel.", "AXIS")
 ]
-Forces = Annotated[
-    Path | None,
-    option(help="Separate force-plate file, such as the .mot that belongs to a .trc.", metavar="FILE"),
-]
-Skeleton = Annotated[
-    Path | None, option(help="Skeleton (.asf) of an .amc file. Default: the .asf in its folder.", metavar="FILE")
-]
+Forces = Annotated[Path | None, option("Separate force-plate file, such as the .mot that belongs to a .trc.", "FILE")]
+Skeleton = Annotated[Path | None, option("Skeleton (.asf) of an .amc file. Default: the .asf in its folder.", "FILE")]
 Mass = Annotated[
     float | None,
-    option(
-        help="Body mass of the subject [kg]. Default: from the recording, else estimated from the force plates.",
-        metavar="KG",
-    ),
+    option("Body mass of the subject [kg]. Default: from the recording, else estimated from the force plates.", "KG"),
 ]
 FitMass = Annotated[
-    float | None,
-    option("--mass", help="Body mass of the subject [kg]. Default: from the recording, else 75 kg.", metavar="KG"),
+    float | None, option("Body mass of the subject [kg]. Default: from the recording, else 75 kg.", "KG", "--mass")
 ]
 Height = Annotated[
-    float | None, option(help="Body height of the subject [m]. Default: from the recording, else 1.75 m.", metavar="M")
+    float | None, option("Body height of the subject [m]. Default: from the recording, else 1.75 m.", "M")
 ]
 Sex = Annotated[
     str | None,
     option(
-        help="Sex (male or female) that selects the anthropometric tables. Default: from the recording, else male.",
-        metavar="SEX",
+        "Sex (male or female) that selects the anthropometric tables. Default: from the recording, else male.", "SEX"
     ),
 ]
 ModelFile = Annotated[
-    Path | None,
-    option("--model", help="Model to fit. Default: a generic human of the given mass and height.", metavar="FILE"),
+    Path | None, option("Model to fit. Default: a generic human of the given mass and height.", "FILE", "--model")
 ]
-Static = Annotated[Path | None, option(help="Static calibration trial: the subject stands still.", metavar="FILE")]
+Static = Annotated[Path | None, option("Static calibration trial: the subject stands still.", "FILE")]
 Plates = Annotated[
-    bool,
-    option(help="Use the force plates. With --no-plates, predict ground reaction forces from the motion. Default: on."),
+    bool, option("Use the force plates. With --no-plates, predict ground reaction forces from the motion. Default: on.")
 ]
 Cutoff = Annotated[
     float | None,
     option(
-        help="Low-pass cutoff for joint coordinates before differentiation [Hz]. Default: 6 Hz, more for short steps.",
-        metavar="HZ",
+        "Low-pass cutoff for joint coordinates before differentiation [Hz]. Default: 6 Hz, more for short steps.", "HZ"
     ),
 ]
-Start = Annotated[float, option(help="Discard frames before this time [s].", metavar="S")]
-End = Annotated[float, option(help="Discard frames after this time [s].", metavar="S")]
+Start = Annotated[float, option("Discard frames before this time [s].", "S")]
+End = Annotated[float, option("Discard frames after this time [s].", "S")]
 IK_HELP = "Inverse kinematics method: framewise, smoothed or marker-driven. Default: framewise."
 ID_HELP = "Inverse dynamics method: newton-euler or stepped. Default: newton-euler."
 

@@ -24,23 +24,17 @@ def simulate(
     scene: Annotated[
         str | None, typer.Argument(metavar="SCENE", help="Scene file, or a name from --list.", show_default=False)
     ] = None,
-    show_list: Annotated[bool, option("--list", help="List the scenes of the gallery and exit.")] = False,
-    step: Annotated[float | None, option(help="Step length [s]. Default: that of the scene.", metavar="S")] = None,
-    duration: Annotated[
-        float | None, option(help="Simulated time [s]. Default: that of the scene.", metavar="S")
-    ] = None,
-    result: Annotated[Path | None, option("--out", help="Write the result as netCDF (.nc).", metavar="FILE")] = None,
-    save: Annotated[
-        Path | None, option(help="Write the scene itself as an editable file (.toml).", metavar="FILE")
-    ] = None,
-    video: Annotated[
-        Path | None, option(help="Write a video (.gif, .webp) or the last frame (.png).", metavar="FILE")
-    ] = None,
-    frames: Annotated[Path | None, option(help="Write numbered PNG frames into this folder.", metavar="FOLDER")] = None,
-    view: Annotated[bool, option("--view", help="Show the result in the browser.")] = False,
-    port: Annotated[int, option(help="Port of --view. Default: 8080.", metavar="PORT")] = 8080,
+    show_list: Annotated[bool, option("List the scenes of the gallery and exit.", None, "--list")] = False,
+    step: Annotated[float | None, option("Step length [s]. Default: that of the scene.", "S")] = None,
+    duration: Annotated[float | None, option("Simulated time [s]. Default: that of the scene.", "S")] = None,
+    result: Annotated[Path | None, option("Write the result as netCDF (.nc).", "FILE", "--out")] = None,
+    save: Annotated[Path | None, option("Write the scene itself as an editable file (.toml).", "FILE")] = None,
+    video: Annotated[Path | None, option("Write a video (.gif, .webp) or the last frame (.png).", "FILE")] = None,
+    frames: Annotated[Path | None, option("Write numbered PNG frames into this folder.", "FOLDER")] = None,
+    view: Annotated[bool, option("Show the result in the browser.", None, "--view")] = False,
+    port: Annotated[int, option("Port of --view. Default: 8080.", "PORT")] = 8080,
     json: Json = False,
-    quiet: Annotated[bool, option("--quiet", "-q", help="Print neither progress nor tables.")] = False,
+    quiet: Annotated[bool, option("Print neither progress nor tables.", None, "--quiet", "-q")] = False,
 ) -> None:
     """Simulate a scene file or a scene of the gallery."""
     if show_list:

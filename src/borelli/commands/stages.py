@@ -8,29 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from borelli.commands import options
 from borelli.commands.console import err, note_lines, print_json, print_marked, print_pairs, show_title
-from borelli.commands.options import (
-    ID_HELP,
-    IK_HELP,
-    Cutoff,
-    End,
-    FitMass,
-    Force,
-    Forces,
-    Forward,
-    Height,
-    Json,
-    ModelFile,
-    Plates,
-    Sex,
-    Skeleton,
-    Start,
-    Static,
-    Units,
-    Up,
-    check_target,
-    option,
-)
+from borelli.commands.options import ID_HELP, IK_HELP, check_target, option
 from borelli.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -43,22 +23,21 @@ CREATED_BY = {"Motion": "borelli ik", "Torques": "borelli id", "Energy": "borell
 def fit(
     recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING", help="Trials of one subject.")],
     target: Annotated[
-        Path,
-        option("--out", "-o", help="Model file: .toml, .osim or .xml. Default: model.toml.", metavar="FILE"),
+        Path, option("Model file: .toml, .osim or .xml. Default: model.toml.", "FILE", "--out", "-o")
     ] = Path("model.toml"),
-    model: ModelFile = None,
-    mass: FitMass = None,
-    height: Height = None,
-    sex: Sex = None,
-    static: Static = None,
-    start: Start = -inf,
-    end: End = inf,
-    units: Units = None,
-    up: Up = None,
-    forward: Forward = None,
-    skeleton: Skeleton = None,
-    force: Force = False,
-    json: Json = False,
+    model: options.ModelFile = None,
+    mass: options.FitMass = None,
+    height: options.Height = None,
+    sex: options.Sex = None,
+    static: options.Static = None,
+    start: options.Start = -inf,
+    end: options.End = inf,
+    units: options.Units = None,
+    up: options.Up = None,
+    forward: options.Forward = None,
+    skeleton: options.Skeleton = None,
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Fit a model to recordings and write it.
 
@@ -97,19 +76,19 @@ def fit(
 def ik(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model with the recording's markers.")],
     recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="Recording with markers.")],
-    target: Annotated[
-        Path, option("--out", "-o", help="Motion file (.nc). Default: motion.nc.", metavar="FILE")
-    ] = Path("motion.nc"),
-    method: Annotated[str, option(help=IK_HELP, metavar="METHOD")] = "framewise",
-    forces: Forces = None,
-    start: Start = -inf,
-    end: End = inf,
-    units: Units = None,
-    up: Up = None,
-    forward: Forward = None,
-    skeleton: Skeleton = None,
-    force: Force = False,
-    json: Json = False,
+    target: Annotated[Path, option("Motion file (.nc). Default: motion.nc.", "FILE", "--out", "-o")] = Path(
+        "motion.nc"
+    ),
+    method: Annotated[str, option(IK_HELP, "METHOD")] = "framewise",
+    forces: options.Forces = None,
+    start: options.Start = -inf,
+    end: options.End = inf,
+    units: options.Units = None,
+    up: options.Up = None,
+    forward: options.Forward = None,
+    skeleton: options.Skeleton = None,
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Run inverse kinematics on a recording and write the motion."""
     _check_stage_file(target, (model, recording, forces), force)
@@ -137,14 +116,14 @@ def ik(
 
 def id(
     motion: Annotated[Path, typer.Argument(metavar="MOTION", help="Motion file of `borelli ik`.")],
-    target: Annotated[
-        Path, option("--out", "-o", help="Torque file (.nc). Default: torques.nc.", metavar="FILE")
-    ] = Path("torques.nc"),
-    method: Annotated[str, option(help=ID_HELP, metavar="METHOD")] = "newton-euler",
-    plates: Plates = True,
-    cutoff: Cutoff = None,
-    force: Force = False,
-    json: Json = False,
+    target: Annotated[Path, option("Torque file (.nc). Default: torques.nc.", "FILE", "--out", "-o")] = Path(
+        "torques.nc"
+    ),
+    method: Annotated[str, option(ID_HELP, "METHOD")] = "newton-euler",
+    plates: options.Plates = True,
+    cutoff: options.Cutoff = None,
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Run inverse dynamics on a motion and write the torques.
 
@@ -171,11 +150,11 @@ def id(
 
 def energy(
     torques: Annotated[Path, typer.Argument(metavar="TORQUES", help="Torque file of `borelli id`.")],
-    target: Annotated[
-        Path, option("--out", "-o", help="Energy file (.nc). Default: energy.nc.", metavar="FILE")
-    ] = Path("energy.nc"),
-    force: Force = False,
-    json: Json = False,
+    target: Annotated[Path, option("Energy file (.nc). Default: energy.nc.", "FILE", "--out", "-o")] = Path(
+        "energy.nc"
+    ),
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Compute power, work and energy, and write them."""
     _check_stage_file(target, (torques,), force)
@@ -191,10 +170,8 @@ def energy(
 
 def report(
     energy: Annotated[Path, typer.Argument(metavar="ENERGY", help="Energy file of `borelli energy` or `analyze`.")],
-    target: Annotated[Path, option("--out", "-o", help="HTML file. Default: report.html.", metavar="FILE")] = Path(
-        "report.html"
-    ),
-    force: Force = False,
+    target: Annotated[Path, option("HTML file. Default: report.html.", "FILE", "--out", "-o")] = Path("report.html"),
+    force: options.Force = False,
 ) -> None:
     """Write the report of an analysis as one HTML file."""
     if target.suffix.lower() not in (".html", ".htm"):

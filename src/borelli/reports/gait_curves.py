@@ -98,8 +98,8 @@ def gait_curves(energy: Energy) -> Gait:
     names = [c.name for c in model.coordinates]
 
     def column(candidates: tuple[str, ...], side: str) -> int | None:
-        found = [f"{name}_{letter}" for name in candidates for letter in (side, {"r": "right", "l": "left"}[side])]
-        return next((names.index(name) for name in found if name in names), None)
+        variants = [f"{name}_{letter}" for name in candidates for letter in (side, {"r": "right", "l": "left"}[side])]
+        return next((names.index(name) for name in variants if name in names), None)
 
     for group, table, values, factor in (
         ("angle", _COORDINATES, data["coordinate_value"].values, 180.0 / np.pi),
@@ -176,12 +176,12 @@ def _strides_with_grf(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool,
             bool(energy.torques.grf_known[(data["time"].values >= c.start) & (data["time"].values < c.end)].all())
             for c in cycles
         )
-    found = []
+    known = []
     for stride in cycles:
         inside = (data["time"].values >= stride.start) & (data["time"].values < stride.end)
         loaded = data["ground_reaction_force"].sel(foot=stride.side, axis="z").values[inside] >= MIN_PLATE_FORCE
-        found.append(bool(loaded.mean() >= MIN_STANCE_FRACTION))
-    return tuple(found)
+        known.append(bool(loaded.mean() >= MIN_STANCE_FRACTION))
+    return tuple(known)
 
 
 def _pelvis(energy: Energy) -> list[Curve]:
@@ -258,9 +258,9 @@ def _leg_length(energy: Energy) -> float:
     model = energy.torques.motion.model
     lengths = []
     for side in ("r", "l"):
-        found = {j.name: j for j in model.joints}
-        knee = next((found[n] for n in (f"knee_{side}", f"walker_knee_{side}") if n in found), None)
-        ankle = next((found[n] for n in (f"ankle_{side}",) if n in found), None)
+        joints = {j.name: j for j in model.joints}
+        knee = next((joints[n] for n in (f"knee_{side}", f"walker_knee_{side}") if n in joints), None)
+        ankle = joints.get(f"ankle_{side}")
         if knee is not None and ankle is not None:
             lengths.append(sum(float(np.linalg.norm(j.parent_frame.position)) for j in (knee, ankle)))
     # thigh and shank, and the height of the foot below the ankle
@@ -269,5 +269,5 @@ def _leg_length(energy: Energy) -> float:
 
 def _offset(model: Model) -> float:
     """Return the normative pelvic tilt [deg] for `human()`, whose pelvis is upright in neutral pose, else 0."""
-    found = normative_curve("pelvis_tilt")
-    return float(found.mean.mean()) if found is not None and has_borelli_root(model) else 0.0
+    tilt = normative_curve("pelvis_tilt")
+    return float(tilt.mean.mean()) if tilt is not None and has_borelli_root(model) else 0.0

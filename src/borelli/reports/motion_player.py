@@ -100,10 +100,10 @@ def _meshes(model: Model) -> list[dict[str, Any]]:
     children: dict[str, list[tuple[float, float, float]]] = {}
     for joint in model.joints:
         children.setdefault(joint.parent, []).append(joint.parent_frame.position)
-    found = []
+    meshes = []
     for body in model.bodies:
         mesh = join([shape_mesh(shape) for shape in body.shapes or _rods(body, children.get(body.name, []))])
-        found.append(
+        meshes.append(
             {
                 "vertices": _base64(np.rint(mesh.vertices / 1e-4).astype(np.int16)),
                 "normals": _base64(np.rint(127 * mesh.normals).astype(np.int8)),
@@ -111,7 +111,7 @@ def _meshes(model: Model) -> list[dict[str, Any]]:
                 "color": [round(value, 3) for value in colors[body.name]],
             }
         )
-    return found
+    return meshes
 
 
 def _rods(body: Body, ends: list[tuple[float, float, float]]) -> list[Shape]:

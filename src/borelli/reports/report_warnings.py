@@ -120,14 +120,14 @@ def _residual_warnings(energy: Energy) -> list[ReportWarning]:
     warnings = []
     if peaks.force > peaks.force_limit:
         text = (
-            f"Residual force peaks at {peaks.force:.0f} N ({peaks.force_time:.2f} s); the recommended limit is "
-            f"{peaks.force_limit:.0f} N, 5 % of the net external force (Hicks et al. 2015)."
+            f"Residual force peaks at {peaks.force:.3g} N ({peaks.force_time:.2f} s); the recommended limit is "
+            f"{peaks.force_limit:.3g} N, 5 % of the net external force (Hicks et al. 2015)."
         )
         warnings.append(ReportWarning(text, "warn", "See Residuals.", "residual_force"))
     if peaks.moment > peaks.moment_limit:
         text = (
-            f"Residual moment peaks at {peaks.moment:.0f} N m ({peaks.moment_time:.2f} s); the recommended limit is "
-            f"{peaks.moment_limit:.0f} N m, 1 % of the net external force times the height of the center of mass "
+            f"Residual moment peaks at {peaks.moment:.3g} N m ({peaks.moment_time:.2f} s); the recommended limit is "
+            f"{peaks.moment_limit:.3g} N m, 1 % of the net external force times the height of the center of mass "
             "(Hicks et al. 2015)."
         )
         warnings.append(ReportWarning(text, "warn", "See Residuals.", "residual_moment"))
