@@ -97,7 +97,7 @@ def dense_of(stabilizer: PostStabilizer, state: State) -> Dense:
 def solve_by_qr(A: Floats, d: Floats, weights: Floats, rank_tolerance: float = 1e-10) -> Floats:
     """Solve A j = d: least squares, then least ||W^1/2 j|| (Weinstein et al. 2008).
 
-    A Pi = Q R with R = (B S; 0 e); x = Z x_S + b, Z = (-B^-1 S; 1); x_S minimises ||W^1/2 (Z x_S + b)||^2. The lines of
+    A Pi = Q R with R = (B S; 0 e); x = Z x_S + b, Z = (-B^-1 S; 1); x_S minimizes ||W^1/2 (Z x_S + b)||^2. The lines of
     R below the rank, rounding, are left out.
     """
     Q, R, order = scipy.linalg.qr(A, pivoting=True)

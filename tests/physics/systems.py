@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.numerics import vectors
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.rows.rows import Rows, make_rows
 
 from .called import bounded_law, dead_zone_law, no_law, one_sided_law, soft_law, two_rate_law
@@ -110,13 +112,8 @@ class Directions(NamedTuple):
 
 def random_rotations(rng: np.random.Generator, count: int) -> Floats:
     """Return (count, 3, 3) rotation matrices, uniform."""
-    w, x, y, z = (q := rng.normal(size=(4, count))) / np.linalg.norm(q, axis=0)
-    matrices = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.moveaxis(np.array(matrices), 2, 0)
+    q = rng.normal(size=(4, count))
+    return rotation_matrix((q / np.linalg.norm(q, axis=0)).T)
 
 
 def mass_blocks(weight: Floats, gyration: Floats, spread: Floats, rotation: Floats) -> Floats:
@@ -151,9 +148,7 @@ def random_tree(rng: np.random.Generator, count: int) -> Tree:
 
 def cross(a: Floats, b: Floats) -> Floats:
     """Return row-wise cross products (np.cross is several times slower on small arrays)."""
-    x, y, z = a.T
-    s, t, w = b.T
-    return np.stack([y * w - z * t, z * s - x * w, x * t - y * s], 1)
+    return vectors.cross(a.T, b.T).T
 
 
 def point_rows(tree: Tree, child: Ints, other: Ints, point: Floats, direction: Floats, role: int) -> Directions:

@@ -64,7 +64,9 @@ def test_examples_run(example, folder, capsys):
 
 def test_examples_are_listed_and_numbered():
     page = (ROOT / "examples" / "README.md").read_text()
-    assert EXAMPLES and all(f"`{path.name}`" in page and path.name[:2] == f"{i:02d}" for i, path in enumerate(EXAMPLES, 1))
+    assert EXAMPLES and all(
+        f"`{path.name}`" in page and path.name[:2] == f"{i:02d}" for i, path in enumerate(EXAMPLES, 1)
+    )
 
 
 def test_examples_of_the_formats_page_read():

@@ -8,7 +8,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "borelli").rglob("*.py"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*")),
+]
 
 BANNED = {
     r"\b(told|tells?|telling)\b(?! apart)|\b(is|are|be) said\b": "report, state, show",
@@ -86,7 +91,9 @@ def test_words_of_the_field_are_found(word):
     pattern = re.compile(re.escape(word), re.IGNORECASE)
     assert any(pattern.search(path.read_text(encoding="utf-8")) for path in SOURCES), f"{word!r} is not in the source"
     pages = readable(PAGES)
-    assert any(pattern.search(path.read_text(encoding="utf-8")) for path in pages), f"{word!r} is not in the documentation"
+    assert any(pattern.search(path.read_text(encoding="utf-8")) for path in pages), (
+        f"{word!r} is not in the documentation"
+    )
 
 
 def options():

@@ -22,6 +22,7 @@ from borelli.analysis.option_values import option_value
 from borelli.analysis.residual_reduction.masses import reduce_residuals
 from borelli.analysis.stepped.stepped_torques import stepped_torques
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.kernels.compile_cache import ensure_compiled
 from borelli.recording.recording import Note, Recording
 
 Forces = str | Recording | Loads | None
@@ -66,6 +67,7 @@ def inverse_dynamics(
         SettingsError: Unknown method, source, filter or option; or the requested forces are not available.
         ModelError: The model has no feet, or no mass.
     """
+    ensure_compiled()
     name = option_value("inverse dynamics method", method, METHODS)
 
     def run(source: Forces) -> Torques:

@@ -25,6 +25,7 @@ from borelli.analysis.motion import Motion
 from borelli.analysis.option_values import option_value
 from borelli.analysis.stepped.marker_driven_ik import MARKER_DRIVEN_OPTIONS, marker_driven_ik
 from borelli.errors import SettingsError, unknown_name
+from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Model
 from borelli.recording.recording import Recording
 
@@ -62,6 +63,7 @@ def inverse_kinematics(
         SettingsError: Unknown method, option, marker or coordinate; or no marker of the model was recorded.
         BorelliError: No frame has a pose.
     """
+    ensure_compiled()
     name = option_value("inverse kinematics method", method, METHODS)
     problem = make_ik_problem(model, recording, weights, pose_stiffness, rest, hard_limits, fixed)
     return _SOLVERS[name](problem, recording, **options)

@@ -108,7 +108,9 @@ def track_with_springs(
     steps = len(target) - 1
     springs = [Drive(name, max_force=(max_forces or {}).get(name, inf)) for name in gains]
     compiled = compile_model(model, step=step, settings=settings, drives=springs)
-    state = initial_state(compiled, coordinates=initial_coordinates, velocities=initial_velocities, twists=initial_twists)
+    state = initial_state(
+        compiled, coordinates=initial_coordinates, velocities=initial_velocities, twists=initial_twists
+    )
     inputs = make_inputs(compiled, drives=springs, forces=forces)
     driven = np.array([compiled.coordinate_index[name] for name in gains], np.int64)
     inertia = outboard_inertia(compiled, state.coordinate)[driven]

@@ -47,6 +47,18 @@ def rotate(w, x, y, z, vx, vy, vz):
 
 
 @kernel
+def rotate_about_axis(ax, ay, az, sine, cosine, x, y, z):
+    """Return the vector (x, y, z) rotated about the unit axis a by an angle of given sine and cosine (Rodrigues)."""
+    cx, cy, cz = cross(ax, ay, az, x, y, z)
+    along = (1.0 - cosine) * (ax * x + ay * y + az * z)
+    return (
+        cosine * x + sine * cx + along * ax,
+        cosine * y + sine * cy + along * ay,
+        cosine * z + sine * cz + along * az,
+    )
+
+
+@kernel
 def rotation_exponential(vx, vy, vz):
     """Return the quaternion of the rotation vector v [rad]."""
     square = vx * vx + vy * vy + vz * vz

@@ -82,12 +82,12 @@ def step(pointers, tables, state_at, inputs, work, index):
     shapes, contacts, parameters = tables.shapes, tables.contacts, tables.parameters
     h, first = parameters[STEP_SIZE], contacts.first_row[0]
     compute_rotations(state.quaternion, scratch.rotation)
-    found = 0
+    contact_count = 0
     if len(shapes.pair_a) > 0:
-        found = find_contacts_by_pointer(
+        contact_count = find_contacts_by_pointer(
             pointers, shapes, state.position, scratch.rotation, parameters[CONTACT_MARGIN], work.contacts
         )  # fmt: skip
-        if found > len(work.contacts.depth):
+        if contact_count > len(work.contacts.depth):
             return CAPACITY_EXCEEDED
     aimed = compute_target_twists(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     sum_applied_forces(inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
@@ -95,18 +95,18 @@ def step(pointers, tables, state_at, inputs, work, index):
         pointers, tables.joints, tables.marker_springs, tables.residuals, parameters, state_at, inputs, work.rows,
         work.scratch, index, aimed,
     )  # fmt: skip
-    contact_arrays.count[CONTACTS_NOW], rows.used[0] = found, first
-    if found > 0:
+    contact_arrays.count[CONTACTS_NOW], rows.used[0] = contact_count, first
+    if contact_count > 0:
         fill_contact_arrays_by_pointer(
-            pointers, shapes, contacts, work.contacts, found, state_at, scratch.rotation, bodies.kinematic,
+            pointers, shapes, contacts, work.contacts, contact_count, state_at, scratch.rotation, bodies.kinematic,
             work.contact_arrays,
         )  # fmt: skip
         fill_contact_rows_by_pointer(
             pointers, shapes, contacts, parameters, work.contacts, state_at, bodies.kinematic, work.contact_arrays,
             work.rows,
         )  # fmt: skip
-    if not is_order_current(rows, graph, factor, contact_arrays, first, found):
-        if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
+    if not is_order_current(rows, graph, factor, contact_arrays, first, contact_count):
+        if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, contact_count):
             return CAPACITY_EXCEEDED
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, h, aimed)
     status = solve_step(pointers, tables, state, work, rows, factor, contact_arrays, scratch.solver_stats)
@@ -209,9 +209,9 @@ def _are_listed_rows_current(rows, factor, first):
 
 
 @inline
-def is_order_current(rows, graph, factor, contact_arrays, first, found):
+def is_order_current(rows, graph, factor, contact_arrays, first, contact_count):
     """Return True, and mark all bodies for factoring, if there are no contacts and the same rows act as before."""
-    if found > 0 or contact_arrays.count[CONTACTS_LISTED] != 1 or graph.count[0] == 0:
+    if contact_count > 0 or contact_arrays.count[CONTACTS_LISTED] != 1 or graph.count[0] == 0:
         return False
     if not _are_listed_rows_current(rows, factor, first):
         return False
@@ -221,15 +221,15 @@ def is_order_current(rows, graph, factor, contact_arrays, first, found):
 
 
 @kernel_function
-def prepare_solve(bodies_at, work_at, first, found):
+def prepare_solve(bodies_at, work_at, first, contact_count):
     """Order bodies and assign rows to them if they changed since the last step; return False if capacity is short."""
     bodies, work = load_shared(bodies_at, work_at)
     rows, graph, factor, contact_arrays = work.rows, work.graph, work.factor, work.contact_arrays
     contacts = work.contacts
-    same = contact_arrays.count[CONTACTS_LISTED] == found + 1 and _are_listed_rows_current(rows, factor, first)
+    same = contact_arrays.count[CONTACTS_LISTED] == contact_count + 1 and _are_listed_rows_current(rows, factor, first)
     relinked = graph.count[0] == 0
     links = len(bodies.links)
-    for i in range(found):
+    for i in range(contact_count):
         if contact_arrays.contact_body[i, SLOT] != contacts.slot[i]:
             same = False
             contact_arrays.contact_body[i, SLOT] = contacts.slot[i]
@@ -255,7 +255,7 @@ def prepare_solve(bodies_at, work_at, first, found):
         contact_arrays.count[CONTACTS_LISTED] = 0
         if not list_rows(rows, graph, factor, work.fill):
             return False
-        contact_arrays.count[CONTACTS_LISTED] = found + 1
+        contact_arrays.count[CONTACTS_LISTED] = contact_count + 1
     else:
         for k in range(graph.count[0]):
             graph.node[k, DIRTY] = 1

@@ -20,6 +20,7 @@ from borelli.analysis.fit.parameters import FitParameters, make_parameters
 from borelli.analysis.fit.uncertainty import fit_dataset, uncertainty_notes
 from borelli.errors import SettingsError, list_names
 from borelli.files.html_repr import Summary, summary_html, summary_repr
+from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Model
 from borelli.model.resize import scale_mass
 from borelli.recording.recording import Note, Recording
@@ -124,6 +125,7 @@ def fit_model(
     Raises:
         SettingsError: No marker set matches the labels, or an option is out of range.
     """
+    ensure_compiled()
     trials = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     if not trials and static is not None:
         trials, static = (static,), static

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
 from borelli.kernels.jit import inline, kernel
-from borelli.kernels.shared_tuples import SharedTuple, SharedTuples, load_shared
+from borelli.kernels.shared_tuples import ArrayOwner, SharedTuple, SharedTuples, load_shared
 from borelli.numerics.rotation_kernels import quaternion_product, rotate
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.function_pointers import pointers
-from borelli.physics.rows.contact_rows import BODY_A
+from borelli.physics.rows.contact_rows import BODY_A, CONTACTS_NOW
 from borelli.physics.run_soft_steps import FAILURES
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
@@ -207,7 +207,7 @@ def _misses_target(twist, aim):
 
 @inline
 def _record_rows(tables, work, record, index):
-    rows, value, who = work.rows, work.factor.value, work.contact_arrays.who
+    rows, value, who = work.rows, work.factor.value, work.contact_arrays.contact_body
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
     for k in range(first):
         record.impulse[index, k] = 0.0
@@ -225,7 +225,7 @@ def _record_rows(tables, work, record, index):
     for b in range(contact.shape[1]):
         for n in range(10):
             contact[index, b, n] = 0.0
-    for i in range(work.contact_arrays.count[0]):
+    for i in range(work.contact_arrays.count[CONTACTS_NOW]):
         k = first + each * i
         normal = value[k, IMPULSE]
         for side in range(2):
@@ -280,7 +280,7 @@ def run_steps(
     return steps, SOLVED
 
 
-class Rollout:
+class Rollout(ArrayOwner):
     """A compiled model with the solver's buffers, for repeated runs."""
 
     def __init__(self, compiled: CompiledModel) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.kernels.jit import inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
+from borelli.numerics.rotation_kernels import cross, rotate_about_axis
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +128,7 @@ def compute_poses(tree_at, q_inout, pose_at):
                 _put6(direction, p, 0.0, 0.0, 0.0, slope * ax, slope * ay, slope * az)
                 _put6(direction_rate, p, 0.0, 0.0, 0.0, curvature * ax, curvature * ay, curvature * az)
                 continue
-            mx, my, mz = oy * az - oz * ay, oz * ax - ox * az, ox * ay - oy * ax
+            mx, my, mz = cross(ox, oy, oz, ax, ay, az)
             _put6(direction, p, slope * ax, slope * ay, slope * az, slope * mx, slope * my, slope * mz)
             _put6(
                 direction_rate, p,
@@ -143,9 +144,9 @@ def compute_poses(tree_at, q_inout, pose_at):
             elif ux == 0.0 and uy == 0.0:
                 t00, t10, t20, t01, t11, t21 = _mix_columns(uz * s, c, t00, t10, t20, t01, t11, t21)
             else:  # about the world axis a: c t + s a x t + (1 - c)(a.t) a
-                t00, t10, t20 = _rotate_about(ax, ay, az, s, c, t00, t10, t20)
-                t01, t11, t21 = _rotate_about(ax, ay, az, s, c, t01, t11, t21)
-                t02, t12, t22 = _rotate_about(ax, ay, az, s, c, t02, t12, t22)
+                t00, t10, t20 = rotate_about_axis(ax, ay, az, s, c, t00, t10, t20)
+                t01, t11, t21 = rotate_about_axis(ax, ay, az, s, c, t01, t11, t21)
+                t02, t12, t22 = rotate_about_axis(ax, ay, az, s, c, t02, t12, t22)
         child_rotation, R, x = tree.child_rotation[link], pose.rotation[b], pose.position[b]
         for i in range(3):  # T times the transpose of the joint frame's rotation in the child
             R[0, i] = t00 * child_rotation[i, 0] + t01 * child_rotation[i, 1] + t02 * child_rotation[i, 2]
@@ -175,16 +176,6 @@ def _matrix_product(A, B):
 @inline
 def _mix_columns(s, c, ax, ay, az, bx, by, bz):
     return c * ax + s * bx, c * ay + s * by, c * az + s * bz, c * bx - s * ax, c * by - s * ay, c * bz - s * az
-
-
-@inline
-def _rotate_about(ax, ay, az, s, c, x, y, z):
-    along = (1.0 - c) * (ax * x + ay * y + az * z)
-    return (
-        c * x + s * (ay * z - az * y) + along * ax,
-        c * y + s * (az * x - ax * z) + along * ay,
-        c * z + s * (ax * y - ay * x) + along * az,
-    )
 
 
 @inline

@@ -31,6 +31,7 @@ from borelli.analysis.tree_kernels.forward_kinematics import TreePose, compute_p
 from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.kernels.jit import inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
+from borelli.numerics.rotation_kernels import cross
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -206,7 +207,7 @@ def compute_hessian(energy_at, q, gauss, rest):
                 load[MOMENT + 6] * S[0] + load[MOMENT + 7] * S[1] + load[MOMENT + 8] * S[2] - oz * along - trace * S[2]
             )
         else:
-            yx, yy_, yz_ = S[4] * fz - S[5] * fy, S[5] * fx - S[3] * fz, S[3] * fy - S[4] * fx
+            yx, yy_, yz_ = cross(S[3], S[4], S[5], fx, fy, fz)
         cx, cy, cz = gauss * tx + rest * yx, gauss * ty + rest * yy_, gauss * tz + rest * yz_
         dx, dy, dz = gauss * px, gauss * py, gauss * pz
         i = j

@@ -45,7 +45,7 @@ class Controls(NamedTuple):
     """(balls,) 1 where the joint's parent is the base that its error rotates with, -1 where the child is."""
     a: Floats
     b: Floats
-    """The error a step later is a E + b E' [b in s] plus the offset of the target trajectory."""
+    """The error a step later is a E + b E' [b in s]."""
     callback_response: Flags
     """1 where the response is not a and b but is written to `StageArrays.response` before each step."""
     slope: Floats
@@ -69,8 +69,6 @@ class TargetTrajectory(NamedTuple):
     """(steps + 2, coordinates) [rad or m]"""
     rotation: Floats
     """(steps + 2, balls, 4) of the child's joint frame in the parent's."""
-    offset: Floats
-    """(steps or 0, coordinates) added to the response of step i [rad or m]."""
     max_impulse: Floats
     """(steps or 1, coordinates) maximum impulse of a control in step i, or in any [N s or N m s]."""
 
@@ -88,10 +86,6 @@ class ControlHistory(NamedTuple):
     """(3, persistent rows) velocities along rows that position correction added in the last steps, the latest first."""
     curvature_count: Integers
     """(1,) number of steps with known curvature."""
-
-    def copy(self) -> ControlHistory:
-        """Return a snapshot."""
-        return ControlHistory._make(array.copy() for array in self)
 
 
 class StageArrays(NamedTuple):
@@ -329,19 +323,13 @@ def _extent(tables: Tables, bodies: int) -> Floats:
 
 
 def make_target_trajectory(
-    compiled: CompiledModel,
-    value: Floats,
-    rotation: Floats,
-    *,
-    max_impulse: Floats | None = None,
-    offset: Floats | None = None,
+    compiled: CompiledModel, value: Floats, rotation: Floats, *, max_impulse: Floats | None = None
 ) -> TargetTrajectory:
     """Return targets as contiguous arrays; impulse limits that are not given are infinite."""
     count = len(compiled.model.coordinates)
     return TargetTrajectory(
         value=np.ascontiguousarray(value, float),
         rotation=np.ascontiguousarray(rotation, float),
-        offset=np.zeros((0, count)) if offset is None else np.ascontiguousarray(offset, float),
         max_impulse=np.full((1, count), np.inf) if max_impulse is None else np.ascontiguousarray(max_impulse, float),
     )
 

@@ -163,11 +163,9 @@ def compute_control_errors(joints, controls, targets, history, stages, value, ro
 
 
 @inline
-def _respond(controls, targets, stages, i, index):
+def _respond(controls, stages, i):
     if not controls.callback_response[i]:
         stages.response[i] = controls.a[i] * stages.error[i] + controls.b[i] * stages.rate[i]
-    if len(targets.offset) > 0:
-        stages.response[i] += targets.offset[index, i]
 
 
 @inline
@@ -183,7 +181,7 @@ def set_control_targets(joints, controls, targets, stages, value, rows, index, h
     """Write the targets of controlled joints at the step's end, and rows with the velocities that lead there."""
     for n in range(len(controls.coordinate)):
         i = controls.coordinate[n]
-        _respond(controls, targets, stages, i, index)
+        _respond(controls, stages, i)
         stages.target[i] = clamp_to_limits(joints, i, targets.value[index + 2, i] + stages.response[i])
         u = (stages.target[i] - stages.value[i]) / h
         _set_target_velocity(controls, targets, stages, rows, i, joints.drive_row[i], u, index)
@@ -191,7 +189,7 @@ def set_control_targets(joints, controls, targets, stages, value, rows, index, h
         j, side = controls.ball[n], controls.side[n]
         i = joints.coordinate_first[j]
         for axis in range(3):
-            _respond(controls, targets, stages, i + axis, index)
+            _respond(controls, stages, i + axis)
         ew, ex, ey, ez = rotation_exponential(
             stages.response[i] - stages.error[i],
             stages.response[i + 1] - stages.error[i + 1],

@@ -124,12 +124,14 @@ def _fill_rows(pointers, tables, state, inputs, work, controls, index):
     rows, contact_arrays, scratch = work.rows, work.contact_arrays, work.scratch
     h = parameters[STEP_SIZE]
     compute_rotations(state.quaternion, scratch.rotation)
-    found = 0
+    contact_count = 0
     if len(shapes.pair_a) > 0:
         margin = _contact_margin(parameters[CONTACT_MARGIN], controls.extent, state.twist, h)
-        found = find_contacts_by_pointer(pointers, shapes, state.position, scratch.rotation, margin, work.contacts)
-        if found > len(work.contacts.depth):
-            return found
+        contact_count = find_contacts_by_pointer(
+            pointers, shapes, state.position, scratch.rotation, margin, work.contacts
+        )  # fmt: skip
+        if contact_count > len(work.contacts.depth):
+            return contact_count
     compute_target_twists(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
     sum_applied_forces(
         inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench
@@ -138,15 +140,16 @@ def _fill_rows(pointers, tables, state, inputs, work, controls, index):
         pointers, tables.joints, tables.marker_springs, tables.residuals, parameters, state, inputs, rows, scratch,
         index, False,
     )  # fmt: skip
-    contact_arrays.count[CONTACTS_NOW], rows.used[0] = found, contacts.first_row[0]
-    if found > 0:
+    contact_arrays.count[CONTACTS_NOW], rows.used[0] = contact_count, contacts.first_row[0]
+    if contact_count > 0:
         fill_contact_arrays_by_pointer(
-            pointers, shapes, contacts, work.contacts, found, state, scratch.rotation, bodies.kinematic, contact_arrays
+            pointers, shapes, contacts, work.contacts, contact_count, state, scratch.rotation, bodies.kinematic,
+            contact_arrays,
         )  # fmt: skip
         fill_contact_rows_by_pointer(
             pointers, shapes, contacts, parameters, work.contacts, state, bodies.kinematic, contact_arrays, rows
         )  # fmt: skip
-    return found
+    return contact_count
 
 
 @kernel_function
@@ -158,23 +161,23 @@ def begin_step(pointers, tables, state, inputs, work, controls, targets, history
     joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
     scratch, parameters, first = work.scratch, tables.parameters, tables.contacts.first_row[0]
     h = parameters[STEP_SIZE]
-    found = _fill_rows(pointers, tables, state, inputs, work, controls, index)
-    if found > len(work.contacts.depth):
+    contact_count = _fill_rows(pointers, tables, state, inputs, work, controls, index)
+    if contact_count > len(work.contacts.depth):
         return CAPACITY_EXCEEDED
     # rows are listed by the laws they have when they act: hard
     fix_joints(joints, rows)
     fix_controls(joints, controls, rows)
-    if not is_order_current(rows, graph, factor, contact_arrays, first, found):
+    if not is_order_current(rows, graph, factor, contact_arrays, first, contact_count):
         discard_factors(stages)
-        if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, found):
+        if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, contact_count):
             return CAPACITY_EXCEEDED
     _reset_stages(state, stages, rows.used[0])
-    stages.solver_stats[CONTACT_COUNT] = found
+    stages.solver_stats[CONTACT_COUNT] = contact_count
     compute_control_velocities(joints, controls, rows, state.twist, stages.velocity)
     if len(controls.ball) > 0:
         compute_ball_rotations_by_pointer(pointers, joints, controls, stages.rotation)
     colliding, status = 0, SOLVED
-    if found > 0:
+    if contact_count > 0:
         colliding = fill_contact_laws_by_pointer(
             pointers, tables.shapes, tables.contacts, work.contacts, contact_arrays, rows, state.twist, tables.gravity,
             parameters, True,
@@ -206,9 +209,9 @@ def restore_start(state, stages):
 
 
 @inline
-def _step_mode(controls, found):
-    """Return the mode of a step with `found` contacts."""
-    if found > 0:
+def _step_mode(controls, contact_count):
+    """Return the mode of a step with `contact_count` contacts."""
+    if contact_count > 0:
         return CONTACTS
     for k in range(len(controls.outside)):
         if controls.outside[k] > 0:
@@ -285,11 +288,11 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
     """Make stages 3 to 6 of step `index` and return a status."""
     joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
     first, each = tables.contacts.first_row[0], tables.contacts.rows_each[0]
-    found = contact_arrays.count[CONTACTS_NOW]
-    mode = _step_mode(controls, found)
+    contact_count = contact_arrays.count[CONTACTS_NOW]
+    mode = _step_mode(controls, contact_count)
     contact_arrays.count[CONTACTS_NOW] = 0  # without contacts no friction bounds are solved for
     status = _solve_controls(pointers, tables, state, work, controls, targets, history, stages, index, mode)
-    contact_arrays.count[CONTACTS_NOW] = found
+    contact_arrays.count[CONTACTS_NOW] = contact_count
     if status != SOLVED:
         return status
     contact_status = SOLVED
@@ -311,7 +314,7 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
     status = position_status
     if position_status == SOLVED or position_status == POSITION_ERROR_LEFT:
         status = _solve_end_velocities(pointers, tables, state, work, controls, stages)
-    contact_arrays.count[CONTACTS_NOW] = found
+    contact_arrays.count[CONTACTS_NOW] = contact_count
     if status != SOLVED:
         return status
     _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
