@@ -21,6 +21,6 @@ result = bo.simulate(model, duration=10.0, step=1 / 1000, initial_coordinates={"
 
 angle, time = result["coordinate_value"].sel(coordinate="angle").values, result["time"].values
 crossings = time[1:][(angle[:-1] < 0) & (angle[1:] >= 0)]
-inertia = rod.inertia[1] + rod.mass * 0.25**2
+inertia = rod.inertia[1][1] + rod.mass * 0.25**2
 expected = 2 * np.pi * np.sqrt(inertia / (rod.mass * 9.80665 * 0.25))
 print(f"period {np.diff(crossings).mean():.4f} s, expected {expected:.4f} s")

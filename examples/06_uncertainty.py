@@ -7,5 +7,5 @@ bo.write_recording(synthetic_recording("walk").recording, "walk.nc")
 settings = bo.AnalysisSettings(mass=68.0, height=1.72, sex="female", monte_carlo=4)
 (analysis,) = bo.analyze("walk.nc", "walk", settings)
 
-for name, (low, high) in list(analysis.summary["uncertainty"]["intervals"].items())[:8]:
-    print(f"{name}: {low:.3g} to {high:.3g}")
+for name, interval in list(analysis.summary["uncertainty"].items())[:8]:
+    print(name, interval)

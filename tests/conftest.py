@@ -39,6 +39,6 @@ def pytest_terminal_summary(terminalreporter):
     skipped = [report for report in terminalreporter.stats.get("skipped", ()) if NO_DATA in str(report.longrepr)]
     if skipped:
         terminalreporter.write_line(
-            f"{len(skipped)} tests were skipped because {NO_DATA}. Set BORELLI_DATA to a folder of recordings and models "
-            "laid out as CONTRIBUTING.md describes to run them."
+            f"{len(skipped)} tests were skipped because {NO_DATA}. Set BORELLI_DATA to a folder of recordings and "
+            "models laid out as CONTRIBUTING.md describes to run them."
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
 import typer
 
 
@@ -21,36 +20,30 @@ def reference() -> str:
     """Return the reference of all subcommands as Markdown."""
     from borelli.cli import app
 
-    root = typer.main.get_command(app)
-    assert isinstance(root, click.Group)
-    context = click.Context(root, info_name="borelli")
-    parts = []
-    for name in root.list_commands(context):
-        command = root.get_command(context, name)
-        if command is not None and not command.hidden:
-            parts.append(_section(name, command, context))
-    return "\n".join(parts)
+    root: Any = typer.main.get_command(app)
+    context = root.make_context("borelli", ["--help"], resilient_parsing=True)
+    commands = {name: root.get_command(context, name) for name in root.list_commands(context)}
+    return "\n".join(_section(name, command, context) for name, command in commands.items() if not command.hidden)
 
 
-def _section(name: str, command: click.Command, parent: click.Context) -> str:
-    context = click.Context(command, info_name=name, parent=parent)
+def _section(name: str, command: Any, parent: Any) -> str:
+    context = command.make_context(name, ["--help"], parent=parent, resilient_parsing=True)
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [f"## `borelli {name}`", "", (command.help or "").strip(), "", f"    borelli {name} {usage}", ""]
     options = [option for option in command.get_params(context) if "--help" not in option.opts]
     if options:
         lines += ["| option | meaning |", "|---|---|"]
-        lines += [f"| {_names(option, context)} | {_meaning(option)} |" for option in options]
+        lines += [f"| {_names(option)} | {_meaning(option)} |" for option in options]
     return "\n".join([*lines, ""])
 
 
-def _names(option: click.Parameter, context: click.Context) -> str:
-    if isinstance(option, click.Argument):
-        return f"`{option.make_metavar(context)}`"
+def _names(option: Any) -> str:
+    if option.param_type_name == "argument":
+        return f"`{option.metavar or option.name.upper()}`"
     names = ", ".join([*option.opts, *option.secondary_opts])
-    flag = isinstance(option, click.Option) and (option.is_flag or option.count)
-    return f"`{names}`" if flag else f"`{names} {option.make_metavar(context)}`"
+    return f"`{names}`" if option.is_flag else f"`{names} {option.metavar or option.type.name.upper()}`"
 
 
-def _meaning(option: click.Parameter) -> str:
+def _meaning(option: Any) -> str:
     text = str(getattr(option, "help", "") or "").replace("|", "\\|").replace("\n", " ")
     return text

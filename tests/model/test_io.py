@@ -231,7 +231,6 @@ def test_mistakes_in_a_urdf_are_named(tmp_path, text, error, problem) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.skipif(not DATA.is_dir(), reason="no data: set BORELLI_DATA")
 def test_reader_choice_on_all_data() -> None:
     from borelli.model.io import model_reader
 

@@ -151,7 +151,7 @@ OSCILLATOR = {"mass": 2.0, "stiffness": 200.0, "damping": 8.0, "target": 0.1}
 def step_response(h: float, duration: float) -> np.ndarray:
     """Return the position of the carriage at each step after its drive is switched on."""
     o = OSCILLATOR
-    drive = Drive("x", target=o["coordinate_target"], stiffness=o["stiffness"], damping=o["damping"])
+    drive = Drive("x", target=o["target"], stiffness=o["stiffness"], damping=o["damping"])
     return simulate(carriage(mass=o["mass"]), duration=duration, step=h, drives=(drive,))["coordinate_value"].values[
         :, 0
     ]

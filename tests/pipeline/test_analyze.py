@@ -223,8 +223,6 @@ def clear_hashes_afterwards():
 @pytest.mark.data
 def test_hdm_walk_with_mass_and_height_alone(tmp_path):
     data = SHARED_DATA / "hdm" / "data.c3d"
-    if not data.exists():
-        pytest.skip(f"no {data}: set BORELLI_DATA")
     analyze([data], tmp_path, AnalysisSettings(mass=80.0, height=1.8))
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["fit_held_out_rms_mm"] <= 3.0 and summary["marker_rms_mm"] <= 3.0

@@ -1,11 +1,10 @@
 """Synthetic walk of a person of rigid segments over two force plates."""
 
 import numpy as np
-import pytest
 
 from borelli.recording.recording import Recording, make_dataset
 
-from ..shared_data import SHARED_DATA
+from ..shared_data import shared
 
 RATE, ANALOG_RATE = 100.0, 1000.0
 SPEED, STRIDE = 1.3, 1.0  # m/s, s
@@ -107,11 +106,8 @@ def _foot(time, sign):
 
 
 def real(name):
-    """The path of a file among the recordings that are not part of the repository; skips the test without them."""
-    folder = SHARED_DATA
-    if not (folder / name).exists():
-        pytest.skip(f"no {name} in {folder}: set BORELLI_DATA")
-    return folder / name
+    """Return the path of a recording that is not part of the repository; only tests marked `data` may ask for it."""
+    return shared(name)
 
 
 def with_markers(one, points):

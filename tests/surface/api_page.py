@@ -13,8 +13,9 @@ INTRODUCTION = """# API reference
 
 `import borelli as bo` gives the functions of every stage, their results and the errors. Everything else is in a
 subpackage, reached as `bo.model.Body` or by `from borelli.model import Body`. Arguments, units and errors are in the
-docstrings: `help(bo.fit_model)`, and on the pages [recordings](recordings.md), [models](models.md), [analysis](analysis.md),
-[simulation](simulation.md), [control](control.md), [views](views.md) and [files and errors](files.md).
+docstrings: `help(bo.fit_model)`, and on the pages [recordings](recordings.md), [models](models.md),
+[analysis](analysis.md), [simulation](simulation.md), [control](control.md), [views](views.md) and
+[files and errors](files.md).
 """
 
 

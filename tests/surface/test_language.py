@@ -32,9 +32,8 @@ BANNED = {
     r"\bg(ive|ives|ave|iving) way\b": "yield, comply",
     r"\bwho (walks|stands|lies|controls)\b": "a walking subject",
     r"\b(ours|theirs)\b": "name the method",
-    r"\b(is|are) no (model|person|folder|direction|JSON|text|spline|recording|C3D|marker|measurement)\b|\bof no (kind|mass)\b": (
-        "is not a ...; unknown, massless"
-    ),
+    r"\b(is|are) no (model|person|folder|direction|JSON|text|spline|recording|C3D|marker|measurement)\b"
+    r"|\bof no (kind|mass)\b": "is not a ...; unknown, massless",
     r"\bhow sure\b|\bmeans? (little|nothing)\b": "uncertainty; not reliable",
     r"\bin a circle\b|\bculprit\b|\bstranger": "cycle; error; any user",
     r"\bthe way (walked|the)\b|\bthe middle (one|marker)\b": "direction; median",
@@ -52,14 +51,14 @@ ALLOWED = {
 
 REQUIRED = (
     "inverse kinematics", "forward kinematics", "ground reaction", "angular velocity", "joint limit", "joint reaction",
-    "generalized coordinate", "internal rotation", "normative", "anthropometr", "fill-in", "Delassus", "RNEA", "uncertainty",
-    "Schur complement", "GJK", "residual reduction", "covariance", "obliquity",
+    "generalized coordinate", "internal rotation", "normative", "anthropometr", "fill-in", "Delassus", "RNEA",
+    "uncertainty", "Schur complement", "GJK", "residual reduction", "covariance", "obliquity",
 )  # fmt: skip
 """Words of the field that a newcomer searches for, in the source and in the documentation."""
 
 
 def texts(path):
-    """Line numbers and texts that a user may read: docstrings and strings with a space in sources, all text elsewhere."""
+    """Yield numbered lines that a user may read: in sources, docstrings and strings with a space; elsewhere all."""
     if path.suffix != ".py":
         yield from enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         return
@@ -97,14 +96,11 @@ def test_words_of_the_field_are_found(word):
 
 
 def options():
-    import click
     import typer
 
     from borelli.cli import app
 
-    root = typer.main.get_command(app)
-    assert isinstance(root, click.Group)
-    for name, command in root.commands.items():
+    for name, command in typer.main.get_command(app).commands.items():
         for option in command.params:
             yield f"{name} {option.opts[-1]}", getattr(option, "help", None) or ""
 
@@ -119,7 +115,7 @@ def test_help_texts_begin_with_a_noun_or_verb():
 
 
 def test_function_docstrings_begin_with_an_imperative():
-    """A function's docstring says what it does; one that begins with an article or a question word describes a thing."""
+    """An article or a question word at its start describes a thing, not what the function does."""
     bad = []
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

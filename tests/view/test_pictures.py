@@ -178,7 +178,7 @@ def test_model_with_another_vertical_axis_is_drawn_upright():
     fallen = simulate(
         Model("box", (box,), gravity=(0.0, -9.81, 0.0), ground=(GROUND_PLANE,)),
         duration=0.1,
-        twists={"box": (0.5, 0.0, 0.2, 1.0, 2.0, 3.0)},
+        initial_twists={"box": (0.5, 0.0, 0.2, 1.0, 2.0, 3.0)},
     )
     shown = posed_model(fallen)
     np.testing.assert_allclose(shown.position[..., [0, 2]], fallen["body_position"].values[..., [0, 1]])

@@ -72,6 +72,6 @@ def mask_absent_bodies(dataset: Dataset, motions: Sequence[PrescribedMotion]) ->
     for motion in motions:
         absent[:, names.index(motion.body)] = [motion.frame(float(t)) is None for t in dataset["time"].values]
     if absent.any():
-        position = dataset["position"]
-        dataset = dataset.assign(position=position.where(~absent[..., None]).assign_attrs(position.attrs))
+        position = dataset["body_position"]
+        dataset = dataset.assign(body_position=position.where(~absent[..., None]).assign_attrs(position.attrs))
     return dataset

@@ -45,7 +45,7 @@ def initial_state(
     velocities: Mapping[str, float] | None = None,
     twists: Mapping[str, Sequence[float]] | None = None,
 ) -> State:
-    """Return a state with given coordinates [rad or m] and velocities; `twists` [m/s, rad/s] of bodies replace theirs.
+    """Return a state with given coordinates [rad or m] and velocities; `twists` [m/s, rad/s] take precedence.
 
     Raises:
         ModelError: A coordinate or body is unknown.
@@ -185,7 +185,7 @@ def to_dataset(compiled: CompiledModel, record: Record, time: Floats) -> xarray.
         "linear_momentum": (("time", "axis"), linear, "kg m/s", "world"),
         "angular_momentum": (("time", "axis"), angular, "kg m^2/s", "world; about the origin"),
         "joint_gap": (("time",), diagnostics.joint_gap(compiled, pose), "m", "largest gap of a joint"),
-        "solver_iterations": (("time",), record.solver_stats[:, NEWTON_ITERATIONS], "1", "Newton iterations of the step"),
+        "solver_iterations": (("time",), record.solver_stats[:, NEWTON_ITERATIONS], "1", "Newton iterations"),
         "friction_solves": (("time",), record.solver_stats[:, FRICTION_SOLVES], "1", "solves for the friction bounds"),
         "solver_status": (("time",), record.solver_stats[:, STATUS], "1", STATUS_MEANING),
     }

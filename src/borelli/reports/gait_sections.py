@@ -185,7 +185,7 @@ def _agreement_table(energy: Energy, predicted_grf: Dataset | None) -> str:
         f"{one.foot} {one.vertical_rms:.1f}" for one in grf_agreement(energy, predicted_grf, ends=True)
     )
     where = (
-        f" The first and last {EDGE_DURATION:g} s are excluded, where prediction depends on the extension of the motion; "
+        f" The first and last {EDGE_DURATION:g} s are excluded, where prediction depends on the motion's extension; "
         f"including them, the vertical RMS error is {with_ends} % BW."
     )
     if not complete.all():

@@ -22,7 +22,7 @@ from ...shared_data import SHARED_DATA as DATA
 
 WALK = DATA / "hdm" / "data.c3d"
 
-pytestmark = [pytest.mark.data, pytest.mark.skipif(not WALK.exists(), reason="no recordings: set BORELLI_DATA")]
+pytestmark = pytest.mark.data
 
 
 @cache

@@ -16,7 +16,7 @@ from borelli.recording.io import read_recording
 
 from ...shared_data import SHARED_DATA as DATA
 
-pytestmark = [pytest.mark.data, pytest.mark.skipif(not DATA.is_dir(), reason="no recordings: set BORELLI_DATA")]
+pytestmark = pytest.mark.data
 
 # file, mass [kg], height [m], held-out error [mm], range of the thigh [m]
 TRIALS = [

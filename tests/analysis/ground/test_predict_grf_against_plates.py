@@ -25,7 +25,7 @@ from borelli.recording.io import read_recording
 
 from ...shared_data import SHARED_DATA as DATA
 
-pytestmark = [pytest.mark.data, pytest.mark.skipif(not DATA.is_dir(), reason="no recordings: set BORELLI_DATA")]
+pytestmark = pytest.mark.data
 
 WALK, OPENCAP = "opensim/subject01_walk/subject01_walk1", "opensim/opencap_subject4/"
 RAJAGOPAL = "opensim/rajagopal2016/walk/"

@@ -238,7 +238,7 @@ def test_steady_rotation_has_no_snap(job):
 
 
 def test_undetermined_variables_are_reported():
-    with pytest.raises(BorelliError, match="variable 1 of frame 0 is held by nothing"):
+    with pytest.raises(BorelliError, match="Variable 1 of frame 0 is not determined"):
         band = BandedMatrix(3, 2, 1)
         band.entry[:, 0, 0] = 1.0
         band.factor()

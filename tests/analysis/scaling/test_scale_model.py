@@ -137,7 +137,6 @@ def test_other_files_are_refused(tmp_path):
 
 
 @pytest.mark.data
-@pytest.mark.skipif(not GAIT.is_dir(), reason="no OpenSim models: set BORELLI_DATA")
 def test_factors_agree_with_opensim():
     """Factors as OpenSim wrote them, to its six digits; joints of the published scaled model within 1 micrometer.
 

@@ -17,10 +17,7 @@ from borelli.recording.io import read_recording
 
 from ...shared_data import SHARED_DATA as DATA
 
-pytestmark = [
-    pytest.mark.data,
-    pytest.mark.skipif(not DATA.is_dir(), reason=f"no data in {DATA}: set BORELLI_DATA"),
-]
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture(scope="module")

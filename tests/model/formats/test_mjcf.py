@@ -456,7 +456,7 @@ PARTS = sorted(p for p in MODELS.rglob("assets/*.xml")) if MODELS.is_dir() else 
 
 @pytest.mark.data
 @pytest.mark.crosscheck
-@pytest.mark.skipif(not MAIN, reason="no muscle models: set BORELLI_DATA")
+@pytest.mark.data
 @pytest.mark.parametrize("path", MAIN, ids=lambda p: p.stem)
 def test_real_models_agree_with_mujoco(path) -> None:
     ours = read_mjcf(path)
@@ -467,7 +467,6 @@ def test_real_models_agree_with_mujoco(path) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.skipif(not PARTS, reason="no muscle models: set BORELLI_DATA")
 @pytest.mark.parametrize("path", PARTS, ids=lambda p: p.stem)
 def test_real_fragments_name_their_models(path) -> None:
     with pytest.raises(FileFormatError, match="fragment") as caught:
@@ -478,7 +477,7 @@ def test_real_fragments_name_their_models(path) -> None:
 
 @pytest.mark.data
 @pytest.mark.crosscheck
-@pytest.mark.skipif(not MAIN, reason="no muscle models: set BORELLI_DATA")
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["myotorso", "finger_v0"])
 def test_real_forces_equal_mujoco(name) -> None:
     mujoco = engine()

@@ -235,7 +235,7 @@ def test_special_characters_in_names(tmp_path) -> None:
 
 @pytest.mark.data
 @pytest.mark.crosscheck
-@pytest.mark.skipif(not FULL_BODY.exists(), reason="no muscle models: set BORELLI_DATA")
+@pytest.mark.data
 def test_native_file_restores_a_real_model(tmp_path) -> None:
     model = read_mjcf(FULL_BODY)
     theirs, again, _ = wrote(model, tmp_path)

@@ -244,7 +244,8 @@ def _record_rows(tables, work, record, index):
 
 @kernel
 def run_steps(
-    pointers, tables_at, state_at, saved, inputs_at, work_at, step_inputs, record, first, steps, passes, target_frame, root
+    pointers, tables_at, state_at, saved, inputs_at, work_at, step_inputs, record, first, steps, passes,
+    target_frame, root,
 ):
     """Run steps `first` to `steps`; return their number and the last status.
 
@@ -270,7 +271,8 @@ def run_steps(
                         inputs.pose[index + 1, b, 3 + n] = state.quaternion[b, n]
                 _rewind(state, saved)
             status = step_by_pointer(pointers, tables_at, state_at, inputs_at, work_at, index)
-            if (status != SOLVED and status != FRICTION_NOT_CONVERGED) or not _misses_target(state.twist, work.scratch.aim):
+            failed = status != SOLVED and status != FRICTION_NOT_CONVERGED
+            if failed or not _misses_target(state.twist, work.scratch.aim):
                 break
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             _rewind(state, saved)

@@ -1,1 +1,1 @@
-"""The impulse step (seed 000): hard joints, controlled joints that end each step where they should, collisions."""
+"""The impulse step (Weinstein, Guendelman and Fedkiw 2008): hard and controlled joints, collisions."""

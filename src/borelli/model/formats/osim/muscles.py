@@ -184,7 +184,7 @@ class MuscleReader:
                     values_by_name[f"{prefix}{leaf.kind}"] = value
                 elif (item.kind, child.kind) not in self._unread:
                     self._unread.add((item.kind, child.kind))
-                    self.notes.append(f"{item.kind}: <{prefix}{leaf.kind}> is not read: it is not a number.")
+                    self.notes.append(f"{item.kind}: <{prefix}{leaf.kind}> is not numeric and was not read.")
         return tuple(values_by_name.items())
 
 
