@@ -130,7 +130,7 @@ def muscle_parameters(model) -> dict[str, np.ndarray]:
                 path.getPathPointSet().getSize(),
                 path.getWrapSet().getSize(),
                 *(
-                    float(muscle.getPropertyByName(name).toString())
+                    float(muscle.getPropertyByName(name).toString()) if muscle.hasProperty(name) else np.nan
                     for name in ("activation_time_constant", "deactivation_time_constant", "default_activation")
                 ),
             ]

@@ -129,7 +129,12 @@ def compare(one: Case, *, position_tolerance: float = 1e-9, mass: float = 1e-12,
 
 def compare_muscles(one: Case) -> None:
     assert one.expected is not None
-    assert list(one.expected["muscle_name"]) == [muscle.name for muscle in one.model.muscles]
+    read = [muscle.name for muscle in one.model.muscles]
+    names = list(one.expected["muscle_name"])
+    assert [name for name in names if name in set(read)] == read
+    unread = [name for name in names if name not in set(read)]
+    assert all(any(f"'{name}' is not read" in note for note in one.model.notes) for name in unread)
+    expected = one.expected["muscle"][[names.index(name) for name in read]]
     ours = [
         [
             *(m.max_isometric_force, m.optimal_fiber_length, m.tendon_slack_length, m.pennation_angle),
@@ -139,7 +144,8 @@ def compare_muscles(one: Case) -> None:
         for m in one.model.muscles
     ]
     # the API tells the last three with six digits
-    assert np.allclose(np.array(ours).reshape(-1, 10), one.expected["muscle"], rtol=1e-5, atol=0.0)
+    stated = np.isfinite(expected)  # classes of muscles differ in what they have
+    assert np.allclose(np.array(ours).reshape(-1, 10)[stated], expected[stated], rtol=1e-5, atol=0.0)
 
 
 def stored() -> list[Path]:
@@ -160,10 +166,15 @@ def test_every_stored_model_agrees(tmp_path, opensim_python: str) -> None:
         cases.append(case(path))
     ask(cases + older, opensim_python, tmp_path)
     for one in cases:
-        compare(one)
+        compare(one, torque=torque_tolerance(one))
         compare_muscles(one)
     for one in older:
         compare(one, position_tolerance=1e-5, mass=1e-5, torque=1e-4)
+
+
+def torque_tolerance(one: Case) -> float | None:
+    """Return None where OpenSim's torques include contact forces, which the model does not have."""
+    return None if any("SmoothSphereHalfSpaceForce" in note for note in one.model.notes) else 1e-9
 
 
 def six_digits(found: re.Match[str]) -> str:
@@ -173,16 +184,19 @@ def six_digits(found: re.Match[str]) -> str:
 @pytest.mark.data
 def test_written_models_agree_in_opensim(tmp_path, opensim_python: str) -> None:
     paths = stored()
-    cases = []
+    cases, keeps_muscles = [], []
     for i, path in enumerate(paths):
         original = case(path, frames=5)
-        assert write_osim(read(path), tmp_path / f"{i}.osim") == ()
+        lost = write_osim(read(path), tmp_path / f"{i}.osim")
+        assert all("_Deprecated are written as" in loss for loss in lost)  # OpenSim's own writer gives them up, too
         written = case(tmp_path / f"{i}.osim", frames=5)
         assert np.array_equal(written.q, original.q)
         cases.append(replace(written, model=original.model))
-    for one in ask(cases, opensim_python, tmp_path):
-        compare(one)
-        compare_muscles(one)
+        keeps_muscles.append(not lost)
+    for one, muscles in zip(ask(cases, opensim_python, tmp_path), keeps_muscles, strict=True):
+        compare(one)  # contact was not read, so it is not written either
+        if muscles:
+            compare_muscles(one)
 
 
 def test_every_kind_of_joint_agrees(tmp_path, opensim_python: str) -> None:
