@@ -1,7 +1,8 @@
 """Recordings of markers, forces, analog channels and joint angles: reading, cleaning, checking and writing."""
 
+from borelli.numerics.filters import lowpass
 from borelli.recording.clean import changes, clean
-from borelli.recording.cleaning.filtering import crop, lowpass, lowpass_filter, repair_time_stamps, resample
+from borelli.recording.cleaning.filtering import crop, lowpass_filter, repair_time_stamps, resample
 from borelli.recording.cleaning.gaps import Gap, fill_gaps, find_gaps, zeros_as_missing
 from borelli.recording.cleaning.label_swaps import find_sides, find_swaps, repair_label_swaps, swap_markers, swap_sides
 from borelli.recording.cleaning.spikes import find_spikes, remove_spikes

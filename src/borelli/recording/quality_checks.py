@@ -12,8 +12,9 @@ import numpy.typing as npt
 from borelli.errors import list_names
 from borelli.model.marker_sets import list_marker_sets
 from borelli.model.model import Model
+from borelli.numerics.runs import find_runs
 from borelli.recording.cleaning.filtering import repair_time_stamps
-from borelli.recording.cleaning.gaps import MAX_RIGID_GAP, MAX_SPLINE_GAP, Gap, find_gaps, spans
+from borelli.recording.cleaning.gaps import MAX_RIGID_GAP, MAX_SPLINE_GAP, Gap, find_gaps
 from borelli.recording.cleaning.label_swaps import find_sides, find_swaps
 from borelli.recording.cleaning.spikes import find_spikes
 from borelli.recording.forces.assign_to_feet import MAX_FOOT_DISTANCE, find_plate_swaps, plate_contacts
@@ -297,7 +298,7 @@ def _check_channels(recording: Recording, points: Array) -> Iterator[Issue]:
             # a channel at rest is not clipped: the end of its range must be far from its median
             if abs(end - median) < 0.25 * (high - low) or end == 0.0:
                 continue
-            flats = spans(channel == end)
+            flats = find_runs(channel == end)
             runs = [stop - start for start, stop in flats]
             if max(runs) >= MIN_CLIPPED_SAMPLES and _is_clipped(channel, flats):
                 evidence = f"{sum(runs)} samples at {end:.4g}, at most {max(runs)} consecutive"

@@ -18,10 +18,10 @@ from borelli.errors import ModelError, SettingsError
 from borelli.export.grf_agreement import compare_feet
 from borelli.export.stage_files import read_stage, write_stage
 from borelli.model.people.human import human
+from borelli.numerics.runs import find_runs
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.stages import compute_torques
 from borelli.recording.clean import clean
-from borelli.recording.cleaning.gaps import spans
 from borelli.recording.forces.assign_to_feet import add_plates
 from borelli.recording.io import read_recording
 from borelli.synthetic.recordings import synthetic_recording
@@ -46,7 +46,7 @@ def hidden(motion, foot, number):
     recording = motion.recording
     side = list(recording.data["foot"].values).index(foot)
     force = recording.data["ground_reaction_force"].values.copy()
-    a, b = [one for one in spans(force[:, side, 2] > 0.0) if one[1] - one[0] > 0.3 * recording.analog_rate][number]
+    a, b = [one for one in find_runs(force[:, side, 2] > 0.0) if one[1] - one[0] > 0.3 * recording.analog_rate][number]
     force[a:b, side] = 0.0
     data = recording.data.assign(ground_reaction_force=recording.data["ground_reaction_force"].copy(data=force))
     clock = recording.data["analog_time"].values

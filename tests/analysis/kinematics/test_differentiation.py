@@ -6,7 +6,7 @@ from scipy.signal import butter
 from scipy.spatial.transform import Rotation
 
 from borelli.analysis.dynamics.rnea import forward_kinematics
-from borelli.analysis.kinematics.differentiation import differentiate, opensim_lowpass
+from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.kinematics.joint_rotations import (
     ThreeAxisJoint,
     angles_from_quaternions,
@@ -17,8 +17,8 @@ from borelli.analysis.kinematics.joint_rotations import (
 from borelli.analysis.motion import make_motion
 from borelli.errors import SettingsError
 from borelli.model.people.human import human
+from borelli.numerics.filters import lowpass, opensim_lowpass
 from borelli.numerics.series_extension import extend_series, find_stride, reflect
-from borelli.recording.cleaning.filtering import lowpass
 
 MODEL = human(mass=70.0, height=1.75)
 RATE = 100.0

@@ -18,7 +18,7 @@ from borelli.bench.ground_truth import motion
 from borelli.errors import BorelliError
 from borelli.experiments.movement.analytic_walk import make_walk
 from borelli.numerics.banded import BandedMatrix
-from borelli.recording.cleaning.filtering import lowpass
+from borelli.numerics.filters import lowpass
 from borelli.recording.recording import Recording, make_dataset
 
 

@@ -6,14 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.filtering import (
-    crop,
-    infer_decimals,
-    lowpass,
-    lowpass_filter,
-    repair_time_stamps,
-    resample,
-)
+from borelli.numerics.filters import lowpass
+from borelli.recording.cleaning.filtering import crop, infer_decimals, lowpass_filter, repair_time_stamps, resample
 from borelli.recording.recording import Recording, make_dataset
 
 from ..walker import RATE, recording

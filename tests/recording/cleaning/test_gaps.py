@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from borelli.errors import SettingsError
+from borelli.numerics.runs import find_runs
 from borelli.recording.cleaning.gaps import (
     Gap,
     fill_gaps,
     find_gaps,
     fit_rigid_motion,
     segment_neighbors,
-    spans,
     zeros_as_missing,
 )
 from borelli.recording.cleaning.spikes import find_spikes, remove_spikes
@@ -46,7 +46,7 @@ def tumbling_body(frames=200, count=5, seed=0):
 def test_spans_are_the_runs_of_true(values):
     mask = np.array(values, bool)
     rebuilt = np.zeros(len(mask), bool)
-    found = spans(mask)
+    found = find_runs(mask)
     for start, stop in found:
         assert start < stop
         rebuilt[start:stop] = True

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import Model
 from borelli.model.transforms import vector
-from borelli.recording.cleaning.filtering import lowpass
+from borelli.numerics.filters import lowpass
 from borelli.recording.forces.assign_to_feet import assign_plates
 from borelli.recording.landmarks import identify_landmark
 from borelli.recording.recording import Note, Recording

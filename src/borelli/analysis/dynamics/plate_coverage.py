@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from borelli.analysis.dynamics.external_loads import MAX_EXTRAPOLATION, Loads
 from borelli.analysis.motion import Motion
 from borelli.analysis.strides import Stride, find_strides
+from borelli.numerics.runs import find_runs
 from borelli.recording.cleaning.filtering import CUTOFF
-from borelli.recording.cleaning.gaps import spans
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -150,8 +150,8 @@ def sustained_deficit(deficit: Array, time: Array) -> Mask:
         The mask.
     """
     result = np.zeros(len(deficit), bool)
-    for start, end in spans(deficit > DEFICIT_EDGE):
-        deep = spans(deficit[start:end] > MIN_DEFICIT)
+    for start, end in find_runs(deficit > DEFICIT_EDGE):
+        deep = find_runs(deficit[start:end] > MIN_DEFICIT)
         # of a span cut off by the recording only a part is visible
         duration = 0.5 * MIN_DEFICIT_DURATION if start == 0 or end == len(deficit) else MIN_DEFICIT_DURATION
         if any(time[start + b - 1] - time[start + a] >= duration for a, b in deep):
@@ -167,7 +167,7 @@ def _weigh(
     `needed` is (g + a) / g, so that a gain of momentum does not count as weight.
     """
     best: tuple[float, int, int, bool] | None = None
-    for start, end in spans(complete):
+    for start, end in find_runs(complete):
         inside = [s for s in strides if s.start >= time[start] - 1e-6 and s.end <= time[end - 1] + 1e-6]
         a, b, whole = start, end, False
         for side in ("right", "left"):

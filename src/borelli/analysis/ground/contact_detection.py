@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.motion import lengths
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.runs import find_runs
 
 Array = NDArray[np.float64]
 
@@ -85,13 +85,13 @@ def step_heights(
     speed = np.median(lengths(velocity - belt).reshape(frames, feet, -1), axis=2)
     lift = np.zeros((frames, feet))
     for foot in range(feet):
-        for start, stop in spans(speed[:, foot] < MAX_STANCE_SPEED):
+        for start, stop in find_runs(speed[:, foot] < MAX_STANCE_SPEED):
             raised = float(np.median(lowest[start:stop, foot]))
             brief = stop - start < MIN_STANCE_DURATION * rate
             supported = unsupported[start:stop].mean() < MIN_UNSUPPORTED_FRACTION
             if brief or supported or raised <= 2.0 * CONTACT_HEIGHT:
                 continue
-            for first, last in spans(np.abs(lowest[:, foot] - raised) < 2.0 * CONTACT_HEIGHT):
+            for first, last in find_runs(np.abs(lowest[:, foot] - raised) < 2.0 * CONTACT_HEIGHT):
                 if first < stop and start < last:
                     lift[first:last, foot] = raised
     return lift

@@ -27,7 +27,7 @@ from borelli.analysis.dynamics.torques import Torques, newton_euler, newton_eule
 from borelli.analysis.ground.predict_grf import PlateForces, solve_ground_reaction
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import Motion
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import Note
 
 Array = NDArray[np.float64]
@@ -113,7 +113,7 @@ def _off_plates(time: Array, complete: Mask, required: Array, measured: Array) -
     alone = stance & (stance.sum(axis=1) == 1)[:, None]
     result = np.zeros_like(stance)
     for foot in range(stance.shape[1]):
-        for start, stop in spans(stance[:, foot]):
+        for start, stop in find_runs(stance[:, foot]):
             if complete[start:stop].all():
                 continue
             single = alone[start:stop, foot]
@@ -123,9 +123,9 @@ def _off_plates(time: Array, complete: Mask, required: Array, measured: Array) -
     # a foot in single support with a deficit midway leaves its plate there, or only then steps onto it
     left = ~complete & ~result.any(axis=1)
     for foot in range(stance.shape[1]):
-        for start, stop in spans(left & alone[:, foot]):
+        for start, stop in find_runs(left & alone[:, foot]):
             if time[stop - 1] - time[start] >= MIN_DEFICIT_DURATION:
-                first, last = next((a, b) for a, b in spans(stance[:, foot]) if a <= start < b)
+                first, last = next((a, b) for a, b in find_runs(stance[:, foot]) if a <= start < b)
                 leaves = last - stop < start - first
                 result[start if leaves else first : last if leaves else stop, foot] = True
     return result
@@ -143,7 +143,7 @@ def _ramps(on: Mask, rate: float) -> Array:
 
 def _count_steps(names: tuple[str, ...], off: Mask) -> str:
     """Describe how many steps of each foot were predicted."""
-    counts = [(name, len(spans(one))) for name, one in zip(names, off.T, strict=True)]
+    counts = [(name, len(find_runs(one))) for name, one in zip(names, off.T, strict=True)]
     return " and ".join(f"{n} {name} step{'s' * (n > 1)}" for name, n in counts if n) or "no foot"
 
 

@@ -37,9 +37,10 @@ from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
+from borelli.numerics.filters import ORDER, lowpass, opensim_lowpass
+from borelli.numerics.runs import find_runs
 from borelli.numerics.series_extension import extend_series, reflect
-from borelli.recording.cleaning.filtering import CUTOFF, ORDER, lowpass
-from borelli.recording.cleaning.gaps import spans
+from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -181,17 +182,6 @@ def _cutoff_of_both_passes(cutoff: float, rate: float) -> float:
     return float(rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (0.5 / single)))
 
 
-def opensim_lowpass(signal: Array, rate: float, cutoff: float) -> Array:
-    """Return a signal (samples, columns) filtered as by OpenSim's `lowpassIIR`.
-
-    Its order is 3, it runs forward and backward, and each pass copies its first three samples.
-    """
-    from scipy.signal import butter
-
-    b, a = butter(3, cutoff, fs=rate)
-    return _filter_once(_filter_once(signal, b, a)[::-1], b, a)[::-1]
-
-
 def _filter_once(signal: Array, b: Array, a: Array) -> Array:
     from scipy.signal import lfilter, lfiltic
 
@@ -227,7 +217,7 @@ def _bridge_gaps(coordinates: Array, time: Array, rate: float) -> tuple[Array, i
     if lost:
         text = f"{lost} frames without a pose at the ends are left out of speeds and torques."
         notes.append(Note(text, "changed", code="ends_without_pose"))
-    gaps = [(a, b) for a, b in spans(~posed) if first < a and b <= last]
+    gaps = [(a, b) for a, b in find_runs(~posed) if first < a and b <= last]
     for a, b in gaps:
         if b - a > MAX_BRIDGE * rate:
             raise SettingsError(

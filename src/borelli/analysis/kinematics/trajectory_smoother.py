@@ -40,8 +40,8 @@ from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
 from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
-from borelli.recording.cleaning.filtering import lowpass
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.filters import lowpass
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import Note, Recording
 
 Array = NDArray[np.float64]
@@ -180,7 +180,7 @@ def _bridge_notes(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[No
             f"Frames {first + start} to {first + end - 1} ({(end - start) / rate:.2f} s): too few markers are visible; "
             "poses there are extrapolated.", "problem", "crop the recording", code="extrapolated_poses",
         )
-        for start, end in spans(~posed)
+        for start, end in find_runs(~posed)
         if end - start > MAX_BRIDGE * rate
     )  # fmt: skip
 

@@ -25,7 +25,7 @@ from borelli.errors import SettingsError
 from borelli.experiments.movement.stepped_common import recorded_motion
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.export.grf_agreement import compare_feet, foot_direction
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import MIN_PLATE_FORCE
 from borelli.view.plot_style import BLUE, ORANGE, style_axes
 
@@ -178,7 +178,7 @@ def _draw(trial: Trial, rows: Sequence[dict[str, Any]], path: Path) -> None:
         *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
     )
     for ax in axes.flat:
-        for start, end in spans(~data["grf_complete"].values):
+        for start, end in find_runs(~data["grf_complete"].values):
             ax.axvspan(time[start], time[end - 1], color="#f0f1f3", lw=0)
     style_axes(axes)
     figure.savefig(path, dpi=130)

@@ -25,7 +25,7 @@ from borelli.experiments.movement.stepped_common import (
 from borelli.experiments.outcome import Claim, Outcome, write_outcome
 from borelli.model.model import Model
 from borelli.model.people.human import human
-from borelli.recording.cleaning.filtering import lowpass
+from borelli.numerics.filters import lowpass
 from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, style_axes
 
 BODIES: Mapping[str, tuple[float, float, str]] = {

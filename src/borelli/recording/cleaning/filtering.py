@@ -1,20 +1,13 @@
-"""Filtering, resampling and cropping of recordings.
-
-The filter is a Butterworth low-pass run forward and backward (zero lag). Running it twice squares its gain: a filter of
-order n and cutoff w has the gain 1/(1 + (f/w)^2n) after both passes, which is sqrt(1/2) at f = w (sqrt(2) - 1)^(1/2n).
-The cutoff of the single pass is therefore higher by this factor (Robertson and Dowling 2003), in the frequencies of the
-bilinear transform, so that both passes together have exactly the stated cutoff.
-"""
+"""Filtering, resampling and cropping of recordings."""
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.filters import ORDER, lowpass
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, sample_times
 from borelli.recording.time_stamps import repair_time_stamps as repair_stamps
 
@@ -22,64 +15,10 @@ Array = npt.NDArray[np.float64]
 
 CUTOFF = 6.0
 """Cutoff for markers [Hz], usual for walking; use 10 to 12 Hz for jumps and at least 15 Hz for sprints."""
-ORDER = 4
-"""Order of both passes together."""
-MIN_RUN_FRAMES = 4
-"""Shorter runs of frames are not filtered."""
 PULSE_BANDWIDTH = 1.5
 """Bandwidth times duration of a half-sine pulse: its spectrum first vanishes at 1.5 / T."""
 MIN_STEP_DURATION = 0.05
 """Least duration [s] of a step on a plate; shorter loads are noise. Sprinters take 0.08 to 0.1 s."""
-
-
-def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
-    """Return a signal low-pass filtered with zero lag; time is the first axis.
-
-    Runs between NaN values are filtered separately. Ends are extended by point reflection.
-
-    Args:
-        signal: Values, shape (samples, ...).
-        rate: Sampling rate [Hz].
-        cutoff: Frequency [Hz] at which the gain of both passes is sqrt(1/2).
-        order: Order of both passes together, an even number.
-
-    Raises:
-        SettingsError: if the cutoff is not between zero and half the rate, or the order is not even.
-    """
-    from scipy.signal import sosfiltfilt
-
-    if order < 2 or order % 2:
-        raise SettingsError(f"order: {order} is not a positive even number (the filter runs forward and backward).")
-    if not 0.0 < cutoff < rate / 2.0:
-        raise SettingsError(f"cutoff: {cutoff:g} Hz is not between 0 and the Nyquist frequency ({rate / 2.0:g} Hz).")
-    if not signal.size:
-        return signal.astype(np.float64)
-    sections = _sections(rate, cutoff, order)
-    pad = int(np.ceil(2.0 * rate / cutoff))
-    columns = signal.reshape(len(signal), -1)
-    out = columns.astype(np.float64)  # single precision would add noise to second derivatives
-    finite = np.isfinite(columns)
-    complete = finite.all(axis=0)
-    # a few columns at a time, because the filter copies its input several times
-    together = np.array_split(np.flatnonzero(complete), max(1, columns.size // 1_000_000))
-    runs = [(0, len(columns), chosen) for chosen in together if len(chosen)]
-    for column in np.flatnonzero(~complete):
-        runs += [(start, stop, np.array([column])) for start, stop in spans(finite[:, column])]
-    for start, stop, chosen in runs:
-        if stop - start >= MIN_RUN_FRAMES:
-            piece = out[start:stop, chosen]
-            out[start:stop, chosen] = sosfiltfilt(sections, piece, axis=0, padlen=min(pad, stop - start - 1))
-    return out.reshape(signal.shape)
-
-
-@lru_cache(maxsize=64)
-def _sections(rate: float, cutoff: float, order: int) -> Array:
-    """Return the second-order sections of one pass (cached: do not modify)."""
-    from scipy.signal import butter
-
-    single = order // 2
-    corrected = np.tan(np.pi * cutoff / rate) / (np.sqrt(2.0) - 1.0) ** (0.5 / single)
-    return np.asarray(butter(single, rate / np.pi * np.arctan(corrected), fs=rate, output="sos"))
 
 
 def lowpass_filter(
@@ -184,7 +123,7 @@ def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
     if "ground_reaction_force" not in data or not recording.analog_rate > 0.0:
         return CUTOFF, None
     loaded = data["ground_reaction_force"].values[..., 2] >= MIN_PLATE_FORCE
-    steps = [b - a for foot in loaded.T for a, b in spans(foot) if a > 0 and b < len(foot)]
+    steps = [b - a for foot in loaded.T for a, b in find_runs(foot) if a > 0 and b < len(foot)]
     long_steps = [step for step in steps if step >= MIN_STEP_DURATION * recording.analog_rate]
     duration = float(np.median(long_steps)) / recording.analog_rate if long_steps else np.inf
     cutoff = round(PULSE_BANDWIDTH / duration, 1)
@@ -235,7 +174,7 @@ def _interpolate(old: Array, values: Array, new: Array) -> Array:
     columns = values.reshape(len(values), -1)
     out = np.full((len(new), columns.shape[1]), np.nan)
     for column in range(columns.shape[1]):
-        for start, stop in spans(np.isfinite(columns[:, column])):
+        for start, stop in find_runs(np.isfinite(columns[:, column])):
             inside = (new >= old[start] - 1e-9) & (new <= old[stop - 1] + 1e-9)
             if stop - start > 1:
                 out[inside, column] = CubicSpline(old[start:stop], columns[start:stop, column])(new[inside])

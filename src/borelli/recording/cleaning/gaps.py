@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError, list_names
+from borelli.numerics.runs import find_runs
 from borelli.recording.landmarks import visible
 from borelli.recording.recording import Note, Recording
 
@@ -65,15 +66,10 @@ def find_gaps(recording: Recording) -> tuple[Gap, ...]:
     gaps = []
     for index, name in enumerate(recording.markers):
         gaps += [
-            Gap(name, start, stop, start > 0 and stop < len(is_visible)) for start, stop in spans(~is_visible[:, index])
+            Gap(name, start, stop, start > 0 and stop < len(is_visible))
+            for start, stop in find_runs(~is_visible[:, index])
         ]
     return tuple(gaps)
-
-
-def spans(mask: Mask) -> list[tuple[int, int]]:
-    """Return start and stop (exclusive) of each run of true values."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
-    return [(int(start), int(stop)) for start, stop in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def fill_gaps(
@@ -101,7 +97,7 @@ def fill_gaps(
     short, long = (limit * recording.rate + 0.5 for limit in (max_spline_gap, max_rigid_gap))
     notes, chosen = [], set(recording.markers if markers is None else markers)
     for index, name in enumerate(recording.markers):
-        gaps = spans(~visible(before[:, index]))
+        gaps = find_runs(~visible(before[:, index]))
         if name not in chosen or not gaps or gaps == [(0, len(before))]:
             continue
         filled_frames = {"spline": 0, "rigid": 0, "left": 0}

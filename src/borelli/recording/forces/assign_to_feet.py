@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.runs import find_runs
 from borelli.recording.formats.c3d.recompute_plates import channels_match_plates, plates_from_channels
 from borelli.recording.landmarks import find_landmarks, mean_position
 from borelli.recording.recording import LAYOUT, MIN_PLATE_FORCE, Note, Recording
@@ -137,7 +137,7 @@ def plate_contacts(recording: Recording) -> tuple[Contact, ...]:
 
 def find_steps(normal: Array, rate: float, threshold: float = MIN_PLATE_FORCE) -> list[tuple[int, int]]:
     """Return start and stop (exclusive) of each step in a normal force [N]."""
-    steps = spans(np.nan_to_num(normal) >= threshold)
+    steps = find_runs(np.nan_to_num(normal) >= threshold)
     cut = (0, len(normal))
     return [
         (a, b)

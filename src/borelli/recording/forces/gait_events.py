@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError, unknown_name
-from borelli.recording.cleaning.filtering import CUTOFF, lowpass
-from borelli.recording.cleaning.gaps import spans
+from borelli.numerics.filters import lowpass
+from borelli.numerics.runs import find_runs
+from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.forces.assign_to_feet import SIDES, assign_plates, find_steps
 from borelli.recording.landmarks import facing_direction, find_landmarks, mean_position, visible
 from borelli.recording.recording import Event, Note, Recording
@@ -145,7 +146,7 @@ def _peaks(along: Array, rate: float) -> list[int]:
     if excursion < MIN_EXCURSION:
         return []
     frames: list[int] = []
-    for start, stop in spans(np.isfinite(along)):
+    for start, stop in find_runs(np.isfinite(along)):
         if stop - start >= 0.2 * rate:
             curve = lowpass(along[start:stop], rate, CUTOFF)
             peaks, _ = find_peaks(
