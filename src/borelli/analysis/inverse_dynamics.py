@@ -66,6 +66,12 @@ def inverse_dynamics(
     Raises:
         SettingsError: Unknown method, source, filter or option; or the requested forces are not available.
         ModelError: The model has no feet, or no mass.
+
+    Examples:
+        >>> walk = bo.synthetic_recording("walk")
+        >>> torques = bo.inverse_dynamics(bo.inverse_kinematics(walk.model, walk.recording))
+        >>> torques.data.attrs["grf_source"]
+        'plates'
     """
     ensure_compiled()
     name = option_value("inverse dynamics method", method, METHODS)

@@ -62,6 +62,13 @@ def inverse_kinematics(
     Raises:
         SettingsError: Unknown method, option, marker or coordinate; or no marker of the model was recorded.
         BorelliError: No frame has a pose.
+
+    Examples:
+        >>> walk = bo.synthetic_recording("walk")
+        >>> motion = bo.inverse_kinematics(walk.model, walk.recording)
+        >>> knee = motion.data["coordinate_value"].sel(coordinate="knee_flexion_r")
+        >>> 0.9 < float(knee.max()) < 1.2  # rad
+        True
     """
     ensure_compiled()
     name = option_value("inverse kinematics method", method, METHODS)

@@ -98,6 +98,13 @@ def live_inverse_kinematics(
 
     Raises:
         SettingsError: The window is too short, or no marker of the model is in the source.
+
+    Examples:
+        >>> from borelli.recording import FileSource
+        >>> walk = bo.synthetic_recording("walk")
+        >>> poses = bo.live_inverse_kinematics(walk.model, FileSource(walk.recording))
+        >>> next(poses).coordinates.shape
+        (54,)
     """
     if torques and window < 2:
         raise SettingsError(f"window: {window} is too short for a cubic. Use at least 2 frames.")

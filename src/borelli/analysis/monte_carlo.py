@@ -115,6 +115,15 @@ def monte_carlo(
     Raises:
         SettingsError: An option is out of range, or a marker is unknown.
         BorelliError: More than half of the repeats failed.
+
+    Examples:
+        >>> walk = bo.synthetic_recording("reach")
+        >>> def angles(recording):
+        ...     motion = bo.inverse_kinematics(walk.model, recording)
+        ...     return {"elbow": motion.data["coordinate_value"].sel(coordinate="elbow_flexion_r").values}
+        >>> result = bo.monte_carlo(angles, walk.recording, n=4, noise=0.001)
+        >>> float(result.sd["elbow"].max()) < 0.05
+        True
     """
     check_repeats(n)
     if workers < 1:

@@ -112,6 +112,13 @@ def animate(
 
     Raises:
         SettingsError: A perturbation does not fit the model, or the motion is shorter than a step.
+
+    Examples:
+        >>> reach = bo.synthetic_recording("reach")
+        >>> motion = bo.inverse_kinematics(reach.model, bo.clean(reach.recording))
+        >>> animation = bo.animate(motion, [bo.Push("hand_r", (0.0, 80.0, 0.0), start=0.4, duration=0.1)])
+        >>> bool(animation.data["body_tracking_error"].max() > 0.001)  # m
+        True
     """
     curves = differentiate(motion, cutoff=cutoff)
     steps = int((curves.time[-1] - curves.time[0]) / step + 1e-9)

@@ -83,6 +83,15 @@ def track_targets(
     Raises:
         SettingsError: Controls, targets or settings are not valid.
         DivergedError: A step has no solution.
+
+    Examples:
+        >>> from borelli.control import keyframes, make_controls
+        >>> model = bo.gallery_scene("pendulum").model
+        >>> targets = keyframes(model, [0.0, 1.0], {"pivot": [1.0, 1.0]})
+        >>> controls = make_controls(targets, bo.PD.from_settling_time(0.2))
+        >>> result = bo.track_targets(model, controls, duration=1.0, initial_coordinates={"pivot": 0.0})
+        >>> abs(float(result["coordinate_error"][-1, 0])) < 0.01  # rad
+        True
     """
     if method not in METHODS:
         raise SettingsError(f"track_targets: {unknown_name('method', method, METHODS)}")

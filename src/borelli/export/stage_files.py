@@ -51,6 +51,10 @@ def write_stage(
         provenance: Plain values to store, such as the key and the run time of the pipeline.
         previous: A stage and the file that contains it. If the result was computed from it, groups are copied from that
             file, which takes a tenth of the time.
+
+    Examples:
+        >>> walk = bo.synthetic_recording("walk")
+        >>> bo.write_stage(bo.inverse_kinematics(walk.model, walk.recording), "motion.nc")
     """
     energy = stage if isinstance(stage, Energy) else None
     torques = energy.torques if energy else stage if isinstance(stage, Torques) else None
@@ -99,6 +103,13 @@ def read_stage(path: str | PathLike[str]) -> Stage:
 
     Raises:
         FileFormatError: The file contains no stage, or is damaged.
+
+    Examples:
+        >>> reach = bo.synthetic_recording("reach")
+        >>> motion = bo.inverse_kinematics(reach.model, reach.recording)
+        >>> bo.write_stage(motion, "motion.nc")
+        >>> bo.read_stage("motion.nc").data["coordinate_value"].equals(motion.data["coordinate_value"])
+        True
     """
     path = Path(path)
     name, model_text, metadata = _read_root(path)

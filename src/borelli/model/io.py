@@ -43,6 +43,12 @@ def read_model(path: str | Path) -> Model:
     Raises:
         FileFormatError: if the format is unknown, or the file cannot be read.
         ModelError: if the model is inconsistent.
+
+    Examples:
+        >>> lost = bo.write_model(bo.human(), "human.xml")  # MuJoCo's format
+        >>> model = bo.read_model("human.xml")
+        >>> round(model.mass, 3)
+        75.0
     """
     return model_reader(path)(path)
 
@@ -81,6 +87,10 @@ def write_model(model: Model, path: str | Path) -> tuple[str, ...]:
 
     Raises:
         SettingsError: if no format has that ending.
+
+    Examples:
+        >>> bo.write_model(bo.human(), "human.toml")
+        ()
     """
     ending = as_path(path).suffix.lower()
     if ending == ".toml":

@@ -67,6 +67,12 @@ def add_marker_set(model: Model, marker_set: str | Path) -> Model:
     Raises:
         FileFormatError: if the file cannot be read, or does not fit the model.
         SettingsError: if the marker set is unknown.
+
+    Examples:
+        >>> from borelli.model import list_marker_sets
+        >>> model = bo.add_marker_set(bo.human(), list_marker_sets()[0])
+        >>> len(model.markers) > 30
+        True
     """
     try:
         return validate(replace(model, markers=markers_from_set(model, marker_set)), sound_masses=False)

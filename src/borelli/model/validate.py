@@ -77,6 +77,15 @@ def validate(model: Model, *, sound_masses: bool = True) -> Model:
 
     Raises:
         ModelError: if a part is inconsistent; the message names the first one.
+
+    Examples:
+        >>> from dataclasses import replace
+        >>> model = bo.human()
+        >>> bo.validate(model) == model
+        True
+        >>> bo.validate(replace(model, bodies=model.bodies[1:]))
+        Traceback (most recent call last):
+        borelli.errors.ModelError: ...
     """
     if not model.name:
         raise ModelError("The model has no name. Give it one.")

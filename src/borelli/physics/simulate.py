@@ -110,6 +110,12 @@ def simulate(
         ModelError: The model is invalid, or a coordinate or body is unknown.
         SettingsError: Duration, step or another setting is out of range.
         DivergedError: The rows of a step have no solution.
+
+    Examples:
+        >>> result = bo.simulate(bo.gallery_scene("pendulum").model, duration=1.0, initial_coordinates={"pivot": 0.6})
+        >>> energy = result["kinetic_energy"] + result["potential_energy"]
+        >>> abs(float(energy[-1] - energy[0])) < 0.01  # J
+        True
     """
     check_step(step)
     steps = count_steps(duration, step)

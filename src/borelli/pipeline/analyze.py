@@ -139,6 +139,13 @@ def analyze(
 
     Raises:
         SettingsError: No recording, two of the same name, or a setting that does not apply.
+
+    Examples:
+        >>> bo.write_recording(bo.synthetic_recording("walk").recording, "walk.c3d")
+        >>> settings = bo.AnalysisSettings(mass=68.0, height=1.72, sex="female")
+        >>> (analysis,) = bo.analyze("walk.c3d", "results", settings)
+        >>> analysis.summary["grf_source"]
+        'plates'
     """
     settings = AnalysisSettings() if settings is None else settings
     paths, folder = _check_arguments(recordings, folder, settings)

@@ -119,6 +119,13 @@ def propagate_uncertainty(
     Raises:
         SettingsError: A setting is out of range, or the motion does not come from a recording's markers.
         BorelliError: More than half of the repeats failed.
+
+    Examples:
+        >>> reach = bo.synthetic_recording("reach")
+        >>> torques = bo.inverse_dynamics(bo.inverse_kinematics(reach.model, reach.recording))
+        >>> uncertainty = bo.propagate_uncertainty(bo.compute_energy(torques), repeats=3)
+        >>> "torque_sd" in uncertainty.groups["torques"]
+        True
     """
     torques, motion = energy.torques, energy.torques.motion
     if motion.recording is None or motion.settings.get("method") not in IK_METHODS:

@@ -53,6 +53,11 @@ def clean(
         events: "plates", "markers" or "auto" to replace the file's events by detected gait events; None keeps them.
         start: Discard frames before this time [s].
         end: Discard frames after this time [s].
+
+    Examples:
+        >>> recording = bo.clean(bo.synthetic_recording("walk").recording)
+        >>> {note.kind for note in recording.notes} >= {"changed"}
+        True
     """
     result = repair_time_stamps(recording) if time_stamps else recording
     result = zeros_as_missing(result) if zeros else result

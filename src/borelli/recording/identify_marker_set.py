@@ -76,6 +76,11 @@ def identify_marker_set(labels: Sequence[str], folder: str | Path | None = None)
     Args:
         labels: Marker names of a recording.
         folder: Folder of further sets. Default: the environment variable `BORELLI_MARKER_SETS`.
+
+    Examples:
+        >>> match = bo.identify_marker_set(bo.synthetic_recording("walk").recording.markers)
+        >>> match.set.name, match.missing
+        ('CMU 41', ())
     """
     for match in rank_marker_sets(labels, folder):
         required = len(match.set.names)

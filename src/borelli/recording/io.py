@@ -83,6 +83,12 @@ def read_recording(
     Raises:
         FileFormatError: if the format is unknown or the file is damaged.
         SettingsError: if an argument is invalid.
+
+    Examples:
+        >>> bo.write_recording(bo.synthetic_recording("walk").recording, "walk.c3d")
+        >>> recording = bo.read_recording("walk.c3d")
+        >>> recording.frames, recording.rate
+        (347, 100.0)
     """
     path = as_path(path)
     head = _head(path)
@@ -112,6 +118,10 @@ def write_recording(recording: Recording, path: str | Path, **options: Any) -> N
 
     Raises:
         SettingsError: if the extension is unknown, or the format cannot contain the recording.
+
+    Examples:
+        >>> walk = bo.synthetic_recording("walk").recording
+        >>> bo.write_recording(walk, "walk.trc", units="mm")
     """
     extension = as_path(path).suffix.lower()
     if extension not in WRITERS:

@@ -60,6 +60,11 @@ def check_recording(recording: Recording, model: Model | None = None) -> tuple[I
     Args:
         recording: Recording to check.
         model: If given, check also that the recording contains its markers.
+
+    Examples:
+        >>> issues = bo.check_recording(bo.synthetic_recording("walk").recording)
+        >>> sorted({issue.code for issue in issues})
+        ['gap']
     """
     points = _sample(recording)
     issues: list[Issue] = []

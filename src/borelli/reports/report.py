@@ -59,6 +59,11 @@ def write_report(
         predicted_grf: Ground reaction forces predicted from the motion where plates measured them too.
         uncertainty: Uncertainty of the outputs; None: not computed.
         provenance: Further facts to show: `file`, `sha256`, `settings`, `runtime_s`, `version`, `code`.
+
+    Examples:
+        >>> walk = bo.synthetic_recording("walk")
+        >>> torques = bo.inverse_dynamics(bo.inverse_kinematics(walk.model, walk.recording))
+        >>> bo.write_report(bo.compute_energy(torques), "walk.html")
     """
     motion = energy.torques.motion
     recording = motion.recording

@@ -214,7 +214,13 @@ GALLERY: dict[str, Callable[..., Scene]] = {
 
 
 def gallery_scene(name: str) -> Scene:
-    """Return the gallery's scene of that name."""
+    """Return the gallery's scene of that name.
+
+    Examples:
+        >>> scene = bo.gallery_scene("pendulum")
+        >>> scene.duration
+        5.0
+    """
     if name not in GALLERY:
         raise SettingsError(unknown_name("scene", name, GALLERY))
     return GALLERY[name]()

@@ -141,6 +141,11 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
 
     Returns:
         A dataset as of `simulate`.
+
+    Examples:
+        >>> result = bo.run_scene(bo.gallery_scene("stack"))
+        >>> bool(result["joint_gap"].max() == 0.0)
+        True
     """
     from borelli.physics.prescribed_motion import mask_absent_bodies, prescribe_motion
 

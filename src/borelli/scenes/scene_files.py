@@ -70,6 +70,11 @@ def read_scene(path_or_name: str | os.PathLike[str]) -> Scene:
         FileFormatError: The file is not a scene.
         ModelError: The model is not valid.
         SettingsError: A value is out of range, or a name is not in the model.
+
+    Examples:
+        >>> scene = bo.read_scene("stack")
+        >>> len(scene.model.bodies)
+        10
     """
     text = os.fspath(path_or_name)
     if text in GALLERY:

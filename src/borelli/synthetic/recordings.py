@@ -54,6 +54,12 @@ def synthetic_recording(task: str, *, noise: float = 0.001, gaps: float = 0.02, 
 
     Raises:
         SettingsError: The task is unknown.
+
+    Examples:
+        >>> jump = bo.synthetic_recording("jump", noise=0.0, gaps=0.0)
+        >>> force = jump.recording.data["plate_force"].sel(axis="z").sum("plate")
+        >>> bool(force.min() < 1.0)  # in flight
+        True
     """
     tasks: dict[str, Callable[[Model], tuple[Array, Loads]]] = {"walk": _walk, "jump": _jump, "reach": _reach}
     if task not in tasks:

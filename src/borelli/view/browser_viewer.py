@@ -49,6 +49,11 @@ def show(result: Any, *, host: str = "127.0.0.1", port: int = 8080, block: bool 
 
     Raises:
         SettingsError: The host is another computer, viser is not installed, or the result has no poses.
+
+    Examples:
+        >>> viewer = bo.show(bo.human(), block=False)  # doctest: +SKIP
+        >>> viewer.url  # doctest: +SKIP
+        'http://127.0.0.1:8080'
     """
     if host not in LOCAL:
         raise SettingsError(

@@ -47,6 +47,11 @@ def picture(
 
     Raises:
         SettingsError: The result has no poses to draw.
+
+    Examples:
+        >>> image = bo.picture(bo.human(), "human.png", width=320, height=180)
+        >>> image.size
+        (320, 180)
     """
     posed = posed_model(result)
     drawing = drawing_with_floor(posed)
@@ -87,6 +92,10 @@ def strobe(
 
     Raises:
         SettingsError: There is no instant, or the result has no poses to draw.
+
+    Examples:
+        >>> result = bo.simulate(bo.human(), duration=0.5, initial_coordinates={"root_z": 1.2})
+        >>> image = bo.strobe(result, "fall.png", count=3, width=640, height=240)
     """
     posed = posed_model(result)
     chosen = list(np.linspace(posed.time[0], posed.time[-1], count) if times is None else times)

@@ -54,6 +54,9 @@ def plot(result: Any, path: str | Path | None = None, *, coordinates: int = 6) -
 
     Raises:
         SettingsError: The result cannot be plotted, or contains nothing to plot.
+
+    Examples:
+        >>> figure = bo.plot(bo.synthetic_recording("walk").recording, "walk.png")
     """
     figure = handler(PLOTS, result, "plotted")(result, coordinates)
     if path is not None:

@@ -83,6 +83,11 @@ def video(
 
     Raises:
         SettingsError: Unknown suffix, rate or speed not positive, or a result without poses.
+
+    Examples:
+        >>> result = bo.simulate(bo.human(), duration=0.2, initial_coordinates={"root_z": 1.2})
+        >>> bo.video(result, "fall.gif", width=160, height=120).name
+        'fall.gif'
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:

@@ -94,6 +94,13 @@ def compute_energy(torques: Torques, *, belt: tuple[float, float, float] | None 
 
     Returns:
         Power [W], work [J] and energy [J].
+
+    Examples:
+        >>> walk = bo.synthetic_recording("walk")
+        >>> torques = bo.inverse_dynamics(bo.inverse_kinematics(walk.model, walk.recording))
+        >>> energy = bo.compute_energy(torques)
+        >>> energy.data.attrs["energy_balance_error_percent"] < 0.1
+        True
     """
     frames = fine = balance_at_frames(torques)
     factor = _refinement(torques, frames)

@@ -124,6 +124,12 @@ def fit_model(
 
     Raises:
         SettingsError: No marker set matches the labels, or an option is out of range.
+
+    Examples:
+        >>> recording = bo.clean(bo.synthetic_recording("walk").recording)
+        >>> fit = bo.fit_model(bo.human(mass=68.0, height=1.72, sex="female"), recording)
+        >>> len(fit.model.markers)
+        41
     """
     ensure_compiled()
     trials = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)

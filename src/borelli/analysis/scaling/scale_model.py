@@ -93,6 +93,12 @@ def scale_model(
 
     Raises:
         SettingsError: Unknown marker or axis, or a factor that is not positive.
+
+    Examples:
+        >>> walk = bo.synthetic_recording("walk", noise=0.0)
+        >>> scaled = bo.scale_model(walk.model, walk.recording, mass=70.0)
+        >>> round(scaled.model.mass, 6)
+        70.0
     """
     measurements = own_pairs(model, recording) if measurements is None else tuple(measurements)
     notes: list[Note] = []

@@ -70,6 +70,11 @@ def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male") -
 
     Raises:
         SettingsError: if an argument is out of range.
+
+    Examples:
+        >>> model = bo.full_skeleton(mass=72.6, height=1.78)
+        >>> round(model.mass, 1)
+        72.6
     """
     check_person(mass, height, sex)
     segments = _segments(Proportions(mass, height, sex))

@@ -79,6 +79,11 @@ def human(
 
     Raises:
         SettingsError: if an argument is out of range.
+
+    Examples:
+        >>> model = bo.human(mass=72.6, height=1.78, sex="female")
+        >>> len(model.bodies), len(model.coordinates), round(model.mass, 1)
+        (21, 54, 72.6)
     """
     check_person(mass, height, sex)
     segments = _segments(Proportions(mass, height, sex))
