@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.kernels.jit import kernel
+from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import compute_rotations
@@ -19,13 +20,8 @@ Floats = NDArray[np.float64]
 
 def rotation_matrices(quaternion: Floats) -> Floats:
     """Return the rotation matrices (..., 3, 3) of quaternions (..., 4)."""
-    w, x, y, z = np.moveaxis(quaternion, -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    # contiguous: the sums below round by the order in memory
+    return np.ascontiguousarray(rotation_matrix(quaternion))
 
 
 def _solved(compiled: CompiledModel) -> NDArray[np.bool_]:
