@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.kernels.jit import kernel
-from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import compute_rotations
@@ -20,8 +19,13 @@ Floats = NDArray[np.float64]
 
 def rotation_matrices(quaternion: Floats) -> Floats:
     """Return the rotation matrices (..., 3, 3) of quaternions (..., 4)."""
-    # contiguous: the sums below round by the order in memory
-    return np.ascontiguousarray(rotation_matrix(quaternion))
+    w, x, y, z = np.moveaxis(quaternion, -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def _solved(compiled: CompiledModel) -> NDArray[np.bool_]:
@@ -34,24 +38,21 @@ def kinetic_energy(compiled: CompiledModel, pose: Floats, twist: Floats) -> Floa
     linear = np.einsum("b,fbi,fbi->f", compiled.tables.bodies.mass[moving], *2 * (twist[:, moving, :3],))
     local = np.einsum("fbji,fbj->fbi", rotation_matrices(pose[:, moving, 3:]), twist[:, moving, 3:])
     angular = np.einsum("bij,fbi,fbj->f", compiled.tables.bodies.inertia[moving], local, local)
-    total: Floats = 0.5 * (linear + angular)
-    return total
+    return np.asarray(0.5 * (linear + angular))
 
 
 def potential_energy(compiled: CompiledModel, pose: Floats) -> Floats:
     """Return the potential energy (frames,) of gravity [J], zero at the origin."""
     moving = _solved(compiled)
     mass, gravity = compiled.tables.bodies.mass[moving], compiled.tables.gravity
-    energy: Floats = -np.einsum("b,fbi,i->f", mass, pose[:, moving, :3], gravity)
-    return energy
+    return np.asarray(-np.einsum("b,fbi,i->f", mass, pose[:, moving, :3], gravity))
 
 
 def center_of_mass(compiled: CompiledModel, pose: Floats) -> Floats:
     """Return the center of mass (frames, 3) of the bodies that are solved for [m]."""
     moving = _solved(compiled)
     mass = compiled.tables.bodies.mass[moving]
-    center: Floats = np.einsum("b,fbi->fi", mass, pose[:, moving, :3]) / max(mass.sum(), 1e-300)
-    return center
+    return np.asarray(np.einsum("b,fbi->fi", mass, pose[:, moving, :3]) / max(mass.sum(), 1e-300))
 
 
 def momentum(compiled: CompiledModel, pose: Floats, twist: Floats) -> tuple[Floats, Floats]:

@@ -79,9 +79,7 @@ def soft_step_groups(sample: Sample) -> dict[str, dict[Any, tuple[Any, ...]]]:
             sweep_rows: (work, 0),
             sweep_joints: (work, blocks, 0, 0.0),
         },
-        "contacts": {
-            find_contacts: (shapes, sample.state.position, sample.work.scratch.rotation, 0.0, contacts),
-        },
+        "contacts": {find_contacts: (shapes, sample.state.position, sample.work.scratch.rotation, 0.0, contacts)},
         "rows": {fill_persistent_rows: (tables, state, inputs, rows, scratch, 0, True)},
         "step": {
             solve_contacts: (table, work, 0, 0, 0, 0, 0, 0.0),

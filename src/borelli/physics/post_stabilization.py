@@ -192,7 +192,7 @@ class PostStabilizer(ArrayOwner):
         for j in np.flatnonzero(joints.rotation_driven):
             name = self.compiled.model.joints[j].name
             own = slice(int(joints.coordinate_first[j]), int(joints.coordinate_first[j + 1]))
-            angular_velocity = _angular_velocity(joints.direction[own], speed[own])
+            angular_velocity = np.linalg.lstsq(joints.direction[own, 3:], speed[own], rcond=None)[0].astype(float)
             if name in targets:
                 angular_velocity = _numbers(name, targets[name], 3)
             slot, sign = (joints.child_slot[j], 1.0) if joints.child_slot[j] >= 0 else (joints.parent_slot[j], -1.0)
@@ -281,11 +281,6 @@ def _numbers(name: str, target: Target, count: int) -> Floats:
     if numbers.shape != (count,) or not np.all(np.isfinite(numbers)):
         raise SettingsError(f"target of {name!r}: {target}. Pass {count} finite number{'s' * (count > 1)}.")
     return numbers
-
-
-def _angular_velocity(direction: Floats, speed: Floats) -> Floats:
-    """Return the angular velocity at which coordinates have given velocities."""
-    return np.linalg.lstsq(direction[:, 3:], speed, rcond=None)[0].astype(float)
 
 
 @kernel
