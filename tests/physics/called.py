@@ -7,14 +7,19 @@ from borelli.physics.joints import coordinates
 from borelli.physics.rows import coordinate_rows, joint_rows, laws
 
 
-def _callable(function):
+def compile_uncached(function):
+    """Compile a function for this process alone: the cache knows sources of borelli only."""
     if not JIT_ON:
         return function
     import numba
 
     from borelli.kernels.jit import COMMON
 
-    return numba.njit(lambda *arguments: function(*arguments), **COMMON)
+    return numba.njit(function, **COMMON)
+
+
+def _callable(function):
+    return compile_uncached(lambda *arguments: function(*arguments)) if JIT_ON else function
 
 
 coordinates_from_poses = _callable(coordinates.coordinates_from_poses)
@@ -26,8 +31,6 @@ fill_prescribed_motion = _callable(joint_rows.fill_prescribed_motion)
 fill_joint_rows = _callable(joint_rows.fill_joint_rows)
 pose_joints = _callable(joint_rows.pose_joints)
 bounded_law = _callable(laws.bounded_law)
-dead_zone_law = _callable(laws.dead_zone_law)
 no_law = _callable(laws.no_law)
 one_sided_law = _callable(laws.one_sided_law)
 soft_law = _callable(laws.soft_law)
-two_rate_law = _callable(laws.two_rate_law)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from borelli.physics.rows.rows import make_rows
 
-from .called import bounded_law, dead_zone_law, one_sided_law, soft_law, two_rate_law
+from .called import bounded_law, one_sided_law, soft_law
+from .five_piece_laws import dead_zone_law, two_rate_law
 from .systems import System
 
 Floats = NDArray[np.float64]

@@ -20,7 +20,8 @@ from borelli.numerics import vectors
 from borelli.numerics.quaternions import rotation_matrix
 from borelli.physics.rows.rows import Rows, make_rows
 
-from .called import bounded_law, dead_zone_law, no_law, one_sided_law, soft_law, two_rate_law
+from .called import bounded_law, no_law, one_sided_law, soft_law
+from .five_piece_laws import dead_zone_law, two_rate_law
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

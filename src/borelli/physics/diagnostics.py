@@ -38,24 +38,21 @@ def kinetic_energy(compiled: CompiledModel, pose: Floats, twist: Floats) -> Floa
     linear = np.einsum("b,fbi,fbi->f", compiled.tables.bodies.mass[moving], *2 * (twist[:, moving, :3],))
     local = np.einsum("fbji,fbj->fbi", rotation_matrices(pose[:, moving, 3:]), twist[:, moving, 3:])
     angular = np.einsum("bij,fbi,fbj->f", compiled.tables.bodies.inertia[moving], local, local)
-    total: Floats = 0.5 * (linear + angular)
-    return total
+    return np.asarray(0.5 * (linear + angular))
 
 
 def potential_energy(compiled: CompiledModel, pose: Floats) -> Floats:
     """Return the potential energy (frames,) of gravity [J], zero at the origin."""
     moving = _solved(compiled)
     mass, gravity = compiled.tables.bodies.mass[moving], compiled.tables.gravity
-    energy: Floats = -np.einsum("b,fbi,i->f", mass, pose[:, moving, :3], gravity)
-    return energy
+    return np.asarray(-np.einsum("b,fbi,i->f", mass, pose[:, moving, :3], gravity))
 
 
 def center_of_mass(compiled: CompiledModel, pose: Floats) -> Floats:
     """Return the center of mass (frames, 3) of the bodies that are solved for [m]."""
     moving = _solved(compiled)
     mass = compiled.tables.bodies.mass[moving]
-    center: Floats = np.einsum("b,fbi->fi", mass, pose[:, moving, :3]) / max(mass.sum(), 1e-300)
-    return center
+    return np.asarray(np.einsum("b,fbi->fi", mass, pose[:, moving, :3]) / max(mass.sum(), 1e-300))
 
 
 def momentum(compiled: CompiledModel, pose: Floats, twist: Floats) -> tuple[Floats, Floats]:

@@ -19,16 +19,15 @@ from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Coordinate, Joint, Marker, Model, Shape, Softness
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.collision.detect import find_contacts
-from borelli.physics.rows.contact_rows import fill_contact_arrays, fill_contact_rows
+from borelli.physics.rows.contact_rows import fill_contact_rows
 from borelli.physics.soft_step import fill_persistent_rows, prepare_solve, step
 from borelli.physics.solver.contact_response import compute_contact_response
 from borelli.physics.solver.coulomb_newton import solve_contacts, solve_coulomb_law
 from borelli.physics.solver.elimination import factor_bodies, solve_factored
 from borelli.physics.solver.friction import friction_defect, update_friction
-from borelli.physics.solver.gauss_seidel import sweep_rows
+from borelli.physics.solver.gauss_seidel import make_joint_blocks, sweep_joints, sweep_rows
 from borelli.physics.solver.interior_point import run_interior_point
 from borelli.physics.solver.iterative_refinement import refine
-from borelli.physics.solver.joint_gauss_seidel import make_joint_blocks, sweep_joints
 from borelli.physics.solver.newton import newton, solve_active_pieces
 from borelli.physics.solver.redundant_rows import make_ridge, solve_redundant
 from borelli.physics.state import Inputs, State, make_inputs, make_state
@@ -53,40 +52,46 @@ def make_sample() -> Sample:
     return Sample(compiled, make_state(compiled), make_inputs(compiled), make_work(compiled, 64))
 
 
+def soft_step_groups(sample: Sample) -> dict[str, dict[Any, tuple[Any, ...]]]:
+    """Return the kernel functions of a soft step, each with sample arguments, by the task that compiles them."""
+    tables, state, inputs, work = (SharedTuple(value) for value in (sample.compiled.tables, *sample[1:]))
+    shapes, bodies = SharedTuple(sample.compiled.tables.shapes), SharedTuple(sample.compiled.tables.bodies)
+    rows, scratch, contacts = (SharedTuple(getattr(sample.work, name)) for name in ("rows", "scratch", "contacts"))
+    ridge, blocks = SharedTuple(make_ridge(1)), SharedTuple(make_joint_blocks([], 1, 1))
+    table = np.zeros(1, np.int64)
+    return {
+        "solver": {
+            factor_bodies: (work,),
+            solve_factored: (work,),
+            refine: (table, work),
+            run_interior_point: (table, work, 0),
+            solve_active_pieces: (table, work, 0),
+            newton: (table, work, 0, 0, 0),
+            solve_redundant: (table, work, ridge, 0, 0.0),
+        },
+        "friction": {
+            friction_defect: (work, 0, 0),
+            update_friction: (work, 0, 0, 0.0),
+            compute_contact_response: (work, 0),
+            solve_coulomb_law: (work, 0, 0, 0, 0.0),
+            fill_contact_rows: (tables, state, work, 0),
+            prepare_solve: (bodies, work, 0, 0),
+            sweep_rows: (work, 0),
+            sweep_joints: (work, blocks, 0, 0.0),
+        },
+        "contacts": {find_contacts: (shapes, sample.state.position, sample.work.scratch.rotation, 0.0, contacts)},
+        "rows": {fill_persistent_rows: (tables, state, inputs, rows, scratch, 0, True)},
+        "step": {
+            solve_contacts: (table, work, 0, 0, 0, 0, 0, 0.0),
+            step: (table, tables, state, inputs, work, 0),
+        },
+    }
+
+
 def soft_step_functions(sample: Sample) -> dict[Any, tuple[Any, ...]]:
     """Return the kernel functions of a soft step, each with sample arguments."""
-    tables, state, inputs, work = sample.compiled.tables, sample.state, sample.inputs, sample.work
-    rows, graph, factor, fill, contact_arrays = work.rows, work.graph, work.factor, work.fill, work.contact_arrays
-    search, interior, kinematic, rotation = work.search, work.interior, tables.bodies.kinematic, work.scratch.rotation
-    persistent = (tables.joints, tables.marker_springs, tables.residuals, tables.parameters)
-    contact = (tables.shapes, tables.contacts)
-    table = np.zeros(1, np.int64)
-    functions: dict[Any, tuple[Any, ...]] = {
-        factor_bodies: (rows, graph, factor, fill),
-        solve_factored: (rows, graph, factor, fill),
-        refine: (table, rows, graph, factor, fill),
-        run_interior_point: (table, rows, graph, factor, fill, interior, search.counts, 0),
-        solve_active_pieces: (table, rows, graph, factor, fill, search.counts, 0),
-        newton: (table, rows, graph, factor, fill, search, interior, 0, 0, 0),
-        fill_persistent_rows: (*persistent, state, inputs, rows, work.scratch, 0, True),
-        find_contacts: (tables.shapes, state.position, rotation, 0.0, work.contacts),
-        fill_contact_arrays: (*contact, work.contacts, 0, state, rotation, kinematic, contact_arrays),
-        fill_contact_rows: (*contact, tables.parameters, work.contacts, state, kinematic, contact_arrays, rows),
-        prepare_solve: (tables.bodies, work, 0, 0),
-        sweep_rows: (rows, graph, factor, 0),
-        solve_redundant: (table, rows, graph, factor, fill, make_ridge(1), 0, 0.0),
-        sweep_joints: (rows, graph, factor, make_joint_blocks([], 1, 1), 0, 0.0),
-        friction_defect: (rows, graph, factor, contact_arrays, 0, 0),
-        update_friction: (rows, graph, factor, contact_arrays, 0, 0, 0.0),
-        compute_contact_response: (rows, graph, factor, fill, contact_arrays, 0),
-        solve_coulomb_law: (rows, contact_arrays, 0, 0, 0, 0.0),
-        solve_contacts: (table, rows, graph, factor, fill, search, interior, contact_arrays, 0, 0, 0, 0, 0, 0.0),
-        step: (table, tables, state, inputs, work, 0),
-    }
-    return {
-        function: tuple(SharedTuple(value) if isinstance(value, tuple) else value for value in arguments)
-        for function, arguments in functions.items()
-    }
+    groups = soft_step_groups(sample).values()
+    return {function: arguments for group in groups for function, arguments in group.items()}
 
 
 @cache

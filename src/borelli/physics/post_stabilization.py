@@ -27,11 +27,10 @@ from borelli.physics.rigid_bodies import compute_rotations, load_bodies
 from borelli.physics.run_soft_steps import FAILURES
 from borelli.physics.soft_step import fill_persistent_rows_by_pointer, prepare_solve_by_pointer
 from borelli.physics.solver.elimination_order import BODY
-from borelli.physics.solver.factor_arrays import IMPULSE, SOLUTION
-from borelli.physics.solver.joint_gauss_seidel import make_joint_blocks, sweep_joints_by_pointer
+from borelli.physics.solver.factor_arrays import IMPULSE, SOLUTION, Capacity
+from borelli.physics.solver.gauss_seidel import make_joint_blocks, sweep_joints_by_pointer
 from borelli.physics.solver.newton import NO_PIVOT, init_active_pieces
 from borelli.physics.solver.redundant_rows import make_ridge, solve_redundant_by_pointer
-from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import State, make_inputs
 from borelli.physics.work_arrays import make_work
 
@@ -121,7 +120,7 @@ class PostStabilizer(ArrayOwner):
             )
         self.weights = None if weights is None else np.asarray(weights, float)
         self._inputs = make_inputs(self.compiled, drives=drives)
-        self._capacity = initial_capacity(len(model.bodies), len(self.row_names))
+        self._capacity = Capacity.initial(len(model.bodies), len(self.row_names))
         self._work = make_work(self.compiled, 1, self._capacity)
         self._ridge = make_ridge(len(self._work.rows.pieces))
         self._blocks = make_joint_blocks(self._groups(), len(self._work.rows.body), sweeps)
@@ -150,7 +149,7 @@ class PostStabilizer(ArrayOwner):
             arguments = (
                 pointers(), shared("tables", tables), shared("state", own), shared("inputs", self._inputs),
                 shared("work", self._work),
-            )  # fmt: skip
+            )
             _fill_rows(*arguments)
             self._set_velocities(targets or {})
             self._set_ridge(own)
@@ -158,7 +157,7 @@ class PostStabilizer(ArrayOwner):
             iterations = _solve_rows(
                 *arguments, shared("ridge", self._ridge), shared("blocks", self._blocks), joints,
                 self.sweeps if joints else MAX_REFINEMENTS, self.tolerance,
-            )  # fmt: skip
+            )
             if iterations != CAPACITY_SHORT:
                 break
             self._capacity = self._capacity.doubled()
@@ -193,7 +192,7 @@ class PostStabilizer(ArrayOwner):
         for j in np.flatnonzero(joints.rotation_driven):
             name = self.compiled.model.joints[j].name
             own = slice(int(joints.coordinate_first[j]), int(joints.coordinate_first[j + 1]))
-            angular_velocity = _angular_velocity(joints.direction[own], speed[own])
+            angular_velocity = np.linalg.lstsq(joints.direction[own, 3:], speed[own], rcond=None)[0].astype(float)
             if name in targets:
                 angular_velocity = _numbers(name, targets[name], 3)
             slot, sign = (joints.child_slot[j], 1.0) if joints.child_slot[j] >= 0 else (joints.parent_slot[j], -1.0)
@@ -284,37 +283,25 @@ def _numbers(name: str, target: Target, count: int) -> Floats:
     return numbers
 
 
-def _angular_velocity(direction: Floats, speed: Floats) -> Floats:
-    """Return the angular velocity at which coordinates have given velocities."""
-    return np.linalg.lstsq(direction[:, 3:], speed, rcond=None)[0].astype(float)
-
-
 @kernel
 def _fill_rows(pointers, tables, state_at, inputs, work):
     """Write the Jacobian of all rows at the poses of the state."""
     state, scratch = load_shared(state_at, work.scratch)
     compute_rotations(state.quaternion, scratch.rotation)
-    fill_persistent_rows_by_pointer(
-        pointers, tables.joints, tables.marker_springs, tables.residuals, tables.parameters, state_at, inputs,
-        work.rows, work.scratch, 0, False,
-    )  # fmt: skip
+    fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, 0, False)
 
 
 @kernel
-def _solve_rows(pointers, tables, state_at, inputs, work_at, ridge, blocks, by_joint, max_iterations, tolerance):
+def _solve_rows(pointers, tables, state_at, inputs, work, ridge, blocks, by_joint, max_iterations, tolerance):
     """Solve and return the number of refinements or sweeps; -1 without a pivot, or CAPACITY_SHORT."""
-    bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work_at.rows, work_at.scratch)
-    graph, factor = load_shared(work_at.graph, work_at.factor)
+    bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work.rows, work.scratch)
+    graph, factor = load_shared(work.graph, work.factor)
     first = tables.contacts.first_row[0]
     rows.used[0] = first
-    if not prepare_solve_by_pointer(pointers, tables.bodies, work_at, first, 0):
+    if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, 0):
         return CAPACITY_SHORT
     load_bodies(bodies, tables.gravity, state, scratch, graph, factor.block, 0.0, False)
     init_active_pieces(rows, factor)
     if by_joint:
-        return sweep_joints_by_pointer(
-            pointers, work_at.rows, work_at.graph, work_at.factor, blocks, max_iterations, tolerance
-        )  # fmt: skip
-    return solve_redundant_by_pointer(
-        pointers, work_at.rows, work_at.graph, work_at.factor, work_at.fill, ridge, max_iterations, tolerance
-    )  # fmt: skip
+        return sweep_joints_by_pointer(pointers, work, blocks, max_iterations, tolerance)
+    return solve_redundant_by_pointer(pointers, work, ridge, max_iterations, tolerance)

@@ -29,9 +29,7 @@ class PrescribedMotion:
     """Frame of the body in the world at a time [s]; None while it is absent."""
 
 
-def prescribe_motion(
-    model: Model, motions: Sequence[PrescribedMotion], step: float
-) -> Callable[[State, float], None]:
+def prescribe_motion(model: Model, motions: Sequence[PrescribedMotion], step: float) -> Callable[[State, float], None]:
     """Return a function that writes poses, and twists that lead to the poses a step later, at a time [s].
 
     Raises:

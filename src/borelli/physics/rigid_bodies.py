@@ -14,6 +14,7 @@ from borelli.numerics.rotation_kernels import (
 )
 from borelli.physics.solver.elimination_order import BODY
 from borelli.physics.solver.factor_arrays import MASS, MOMENTUM, SOLUTION
+from borelli.physics.vectors import to_world
 
 
 @kernel_function
@@ -26,19 +27,14 @@ def compute_rotations(quaternion, rotation_out):
                 rotation_out[b, i, j] = m[3 * i + j]
 
 
-@inline
-def _load_pose(pose, frame, b):
-    return pose[frame, b, 3], pose[frame, b, 4], pose[frame, b, 5], pose[frame, b, 6]
-
-
 @kernel_function
 def compute_target_twists(kinematic, pose, substeps, index, h, state, aim_out):
-    """Write the twists that lead from the present poses to those of the next frame; return False without poses.
+    """Write the twists that lead from the present poses to those of the next frame; kinematic bodies get them at once.
 
-    Kinematic bodies get their twists at once.
+    Without poses, do nothing.
     """
     if len(pose) == 0:
-        return False
+        return
     frame = index // substeps
     left = h * (substeps - (index - frame * substeps))
     position, quaternion = state.position, state.quaternion
@@ -46,14 +42,13 @@ def compute_target_twists(kinematic, pose, substeps, index, h, state, aim_out):
         for n in range(3):
             aim_out[b, n] = (pose[frame + 1, b, n] - position[b, n]) / left
         qw, qx, qy, qz = quaternion[b, 0], quaternion[b, 1], quaternion[b, 2], quaternion[b, 3]
-        tw, tx, ty, tz = _load_pose(pose, frame + 1, b)
-        dw, dx, dy, dz = quaternion_product(tw, tx, ty, tz, qw, -qx, -qy, -qz)
+        target = pose[frame + 1, b]
+        dw, dx, dy, dz = quaternion_product(target[3], target[4], target[5], target[6], qw, -qx, -qy, -qz)
         x, y, z = rotation_logarithm(dw, dx, dy, dz)
         aim_out[b, 3], aim_out[b, 4], aim_out[b, 5] = x / left, y / left, z / left
         if kinematic[b]:
             for n in range(6):
                 state.twist[b, n] = aim_out[b, n]
-    return True
 
 
 @kernel_function
@@ -64,10 +59,7 @@ def sum_applied_forces(applied, kinematic, time, rotation, wrench_out):
         b = applied.body[i]
         if kinematic[b] or time < applied.span[i, 0] or time >= applied.span[i, 1]:
             continue
-        x, y, z = applied.arm[i, 0], applied.arm[i, 1], applied.arm[i, 2]
-        rx = rotation[b, 0, 0] * x + rotation[b, 0, 1] * y + rotation[b, 0, 2] * z
-        ry = rotation[b, 1, 0] * x + rotation[b, 1, 1] * y + rotation[b, 1, 2] * z
-        rz = rotation[b, 2, 0] * x + rotation[b, 2, 1] * y + rotation[b, 2, 2] * z
+        rx, ry, rz = to_world(rotation, b, applied.arm[i, 0], applied.arm[i, 1], applied.arm[i, 2])
         fx, fy, fz = applied.force[i, 0], applied.force[i, 1], applied.force[i, 2]
         tx, ty, tz = cross(rx, ry, rz, fx, fy, fz)
         wrench_out[b, 0] += fx
@@ -178,21 +170,51 @@ def is_finite(graph, block):
     return total < 1e150
 
 
+@inline
+def copy_poses(position, quaternion, position_out, quaternion_out):
+    """Copy the poses of all bodies."""
+    for b in range(len(position)):
+        for n in range(3):
+            position_out[b, n] = position[b, n]
+        for n in range(4):
+            quaternion_out[b, n] = quaternion[b, n]
+
+
+@inline
+def copy_bodies(source, out):
+    """Copy poses and twists of all bodies."""
+    copy_poses(source.position, source.quaternion, out.position, out.quaternion)
+    for b in range(len(source.twist)):
+        for n in range(6):
+            out.twist[b, n] = source.twist[b, n]
+
+
 @kernel_function
-def integrate_poses(graph, block, kinematic, state, h):
+def copy_velocities(graph, block, twist_out):
+    """Copy the solved velocities."""
+    for k in range(graph.count[0]):
+        for n in range(6):
+            twist_out[graph.node[k, BODY], n] = block[k, SOLUTION + n]
+
+
+@inline
+def move_body(b, h, velocity, position, quaternion, position_out, quaternion_out):
+    """Write the pose of body b after moving with its velocity, row b of `velocity`, for a time h."""
+    for n in range(3):
+        position_out[b, n] = position[b, n] + h * velocity[b, n]
+    ew, ex, ey, ez = rotation_exponential(h * velocity[b, 3], h * velocity[b, 4], h * velocity[b, 5])
+    w, x, y, z = quaternion_product(
+        ew, ex, ey, ez, quaternion[b, 0], quaternion[b, 1], quaternion[b, 2], quaternion[b, 3]
+    )
+    scale = 1.0 / sqrt(w * w + x * x + y * y + z * z)
+    quaternion_out[b, 0], quaternion_out[b, 1] = scale * w, scale * x
+    quaternion_out[b, 2], quaternion_out[b, 3] = scale * y, scale * z
+
+
+@kernel_function
+def integrate_poses(graph, block, state, h):
     """Copy the solved velocities to the state and integrate all poses over one step."""
     position, quaternion, twist = state.position, state.quaternion, state.twist
-    for k in range(graph.count[0]):
-        b = graph.node[k, BODY]
-        for n in range(6):
-            twist[b, n] = block[k, SOLUTION + n]
-    for b in range(len(kinematic)):
-        for n in range(3):
-            position[b, n] += h * twist[b, n]
-        ew, ex, ey, ez = rotation_exponential(h * twist[b, 3], h * twist[b, 4], h * twist[b, 5])
-        w, x, y, z = quaternion_product(
-            ew, ex, ey, ez, quaternion[b, 0], quaternion[b, 1], quaternion[b, 2], quaternion[b, 3]
-        )
-        scale = 1.0 / sqrt(w * w + x * x + y * y + z * z)
-        quaternion[b, 0], quaternion[b, 1] = scale * w, scale * x
-        quaternion[b, 2], quaternion[b, 3] = scale * y, scale * z
+    copy_velocities(graph, block, twist)
+    for b in range(len(position)):
+        move_body(b, h, twist, position, quaternion, position, quaternion)

@@ -17,7 +17,6 @@ from borelli.physics.rows.contact_rows import BODY_A, CONTACTS_NOW
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE, SOLVED
-from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import Inputs, State
 from borelli.physics.work_arrays import make_work
 
@@ -60,13 +59,20 @@ def make_record(compiled: CompiledModel, frames: int) -> Record:
 
 
 @inline
-def record_bodies(state, record, frame):
-    """Write poses and twists to the record."""
+def record_poses(state, pose, frame):
+    """Write the poses of all bodies to a frame of `pose`."""
     for b in range(len(state.position)):
         for n in range(3):
-            record.pose[frame, b, n] = state.position[b, n]
+            pose[frame, b, n] = state.position[b, n]
         for n in range(4):
-            record.pose[frame, b, 3 + n] = state.quaternion[b, n]
+            pose[frame, b, 3 + n] = state.quaternion[b, n]
+
+
+@inline
+def record_bodies(state, record, frame):
+    """Write poses and twists to the record."""
+    record_poses(state, record.pose, frame)
+    for b in range(len(state.twist)):
         for n in range(6):
             record.twist[frame, b, n] = state.twist[b, n]
 
@@ -94,15 +100,13 @@ def add_contact_impulses(value, rows, contact_body, point, first_row, each, cont
 def _record_step(state, work, first_row, each, record, frame):
     record_bodies(state, record, frame)
     value, ground = work.factor.value, record.ground[frame]
-    for b in range(len(ground)):
-        for n in range(7):
-            ground[b, n] = 0.0
+    ground[:, :] = 0.0
     for k in range(first_row):
         record.impulse[frame, k] = value[k, IMPULSE]
     arrays = work.contact_arrays
     add_contact_impulses(
         value, work.rows, arrays.contact_body, work.contacts.point, first_row, each, arrays.count[CONTACTS_NOW], ground
-    )  # fmt: skip
+    )
     for n in range(4):
         record.solver_stats[frame, n] = work.scratch.solver_stats[n]
 
@@ -138,20 +142,33 @@ def run(pointers, tables_at, state_at, inputs_at, work_at, record_at, first, ste
     return steps, SOLVED
 
 
-class Simulation(ArrayOwner):
+class WorkOwner(ArrayOwner):
+    """A compiled model with the work arrays of its steps, which can grow."""
+
+    def __init__(self, compiled: CompiledModel) -> None:
+        self.compiled = compiled
+        self._contacts = INITIAL_CONTACTS
+        self._capacity: Capacity | None = None
+        self.work = make_work(compiled, self._contacts)
+        self._shared = SharedTuples()
+
+    def _grow(self) -> None:
+        old = self._capacity or Capacity.initial(len(self.compiled.model.bodies), len(self.work.rows.pieces))
+        self._contacts, self._capacity = 2 * self._contacts, old.doubled()
+        self.work = make_work(self.compiled, self._contacts, self._capacity)
+
+
+class Simulation(WorkOwner):
     """A compiled model with its state, which can be stepped, saved, restored, copied and pickled.
 
     Copies and pickles are independent: each has its own state, inputs and work arrays.
     """
 
     def __init__(self, compiled: CompiledModel, state: State, inputs: Inputs) -> None:
-        self.compiled, self.state, self.inputs = compiled, state, inputs
+        super().__init__(compiled)
+        self.state, self.inputs = state, inputs
         self.index = 0
         """Number of steps made: the index into the inputs."""
-        self._contacts = INITIAL_CONTACTS
-        self._capacity: Capacity | None = None
-        self.work = make_work(compiled, self._contacts)
-        self._shared = SharedTuples()
 
     def advance(
         self,
@@ -187,23 +204,12 @@ class Simulation(ArrayOwner):
                 pointers(), shared("tables", self.compiled.tables), shared("state", self.state),
                 shared("inputs", self.inputs), shared("work", self.work), shared("record", record),
                 self.index, end - self.index, record_every, recorded, start_poses, start_twists,
-            )  # fmt: skip
+            )
             self.index += made
             if status == CAPACITY_EXCEEDED:
                 self._grow()
             elif status != SOLVED:
                 raise DivergedError(self._failure(status))
-
-    def _grow(self) -> None:
-        slots = len(self.work.contacts.depth)
-        self._contacts *= 2
-        rows = len(self.work.rows.pieces)
-        bodies = len(self.compiled.tables.bodies.mass)
-        old = self._capacity or initial_capacity(bodies, rows)
-        self._capacity = old.doubled()
-        if slots == int(self.compiled.tables.shapes.pair_first[-1]):
-            self._contacts = max(slots, 1)
-        self.work = make_work(self.compiled, self._contacts, self._capacity)
 
     def _failure(self, status: int) -> str:
         names = [body.name for body in self.compiled.model.bodies]

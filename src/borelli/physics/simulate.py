@@ -33,8 +33,6 @@ CHUNK_SECONDS = 0.2
 """Simulated time between two reports of progress [s]."""
 MAX_STEPS = 2_000_000_000
 """Maximum number of steps of a run."""
-
-
 STATUS_MEANING = "0: solved; 8: friction bounds not converged; 16: joints left open"
 
 

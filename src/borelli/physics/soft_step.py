@@ -41,7 +41,6 @@ from borelli.physics.rows.contact_rows import (
     CONTACTS_NOW,
     SLOT,
     TANGENT,
-    fill_contact_arrays_by_pointer,
     fill_contact_rows_by_pointer,
 )
 from borelli.physics.rows.coordinate_rows import (
@@ -50,15 +49,16 @@ from borelli.physics.rows.coordinate_rows import (
     fill_limit_rows,
     set_drive_targets_from_twists,
 )
-from borelli.physics.rows.joint_rows import fill_joint_rows, fill_prescribed_motion, pose_joints
+from borelli.physics.rows.joint_rows import fill_joint_rows, fill_prescribed_motion, pose_joints, put_point_arm
 from borelli.physics.rows.laws import bounded_law, no_law, soft_law
 from borelli.physics.solver.coulomb_newton import ACCEPTED, TOO_MANY_BODIES, solve_contacts_by_pointer
-from borelli.physics.solver.elimination_order import DIRTY, order_bodies
+from borelli.physics.solver.elimination_order import mark_for_factoring, order_bodies
 from borelli.physics.solver.factor_arrays import ABSENT, ACTIVE_PIECE, IMPULSE, KIND, NEWTON_STEPS, list_rows
 from borelli.physics.solver.friction import friction_defect_by_pointer, update_friction_by_pointer
 from borelli.physics.solver.gauss_seidel import sweep_rows_by_pointer
 from borelli.physics.solver.iterative_refinement import refine_by_pointer
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NOT_FINITE, SOLVED, init_active_pieces, newton_by_pointer
+from borelli.physics.vectors import to_world
 
 NEWTON_BEFORE_INTERIOR_POINT = 15
 """Newton iterations before the interior-point method takes over."""
@@ -79,32 +79,10 @@ def step(pointers, tables, state_at, inputs, work, index):
     """Advance the state by step number `index` and return a status (0: solved). All tuples are shared."""
     bodies, state, rows, scratch = load_shared(tables.bodies, state_at, work.rows, work.scratch)
     graph, factor, contact_arrays = load_shared(work.graph, work.factor, work.contact_arrays)
-    shapes, contacts, parameters = tables.shapes, tables.contacts, tables.parameters
-    h, first = parameters[STEP_SIZE], contacts.first_row[0]
-    compute_rotations(state.quaternion, scratch.rotation)
-    contact_count = 0
-    if len(shapes.pair_a) > 0:
-        contact_count = find_contacts_by_pointer(
-            pointers, shapes, state.position, scratch.rotation, parameters[CONTACT_MARGIN], work.contacts
-        )  # fmt: skip
-        if contact_count > len(work.contacts.depth):
-            return CAPACITY_EXCEEDED
-    aimed = compute_target_twists(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
-    sum_applied_forces(inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
-    fill_persistent_rows_by_pointer(
-        pointers, tables.joints, tables.marker_springs, tables.residuals, parameters, state_at, inputs, work.rows,
-        work.scratch, index, aimed,
-    )  # fmt: skip
-    contact_arrays.count[CONTACTS_NOW], rows.used[0] = contact_count, first
-    if contact_count > 0:
-        fill_contact_arrays_by_pointer(
-            pointers, shapes, contacts, work.contacts, contact_count, state_at, scratch.rotation, bodies.kinematic,
-            work.contact_arrays,
-        )  # fmt: skip
-        fill_contact_rows_by_pointer(
-            pointers, shapes, contacts, parameters, work.contacts, state_at, bodies.kinematic, work.contact_arrays,
-            work.rows,
-        )  # fmt: skip
+    h, first, aimed = tables.parameters[STEP_SIZE], tables.contacts.first_row[0], len(inputs.pose) > 0
+    contact_count = fill_rows(pointers, tables, state_at, inputs, work, tables.parameters[CONTACT_MARGIN], index, aimed)
+    if contact_count > len(work.contacts.depth):
+        return CAPACITY_EXCEEDED
     if not is_order_current(rows, graph, factor, contact_arrays, first, contact_count):
         if not prepare_solve_by_pointer(pointers, tables.bodies, work, first, contact_count):
             return CAPACITY_EXCEEDED
@@ -113,8 +91,8 @@ def step(pointers, tables, state_at, inputs, work, index):
     if not is_finite(graph, factor.block):
         status = NOT_FINITE
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
-        store_warm_start(contacts.rows_each[0], first, state, factor, contact_arrays)
-        integrate_poses(graph, factor.block, bodies.kinematic, state, h)
+        store_warm_start(tables.contacts.rows_each[0], first, state, factor, contact_arrays)
+        integrate_poses(graph, factor.block, state, h)
         state.clock[0] += 1
     scratch.solver_stats[STATUS] = status
     return status
@@ -123,14 +101,36 @@ def step(pointers, tables, state_at, inputs, work, index):
 step_by_pointer = by_pointer(step)
 
 
+@inline_into_caller
+def fill_rows(pointers, tables, state_at, inputs, work, margin, index, aimed):
+    """Detect contacts and write all rows; return the number of contacts, which may exceed the capacity.
+
+    `aimed`: drives and residuals track the poses of the next frame.
+    """
+    bodies, state, scratch, shapes = tables.bodies, load_shared(state_at), load_shared(work.scratch), tables.shapes
+    h, contact_count = tables.parameters[STEP_SIZE], 0
+    compute_rotations(state.quaternion, scratch.rotation)
+    if len(shapes.pair_a) > 0:
+        contact_count = find_contacts_by_pointer(
+            pointers, shapes, state.position, scratch.rotation, margin, work.contacts
+        )
+        if contact_count > len(work.contacts.depth):
+            return contact_count
+    compute_target_twists(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
+    sum_applied_forces(inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench)
+    fill_persistent_rows_by_pointer(pointers, tables, state_at, inputs, work.rows, work.scratch, index, aimed)
+    work.contact_arrays.count[CONTACTS_NOW], work.rows.used[0] = contact_count, tables.contacts.first_row[0]
+    if contact_count > 0:
+        fill_contact_rows_by_pointer(pointers, tables, state_at, work, contact_count)
+    return contact_count
+
+
 @kernel_function
-def fill_persistent_rows(
-    joints_at, marker_springs_at, residuals_at, parameters, state_at, inputs_at, rows_at, scratch_at, index, aimed
-):  # fmt: skip
+def fill_persistent_rows(tables, state_at, inputs_at, rows_at, scratch_at, index, aimed):
     """Write all rows but those of contacts: joints, couplings, limits, drives, marker springs, residuals."""
-    joints, marker_springs, residuals = load_shared(joints_at, marker_springs_at, residuals_at)
+    joints, marker_springs, residuals = load_shared(tables.joints, tables.marker_springs, tables.residuals)
     state, inputs, rows, scratch = load_shared(state_at, inputs_at, rows_at, scratch_at)
-    h = parameters[STEP_SIZE]
+    h = tables.parameters[STEP_SIZE]
     pose_joints(joints, state.position, scratch.rotation, state.coordinate)
     fill_joint_rows(joints, rows, h)
     if len(joints.joint) > 0 and joints.row_ranges[ROWS_END] > joints.row_ranges[COUPLING_ROWS]:
@@ -146,9 +146,9 @@ def fill_persistent_rows(
         set_drive_targets_from_twists(joints, inputs.drives, scratch.aim, rows, h)
     if len(inputs.marker) > 0:
         _fill_marker_rows(
-            marker_springs, inputs.marker, inputs.substeps[0], index, parameters[SQUARED_MARKER_SPEED], h,
+            marker_springs, inputs.marker, inputs.substeps[0], index, tables.parameters[SQUARED_MARKER_SPEED], h,
             state.position, scratch.rotation, rows,
-        )  # fmt: skip
+        )
     _fill_residual_rows(residuals, scratch.aim, aimed, rows)
 
 
@@ -170,17 +170,11 @@ def _fill_marker_rows(springs, marker, substeps, index, max_squared_speed, h, po
         for n in range(3):
             squared_speed += ((marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)) ** 2
         if isnan(squared_speed) or squared_speed > max_squared_speed:
-            no_law(rows, k)
-            no_law(rows, k + 1)
-            no_law(rows, k + 2)
+            for n in range(3):
+                no_law(rows, k + n)
             continue
-        x, y, z = springs.offset[i, 0], springs.offset[i, 1], springs.offset[i, 2]
-        rx = rotation[b, 0, 0] * x + rotation[b, 0, 1] * y + rotation[b, 0, 2] * z
-        ry = rotation[b, 1, 0] * x + rotation[b, 1, 1] * y + rotation[b, 1, 2] * z
-        rz = rotation[b, 2, 0] * x + rotation[b, 2, 1] * y + rotation[b, 2, 2] * z
-        rows.jacobian[e, 4], rows.jacobian[e, 5] = rz, -ry
-        rows.jacobian[e + 1, 3], rows.jacobian[e + 1, 5] = -rz, rx
-        rows.jacobian[e + 2, 3], rows.jacobian[e + 2, 4] = ry, -rx
+        rx, ry, rz = to_world(rotation, b, springs.offset[i, 0], springs.offset[i, 1], springs.offset[i, 2])
+        put_point_arm(rows.jacobian, e, 1, rx, ry, rz)
         for n in range(3):
             arm = rx if n == 0 else (ry if n == 1 else rz)
             rate = (marker[frame + 1, i, n] - marker[frame, i, n]) / (h * substeps)
@@ -215,8 +209,7 @@ def is_order_current(rows, graph, factor, contact_arrays, first, contact_count):
         return False
     if not _are_listed_rows_current(rows, factor, first):
         return False
-    for k in range(graph.count[0]):
-        graph.node[k, DIRTY] = 1
+    mark_for_factoring(graph, 1)
     return True
 
 
@@ -246,9 +239,7 @@ def prepare_solve(bodies_at, work_at, first, contact_count):
         work.link_count[0] = links
         relinked = True
     if relinked:
-        if order_bodies(
-            bodies.tree_parent, bodies.kinematic, work.links, links, graph, work.graph_work
-        ) < 0:  # fmt: skip
+        if order_bodies(bodies.tree_parent, bodies.kinematic, work.links, links, graph, work.graph_work) < 0:
             graph.count[0] = 0
             return False
     if relinked or not same:
@@ -257,8 +248,7 @@ def prepare_solve(bodies_at, work_at, first, contact_count):
             return False
         contact_arrays.count[CONTACTS_LISTED] = contact_count + 1
     else:
-        for k in range(graph.count[0]):
-            graph.node[k, DIRTY] = 1
+        mark_for_factoring(graph, 1)
     return True
 
 
@@ -286,39 +276,29 @@ def solve_step(pointers, tables, state, work, rows, factor, contact_arrays, solv
         solves += 1
         before = counts[NEWTON_STEPS]
         if sweeps > 0:
-            sweep_rows_by_pointer(pointers, work.rows, work.graph, work.factor, sweeps)
+            sweep_rows_by_pointer(pointers, work, sweeps)
             refinements = 0
         else:
-            status = newton_by_pointer(
-                pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior, switching,
-                NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS,
-            )  # fmt: skip
+            status = newton_by_pointer(pointers, work, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS)
         if status != SOLVED or contact_arrays.count[CONTACTS_NOW] == 0:
             break
-        change = friction_defect_by_pointer(
-            pointers, work.rows, work.graph, work.factor, work.contact_arrays, first, each
-        )  # fmt: skip
+        change = friction_defect_by_pointer(pointers, work, first, each)
         if change <= tolerance or solves >= max_solves:
             break
         together = TOO_MANY_BODIES
         changing = counts[NEWTON_STEPS] - before > MAX_QUICK_ITERATIONS
         if solves % PLAIN_SOLVES == 0 or (solves < PLAIN_SOLVES and changing):
             together = solve_contacts_by_pointer(
-                pointers, work.rows, work.graph, work.factor, work.fill, work.search, work.interior,
-                work.contact_arrays, first, each, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS,
-                tolerance,
-            )  # fmt: skip
+                pointers, work, first, each, switching, NEWTON_BEFORE_INTERIOR_POINT, MAX_NEWTON_ITERATIONS, tolerance
+            )
         if together == ACCEPTED:
             change, refinements = 0.0, 0
             break
         if together == TOO_MANY_BODIES:
-            fraction = 1.0 if solves <= PLAIN_SOLVES else BOUND_DAMPING
-            update_friction_by_pointer(
-                pointers, work.rows, work.graph, work.factor, work.contact_arrays, first, each, fraction
-            )  # fmt: skip
+            update_friction_by_pointer(pointers, work, first, each, 1.0 if solves <= PLAIN_SOLVES else BOUND_DAMPING)
     if status == SOLVED:
         for _ in range(refinements):
-            refine_by_pointer(pointers, work.rows, work.graph, work.factor, work.fill)
+            refine_by_pointer(pointers, work)
         if change > tolerance and max_solves > 1:
             status = FRICTION_NOT_CONVERGED
     solver_stats[NEWTON_ITERATIONS] = counts[NEWTON_STEPS]

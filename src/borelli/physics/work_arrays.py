@@ -16,9 +16,11 @@ from borelli.physics.solver.elimination_order import Graph, GraphWork, make_grap
 from borelli.physics.solver.factor_arrays import MIN_FOLD_SLOPE, Capacity, Factor, Fill, make_factor, make_fill
 from borelli.physics.solver.interior_point import Interior, make_interior
 from borelli.physics.solver.newton import Search, make_search
-from borelli.physics.solver.workspace import FOLD_SOFTNESS, initial_capacity
 
 Floats = NDArray[np.float64]
+
+FOLD_SOFTNESS = 1e-8
+"""A one-body row softer than this fraction of J M^-1 J^T is folded into its body's block."""
 
 
 class Scratch(NamedTuple):
@@ -70,7 +72,7 @@ def make_work(compiled: CompiledModel, contacts: int, capacity: Capacity | None 
     for row, body, axis in zip(tables.residuals.row, tables.residuals.body, tables.residuals.axis, strict=True):
         rows.body[rows.first[row]] = body
         rows.jacobian[rows.first[row], axis] = 1.0
-    capacity = capacity or initial_capacity(bodies, len(entries))
+    capacity = capacity or Capacity.initial(bodies, len(entries))
     factor = make_factor(bodies, len(entries), len(rows.body), capacity)
     free = tables.bodies.mass[tables.bodies.kinematic == 0]
     factor.value[:, MIN_FOLD_SLOPE] = FOLD_SOFTNESS / free.min() if len(free) else 0.0

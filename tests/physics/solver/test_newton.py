@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from borelli.physics.rows.rows import FLAT
 
-from ..called import bounded_law, dead_zone_law, no_law
+from ..called import bounded_law, no_law
+from ..five_piece_laws import dead_zone_law
 from ..hand import Problem, hand_problems
 from ..proof import law_defect, momentum_defect, velocity_error
+from ..solve_rows import solve_rows
 from ..systems import System, driven_chain, random_system
 from ..twin import solve_boxed
 
@@ -40,8 +42,6 @@ Floats = NDArray[np.float64]
 
 def solve(system: System, **options: int) -> tuple[Floats, Floats, Any]:
     """Return the solution from a cold start; check that the inputs are unchanged."""
-    from borelli.physics.solve_rows import solve_rows
-
     before = [array.copy() for array in (system.mass, system.momentum, system.parent, *system.rows)]
     v, p, info = solve_rows(system.mass, system.momentum, system.rows, system.parent, **options)
     after = (system.mass, system.momentum, system.parent, *system.rows)

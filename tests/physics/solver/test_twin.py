@@ -9,7 +9,8 @@ import pytest
 
 from borelli.physics.rows.rows import FLAT, make_rows
 
-from ..called import bounded_law, dead_zone_law, one_sided_law, soft_law, two_rate_law
+from ..called import bounded_law, one_sided_law, soft_law
+from ..five_piece_laws import dead_zone_law, two_rate_law
 from ..hand import Problem, hand_problems
 from ..proof import law_defect, law_distances, momentum_defect, row_velocities, velocity_error
 from ..systems import System, driven_chain, entry_rows, random_system

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from borelli.errors import DivergedError
 from borelli.kernels.jit import inline, kernel
-from borelli.kernels.shared_tuples import ArrayOwner, SharedTuple, SharedTuples, load_shared
+from borelli.kernels.shared_tuples import SharedTuple, load_shared
 from borelli.numerics.rotation_kernels import quaternion_product, rotate
 from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.arrays.indices import STEP_SIZE
 from borelli.physics.function_pointers import pointers
+from borelli.physics.rigid_bodies import copy_bodies
 from borelli.physics.rows.contact_rows import BODY_A, CONTACTS_NOW
-from borelli.physics.run_soft_steps import FAILURES
+from borelli.physics.run_soft_steps import FAILURES, WorkOwner, record_bodies, record_poses
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
-from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
+from borelli.physics.solver.factor_arrays import IMPULSE
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
-from borelli.physics.solver.workspace import initial_capacity
 from borelli.physics.state import Inputs, State
-from borelli.physics.work_arrays import make_work
 
 Floats = NDArray[np.float64]
 
@@ -98,30 +98,13 @@ def make_step_record(compiled: CompiledModel, steps: int) -> StepRecord:
     return StepRecord(
         np.zeros((steps + 1, bodies, 7)), np.zeros((steps + 1, bodies, 6)), np.zeros((steps, rows)),
         np.zeros((steps, rows)), np.zeros((steps, bodies, 10)), np.zeros((steps, 4), np.int64),
-    )  # fmt: skip
-
-
-@inline
-def _record_bodies(state, record, row):
-    for b in range(len(state.position)):
-        for n in range(3):
-            record.pose[row, b, n] = state.position[b, n]
-        for n in range(4):
-            record.pose[row, b, 3 + n] = state.quaternion[b, n]
-        for n in range(6):
-            record.twist[row, b, n] = state.twist[b, n]
+    )
 
 
 @inline
 def _rewind(state, saved):
     """Restore the state from a copy, warm starts included."""
-    for b in range(len(state.position)):
-        for n in range(3):
-            state.position[b, n] = saved.position[b, n]
-        for n in range(4):
-            state.quaternion[b, n] = saved.quaternion[b, n]
-        for n in range(6):
-            state.twist[b, n] = saved.twist[b, n]
+    copy_bodies(saved, state)
     for i in range(len(state.coordinate)):
         state.coordinate[i] = saved.coordinate[i]
     for k in range(len(state.active_piece)):
@@ -163,36 +146,20 @@ def _set_target_pose(state, inputs, step_inputs, index, target_frame, root):
         if target_frame == AS_GIVEN:
             continue
         r = b if target_frame == EACH_BODY else root
-        x = pose[index, b, 0] - nominal[index, r, 0]
-        y = pose[index, b, 1] - nominal[index, r, 1]
-        z = pose[index, b, 2] - nominal[index, r, 2]
+        now, start, end = state.quaternion[r], nominal[index, r], pose[index, b]
+        x, y, z = end[0] - start[0], end[1] - start[1], end[2] - start[2]
         if target_frame == WITH_ROOT:
             # the rotation D by which the present orientation leads the nominal one
-            dw, dx, dy, dz = quaternion_product(
-                state.quaternion[r, 0], state.quaternion[r, 1], state.quaternion[r, 2], state.quaternion[r, 3],
-                nominal[index, r, 3], -nominal[index, r, 4], -nominal[index, r, 5], -nominal[index, r, 6],
-            )  # fmt: skip
-            x, y, z = rotate(dw, dx, dy, dz, x, y, z)
-            w, i, j, k = quaternion_product(
-                dw, dx, dy, dz, pose[index, b, 3], pose[index, b, 4], pose[index, b, 5], pose[index, b, 6]
-            )
+            w, i, j, k = quaternion_product(now[0], now[1], now[2], now[3], start[3], -start[4], -start[5], -start[6])
+            x, y, z = rotate(w, i, j, k, x, y, z)
+            w, i, j, k = quaternion_product(w, i, j, k, end[3], end[4], end[5], end[6])
         else:
             # each body continues its nominal rotation from its present orientation
-            w, i, j, k = quaternion_product(
-                pose[index, b, 3], pose[index, b, 4], pose[index, b, 5], pose[index, b, 6],
-                nominal[index, b, 3], -nominal[index, b, 4], -nominal[index, b, 5], -nominal[index, b, 6],
-            )  # fmt: skip
-            w, i, j, k = quaternion_product(
-                w, i, j, k, state.quaternion[b, 0], state.quaternion[b, 1], state.quaternion[b, 2],
-                state.quaternion[b, 3],
-            )  # fmt: skip
-        inputs.pose[index + 1, b, 0] = state.position[r, 0] + x
-        inputs.pose[index + 1, b, 1] = state.position[r, 1] + y
-        inputs.pose[index + 1, b, 2] = state.position[r, 2] + z
-        inputs.pose[index + 1, b, 3] = w
-        inputs.pose[index + 1, b, 4] = i
-        inputs.pose[index + 1, b, 5] = j
-        inputs.pose[index + 1, b, 6] = k
+            w, i, j, k = quaternion_product(end[3], end[4], end[5], end[6], start[3], -start[4], -start[5], -start[6])
+            w, i, j, k = quaternion_product(w, i, j, k, now[0], now[1], now[2], now[3])
+        target = inputs.pose[index + 1, b]
+        target[0], target[1], target[2] = state.position[r, 0] + x, state.position[r, 1] + y, state.position[r, 2] + z
+        target[3], target[4], target[5], target[6] = w, i, j, k
 
 
 @inline
@@ -222,9 +189,7 @@ def _record_rows(tables, work, record, index):
         record.impulse[index, k] = p
         record.work[index, k] = 0.5 * p * u
     contact = record.contact
-    for b in range(contact.shape[1]):
-        for n in range(10):
-            contact[index, b, n] = 0.0
+    contact[index, :, :] = 0.0
     for i in range(work.contact_arrays.count[CONTACTS_NOW]):
         k = first + each * i
         normal = value[k, IMPULSE]
@@ -254,9 +219,9 @@ def run_steps(
     """
     tables, state, inputs, work = load_shared(tables_at, state_at, inputs_at, work_at)
     saved, step_inputs, record = load_shared(saved, step_inputs, record)
-    h = tables.parameters[5]
+    h = tables.parameters[STEP_SIZE]
     for index in range(first, steps):
-        _record_bodies(state, record, index)
+        record_bodies(state, record, index)
         _set_inputs(tables, inputs, step_inputs, index, h)
         if len(step_inputs.pose) > 0:
             _set_target_pose(state, inputs, step_inputs, index, target_frame, root)
@@ -264,11 +229,7 @@ def run_steps(
         status = SOLVED
         for again in range(passes):
             if again > 0:
-                for b in range(len(state.position)):
-                    for n in range(3):
-                        inputs.pose[index + 1, b, n] = state.position[b, n]
-                    for n in range(4):
-                        inputs.pose[index + 1, b, 3 + n] = state.quaternion[b, n]
+                record_poses(state, inputs.pose, index + 1)
                 _rewind(state, saved)
             status = step_by_pointer(pointers, tables_at, state_at, inputs_at, work_at, index)
             failed = status != SOLVED and status != FRICTION_NOT_CONVERGED
@@ -277,20 +238,13 @@ def run_steps(
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             _rewind(state, saved)
             return index, status
-        _record_bodies(state, record, index + 1)
+        record_bodies(state, record, index + 1)
         _record_rows(tables, work, record, index)
     return steps, SOLVED
 
 
-class Rollout(ArrayOwner):
+class Rollout(WorkOwner):
     """A compiled model with the solver's buffers, for repeated runs."""
-
-    def __init__(self, compiled: CompiledModel) -> None:
-        self.compiled = compiled
-        self._contacts = 64
-        self._capacity: Capacity | None = None
-        self._work = make_work(compiled, self._contacts)
-        self._shared = SharedTuples()
 
     def run(
         self,
@@ -324,16 +278,14 @@ class Rollout(ArrayOwner):
         for _ in range(MAX_GROWTH):
             done, status = run_steps(
                 pointers(), shared("tables", self.compiled.tables), shared("state", state), saved,
-                shared("inputs", inputs), shared("work", self._work), shared("step_inputs", step_inputs),
+                shared("inputs", inputs), shared("work", self.work), shared("step_inputs", step_inputs),
                 shared("record", record), done, steps, passes, target_frame, root,
-            )  # fmt: skip
+            )
             if status == SOLVED:
                 return record
             if status != CAPACITY_EXCEEDED:
                 break
-            old = self._capacity or initial_capacity(len(self.compiled.model.bodies), len(self._work.rows.pieces))
-            self._contacts, self._capacity = 2 * self._contacts, old.doubled()
-            self._work = make_work(self.compiled, self._contacts, self._capacity)
+            self._grow()
         speeds = np.abs(state.twist).max(axis=1)
         fastest = self.compiled.model.bodies[int(np.argmax(speeds))].name
         raise DivergedError(

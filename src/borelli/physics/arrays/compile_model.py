@@ -161,6 +161,9 @@ def compile_model(
         units.append("N" if residual.axis < 3 else "N m")
         entries.append(1)
     shapes = compile_shapes(model, body_index)
+    parameters = [settings.contact_margin, settings.bounce_speed, settings.push_out_speed, settings.friction_tolerance]
+    parameters += [settings.marker_speed_limit**2, step]
+    sweeps = settings.sweeps if settings.solver == "sweeps" else 0
     tables = Tables(
         bodies,
         joints,
@@ -169,20 +172,8 @@ def compile_model(
         residual_tables,
         _contact_tables(shapes, bodies, settings, step, len(entries)),
         np.array(model.gravity, float),
-        np.array(
-            [
-                settings.contact_margin,
-                settings.bounce_speed,
-                settings.push_out_speed,
-                settings.friction_tolerance,
-                settings.marker_speed_limit**2,
-                step,
-            ]
-        ),
-        np.array(
-            [settings.friction_solves, settings.refine, settings.sweeps if settings.solver == "sweeps" else 0],
-            np.int64,
-        ),
+        np.array(parameters, float),
+        np.array([settings.friction_solves, settings.refine, sweeps], np.int64),
     )
     coordinate_index = {coordinate.name: i for i, coordinate in enumerate(model.coordinates)}
     return CompiledModel(
@@ -228,9 +219,7 @@ def _bodies_of_nets(model: Model, body_index: dict[str, int], kinematic: NDArray
     return nets
 
 
-def _body_tables(
-    model: Model, body_index: dict[str, int], kinematic: NDArray[np.uint8], nets: set[int]
-) -> BodyTables:
+def _body_tables(model: Model, body_index: dict[str, int], kinematic: NDArray[np.uint8], nets: set[int]) -> BodyTables:
     parent = np.full(len(model.bodies), -1, np.int64)
     links = []
     for joint in model.joints:

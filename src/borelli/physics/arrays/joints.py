@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.functions import Function
-from borelli.model.model import GROUND, JOINT_KINDS, Coordinate, Frame, Joint, Model, Softness
+from borelli.model.model import GROUND, JOINT_KINDS, Coordinate, Frame, Joint, Model
+from borelli.physics.arrays.indices import JOINT_ROWS, LIMIT_ROWS
 
 FREE, BALL, UNIVERSAL, HINGE, SLIDER, PLANAR, FIXED, COORDINATE = range(8)
 CODES = {kind: code for code, kind in enumerate(JOINT_KINDS)}
@@ -129,6 +130,8 @@ class JointTables(NamedTuple):
     """(c, 4) entries of child and parent of the coordinate, child and parent of `on`; -1 if motion is prescribed."""
     row_ranges: Integers
     """(5,) first joint, coupling, limit and drive row, and the end: JOINT_ROWS to ROWS_END of `indices`."""
+    equation_row: Integers
+    """(e,) rows of joints, couplings and locked coordinates."""
     # one per joint, limit or drive row of a body whose motion is prescribed
     prescribed_row: Integers
     prescribed_joint: Integers
@@ -157,6 +160,10 @@ class JointSide(NamedTuple):
     axes: Floats
 
 
+JointSides = tuple[JointSide, JointSide, float]
+"""Child side, parent side and sign of the third coordinate of a joint."""
+
+
 def quaternion_matrix(w: float, x: float, y: float, z: float) -> Floats:
     """Return the rotation matrix of a quaternion, which is normalized first."""
     q = np.array([w, x, y, z]) / np.sqrt(w * w + x * x + y * y + z * z)
@@ -182,15 +189,14 @@ def canonical_axes(joint: Joint) -> tuple[Floats, float]:
 class _Rows:
     """Rows in the order they are added: number of entries, name and unit of each."""
 
-    def __init__(self, first: int) -> None:
-        self.first = first
+    def __init__(self) -> None:
         self.entries: list[int] = []
         self.names: list[str] = []
         self.units: list[str] = []
 
     @property
     def next(self) -> int:
-        return self.first + len(self.entries)
+        return len(self.entries)
 
     def add(self, entries: int, name: str, unit: str) -> int:
         self.entries.append(entries)
@@ -230,30 +236,23 @@ def compile_joints(
     kinematic: Flags,
     step: float,
     driven: Collection[str] = (),
-    first_row: int = 0,
 ) -> tuple[JointTables, list[int], list[str], list[str]]:
     """Return joint tables, and number of entries, name and unit of each row: joints, couplings, limits, drives.
 
-    Args:
-        model: A valid model.
-        body_index: Index of each body by name.
-        body_com: (bodies, 3) centers of mass in body frames [m].
-        kinematic: (bodies,) True for bodies whose motion is prescribed.
-        step: Time step [s].
-        driven: Names of coordinates that get a drive row.
-        first_row: Index of the first row.
+    `body_com` (bodies, 3) are centers of mass in body frames [m]; coordinates that are `driven` get a drive row.
     """
-    rows = _Rows(first_row)
+    rows = _Rows()
     functions = _Functions()
     sides = [_joint_sides(joint, body_index, body_com, kinematic) for joint in model.joints]
-    columns: Columns = {}
-    columns.update(_joint_columns(model, sides, rows, step))
-    ranges = [first_row, rows.next]
+    columns = _joint_columns(model, sides, rows, step)
+    ranges = [0, rows.next]
     columns.update(_coupling_columns(model, sides, rows, functions, step))
     ranges.append(rows.next)
     columns.update(_coordinate_columns(model, sides, rows, step, driven, ranges))
     ranges.append(rows.next)
     columns["row_ranges"] = _integers(ranges)
+    locked_row = columns["drive_row"][columns["locked"] & (columns["drive_row"] >= 0)]
+    columns["equation_row"] = _integers([*range(ranges[JOINT_ROWS], ranges[LIMIT_ROWS]), *locked_row])
     columns["rotation_driven"] = _rotation_driven(model, columns)
     columns.update(_prescribed_columns(sides, columns))
     count = len(sides)
@@ -278,10 +277,7 @@ def _integers(values: Sequence[int]) -> Integers:
     return np.array(values, np.int64)
 
 
-def _joint_sides(
-    joint: Joint, body_index: Mapping[str, int], body_com: Floats, kinematic: Flags
-) -> tuple[JointSide, JointSide, float]:
-    """Return child side, parent side and sign of the third coordinate of a joint."""
+def _joint_sides(joint: Joint, body_index: Mapping[str, int], body_com: Floats, kinematic: Flags) -> JointSides:
     axes, sign = canonical_axes(joint)
     child, parent = (-1 if name == GROUND else body_index[name] for name in (joint.child, joint.parent))
     child_solved = child >= 0 and not kinematic[child]
@@ -298,15 +294,13 @@ def _joint_sides(
     )
 
 
-def _solved(side: tuple[JointSide, JointSide, float]) -> int:
+def _solved(side: JointSides) -> int:
     """Return the number of a joint's bodies that are solved for."""
     return int(side[0].slot >= 0) + int(side[1].slot >= 0)
 
 
-def _joint_columns(
-    model: Model, sides: Sequence[tuple[JointSide, JointSide, float]], rows: _Rows, step: float
-) -> Columns:
-    row_first, coordinate_first = [rows.first], [0]
+def _joint_columns(model: Model, sides: Sequence[JointSides], rows: _Rows, step: float) -> Columns:
+    row_first, coordinate_first = [0], [0]
     for joint, side in zip(model.joints, sides, strict=True):
         code = CODES[joint.kind]
         free = len(joint.coordinates)
@@ -343,12 +337,7 @@ def _tree_order(model: Model) -> Integers:
 
 
 def _coordinate_columns(
-    model: Model,
-    sides: Sequence[tuple[JointSide, JointSide, float]],
-    rows: _Rows,
-    step: float,
-    driven: Collection[str],
-    ranges: list[int],
+    model: Model, sides: Sequence[JointSides], rows: _Rows, step: float, driven: Collection[str], ranges: list[int]
 ) -> Columns:
     owners = [(number, i) for number, joint in enumerate(model.joints) for i in range(len(joint.coordinates))]
     coordinates = model.coordinates
@@ -394,16 +383,11 @@ def _check_driven(coordinates: Sequence[Coordinate], driven: Collection[str]) ->
 def _rotation_driven(model: Model, columns: Columns) -> Flags:
     driven = (columns["drive_row"] >= 0) & ~columns["locked"].astype(bool)
     first = columns["coordinate_first"]
-    return np.array(
-        [
-            joint.kind == "ball" and bool(driven[int(first[j]) : int(first[j + 1])].all())
-            for j, joint in enumerate(model.joints)
-        ],
-        np.bool_,
-    )
+    balls = [joint.kind == "ball" for joint in model.joints]
+    return np.array([ball and driven[first[j] : first[j + 1]].all() for j, ball in enumerate(balls)], np.bool_)
 
 
-def _prescribed_columns(sides: Sequence[tuple[JointSide, JointSide, float]], columns: Columns) -> Columns:
+def _prescribed_columns(sides: Sequence[JointSides], columns: Columns) -> Columns:
     """Return joint, limit and drive rows with one body solved for and one whose motion is prescribed."""
     pairs: list[tuple[int, int]] = []
     for j, side in enumerate(sides):
@@ -441,35 +425,30 @@ def _custom_joint_tables(model: Model, functions: _Functions, coordinate_first: 
 
 
 def _coupling_columns(
-    model: Model,
-    sides: Sequence[tuple[JointSide, JointSide, float]],
-    rows: _Rows,
-    functions: _Functions,
-    step: float,
+    model: Model, sides: Sequence[JointSides], rows: _Rows, functions: _Functions, step: float
 ) -> Columns:
     owner = {c.name: number for number, joint in enumerate(model.joints) for c in joint.coordinates}
     index = {c.name: i for i, c in enumerate(model.coordinates)}
     row, coordinate, on, function, slots = [], [], [], [], []
-    softness: list[Softness] = []
+    softness = []
     for coupling in model.couplings:
         ends = [side for name in (coupling.coordinate, coupling.on) for side in sides[owner[name]][:2]]
         bodies = list(dict.fromkeys(side.body for side in ends if side.slot >= 0))
         if not bodies:
             continue
-        row.append(
-            rows.add(len(bodies), f"{coupling.name}/coupling", _unit_of(model.coordinates[index[coupling.coordinate]]))
-        )
         coordinate.append(index[coupling.coordinate])
+        unit = _unit_of(model.coordinates[coordinate[-1]])
+        row.append(rows.add(len(bodies), f"{coupling.name}/coupling", unit))
         on.append(index[coupling.on])
         function.append(functions.add(coupling.function))
         slots.append([bodies.index(side.body) if side.slot >= 0 else -1 for side in ends])
-        softness.append(coupling.softness)
+        softness.append(coupling.softness.at_step(step))
     return {
         "coupling_row": _integers(row),
         "coupling_coordinate": _integers(coordinate),
         "coupling_on": _integers(on),
         "coupling_function": _integers(function),
-        "coupling_alpha": _floats([s.at_step(step)[0] for s in softness]),
-        "coupling_beta": _floats([s.at_step(step)[1] for s in softness]),
+        "coupling_alpha": _floats([alpha for alpha, _ in softness]),
+        "coupling_beta": _floats([beta for _, beta in softness]),
         "coupling_slot": np.array(slots, np.int64).reshape(-1, 4),
     }

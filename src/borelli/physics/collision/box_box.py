@@ -39,9 +39,7 @@ def box_box(patch, work, center, axes, size, i, j, margin):
     edge = -1
     for k in range(9):
         a, b = k // 3, k % 3
-        lx, ly, lz = cross(
-            axes[i, 0, a], axes[i, 1, a], axes[i, 2, a], axes[j, 0, b], axes[j, 1, b], axes[j, 2, b]
-        )  # fmt: skip
+        lx, ly, lz = cross(axes[i, 0, a], axes[i, 1, a], axes[i, 2, a], axes[j, 0, b], axes[j, 1, b], axes[j, 2, b])
         length = sqrt(lx * lx + ly * ly + lz * lz)
         if length > 1e-6:
             distance = separation(axes, size, i, j, lx / length, ly / length, lz / length, dx, dy, dz)

@@ -83,7 +83,7 @@ def find_contacts(shapes_at, position, rotation, margin, contacts_at):
     center, axes, fresh, patch = contacts.center, contacts.axes, contacts.fresh, contacts.patch
     update_shape_poses(
         shapes.kind, shapes.body, shapes.position, shapes.rotation, position, rotation, center, axes, fresh
-    )  # fmt: skip
+    )
     capacity = contacts.depth.shape[0]
     pairs = shapes.pair_a.shape[0]
     count, pair = 0, -1
@@ -210,7 +210,7 @@ def collide_pair(shapes, contacts, a, b, margin):
     return convex_convex(
         patch, contacts.work, shapes.kind, center, axes, size, shapes.vertices, shapes.first, a, b,
         shapes.bound[a] + shapes.bound[b], margin,
-    )  # fmt: skip
+    )
 
 
 @inline

@@ -18,7 +18,7 @@ from borelli.kernels.jit import inline, kernel_function
 from borelli.numerics.rotation_kernels import cross
 from borelli.physics.arrays.shapes import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
 from borelli.physics.collision.plane import put_contact
-from borelli.physics.collision.sphere_capsule import perpendicular
+from borelli.physics.collision.sphere_capsule import perpendicular, to_shape_axes
 
 # The polytope: points, then faces, then the edges of a hole, then a weighted sum of points, in that order in `work`.
 MAX_POINTS = 96
@@ -43,9 +43,7 @@ DIRECTION_TOLERANCE = 1e-6
 @kernel_function
 def support(kind, center, axes, size, vertices, first, i, x, y, z):
     """Return the point of the core of shape i farthest along (x, y, z), in the world."""
-    lx = axes[i, 0, 0] * x + axes[i, 1, 0] * y + axes[i, 2, 0] * z
-    ly = axes[i, 0, 1] * x + axes[i, 1, 1] * y + axes[i, 2, 1] * z
-    lz = axes[i, 0, 2] * x + axes[i, 1, 2] * y + axes[i, 2, 2] * z
+    lx, ly, lz = to_shape_axes(axes, i, x, y, z)
     px, py, pz = 0.0, 0.0, 0.0
     k = kind[i]
     if k == BOX:
@@ -134,7 +132,7 @@ def gjk_distance(work, kind, center, axes, size, vertices, first, i, j, extent, 
     for _ in range(MAX_GJK_STEPS):
         least = (
             -add_support_point(work, points, kind, center, axes, size, vertices, first, i, j, -vx, -vy, -vz) / length
-        )  # fmt: skip
+        )
         if least > limit:
             return 0, least
         if points > 0 and distance - least <= min(DISTANCE_TOLERANCE * extent, DIRECTION_TOLERANCE * distance):
@@ -303,7 +301,7 @@ def initial_tetrahedron(work, kind, center, axes, size, vertices, first, i, j, e
         up = add_support_point(work, stage, kind, center, axes, size, vertices, first, i, j, ux, uy, uz) - level
         down = level + add_support_point(
             work, stage + 1, kind, center, axes, size, vertices, first, i, j, -ux, -uy, -uz
-        )  # fmt: skip
+        )
         if max(up, down) < tiny:
             return False
         if down > up:

@@ -12,6 +12,7 @@ from math import sqrt
 from borelli.kernels.jit import inline, kernel_function
 from borelli.numerics.rotation_kernels import cross
 from borelli.physics.collision.plane import put_contact
+from borelli.physics.vectors import to_world
 
 # below this distance [m] between cores their difference has no reliable direction
 MIN_DIRECTION_LENGTH = 1e-10
@@ -127,7 +128,7 @@ def capsule_capsule(patch, center, axes, size, i, j, margin):
                 center[i, 0] + here * ax, center[i, 1] + here * ay, center[i, 2] + here * az, size[i, 0],
                 center[j, 0] + there * bx, center[j, 1] + there * by, center[j, 2] + there * bz, size[j, 0],
                 fallback, margin,
-            )  # fmt: skip
+            )
     return count
 
 
@@ -176,25 +177,15 @@ def to_shape_axes(axes, j, x, y, z):
     )
 
 
-@inline
-def to_world_axes(axes, j, v):
-    """Return the world vector whose components along the axes of shape j are v."""
-    return (
-        axes[j, 0, 0] * v[0] + axes[j, 0, 1] * v[1] + axes[j, 0, 2] * v[2],
-        axes[j, 1, 0] * v[0] + axes[j, 1, 1] * v[1] + axes[j, 1, 2] * v[2],
-        axes[j, 2, 0] * v[0] + axes[j, 2, 1] * v[1] + axes[j, 2, 2] * v[2],
-    )
-
-
 @kernel_function
 def put_box_contact(patch, count, feature, center, axes, j, q, foot, n, distance, r, margin):
     """Write the contact of a ball of radius r about q (in the box's frame) whose closest point on the box is `foot`."""
     depth = r - distance
     if depth <= -margin:
         return count
-    midpoint = (0.5 * (q[0] - r * n[0] + foot[0]), 0.5 * (q[1] - r * n[1] + foot[1]), 0.5 * (q[2] - r * n[2] + foot[2]))
-    mx, my, mz = to_world_axes(axes, j, midpoint)
-    nx, ny, nz = to_world_axes(axes, j, n)
+    mx, my, mz = 0.5 * (q[0] - r * n[0] + foot[0]), 0.5 * (q[1] - r * n[1] + foot[1]), 0.5 * (q[2] - r * n[2] + foot[2])
+    mx, my, mz = to_world(axes, j, mx, my, mz)
+    nx, ny, nz = to_world(axes, j, n[0], n[1], n[2])
     px, py, pz = center[j, 0] + mx, center[j, 1] + my, center[j, 2] + mz
     return put_contact(patch, count, feature, depth, px, py, pz, nx, ny, nz)
 
@@ -230,7 +221,7 @@ def capsule_box(patch, center, axes, size, i, j, margin):
     second = low if t - low > high - t else high
     two = abs(n[k]) > FLAT_COSINE and low <= high and abs(second - t) > MIN_SPACING * half
     up = (0.0 if k != 0 else (1.0 if n[0] > 0.0 else -1.0), 0.0 if k != 1 else (1.0 if n[1] > 0.0 else -1.0),
-          0.0 if k != 2 else (1.0 if n[2] > 0.0 else -1.0))  # fmt: skip
+          0.0 if k != 2 else (1.0 if n[2] > 0.0 else -1.0))
     count = 0
     for feature in range(2):
         if not two or (feature == 0) == (t < second):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class Controls(NamedTuple):
     """(c,) coordinates that are controlled one by one."""
     ball: Integers
     """(balls,) joints that are controlled about all three axes at once."""
+    every: Integers
+    """(c + 3 balls,) all controlled coordinates: those one by one, then those of balls."""
     side: Floats
     """(balls,) 1 where the joint's parent is the base that its error rotates with, -1 where the child is."""
     a: Floats
@@ -219,8 +221,8 @@ def _make_controls(
         if len(own) > 1:
             in_loop[own], slope[own] = 1, LOOP_CONTROL_SLOPE / lightest
     balls = [int(j) for j in np.flatnonzero(joints.rotation_driven)]
-    of_balls = {i for j in balls for i in range(joints.coordinate_first[j], joints.coordinate_first[j + 1])}
-    singles = [compiled.coordinate_index[name] for name in controlled]
+    of_balls = [i for j in balls for i in range(joints.coordinate_first[j], joints.coordinate_first[j + 1])]
+    singles = sorted({compiled.coordinate_index[name] for name in controlled} - set(of_balls))
     depth = _distance_from_ground(model)
     order = {body.name: i for i, body in enumerate(model.bodies)} | {GROUND: -1}
     side = []
@@ -229,8 +231,9 @@ def _make_controls(
         nearer = min((joint.parent, joint.child), key=lambda name: (depth[name], order[name]))
         side.append(1.0 if nearer == joint.parent else -1.0)
     return Controls(
-        coordinate=np.array(sorted(i for i in singles if i not in of_balls), np.int64),
+        coordinate=np.array(singles, np.int64),
         ball=np.array(balls, np.int64),
+        every=np.array(singles + of_balls, np.int64),
         side=np.array(side, float),
         a=a,
         b=b,
@@ -350,24 +353,17 @@ def make_stage_arrays(compiled: CompiledModel, controls: Controls, rows: int) ->
     trial_rows = make_rows(np.array(compiled.rows.entries, np.int64))
     init_joint_rows(compiled.tables.joints, trial_rows)
     bodies, count, balls = len(compiled.model.bodies), len(compiled.model.coordinates), len(controls.ball)
+    arrays: dict[str, Any] = {
+        name: np.zeros(count) for name in ("value", "error", "rate", "response", "target", "velocity", "max_impulse")
+    }
+    arrays |= {name: np.zeros((balls, 4)) for name in ("rotation", "trial_rotation", "target_rotation")}
+    arrays |= {name: np.zeros((bodies, 6)) for name in ("twist", "change", "total_change")}
     return StageArrays(
+        **arrays,
         position=np.zeros((bodies, 3)),
         quaternion=np.zeros((bodies, 4)),
-        twist=np.zeros((bodies, 6)),
-        value=np.zeros(count),
-        rotation=np.zeros((balls, 4)),
-        trial_rotation=np.zeros((balls, 4)),
-        error=np.zeros(count),
-        rate=np.zeros(count),
-        response=np.zeros(count),
-        target=np.zeros(count),
-        target_rotation=np.zeros((balls, 4)),
-        velocity=np.zeros(count),
-        max_impulse=np.zeros(count),
         feasible=np.zeros(count, np.uint8),
         trial_rows=trial_rows,
-        change=np.zeros((bodies, 6)),
-        total_change=np.zeros((bodies, 6)),
         corrections=np.zeros(1, np.int64),
         factored_position=np.full((bodies, 3), np.nan),
         factored_quaternion=np.zeros((bodies, 4)),

@@ -64,9 +64,7 @@ compute_ball_rotations_by_pointer = by_pointer(compute_ball_rotations)
 @inline
 def _to_world(joints, j, side, x, y, z):
     """Return a vector in the base's joint axes, in world axes."""
-    if side > 0.0:
-        return from_axes(joints.axes_parent, j, x, y, z)
-    return from_axes(joints.axes_child, j, x, y, z)
+    return from_axes(joints.axes_parent if side > 0.0 else joints.axes_child, j, x, y, z)
 
 
 @inline
@@ -96,35 +94,23 @@ def _row_velocity(joints, rows, j, side, k, x, y, z):
 @kernel_function
 def compute_control_velocities(joints, controls, rows, twist, velocity_out):
     """Write the velocities of all controlled rows."""
-    for n in range(len(controls.coordinate)):
-        i = controls.coordinate[n]
+    for n in range(len(controls.every)):
+        i = controls.every[n]
         velocity_out[i] = velocity_on_row(rows, joints.drive_row[i], twist)
-    for n in range(len(controls.ball)):
-        first = joints.coordinate_first[controls.ball[n]]
-        for i in range(first, first + 3):
-            velocity_out[i] = velocity_on_row(rows, joints.drive_row[i], twist)
 
 
 @kernel_function
 def disable_controls(joints, controls, rows):
     """Disable the rows of all controls."""
-    for n in range(len(controls.coordinate)):
-        disable_row(rows, joints.drive_row[controls.coordinate[n]])
-    for n in range(len(controls.ball)):
-        k = joints.drive_row[joints.coordinate_first[controls.ball[n]]]
-        for axis in range(3):
-            disable_row(rows, k + axis)
+    for n in range(len(controls.every)):
+        disable_row(rows, joints.drive_row[controls.every[n]])
 
 
 @inline_into_caller
 def fix_controls(joints, controls, rows):
     """Set the law of all controlled rows to u = 0."""
-    for n in range(len(controls.coordinate)):
-        soft_law(rows, joints.drive_row[controls.coordinate[n]], 0.0, 0.0)
-    for n in range(len(controls.ball)):
-        k = joints.drive_row[joints.coordinate_first[controls.ball[n]]]
-        for axis in range(3):
-            soft_law(rows, k + axis, 0.0, 0.0)
+    for n in range(len(controls.every)):
+        soft_law(rows, joints.drive_row[controls.every[n]], 0.0, 0.0)
 
 
 @inline_into_caller
@@ -212,13 +198,9 @@ def set_control_targets(joints, controls, targets, stages, value, rows, index, h
 @inline_into_caller
 def mark_feasible_controls(joints, controls, stages, mark):
     """Mark the controls that reach their targets: those not saturated and not of one loop."""
-    for n in range(len(controls.coordinate)):
-        i = controls.coordinate[n]
+    for n in range(len(controls.every)):
+        i = controls.every[n]
         stages.feasible[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW and not controls.in_loop[i]
-    for n in range(len(controls.ball)):
-        first = joints.coordinate_first[controls.ball[n]]
-        for i in range(first, first + 3):
-            stages.feasible[i] = mark[joints.drive_row[i], MODE] != FLAT_ROW and not controls.in_loop[i]
 
 
 @inline_into_caller
@@ -254,6 +236,19 @@ def _fix_velocity(controls, stages, rows, i, k, u):
     return 0.0
 
 
+@inline
+def _fix_ball_velocity(joints, controls, stages, rows, n, rotation, rotation_after, h):
+    """Set the laws of ball n to the velocity that takes one rotation to another in a step; return the largest |u|."""
+    j, side, largest = controls.ball[n], controls.side[n], 0.0
+    x, y, z = _log(_product(_load4(rotation_after, n), _inverse(_load4(rotation, n))))
+    x, y, z = _to_world(joints, j, side, x, y, z)
+    for i in range(joints.coordinate_first[j], joints.coordinate_first[j] + 3):
+        k = joints.drive_row[i]
+        u = _row_velocity(joints, rows, j, side, k, x, y, z) / h
+        largest = max(largest, _fix_velocity(controls, stages, rows, i, k, u))
+    return largest
+
+
 @inline_into_caller
 def set_control_corrections(joints, controls, stages, value, rows, h):
     """Write rows that move controlled joints to their targets; return the largest distance from them [rad or m]."""
@@ -262,15 +257,9 @@ def set_control_corrections(joints, controls, stages, value, rows, h):
         i = controls.coordinate[n]
         u = (stages.target[i] - value[i]) / h
         largest = max(largest, _fix_velocity(controls, stages, rows, i, joints.drive_row[i], u))
+    start, end = stages.trial_rotation, stages.target_rotation
     for n in range(len(controls.ball)):
-        j, side = controls.ball[n], controls.side[n]
-        i = joints.coordinate_first[j]
-        x, y, z = _log(_product(_load4(stages.target_rotation, n), _inverse(_load4(stages.trial_rotation, n))))
-        x, y, z = _to_world(joints, j, side, x, y, z)
-        for axis in range(3):
-            k = joints.drive_row[i + axis]
-            u = _row_velocity(joints, rows, j, side, k, x, y, z) / h
-            largest = max(largest, _fix_velocity(controls, stages, rows, i + axis, k, u))
+        largest = max(largest, _fix_ball_velocity(joints, controls, stages, rows, n, start, end, h))
     return h * largest
 
 
@@ -304,14 +293,7 @@ def fix_control_velocities(joints, controls, stages, value, rows, h):
         i = controls.coordinate[n]
         _fix_velocity(controls, stages, rows, i, joints.drive_row[i], (value[i] - stages.value[i]) / h)
     for n in range(len(controls.ball)):
-        j, side = controls.ball[n], controls.side[n]
-        i = joints.coordinate_first[j]
-        x, y, z = _log(_product(_load4(stages.trial_rotation, n), _inverse(_load4(stages.rotation, n))))
-        x, y, z = _to_world(joints, j, side, x, y, z)
-        for axis in range(3):
-            k = joints.drive_row[i + axis]
-            u = _row_velocity(joints, rows, j, side, k, x, y, z) / h
-            _fix_velocity(controls, stages, rows, i + axis, k, u)
+        _fix_ball_velocity(joints, controls, stages, rows, n, stages.rotation, stages.trial_rotation, h)
 
 
 @inline_into_caller

@@ -36,12 +36,9 @@ def impulse_step_functions(sample: Sample) -> dict[Any, tuple[Any, ...]]:
     stages = SharedTuple(make_stage_arrays(compiled, controls, 1))
     controlled = (SharedTuple(controls), SharedTuple(targets), SharedTuple(make_history(compiled, controls)), stages)
     table = np.zeros(1, np.int64)
-    balls = np.zeros((0, 4))
-    contact = tuple(SharedTuple(value) for value in (compiled.tables.shapes, compiled.tables.contacts))
-    inside = tuple(SharedTuple(value) for value in (sample.work.contacts, sample.work.contact_arrays, sample.work.rows))
     return {
-        compute_ball_rotations: (SharedTuple(compiled.tables.joints), controlled[0], balls),
-        fill_contact_laws: (*contact, *inside, np.zeros((1, 6)), np.zeros(3), np.zeros(6), True),
+        compute_ball_rotations: (SharedTuple(compiled.tables.joints), controlled[0], np.zeros((0, 4))),
+        fill_contact_laws: (tables, state, work, True),
         load_momenta: (tables, state, work, 0.0, 1),
         solve_stage: (table, tables, state, work, stages),
         add_impulses: (tables, work, stages),

@@ -68,17 +68,8 @@ def clamp_rotation_to_limits(joints, j, q, present):
 @inline_into_caller
 def disable_limits(joints, controls, rows, selected):
     """Disable the limits of controlled coordinates that are `selected` (by coordinate)."""
-    for n in range(len(controls.coordinate)):
-        i = controls.coordinate[n]
-        _disable_limit(joints, rows, i, selected)
-    for n in range(len(controls.ball)):
-        first = joints.coordinate_first[controls.ball[n]]
-        for i in range(first, first + 3):
-            _disable_limit(joints, rows, i, selected)
-
-
-@inline
-def _disable_limit(joints, rows, i, selected):
-    k = joints.limit_row[i]
-    if k >= 0 and selected[i] and rows.pieces[k] > 0:
-        disable_row(rows, k)
+    for n in range(len(controls.every)):
+        i = controls.every[n]
+        k = joints.limit_row[i]
+        if k >= 0 and selected[i] and rows.pieces[k] > 0:
+            disable_row(rows, k)

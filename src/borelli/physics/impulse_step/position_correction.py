@@ -19,7 +19,7 @@ from __future__ import annotations
 from math import cos, sin, sqrt
 
 from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
-from borelli.numerics.rotation_kernels import cross, quaternion_product, rotation_exponential
+from borelli.numerics.rotation_kernels import cross
 from borelli.physics.arrays.indices import DRIVE_ROWS, LIMIT_ROWS, STEP_SIZE
 from borelli.physics.impulse_step.controlled_joints import (
     compute_ball_rotations_by_pointer,
@@ -41,12 +41,11 @@ from borelli.physics.impulse_step.stage_laws import (
 from borelli.physics.impulse_step.stage_solve import (
     add_impulses_by_pointer,
     load_momenta_by_pointer,
-    mark_for_factoring,
     solve_stage_by_pointer,
 )
-from borelli.physics.rigid_bodies import compute_rotations
+from borelli.physics.rigid_bodies import compute_rotations, move_body
 from borelli.physics.soft_step import fill_persistent_rows_by_pointer
-from borelli.physics.solver.elimination_order import BODY
+from borelli.physics.solver.elimination_order import BODY, mark_for_factoring
 from borelli.physics.solver.factor_arrays import IMPULSE, MOMENTUM, SOLUTION
 from borelli.physics.solver.newton import NOT_CONVERGED, SOLVED
 
@@ -84,50 +83,10 @@ MAX_CORRECTIONS = 100
 
 
 @inline
-def _rotate_body(quaternion, b, h, x, y, z, w0, x0, y0, z0):
-    """Write the orientation of body b after a rotation by h times an angular velocity."""
-    ew, ex, ey, ez = rotation_exponential(h * x, h * y, h * z)
-    w, x, y, z = quaternion_product(ew, ex, ey, ez, w0, x0, y0, z0)
-    scale = 1.0 / sqrt(w * w + x * x + y * y + z * z)
-    quaternion[b, 0], quaternion[b, 1] = scale * w, scale * x
-    quaternion[b, 2], quaternion[b, 3] = scale * y, scale * z
-
-
-@inline
-def _move_from_start(state, stages, h):
-    """Move all bodies from the start of the step by their velocities."""
-    position, quaternion, twist, began = state.position, state.quaternion, state.twist, stages.quaternion
-    for b in range(len(position)):
-        for n in range(3):
-            position[b, n] = stages.position[b, n] + h * twist[b, n]
-        _rotate_body(
-            quaternion, b, h, twist[b, 3], twist[b, 4], twist[b, 5],
-            began[b, 0], began[b, 1], began[b, 2], began[b, 3],
-        )  # fmt: skip
-
-
-@inline
-def _move_further(graph, change, state, h):
-    """Move bodies from their present poses by the velocities of a correction."""
-    position, quaternion = state.position, state.quaternion
-    for k in range(graph.count[0]):
-        b = graph.node[k, BODY]
-        for n in range(3):
-            position[b, n] += h * change[b, n]
-        _rotate_body(
-            quaternion, b, h, change[b, 3], change[b, 4], change[b, 5],
-            quaternion[b, 0], quaternion[b, 1], quaternion[b, 2], quaternion[b, 3],
-        )  # fmt: skip
-
-
-@inline
 def _start_from_rest(rows, first, block, count):
     """Set momenta and offsets to 0: the solve is for changes."""
-    for k in range(first):
-        rows.offset[k] = 0.0
-    for k in range(count):
-        for n in range(6):
-            block[k, MOMENTUM + n] = 0.0
+    rows.offset[:first] = 0.0
+    block[:count, MOMENTUM : MOMENTUM + 6] = 0.0
 
 
 @inline
@@ -192,15 +151,14 @@ def _farthest(graph, position):
 @inline_into_caller
 def _evaluate_errors(pointers, tables, state, inputs, work, controls, stages, index, mode):
     """Write rows and errors at the trial poses; return the largest errors of joints and of controls [m or rad]."""
-    joints, rows, scratch, parameters = tables.joints, work.rows, work.scratch, tables.parameters
-    h, filled = parameters[STEP_SIZE], rows if mode == REFACTOR else stages.trial_rows
+    joints, rows, scratch = tables.joints, work.rows, work.scratch
+    h, filled = tables.parameters[STEP_SIZE], rows if mode == REFACTOR else stages.trial_rows
+    position, quaternion = state.position, state.quaternion
     if mode == FROM_START:
-        _move_from_start(state, stages, h)
+        for b in range(len(position)):
+            move_body(b, h, state.twist, stages.position, stages.quaternion, position, quaternion)
     compute_rotations(state.quaternion, scratch.rotation)
-    fill_persistent_rows_by_pointer(
-        pointers, joints, tables.marker_springs, tables.residuals, parameters, state, inputs, filled, scratch, index,
-        False,
-    )  # fmt: skip
+    fill_persistent_rows_by_pointer(pointers, tables, state, inputs, filled, scratch, index, False)
     if mode != FROM_START:
         center_joint_rows(joints, filled, h)
     if mode == REFACTOR:
@@ -276,8 +234,8 @@ def correct_positions(pointers, tables, state, inputs, work, controls, history, 
     Returns SOLVED, POSITION_ERROR_LEFT or the status of a failed solve.
     """
     joints, rows, graph, factor, scratch = tables.joints, work.rows, work.graph, work.factor, work.scratch
-    parameters, first = tables.parameters, tables.contacts.first_row[0]
-    h, mode, last, error, stalled = parameters[STEP_SIZE], FROM_START, 1e300, 0.0, False
+    h, first = tables.parameters[STEP_SIZE], tables.contacts.first_row[0]
+    mode, last, error, stalled = FROM_START, 1e300, 0.0, False
     gap_tolerance = max(GAP_TOLERANCE, ROUNDING_UNIT * _farthest(graph, state.position))
     if step_mode != EQUATIONS:
         mark_for_factoring(graph, 1)
@@ -299,25 +257,22 @@ def correct_positions(pointers, tables, state, inputs, work, controls, history, 
             max_solves = 1
         if step_mode != EQUATIONS:
             max_solves = 1
-        status, stalled = _solve_correction(
-            pointers, tables, state, work, controls, stages, error, max_solves, mode
-        )  # fmt: skip
+        status, stalled = _solve_correction(pointers, tables, state, work, controls, stages, error, max_solves, mode)
         if status != SOLVED:
             return status
         if mode != FROM_START:
-            _move_further(graph, stages.total_change, state, h)
+            for k in range(graph.count[0]):
+                move_body(
+                    graph.node[k, BODY], h, stages.total_change, state.position, state.quaternion, state.position,
+                    state.quaternion,
+                )
     if not error <= MAX_ERROR_LEFT:
         return NOT_CONVERGED
     if mode != REFACTOR:
         compute_rotations(state.quaternion, scratch.rotation)  # the last correction may have moved bodies
-        fill_persistent_rows_by_pointer(
-            pointers, joints, tables.marker_springs, tables.residuals, parameters, state, inputs, rows, scratch, index,
-            False,
-        )  # fmt: skip
+        fill_persistent_rows_by_pointer(pointers, tables, state, inputs, rows, scratch, index, False)
         keep_listed_rows(rows, factor.mark, first)
-    store_curvature(
-        joints.row_ranges, history, stages.curvature, step_mode == EQUATIONS and mode == FROM_START
-    )  # fmt: skip
+    store_curvature(joints.row_ranges, history, stages.curvature, step_mode == EQUATIONS and mode == FROM_START)
     return SOLVED if error <= ACCEPTED_ERROR else POSITION_ERROR_LEFT
 
 

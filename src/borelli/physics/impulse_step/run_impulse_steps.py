@@ -20,7 +20,8 @@ from borelli.physics.impulse_step.arrays import (
 )
 from borelli.physics.impulse_step.function_pointers import pointers
 from borelli.physics.impulse_step.modes import BEGIN, FINISH, WHOLE_STEP
-from borelli.physics.impulse_step.step import begin_step_by_pointer, finish_step_by_pointer, restore_start
+from borelli.physics.impulse_step.step import begin_step_by_pointer, finish_step_by_pointer
+from borelli.physics.rigid_bodies import copy_bodies
 from borelli.physics.run_soft_steps import Record, Simulation, record_bodies
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
@@ -43,7 +44,7 @@ def _record_step(state, stages, record, frame):
 def run(
     pointers, tables, state_at, inputs, work, controls, targets, history, stages, record_at, first, steps, every, frame,
     part,
-):  # fmt: skip
+):
     """Make `steps` steps, or a part of each, and return the number made and the last status.
 
     Every `every`-th is recorded from `frame` on. After a step that failed, bodies are as before it.
@@ -54,14 +55,14 @@ def run(
         if part != FINISH:
             status = begin_step_by_pointer(
                 pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
-            )  # fmt: skip
+            )
         if part != BEGIN and (status == SOLVED or status == FRICTION_NOT_CONVERGED):
             status = finish_step_by_pointer(
                 pointers, tables, state_at, inputs, work, controls, targets, history, stages, index
-            )  # fmt: skip
+            )
         if status != SOLVED and status != FRICTION_NOT_CONVERGED:
             if status != CAPACITY_EXCEEDED:
-                restore_start(state, start)
+                copy_bodies(start, state)
             return index - first, status
         if part != BEGIN and (index + 1) % every == 0:
             _record_step(state, start, record, frame)
@@ -97,17 +98,9 @@ class ImpulseSimulation(Simulation):
         frame: int = 0,
         respond: Callable[[int, StageArrays], None] | None = None,
     ) -> None:
-        """Make steps and record them.
+        """Make steps and record them, as `Simulation.advance`.
 
-        Args:
-            steps: Number of steps.
-            record: Record to write to.
-            record_every: Number of steps between two recorded ones.
-            frame: First frame of the record to write.
-            respond: Called in each step with its number; writes `StageArrays.response` of controls with a callback.
-
-        Raises:
-            DivergedError: The rows of a step have no solution; the state is that before the step.
+        `respond` is called in each step with its number; it writes `StageArrays.response` of controls with a callback.
         """
         begun, end = self.index, self.index + steps
         while self.index < end:
@@ -126,7 +119,7 @@ class ImpulseSimulation(Simulation):
             shared("inputs", self.inputs), shared("work", self.work), shared("controls", self.controls),
             shared("targets", self.targets), shared("history", self.history), shared("stages", self.stages),
             shared("record", record), self.index, steps, every, frame, part,
-        )  # fmt: skip
+        )
         if status == CAPACITY_EXCEEDED:
             self._grow()
             self.stages = make_stage_arrays(self.compiled, self.controls, len(self.work.rows.pieces))

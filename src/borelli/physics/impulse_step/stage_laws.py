@@ -11,19 +11,11 @@ from math import sqrt
 from borelli.kernels.jit import by_pointer, inline, inline_into_caller, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross
-from borelli.physics.arrays.indices import (
-    BOUNCE_SPEED,
-    DRIVE_ROWS,
-    JOINT_ROWS,
-    LIMIT_ROWS,
-    PUSH_OUT_SPEED,
-    STEP_SIZE,
-)
+from borelli.physics.arrays.indices import BOUNCE_SPEED, DRIVE_ROWS, LIMIT_ROWS, PUSH_OUT_SPEED, STEP_SIZE
 from borelli.physics.arrays.joints import HINGE
 from borelli.physics.rows.contact_rows import CONTACTS_NOW, NORMAL_OF_BOUND, put_tangents, set_rolling
 from borelli.physics.rows.joint_rows import POINT_KINDS, put_angular_row, put_point_arm
-from borelli.physics.rows.laws import one_sided_law, soft_law
-from borelli.physics.rows.rows import FLAT
+from borelli.physics.rows.laws import fixed_impulse, one_sided_law, soft_law
 from borelli.physics.solver.factor_arrays import ABSENT, IMPULSE, KIND, SOLUTION
 from borelli.physics.solver.iterative_refinement import row_velocity
 
@@ -31,9 +23,7 @@ from borelli.physics.solver.iterative_refinement import row_velocity
 @inline
 def disable_row(rows, k):
     """Set the law of row k to p = 0."""
-    rows.pieces[k] = 1
-    rows.beta[k, 0] = FLAT
-    rows.c[k, 0] = 0.0
+    fixed_impulse(rows, k, 0.0)
 
 
 @inline
@@ -113,12 +103,12 @@ def center_joint_rows(joints, rows, h):
             put_point_arm(
                 rows.jacobian, e, stride,
                 arm_c[j, 0] - 0.5 * gap[j, 0], arm_c[j, 1] - 0.5 * gap[j, 1], arm_c[j, 2] - 0.5 * gap[j, 2],
-            )  # fmt: skip
+            )
         if slot_p >= 0:
             put_point_arm(
                 rows.jacobian, e + slot_p, stride,
                 -arm_p[j, 0] - 0.5 * gap[j, 0], -arm_p[j, 1] - 0.5 * gap[j, 1], -arm_p[j, 2] - 0.5 * gap[j, 2],
-            )  # fmt: skip
+            )
         if kind != HINGE:
             continue
         a, b = joints.axes_parent, joints.axes_child
@@ -139,26 +129,19 @@ def center_joint_rows(joints, rows, h):
 @inline
 def copy_errors(joints, trial, rows):
     """Copy the errors of joints, couplings and locked coordinates from the trial rows."""
-    for k in range(joints.row_ranges[JOINT_ROWS], joints.row_ranges[LIMIT_ROWS]):
+    for n in range(len(joints.equation_row)):
+        k = joints.equation_row[n]
         rows.c[k, 0] = trial.c[k, 0]
-    for i in range(len(joints.drive_row)):
-        k = joints.drive_row[i]
-        if k >= 0 and joints.locked[i]:
-            rows.c[k, 0] = trial.c[k, 0]
 
 
 @inline
 def reduce_joint_defects(joints, trial, change, rows):
     """Subtract a change from the defects of joints, couplings and locked coordinates; return the largest one left."""
     largest = 0.0
-    for k in range(joints.row_ranges[JOINT_ROWS], joints.row_ranges[LIMIT_ROWS]):
+    for n in range(len(joints.equation_row)):
+        k = joints.equation_row[n]
         rows.c[k, 0] -= project_on_row(trial, k, change)
         largest = max(largest, abs(rows.c[k, 0]))
-    for i in range(len(joints.drive_row)):
-        k = joints.drive_row[i]
-        if k >= 0 and joints.locked[i]:
-            rows.c[k, 0] -= project_on_row(trial, k, change)
-            largest = max(largest, abs(rows.c[k, 0]))
     return largest
 
 
@@ -166,11 +149,8 @@ def reduce_joint_defects(joints, trial, change, rows):
 def largest_joint_error(joints, rows, h, with_limits):
     """Return the largest error of joints, couplings and locked coordinates, and of limits [m or rad]."""
     largest = 0.0
-    for k in range(joints.row_ranges[JOINT_ROWS], joints.row_ranges[LIMIT_ROWS]):
-        largest = max(largest, abs(rows.c[k, 0]))
-    for i in range(len(joints.drive_row)):
-        if joints.drive_row[i] >= 0 and joints.locked[i]:
-            largest = max(largest, abs(rows.c[joints.drive_row[i], 0]))
+    for n in range(len(joints.equation_row)):
+        largest = max(largest, abs(rows.c[joints.equation_row[n], 0]))
     if with_limits:
         for k in range(joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS]):
             if rows.pieces[k] == 2:
@@ -198,18 +178,19 @@ def _free_acceleration(rows, k, gravity):
 
 
 @kernel_function
-def fill_contact_laws(shapes_at, tables_at, contacts_at, arrays, rows_at, twist, gravity, parameters, colliding):
+def fill_contact_laws(tables, state, work, colliding):
     """Write the laws of contacts, in collisions or in resting contact, and return the number of colliding contacts.
 
     In collisions, contacts that approach and would close in this step, gravity included, separate with their
     restitution, u_n >= -e u_n(before); below the bounce speed, e = 0. All others may close, u_n >= -gap / h. In resting
     contact all may close, and overlaps are corrected.
     """
-    shapes, tables, contacts, rows = load_shared(shapes_at, tables_at, contacts_at, rows_at)
-    contact, contact_body, count = arrays.contact, arrays.contact_body, arrays.count[CONTACTS_NOW]
-    each, k, h = tables.rows_each[0], tables.first_row[0], parameters[STEP_SIZE]
+    shapes, laws, contacts, rows = load_shared(tables.shapes, tables.contacts, work.contacts, work.rows)
+    arrays, twist, gravity, parameters = work.contact_arrays, state.twist, tables.gravity, tables.parameters
+    contact, contact_body = arrays.contact, arrays.contact_body
+    each, k, h = laws.rows_each[0], laws.first_row[0], parameters[STEP_SIZE]
     collisions = 0
-    for i in range(count):
+    for i in range(arrays.count[CONTACTS_NOW]):
         pair, depth = contacts.pair[i], contacts.depth[i]
         c = min(depth / h, 0.0)
         if colliding:
@@ -218,8 +199,8 @@ def fill_contact_laws(shapes_at, tables_at, contacts_at, arrays, rows_at, twist,
                 collisions += 1
                 c = -shapes.pair_restitution[pair] * u if u < -parameters[BOUNCE_SPEED] else 0.0
         elif depth > 0.0:
-            c = min(tables.alpha[pair] * depth / h, parameters[PUSH_OUT_SPEED])
-        one_sided_law(rows, k, c, tables.beta[pair])
+            c = min(laws.alpha[pair] * depth / h, parameters[PUSH_OUT_SPEED])
+        one_sided_law(rows, k, c, laws.beta[pair])
         put_tangents(rows, contact, contact_body, i, k + 1)
         if each == 6 and rows.pieces[k + 3] > 0:
             set_rolling(rows, contact, i, k + 3, contact[i, NORMAL_OF_BOUND])

@@ -10,26 +10,9 @@ from borelli.physics.arrays.indices import FRICTION_SOLVES, NEWTON_ITERATIONS, R
 from borelli.physics.rigid_bodies import is_finite, load_bodies
 from borelli.physics.run_soft_steps import add_contact_impulses
 from borelli.physics.soft_step import solve_step
-from borelli.physics.solver.elimination_order import DIRTY
+from borelli.physics.solver.elimination_order import mark_for_factoring
 from borelli.physics.solver.factor_arrays import IMPULSE
 from borelli.physics.solver.newton import NOT_FINITE
-
-
-@inline
-def mark_for_factoring(graph, dirty):
-    """Mark all bodies for factoring (1), or none (0)."""
-    for k in range(graph.count[0]):
-        graph.node[k, DIRTY] = dirty
-
-
-@inline
-def copy_poses(position, quaternion, position_out, quaternion_out):
-    """Copy the poses of all bodies."""
-    for b in range(len(position)):
-        for n in range(3):
-            position_out[b, n] = position[b, n]
-        for n in range(4):
-            quaternion_out[b, n] = quaternion[b, n]
 
 
 @inline
@@ -82,7 +65,7 @@ def add_impulses(tables, work, stages_at):
     contacts = (rows.used[0] - first) // each
     add_contact_impulses(
         factor.value, rows, contact_arrays.contact_body, work.contacts.point, first, each, contacts, stages.ground
-    )  # fmt: skip
+    )
 
 
 add_impulses_by_pointer = by_pointer(add_impulses)

@@ -24,7 +24,6 @@ from borelli.physics.arrays.indices import (
     STATUS,
     STEP_SIZE,
 )
-from borelli.physics.collision.detect import find_contacts_by_pointer
 from borelli.physics.impulse_step.controlled_joints import (
     compute_ball_rotations_by_pointer,
     compute_control_errors,
@@ -51,23 +50,22 @@ from borelli.physics.impulse_step.stage_laws import (
 )
 from borelli.physics.impulse_step.stage_solve import (
     are_factors_valid,
-    copy_poses,
     discard_factors,
     load_momenta_by_pointer,
     solve_and_add_impulses,
 )
-from borelli.physics.rigid_bodies import compute_rotations, compute_target_twists, sum_applied_forces
-from borelli.physics.rows.contact_rows import CONTACTS_NOW, fill_contact_arrays_by_pointer, fill_contact_rows_by_pointer
+from borelli.physics.rigid_bodies import copy_bodies, copy_poses, copy_velocities
+from borelli.physics.rows.contact_rows import CONTACTS_NOW
 from borelli.physics.rows.coordinate_rows import fill_limit_rows
 from borelli.physics.soft_step import (
     FRICTION_NOT_CONVERGED,
-    fill_persistent_rows_by_pointer,
+    fill_rows,
     is_order_current,
     prepare_solve_by_pointer,
     store_warm_start,
 )
 from borelli.physics.solver.elimination_order import BODY
-from borelli.physics.solver.factor_arrays import ACTIVE_PIECE, MOMENTUM, SOLUTION
+from borelli.physics.solver.factor_arrays import ACTIVE_PIECE, MOMENTUM
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
 
 CORRECTION_SOFTENING = 1e10
@@ -87,25 +85,12 @@ def _contact_margin(margin, extent, twist, h):
     return margin + h * fastest
 
 
-@kernel_function
-def _copy_velocities(twist, node, block, count):
-    for k in range(count):
-        for n in range(6):
-            twist[node[k, BODY], n] = block[k, SOLUTION + n]
-
-
 @inline
 def _reset_stages(state, stages, used):
-    copy_poses(state.position, state.quaternion, stages.position, stages.quaternion)
-    for b in range(len(state.position)):
-        for n in range(6):
-            stages.twist[b, n] = state.twist[b, n]
-        for n in range(7):
-            stages.ground[b, n] = 0.0
-    for k in range(used):
-        stages.impulse[k] = 0.0
-    for n in range(4):
-        stages.solver_stats[n] = 0
+    copy_bodies(state, stages)
+    stages.ground[:, :] = 0.0
+    stages.impulse[:used] = 0.0
+    stages.solver_stats[:] = 0
 
 
 @inline
@@ -117,41 +102,6 @@ def _apply_forces(graph, block, wrench, h):
     wrench[:, :] = 0.0
 
 
-@inline_into_caller
-def _fill_rows(pointers, tables, state, inputs, work, controls, index):
-    """Detect contacts and write all rows; return the number of contacts, which may exceed the capacity."""
-    bodies, shapes, contacts, parameters = tables.bodies, tables.shapes, tables.contacts, tables.parameters
-    rows, contact_arrays, scratch = work.rows, work.contact_arrays, work.scratch
-    h = parameters[STEP_SIZE]
-    compute_rotations(state.quaternion, scratch.rotation)
-    contact_count = 0
-    if len(shapes.pair_a) > 0:
-        margin = _contact_margin(parameters[CONTACT_MARGIN], controls.extent, state.twist, h)
-        contact_count = find_contacts_by_pointer(
-            pointers, shapes, state.position, scratch.rotation, margin, work.contacts
-        )  # fmt: skip
-        if contact_count > len(work.contacts.depth):
-            return contact_count
-    compute_target_twists(bodies.kinematic, inputs.pose, inputs.substeps[0], index, h, state, scratch.aim)
-    sum_applied_forces(
-        inputs.applied_forces, bodies.kinematic, h * state.clock[0], scratch.rotation, scratch.wrench
-    )  # fmt: skip
-    fill_persistent_rows_by_pointer(
-        pointers, tables.joints, tables.marker_springs, tables.residuals, parameters, state, inputs, rows, scratch,
-        index, False,
-    )  # fmt: skip
-    contact_arrays.count[CONTACTS_NOW], rows.used[0] = contact_count, contacts.first_row[0]
-    if contact_count > 0:
-        fill_contact_arrays_by_pointer(
-            pointers, shapes, contacts, work.contacts, contact_count, state, scratch.rotation, bodies.kinematic,
-            contact_arrays,
-        )  # fmt: skip
-        fill_contact_rows_by_pointer(
-            pointers, shapes, contacts, parameters, work.contacts, state, bodies.kinematic, contact_arrays, rows
-        )  # fmt: skip
-    return contact_count
-
-
 @kernel_function
 def begin_step(pointers, tables, state, inputs, work, controls, targets, history, stages, index):
     """Make stages 1 and 2 of step `index`, compute the errors of controls, and return a status.
@@ -161,7 +111,8 @@ def begin_step(pointers, tables, state, inputs, work, controls, targets, history
     joints, rows, graph, factor, contact_arrays = tables.joints, work.rows, work.graph, work.factor, work.contact_arrays
     scratch, parameters, first = work.scratch, tables.parameters, tables.contacts.first_row[0]
     h = parameters[STEP_SIZE]
-    contact_count = _fill_rows(pointers, tables, state, inputs, work, controls, index)
+    margin = _contact_margin(parameters[CONTACT_MARGIN], controls.extent, state.twist, h)
+    contact_count = fill_rows(pointers, tables, state, inputs, work, margin, index, False)
     if contact_count > len(work.contacts.depth):
         return CAPACITY_EXCEEDED
     # rows are listed by the laws they have when they act: hard
@@ -178,10 +129,7 @@ def begin_step(pointers, tables, state, inputs, work, controls, targets, history
         compute_ball_rotations_by_pointer(pointers, joints, controls, stages.rotation)
     colliding, status = 0, SOLVED
     if contact_count > 0:
-        colliding = fill_contact_laws_by_pointer(
-            pointers, tables.shapes, tables.contacts, work.contacts, contact_arrays, rows, state.twist, tables.gravity,
-            parameters, True,
-        )  # fmt: skip
+        colliding = fill_contact_laws_by_pointer(pointers, tables, state, work, True)
     impact = colliding > 0 or scratch.wrench.any() or are_limits_hit(joints, rows, state.twist)
     if impact or history.has_previous[0] == 0:
         discard_factors(stages)
@@ -189,23 +137,12 @@ def begin_step(pointers, tables, state, inputs, work, controls, targets, history
         load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
         _apply_forces(graph, factor.block, scratch.wrench, h)
         status = solve_and_add_impulses(pointers, tables, state, work, stages)
-        _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
-    compute_control_errors(
-        joints, controls, targets, history, stages, state.coordinate, rows, state.twist, index, h
-    )  # fmt: skip
+        copy_velocities(graph, factor.block, state.twist)
+    compute_control_errors(joints, controls, targets, history, stages, state.coordinate, rows, state.twist, index, h)
     return status
 
 
 begin_step_by_pointer = by_pointer(begin_step)
-
-
-@inline
-def restore_start(state, stages):
-    """Set bodies to the poses and twists at the start of the step."""
-    copy_poses(stages.position, stages.quaternion, state.position, state.quaternion)
-    for b in range(len(state.twist)):
-        for n in range(6):
-            state.twist[b, n] = stages.twist[b, n]
 
 
 @inline
@@ -243,7 +180,7 @@ def _solve_controls(pointers, tables, state, work, controls, targets, history, s
         mark_feasible_controls(joints, controls, stages, factor.mark)
         for k in range(first):
             stages.active_piece[k] = factor.mark[k, ACTIVE_PIECE]
-        _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
+        copy_velocities(graph, factor.block, state.twist)
     return status
 
 
@@ -258,14 +195,11 @@ def _solve_contacts(pointers, tables, state, work, controls, stages):
     fill_limit_rows(joints, state.coordinate, work.scratch.speed, rows, h)
     keep_listed_rows(rows, factor.mark, first)
     if contact_arrays.count[CONTACTS_NOW] > 0:
-        fill_contact_laws_by_pointer(
-            pointers, tables.shapes, tables.contacts, work.contacts, contact_arrays, rows, state.twist, tables.gravity,
-            tables.parameters, False,
-        )  # fmt: skip
+        fill_contact_laws_by_pointer(pointers, tables, state, work, False)
     load_momenta_by_pointer(pointers, tables, state, work, 0.0, 1)
     status = solve_and_add_impulses(pointers, tables, state, work, stages)
     if status == SOLVED or status == FRICTION_NOT_CONVERGED:
-        _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
+        copy_velocities(graph, factor.block, state.twist)
         yield_to_contacts(joints, controls, stages, state.coordinate, rows, state.twist, h)
         shift_laws_to_solution(rows, graph.node, factor, first, rows.used[0], CORRECTION_SOFTENING)
     return status
@@ -302,7 +236,7 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
             return contact_status
     shift_laws_to_solution(
         rows, graph.node, factor, joints.row_ranges[LIMIT_ROWS], joints.row_ranges[DRIVE_ROWS], CORRECTION_SOFTENING
-    )  # fmt: skip
+    )
     store_warm_start(each, first, state, factor, contact_arrays)
     for k in range(first):
         state.active_piece[k] = stages.active_piece[k]
@@ -310,14 +244,14 @@ def finish_step(pointers, tables, state, inputs, work, controls, targets, histor
     contact_arrays.count[CONTACTS_NOW] = 0
     position_status = correct_positions_by_pointer(
         pointers, tables, state, inputs, work, controls, history, stages, index, mode
-    )  # fmt: skip
+    )
     status = position_status
     if position_status == SOLVED or position_status == POSITION_ERROR_LEFT:
         status = _solve_end_velocities(pointers, tables, state, work, controls, stages)
     contact_arrays.count[CONTACTS_NOW] = contact_count
     if status != SOLVED:
         return status
-    _copy_velocities(state.twist, graph.node, factor.block, graph.count[0])
+    copy_velocities(graph, factor.block, state.twist)
     if mode == EQUATIONS:
         copy_poses(state.position, state.quaternion, stages.factored_position, stages.factored_quaternion)
     store_history(controls, history, stages)

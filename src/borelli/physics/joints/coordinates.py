@@ -21,6 +21,7 @@ from borelli.numerics.rotation_kernels import cross, quaternion_product, rotate
 from borelli.physics.arrays.joints import BALL, COORDINATE, FREE, HINGE, PLANAR, SLIDER, UNIVERSAL
 from borelli.physics.joints.custom_joint import custom_joint_pose, solve_subspace
 from borelli.physics.joints.joint_frames import axes_dot, from_axes, quaternion_of_axes
+from borelli.physics.vectors import load3, store3
 
 LOCKED_COSINE = 1e-6
 """Cosine of b below which a and c cannot be separated to half of double precision."""
@@ -66,17 +67,9 @@ def cardan_angles(axes_parent, axes_child, j, a0, b0, c0):
 
 
 @inline
-def put_direction(direction, i, half, x, y, z):
-    """Write the linear (half 0) or angular (half 3) components of coordinate i's direction."""
-    direction[i, half] = x
-    direction[i, half + 1] = y
-    direction[i, half + 2] = z
-
-
-@inline
 def put_axis(direction, i, half, axes, j, axis):
-    """Write a joint axis as coordinate i's direction."""
-    put_direction(direction, i, half, axes[j, axis, 0], axes[j, axis, 1], axes[j, axis, 2])
+    """Write a joint axis as the linear (half 0) or angular (half 3) part of coordinate i's direction."""
+    store3(direction, i, half, axes[j, axis, 0], axes[j, axis, 1], axes[j, axis, 2])
 
 
 @inline
@@ -96,11 +89,11 @@ def write_cardan(axes_parent, axes_child, j, i, sign, coordinate_inout, directio
     ey = cosine_a * p[j, 1, 1] + sine_a * p[j, 2, 1]
     ez = cosine_a * p[j, 1, 2] + sine_a * p[j, 2, 2]
     x, y, z = cross(ex, ey, ez, q[j, 2, 0], q[j, 2, 1], q[j, 2, 2])
-    put_direction(direction_out, i, 3, x / cosine, y / cosine, z / cosine)
-    put_direction(direction_out, i + 1, 3, ex, ey, ez)
+    store3(direction_out, i, 3, x / cosine, y / cosine, z / cosine)
+    store3(direction_out, i + 1, 3, ex, ey, ez)
     x, y, z = cross(p[j, 0, 0], p[j, 0, 1], p[j, 0, 2], ex, ey, ez)
     scale = sign / cosine
-    put_direction(direction_out, i + 2, 3, scale * x, scale * y, scale * z)
+    store3(direction_out, i + 2, 3, scale * x, scale * y, scale * z)
 
 
 @inline
@@ -110,7 +103,7 @@ def write_translations(axes_parent, gap, j, i, count, sign, coordinate_inout, di
         s = sign if axis == 2 else 1.0
         x, y, z = s * axes_parent[j, axis, 0], s * axes_parent[j, axis, 1], s * axes_parent[j, axis, 2]
         coordinate_inout[i + axis] = x * gap[j, 0] + y * gap[j, 1] + z * gap[j, 2]
-        put_direction(direction_out, i + axis, 0, x, y, z)
+        store3(direction_out, i + axis, 0, x, y, z)
 
 
 @inline
@@ -122,14 +115,14 @@ def write_custom_directions(motion, axes_parent, m, direction_out):
         solve_subspace(
             u, q, count, 1.0 if a == 0 else 0.0, 1.0 if a == 1 else 0.0, 1.0 if a == 2 else 0.0,
             1.0 if a == 3 else 0.0, 1.0 if a == 4 else 0.0, 1.0 if a == 5 else 0.0, step,
-        )  # fmt: skip
+        )
         for i in range(count):
             direction_out[start + i, a] = step[i]
     for i in range(start, start + count):
         for half in range(0, 6, 3):
-            x, y, z = direction_out[i, half], direction_out[i, half + 1], direction_out[i, half + 2]
+            x, y, z = load3(direction_out, i, half)
             x, y, z = from_axes(axes_parent, j, x, y, z)
-            put_direction(direction_out, i, half, x, y, z)
+            store3(direction_out, i, half, x, y, z)
 
 
 @inline
@@ -157,36 +150,28 @@ def write_velocities(arm_child, arm_parent, gap, direction, j, c, p, first, end,
         speed_out[i] = (
             direction[i, 0] * vx + direction[i, 1] * vy + direction[i, 2] * vz
             + direction[i, 3] * wx + direction[i, 4] * wy + direction[i, 5] * wz
-        )  # fmt: skip
+        )
 
 
 @kernel_function
 def coordinates_from_poses(joints, twist, coordinate_inout, speed_out):
     """Write coordinates, velocities and (in the tables' scratch) directions at the poses that `pose_joints` used.
 
-    Args:
-        joints: Joint tables.
-        twist: (bodies, 6).
-        coordinate_inout: (coordinates,) last values, replaced.
-        speed_out: (coordinates,) velocities.
+    `coordinate_inout` has the last values, which are replaced.
     """
     a, b, gap, direction = joints.axes_parent, joints.axes_child, joints.gap, joints.direction
     for j in range(joints.kind.shape[0]):
         kind, i = joints.kind[j], joints.coordinate_first[j]
-        end = joints.coordinate_first[j + 1]
         if kind == BALL:
             write_cardan(a, b, j, i, joints.sign[i + 2], coordinate_inout, direction)
-        elif kind == UNIVERSAL:
-            angle = atan2(axes_dot(a, 2, b, 1, j), axes_dot(a, 1, b, 1, j))
-            second = atan2(axes_dot(a, 0, b, 2, j), axes_dot(a, 0, b, 0, j))
-            coordinate_inout[i] = nearest_angle(angle, coordinate_inout[i])
-            coordinate_inout[i + 1] = nearest_angle(second, coordinate_inout[i + 1])
-            put_axis(direction, i, 3, a, j, 0)
-            put_axis(direction, i + 1, 3, b, j, 1)
-        elif kind == HINGE:
+        elif kind in (UNIVERSAL, HINGE):
             angle = atan2(axes_dot(a, 2, b, 1, j), axes_dot(a, 1, b, 1, j))
             coordinate_inout[i] = nearest_angle(angle, coordinate_inout[i])
             put_axis(direction, i, 3, a, j, 0)
+            if kind == UNIVERSAL:
+                angle = atan2(axes_dot(a, 0, b, 2, j), axes_dot(a, 0, b, 0, j))
+                coordinate_inout[i + 1] = nearest_angle(angle, coordinate_inout[i + 1])
+                put_axis(direction, i + 1, 3, b, j, 1)
         elif kind == SLIDER:
             write_translations(a, gap, j, i, 1, 1.0, coordinate_inout, direction)
         elif kind == PLANAR:
@@ -204,7 +189,7 @@ def coordinates_from_poses(joints, twist, coordinate_inout, speed_out):
         write_velocities(
             joints.arm_child, joints.arm_parent, gap, direction, j, joints.child[j], joints.parent[j], i, end,
             twist, speed_out,
-        )  # fmt: skip
+        )
 
 
 @inline
@@ -224,7 +209,7 @@ def as_free_joint(kind, sign, i, values):
         return (
             values[i], values[i + 1], sign[i + 2] * values[i + 2],
             values[i + 3], values[i + 4], sign[i + 5] * values[i + 5],
-        )  # fmt: skip
+        )
     return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 
 
@@ -239,9 +224,7 @@ def cardan_quaternion(a, b, c):
 def frame_quaternion(frame, j):
     """Return the quaternion of joint j's frame on a body."""
     f = frame[j]
-    return quaternion_of_axes(
-        f[0, 0], f[1, 0], f[2, 0], f[0, 1], f[1, 1], f[2, 1], f[0, 2], f[1, 2], f[2, 2]
-    )  # fmt: skip
+    return quaternion_of_axes(f[0, 0], f[1, 0], f[2, 0], f[0, 1], f[1, 1], f[2, 1], f[0, 2], f[1, 2], f[2, 2])
 
 
 @inline

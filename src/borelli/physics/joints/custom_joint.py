@@ -42,11 +42,9 @@ def custom_joint_pose(motion, m, coordinate):
     s, axis, driver, function = motion.subspace[m], motion.axis[m], motion.driver[m], motion.function[m]
     first, end, piece_start, piece_coefficient = (
         motion.function_first, motion.function_end, motion.piece_start, motion.piece_coefficient,
-    )  # fmt: skip
+    )
     start = motion.coordinate[m]
-    for row in range(6):
-        for column in range(6):
-            s[row, column] = 0.0
+    s[:, :] = 0.0
     tx, ty, tz = 0.0, 0.0, 0.0
     w, x, y, z = 1.0, 0.0, 0.0, 0.0
     for number in range(6):

@@ -5,18 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from borelli.kernels.jit import inline
-
-
-@inline
-def to_world(rotation, b, x, y, z):
-    """Return a vector fixed in body b, or the ground, in world axes."""
-    if b < 0:
-        return x, y, z
-    return (
-        rotation[b, 0, 0] * x + rotation[b, 0, 1] * y + rotation[b, 0, 2] * z,
-        rotation[b, 1, 0] * x + rotation[b, 1, 1] * y + rotation[b, 1, 2] * z,
-        rotation[b, 2, 0] * x + rotation[b, 2, 1] * y + rotation[b, 2, 2] * z,
-    )
+from borelli.physics.vectors import to_world
 
 
 @inline
@@ -36,19 +25,15 @@ def compute_joint_side(j, b, anchor, frame, position, rotation, arm_out, axes_ou
 def compute_joint_frames(joints, position, rotation):
     """Write arms, gap and axes of every joint, in world axes, to the tables' scratch."""
     child, parent, gap = joints.child, joints.parent, joints.gap
-    anchor_child, frame_child, arm_child, axes_child = (
-        joints.anchor_child, joints.frame_child, joints.arm_child, joints.axes_child,
-    )  # fmt: skip
-    anchor_parent, frame_parent, arm_parent, axes_parent = (
-        joints.anchor_parent, joints.frame_parent, joints.arm_parent, joints.axes_parent,
-    )  # fmt: skip
     for j in range(child.shape[0]):
         cx, cy, cz = compute_joint_side(
-            j, child[j], anchor_child, frame_child, position, rotation, arm_child, axes_child
-        )  # fmt: skip
+            j, child[j], joints.anchor_child, joints.frame_child, position, rotation, joints.arm_child,
+            joints.axes_child,
+        )
         px, py, pz = compute_joint_side(
-            j, parent[j], anchor_parent, frame_parent, position, rotation, arm_parent, axes_parent
-        )  # fmt: skip
+            j, parent[j], joints.anchor_parent, joints.frame_parent, position, rotation, joints.arm_parent,
+            joints.axes_parent,
+        )
         gap[j, 0], gap[j, 1], gap[j, 2] = cx - px, cy - py, cz - pz
 
 

@@ -21,6 +21,7 @@ from borelli.kernels.shared_tuples import load_shared
 from borelli.numerics.rotation_kernels import cross
 from borelli.physics.arrays.indices import BOUNCE_SPEED, PUSH_OUT_SPEED, STEP_SIZE
 from borelli.physics.rows.laws import bounded_law, one_sided_law
+from borelli.physics.vectors import load3, store3, to_world
 
 MAX_CONTACT_BODIES = 32
 """Bodies in contact up to which all contacts are solved together; beyond, friction bounds are iterated."""
@@ -109,41 +110,16 @@ def make_contact_arrays(bodies: int, contacts: int) -> ContactArrays:
 
 
 @inline
-def _load3(array, k, at):
-    return array[k, at], array[k, at + 1], array[k, at + 2]
-
-
-@inline
-def _store3(array, k, at, x, y, z):
-    array[k, at] = x
-    array[k, at + 1] = y
-    array[k, at + 2] = z
-
-
-@inline
 def _point_velocity(twist, b, rx, ry, rz):
     x, y, z = cross(twist[b, 3], twist[b, 4], twist[b, 5], rx, ry, rz)
     return twist[b, 0] + x, twist[b, 1] + y, twist[b, 2] + z
 
 
 @inline
-def _surface_velocity(velocity, rotation, s, b):
-    x, y, z = velocity[s, 0], velocity[s, 1], velocity[s, 2]
-    if b >= 0:
-        R = rotation
-        return (
-            R[b, 0, 0] * x + R[b, 0, 1] * y + R[b, 0, 2] * z,
-            R[b, 1, 0] * x + R[b, 1, 1] * y + R[b, 1, 2] * z,
-            R[b, 2, 0] * x + R[b, 2, 1] * y + R[b, 2, 2] * z,
-        )
-    return x, y, z
-
-
-@inline
 def second_tangent(contact, i):
     """Return normal x first tangent of contact i."""
-    nx, ny, nz = _load3(contact, i, NORMAL)
-    ax, ay, az = _load3(contact, i, TANGENT)
+    nx, ny, nz = load3(contact, i, NORMAL)
+    ax, ay, az = load3(contact, i, TANGENT)
     return cross(nx, ny, nz, ax, ay, az)
 
 
@@ -154,14 +130,14 @@ def put_contact_row(rows, contact, contact_body, i, k, x, y, z):
     a, b = contact_body[i, BODY_A], contact_body[i, BODY_B]
     rows.body[e] = a
     rows.body[e + 1] = b
-    rx, ry, rz = _load3(contact, i, ARM_A)
+    rx, ry, rz = load3(contact, i, ARM_A)
     tx, ty, tz = cross(rx, ry, rz, x, y, z)
-    _store3(rows.jacobian, e, 0, x, y, z)
-    _store3(rows.jacobian, e, 3, tx, ty, tz)
-    rx, ry, rz = _load3(contact, i, ARM_B)
+    store3(rows.jacobian, e, 0, x, y, z)
+    store3(rows.jacobian, e, 3, tx, ty, tz)
+    rx, ry, rz = load3(contact, i, ARM_B)
     tx, ty, tz = cross(rx, ry, rz, x, y, z)
-    _store3(rows.jacobian, e + 1, 0, -x, -y, -z)
-    _store3(rows.jacobian, e + 1, 3, -tx, -ty, -tz)
+    store3(rows.jacobian, e + 1, 0, -x, -y, -z)
+    store3(rows.jacobian, e + 1, 3, -tx, -ty, -tz)
     rows.offset[k] = x * contact[i, DRIFT] + y * contact[i, DRIFT + 1] + z * contact[i, DRIFT + 2]
 
 
@@ -171,10 +147,10 @@ def _put_rolling_row(rows, contact_body, twist, kinematic_a, kinematic_b, i, k, 
     e = rows.first[k]
     rows.body[e] = contact_body[i, BODY_A]
     rows.body[e + 1] = contact_body[i, BODY_B]
-    _store3(rows.jacobian, e, 0, 0.0, 0.0, 0.0)
-    _store3(rows.jacobian, e, 3, x, y, z)
-    _store3(rows.jacobian, e + 1, 0, 0.0, 0.0, 0.0)
-    _store3(rows.jacobian, e + 1, 3, -x, -y, -z)
+    store3(rows.jacobian, e, 0, 0.0, 0.0, 0.0)
+    store3(rows.jacobian, e, 3, x, y, z)
+    store3(rows.jacobian, e + 1, 0, 0.0, 0.0, 0.0)
+    store3(rows.jacobian, e + 1, 3, -x, -y, -z)
     rate = 0.0
     if kinematic_a >= 0:
         rate += x * twist[kinematic_a, 3] + y * twist[kinematic_a, 4] + z * twist[kinematic_a, 5]
@@ -191,12 +167,12 @@ def _rolling_axis(contact, i, twist, a, b):
         x, y, z = twist[a, 3], twist[a, 4], twist[a, 5]
     if b >= 0:
         x, y, z = x - twist[b, 3], y - twist[b, 4], z - twist[b, 5]
-    nx, ny, nz = _load3(contact, i, NORMAL)
+    nx, ny, nz = load3(contact, i, NORMAL)
     s = nx * x + ny * y + nz * z
     x, y, z = x - s * nx, y - s * ny, z - s * nz
     square = x * x + y * y + z * z
     if square < 1e-12:
-        return _load3(contact, i, TANGENT)
+        return load3(contact, i, TANGENT)
     scale = 1.0 / sqrt(square)
     return scale * x, scale * y, scale * z
 
@@ -204,7 +180,7 @@ def _rolling_axis(contact, i, twist, a, b):
 @inline
 def put_tangents(rows, contact, contact_body, i, k):
     """Write rows k and k + 1: the two tangents of contact i with their friction bound."""
-    ax, ay, az = _load3(contact, i, TANGENT)
+    ax, ay, az = load3(contact, i, TANGENT)
     put_contact_row(rows, contact, contact_body, i, k, ax, ay, az)
     bx, by, bz = second_tangent(contact, i)
     put_contact_row(rows, contact, contact_body, i, k + 1, bx, by, bz)
@@ -224,22 +200,18 @@ def set_rolling(rows, contact, i, k, normal):
 @inline
 def set_tangent(contact, i, x, y, z):
     """Rotate the first tangent of contact i toward (x, y, z), unless that lies along the normal."""
-    nx, ny, nz = _load3(contact, i, NORMAL)
+    nx, ny, nz = load3(contact, i, NORMAL)
     s = nx * x + ny * y + nz * z
     x, y, z = x - s * nx, y - s * ny, z - s * nz
     square = x * x + y * y + z * z
     if square > 1e-24:
         scale = 1.0 / sqrt(square)
-        _store3(contact, i, TANGENT, scale * x, scale * y, scale * z)
+        store3(contact, i, TANGENT, scale * x, scale * y, scale * z)
 
 
-@kernel_function
-def fill_contact_arrays(
-    shapes_at, tables_at, contacts_at, count, state_at, rotation, kinematic, contact_arrays_at
-):  # fmt: skip
+@inline
+def _fill_contact_arrays(shapes, tables, contacts, count, state, rotation, kinematic, contact_arrays):
     """Write bodies, arms, prescribed velocity and warm start of the first `count` contacts."""
-    shapes, tables, contacts = load_shared(shapes_at, tables_at, contacts_at)
-    state, contact_arrays = load_shared(state_at, contact_arrays_at)
     contact, contact_body = contact_arrays.contact, contact_arrays.contact_body
     contact_arrays.count[CONTACTS_NOW] = count
     fresh = state.clock[0] - 1
@@ -247,24 +219,26 @@ def fill_contact_arrays(
         pair, slot = contacts.pair[i], contacts.slot[i]
         sa, sb = shapes.pair_a[pair], shapes.pair_b[pair]
         a, b = shapes.body[sa], shapes.body[sb]
-        px, py, pz = _load3(contacts.point, i, 0)
-        ux, uy, uz = _surface_velocity(shapes.velocity, rotation, sa, a)
-        wx, wy, wz = _surface_velocity(shapes.velocity, rotation, sb, b)
+        px, py, pz = load3(contacts.point, i, 0)
+        ux, uy, uz = load3(shapes.velocity, sa, 0)
+        ux, uy, uz = to_world(rotation, a, ux, uy, uz)
+        wx, wy, wz = load3(shapes.velocity, sb, 0)
+        wx, wy, wz = to_world(rotation, b, wx, wy, wz)
         dx, dy, dz = ux - wx, uy - wy, uz - wz
         vx, vy, vz = dx, dy, dz
-        _store3(contact, i, ARM_B, 0.0, 0.0, 0.0)
+        store3(contact, i, ARM_B, 0.0, 0.0, 0.0)
         for side in range(2):
             body, sign, arm = (a, 1.0, ARM_A) if side == 0 else (b, -1.0, ARM_B)
             if body < 0:
                 continue
             rx, ry, rz = px - state.position[body, 0], py - state.position[body, 1], pz - state.position[body, 2]
-            _store3(contact, i, arm, rx, ry, rz)
+            store3(contact, i, arm, rx, ry, rz)
             x, y, z = _point_velocity(state.twist, body, rx, ry, rz)
             vx, vy, vz = vx + sign * x, vy + sign * y, vz + sign * z
             if kinematic[body]:
                 dx, dy, dz = dx + sign * x, dy + sign * y, dz + sign * z
-        _store3(contact, i, DRIFT, dx, dy, dz)
-        _store3(contact, i, NORMAL, contacts.normal[i, 0], contacts.normal[i, 1], contacts.normal[i, 2])
+        store3(contact, i, DRIFT, dx, dy, dz)
+        store3(contact, i, NORMAL, contacts.normal[i, 0], contacts.normal[i, 1], contacts.normal[i, 2])
         contact_body[i, BODY_A] = a if a >= 0 and not kinematic[a] else -1
         contact_body[i, BODY_B] = b if b >= 0 and not kinematic[b] else -1
         contact[i, FRICTION] = shapes.pair_friction[pair]
@@ -284,20 +258,19 @@ def fill_contact_arrays(
         contact[i, BOUND] = contact[i, FRICTION] * contact[i, NORMAL_OF_BOUND]
 
 
-fill_contact_arrays_by_pointer = by_pointer(fill_contact_arrays)
-
-
 @kernel_function
-def fill_contact_rows(shapes_at, tables_at, parameters, contacts_at, state_at, kinematic, contact_arrays_at, rows_at):
-    """Write the rows of the contacts in the contact arrays."""
-    shapes, tables, contacts = load_shared(shapes_at, tables_at, contacts_at)
-    state, contact_arrays, rows = load_shared(state_at, contact_arrays_at, rows_at)
+def fill_contact_rows(tables_at, state_at, work, count):
+    """Write contact arrays and rows of the first `count` contacts. All tuples are shared."""
+    shapes, tables, contacts = load_shared(tables_at.shapes, tables_at.contacts, work.contacts)
+    state, contact_arrays, rows = load_shared(state_at, work.contact_arrays, work.rows)
+    parameters, kinematic = tables_at.parameters, tables_at.bodies.kinematic
+    _fill_contact_arrays(shapes, tables, contacts, count, state, work.scratch.rotation, kinematic, contact_arrays)
     contact, contact_body = contact_arrays.contact, contact_arrays.contact_body
     stride, k = tables.rows_each[0], tables.first_row[0]
     bounce_speed, push_out, h = parameters[BOUNCE_SPEED], parameters[PUSH_OUT_SPEED], parameters[STEP_SIZE]
-    for i in range(contact_arrays.count[CONTACTS_NOW]):
+    for i in range(count):
         pair = contacts.pair[i]
-        nx, ny, nz = _load3(contact, i, NORMAL)
+        nx, ny, nz = load3(contact, i, NORMAL)
         put_contact_row(rows, contact, contact_body, i, k, nx, ny, nz)
         depth = contacts.depth[i]
         c = depth / h if depth < 0.0 else min(tables.alpha[pair] * depth / h, push_out)

@@ -19,7 +19,7 @@ from borelli.physics.joints.coordinates import cardan_quaternion
 from borelli.physics.joints.custom_joint import evaluate
 from borelli.physics.joints.joint_frames import relative_quaternion
 from borelli.physics.rows.joint_rows import put_angular_row, put_row
-from borelli.physics.rows.laws import no_law, one_sided_law, soft_law
+from borelli.physics.rows.laws import fixed_impulse, no_law, one_sided_law, put_break, put_piece, soft_law
 from borelli.physics.rows.rows import FLAT
 
 LIMIT_RANGE_ROTATION = 0.1
@@ -72,9 +72,7 @@ def put_coordinate_row(joints, i, sign, jacobian, e):
         put_angular_row(jacobian, e, slot_c, slot_p, nx, ny, nz)
     else:
         x, y, z = sign * d[i, 0], sign * d[i, 1], sign * d[i, 2]
-        put_row(
-            joints.arm_child, joints.arm_parent, joints.gap, j, slot_c, slot_p, jacobian, e, x, y, z, nx, ny, nz
-        )  # fmt: skip
+        put_row(joints.arm_child, joints.arm_parent, joints.gap, j, slot_c, slot_p, jacobian, e, x, y, z, nx, ny, nz)
 
 
 @kernel_function
@@ -108,9 +106,7 @@ def drive_law(rows, k, c, width, beta, rest, lo, hi):
     """
     rest = min(max(rest, lo), hi)
     if beta == inf:
-        rows.pieces[k] = 1
-        rows.beta[k, 0] = FLAT
-        rows.c[k, 0] = rest
+        fixed_impulse(rows, k, rest)
         return
     s = 0
     if hi < inf:
@@ -129,20 +125,6 @@ def drive_law(rows, k, c, width, beta, rest, lo, hi):
         s += 1
         put_piece(rows, k, s, FLAT, lo)
     rows.pieces[k] = s + 1
-
-
-@inline
-def put_piece(rows, k, s, beta, c):
-    """Write piece s of row k."""
-    rows.beta[k, s] = beta
-    rows.c[k, s] = c
-
-
-@inline
-def put_break(rows, k, s, u, p):
-    """Write the break after piece s of row k."""
-    rows.break_u[k, s] = u
-    rows.break_p[k, s] = p
 
 
 @inline
@@ -206,7 +188,7 @@ def fill_ball_drive(joints, drives, j, i, rows, k, h):
         put_angular_row(
             rows.jacobian, rows.first[k + axis], joints.child_slot[j], joints.parent_slot[j],
             s * axes[j, axis, 0], s * axes[j, axis, 1], s * axes[j, axis, 2],
-        )  # fmt: skip
+        )
         set_drive_target(drives, i + axis, rows, k + axis, aim - drives.alpha[i + axis] / h * error, h)
 
 
@@ -253,21 +235,19 @@ def fill_coupling_rows(joints, twist, coordinate, rows, h):
         value, slope = evaluate(
             motion.function_first, motion.function_end, motion.piece_start, motion.piece_coefficient,
             joints.coupling_function[n], coordinate[on],
-        )  # fmt: skip
+        )
         soft_law(rows, k, -joints.coupling_alpha[n] / h * (coordinate[i] - value), joints.coupling_beta[n])
         first, given = rows.first[k], 0.0
-        for e in range(first, rows.first[k + 1]):
-            for a in range(6):
-                jacobian[e, a] = 0.0
+        jacobian[first : rows.first[k + 1], :] = 0.0
         for side in range(2):
             q, scale = (i, 1.0) if side == 0 else (on, -slope)
             j = joints.joint[q]
             given += add_coupled_body(
                 jacobian, first, joints.coupling_slot[n, 2 * side], joints.child[j], twist, scale, d, q,
                 arm_child[j, 0], arm_child[j, 1], arm_child[j, 2],
-            )  # fmt: skip
+            )
             given += add_coupled_body(
                 jacobian, first, joints.coupling_slot[n, 2 * side + 1], joints.parent[j], twist, -scale, d, q,
                 arm_parent[j, 0] + gap[j, 0], arm_parent[j, 1] + gap[j, 1], arm_parent[j, 2] + gap[j, 2],
-            )  # fmt: skip
+            )
         rows.offset[k] = given

@@ -31,6 +31,7 @@ from borelli.physics.joints.joint_frames import (
     relative_quaternion,
 )
 from borelli.physics.rows.rows import Rows
+from borelli.physics.vectors import load3, store3
 
 POINT_KINDS = (BALL, UNIVERSAL, HINGE, FIXED)
 """Joint kinds whose anchors coincide; their first three rows constrain the gap."""
@@ -40,12 +41,7 @@ POINT_KINDS = (BALL, UNIVERSAL, HINGE, FIXED)
 def pose_joints(joints, position, rotation, coordinate_inout):
     """Update the joint frames to the bodies' poses, and the coordinates of custom joints.
 
-    Args:
-        joints: Joint arrays.
-        position: (bodies, 3) centers of mass [m].
-        rotation: (bodies, 3, 3).
-        coordinate_inout: (coordinates,) start and result of the search for a custom joint's values; other joints'
-            coordinates are unchanged.
+    `coordinate_inout` has start and result of the search for a custom joint's values; others are unchanged.
     """
     compute_joint_frames(joints, position, rotation)
     axes_parent, axes_child, gap, motion = joints.axes_parent, joints.axes_child, joints.gap, joints.motion
@@ -59,37 +55,27 @@ def pose_joints(joints, position, rotation, coordinate_inout):
 
 
 @inline
-def put_angular_part(jacobian, e, x, y, z):
-    """Write the angular part of entry e."""
-    jacobian[e, 3] = x
-    jacobian[e, 4] = y
-    jacobian[e, 5] = z
-
-
-@inline
 def put_angular_row(jacobian, e, slot_c, slot_p, x, y, z):
     """Write a row about n = (x, y, z): child +n, parent -n; the linear parts stay zero."""
     if slot_c >= 0:
-        put_angular_part(jacobian, e, x, y, z)
+        store3(jacobian, e, 3, x, y, z)
     if slot_p >= 0:
-        put_angular_part(jacobian, e + slot_p, -x, -y, -z)
+        store3(jacobian, e + slot_p, 3, -x, -y, -z)
 
 
 @inline
 def put_body_entry(jacobian, e, sign, x, y, z, nx, ny, nz, rx, ry, rz):
     """Write one body's entry of a row along l = (x, y, z) and about n, with the arm r: sign (l, r x l + n)."""
     ax, ay, az = cross(rx, ry, rz, x, y, z)
-    jacobian[e, 0] = sign * x
-    jacobian[e, 1] = sign * y
-    jacobian[e, 2] = sign * z
-    put_angular_part(jacobian, e, sign * (ax + nx), sign * (ay + ny), sign * (az + nz))
+    store3(jacobian, e, 0, sign * x, sign * y, sign * z)
+    store3(jacobian, e, 3, sign * (ax + nx), sign * (ay + ny), sign * (az + nz))
 
 
 @inline
 def put_row(arm_child, arm_parent, gap, j, slot_c, slot_p, jacobian, e, x, y, z, nx, ny, nz):
     """Write a row along l = (x, y, z) and about n: l . (v_c + w_c x r_c - v_p - w_p x s) + n . (w_c - w_p)."""
     if slot_c >= 0:
-        rx, ry, rz = arm_child[j, 0], arm_child[j, 1], arm_child[j, 2]
+        rx, ry, rz = load3(arm_child, j, 0)
         put_body_entry(jacobian, e, 1.0, x, y, z, nx, ny, nz, rx, ry, rz)
     if slot_p >= 0:
         sx, sy, sz = arm_parent[j, 0] + gap[j, 0], arm_parent[j, 1] + gap[j, 1], arm_parent[j, 2] + gap[j, 2]
@@ -115,16 +101,15 @@ def fill_point_rows(arm_child, arm_parent, gap, j, slot_c, slot_p, stride, rate,
 
     The identity in the linear part is written once, by `init_joint_rows`.
     """
-    target[k, 0] = -rate * gap[j, 0]
-    target[k + 1, 0] = -rate * gap[j, 1]
-    target[k + 2, 0] = -rate * gap[j, 2]
+    for n in range(3):
+        target[k + n, 0] = -rate * gap[j, n]
     if slot_c >= 0:
         put_point_arm(jacobian, e, stride, arm_child[j, 0], arm_child[j, 1], arm_child[j, 2])
     if slot_p >= 0:
         put_point_arm(
             jacobian, e + slot_p, stride,
             -arm_parent[j, 0] - gap[j, 0], -arm_parent[j, 1] - gap[j, 1], -arm_parent[j, 2] - gap[j, 2],
-        )  # fmt: skip
+        )
 
 
 @inline
@@ -133,7 +118,7 @@ def fill_perpendicular_row(axes_parent, a, axes_child, b, j, slot_c, slot_p, rat
     x, y, z = cross(
         axes_child[j, b, 0], axes_child[j, b, 1], axes_child[j, b, 2],
         axes_parent[j, a, 0], axes_parent[j, a, 1], axes_parent[j, a, 2],
-    )  # fmt: skip
+    )
     target[k, 0] = -rate * axes_dot(axes_parent, a, axes_child, b, j)
     put_angular_row(jacobian, e, slot_c, slot_p, x, y, z)
 
@@ -170,7 +155,7 @@ def fill_sliding_rows(joints, rows, h):
             put_row(
                 joints.arm_child, joints.arm_parent, gap, j, slot_c, slot_p,
                 rows.jacobian, e, x, y, z, 0.0, 0.0, 0.0,
-            )  # fmt: skip
+            )
             k += 1
             e += stride
         if kind == SLIDER:
@@ -179,7 +164,7 @@ def fill_sliding_rows(joints, rows, h):
             for axis in range(2):
                 fill_perpendicular_row(
                     axes_parent, axis, axes_child, 2, j, slot_c, slot_p, rate, rows.jacobian, rows.c, k, e
-                )  # fmt: skip
+                )
                 k += 1
                 e += stride
 
@@ -207,7 +192,7 @@ def fill_custom_joint_rows(joints, rows, h):
             put_row(
                 joints.arm_child, joints.arm_parent, joints.gap, j, joints.child_slot[j], joints.parent_slot[j],
                 rows.jacobian, rows.first[k], lx, ly, lz, nx, ny, nz,
-            )  # fmt: skip
+            )
 
 
 @kernel_function
@@ -236,7 +221,7 @@ def fill_joint_rows(joints, rows, h):
             fill_perpendicular_row(axes_parent, 1, axes_child, 0, j, slot_c, slot_p, rate, jacobian, target, k, e)
             fill_perpendicular_row(
                 axes_parent, 2, axes_child, 0, j, slot_c, slot_p, rate, jacobian, target, k + 1, e + stride
-            )  # fmt: skip
+            )
         elif kind == FIXED:
             fill_rotation_error(axes_parent, axes_child, j, rate, target, k)
     if others:
@@ -255,22 +240,20 @@ def fill_prescribed_motion(joints, twist, rows):
     for i in range(joints.prescribed_row.shape[0]):
         k, j = joints.prescribed_row[i], joints.prescribed_joint[i]
         e = rows.first[k]
-        cx, cy, cz = arm_child[j, 0], arm_child[j, 1], arm_child[j, 2]
-        px = arm_parent[j, 0] + gap[j, 0]
-        py = arm_parent[j, 1] + gap[j, 1]
-        pz = arm_parent[j, 2] + gap[j, 2]
+        cx, cy, cz = load3(arm_child, j, 0)
+        px, py, pz = arm_parent[j, 0] + gap[j, 0], arm_parent[j, 1] + gap[j, 1], arm_parent[j, 2] + gap[j, 2]
         b = joints.parent[j]
         if joints.child_slot[j] < 0:
             b = joints.child[j]
             cx, cy, cz, px, py, pz = px, py, pz, cx, cy, cz
-        lx, ly, lz = rows.jacobian[e, 0], rows.jacobian[e, 1], rows.jacobian[e, 2]
+        lx, ly, lz = load3(rows.jacobian, e, 0)
         ax, ay, az = cross(px - cx, py - cy, pz - cz, lx, ly, lz)
         rows.offset[k] = -(
             lx * twist[b, 0] + ly * twist[b, 1] + lz * twist[b, 2]
             + (rows.jacobian[e, 3] + ax) * twist[b, 3]
             + (rows.jacobian[e, 4] + ay) * twist[b, 4]
             + (rows.jacobian[e, 5] + az) * twist[b, 5]
-        )  # fmt: skip
+        )
 
 
 def init_joint_rows(joints: JointTables, rows: Rows) -> None:

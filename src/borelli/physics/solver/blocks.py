@@ -11,36 +11,36 @@ from borelli.kernels.jit import inline
 
 DIAGONAL = (0, 2, 5, 9, 14, 20)
 """Indices of the diagonal in the packed triangle."""
-
-
-@inline
-def load21(array, k, at):
-    """Return 21 numbers of row k from column `at`."""
-    return (
-        array[k, at], array[k, at + 1], array[k, at + 2], array[k, at + 3], array[k, at + 4], array[k, at + 5],
-        array[k, at + 6], array[k, at + 7], array[k, at + 8], array[k, at + 9], array[k, at + 10], array[k, at + 11],
-        array[k, at + 12], array[k, at + 13], array[k, at + 14], array[k, at + 15], array[k, at + 16], array[k, at +
-        17], array[k, at + 18], array[k, at + 19], array[k, at + 20],
-    )  # fmt: skip
+ZERO_BLOCK = (0.0,) * 21
 
 
 @inline
 def load6(array, k, at):
     """Return six numbers of row k from column `at`."""
-    return (
-        array[k, at], array[k, at + 1], array[k, at + 2], array[k, at + 3], array[k, at + 4], array[k, at + 5],
-    )  # fmt: skip
+    return array[k, at], array[k, at + 1], array[k, at + 2], array[k, at + 3], array[k, at + 4], array[k, at + 5]
+
+
+@inline
+def load21(array, k, at):
+    """Return 21 numbers of row k from column `at`."""
+    last = (array[k, at + 18], array[k, at + 19], array[k, at + 20])
+    return load6(array, k, at) + load6(array, k, at + 6) + load6(array, k, at + 12) + last
 
 
 @inline
 def store6(array, k, at, x):
     """Write six numbers into row k from column `at`."""
-    array[k, at + 0] = x[0]
-    array[k, at + 1] = x[1]
-    array[k, at + 2] = x[2]
-    array[k, at + 3] = x[3]
-    array[k, at + 4] = x[4]
-    array[k, at + 5] = x[5]
+    array[k, at], array[k, at + 1], array[k, at + 2] = x[0], x[1], x[2]
+    array[k, at + 3], array[k, at + 4], array[k, at + 5] = x[3], x[4], x[5]
+
+
+@inline
+def store21(array, k, at, D):
+    """Write 21 numbers into row k from column `at`."""
+    store6(array, k, at, D[:6])
+    store6(array, k, at + 6, D[6:12])
+    store6(array, k, at + 12, D[12:18])
+    array[k, at + 18], array[k, at + 19], array[k, at + 20] = D[18], D[19], D[20]
 
 
 @inline
@@ -52,9 +52,7 @@ def dot6(a, b):
 @inline
 def axpy6(s, a, b):
     """Return s a + b."""
-    return (
-        s * a[0] + b[0], s * a[1] + b[1], s * a[2] + b[2], s * a[3] + b[3], s * a[4] + b[4], s * a[5] + b[5],
-    )
+    return s * a[0] + b[0], s * a[1] + b[1], s * a[2] + b[2], s * a[3] + b[3], s * a[4] + b[4], s * a[5] + b[5]
 
 
 @inline
@@ -73,42 +71,17 @@ def add_outer(D, s, a):
 
 
 @inline
-def add21(D, array, k, at):
-    """Return D plus 21 numbers of row k from column `at`."""
-    return (
-        D[0] + array[k, at + 0], D[1] + array[k, at + 1], D[2] + array[k, at + 2], D[3] + array[k, at + 3], D[4] +
-        array[k, at + 4], D[5] + array[k, at + 5], D[6] + array[k, at + 6], D[7] + array[k, at + 7], D[8] + array[k,
-        at + 8], D[9] + array[k, at + 9], D[10] + array[k, at + 10], D[11] + array[k, at + 11], D[12] + array[k, at +
-        12], D[13] + array[k, at + 13], D[14] + array[k, at + 14], D[15] + array[k, at + 15], D[16] + array[k, at +
-        16], D[17] + array[k, at + 17], D[18] + array[k, at + 18], D[19] + array[k, at + 19], D[20] + array[k, at +
-        20],
-    )  # fmt: skip
+def add6(a, b):
+    """Return a + b."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5]
 
 
 @inline
-def store21(array, k, at, D):
-    """Write 21 numbers into row k from column `at`."""
-    array[k, at + 0] = D[0]
-    array[k, at + 1] = D[1]
-    array[k, at + 2] = D[2]
-    array[k, at + 3] = D[3]
-    array[k, at + 4] = D[4]
-    array[k, at + 5] = D[5]
-    array[k, at + 6] = D[6]
-    array[k, at + 7] = D[7]
-    array[k, at + 8] = D[8]
-    array[k, at + 9] = D[9]
-    array[k, at + 10] = D[10]
-    array[k, at + 11] = D[11]
-    array[k, at + 12] = D[12]
-    array[k, at + 13] = D[13]
-    array[k, at + 14] = D[14]
-    array[k, at + 15] = D[15]
-    array[k, at + 16] = D[16]
-    array[k, at + 17] = D[17]
-    array[k, at + 18] = D[18]
-    array[k, at + 19] = D[19]
-    array[k, at + 20] = D[20]
+def add21(D, array, k, at):
+    """Return D plus 21 numbers of row k from column `at`."""
+    first, second = add6(D[:6], load6(array, k, at)), add6(D[6:12], load6(array, k, at + 6))
+    last = (D[18] + array[k, at + 18], D[19] + array[k, at + 19], D[20] + array[k, at + 20])
+    return first + second + add6(D[12:18], load6(array, k, at + 12)) + last
 
 
 @inline
@@ -166,7 +139,7 @@ def factor6(D):
         b00, b01, b02, r3,
         b10, b11, b12, m10, r4,
         b20, b21, b22, m20, m21, r5,
-    )  # fmt: skip
+    )
     return L, (least if least < last else last)
 
 
@@ -179,7 +152,7 @@ def forward6(L, b):
         b[3] - (L[6] * x0 + L[7] * x1 + L[8] * x2),
         b[4] - (L[10] * x0 + L[11] * x1 + L[12] * x2),
         b[5] - (L[15] * x0 + L[16] * x1 + L[17] * x2),
-    )  # fmt: skip
+    )
     return x0, x1, x2, x3, x4, x5
 
 
@@ -199,3 +172,9 @@ def backward6(L, b):
     c0 = b[0] - (L[6] * x3 + L[10] * x4 + L[15] * b[5])
     x1 = c1 - L[4] * c2
     return c0 - L[1] * x1 - L[3] * c2, x1, c2, x3, x4, b[5]
+
+
+@inline
+def solve6(L, b):
+    """Return x of L E L^T x = b."""
+    return backward6(L, scale6(L, forward6(L, b)))

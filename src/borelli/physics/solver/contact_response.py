@@ -64,9 +64,10 @@ def _list_affected(graph, contact_arrays, bodies):
 
 
 @kernel_function
-def compute_contact_response(rows_at, graph_at, factor_at, fill_at, contact_arrays_at, bodies):
+def compute_contact_response(work, bodies):
     """Compute S and v0 from factors without the contact rows and a solution without contact impulses."""
-    rows, graph, factor, fill, contact_arrays = load_shared(rows_at, graph_at, factor_at, fill_at, contact_arrays_at)
+    rows, graph, factor, fill = load_shared(work.rows, work.graph, work.factor, work.fill)
+    contact_arrays = load_shared(work.contact_arrays)
     block, mark, value = factor.block, factor.mark, factor.value
     member, path = contact_arrays.member, contact_arrays.path
     response, body_velocity = contact_arrays.response, contact_arrays.body_velocity

@@ -54,8 +54,7 @@ from borelli.physics.rows.contact_rows import (
     put_tangents,
     set_rolling,
 )
-from borelli.physics.rows.laws import one_sided_law
-from borelli.physics.rows.rows import FLAT
+from borelli.physics.rows.laws import fixed_impulse, one_sided_law
 from borelli.physics.solver.blocks import dot6, load6
 from borelli.physics.solver.contact_response import compute_contact_response_by_pointer, index_contact_bodies
 from borelli.physics.solver.factor_arrays import ACTIVE_PIECE, IMPULSE, use_piece
@@ -83,15 +82,11 @@ TOO_MANY_BODIES, IMPROVED, ACCEPTED = 0, 1, 2
 
 
 @kernel_function
-def solve_contacts(
-    pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, contact_arrays_at, first_row, stride,
-    switching, patience, cap, tolerance,
-):  # fmt: skip
+def solve_contacts(pointers, work, first_row, stride, switching, patience, cap, tolerance):
     """Solve all contacts together. Return ACCEPTED (the step is solved), IMPROVED (continue) or TOO_MANY_BODIES."""
-    rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
-    search, contact_arrays = load_shared(search_at, contact_arrays_at)
+    rows, graph, factor, contact_arrays = load_shared(work.rows, work.graph, work.factor, work.contact_arrays)
     contact, contact_body = contact_arrays.contact, contact_arrays.contact_body
-    node, mark, value, counts = graph.node, factor.mark, factor.value, search.counts
+    node, mark, value = graph.node, factor.mark, factor.value
     contact_count = contact_arrays.count[CONTACTS_NOW]
     bodies = index_contact_bodies(node, contact_arrays)
     if bodies < 0:
@@ -100,16 +95,13 @@ def solve_contacts(
         k = first_row + stride * i
         contact[i, TANGENT_IMPULSE], contact[i, TANGENT_IMPULSE + 1] = value[k + 1, IMPULSE], value[k + 2, IMPULSE]
         contact[i, NORMAL_C], contact[i, NORMAL_BETA] = rows.c[k, 0], rows.beta[k, 0]
-    result = IMPROVED
     for _ in range(MAX_ALTERNATIONS):
         for i in range(contact_count):
             _fix_impulses(rows, node, mark, value, contact_body, i, first_row + stride * i, 0.0, 0.0, 0.0)
-        if not solve_active_pieces_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
+        if not solve_active_pieces_by_pointer(pointers, work, switching):
             break
-        compute_contact_response_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at, contact_arrays_at, bodies)
-        solve_coulomb_law_by_pointer(
-            pointers, rows_at, contact_arrays_at, first_row, stride, bodies, INNER_TOLERANCE * tolerance
-        )  # fmt: skip
+        compute_contact_response_by_pointer(pointers, work, bodies)
+        solve_coulomb_law_by_pointer(pointers, work, first_row, stride, bodies, INNER_TOLERANCE * tolerance)
         for i in range(contact_count):
             k = first_row + stride * i
             normal = max(contact[i, NORMAL_IMPULSE], 0.0)
@@ -119,26 +111,20 @@ def solve_contacts(
                 set_rolling(rows, contact, i, k + 3, normal)
                 for n in range(3, 6):
                     use_piece(rows, mark, value, k + n, mark[k + n, ACTIVE_PIECE])
-        if not solve_active_pieces_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
+        if not solve_active_pieces_by_pointer(pointers, work, switching):
             break
         if find_crossings(rows, node, factor.block, mark, value, factor.row_list, switching) == 0:
             _restore_laws(rows, node, mark, value, contact, contact_body, contact_count, first_row, stride)
-            defect = friction_defect_by_pointer(
-                pointers, rows_at, graph_at, factor_at, contact_arrays_at, first_row, stride
-            )  # fmt: skip
-            if defect <= tolerance:
+            if friction_defect_by_pointer(pointers, work, first_row, stride) <= tolerance:
                 return ACCEPTED
-            result = IMPROVED
             for i in range(contact_count):
                 contact[i, TANGENT_IMPULSE] = value[first_row + stride * i + 1, IMPULSE]
                 contact[i, TANGENT_IMPULSE + 1] = 0.0
             continue
-        if newton_by_pointer(
-            pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap
-        ) != 0:  # fmt: skip
+        if newton_by_pointer(pointers, work, switching, patience, cap) != 0:
             break
     _restore_laws(rows, node, mark, value, contact, contact_body, contact_count, first_row, stride)
-    return result
+    return IMPROVED
 
 
 solve_contacts_by_pointer = by_pointer(solve_contacts)
@@ -148,9 +134,7 @@ solve_contacts_by_pointer = by_pointer(solve_contacts)
 def _fix_impulses(rows, node, mark, value, contact_body, i, k, p0, p1, p2):
     """Give the three rows of a contact fixed impulses, independent of their velocities."""
     for n in range(3):
-        rows.pieces[k + n] = 1
-        rows.beta[k + n, 0] = FLAT
-        rows.c[k + n, 0] = p0 if n == 0 else (p1 if n == 1 else p2)
+        fixed_impulse(rows, k + n, p0 if n == 0 else (p1 if n == 1 else p2))
         mark[k + n, ACTIVE_PIECE] = 0
         use_piece(rows, mark, value, k + n, 0)
     mark_dirty(node, contact_body, i)
@@ -161,7 +145,7 @@ def _load_velocity(body_velocity, a, column):
     return (
         body_velocity[6 * a, column], body_velocity[6 * a + 1, column], body_velocity[6 * a + 2, column],
         body_velocity[6 * a + 3, column], body_velocity[6 * a + 4, column], body_velocity[6 * a + 5, column],
-    )  # fmt: skip
+    )
 
 
 @inline
@@ -245,9 +229,11 @@ def _law_defect(contact, contact_count, impulse, velocity, fraction, scale):
 
 
 @inline
-def _gauss_seidel_sweep(rows, contact, contact_body, response, body_velocity, bodies, contact_count, first_row, stride):
+def _gauss_seidel_sweep(rows, contact_arrays, bodies, first_row, stride):
     """Sweep once over the contacts by Gauss-Seidel."""
-    for i in range(contact_count):
+    contact, contact_body = contact_arrays.contact, contact_arrays.contact_body
+    response, body_velocity = contact_arrays.response, contact_arrays.body_velocity
+    for i in range(contact_arrays.count[CONTACTS_NOW]):
         k = first_row + stride * i
         _contact_velocity(rows, contact, contact_body, body_velocity, NOW, i, k, U)
         n0, p1, p2 = contact[i, NORMAL_IMPULSE], contact[i, TANGENT_IMPULSE], contact[i, TANGENT_IMPULSE + 1]
@@ -290,19 +276,16 @@ def _linear_law(contact, i, scale):
 
 
 @inline
-def _newton_system(
-    rows, contact, contact_body, response, system, stiffness, body_velocity, bodies, contact_count, first_row, stride,
-    scale,
-):  # fmt: skip
+def _newton_system(rows, contact_arrays, bodies, first_row, stride, scale):
     """Write 1 + K S and, as its last column, J^T (p0 - D drift) - K v0, with K = J^T D J."""
+    contact, contact_body, response = contact_arrays.contact, contact_arrays.contact_body, contact_arrays.response
+    system, stiffness, velocity = contact_arrays.system, contact_arrays.stiffness, contact_arrays.body_velocity
     size = 6 * bodies
+    stiffness[:size, :size] = 0.0
+    system[:size, : size + 1] = 0.0
     for r in range(size):
-        for c in range(size):
-            stiffness[r, c] = 0.0
-            system[r, c] = 0.0
         system[r, r] = 1.0
-        system[r, size] = 0.0
-    for i in range(contact_count):
+    for i in range(contact_arrays.count[CONTACTS_NOW]):
         k = first_row + stride * i
         d0, d1, d2, d11, d12, d22 = _linear_law(contact, i, scale)
         if d0 == 0.0:
@@ -333,7 +316,7 @@ def _newton_system(
         for c in range(size):
             weight = stiffness[r, c]
             if weight != 0.0:
-                system[r, size] -= weight * body_velocity[c, FREE]
+                system[r, size] -= weight * velocity[c, FREE]
                 for n in range(size):
                     system[r, n] += weight * response[c, n]
 
@@ -379,9 +362,9 @@ def _next_impulses(rows, contact, contact_body, body_velocity, contact_count, fi
 
 
 @kernel_function
-def solve_coulomb_law(rows_at, contact_arrays_at, first_row, stride, bodies, tolerance):
+def solve_coulomb_law(work, first_row, stride, bodies, tolerance):
     """Solve the law for impulses (NORMAL_IMPULSE, TANGENT_IMPULSE) and velocities (U); return True if converged."""
-    rows, contact_arrays = load_shared(rows_at, contact_arrays_at)
+    rows, contact_arrays = load_shared(work.rows, work.contact_arrays)
     contact, contact_body = contact_arrays.contact, contact_arrays.contact_body
     contact_count = contact_arrays.count[CONTACTS_NOW]
     response, system, body_velocity = contact_arrays.response, contact_arrays.system, contact_arrays.body_velocity
@@ -401,9 +384,7 @@ def solve_coulomb_law(rows_at, contact_arrays_at, first_row, stride, bodies, tol
                 _apply_impulse(rows, contact_body, response, body_velocity, NOW, bodies, i, k, n0, p1, p2)
             if step > 0:
                 for _ in range(GAUSS_SEIDEL_SWEEPS):
-                    _gauss_seidel_sweep(
-                        rows, contact, contact_body, response, body_velocity, bodies, contact_count, first_row, stride
-                    )  # fmt: skip
+                    _gauss_seidel_sweep(rows, contact_arrays, bodies, first_row, stride)
             for i in range(contact_count):
                 _contact_velocity(rows, contact, contact_body, body_velocity, NOW, i, first_row + stride * i, U)
             stalled, steps_with_rho = False, 0
@@ -411,10 +392,7 @@ def solve_coulomb_law(rows_at, contact_arrays_at, first_row, stride, bodies, tol
         if defect <= tolerance:
             return True
         _, total = _law_defect(contact, contact_count, NEXT_IMPULSE, NEXT_U, 0.0, scale)
-        _newton_system(
-            rows, contact, contact_body, response, system, contact_arrays.stiffness, body_velocity, bodies,
-            contact_count, first_row, stride, scale,
-        )  # fmt: skip
+        _newton_system(rows, contact_arrays, bodies, first_row, stride, scale)
         _solve_dense(system, size)
         for r in range(size):
             body_velocity[r, NEXT] = body_velocity[r, FREE]

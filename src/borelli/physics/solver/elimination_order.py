@@ -85,15 +85,15 @@ def make_graph_work(bodies: int) -> GraphWork:
     )
 
 
+@inline
+def mark_for_factoring(graph, dirty):
+    """Mark all bodies for factoring (1), or none (0)."""
+    for k in range(graph.count[0]):
+        graph.node[k, DIRTY] = dirty
+
+
 @kernel_function
-def order_bodies(
-    # tables
-    tree_parent, kinematic,
-    # in
-    links, link_count,
-    # out
-    graph, work,
-):
+def order_bodies(tree_parent, kinematic, links, link_count, graph, work):
     """Fill the graph for the given links (pairs of bodies); return the number of neighbors, or OVERFLOW."""
     bodies = len(tree_parent)
     node, neighbor = graph.node, graph.neighbor

@@ -82,6 +82,11 @@ class Capacity(NamedTuple):
     corner: int
     outer: int
 
+    @classmethod
+    def initial(cls, bodies: int, rows: int) -> Capacity:
+        """Return a capacity for a tree with some contacts; a solve that needs more returns CAPACITY_EXCEEDED."""
+        return cls(neighbors=2 * bodies + 8, front=72 * bodies + 288, corner=12 * rows + 64, outer=12 * rows + 64)
+
     def doubled(self) -> Capacity:
         """Return twice the capacity."""
         return Capacity(*(2 * n for n in self))

@@ -50,13 +50,13 @@ ALIGN_FRACTION = 0.9
 
 
 @kernel_function
-def friction_defect(rows_at, graph_at, factor_at, contact_arrays_at, first_row, stride):
+def friction_defect(work, first_row, stride):
     """Return the largest impulse defect of the contacts' laws after the last solve, relative to the largest bound.
 
     Defects of normals count relative to the largest normal impulse, as does the largest change of rolling friction.
     Stores for each contact s (TANGENT_IMPULSE, along the two tangents) and rho for `update_friction`.
     """
-    rows, graph, factor, contact_arrays = load_shared(rows_at, graph_at, factor_at, contact_arrays_at)
+    rows, graph, factor, contact_arrays = load_shared(work.rows, work.graph, work.factor, work.contact_arrays)
     contact = contact_arrays.contact
     node, block, value = graph.node, factor.block, factor.value
     largest_bound, tangent_defect, largest_normal, normal_defect = 1e-300, 0.0, 1e-300, 0.0
@@ -113,9 +113,9 @@ def mark_dirty(node, contact_body, i):
 
 
 @kernel_function
-def update_friction(rows_at, graph_at, factor_at, contact_arrays_at, first_row, stride, fraction):
+def update_friction(work, first_row, stride, fraction):
     """Update directions from the last solve, and move bounds `fraction` of the way to its normal impulses."""
-    rows, graph, factor, contact_arrays = load_shared(rows_at, graph_at, factor_at, contact_arrays_at)
+    rows, graph, factor, contact_arrays = load_shared(work.rows, work.graph, work.factor, work.contact_arrays)
     contact, contact_body = contact_arrays.contact, contact_arrays.contact_body
     node, mark, value = graph.node, factor.mark, factor.value
     for i in range(contact_arrays.count[CONTACTS_NOW]):

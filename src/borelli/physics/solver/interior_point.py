@@ -28,7 +28,7 @@ from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.rows.rows import MAX_PIECES
 from borelli.physics.solver.blocks import DIAGONAL, axpy6, load6, store6
 from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
-from borelli.physics.solver.elimination_order import DIRTY
+from borelli.physics.solver.elimination_order import DIRTY, mark_for_factoring
 from borelli.physics.solver.factor_arrays import (
     ACTIVE_PIECE,
     BETA,
@@ -87,10 +87,10 @@ def make_interior(rows: int) -> Interior:
 
 
 @kernel_function
-def run_interior_point(pointers, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching):
+def run_interior_point(pointers, work, switching):
     """Set every switching row's active piece by the interior-point method; its result is in SOLUTION and IMPULSE."""
-    rows, graph, factor, interior = load_shared(rows_at, graph_at, factor_at, interior_at)
-    node, count = graph.node, graph.count[0]
+    rows, graph, factor, interior = load_shared(work.rows, work.graph, work.factor, work.interior)
+    node, count, counts = graph.node, graph.count[0], work.search.counts
     block, mark, value, row_list = factor.block, factor.mark, factor.value, factor.row_list
     piece, line = interior.piece, interior.line
     total = 0.0
@@ -113,16 +113,15 @@ def run_interior_point(pointers, rows_at, graph_at, factor_at, fill_at, interior
         before = mu
         counts[INTERIOR_STEPS] += 1
         _set_slopes(rows, mark, value, row_list, piece, switching)
-        for k in range(count):
-            node[k, DIRTY] = 1
-        if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
+        mark_for_factoring(graph, 1)
+        if factor_bodies_by_pointer(pointers, work) < 0:
             break
         counts[FACTORIZATIONS] += 1
         target, step = 0.0, 0.0
         for corrector in range(2):
             load_defects(rows, graph, factor)
             _load_targets(rows, node, block, mark, value, row_list, piece, switching, target, corrector > 0)
-            solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
+            solve_factored_by_pointer(pointers, work)
             _compute_changes(rows, node, block, mark, value, row_list, piece, line, switching)
             step = _max_step(rows, row_list, piece, switching)
             if corrector == 0:

@@ -12,7 +12,7 @@ from borelli.kernels.jit import by_pointer, inline, kernel_function
 from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.solver.blocks import DIAGONAL, axpy6, dot6, load6, load21, multiply6, store6
 from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
-from borelli.physics.solver.elimination_order import DIRTY, POSITION
+from borelli.physics.solver.elimination_order import DIRTY, POSITION, mark_for_factoring
 from borelli.physics.solver.factor_arrays import (
     ABSENT,
     ACTIVE_PIECE,
@@ -229,20 +229,19 @@ def _laws_hold(rows, graph, factor):
 
 
 @inline
-def _soften(rows, node, block, mark, value, count, damping):
+def _soften(rows, graph, block, mark, value, damping):
     """Raise the active slopes and mark every position for factorization."""
     for k in range(rows.used[0]):
         if mark[k, MODE] >= FOLDED:
             slope = rows.beta[k, mark[k, ACTIVE_PIECE]]
             if slope > 0.0:
-                slope += damping * row_response(rows, node, block, k)
+                slope += damping * row_response(rows, graph.node, block, k)
             value[k, BETA] = slope
-    for k in range(count):
-        node[k, DIRTY] = 1
+    mark_for_factoring(graph, 1)
 
 
 @kernel_function
-def refine(pointers, rows_at, graph_at, factor_at, fill_at):
+def refine(pointers, work):
     """Correct velocities and impulses until every row is on its piece; return factorizations used, -1 if it failed.
 
     Usually the present factors suffice. If a row ends beyond its piece, or the state comes without factors (a position
@@ -251,7 +250,7 @@ def refine(pointers, rows_at, graph_at, factor_at, fill_at):
     the laws ends below LAW_TOLERANCE; for nearly redundant rows that takes a smaller fraction. Those factors cannot be
     reused: every position is left dirty.
     """
-    rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
+    rows, graph, factor = load_shared(work.rows, work.graph, work.factor)
     node, block, mark, value, count = graph.node, factor.block, factor.mark, factor.value, graph.count[0]
     softened = False
     for k in range(count):
@@ -260,11 +259,11 @@ def refine(pointers, rows_at, graph_at, factor_at, fill_at):
     for round_index in range(MAX_ROUNDS):
         if softened:
             used += 1
-            _soften(rows, node, block, mark, value, count, damping)
-            if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
+            _soften(rows, graph, block, mark, value, damping)
+            if factor_bodies_by_pointer(pointers, work) < 0:
                 break
         _load_state(rows, graph, factor)
-        solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
+        solve_factored_by_pointer(pointers, work)
         change = _add_changes(rows, block, mark, value, count)
         if round_index == 0 and change > LARGE_CHANGE and not softened:
             continue
@@ -280,7 +279,7 @@ def refine(pointers, rows_at, graph_at, factor_at, fill_at):
             laws_hold = _laws_hold(rows, graph, factor)
             if laws_hold:
                 break
-    _soften(rows, node, block, mark, value, count, 0.0)
+    _soften(rows, graph, block, mark, value, 0.0)
     return used if laws_hold else -1
 
 

@@ -109,11 +109,12 @@ def init_active_pieces(rows, factor):
 
 
 @kernel_function
-def solve_active_pieces(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
+def solve_active_pieces(pointers, work, switching):
     """Compute velocities and impulses for the active pieces; return False without a pivot."""
-    rows, graph, factor = load_shared(rows_at, graph_at, factor_at)
+    rows, graph, factor = load_shared(work.rows, work.graph, work.factor)
     node, block, mark, value, row_list = graph.node, factor.block, factor.mark, factor.value, factor.row_list
-    factored = factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
+    counts = work.search.counts
+    factored = factor_bodies_by_pointer(pointers, work)
     if factored < 0:
         return False
     counts[BLOCKS_FACTORED] += factored
@@ -127,7 +128,7 @@ def solve_active_pieces(pointers, rows_at, graph_at, factor_at, fill_at, counts,
             value[k, IMPULSE] = q
             if q != 0.0:
                 apply_impulse(rows, node, block, k, q)
-    solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
+    solve_factored_by_pointer(pointers, work)
     return True
 
 
@@ -333,22 +334,20 @@ def _has_converged(mark, row_list, crossing, g, energy):
 
 
 @kernel_function
-def newton(pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_at, switching, patience, cap):
+def newton(pointers, work, switching, patience, cap):
     """Solve the rows from the active pieces; return a status. The result is in SOLUTION and IMPULSE.
 
     After `patience` iterations the interior-point method finds the pieces, and Newton continues from those.
     """
-    rows, graph, factor, search = load_shared(rows_at, graph_at, factor_at, search_at)
+    rows, graph, factor, search = load_shared(work.rows, work.graph, work.factor, work.search)
     node, count, counts = graph.node, graph.count[0], search.counts
     block, mark, value, row_list, column = factor.block, factor.mark, factor.value, factor.row_list, factor.column
     for iteration in range(cap):
         counts[NEWTON_STEPS] += 1
         if iteration == patience:
-            interior_point_by_pointer(
-                pointers, rows_at, graph_at, factor_at, fill_at, interior_at, counts, switching
-            )  # fmt: skip
+            interior_point_by_pointer(pointers, work, switching)
         else:
-            if not solve_active_pieces(pointers, rows_at, graph_at, factor_at, fill_at, counts, switching):
+            if not solve_active_pieces(pointers, work, switching):
                 return NO_PIVOT
             crossing = find_crossings(rows, node, block, mark, value, row_list, switching)
             if crossing == 0:
@@ -365,7 +364,7 @@ def newton(pointers, rows_at, graph_at, factor_at, fill_at, search_at, interior_
                 _advance(rows, block, mark, value, row_list, switching, count, alpha)
                 continue
         # nearly solved: the interior point is done, or rows flip on their kinks by rounding
-        used = refine_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
+        used = refine_by_pointer(pointers, work)
         if used >= 0:
             counts[FACTORIZATIONS] += used
             counts[BLOCKS_FACTORED] += used * count

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from borelli.kernels.jit import by_pointer, inline, kernel_function
 from borelli.kernels.shared_tuples import load_shared
-from borelli.physics.solver.blocks import backward6, factor6, forward6, load6, load21, scale6, store6
+from borelli.physics.solver.blocks import factor6, load6, load21, solve6, store6
 from borelli.physics.solver.elimination import factor_bodies_by_pointer, solve_factored_by_pointer
 from borelli.physics.solver.elimination_order import DIRTY
 from borelli.physics.solver.factor_arrays import (
@@ -79,7 +79,7 @@ def make_ridge(rows: int) -> Ridge:
 def inverse_mass_times(block, k, x):
     """Return M^-1 x of the body at position k."""
     L, _ = factor6(load21(block, k, MASS))
-    return backward6(L, scale6(L, forward6(L, x)))
+    return solve6(L, x)
 
 
 @inline
@@ -154,18 +154,18 @@ def _add_round(rows, mark, value, slope):
 
 
 @kernel_function
-def solve_redundant(pointers, rows_at, graph_at, factor_at, fill_at, ridge_at, max_rounds, tolerance):
+def solve_redundant(pointers, work, ridge_at, max_rounds, tolerance):
     """Solve the active rows as hard; return rounds used, -1 without a pivot.
 
     Ends when no defect exceeds `tolerance` of the first, or a round changes the impulses by less than `tolerance` of
     their size (both weighted by E), or by rounding alone, or after `max_rounds`; and as many more rounds while rows
     that do not yield have too large a defect.
     """
-    rows, graph, factor, ridge = load_shared(rows_at, graph_at, factor_at, ridge_at)
+    rows, graph, factor, ridge = load_shared(work.rows, work.graph, work.factor, ridge_at)
     node, block, mark, value, count = graph.node, factor.block, factor.mark, factor.value, graph.count[0]
     stats = ridge.solver_stats
     _set_ridge_slopes(rows, node, mark, value, ridge.slope, count)
-    if factor_bodies_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at) < 0:
+    if factor_bodies_by_pointer(pointers, work) < 0:
         return -1
     _compute_defects(rows, node, block, mark, value, ridge, count)
     required = max(stats[YIELDING_DEFECT], stats[HARD_DEFECT])
@@ -174,9 +174,9 @@ def solve_redundant(pointers, rows_at, graph_at, factor_at, fill_at, ridge_at, m
     for _ in range(2 * max_rounds if required > 0.0 else 0):
         used += 1
         _load_right_sides(rows, node, block, mark, value, ridge, hard_only, 0.0, count)
-        solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
+        solve_factored_by_pointer(pointers, work)
         _load_right_sides(rows, node, block, mark, value, ridge, hard_only, 1.0, count)
-        solve_factored_by_pointer(pointers, rows_at, graph_at, factor_at, fill_at)
+        solve_factored_by_pointer(pointers, work)
         change, size = _add_round(rows, mark, value, ridge.slope)
         _compute_defects(rows, node, block, mark, value, ridge, count)
         stats[IMPULSE_CHANGE] = np.sqrt(change / size) if size > 0.0 else 0.0

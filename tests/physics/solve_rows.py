@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.jit import kernel, kernel_function
 from borelli.kernels.shared_tuples import SharedTuple, load_shared
-from borelli.physics.function_pointers import pointers
+from borelli.physics.function_pointers import make_sample, pointers
 from borelli.physics.rows.rows import Rows
-from borelli.physics.solver.elimination_order import BODY, POSITION, order_bodies
+from borelli.physics.solver.elimination_order import BODY, POSITION, make_graph, make_graph_work, order_bodies
 from borelli.physics.solver.factor_arrays import (
     ACTIVE_PIECE,
     FACTORIZATIONS,
@@ -22,17 +21,24 @@ from borelli.physics.solver.factor_arrays import (
     MOMENTUM,
     NEWTON_STEPS,
     SOLUTION,
+    Capacity,
     list_rows,
+    make_factor,
+    make_fill,
 )
+from borelli.physics.solver.interior_point import make_interior
 from borelli.physics.solver.iterative_refinement import refine_by_pointer
 from borelli.physics.solver.newton import (
     CAPACITY_EXCEEDED,
     NOT_CONVERGED,
     SOLVED,
     init_active_pieces,
+    make_search,
     newton_by_pointer,
 )
-from borelli.physics.solver.workspace import FOLD_SOFTNESS, initial_capacity, make_workspace
+from borelli.physics.work_arrays import FOLD_SOFTNESS, Work
+
+from .called import compile_uncached
 
 PATIENCE = 15
 """Newton iterations before the interior-point method starts."""
@@ -70,15 +76,14 @@ def solve_rows(
         Velocities (n, 6), impulses (rows,) and status.
     """
     bodies, count = len(mass), len(rows.pieces)
-    capacity = initial_capacity(bodies, count)
+    capacity = Capacity.initial(bodies, count)
     links = row_links(rows)
     kinematic = np.zeros(bodies, np.uint8)
     while True:
-        work = make_workspace(bodies, count, len(rows.body), capacity)
+        work = make_solver_work(bodies, rows, capacity)
         status = _solve_cold(
-            pointers(), mass, momentum, SharedTuple(rows), np.asarray(parent, np.int64), kinematic, links,
-            SharedTuple(work), patience,
-        )  # fmt: skip
+            pointers(), mass, momentum, np.asarray(parent, np.int64), kinematic, links, SharedTuple(work), patience
+        )
         if status != CAPACITY_EXCEEDED:
             break
         capacity = capacity.doubled()
@@ -91,6 +96,20 @@ def solve_rows(
     return velocities, work.factor.value[:, IMPULSE].copy(), info
 
 
+def make_solver_work(bodies: int, rows: Rows, capacity: Capacity) -> Work:
+    """Return work arrays of a solve without contacts."""
+    count = len(rows.pieces)
+    return make_sample().work._replace(
+        rows=rows,
+        graph=make_graph(bodies, capacity.neighbors),
+        graph_work=make_graph_work(bodies),
+        factor=make_factor(bodies, count, len(rows.body), capacity),
+        fill=make_fill(capacity),
+        search=make_search(count),
+        interior=make_interior(count),
+    )
+
+
 def row_links(rows: Rows) -> NDArray[np.int64]:
     """Return every pair of bodies that have a row in common, (links, 2)."""
     pairs: set[tuple[int, int]] = set()
@@ -100,24 +119,18 @@ def row_links(rows: Rows) -> NDArray[np.int64]:
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
-@kernel_function
-def load_bodies(node, block, count, mass, momentum):
-    """Copy mass blocks (n, 6, 6) and free momenta (n, 6) into elimination order."""
-    for k in range(count):
-        b = node[k, BODY]
-        for i in range(6):
-            block[k, MOMENTUM + i] = momentum[b, i]
-            for j in range(i + 1):
-                block[k, MASS + i * (i + 1) // 2 + j] = mass[b, i, j]
-
-
-@kernel
-def _solve_cold(pointers, mass, momentum, rows_at, parent, kinematic, links, work_at, patience):
-    rows, work = load_shared(rows_at, work_at)
-    graph, factor = work.graph, work.factor
-    if order_bodies(parent, kinematic, links, len(links), graph, work.graph_work) < 0:
+@compile_uncached
+def _solve_cold(pointers, mass, momentum, parent, kinematic, links, work, patience):
+    rows, graph, graph_work = load_shared(work.rows, work.graph, work.graph_work)
+    factor, fill = load_shared(work.factor, work.fill)
+    if order_bodies(parent, kinematic, links, len(links), graph, graph_work) < 0:
         return CAPACITY_EXCEEDED
-    load_bodies(graph.node, factor.block, graph.count[0], mass, momentum)
+    for k in range(graph.count[0]):
+        b = graph.node[k, BODY]
+        for i in range(6):
+            factor.block[k, MOMENTUM + i] = momentum[b, i]
+            for j in range(i + 1):
+                factor.block[k, MASS + i * (i + 1) // 2 + j] = mass[b, i, j]
     for k in range(rows.used[0]):
         response = 0.0
         for e in range(rows.first[k], rows.first[k + 1]):
@@ -126,14 +139,11 @@ def _solve_cold(pointers, mass, momentum, rows_at, parent, kinematic, links, wor
                     response += rows.jacobian[e, i] ** 2 / mass[rows.body[e], i, i]
         factor.value[k, MIN_FOLD_SLOPE] = FOLD_SOFTNESS * response
         factor.mark[k, ACTIVE_PIECE] = rows.pieces[k] // 2
-    if not list_rows(rows, graph, factor, work.fill):
+    if not list_rows(rows, graph, factor, fill):
         return CAPACITY_EXCEEDED
     switching = init_active_pieces(rows, factor)
     for first in (patience, 0):
-        status = newton_by_pointer(
-            pointers, rows_at, work_at.graph, work_at.factor, work_at.fill, work_at.search, work_at.interior,
-            switching, first, MAX_ITERATIONS,
-        )  # fmt: skip
-        if status != SOLVED or refine_by_pointer(pointers, rows_at, work_at.graph, work_at.factor, work_at.fill) >= 0:
+        status = newton_by_pointer(pointers, work, switching, first, MAX_ITERATIONS)
+        if status != SOLVED or refine_by_pointer(pointers, work) >= 0:
             return status
     return NOT_CONVERGED
