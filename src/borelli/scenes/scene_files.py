@@ -140,5 +140,5 @@ def _by_name(table: Mapping[str, Any], key: str, hint: Any, expected: str, path:
 
 def with_changes(scene: Scene, *, step: float | None = None, duration: float | None = None) -> Scene:
     """Return the scene with another step or duration [s], checked."""
-    changes = {"step": step, "duration": duration}
-    return validate_scene(replace(scene, **{key: value for key, value in changes.items() if value is not None}))
+    step = scene.step if step is None else step
+    return validate_scene(replace(scene, step=step, duration=scene.duration if duration is None else duration))
