@@ -78,12 +78,7 @@ def timed(call: Callable[[], object], batch: int = 1) -> float:
 
 
 def tracking_errors(poses: Array, motion: Motion) -> dict[str, float]:
-    """Return RMS errors of markers [mm] and joint rotations [deg].
-
-    Args:
-        poses: (frames - 1, 21, 7) after each step; step i ends at frame i + 1.
-        motion: Ground truth.
-    """
+    """Return RMS errors of markers [mm] and joint rotations [deg] of poses (frames - 1, 21, 7); step i ends at i + 1."""
     estimate, true = poses[SETTLING_FRAMES:], motion.poses[1 + SETTLING_FRAMES :]
     names = [segment.name for segment in segments()]
     owner = [names.index(name) for name, _ in markers()]

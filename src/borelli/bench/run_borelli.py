@@ -86,18 +86,10 @@ def _time_run(
     reset: tuple[Array | None, Array | None] = (None, None),
     repeats: int = REPEATS,
 ) -> tuple[Array, Record]:
-    """Simulate in one kernel call, once and then repeatedly; return the CPU time per step [us] of each repeat.
+    """Simulate in one kernel call, once and then repeatedly; return the CPU times per step [us] and the last record.
 
-    Args:
-        compiled: The compiled model.
-        inputs: Its inputs.
-        steps: Number of steps.
-        initial: Poses (bodies, 7) and twists (bodies, 6) at the start; None starts at rest in the reference pose.
-        reset: Poses (steps, bodies, 7) and twists (steps, bodies, 6) set before each step.
-        repeats: Number of timed runs.
-
-    Returns:
-        The times, and the record of the last run.
+    `initial` are poses (bodies, 7) and twists (bodies, 6) at the start, by default at rest in the reference pose;
+    `reset` those (steps, bodies, ...) that are set before each step.
     """
     start = make_state(compiled)
     if initial is not None:

@@ -26,16 +26,10 @@ def draw_runs(
     columns: int = 4,
     view: View = View(),
 ) -> tuple[Path, ...]:
-    """Write stills of each run at the given times and a film; if quick, small images of the first run.
+    """Write stills of each run at the given times [s] and a film; if quick, small images of the first run.
 
-    Args:
-        request: Output folder, stem of the file names, and whether to draw only to check that it works.
-        runs: Datasets by the title of their images.
-        times: Times of the stills [s].
-        suffix: Addition to the stem of the file names.
-        speed: Playback speed of the film; 0.5 is half of real time.
-        columns: Maximum number of runs in a row of the film.
-        view: Size and camera of one image.
+    Runs are given by the title of their images, `suffix` is added to the stem of the file names, a `speed` of 0.5 is half
+    of real time, and at most `columns` runs are in a row of the film.
     """
     request.log("drawing")
     name = f"{request.name}{suffix}"

@@ -33,13 +33,8 @@ COLORS = {IMPULSE: BLUE, TRADITIONAL: RED, STABLE: GREEN}
 def planks(count: int, length: float, *, gravity: float = GRAVITY, friction: float = 0.8) -> Model:
     """Return a chain of planks of 1 kg, level along x from the origin; positive angles lift the distal planks.
 
-    Inertia is that of a thin rod, length^2 / 12: the thickness affects only appearance and contact.
-
-    Args:
-        count: Number of planks.
-        length: Length of each plank [m].
-        gravity: Gravity [m/s^2], downward.
-        friction: Friction coefficient.
+    Inertia is that of a thin rod, length^2 / 12: the thickness affects only appearance and contact. Length is in m,
+    gravity, downward, in m/s^2.
     """
     shape = Shape("box", (0.48 * length, 0.16 * length, 0.03 * length), surface=Surface(friction=friction))
     model = chain(count, shape, length, kind="hinge", height=0.0)
