@@ -78,7 +78,7 @@ def timed(call: Callable[[], object], batch: int = 1) -> float:
 
 
 def tracking_errors(poses: Array, motion: Motion) -> dict[str, float]:
-    """Return RMS errors of markers [mm] and joint rotations [deg] of poses (frames - 1, 21, 7); step i ends at i + 1."""
+    """Return RMS errors of markers [mm] and joint rotations [deg] of poses (frames - 1, 21, 7), from frame 1 on."""
     estimate, true = poses[SETTLING_FRAMES:], motion.poses[1 + SETTLING_FRAMES :]
     names = [segment.name for segment in segments()]
     owner = [names.index(name) for name, _ in markers()]

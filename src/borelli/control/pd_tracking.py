@@ -75,7 +75,7 @@ def track_with_springs(
     record_every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> xarray.Dataset:
-    """Simulate a model whose coordinates are pulled to targets by springs and dampers; other arguments: `track_targets`.
+    """Simulate a model whose coordinates are pulled to targets by springs and dampers; see also `track_targets`.
 
     Targets [rad or m] are those of all coordinates (steps + 1, coordinates), one step apart from the start on; those of
     coordinates without gains are not used. `implicit` uses torques of the step's end (stable PD) instead of its start

@@ -28,8 +28,8 @@ def draw_runs(
 ) -> tuple[Path, ...]:
     """Write stills of each run at the given times [s] and a film; if quick, small images of the first run.
 
-    Runs are given by the title of their images, `suffix` is added to the stem of the file names, a `speed` of 0.5 is half
-    of real time, and at most `columns` runs are in a row of the film.
+    Runs are given by the title of their images, `suffix` is added to the stem of the file names, a `speed` of 0.5 is
+    half of real time, and at most `columns` runs are in a row of the film.
     """
     request.log("drawing")
     name = f"{request.name}{suffix}"
