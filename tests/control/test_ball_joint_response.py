@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from borelli.control.ball_joint_response import next_rotation, relative_angular_velocity
 from borelli.control.response import PD, coefficients, next_velocity
 from borelli.control.stability import MIN_RATIO, spectral_radius
 from borelli.errors import SettingsError
 from borelli.numerics.quaternions import conjugate, quaternion_product, rotate, rotation_exponential, rotation_logarithm
+from tests.control.ball_joint_response import next_rotation, relative_angular_velocity
 
 CRITICAL = PD(25.0)
 

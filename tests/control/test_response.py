@@ -17,7 +17,7 @@ from borelli.control.response import (
     next_velocity,
     wrap_angle,
 )
-from borelli.control.stability import MIN_RATIO, is_stable, spectral_radius
+from borelli.control.stability import MIN_RATIO, spectral_radius
 from borelli.errors import SettingsError
 
 STILL = (0.0, 0.0, 0.0)
@@ -48,6 +48,12 @@ def run(response, step, duration, error=1.0, rate=0.0, target=lambda t: 0.0):
 def worst(errors, stiffness, damping, step):
     times = step * np.arange(1, len(errors) + 1)
     return np.abs(errors - error_after(stiffness, damping, times, 1.0, 0.0)[0]).max()
+
+
+def is_stable(a, b, step):
+    """Return True where errors decay in repeated steps of one length, by Jury's conditions."""
+    ratio = b / step
+    return (np.abs(ratio) < 1.0) & (a < 1.0) & (1.0 + a + 2.0 * ratio > 0.0)
 
 
 def exact_exponential(matrix):

@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 
-from borelli.experiments.movement import armswing, inertia_swap, jump, reach
-
-LOG = []
+from borelli.experiments.catalog import run_experiment
 
 
-def run(module, folder):
-    outcome = module.run(folder, recording=None, quick=True, log=LOG.append)
+def run(name, folder):
+    outcome = run_experiment(name, folder, quick=True)
     assert outcome.files and all(path.is_file() for path in outcome.files)
     assert "synthetic" in outcome.about
     return outcome
 
 
 def test_jump_is_reproduced_with_a_limited_residual_moment(tmp_path):
-    outcome = run(jump, tmp_path)
+    outcome = run("jump", tmp_path)
     assert outcome.passed
     row = outcome.rows[0]
     assert row["residual_torque_max_nm"] <= 100.0 + 1e-9  # Fig. 2
@@ -25,16 +23,16 @@ def test_jump_is_reproduced_with_a_limited_residual_moment(tmp_path):
 
 
 def test_cost_of_clamped_arms_rises_with_cocontraction(tmp_path):
-    outcome = run(armswing, tmp_path)
+    outcome = run("armswing", tmp_path)
     assert outcome.passed
     assert (np.diff([row["torque_time_integral_nms"] for row in outcome.rows[1:]]) > 0.0).all()
 
 
 def test_far_targets_cost_more(tmp_path):
-    assert run(reach, tmp_path).passed
+    assert run("reach", tmp_path).passed
 
 
 def test_walk_with_the_inertia_of_another_body(tmp_path):
-    outcome = run(inertia_swap, tmp_path)
+    outcome = run("foreign-body", tmp_path)
     assert outcome.passed
     assert outcome.rows[1]["mass_kg"] == pytest.approx(50.0)

@@ -48,16 +48,27 @@ class Motion:
     @property
     def coordinates(self) -> Array:
         """Coordinates of the model (frames, 48) [rad]: as `angles`, with ball joints as Cardan angles about x, y, z."""
-        values = self.angles.copy()
-        column = 0
-        for segment in segments()[1:]:
-            if segment.joint == "ball":
-                r = rotation_matrix(rotation_exponential(self.angles[:, column : column + 3]))
-                values[:, column] = np.arctan2(-r[:, 1, 2], r[:, 2, 2])
-                values[:, column + 1] = np.arcsin(r[:, 0, 2])
-                values[:, column + 2] = np.arctan2(-r[:, 0, 1], r[:, 0, 0])
-            column += len(segment.axes) or 3
-        return values
+        parts = []
+        for part in self.joint_positions():
+            if part.shape[1] == 4:
+                r = rotation_matrix(part)
+                x, y = np.arctan2(-r[:, 1, 2], r[:, 2, 2]), np.arcsin(r[:, 0, 2])
+                part = np.stack([x, y, np.arctan2(-r[:, 0, 1], r[:, 0, 0])], axis=1)
+            parts.append(part)
+        return np.hstack(parts)
+
+    def joint_positions(self) -> list[Array]:
+        """Return quaternions (frames, 4) of ball joints, angles (frames, axes) [rad] of others, from root to leaves."""
+        moving = segments()[1:]
+        parts = np.split(self.angles, np.cumsum([segment.degrees_of_freedom for segment in moving])[:-1], axis=1)
+        return [
+            rotation_exponential(part) if segment.joint == "ball" else part
+            for segment, part in zip(moving, parts, strict=True)
+        ]
+
+    def torques(self) -> Array:
+        """Return the true joint torques [N m] (frames, 48), see `torque_truth`."""
+        return torque_truth(self.fps, self.frames / self.fps)
 
     @property
     def step(self) -> float:
@@ -133,7 +144,7 @@ def joint_waves(time: Array) -> dict[str, Wave]:
         if segment.leg:
             waves[segment.name] = _squat(segment, time)
             continue
-        axes = len(segment.axes) or 3
+        axes = segment.degrees_of_freedom
         swing = _sine(time, amplitude[:axes], frequency[:axes], phase[:axes])
         if segment.name.endswith("_forearm"):
             swing.value[:, 0] += ELBOW_REST
@@ -158,7 +169,7 @@ def _squat(segment: Segment, time: Array) -> Wave:
     axis = 1 if segment.joint == "ball" else 0
     parts = []
     for derivative in squat:
-        part = np.zeros((len(time), len(segment.axes) or 3))
+        part = np.zeros((len(time), segment.degrees_of_freedom))
         part[:, axis] = factor * derivative
         parts.append(part)
     return Wave(*parts)
@@ -170,9 +181,7 @@ def kinematics(time: Array) -> dict[str, Kinematics]:
     fixed_root = _propagate(waves, np.zeros((3, len(time), 3)))
     ankle = next(segment for segment in segments() if segment.name == ANKLE)
     path = fixed_root[ANKLE].at(_offset(ankle.anchor, ankle.center))
-    root = np.zeros((3, len(time), 3))
-    for derivative, displacement in enumerate(path):
-        root[derivative] = -displacement
+    root = -np.stack(path)
     root[0] += ankle.anchor
     root[:, :, 1] = 0.0  # the distance between the ankles is constant
     return _propagate(waves, root)

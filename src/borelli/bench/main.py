@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -10,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from borelli.bench import peers_mujoco, peers_ode, peers_pinocchio, poses, run_borelli
-from borelli.bench.ground_truth import Motion, motion
-from borelli.bench.metrics import JOBS, Job, Measurement
+from borelli.bench.ground_truth import motion
+from borelli.bench.metrics import JOBS, Measurement
 
 CHAIN_STEPS = {10: 400, 20: 400, 40: 400, 80: 200, 100: 150, 160: 60, 320: 20, 1000: 3}
 """Links: steps measured. Direct solvers of peers cost the cube of the links, seconds per step at 1000."""
@@ -41,58 +42,48 @@ def run(peers: bool, quick: bool = False, progress: Callable[[str], None] | None
     recording = motion(seconds=QUICK_SECONDS) if quick else motion()
     log("compiling borelli's kernels")
     result: Result = {"compile_s": run_borelli.compile_seconds(fresh=not quick)}
-    present: set[str] = set()
+    present = {"borelli"}
     if peers:
         reasons = {peer.NAME: peer.absent() for peer in (peers_ode, peers_mujoco, peers_pinocchio)}
-        present = {name for name, reason in reasons.items() if reason is None}
+        present |= {name for name, reason in reasons.items() if reason is None}
         result["absent"] = {name: reason for name, reason in reasons.items() if reason is not None}
     rounds = 1 if quick else ROUNDS
     for job in JOBS:
         log(job.title)
-        result[job.name] = _entry(dict(_job_calls(job, recording, present)), rounds)
+        result[job.name] = _entry(_calls("measure_job", present, job, recording), rounds)
     if "pinocchio" in present:
         result["joints"]["pinocchio_aba_us"] = peers_pinocchio.measure_accelerations(recording).us
     log("torques")
-    result["torques"] = _entry(dict(_torque_calls(recording, present)), rounds)
+    result["torques"] = _entry(_calls("measure_torques", present, recording), rounds)
     log("poses from markers")
     result["poses"] = poses.measure_all(recording)
     result["chain"] = {}
     for links, steps in CHAIN_STEPS.items():
         if not quick or links in QUICK_CHAINS:
             log(f"chain of {links}")
-            result["chain"][str(links)] = _entry(dict(_chain_calls(links, QUICK_STEPS if quick else steps, present)))
+            result["chain"][str(links)] = _entry(_chain_calls(links, QUICK_STEPS if quick else steps, present))
     return result
 
 
-def _job_calls(job: Job, recording: Motion, present: set[str]) -> Iterator[tuple[str, Callable[[], Measurement]]]:
-    yield "", lambda: run_borelli.measure_job(job, recording)
-    if "ode" in present:
-        yield "ode_", lambda: peers_ode.measure_job(job, recording)
-        yield "ode_quick_", lambda: peers_ode.measure_job(job, recording, "quick")
-    if "mujoco" in present:
-        yield "mujoco_", lambda: peers_mujoco.measure_job(job, recording)
+def _calls(measure: str, present: set[str], *arguments: Any) -> dict[str, Callable[[], Measurement]]:
+    """Return a call of the function `measure` of every engine that is present and has it, by the prefix of its keys."""
+    engines = {
+        "": (run_borelli, "borelli", ()), "ode_": (peers_ode, "ode", ()), "ode_quick_": (peers_ode, "ode", ("quick",)),
+        "mujoco_": (peers_mujoco, "mujoco", ()), "pinocchio_": (peers_pinocchio, "pinocchio", ()),
+    }  # fmt: skip
+    return {
+        prefix: partial(getattr(engine, measure), *arguments, *options)
+        for prefix, (engine, name, options) in engines.items()
+        if name in present and hasattr(engine, measure)
+    }
 
 
-def _torque_calls(recording: Motion, present: set[str]) -> Iterator[tuple[str, Callable[[], Measurement]]]:
-    yield "", lambda: run_borelli.measure_torques(recording)
-    if "ode" in present:
-        yield "ode_", lambda: peers_ode.measure_torques(recording)
-        yield "ode_quick_", lambda: peers_ode.measure_torques(recording, "quick")
-    if "mujoco" in present:
-        yield "mujoco_", lambda: peers_mujoco.measure_torques(recording)
-    if "pinocchio" in present:
-        yield "pinocchio_", lambda: peers_pinocchio.measure_torques(recording)
-
-
-def _chain_calls(links: int, steps: int, present: set[str]) -> Iterator[tuple[str, Callable[[], Measurement]]]:
-    yield "", lambda: run_borelli.measure_chain(links, steps)
-    if "ode" in present:
-        yield "ode_", lambda: peers_ode.measure_chain(links, steps)
-        yield "ode_quick_", lambda: peers_ode.measure_chain(links, steps, "quick")
-    if "mujoco" in present:
-        yield "mujoco_", lambda: peers_mujoco.measure_chain(links, steps)
-    if "pinocchio" in present and links <= peers_pinocchio.MAX_CHAIN_LINKS:
-        yield "pinocchio_aba_", lambda: peers_pinocchio.measure_chain(links, steps)
+def _chain_calls(links: int, steps: int, present: set[str]) -> dict[str, Callable[[], Measurement]]:
+    calls = _calls("measure_chain", present, links, steps)
+    aba = calls.pop("pinocchio_", None)
+    if aba is not None and links <= peers_pinocchio.MAX_CHAIN_LINKS:
+        calls["pinocchio_aba_"] = aba
+    return calls
 
 
 def _entry(calls: dict[str, Callable[[], Measurement]], rounds: int = 1) -> dict[str, float]:
@@ -122,7 +113,7 @@ def _engines_in(entry: dict[str, float]) -> dict[str, str]:
     return {prefix: title for prefix, title in ENGINES.items() if f"{prefix}us" in entry}
 
 
-def _table(title: str, first: str, headings: Iterator[str]) -> Table:
+def _table(title: str, first: str, headings: Iterable[str]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column(first)
     for heading in headings:
@@ -142,7 +133,7 @@ def _time(entry: dict[str, float], prefix: str) -> str:
 
 def _step_table(result: Result) -> Table:
     engines = _engines_in(result["joints"])
-    table = _table("One step of the 21-segment human, us", "job", iter(engines.values()))
+    table = _table("One step of the 21-segment human, us", "job", engines.values())
     for job in JOBS:
         entry = result[job.name]
         cells = []
@@ -159,14 +150,14 @@ def _torque_table(result: Result) -> Table:
     entry = result["torques"]
     titles = ENGINES | {"mujoco_": "MuJoCo mj_inverse", "pinocchio_": "Pinocchio rnea"}
     engines = {prefix: title for prefix, title in titles.items() if f"{prefix}us" in entry}
-    table = _table("Torques from the recorded motion", "", iter(engines.values()))
+    table = _table("Torques from the recorded motion", "", engines.values())
     table.add_row("us per frame", *(_time(entry, prefix) for prefix in engines))
     table.add_row("error, % of RMS", *(f"{entry[prefix + 'error_percent']:.4f}" for prefix in engines))
     return table
 
 
 def _pose_table(result: Result) -> Table:
-    table = _table("Poses from 41 markers", "", iter(("us per frame", "angle error, deg", "torque error, N m")))
+    table = _table("Poses from 41 markers", "", ("us per frame", "angle error, deg", "torque error, N m"))
     for name, entry in result["poses"].items():
         torque = f"{entry['torque_rms_nm']:.3f}" if "torque_rms_nm" in entry else "-"
         table.add_row(poses.POSE_METHODS[name], f"{entry['us']:.0f}", f"{entry['angle_rms_deg']:.2g}", torque)
@@ -178,7 +169,7 @@ def _chain_table(result: Result) -> Table:
     engines = _engines_in(next(iter(chains.values())))
     if any("pinocchio_aba_us" in entry for entry in chains.values()):
         engines["pinocchio_aba_"] = "Pinocchio aba"
-    table = _table("Chain of ball-jointed links, us per step", "links", iter(engines.values()))
+    table = _table("Chain of ball-jointed links, us per step", "links", engines.values())
     for links, entry in chains.items():
         table.add_row(links, *(_time(entry, prefix) if f"{prefix}us" in entry else "-" for prefix in engines))
     return table

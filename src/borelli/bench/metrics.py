@@ -78,26 +78,26 @@ def timed(call: Callable[[], object], batch: int = 1) -> float:
 
 
 def tracking_errors(poses: Array, motion: Motion) -> dict[str, float]:
-    """Return RMS errors of markers [mm] and joint rotations [deg].
-
-    Args:
-        poses: (frames - 1, 21, 7) after each step; step i ends at frame i + 1.
-        motion: Ground truth.
-    """
+    """Return RMS errors of markers [mm] and joint rotations [deg] of poses (frames - 1, 21, 7), from frame 1 on."""
     estimate, true = poses[SETTLING_FRAMES:], motion.poses[1 + SETTLING_FRAMES :]
     names = [segment.name for segment in segments()]
     owner = [names.index(name) for name, _ in markers()]
     offsets = np.array([position for _, position in markers()])
     position = estimate[:, owner, :3] + np.einsum("fmij,mj->fmi", rotation_matrix(estimate[:, owner, 3:]), offsets)
     error = position - motion.markers[1 + SETTLING_FRAMES :]
-
-    parent = [names.index(segment.parent) for segment in segments()[1:]]
-    rotation = [quaternion_product(conjugate(p[:, parent, 3:]), p[:, 1:, 3:]) for p in (estimate, true)]
-    angle = np.linalg.norm(rotation_logarithm(quaternion_product(conjugate(rotation[0]), rotation[1])), axis=-1)
     return {
         "marker_rms_mm": float(np.sqrt(np.mean(np.sum(error**2, axis=-1))) * 1e3),
-        "angle_rms_deg": float(np.degrees(np.sqrt(np.mean(angle**2)))),
+        "angle_rms_deg": joint_angle_rms(estimate[..., 3:], true[..., 3:]),
     }
+
+
+def joint_angle_rms(estimate: Array, true: Array) -> float:
+    """Return the RMS angle [deg] between joint rotations of two motions, by quaternions (frames, 21, 4) of segments."""
+    names = [segment.name for segment in segments()]
+    parent = [names.index(segment.parent) for segment in segments()[1:]]
+    one, other = (quaternion_product(conjugate(q[:, parent]), q[:, 1:]) for q in (estimate, true))
+    angle = np.linalg.norm(rotation_logarithm(quaternion_product(conjugate(one), other)), axis=-1)
+    return float(np.degrees(np.sqrt(np.mean(angle**2))))
 
 
 def torque_error(estimate: Array, truth: Array) -> float:

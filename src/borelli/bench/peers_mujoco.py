@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.bench import workload as jobs
-from borelli.bench.ground_truth import Motion, torque_truth
+from borelli.bench.ground_truth import Motion
 from borelli.bench.metrics import Job, Measurement, summary, timed, torque_error, tracking_errors
 from borelli.model.model import GROUND, Joint, Model
-from borelli.numerics.quaternions import rotation_exponential
 
 if TYPE_CHECKING:
     import mujoco
@@ -77,8 +76,7 @@ def measure_torques(motion: Motion) -> Measurement:
         data.qacc[:] = (v[frame] - v[frame - 1]) * motion.fps
         samples.append(timed(lambda: mujoco.mj_inverse(model, data), batch=4))
         torques[frame] = data.qfrc_inverse[6:]
-    truth = torque_truth(motion.fps, motion.frames / motion.fps)
-    return summary(np.array(samples), error_percent=torque_error(torques, truth))
+    return summary(np.array(samples), error_percent=torque_error(torques, motion.torques()))
 
 
 def measure_chain(links: int, steps: int) -> Measurement:
@@ -151,13 +149,7 @@ def _add_markers(spec: mujoco.MjSpec, model: Model, origins: dict[str, Array]) -
 
 def positions(motion: Motion) -> Array:
     """Return the motion in MuJoCo's coordinates (frames, nq): root pose, quaternions of balls, angles of hinges."""
-    parts, column = [motion.poses[:, 0]], 0
-    for segment in jobs.segments()[1:]:
-        count = len(segment.axes) or 3
-        angles = motion.angles[:, column : column + count]
-        column += count
-        parts.append(rotation_exponential(angles) if segment.joint == "ball" else angles)
-    return np.hstack(parts)
+    return np.hstack([motion.poses[:, 0], *motion.joint_positions()])
 
 
 def _velocities(model: mujoco.MjModel, motion: Motion) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.bench import workload as jobs
-from borelli.bench.ground_truth import Motion, torque_truth
+from borelli.bench.ground_truth import Motion
 from borelli.bench.metrics import Job, Measurement, summary, torque_error, tracking_errors
 from borelli.kernels.jit import cache_root
 from borelli.model.model import GROUND, Model
@@ -59,11 +59,9 @@ def _driver() -> Path:
 def measure_job(job: Job, motion: Motion, solver: str = "step") -> Measurement:
     """Time dWorldStep (or dWorldQuickStep, solver "quick") on a job of the human, one step per frame."""
     steps = job.steps_of(motion)
-    options = {"contacts": job.contacts, "motors": job.motors, "markers": job.markers}
-    output = _run(jobs.human(), motion, solver, motion.step, "reset" if job.reset else "free", steps, **options)
-    errors = {}
-    if job.markers:
-        errors = tracking_errors(output["poses"].reshape(steps, -1, 7), motion)
+    switches = job.contacts, job.motors, job.markers
+    output = _run(jobs.human(), motion, solver, motion.step, "reset" if job.reset else "free", steps, switches)
+    errors = tracking_errors(output["poses"].reshape(steps, -1, 7), motion) if job.markers else {}
     return summary(output["step_us"], contacts=float(np.mean(output["contacts"])), **errors)
 
 
@@ -71,8 +69,8 @@ def measure_torques(motion: Motion, solver: str = "step") -> Measurement:
     """Time and evaluate unbounded motors that drive every joint along the recording, with prescribed root."""
     steps = motion.frames - 1
     output = _run(jobs.human(), motion, solver, motion.step, "torques", steps)
-    truth = torque_truth(motion.fps, motion.frames / motion.fps)
-    return summary(output["step_us"], error_percent=torque_error(output["torques"].reshape(steps, -1), truth))
+    torques = output["torques"].reshape(steps, -1)
+    return summary(output["step_us"], error_percent=torque_error(torques, motion.torques()))
 
 
 def measure_chain(links: int, steps: int, solver: str = "step") -> Measurement:
@@ -87,17 +85,16 @@ def _run(
     step: float,
     mode: str,
     steps: int,
-    *,
-    contacts: bool = False,
-    motors: bool = False,
-    markers: bool = False,
+    switches: tuple[bool, bool, bool] = (False, False, False),
 ) -> dict[str, Array]:
-    """Run the driver and return step_us, contacts, poses and torques as flat arrays."""
+    """Run the driver and return step_us, contacts, poses and torques as flat arrays.
+
+    The switches add contacts, motors and markers.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(job_text(model, motion))
         file.flush()
-        switches = [str(int(on)) for on in (contacts, motors, markers)]
-        command = [str(_driver()), file.name, solver, repr(step), mode, str(steps), *switches]
+        command = [str(_driver()), file.name, solver, repr(step), mode, str(steps), *(str(int(on)) for on in switches)]
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIME_LIMIT).stdout
     return {name: np.array(values, float) for name, values in json.loads(output).items()}
 

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.bench import workload as jobs
-from borelli.bench.ground_truth import Motion, torque_truth
+from borelli.bench.ground_truth import Motion
 from borelli.bench.metrics import Measurement, summary, timed, torque_error
 from borelli.model.model import GROUND, Joint, Model
-from borelli.numerics.quaternions import rotation_exponential
 
 if TYPE_CHECKING:
     import pinocchio
@@ -58,8 +57,7 @@ def measure_torques(motion: Motion) -> Measurement:
         mean, rate = (v[i - 1] + v[i]) / 2, (v[i] - v[i - 1]) * motion.fps
         samples.append(timed(partial(pin.rnea, model, data, q[i], mean, rate), 4))
         torques[i] = data.tau[6:]
-    truth = torque_truth(motion.fps, motion.frames / motion.fps)
-    return summary(np.array(samples), error_percent=torque_error(torques, truth))
+    return summary(np.array(samples), error_percent=torque_error(torques, motion.torques()))
 
 
 def measure_chain(links: int, steps: int) -> Measurement:
@@ -109,15 +107,8 @@ def _joint_model(joint: Joint | None) -> pinocchio.JointModel:
 
 def positions(motion: Motion) -> Array:
     """Return the motion in Pinocchio's coordinates (frames, nq), with w last in quaternions."""
-    scalar_last = [1, 2, 3, 0]
-    parts = [motion.poses[:, 0, :3], motion.poses[:, 0, 3:][:, scalar_last]]
-    column = 0
-    for segment in jobs.segments()[1:]:
-        count = len(segment.axes) or 3
-        angles = motion.angles[:, column : column + count]
-        column += count
-        parts.append(rotation_exponential(angles)[:, scalar_last] if segment.joint == "ball" else angles)
-    return np.hstack(parts)
+    parts = [motion.poses[:, 0, :3], motion.poses[:, 0, 3:], *motion.joint_positions()]
+    return np.hstack([part[:, [1, 2, 3, 0]] if part.shape[1] == 4 else part for part in parts])
 
 
 def _velocities(model: pinocchio.Model, motion: Motion) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import make_interp_spline
 
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.framewise_ik import find_initial_pose, make_ik_problem, solve_poses
@@ -13,11 +14,10 @@ from borelli.analysis.kinematics.snap_penalty import group_variables, joint_rota
 from borelli.analysis.motion import Motion as Estimate
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.bench import workload as job
-from borelli.bench.ground_truth import Motion, motion, torque_truth
-from borelli.bench.metrics import Measurement, summary, timed
+from borelli.bench.ground_truth import Motion
+from borelli.bench.metrics import Measurement, joint_angle_rms, summary, timed
 from borelli.model.kinematics import generalized_forces
 from borelli.model.model import GROUND, Coordinate, Joint, Model
-from borelli.numerics.quaternions import conjugate, quaternion_product, rotation_logarithm
 from borelli.recording.recording import Recording, make_dataset
 
 Array = NDArray[np.float64]
@@ -37,9 +37,8 @@ def human() -> Model:
     """Return the benchmark human with a free joint at its root, as generalized coordinates require."""
     model = job.human()
     position = model.bodies[0].frame.position
-    translations = (
-        Coordinate(f"root_{axis}", value, rotational=False) for axis, value in zip("xyz", position, strict=True)
-    )
+    axes = zip("xyz", position, strict=True)
+    translations = (Coordinate(f"root_{axis}", value, rotational=False) for axis, value in axes)
     rotations = (Coordinate(f"root_{name}") for name in ("roll", "pitch", "yaw"))
     root = Joint("root", "free", GROUND, job.ROOT, coordinates=(*translations, *rotations))
     return replace(model, joints=(root, *model.joints))
@@ -49,19 +48,13 @@ def record(truth: Motion, noise: float = 0.0, seed: int = 0) -> Recording:
     """Return a recording of the markers with Gaussian noise [m] on every axis."""
     error = noise * np.random.default_rng(seed).normal(size=truth.markers.shape)
     names = [marker.name for marker in job.human().markers]
-    return Recording(
-        make_dataset({"marker_position": truth.markers + error}, {"marker": names}, rate=truth.fps), "common job"
-    )
+    data = make_dataset({"marker_position": truth.markers + error}, {"marker": names}, rate=truth.fps)
+    return Recording(data, "common job")
 
 
 def angle_error(estimate: Estimate, truth: Motion) -> float:
     """Return the RMS angle error of joint rotations [deg], over frames and the 20 joints."""
-    names = [segment.name for segment in job.segments()]
-    parent = [names.index(segment.parent) for segment in job.segments()[1:]]
-    both = (estimate.data["body_orientation"].values, truth.poses[:, :, 3:])
-    rotation = [quaternion_product(conjugate(q[:, parent]), q[:, 1:]) for q in both]
-    angle = np.linalg.norm(rotation_logarithm(quaternion_product(conjugate(rotation[0]), rotation[1])), axis=-1)
-    return float(np.degrees(np.sqrt(np.mean(angle**2))))
+    return joint_angle_rms(estimate.data["body_orientation"].values, truth.poses[:, :, 3:])
 
 
 def joint_torques(model: Model, q: Array, speeds: Array, accelerations: Array) -> Array:
@@ -76,8 +69,6 @@ def joint_torques(model: Model, q: Array, speeds: Array, accelerations: Array) -
 
 def spline_torques(estimate: Estimate) -> Array:
     """Return the 48 joint torques [N m] of a motion, differentiated by unfiltered quintic splines."""
-    from scipy.interpolate import make_interp_spline
-
     time = np.arange(len(estimate.coordinates)) / estimate.rate
     curve = make_interp_spline(time, estimate.coordinates, k=5)
     return joint_torques(estimate.model, *(np.asarray(curve(time, order)) for order in range(3)))
@@ -85,16 +76,14 @@ def spline_torques(estimate: Estimate) -> Array:
 
 def torque_error(estimate: Estimate, truth: Motion) -> float:
     """Return the RMS error of joint torques [N m], over frames and coordinates."""
-    true = torque_truth(truth.fps, truth.frames / truth.fps)
-    return float(np.sqrt(np.mean((spline_torques(estimate) - true) ** 2)))
+    return float(np.sqrt(np.mean((spline_torques(estimate) - truth.torques()) ** 2)))
 
 
-def measure_exact(truth: Motion | None = None) -> Measurement:
+def measure_exact(truth: Motion) -> Measurement:
     """Time framewise inverse kinematics of exact markers, per frame, and evaluate its angles.
 
     Timing starts with a given first pose, as for other engines; finding that pose takes `start_ms`, once.
     """
-    truth = truth or motion()
     model, recording = human(), record(truth)
     # the markers determine every joint: no rest springs are needed
     problem = make_ik_problem(model, recording, pose_stiffness=0.0)
@@ -108,9 +97,8 @@ def measure_exact(truth: Motion | None = None) -> Measurement:
     )
 
 
-def measure_noisy(method: str, truth: Motion | None = None) -> Measurement:
+def measure_noisy(method: str, truth: Motion) -> Measurement:
     """Time inverse kinematics of markers with 1 mm noise, per frame, and evaluate angles and torques."""
-    truth = truth or motion()
     model, recording = human(), record(truth, NOISE)
     estimate = inverse_kinematics(model, recording, method=method)
     samples = np.array([timed(lambda: inverse_kinematics(model, recording, method=method)) for _ in range(3)])

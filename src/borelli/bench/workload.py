@@ -14,19 +14,7 @@ from math import sqrt
 import numpy as np
 
 from borelli.model.inertia import body_from_shapes
-from borelli.model.model import (
-    GROUND,
-    Body,
-    Coordinate,
-    Frame,
-    Joint,
-    Marker,
-    Model,
-    Shape,
-    Softness,
-    Surface,
-    Vector,
-)
+from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Marker, Model, Shape, Softness, Surface, Vector
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 AXIS_NAMES = {X: "x", Y: "y", Z: "z"}
@@ -74,33 +62,24 @@ class Segment:
         return self.name.endswith(("_foot", "_toes"))
 
     @property
+    def degrees_of_freedom(self) -> int:
+        """Number of angles of its joint."""
+        return len(self.axes) or 3
+
+    @property
     def leg(self) -> bool:
         """True if the squat moves the segment."""
         return self.name.endswith(("_thigh", "_shin", "_foot", "_toes"))
 
 
 def _box(
-    name: str,
-    parent: str,
-    center: Vector,
-    half: Vector,
-    mass: float,
-    joint: str,
-    anchor: Vector,
-    axes: tuple[Vector, ...] = (),
+    name: str, parent: str, center: Vector, half: Vector, mass: float, joint: str, anchor: Vector, *axes: Vector
 ) -> Segment:
     return Segment(name, parent, mass, center, joint, anchor, axes, half=half)
 
 
 def _capsule(
-    name: str,
-    parent: str,
-    start: Vector,
-    end: Vector,
-    radius: float,
-    mass: float,
-    joint: str,
-    axes: tuple[Vector, ...] = (),
+    name: str, parent: str, start: Vector, end: Vector, radius: float, mass: float, joint: str, *axes: Vector
 ) -> Segment:
     """Return a capsule from its joint at `start` to `end`; each cap extends half a radius beyond."""
     a, b = np.array(start), np.array(end)
@@ -116,8 +95,8 @@ def _arm(side: str, y: float) -> list[Segment]:
     return [
         _capsule(clavicle, "chest", (0, 0.03 * y, 1.43), (0, outer, 1.43), 0.03, 1.0, "ball"),
         _capsule(upper, clavicle, (0, outer, 1.43), (0, outer, 1.15), 0.045, 2.0, "ball"),
-        _capsule(fore, upper, (0, outer, 1.15), (0, outer, 0.90), 0.035, 1.2, "universal", (Y, Z)),
-        _box(f"{side}_hand", fore, (0, outer, 0.81), (0.04, 0.015, 0.09), 0.45, "universal", (0, outer, 0.90), (Y, X)),
+        _capsule(fore, upper, (0, outer, 1.15), (0, outer, 0.90), 0.035, 1.2, "universal", Y, Z),
+        _box(f"{side}_hand", fore, (0, outer, 0.81), (0.04, 0.015, 0.09), 0.45, "universal", (0, outer, 0.90), Y, X),
     ]
 
 
@@ -126,9 +105,9 @@ def _leg(side: str, y: float) -> list[Segment]:
     hip = 0.09 * y
     return [
         _capsule(thigh, ROOT, (0, hip, 0.92), (0, hip, 0.50), 0.07, 8.0, "ball"),
-        _capsule(shin, thigh, (0, hip, 0.50), (0, hip, 0.08), 0.05, 3.4, "universal", (Y, Z)),
-        _box(foot, shin, (0.04, hip, 0.04), (0.10, 0.045, 0.04), 0.9, "universal", (0, hip, 0.08), (Y, X)),
-        _box(f"{side}_toes", foot, (0.175, hip, 0.025), (0.035, 0.045, 0.025), 0.2, "hinge", (0.14, hip, 0.025), (Y,)),
+        _capsule(shin, thigh, (0, hip, 0.50), (0, hip, 0.08), 0.05, 3.4, "universal", Y, Z),
+        _box(foot, shin, (0.04, hip, 0.04), (0.10, 0.045, 0.04), 0.9, "universal", (0, hip, 0.08), Y, X),
+        _box(f"{side}_toes", foot, (0.175, hip, 0.025), (0.035, 0.045, 0.025), 0.2, "hinge", (0.14, hip, 0.025), Y),
     ]
 
 
@@ -191,20 +170,14 @@ def chain(links: int, joint_softness: Softness = JOINT_SOFTNESS) -> Model:
     half: Vector = (LINK_LENGTH / 2, LINK_WIDTH / 2, LINK_WIDTH / 2)
     bodies, joints = [], []
     for k in range(links):
-        link = Segment(f"link{k}", GROUND, LINK_MASS, ((k + 0.5) * LINK_LENGTH, 0.0, 0.0), "ball",
-                       (k * LINK_LENGTH, 0.0, 0.0), half=half)  # fmt: skip
+        parent = GROUND if k == 0 else f"link{k - 1}"
+        center, anchor = ((k + 0.5) * LINK_LENGTH, 0.0, 0.0), (k * LINK_LENGTH, 0.0, 0.0)
+        link = Segment(f"link{k}", parent, LINK_MASS, center, "ball", anchor, half=half)
         bodies.append(_body(link, Surface()))
+        ends = Frame((0.0 if k == 0 else half[0], 0.0, 0.0)), Frame((-half[0], 0.0, 0.0))
+        coordinates = tuple(Coordinate(f"{link.name}_{axis}") for axis in "xyz")
         joints.append(
-            Joint(
-                name=link.name,
-                kind="ball",
-                parent=GROUND if k == 0 else f"link{k - 1}",
-                child=link.name,
-                parent_frame=Frame((0.0 if k == 0 else half[0], 0.0, 0.0)),
-                child_frame=Frame((-half[0], 0.0, 0.0)),
-                coordinates=tuple(Coordinate(f"{link.name}_{axis}") for axis in "xyz"),
-                softness=joint_softness,
-            )
+            Joint(link.name, "ball", parent, link.name, *ends, coordinates=coordinates, softness=joint_softness)
         )
     return Model(name=f"chain of {links}", bodies=tuple(bodies), joints=tuple(joints))
 

@@ -95,17 +95,10 @@ def apply_perturbations(
     initial_coordinates: Array | None = None,
     ground_center: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> PerturbedModel:
-    """Apply perturbations to a model.
+    """Return the model with added bodies, forces, paths of kinematic bodies and weakened joints.
 
-    Args:
-        model: The model.
-        perturbations: Perturbations to apply.
-        heading: Forward, left and up of the model in time.
-        initial_coordinates: Initial pose [rad or m], in which loads hang straight down. Default: the model's defaults.
-        ground_center: Point about which moving ground is centered [m].
-
-    Returns:
-        The model with added bodies, forces, paths of kinematic bodies and weakened joints.
+    Loads hang straight down in the initial pose [rad or m], by default the model's; moving ground is centered about
+    `ground_center` [m].
 
     Raises:
         SettingsError: A body, coordinate or joint is unknown, or there is no ground to move.

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from borelli.errors import SettingsError, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.kinematics import coupled_coordinates
-from borelli.model.model import Coordinate, Joint, Marker, Model, Softness, Vector
+from borelli.model.model import Joint, Marker, Model, Softness, Vector
 from borelli.numerics.quaternions import rotate
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import coordinates_and_velocities, joint_gap
@@ -251,11 +251,9 @@ def _bodies(model: Model) -> list[str]:
 def _unloaded(model: Model, fixed: Sequence[str], markers: Sequence[Marker]) -> Model:
     """Return the model with hard joints and these markers, without gravity and contact, `fixed` coordinates locked."""
 
-    def coordinate(old: Coordinate) -> Coordinate:
-        return replace(old, locked=old.locked or old.name in fixed)
-
     def joint(old: Joint) -> Joint:
-        return replace(old, softness=HARD, coordinates=tuple(map(coordinate, old.coordinates)))
+        coordinates = tuple(replace(c, locked=c.locked or c.name in fixed) for c in old.coordinates)
+        return replace(old, softness=HARD, coordinates=coordinates)
 
     return replace(
         model,

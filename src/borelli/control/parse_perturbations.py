@@ -89,16 +89,14 @@ class _Phrase:
         if word not in self.words:
             return None
         i = self.words.index(word)
-        rest, self.words = self.words[i + 1 :], self.words[:i]
-        later, rest = rest[1:], rest[:1]
         part = _Phrase(self.kind, self.text)
-        part.words = rest
+        part.words = rest = self.words[i + 1 : i + 2]
         values = part.quantity(units, what, count)
         if values is None or len(values) != count:
-            like = ",".join(["1"] * count) if count > 1 else "1"
+            like = ",".join(["1"] * count)
             got = repr(rest[0]) if rest else "nothing"
             self.fail(f"After {word!r} comes {got}, not {what}, such as {word} {like}{next(iter(units))}")
-        self.words += later
+        del self.words[i : i + 2]
         return values
 
     def flag(self, word: str) -> bool:

@@ -44,13 +44,9 @@ Array = NDArray[np.float64]
 
 
 def outboard_inertia(compiled: CompiledModel, values: Array) -> Array:
-    """Return the inertia [kg m^2 or kg] of all bodies beyond each coordinate's joint, about its axis.
+    """Return the inertia [kg m^2 or kg] of all bodies beyond each coordinate's joint, about its axis, in a pose.
 
     It is twice the kinetic energy at unit velocity. Entries of joints that close a loop are zero.
-
-    Args:
-        compiled: The compiled model.
-        values: Values of all coordinates [rad or m].
     """
     names = [coordinate.name for coordinate in compiled.model.coordinates]
     pose = dict(zip(names, map(float, values), strict=True))
@@ -79,31 +75,11 @@ def track_with_springs(
     record_every: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> xarray.Dataset:
-    """Simulate a model whose coordinates are pulled to targets by springs and dampers.
+    """Simulate a model whose coordinates are pulled to targets by springs and dampers; see also `track_targets`.
 
-    Args:
-        model: Bodies, joints and ground.
-        gains: PD gains by coordinate.
-        target: Targets of all coordinates [rad or m], (steps + 1, coordinates), one step apart from the start on;
-            those of coordinates without gains are not used.
-        step: Step length [s].
-        implicit: Use torques of the step's end (stable PD) instead of its start (traditional PD).
-        initial_coordinates: Initial values by coordinate [rad or m]. Default: the model's defaults.
-        initial_velocities: Initial velocities by coordinate [rad/s or m/s].
-        initial_twists: Initial velocity [m/s] and angular velocity [rad/s] by body, world axes; these override
-            `initial_velocities`.
-        max_forces: Largest torque or force by coordinate [N m or N]. Default: unlimited.
-        forces: Forces applied to bodies.
-        settings: Solver settings.
-        steer: Called before each step with the state and the time [s]; it may move kinematic bodies.
-        record_every: Steps between two records.
-        progress: Called with the fraction done, 0 to 1, at every record.
-
-    Returns:
-        A dataset as of `simulate`.
-
-    Raises:
-        DivergedError: Torques of the step's start are unstable.
+    Targets [rad or m] are those of all coordinates (steps + 1, coordinates), one step apart from the start on; those of
+    coordinates without gains are not used. `implicit` uses torques of the step's end (stable PD) instead of its start
+    (traditional PD). The largest torque or force [N m or N] is unlimited by default.
     """
     steps = len(target) - 1
     springs = [Drive(name, max_force=(max_forces or {}).get(name, inf)) for name in gains]
@@ -114,7 +90,12 @@ def track_with_springs(
     inputs = make_inputs(compiled, drives=springs, forces=forces)
     driven = np.array([compiled.coordinate_index[name] for name in gains], np.int64)
     inertia = outboard_inertia(compiled, state.coordinate)[driven]
-    _check_outboard(list(gains), inertia)
+    for name, value in zip(gains, inertia, strict=True):
+        if not value > 0.0:
+            raise SettingsError(
+                f"control of {name!r}: Its joint closes a loop, so it has no outboard inertia to scale the gains with. "
+                "Control another coordinate of the loop."
+            )
     stiffness = inertia * [pd.stiffness for pd in gains.values()]
     damping = inertia * [pd.damping for pd in gains.values()]
     if implicit:
@@ -142,14 +123,7 @@ def track_with_springs(
 
 
 def coordinate_errors(compiled: CompiledModel, state: State, target: Array, ahead: Array) -> tuple[Array, Array]:
-    """Return the errors of all coordinates from their targets [rad or m], and the rates of these errors.
-
-    Args:
-        compiled: The compiled model.
-        state: State of its bodies.
-        target: Targets of the coordinates now, (coordinates,).
-        ahead: The same one step later.
-    """
+    """Return the errors of all coordinates from their targets now and one step ahead [rad or m], and their rates."""
     joints, h = compiled.tables.joints, compiled.step
     pose = np.concatenate([state.position, state.quaternion], axis=1)
     values, velocities = (
@@ -182,12 +156,3 @@ def _rotation_error(compiled: CompiledModel, state: State, j: int, target: Array
 
 def _angular_velocity(state: State, body: int) -> Array:
     return state.twist[body, 3:] if body >= 0 else np.zeros(3)
-
-
-def _check_outboard(names: Sequence[str], inertia: Array) -> None:
-    for name, value in zip(names, inertia, strict=True):
-        if not value > 0.0:
-            raise SettingsError(
-                f"control of {name!r}: Its joint closes a loop, so it has no outboard inertia to scale the gains with. "
-                "Control another coordinate of the loop."
-            )

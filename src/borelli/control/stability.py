@@ -24,14 +24,8 @@ MIN_RATIO = 0.02933
 """Damping ratio from which every step is stable: for the doubled gains, sqrt 2 times the ratio, it is 0.041472."""
 
 
-def is_stable(a: Array, b: Array, step: Array | float) -> NDArray[np.bool_]:
-    """Return True where errors decay in repeated steps of one length; a, b as in `response.coefficients`."""
-    ratio = b / step
-    return np.asarray((np.abs(ratio) < 1.0) & (a < 1.0) & (1.0 + a + 2.0 * ratio > 0.0))
-
-
 def spectral_radius(a: Array, b: Array, step: Array | float) -> Array:
-    """Return the largest growth factor of an error per step, in repeated steps of one length."""
+    """Return the largest growth factor of an error per step, in repeated steps of one length; a, b as above."""
     ratio = b / step
     trace = a + ratio
     root = np.sqrt(np.asarray(trace * trace - 4.0 * ratio, complex))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.control.control_arrays import ControlArrays
 from borelli.control.controls import Control, check_controls
+from borelli.control.pd_tracking import track_with_springs
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Model
 from borelli.physics.arrays.compile_model import CompiledModel
@@ -101,24 +102,21 @@ def track_targets(
     if record_every < 1:
         raise SettingsError(f"record_every: The value is {record_every}. Pass 1 or larger.")
     arrays = ControlArrays(model, controls, step, steps)
+    options: dict[str, Any] = {
+        "initial_velocities": initial_velocities, "initial_twists": initial_twists, "forces": forces,
+        "settings": settings, "steer": steer, "record_every": record_every, "progress": progress,
+    }  # fmt: skip
     if method == "impulse":
-        compiled, record = _track_with_impulses(
-            arrays, initial_coordinates, initial_velocities, initial_twists, outside, forces, settings, steer,
-            record_every, progress,
-        )  # fmt: skip
+        compiled, record = _track_with_impulses(arrays, initial_coordinates, outside, **options)
         time = step * record_every * np.arange(len(record.pose), dtype=np.float64)
         data = _with_gap_note(to_dataset(compiled, record, time))
     else:
-        from borelli.control.pd_tracking import track_with_springs
-
         if outside:
             raise SettingsError(f"outside: Method {method!r} does not support it. Use method='impulse'.")
         initial = arrays.initial_state()[0] if initial_coordinates is None else initial_coordinates
         data = track_with_springs(
             model, arrays.gains(), arrays.value[1:], step=step, implicit=method == "stable",
-            initial_coordinates=initial, initial_velocities=initial_velocities, initial_twists=initial_twists,
-            max_forces=arrays.max_forces(), forces=forces, settings=settings, steer=steer, record_every=record_every,
-            progress=progress,
+            initial_coordinates=initial, max_forces=arrays.max_forces(), **options,
         )  # fmt: skip
     return _with_controls(data, arrays.value[1 : steps + 2 : record_every], arrays.acting)
 
@@ -126,9 +124,10 @@ def track_targets(
 def _track_with_impulses(
     arrays: ControlArrays,
     initial_coordinates: Mapping[str, float] | None,
+    outside: Sequence[str],
+    *,
     initial_velocities: Mapping[str, float] | None,
     initial_twists: Mapping[str, Sequence[float]] | None,
-    outside: Sequence[str],
     forces: Sequence[AppliedForce],
     settings: SolverSettings | None,
     steer: Callable[[State, float], None] | None,
@@ -139,13 +138,12 @@ def _track_with_impulses(
     compiled, tables = compile_impulse(
         arrays.model, step=step, controlled=arrays.responses(), outside=outside, settings=settings
     )
-    at_targets = initial_coordinates is None
     values, velocities = arrays.initial_state() if initial_coordinates is None else (initial_coordinates, {})
     velocities = velocities | dict(initial_velocities or {})
     state = initial_state(compiled, coordinates=values, velocities=velocities, twists=initial_twists)
     inputs = make_inputs(compiled, forces=forces)
     simulation = ImpulseSimulation(compiled, state, inputs, tables, arrays.target_trajectory(compiled, tables))
-    if at_targets:
+    if initial_coordinates is None:
         simulation.start_on_targets()
     record = make_record(compiled, steps // record_every + 1)
     record.pose[0, :, :3], record.pose[0, :, 3:] = state.position, state.quaternion

@@ -25,12 +25,12 @@ RECOVERED_DISTANCE = 0.005
 
 def free_root_coordinates(model: Model) -> tuple[str, ...]:
     """Return the coordinates of joints that let a body translate freely on the ground: no muscle can move them."""
-    names: list[str] = []
-    for joint in model.joints:
-        translates = any(not c.rotational for c in joint.coordinates)
-        if joint.parent == GROUND and len(joint.coordinates) > 2 and translates:
-            names += [c.name for c in joint.coordinates]
-    return tuple(names)
+    return tuple(
+        c.name
+        for joint in model.joints
+        if joint.parent == GROUND and len(joint.coordinates) > 2 and any(not c.rotational for c in joint.coordinates)
+        for c in joint.coordinates
+    )
 
 
 def body_tracking_error(data: Dataset, model: Model, table: Array) -> Array:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.experiments import control, movement
+from borelli.experiments.experiment import Request
 from borelli.experiments.outcome import Outcome
 
 EXPERIMENTS = movement.EXPERIMENTS | control.EXPERIMENTS
@@ -39,4 +40,4 @@ def run_experiment(
         raise SettingsError(unknown_name("experiment", name, EXPERIMENTS))
     if recording is not None and not EXPERIMENTS[name].takes_recording:
         raise SettingsError(f"Experiment {name!r} uses synthetic data only. Omit --recording.")
-    return EXPERIMENTS[name].run(out, recording=recording, quick=quick, log=log)
+    return EXPERIMENTS[name].run(Request(name, out, recording, quick, log))

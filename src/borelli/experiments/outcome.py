@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
+
+Rows = Sequence[Mapping[str, Any]]
+"""Rows of a table: values by the name of their column."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,26 @@ class Claim:
     value: float
     published: str
     passed: bool
+
+
+def below(text: str, value: float, published: str, limit: float) -> Claim:
+    """Return the claim that a value is below a limit."""
+    return Claim(text, value, published, bool(value < limit))
+
+
+def above(text: str, value: float, published: str, limit: float) -> Claim:
+    """Return the claim that a value is above a limit."""
+    return Claim(text, value, published, bool(value > limit))
+
+
+def near(text: str, value: float, published: str, expected: float, tolerance: float) -> Claim:
+    """Return the claim that a value differs from the expected one by less than a tolerance."""
+    return Claim(text, value, published, bool(abs(value - expected) < tolerance))
+
+
+def within_fraction(text: str, value: float, published: str, expected: float, fraction: float) -> Claim:
+    """Return the claim that a value differs from the expected one by less than a fraction of it."""
+    return Claim(text, value, published, bool(abs(value / expected - 1.0) < fraction))
 
 
 @dataclass(frozen=True)
@@ -35,9 +58,9 @@ class Outcome:
 
     name: str
     about: str
-    rows: Sequence[Mapping[str, Any]]
+    rows: Rows
     claims: Sequence[Claim] = ()
-    files: tuple[Path, ...] = field(default=())
+    files: tuple[Path, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -47,7 +70,6 @@ class Outcome:
 
 def write_outcome(outcome: Outcome, out: Path) -> Outcome:
     """Write the table as CSV and the complete outcome as JSON into a folder; return the outcome with these files."""
-    out.mkdir(parents=True, exist_ok=True)
     table, document = out / f"{outcome.name}.csv", out / f"{outcome.name}.json"
     with table.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(outcome.rows[0]))

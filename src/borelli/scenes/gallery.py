@@ -10,16 +10,7 @@ from borelli.errors import SettingsError, unknown_name
 from borelli.model import mechanisms
 from borelli.model.inertia import body_from_shapes
 from borelli.model.mechanisms import DOWNWARD, Z_TO_X, hinge, point_joint
-from borelli.model.model import (
-    GROUND,
-    Body,
-    Frame,
-    Joint,
-    Model,
-    Quaternion,
-    Shape,
-    Surface,
-)
+from borelli.model.model import GROUND, Frame, Joint, Model, Quaternion, Shape, Surface
 from borelli.model.people.human import human
 from borelli.model.transforms import compose
 from borelli.physics.inputs import Drive
@@ -75,8 +66,9 @@ def stack(boxes: int = 10) -> Scene:
 def human_drop(height: float = 0.3) -> Scene:
     """Return a human of 21 bodies released above the floor [m], joints passive: it lands and collapses."""
     model = human()
+    (default,) = (c.default for c in model.coordinates if c.name == "root_z")
     # slightly tilted: a symmetric body may balance on its knees for seconds
-    start = _raised(model, height) | {"root_pitch": 0.15, "root_roll": 0.1}
+    start = {"root_z": default + height, "root_pitch": 0.15, "root_roll": 0.1}
     return Scene("human_drop", model, f"a limp human dropped {height:g} m", 1 / 240, 2.0, start)
 
 
@@ -226,12 +218,6 @@ def gallery_scene(name: str) -> Scene:
     return GALLERY[name]()
 
 
-def _raised(model: Model, height: float) -> dict[str, float]:
-    """Return the initial coordinates of a human whose root is raised [m]."""
-    (default,) = (c.default for c in model.coordinates if c.name == "root_z")
-    return {"root_z": default + height}
-
-
 def _renamed(model: Model, prefix: str) -> Model:
     """Prefix the names of bodies, joints and coordinates."""
 
@@ -243,7 +229,5 @@ def _renamed(model: Model, prefix: str) -> Model:
         parent, child = body_name(old.parent), body_name(old.child)
         return replace(old, name=prefix + old.name, parent=parent, child=child, coordinates=coordinates)
 
-    def body(old: Body) -> Body:
-        return replace(old, name=prefix + old.name)
-
-    return replace(model, bodies=tuple(map(body, model.bodies)), joints=tuple(map(joint, model.joints)))
+    bodies = tuple(replace(body, name=prefix + body.name) for body in model.bodies)
+    return replace(model, bodies=bodies, joints=tuple(map(joint, model.joints)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from borelli.errors import SettingsError, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
 from borelli.physics.inputs import AppliedForce, Drive
+from borelli.physics.prescribed_motion import mask_absent_bodies, prescribe_motion
 from borelli.physics.solver_settings import SolverSettings
 
 if TYPE_CHECKING:
@@ -97,11 +98,16 @@ def validate_scene(scene: Scene) -> Scene:
         )
     coordinates = [coordinate.name for coordinate in scene.model.coordinates]
     bodies = [body.name for body in scene.model.bodies]
-    _check_names(f"{where}: coordinates", "coordinate", scene.coordinates, coordinates)
-    _check_names(f"{where}: speeds", "coordinate", scene.speeds, coordinates)
-    _check_names(f"{where}: twists", "body", scene.twists, bodies)
-    _check_names(f"{where}: drives", "coordinate", (drive.coordinate for drive in scene.drives), coordinates)
-    _check_names(f"{where}: forces", "body", (force.body for force in scene.forces), bodies)
+    for part, what, names, known in (
+        ("coordinates", "coordinate", scene.coordinates, coordinates),
+        ("speeds", "coordinate", scene.speeds, coordinates),
+        ("twists", "body", scene.twists, bodies),
+        ("drives", "coordinate", [drive.coordinate for drive in scene.drives], coordinates),
+        ("forces", "body", [force.body for force in scene.forces], bodies),
+    ):
+        for name in names:
+            if name not in known:
+                raise SettingsError(f"{where}: {part}: {unknown_name(what, name, known)}")
     for what in ("coordinates", "speeds"):
         for name, value in getattr(scene, what).items():
             _check_finite(f"{where}: {what}: {name!r}", (value,))
@@ -147,52 +153,30 @@ def run_scene(scene: Scene, progress: Callable[[float], None] | None = None, *, 
         >>> bool(result["joint_gap"].max() == 0.0)
         True
     """
-    from borelli.physics.prescribed_motion import mask_absent_bodies, prescribe_motion
-
     validate_scene(scene)
     disturbed = _perturbed(scene)
-    forces = (*scene.forces, *disturbed.forces)
+    model, paths = disturbed.model, disturbed.paths
+    options: dict[str, Any] = {
+        "duration": scene.duration,
+        "step": scene.step,
+        "initial_coordinates": scene.coordinates,
+        "initial_velocities": scene.speeds,
+        "initial_twists": scene.twists,
+        "forces": (*scene.forces, *disturbed.forces),
+        "settings": scene.settings,
+        "record_every": record_every,
+        "progress": progress,
+    }
     if scene.stepping == "impulse":
         from borelli.control.track_targets import track_targets
 
-        dataset = track_targets(
-            disturbed.model,
-            (),
-            duration=scene.duration,
-            step=scene.step,
-            initial_coordinates=scene.coordinates,
-            initial_velocities=scene.speeds,
-            initial_twists=scene.twists,
-            forces=forces,
-            settings=scene.settings,
-            steer=prescribe_motion(disturbed.model, disturbed.paths, scene.step) if disturbed.paths else None,
-            record_every=record_every,
-            progress=progress,
-        )
-        return mask_absent_bodies(dataset, disturbed.paths)
-    from borelli.physics.simulate import simulate
+        steer = prescribe_motion(model, paths, scene.step) if paths else None
+        data = track_targets(model, (), steer=steer, **options)
+    else:
+        from borelli.physics.simulate import simulate
 
-    dataset = simulate(
-        disturbed.model,
-        duration=scene.duration,
-        step=scene.step,
-        initial_coordinates=scene.coordinates,
-        initial_velocities=scene.speeds,
-        initial_twists=scene.twists,
-        drives=scene.drives,
-        forces=forces,
-        settings=scene.settings,
-        record_every=record_every,
-        progress=progress,
-        before_step=disturbed.before_step(scene.drives),
-    )
-    return mask_absent_bodies(dataset, disturbed.paths)
-
-
-def _check_names(where: str, what: str, names: Iterable[str], known: list[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise SettingsError(f"{where}: {unknown_name(what, name, known)}")
+        data = simulate(model, drives=scene.drives, before_step=disturbed.before_step(scene.drives), **options)
+    return mask_absent_bodies(data, paths)
 
 
 def _check_finite(where: str, values: Iterable[float]) -> None:

@@ -10,29 +10,18 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from borelli.control.perturbations import CarriedLoad, MoveGround, Obstacle, Push, WeakenedJoint
 from borelli.errors import BorelliError, FileFormatError, SettingsError, unknown_name
 from borelli.files.atomic import write_atomic
-from borelli.files.text import (
-    check_format,
-    convert_value,
-    format_toml,
-    from_table,
-    parse_toml,
-    read_text,
-    to_table,
-)
+from borelli.files.text import check_format, convert_value, format_toml, parse_toml, read_text, to_plain
 from borelli.model.formats.native import model_from_table, model_to_table, read_model
 from borelli.model.model import Model
 from borelli.model.people.human import human
-from borelli.physics.inputs import AppliedForce, Drive
-from borelli.physics.solver_settings import SolverSettings
 from borelli.scenes.gallery import GALLERY, gallery_scene
-from borelli.scenes.scene import Scene, validate_scene
+from borelli.scenes.scene import Scene, Twist, validate_scene
 
 FORMAT = "borelli-scene"
 VERSION = 1
@@ -41,26 +30,12 @@ HEADER = """\
 """
 MAX_NAME_LENGTH = 100
 """Longest text [characters] that may be the name of a scene in the gallery."""
-HUMAN_KEYS = ("mass", "height", "sex")
-
-
-@dataclass(frozen=True)
-class _Plain:
-    """Part of a scene file that maps to fields one by one."""
-
-    name: str
-    description: str = ""
-    step: float = Scene.step
-    duration: float = Scene.duration
-    stepping: str = Scene.stepping
-    drives: tuple[Drive, ...] = ()
-    forces: tuple[AppliedForce, ...] = ()
-    pushes: tuple[Push, ...] = ()
-    loads: tuple[CarriedLoad, ...] = ()
-    weakened: tuple[WeakenedJoint, ...] = ()
-    obstacles: tuple[Obstacle, ...] = ()
-    ground_moves: tuple[MoveGround, ...] = ()
-    settings: SolverSettings = SolverSettings()
+PLAIN_KEYS = (
+    "name", "description", "step", "duration", "stepping", "drives", "forces", "pushes", "loads", "weakened",
+    "obstacles", "ground_moves", "settings",
+)  # fmt: skip
+"""Keys of a file that are fields of `Scene`, one by one."""
+HUMAN_KEYS = {"mass": float, "height": float, "sex": str}
 
 
 def read_scene(path_or_name: str | os.PathLike[str]) -> Scene:
@@ -94,31 +69,31 @@ def scene_from_text(text: str, path: str | os.PathLike[str] = "scene text") -> S
     """Parse a scene from text; `path` is named in errors, and model files are read from its folder."""
     table = parse_toml(text, path)
     check_format(table, FORMAT, VERSION, path)
-    plain_keys = [item.name for item in fields(_Plain)]
-    known = ["format", "version", *plain_keys, "model", "human", "coordinates", "speeds", "twists"]
+    known = ["format", "version", *PLAIN_KEYS, "model", "human", "coordinates", "speeds", "twists"]
     for key in table:
         if key not in known:
             raise FileFormatError(path, unknown_name("key", key, known))
     model = _model(table, path)
+    if "name" not in table:
+        raise FileFormatError(path, "The key 'name' is missing and has no default.")
+    hints = get_type_hints(Scene)
     try:
-        plain = from_table(_Plain, {key: value for key, value in table.items() if key in plain_keys}, path)
-        return validate_scene(
-            Scene(
-                model=model,
-                coordinates=_numbers(table, "coordinates", path),
-                speeds=_numbers(table, "speeds", path),
-                twists=_twists(table, path),
-                **{key: getattr(plain, key) for key in plain_keys},
-            )
-        )
+        plain = {key: convert_value(hints[key], table[key], path, key) for key in PLAIN_KEYS if key in table}
+        starts: dict[str, Any] = {
+            "coordinates": _by_name(table, "coordinates", float, "a table of numbers", path),
+            "speeds": _by_name(table, "speeds", float, "a table of numbers", path),
+            "twists": _by_name(table, "twists", Twist, "a table", path),
+        }
+        return validate_scene(Scene(model=model, **plain, **starts))
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
 
 
 def scene_to_text(scene: Scene) -> str:
     """Format the scene as text, its model included."""
-    plain = _Plain(**{item.name: getattr(scene, item.name) for item in fields(_Plain)})
-    table: dict[str, Any] = {"format": FORMAT, "version": VERSION, **to_table(plain)}
+    default = Scene(scene.name, scene.model)
+    table: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": scene.name}
+    table |= {key: to_plain(v) for key in PLAIN_KEYS if (v := getattr(scene, key)) != getattr(default, key)}
     table |= {"step": scene.step, "duration": scene.duration}
     lines = [format_toml(table)]
     for key in ("coordinates", "speeds", "twists"):
@@ -153,35 +128,22 @@ def _human(values: Any, path: object) -> Model:
     for key in values:
         if key not in HUMAN_KEYS:
             raise FileFormatError(path, f"human: {unknown_name('key', key, HUMAN_KEYS)}")
-    kinds = {"mass": float, "height": float, "sex": str}
-    stated = {key: convert_value(kinds[key], value, path, f"human: {key}") for key, value in values.items()}
+    stated = {key: convert_value(HUMAN_KEYS[key], value, path, f"human: {key}") for key, value in values.items()}
     try:
         return human(**stated)
     except BorelliError as error:
         raise type(error)(f"{path}: human: {error}") from None
 
 
-def _numbers(table: Mapping[str, Any], key: str, path: object) -> dict[str, float]:
+def _by_name(table: Mapping[str, Any], key: str, hint: Any, expected: str, path: object) -> dict[str, Any]:
+    """Return a table of values by name, converted to a type hint."""
     values = table.get(key, {})
     if not isinstance(values, Mapping):
-        raise FileFormatError(path, f"{key}: Expected a table of numbers, found {values!r}.")
-    return {name: convert_value(float, value, path, f"{key}: {name!r}") for name, value in values.items()}
-
-
-def _twists(table: Mapping[str, Any], path: object) -> dict[str, Any]:
-    values = table.get("twists", {})
-    if not isinstance(values, Mapping):
-        raise FileFormatError(path, f"twists: Expected a table, found {values!r}.")
-    six = tuple[float, float, float, float, float, float]
-    return {name: convert_value(six, value, path, f"twists: {name!r}") for name, value in values.items()}
+        raise FileFormatError(path, f"{key}: Expected {expected}, found {values!r}.")
+    return {name: convert_value(hint, value, path, f"{key}: {name!r}") for name, value in values.items()}
 
 
 def with_changes(scene: Scene, *, step: float | None = None, duration: float | None = None) -> Scene:
     """Return the scene with another step or duration [s], checked."""
-    return validate_scene(
-        replace(
-            scene,
-            step=scene.step if step is None else step,
-            duration=scene.duration if duration is None else duration,
-        )
-    )
+    step = scene.step if step is None else step
+    return validate_scene(replace(scene, step=step, duration=scene.duration if duration is None else duration))

@@ -13,12 +13,7 @@ Array = NDArray[np.float64]
 def harmonics(phase: ArrayLike, values: ArrayLike, at: ArrayLike, count: int, *, every: int = 1) -> Array:
     """Fit the mean and `count` harmonics to values at phases of a cycle (0 to 1), and evaluate them at other phases.
 
-    Args:
-        phase: Phases of the values, equally spaced.
-        values: (phases,) or (phases, columns).
-        at: Phases to evaluate.
-        count: Number of harmonics.
-        every: 2 uses the even harmonics only, for curves that repeat with every step.
+    With `every` 2 only even harmonics are used, for curves that repeat with every step.
     """
     base = _waves(phase, count, every)
     parts = np.linalg.solve(base.T @ base, base.T @ np.asarray(values, float))
@@ -26,11 +21,9 @@ def harmonics(phase: ArrayLike, values: ArrayLike, at: ArrayLike, count: int, *,
 
 
 def minimum_jerk(knots: Sequence[tuple[float, ...]], at: ArrayLike) -> Array:
-    """Evaluate the minimum-jerk curve between knots, constant before the first and after the last.
+    """Evaluate the minimum-jerk curve between knots at times [s], constant before the first and after the last.
 
-    Args:
-        knots: (time [s], value) or (time, value, velocity, acceleration); velocity and acceleration default to zero.
-        at: Times to evaluate [s].
+    A knot is (time [s], value) or (time, value, velocity, acceleration); velocity and acceleration default to zero.
     """
     from scipy.interpolate import BPoly
 

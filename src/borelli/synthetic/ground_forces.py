@@ -59,14 +59,10 @@ def root_wrench(model: Model, q: Array, velocities: Array, accelerations: Array)
 
 
 def distribute_load(force: Array, moment: Array, fraction: Array, under: Array) -> Loads:
-    """Distribute the ground's force and moment about the origin to two feet.
+    """Distribute the ground's force [N] and moment about the origin [N m], (frames, 3) each, to two feet.
 
-    Args:
-        force: (frames, 3) [N].
-        moment: (frames, 3) [N m] about the world's origin.
-        fraction: (frames,) fraction of the load on the left foot, 0 to 1.
-        under: (frames, 2, 3) preferred center of pressure of each foot [m]; both are displaced equally to match the
-            moment.
+    `fraction` (frames,) of the load is on the left foot. The preferred centers of pressure `under` the feet
+    (frames, 2, 3) [m] are displaced equally to match the moment.
     """
     up = np.maximum(force[:, 2], 1e-9)
     zmp = np.stack([-moment[:, 1] / up, moment[:, 0] / up, np.zeros(len(up))], axis=1)

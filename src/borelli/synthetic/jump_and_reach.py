@@ -42,12 +42,7 @@ HEEL_PITCH, HEEL_PITCH_RATE = np.radians(30.0), 5.0
 
 
 def jump_coordinates(model: Model, time: Array) -> Array:
-    """Return the coordinates (frames, coordinates) of a human that jumps from both feet, arms swinging.
-
-    Args:
-        model: Model of `human()`.
-        time: (frames,) [s].
-    """
+    """Return the coordinates (frames, coordinates) of a human that jumps from both feet, arms swinging."""
     t = np.asarray(time, float)
     heel = minimum_jerk([
         (TAKEOFF - 0.22, 0.0), (TAKEOFF, HEEL_PITCH, HEEL_PITCH_RATE, 0.0), (TAKEOFF + 0.5 * FLIGHT, HEEL_PITCH + 0.3),
@@ -75,13 +70,9 @@ def jump_coordinates(model: Model, time: Array) -> Array:
     knee, pitch = _solve_legs(stance, height, ahead, ~flying)
     # in flight, legs extend and stay so, until they approach the ground
     for values, straight in ((knee, 0.1), (pitch, 0.05)):
-        ends = [
-            _end(t, values, takeoff, -1),
-            (TAKEOFF + 0.1, straight),
-            (LANDING - 0.1, straight),
-            _end(t, values, landing, 1),
-        ]
-        values[flying] = minimum_jerk(ends, t[flying])
+        first, last = _end(t, values, takeoff, -1), _end(t, values, landing, 1)
+        knots = [first, (TAKEOFF + 0.1, straight), (LANDING - 0.1, straight), last]
+        values[flying] = minimum_jerk(knots, t[flying])
     q, center = stance.pose(knee, pitch)
     q[flying, 0] += ahead[flying] - center[flying, 0]
     q[flying, 2] += height[flying] - center[flying, 2]

@@ -14,6 +14,7 @@ from borelli.model.kinematics import marker_positions
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.model.transforms import vector
+from borelli.numerics.runs import find_runs
 from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, make_dataset
 from borelli.synthetic.curves import spline_derivatives
 from borelli.synthetic.ground_forces import Loads, distribute_load, root_wrench, sole_points
@@ -137,9 +138,7 @@ def _plates(loads: Loads) -> dict[str, Array]:
     """Return one plate for each step: (samples, plates, 3), and corners."""
     steps = []
     for foot in range(2):
-        loaded = loads.force[:, foot, 2] >= MIN_PLATE_FORCE
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], loaded, [False]]).astype(int)))
-        steps += [(foot, a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        steps += [(foot, a, b) for a, b in find_runs(loads.force[:, foot, 2] >= MIN_PLATE_FORCE)]
     plates: list[tuple[Array, list[tuple[int, int, int]]]] = []
     for step in sorted(steps, key=lambda step: step[1]):
         foot, a, b = step

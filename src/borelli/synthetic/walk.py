@@ -53,10 +53,6 @@ class Walk(NamedTuple):
 def walk_coordinates(model: Model, time: Array) -> Walk:
     """Return the coordinates of a human that walks along x, with a right foot strike at time 0.
 
-    Args:
-        model: Model of `human()`.
-        time: (frames,) [s].
-
     Raises:
         SettingsError: The model is not one of `human()`.
     """
@@ -165,12 +161,8 @@ def foot_pressure(model: Model, reach: float, at: Array) -> Array:
 def _foot_plan(model: Model, letter: str, reach: float, pitches: Array, free: Array) -> Array:
     """Return six points of a sole over a cycle (phases, 6, 3) [m], in the moving frame.
 
-    Args:
-        model: The human.
-        letter: "l" or "r".
-        reach: Distance of foot strike ahead of the pelvis [m].
-        pitches: The foot's pitch over the cycle [rad].
-        free: (phases, 6, 3) points by the normative angles alone.
+    `reach` is the distance of foot strike ahead of the pelvis [m], `pitches` the foot's pitch over the cycle [rad], and
+    `free` has the points by the normative angles alone.
     """
     heel, ball = _foot_lengths(model)
     phase = (PHASES + 0.5 * (letter == "l")) % 1.0

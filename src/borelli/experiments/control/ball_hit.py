@@ -6,28 +6,22 @@ without gravity, does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import radians
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xarray import Dataset
 
 from borelli.control.response import PD
-from borelli.control.track_targets import track_targets
 from borelli.experiments.control.filming import draw_runs
-from borelli.experiments.control.planks import IMPULSE, METHODS, TRADITIONAL, constant_controls, planks
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.control.planks import COLORS, IMPULSE, METHODS, TRADITIONAL, Array, planks, track_angles
+from borelli.experiments.experiment import Request, figure
+from borelli.experiments.outcome import Claim, Outcome, Rows, above, below
 from borelli.model.mechanisms import with_ball
 from borelli.model.model import Frame, Model, Shape
-from borelli.view.plot_style import BLUE, RED, style_axes
-
-if TYPE_CHECKING:
-    from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 GAINS = PD(25.0)
 COUNT, LENGTH, SECONDS = 5, 0.5, 6.0
@@ -53,39 +47,35 @@ def ball_model() -> Model:
 
 def ball_run(method: str, seconds: float) -> Dataset:
     """Simulate the chain, controlled to stay level, while the ball falls on it."""
-    model = ball_model()
-    return track_targets(
-        model,
-        constant_controls(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
+    return track_angles(
+        ball_model(),
+        0.0,
+        GAINS,
         duration=seconds,
         step=STEPS[method],
         method=method,
         record_every=round(STEPS["impulse"] / STEPS[method]),
-        initial_coordinates={},
         initial_twists={"ball": (*BALL_VELOCITY, 0.0, 0.0, 0.0)},
     )
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+def run(request: Request) -> Outcome:
     """Run the experiment as listed in the catalog."""
-    seconds = 1.0 if quick else SECONDS
+    seconds = 1.0 if request.quick else SECONDS
     runs = {}
-    for name in (IMPULSE,) if quick else (IMPULSE, TRADITIONAL):
-        log(name)
+    for name in (IMPULSE,) if request.quick else (IMPULSE, TRADITIONAL):
+        request.log(name)
         runs[name] = ball_run(METHODS[name], seconds)
     rows = [{"method": name, **_metrics(data)} for name, data in runs.items()]
-    out.mkdir(parents=True, exist_ok=True)
-    plot = out / "ball-hit.png"
-    _draw(runs, plot)
-    log("drawing")
+    _draw(runs, request.plot)
     shown = {name: data.sel(time=slice(0.0, 2.0)) for name, data in runs.items()}
-    files = draw_runs(shown, out, "ball-hit", (0.0, 0.2, 0.4, 0.6, 0.9, 1.4, 2.0), quick=quick, speed=0.5)
+    files = draw_runs(request, shown, (0.0, 0.2, 0.4, 0.6, 0.9, 1.4, 2.0), speed=0.5)
     about = (
         f"{COUNT} planks of {LENGTH:g} m and 1 kg controlled to stay level, a ball of {MASS:g} kg at "
         f"{-BALL_VELOCITY[2]:g} m/s; stiffness {GAINS.stiffness:g} 1/s^2, critical damping, {seconds:g} s in "
         "steps of 1/240 s"
     )
-    return write_outcome(Outcome("ball-hit", about, rows, _claims(rows, quick), (plot, *files)), out)
+    return Outcome(request.name, about, rows, _claims(rows, request.quick), (request.plot, *files))
 
 
 def in_contact(data: Dataset) -> NDArray[np.bool_]:
@@ -116,43 +106,28 @@ def _overshoot(angle: Array) -> float:
     return float(np.maximum(-np.sign(angle[farthest]) * angle[farthest:], 0.0).max())
 
 
-def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:
+def _claims(rows: Rows, quick: bool) -> list[Claim]:
     impulse = rows[0]
     claims = [
-        Claim("error before the ball arrives [rad]", impulse["error_before_contact_rad"], "0",
-              impulse["error_before_contact_rad"] < 1e-12),
-        Claim("largest error after the hit [deg]", impulse["largest_error_deg"], "large",
-              impulse["largest_error_deg"] > 20.0),
-        Claim("largest joint gap [m]", impulse["joint_gap_m"], "joints closed", impulse["joint_gap_m"] < 1e-9),
-    ]  # fmt: skip
+        below("error before the ball arrives [rad]", impulse["error_before_contact_rad"], "0", 1e-12),
+        above("largest error after the hit [deg]", impulse["largest_error_deg"], "large", 20.0),
+        below("largest joint gap [m]", impulse["joint_gap_m"], "joints closed", 1e-9),
+    ]
     if quick:
         return claims
+    sag = rows[1]["error_at_end_rad"]
     return [
         *claims,
-        Claim("overshoot, fraction of the largest error", impulse["overshoot_fraction"], "none",
-              impulse["overshoot_fraction"] < 1e-3),
-        Claim("error at the end [rad]", impulse["error_at_end_rad"], "1e-6", impulse["error_at_end_rad"] < 1e-6),
-        Claim("traditional PD: error at the end [deg]", float(np.degrees(rows[1]["error_at_end_rad"])), "sags",
-              rows[1]["error_at_end_rad"] > radians(5.0)),
-    ]  # fmt: skip
+        below("overshoot, fraction of the largest error", impulse["overshoot_fraction"], "none", 1e-3),
+        below("error at the end [rad]", impulse["error_at_end_rad"], "1e-6", 1e-6),
+        Claim("traditional PD: error at the end [deg]", float(np.degrees(sag)), "sags", sag > radians(5.0)),
+    ]
 
 
 def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 4.0), layout="constrained")
-    angles, errors = figure.subplots(1, 2)
-    for name, data in runs.items():
-        color = {IMPULSE: BLUE, TRADITIONAL: RED}[name]
-        time = data["time"].values
-        for k, angle in enumerate(np.degrees(data["coordinate_value"].values.T)):
-            angles.plot(time, angle, color=color, lw=0.9, label=name if k == 0 else None)
-        errors.semilogy(
-            time, np.maximum(np.abs(data["coordinate_value"].values).max(axis=1), 1e-12), color=color, label=name
-        )
-    angles.set(xlabel="time [s]", ylabel="hinge angles [deg]")
-    errors.set(xlabel="time [s]", ylabel="largest hinge error [rad]")
-    for ax in (angles, errors):
-        ax.legend(frameon=False, fontsize=8)
-    style_axes([angles, errors])
-    figure.savefig(path, dpi=130)
+    with figure(path, "hinge angles [deg]", "largest hinge error [rad]") as (angles, errors):
+        for name, data in runs.items():
+            time, value = data["time"].values, data["coordinate_value"].values
+            for k, angle in enumerate(np.degrees(value.T)):
+                angles.plot(time, angle, color=COLORS[name], lw=0.9, label=name if k == 0 else None)
+            errors.semilogy(time, np.maximum(np.abs(value).max(axis=1), 1e-12), color=COLORS[name], label=name)

@@ -13,37 +13,32 @@ with M the mass matrix of the planks alone, and m and z the mass and height of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import fsolve
+from xarray import Dataset
 
 from borelli.control.response import PD
-from borelli.control.track_targets import track_targets
 from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.control.planks import (
     GRAVITY,
     IMPULSE,
     TRADITIONAL,
-    constant_controls,
+    Array,
     mass_matrix,
     planks,
     stiffness_at_rest,
     tip_heights,
+    track_angles,
 )
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.experiment import Request, figure
+from borelli.experiments.outcome import Claim, Outcome, Rows, below, near
 from borelli.model.mechanisms import with_block
 from borelli.model.model import Frame, Model
-from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED, style_axes
-
-if TYPE_CHECKING:
-    from xarray import Dataset
-
-Array = NDArray[np.float64]
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED
 
 GAINS = PD(100.0)
 COUNT, LENGTH, STEP, SECONDS = 5, 0.5, 1 / 240, 4.0
@@ -71,15 +66,15 @@ def block_model(fastened: bool) -> Model:
 
 def block_run(block: str, step: float, seconds: float) -> Dataset:
     """Simulate the chain with its block, released level."""
-    model = block_model(block != LOOSE)
-    return track_targets(
-        model,
-        constant_controls(model, {c.name: 0.0 for c in model.coordinates}, GAINS),
+    finer = FINER if block == SPRINGS else 1
+    return track_angles(
+        block_model(block != LOOSE),
+        0.0,
+        GAINS,
         duration=seconds,
-        step=step / FINER if block == SPRINGS else step,
+        step=step / finer,
         method="traditional" if block == SPRINGS else "impulse",
-        record_every=FINER if block == SPRINGS else 1,
-        initial_coordinates={},
+        record_every=finer,
         outside=("block",) if block == UNKNOWN else (),
     )
 
@@ -98,12 +93,12 @@ def rest_pose_unknown(step: float) -> Array:
     return angles
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+def run(request: Request) -> Outcome:
     """Run the experiment as listed in the catalog."""
-    seconds = 1.0 if quick else SECONDS
+    seconds = 1.0 if request.quick else SECONDS
     runs, rows = {}, []
     for block in (UNKNOWN, LOOSE, KNOWN, SPRINGS):
-        log(f"block {block}")
+        request.log(f"block {block}")
         data = runs[block] = block_run(block, STEP, seconds)
         angle = data["coordinate_value"].values
         rows.append({
@@ -115,57 +110,48 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
             "from_rest_rad": float(np.abs(angle[-1] - rest_pose_unknown(STEP)).max()),
             "first_hinge_nm": float(data["torque"].values[-1, 0]),
         })  # fmt: skip
-    out.mkdir(parents=True, exist_ok=True)
-    plot = out / "carry-block.png"
-    _draw(runs, plot)
-    log("drawing")
-    files = draw_runs(runs, out, "carry-block", (0.0, 0.2, 0.5, SECONDS), quick=quick, columns=2)
+    _draw(runs, request.plot)
+    files = draw_runs(request, runs, (0.0, 0.2, 0.5, SECONDS), columns=2)
     about = (
         f"{COUNT} planks of {LENGTH:g} m and 1 kg controlled to stay level, a block of {MASS:g} kg on the fourth, "
         f"stiffness {GAINS.stiffness:g} 1/s^2, critical damping, {seconds:g} s in steps of 1/240 s"
     )
-    return write_outcome(Outcome("carry-block", about, rows, _claims(rows, quick), (plot, *files)), out)
+    return Outcome(request.name, about, rows, _claims(rows, request.quick), (request.plot, *files))
 
 
-def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:
+def _claims(rows: Rows, quick: bool) -> list[Claim]:
     by_block = {row["block"]: row for row in rows}
-    known = by_block[KNOWN]
+    known, unknown, loose, springs = (by_block[name] for name in (KNOWN, UNKNOWN, LOOSE, SPRINGS))
     weights = GRAVITY * (COUNT * 0.5 * COUNT * LENGTH + MASS * (LOADED_PLANK - 0.5) * LENGTH)
     claims = [
-        Claim("known: largest error at any time [rad]", known["largest_error_ever_rad"], "does not sag",
-              known["largest_error_ever_rad"] < KNOWN_TOLERANCE),
-        Claim("known: torque of the first hinge [N m]", known["first_hinge_nm"], f"{weights:.4f}, by statics",
-              abs(known["first_hinge_nm"] - weights) < 1e-3),
+        below("known: largest error at any time [rad]", known["largest_error_ever_rad"], "does not sag",
+              KNOWN_TOLERANCE),
+        near("known: torque of the first hinge [N m]", known["first_hinge_nm"], f"{weights:.4f}, by statics",
+             weights, 1e-3),
     ]  # fmt: skip
     if quick:
         return claims
-    unknown, loose, springs = by_block[UNKNOWN], by_block[LOOSE], by_block[SPRINGS]
+    level = HALF_THICKNESS + HALF
     return [
         *claims,
-        Claim("unknown: distance from static equilibrium [rad]", unknown["from_rest_rad"], "0: moments in balance",
-              unknown["from_rest_rad"] < 1e-5),
-        Claim("unknown: descent of the block [m]", HALF_THICKNESS + HALF - unknown["block_height_m"], "sags",
-              unknown["block_height_m"] < HALF_THICKNESS + HALF - 0.05),
-        Claim("loose: descent of the block [m]", HALF_THICKNESS + HALF - loose["block_height_m"], "sags",
-              loose["block_height_m"] < HALF_THICKNESS + HALF - 0.05),
-        Claim("springs: height of the tip [m]", springs["tip_height_m"], "lower than impulse-based PD",
-              springs["tip_height_m"] < unknown["tip_height_m"]),
+        below("unknown: distance from static equilibrium [rad]", unknown["from_rest_rad"], "0: moments in balance",
+              1e-5),
+        *(
+            Claim(f"{block}: descent of the block [m]", level - row["block_height_m"], "sags",
+                  row["block_height_m"] < level - 0.05)
+            for block, row in (("unknown", unknown), ("loose", loose))
+        ),
+        below("springs: height of the tip [m]", springs["tip_height_m"], "lower than impulse-based PD",
+              unknown["tip_height_m"]),
     ]  # fmt: skip
 
 
 def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 4.0), layout="constrained")
-    heights, torques = figure.subplots(1, 2)
-    for (block, data), color in zip(runs.items(), (ORANGE, INK, BLUE, GREEN), strict=True):
-        time = data["time"].values
-        style = "--" if block == LOOSE else "-"
-        heights.plot(time, data["body_position"].sel(body="block", axis="z").values, style, color=color, label=block)
-        torques.plot(time[1:], data["torque"].values[1:, 0], style, color=color, label=block)
-    heights.axhline(HALF_THICKNESS + HALF, color=RED, lw=0.6, label="level")
-    heights.set(xlabel="time [s]", ylabel="height of the block [m]")
-    torques.set(xlabel="time [s]", ylabel="torque of the first hinge [N m]")
-    heights.legend(frameon=False, fontsize=8)
-    style_axes([heights, torques])
-    figure.savefig(path, dpi=130)
+    with figure(path, "height of the block [m]", "torque of the first hinge [N m]") as (heights, torques):
+        for (block, data), color in zip(runs.items(), (ORANGE, INK, BLUE, GREEN), strict=True):
+            time = data["time"].values
+            style = "--" if block == LOOSE else "-"
+            height = data["body_position"].sel(body="block", axis="z").values
+            heights.plot(time, height, style, color=color, label=block)
+            torques.plot(time[1:], data["torque"].values[1:, 0], style, color=color)
+        heights.axhline(HALF_THICKNESS + HALF, color=RED, lw=0.6, label="level")

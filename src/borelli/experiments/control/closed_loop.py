@@ -10,32 +10,26 @@ nearest to the commanded ones, and the linkage is integrated with them along its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from xarray import Dataset
 
 from borelli.control.response import PD, next_velocity
-from borelli.control.track_targets import track_targets
 from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.control.pd_convergence import errors_in_time
-from borelli.experiments.control.planks import GRAVITY, IMPULSE, METHODS, STABLE, TRADITIONAL, constant_controls
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.control.planks import COLORS, GRAVITY, METHODS, STABLE, track_angles
+from borelli.experiments.experiment import Request, figure
+from borelli.experiments.outcome import Claim, Outcome, Rows, above, below, near
 from borelli.model.mechanisms import hinge
 from borelli.model.model import GROUND, Body, Frame, Model, Shape, Vector
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.post_stabilization import PostStabilizer
 from borelli.physics.run_soft_steps import make_record
 from borelli.physics.simulate import initial_state, to_dataset
-from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED, style_axes
-
-if TYPE_CHECKING:
-    from xarray import Dataset
-
-Array = NDArray[np.float64]
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED
 
 GAINS = PD(25.0)
 LENGTH, STEP, SECONDS = 0.5, 1 / 240, 4.0
@@ -75,19 +69,6 @@ def _bar(name: str, center: Vector, along: int) -> Body:
     return Body(name, 1.0, inertia=inertia, shapes=(Shape("box", tuple(half)),), frame=Frame(center))
 
 
-def loop_run(method: str, targets: Mapping[str, float], seconds: float) -> Dataset:
-    """Simulate the linkage, released upright, with targets [rad] for some hinges."""
-    model = linkage()
-    return track_targets(
-        model,
-        constant_controls(model, targets, GAINS),
-        duration=seconds,
-        step=STEP,
-        method=method,
-        initial_coordinates={},
-    )
-
-
 def conflict_run(targets: Mapping[str, float], seconds: float) -> Dataset:
     """Simulate the linkage, released upright, with a target [rad] for every hinge."""
     model = linkage()
@@ -112,29 +93,27 @@ def conflict_run(targets: Mapping[str, float], seconds: float) -> Dataset:
     return to_dataset(compiled, record, STEP * np.arange(steps + 1, dtype=np.float64))
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+def run(request: Request) -> Outcome:
     """Run the experiment as listed in the catalog."""
-    seconds = 1.0 if quick else SECONDS
+    seconds = 1.0 if request.quick else SECONDS
     runs, rows = {}, []
     for name, method in METHODS.items():
-        log(f"one hinge driven, {name}")
-        runs[name] = loop_run(method, {"hinge_1": TARGET}, seconds)
+        request.log(f"one hinge driven, {name}")
+        target = {"hinge_1": TARGET}
+        runs[name] = track_angles(linkage(), target, GAINS, duration=seconds, step=STEP, method=method)
         rows.append({"targets": "one", "method": name, **_metrics(runs[name])})
-    log("four hinges in conflict")
+    request.log("four hinges in conflict")
     conflict = "post-stabilized, four targets"
     runs[conflict] = conflict_run(CONFLICTING, seconds)
     rows.append({"targets": "four", "method": "post-stabilization", **_metrics(runs[conflict])})
-    out.mkdir(parents=True, exist_ok=True)
-    plot = out / "loop.png"
-    _draw(runs, plot)
-    log("drawing")
-    files = draw_runs(runs, out, "loop", (0.0, 0.2, 0.5, SECONDS), quick=quick, columns=2)
+    _draw(runs, request.plot)
+    files = draw_runs(request, runs, (0.0, 0.2, 0.5, SECONDS), columns=2)
     about = (
         f"a parallelogram of three bars of {LENGTH:g} m and the ground, target of the first hinge {TARGET:g} rad, or "
         f"of all four {', '.join(f'{t:g}' for t in CONFLICTING.values())} rad; stiffness {GAINS.stiffness:g} 1/s^2, "
         f"critical damping, gravity, {seconds:g} s in steps of 1/240 s"
     )
-    return write_outcome(Outcome("loop", about, rows, _claims(rows, quick), (plot, *files)), out)
+    return Outcome(request.name, about, rows, _claims(rows, request.quick), (request.plot, *files))
 
 
 def _metrics(data: Dataset) -> dict[str, float]:
@@ -148,48 +127,36 @@ def _metrics(data: Dataset) -> dict[str, float]:
     }
 
 
-def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:
-    impulse, four = rows[0], rows[-1]
+def _claims(rows: Rows, quick: bool) -> list[Claim]:
+    impulse, traditional, stable, four = rows
     claims = [
-        Claim("one target: difference from the response of a single joint [rad]", impulse["from_single_joint_rad"], "0",
-              impulse["from_single_joint_rad"] < 1e-7),
-        Claim("one target: largest gap of the loop [m]", impulse["joint_gap_m"], "2e-13",
-              impulse["joint_gap_m"] < 1e-11),
+        below("one target: difference from the response of a single joint [rad]", impulse["from_single_joint_rad"], "0",
+              1e-7),
+        below("one target: largest gap of the loop [m]", impulse["joint_gap_m"], "2e-13", 1e-11),
     ]  # fmt: skip
     if quick:
         return claims
-    single, fitted = impulse["hinge_1_rad"], four["hinge_1_rad"]
     return [
         *claims,
-        Claim("one target: the first hinge [rad]", single, ".49999997 of .5", abs(single - TARGET) < 4e-8),
-        Claim("four targets: final angle [rad]", fitted, ".2498 (least squares: .25)",
-              abs(fitted - LEAST_SQUARES_ANGLE) < 1e-3),
+        near("one target: the first hinge [rad]", impulse["hinge_1_rad"], ".49999997 of .5", TARGET, 4e-8),
+        near("four targets: final angle [rad]", four["hinge_1_rad"], ".2498 (least squares: .25)", LEAST_SQUARES_ANGLE,
+             1e-3),
         *(
-            Claim(f"{row['method']}, one target: the first hinge [rad]", row["hinge_1_rad"], "sags past .5",
-                  row["hinge_1_rad"] > TARGET + 0.05)
-            for row in rows[1:3]
+            above(f"{row['method']}, one target: the first hinge [rad]", row["hinge_1_rad"], "sags past .5",
+                  TARGET + 0.05)
+            for row in (traditional, stable)
         ),
     ]  # fmt: skip
 
 
 def _draw(runs: Mapping[str, Dataset], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 4.0), layout="constrained")
-    one, four = figure.subplots(1, 2)
-    colors = {IMPULSE: BLUE, TRADITIONAL: RED, STABLE: GREEN}
-    for name, data in runs.items():
-        time, angle = data["time"].values, data["coordinate_value"].values
-        if name in colors:
-            one.plot(time, angle[:, 0], "--" if name == STABLE else "-", color=colors[name], label=name)
-        else:
+    with figure(path, "first hinge, one target [rad]", "hinges, four targets (dotted) [rad]") as (one, four):
+        for name, data in runs.items():
+            time, angle = data["time"].values, data["coordinate_value"].values
+            if name in COLORS:
+                one.plot(time, angle[:, 0], "--" if name == STABLE else "-", color=COLORS[name], label=name)
+                continue
             for k, color in enumerate((BLUE, ORANGE, GREEN, RED)):
                 four.plot(time, angle[:, k], color=color, label=f"hinge {k + 1}")
                 four.axhline(list(CONFLICTING.values())[k], color=color, lw=0.8, ls=":")
-    one.axhline(TARGET, color=INK, lw=0.6, ls=":", label="target")
-    one.set(xlabel="time [s]", ylabel="first hinge, one target [rad]")
-    four.set(xlabel="time [s]", ylabel="hinges, four targets (dotted) [rad]")
-    for ax in (one, four):
-        ax.legend(frameon=False, fontsize=8)
-    style_axes([one, four])
-    figure.savefig(path, dpi=130)
+        one.axhline(TARGET, color=INK, lw=0.6, ls=":", label="target")

@@ -8,37 +8,32 @@ that of k M E, with M the mass matrix. Traditional PD would need steps of 1/1000
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import radians
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from xarray import Dataset
 
 from borelli.control.response import PD
-from borelli.control.track_targets import track_targets
 from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.control.planks import (
+    COLORS,
     IMPULSE,
     METHODS,
     STABLE,
-    constant_controls,
+    Array,
     mass_matrix,
     planks,
     stiffness_at_rest,
+    track_angles,
 )
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.experiment import Request, figure
+from borelli.experiments.outcome import Claim, Outcome, Rows, above, below, within_fraction
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Frame, Model, Shape, Surface
 from borelli.physics.state import State
-from borelli.view.plot_style import BLUE, GREEN, style_axes
-
-if TYPE_CHECKING:
-    from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 GAINS = PD(25.0)
 COUNT, LENGTH, STEP = 8, 0.5, 1 / 240
@@ -64,40 +59,28 @@ def obstacle_model() -> Model:
 
 def obstacle_run(method: str, seconds: float, removal: float) -> Dataset:
     """Simulate the curling planks; the block is removed at a given time [s]."""
-    model = obstacle_model()
 
     def steer(state: State, time: float) -> None:
         state.twist[COUNT, 1] = REMOVAL_SPEED if removal <= time < removal + REMOVAL_DURATION else 0.0
 
-    return track_targets(
-        model,
-        constant_controls(model, {c.name: CURL for c in model.coordinates}, GAINS),
-        duration=seconds,
-        step=STEP,
-        method=method,
-        initial_coordinates={},
-        steer=steer,
-    )
+    return track_angles(obstacle_model(), CURL, GAINS, duration=seconds, step=STEP, method=method, steer=steer)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+def run(request: Request) -> Outcome:
     """Run the experiment as listed in the catalog."""
-    removal, seconds = (1.5, 2.0) if quick else (REMOVAL_TIME, SECONDS)
+    removal, seconds = (1.5, 2.0) if request.quick else (REMOVAL_TIME, SECONDS)
     runs = {}
-    for name in (IMPULSE,) if quick else (IMPULSE, STABLE):
-        log(name)
+    for name in (IMPULSE,) if request.quick else (IMPULSE, STABLE):
+        request.log(name)
         runs[name] = obstacle_run(METHODS[name], seconds, removal)
     rows = [{"method": name, **_metrics(data, removal)} for name, data in runs.items()]
-    out.mkdir(parents=True, exist_ok=True)
-    plot = out / "curl-obstacle.png"
-    _draw(runs, removal, plot)
-    log("drawing")
-    files = draw_runs(runs, out, "curl-obstacle", (0.0, 0.4, 1.0, 2.9, 3.4, 4.0, SECONDS), quick=quick)
+    _draw(runs, removal, request.plot)
+    files = draw_runs(request, runs, (0.0, 0.4, 1.0, 2.9, 3.4, 4.0, SECONDS))
     about = (
         f"{COUNT} planks of {LENGTH:g} m curl by 40 degrees a hinge against an immovable block, which is removed "
         f"after {removal:g} s; stiffness {GAINS.stiffness:g} 1/s^2, critical damping, steps of 1/240 s"
     )
-    return write_outcome(Outcome("curl-obstacle", about, rows, _claims(rows, quick), (plot, *files)), out)
+    return Outcome(request.name, about, rows, _claims(rows, request.quick), (request.plot, *files))
 
 
 def contact_force(data: Dataset) -> Array:
@@ -116,15 +99,13 @@ def _metrics(data: Dataset, removal: float) -> dict[str, float]:
     window = (time > removal - PRESSING_WINDOW) & (time <= removal)
     force = contact_force(data)[window]
     before = np.abs(error[time <= removal][-1])
+    commanded = mass_matrix(data["coordinate_value"].values[window][-1], LENGTH) @ error[window][-1]
     return {
         "contact_force_n": float(force.mean()),
         "contact_force_min_n": float(force.min()),
         "largest_force_n": float(contact_force(data).max()),
         "moment_nm": float(_moments(data)[window][-1]),
-        "moment_commanded_nm": float(
-            (mass_matrix(data["coordinate_value"].values[window][-1], LENGTH) @ error[window][-1])[0]
-        )
-        * stiffness_at_rest(GAINS, STEP),
+        "moment_commanded_nm": float(commanded[0]) * stiffness_at_rest(GAINS, STEP),
         "velocity_in_contact_rad_s": float(np.abs(data["coordinate_velocity"].values[window]).max()),
         "block_moved_m": float(np.abs(data["body_position"].sel(body="block").values[time <= removal] - BLOCK).max()),
         "error_in_contact_deg": float(np.degrees(before.max())),
@@ -133,46 +114,34 @@ def _metrics(data: Dataset, removal: float) -> dict[str, float]:
     }
 
 
-def _claims(rows: Sequence[Mapping[str, Any]], quick: bool) -> list[Claim]:
+def _claims(rows: Rows, quick: bool) -> list[Claim]:
     impulse = rows[0]
     claims = [
         Claim("displacement of the block [m]", impulse["block_moved_m"], "immovable", impulse["block_moved_m"] == 0.0),
-        Claim("minimum force on the block [N]", impulse["contact_force_min_n"], "presses",
-              impulse["contact_force_min_n"] > 1.0),
-        Claim("error while obstructed [deg]", impulse["error_in_contact_deg"], "obstructed",
-              impulse["error_in_contact_deg"] > 10.0),
-        Claim("largest joint gap [m]", impulse["joint_gap_m"], "joints closed", impulse["joint_gap_m"] < 1e-9),
-    ]  # fmt: skip
+        above("minimum force on the block [N]", impulse["contact_force_min_n"], "presses", 1.0),
+        above("error while obstructed [deg]", impulse["error_in_contact_deg"], "obstructed", 10.0),
+        below("largest joint gap [m]", impulse["joint_gap_m"], "joints closed", 1e-9),
+    ]
     if quick:
         return claims
-    moment, commanded = impulse["moment_nm"], impulse["moment_commanded_nm"]
+    commanded, sag = impulse["moment_commanded_nm"], rows[1]["error_at_end_rad"]
     return [
         *claims,
-        Claim("moment of contact forces about the first hinge [N m]", moment, f"{commanded:.4f}, as commanded",
-              abs(moment / commanded - 1.0) < 1e-3),
-        Claim("error after the removal [rad]", impulse["error_at_end_rad"], "1e-6: recovers",
-              impulse["error_at_end_rad"] < 1e-6),
-        Claim("stable PD: error at the end [deg]", float(np.degrees(rows[1]["error_at_end_rad"])),
-              "sags", rows[1]["error_at_end_rad"] > radians(5.0)),
+        within_fraction("moment of contact forces about the first hinge [N m]", impulse["moment_nm"],
+                        f"{commanded:.4f}, as commanded", commanded, 1e-3),
+        below("error after the removal [rad]", impulse["error_at_end_rad"], "1e-6: recovers", 1e-6),
+        Claim("stable PD: error at the end [deg]", float(np.degrees(sag)), "sags", sag > radians(5.0)),
     ]  # fmt: skip
 
 
 def _draw(runs: Mapping[str, Dataset], removal: float, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 4.0), layout="constrained")
-    errors, forces = figure.subplots(1, 2)
-    for name, data in runs.items():
-        color = {IMPULSE: BLUE, STABLE: GREEN}[name]
-        time = data["time"].values
-        error = np.degrees(np.abs(data["coordinate_value"].values - CURL).max(axis=1))
-        errors.semilogy(time, np.maximum(error, 1e-9), color=color, label=name)
-        forces.plot(time[1:], contact_force(data)[1:], color=color, lw=0.8, label=name)
-    for ax in (errors, forces):
-        ax.axvline(removal, color="#9aa0a8", lw=0.8, ls=":", label="block removed")
-        ax.legend(frameon=False, fontsize=8)
-    rest = max(_metrics(data, removal)["contact_force_n"] for data in runs.values())
-    forces.set(xlabel="time [s]", ylabel="force of planks on the block [N]", ylim=(0.0, 3.0 * rest))
-    errors.set(xlabel="time [s]", ylabel="largest hinge error [deg]")
-    style_axes([errors, forces])
-    figure.savefig(path, dpi=130)
+    with figure(path, "largest hinge error [deg]", "force of planks on the block [N]") as (errors, forces):
+        for name, data in runs.items():
+            time = data["time"].values
+            error = np.degrees(np.abs(data["coordinate_value"].values - CURL).max(axis=1))
+            errors.semilogy(time, np.maximum(error, 1e-9), color=COLORS[name], label=name)
+            forces.plot(time[1:], contact_force(data)[1:], color=COLORS[name], lw=0.8, label=name)
+        for ax in (errors, forces):
+            ax.axvline(removal, color="#9aa0a8", lw=0.8, ls=":", label="block removed")
+        rest = max(_metrics(data, removal)["contact_force_n"] for data in runs.values())
+        forces.set(ylim=(0.0, 3.0 * rest))

@@ -9,12 +9,13 @@ the net catches on ribs, collar bones and arms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from xarray import Dataset
 
 from borelli.control.controls import Control, make_controls
 from borelli.control.response import PD
@@ -23,16 +24,14 @@ from borelli.control.track_targets import track_targets
 from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.control.mace import fixed_pelvis_skeleton
 from borelli.experiments.control.planks import IMPULSE
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.experiment import Request, figure
+from borelli.experiments.outcome import Claim, Outcome, above, below
 from borelli.model.mechanisms import net
 from borelli.model.model import Body, Frame, Model, Surface
 from borelli.physics.diagnostics import rotation_matrices
 from borelli.physics.solver_settings import SolverSettings
 from borelli.view.panels import View
-from borelli.view.plot_style import BLUE, INK, ORANGE, style_axes
-
-if TYPE_CHECKING:
-    from xarray import Dataset
+from borelli.view.plot_style import BLUE, INK, ORANGE
 
 GAINS = PD(100.0)
 STEP, SECONDS = 1 / 240, 1.5
@@ -91,33 +90,26 @@ def struggle_controls(model: Model) -> tuple[Control, ...]:
     return make_controls(b_spline_targets(model, np.linspace(0.0, SPLINE_DURATION, pieces + 1), values), GAINS)
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+def run(request: Request) -> Outcome:
     """Run the experiment as listed in the catalog."""
-    knots, seconds = (5, 0.1) if quick else (KNOTS, SECONDS)
+    knots, seconds = (5, 0.1) if request.quick else (KNOTS, SECONDS)
     model = caught_model(knots)
-    log("the net falls")
-
-    def log_progress(fraction: float) -> None:
-        log(f"the net falls: {100.0 * fraction:.0f} %")
-
+    request.log("the net falls")
     data = track_targets(
         model, struggle_controls(model), duration=seconds, step=STEP, settings=SolverSettings(friction_solves=1),
-        record_every=4, progress=log_progress,
+        record_every=4, progress=lambda fraction: request.log(f"the net falls: {100.0 * fraction:.0f} %"),
     )  # fmt: skip
     row = _metrics(data, model)
-    out.mkdir(parents=True, exist_ok=True)
-    plot = out / "net.png"
-    _draw(data, plot)
-    log("drawing")
+    _draw(data, request.plot)
     times = np.linspace(0.0, SECONDS, 6)
     view = View(width=420, height=420, azimuth=-40.0, elevation=10.0)
-    files = draw_runs({IMPULSE: data}, out, "net", tuple(times), quick=quick, view=view)
+    files = draw_runs(request, {IMPULSE: data}, tuple(times), view=view)
     about = (
         f"a net of {knots} by {knots} knots, {row['net_joints']} joints and {row['net_loops']} loops, falls on a "
         f"skeleton of 74 joints, pelvis fixed, arms on B-splines; {seconds:g} s in steps of 1/240 s, stiffness "
         f"{GAINS.stiffness:g} 1/s^2"
     )
-    return write_outcome(Outcome("net", about, [row], _claims(row, quick), (plot, *files)), out)
+    return Outcome(request.name, about, [row], _claims(row, request.quick), (request.plot, *files))
 
 
 def _net_bodies(data: Dataset) -> list[str]:
@@ -127,7 +119,7 @@ def _net_bodies(data: Dataset) -> list[str]:
 def _metrics(data: Dataset, model: Model) -> dict[str, Any]:
     joints = [joint for joint in model.joints if joint.name.startswith("bar")]
     bodies = [body for body in model.bodies if body.name.startswith(("knot", "bar"))]
-    error = np.abs(data["coordinate_value"].values - data["coordinate_target"].values)
+    error = np.abs(data["coordinate_error"].values)
     forces = _load(data)
     late = data["time"].values > 0.8 * float(data["time"].values[-1])
     return {
@@ -161,7 +153,7 @@ def _load(data: Dataset) -> Any:
 
 def _claims(row: Mapping[str, Any], quick: bool) -> list[Claim]:
     claims = [
-        Claim("largest joint gap [m]", row["joint_gap_m"], "joints closed", row["joint_gap_m"] < 1e-6),
+        below("largest joint gap [m]", row["joint_gap_m"], "joints closed", 1e-6),
         Claim("all values are finite", float(row["finite"]), "1", row["finite"]),
     ]
     if quick:
@@ -171,30 +163,21 @@ def _claims(row: Mapping[str, Any], quick: bool) -> list[Claim]:
         Claim("joints of the net", row["net_joints"], "960", row["net_joints"] == 960),
         Claim("loops of the net", row["net_loops"], "over 225", row["net_loops"] >= 225),
         *claims,
-        Claim("fraction of the net's weight on the skeleton at the end", fraction, "caught: 0.1 at least",
-              fraction > 0.1),
-        Claim("smallest distance of a knot from the skull (1: its surface)", row["nearest_to_skull"],
-              "1 at least: outside",
-              row["nearest_to_skull"] > 1.0),
+        above("fraction of the net's weight on the skeleton at the end", fraction, "caught: 0.1 at least", 0.1),
+        above("smallest distance of a knot from the skull (1: its surface)", row["nearest_to_skull"],
+              "1 at least: outside", 1.0),
         Claim("largest error of a controlled joint [rad]", row["largest_error_rad"], "0.01 to 1: yields",
               0.01 < row["largest_error_rad"] < 1.0),
     ]  # fmt: skip
 
 
 def _draw(data: Dataset, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 4.0), layout="constrained")
-    load, errors = figure.subplots(1, 2)
     time = data["time"].values
-    load.plot(time[1:], _load(data)[1:], color=ORANGE, lw=0.9)
-    load.set(xlabel="time [s]", ylabel="load of the net on the skeleton [N]")
-    error = np.degrees(np.abs(data["coordinate_value"].values - data["coordinate_target"].values))
-    for name, color in (("shoulder_flexion_r", BLUE), ("elbow_flexion_r", INK)):
-        index = list(data["coordinate"].values).index(name)
-        errors.plot(time, error[:, index], color=color, label=name.replace("_", " ").removesuffix(" r"))
-    errors.plot(time, np.nanmax(error, axis=1), color=ORANGE, lw=0.7, label="largest of all")
-    errors.set(xlabel="time [s]", ylabel="error [deg]")
-    errors.legend(frameon=False, fontsize=8)
-    style_axes([load, errors])
-    figure.savefig(path, dpi=130)
+    error = data["coordinate_error"]
+    with figure(path, "load of the net on the skeleton [N]", "error [deg]") as (load, errors):
+        load.plot(time[1:], _load(data)[1:], color=ORANGE, lw=0.9)
+        for name, color in (("shoulder_flexion_r", BLUE), ("elbow_flexion_r", INK)):
+            label = name.replace("_", " ").removesuffix(" r")
+            errors.plot(time, np.degrees(np.abs(error.sel(coordinate=name).values)), color=color, label=label)
+        largest = np.nanmax(np.degrees(np.abs(error.values)), axis=1)
+        errors.plot(time, largest, color=ORANGE, lw=0.7, label="largest of all")

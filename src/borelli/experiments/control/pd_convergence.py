@@ -6,33 +6,27 @@ Traditional and stable PD are added, which the paper's figure omits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from xarray import Dataset
 
 from borelli.control.pd_step_responses import StableResponse, TraditionalResponse
 from borelli.control.response import PD, Response, error_after, next_velocity
 from borelli.experiments.control.filming import draw_runs
-from borelli.experiments.control.planks import IMPULSE, STABLE, TRADITIONAL, rotated_plank
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, RED, style_axes
-
-Array = NDArray[np.float64]
+from borelli.experiments.control.planks import COLORS, IMPULSE, STABLE, TRADITIONAL, Array, rotated_plank
+from borelli.experiments.experiment import Request, figure
+from borelli.experiments.outcome import Claim, Outcome, Rows, near, within_fraction
+from borelli.view.plot_style import INK, ORANGE
 
 GAINS = PD(25.0)
 SECONDS = 2.0
 STEPS = (0.04, 0.02, 0.01, 0.005)
 """[s]"""
 SINGLE = "impulse-based PD, gains not doubled"
-PUBLISHED = {
-    (IMPULSE, 0.005): 3.28e-3,
-    (SINGLE, 0.005): 2.93e-3,
-    (TRADITIONAL, 0.005): 7.81e-3,
-}
+PUBLISHED = {(IMPULSE, 0.005): 3.28e-3, (SINGLE, 0.005): 2.93e-3, (TRADITIONAL, 0.005): 7.81e-3}
 """Verified values, to three digits: largest difference from the limit of each method, at the shortest step."""
 
 
@@ -71,11 +65,11 @@ def analytic_error(time: Array, fraction: float = 1.0) -> Array:
     return error_after(fraction * GAINS.stiffness, fraction * GAINS.damping, time, 1.0, 0.0)[0]
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+def run(request: Request) -> Outcome:
     """Run the experiment as listed in the catalog."""
     rows: list[dict[str, Any]] = []
     for name, (response, fraction) in RESPONSES.items():
-        log(name)
+        request.log(name)
         for step in STEPS:
             time, error = errors_in_time(response, step, SECONDS)
             rows.append({
@@ -83,41 +77,30 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
                 "largest_difference": float(np.abs(error - analytic_error(time, fraction)).max()),
                 "from_full_gains": float(np.abs(error - analytic_error(time)).max()),
             })  # fmt: skip
-    out.mkdir(parents=True, exist_ok=True)
-    plot = out / "pd-convergence.png"
-    _draw(rows, plot)
-    log("drawing")
-    files = draw_runs(
-        _planks(STEPS[0]), out, "pd-convergence", (0.0, 0.2, 0.4, 0.8, 1.6), quick=quick, speed=0.5, columns=3
-    )
+    _draw(rows, request.plot)
+    files = draw_runs(request, _planks(STEPS[0]), (0.0, 0.2, 0.4, 0.8, 1.6), speed=0.5, columns=3)
     about = (
         f"a single coordinate, stiffness {GAINS.stiffness:g} 1/s^2, damping {GAINS.damping:g} 1/s, an error of 1 "
         f"released at rest, {SECONDS:g} s; differences are the largest over time"
     )
-    return write_outcome(Outcome("pd-convergence", about, rows, _claims(rows), (plot, *files)), out)
+    return Outcome(request.name, about, rows, _claims(rows), (request.plot, *files))
 
 
-def _claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
+def _claims(rows: Rows) -> list[Claim]:
     differences = {(row["method"], row["step_s"]): row["largest_difference"] for row in rows}
-    claims = []
-    for (name, step), published in PUBLISHED.items():
-        value = differences[name, step]
-        claims.append(
-            Claim(
-                f"{name}: difference at {step:g} s", value, f"{published:g}", bool(abs(value / published - 1.0) < 5e-3)
-            )
-        )
+    claims = [
+        within_fraction(f"{name}: difference at {step:g} s", differences[name, step], f"{published:g}", published, 5e-3)
+        for (name, step), published in PUBLISHED.items()
+    ]
     for name in RESPONSES:
         order = float(np.log2(differences[name, STEPS[-2]] / differences[name, STEPS[-1]]))
-        claims.append(Claim(f"{name}: order of convergence", order, "1", abs(order - 1.0) < 0.1))
+        claims.append(near(f"{name}: order of convergence", order, "1", 1.0, 0.1))
     full = next(r["from_full_gains"] for r in rows if r["method"] == SINGLE and r["step_s"] == STEPS[-1])
-    claims.append(
-        Claim("gains not doubled: difference from the full gains", full, "0.110 at any step", abs(full - 0.110) < 0.005)
-    )
+    claims.append(near("gains not doubled: difference from the full gains", full, "0.110 at any step", 0.110, 0.005))
     return claims
 
 
-def _planks(step: float) -> dict[str, Any]:
+def _planks(step: float) -> dict[str, Dataset]:
     """Return a plank for each method that rotates from -90 degrees to level, and one with the specified response."""
     fine = np.linspace(0.0, SECONDS, 201)
     quarter = -0.5 * np.pi
@@ -128,33 +111,25 @@ def _planks(step: float) -> dict[str, Any]:
     return runs
 
 
-def _draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 4.2), layout="constrained")
-    curves, orders = figure.subplots(1, 2)
+def _draw(rows: Rows, path: Path) -> None:
     fine, marks = np.linspace(0.0, SECONDS, 401), np.linspace(0.0, SECONDS, 21)
-    colors = {IMPULSE: BLUE, SINGLE: ORANGE, TRADITIONAL: RED, STABLE: GREEN}
-    for name in (SINGLE, IMPULSE):
-        time, error = errors_in_time(RESPONSES[name][0], STEPS[-1], SECONDS)
-        curves.plot(time, error, color=colors[name], label=name)
-    curves.plot(marks, analytic_error(marks, 0.5), "o", color=INK, ms=4, mfc="none", label="analytic, half the gains")
-    curves.plot(marks, analytic_error(marks), "x", color=INK, ms=5, label="analytic, full gains")
-    curves.axhline(0.0, color=INK, lw=0.6)
-    curves.plot(fine, analytic_error(fine), color=INK, lw=0.4)
-    curves.set(xlabel="time [s]", ylabel=f"error, steps of {1e3 * STEPS[-1]:g} ms")
-    for name, color in colors.items():
-        own = [row for row in rows if row["method"] == name]
-        orders.loglog([r["step_s"] for r in own], [r["largest_difference"] for r in own], "o-", color=color, label=name)
-        if name == SINGLE:
-            orders.loglog(
-                [r["step_s"] for r in own], [r["from_full_gains"] for r in own], "o--", color=color,
-                label="the same, from the full gains",
-            )  # fmt: skip
-    orders.set(xlabel="step [s]", ylabel="largest difference from analytic", xticks=STEPS)
-    orders.set_xticklabels([f"{step:g}" for step in STEPS])
-    orders.minorticks_off()
-    for ax in (curves, orders):
-        ax.legend(frameon=False, fontsize=8)
-    style_axes([curves, orders])
-    figure.savefig(path, dpi=130)
+    colors = {IMPULSE: COLORS[IMPULSE], SINGLE: ORANGE} | COLORS
+    labels = f"error, steps of {1e3 * STEPS[-1]:g} ms", "largest difference from analytic"
+    with figure(path, *labels, size=(11.0, 4.2)) as (curves, orders):
+        for name in (SINGLE, IMPULSE):
+            time, error = errors_in_time(RESPONSES[name][0], STEPS[-1], SECONDS)
+            curves.plot(time, error, color=colors[name], label=name)
+        half = analytic_error(marks, 0.5)
+        curves.plot(marks, half, "o", color=INK, ms=4, mfc="none", label="analytic, half the gains")
+        curves.plot(marks, analytic_error(marks), "x", color=INK, ms=5, label="analytic, full gains")
+        curves.axhline(0.0, color=INK, lw=0.6)
+        curves.plot(fine, analytic_error(fine), color=INK, lw=0.4)
+        for name, color in colors.items():
+            own = [row for row in rows if row["method"] == name]
+            orders.loglog(STEPS, [row["largest_difference"] for row in own], "o-", color=color, label=name)
+            if name == SINGLE:
+                full = [row["from_full_gains"] for row in own]
+                orders.loglog(STEPS, full, "o--", color=color, label="the same, from the full gains")
+        orders.set(xlabel="step [s]", xticks=STEPS)
+        orders.set_xticklabels([f"{step:g}" for step in STEPS])
+        orders.minorticks_off()

@@ -7,23 +7,21 @@ and along the secant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from xarray import Dataset
 
 from borelli.control.pd_step_responses import StableResponse, TraditionalResponse
 from borelli.control.response import Response, coefficients
 from borelli.control.stability import spectral_radius
 from borelli.experiments.control.filming import draw_runs
 from borelli.experiments.control.pd_convergence import GAINS, analytic_error, errors_in_time
-from borelli.experiments.control.planks import IMPULSE, STABLE, TRADITIONAL, rotated_plank
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.view.plot_style import BLUE, GREEN, INK, RED, style_axes
-
-Array = NDArray[np.float64]
+from borelli.experiments.control.planks import COLORS, IMPULSE, STABLE, TRADITIONAL, Array, rotated_plank
+from borelli.experiments.experiment import Request, figure
+from borelli.experiments.outcome import Claim, Outcome, Rows, below, near, within_fraction
+from borelli.view.plot_style import BLUE, INK, RED
 
 RESPONSES: dict[str, Response] = {
     IMPULSE: GAINS,
@@ -40,11 +38,11 @@ STABILITY_LIMIT = 2.0 * 2.0**0.5 - 2.0
 """Largest stable RATE times step of traditional PD with critical damping."""
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
+def run(request: Request) -> Outcome:
     """Run the experiment as listed in the catalog."""
     rows: list[dict[str, Any]] = []
     for name, response in RESPONSES.items():
-        log(name)
+        request.log(name)
         for step in (MEDIUM, LARGE, HUGE):
             _, error = errors_in_time(response, step, COUNT * step)
             rows.append({
@@ -52,38 +50,34 @@ def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], 
                 "after_two_steps": float(error[2]), "largest_later": float(np.abs(error[1:]).max()),
                 "after_forty_steps": float(error[-1]),
             })  # fmt: skip
-    out.mkdir(parents=True, exist_ok=True)
-    plot = out / "pd-large-step.png"
-    _draw(plot)
-    log("drawing")
-    runs = {"specified": _rotated(*_exact(3.0)), **_planks()}
-    files = draw_runs(runs, out, "pd-large-step", (0.0, 0.2, 0.4, 1.0, 2.0, 3.0), quick=quick, speed=0.5)
+    _draw(request.plot)
+    runs = {"specified": _rotated(*_exact(3.0))}
+    for name, response in RESPONSES.items():
+        runs[f"{name}, {LARGE:g} s"] = _rotated(*errors_in_time(response, LARGE, 3.0))
+    files = draw_runs(request, runs, (0.0, 0.2, 0.4, 1.0, 2.0, 3.0), speed=0.5)
     about = (
         f"a single coordinate, stiffness {GAINS.stiffness:g} 1/s^2, critical damping, an error of 1 released at rest; "
         f"{COUNT} steps of {MEDIUM:g}, {LARGE:g} and {HUGE:g} s"
     )
-    return write_outcome(Outcome("pd-large-step", about, rows, _claims(rows), (plot, *files)), out)
+    return Outcome(request.name, about, rows, _claims(rows), (request.plot, *files))
 
 
-def _claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
+def _claims(rows: Rows) -> list[Claim]:
     by_step = {(row["method"], row["step_s"]): row for row in rows}
     unstable = abs(by_step[TRADITIONAL, LARGE]["after_forty_steps"])
-    impulse, huge = by_step[IMPULSE, LARGE]["after_forty_steps"], by_step[IMPULSE, HUGE]
+    impulse, huge = abs(by_step[IMPULSE, LARGE]["after_forty_steps"]), by_step[IMPULSE, HUGE]
     limit = _last_stable_step() * RATE
     lengths = np.logspace(-4, 4, 4001)
     growth = float(spectral_radius(*coefficients(2.0, 4.0, lengths), lengths).max())
+    of_20 = "steps of 20 response times"
     return [
-        Claim("traditional PD: longest stable step, per response time", limit, "0.828",
-              abs(limit - STABILITY_LIMIT) < 1e-3),
-        Claim("traditional PD: error after 40 steps of one response time", unstable, "6.3e7",
-              abs(unstable / 6.3e7 - 1.0) < 0.02),
-        Claim("impulse-based PD: the same", abs(impulse), "1.6e-15", abs(impulse) < 2e-15),
-        Claim("steps of 20 response times: error after one", huge["after_one_step"], "9.9e-6",
-              abs(huge["after_one_step"] / 9.9e-6 - 1.0) < 0.01),
-        Claim("steps of 20 response times: error after two", huge["after_two_steps"], "-1.4e-7",
-              abs(huge["after_two_steps"] / -1.4e-7 - 1.0) < 0.05),
-        Claim("impulse-based PD: growth in a step of any length", growth, "below 1", growth < 1.0),
-    ]  # fmt: skip
+        near("traditional PD: longest stable step, per response time", limit, "0.828", STABILITY_LIMIT, 1e-3),
+        within_fraction("traditional PD: error after 40 steps of one response time", unstable, "6.3e7", 6.3e7, 0.02),
+        below("impulse-based PD: the same", impulse, "1.6e-15", 2e-15),
+        within_fraction(f"{of_20}: error after one", huge["after_one_step"], "9.9e-6", 9.9e-6, 0.01),
+        within_fraction(f"{of_20}: error after two", huge["after_two_steps"], "-1.4e-7", -1.4e-7, 0.05),
+        below("impulse-based PD: growth in a step of any length", growth, "below 1", 1.0),
+    ]
 
 
 def _last_stable_step() -> float:
@@ -104,52 +98,34 @@ def _exact(duration: float) -> tuple[Array, Array]:
     return time, analytic_error(time)
 
 
-def _rotated(time: Array, error: Array) -> Any:
+def _rotated(time: Array, error: Array) -> Dataset:
     """Return a plank that rotates from -90 degrees to level, with these relative errors."""
     return rotated_plank(time, -0.5 * np.pi * error)
 
 
-def _planks() -> dict[str, Any]:
-    return {
-        f"{name}, {LARGE:g} s": _rotated(*errors_in_time(response, LARGE, 3.0)) for name, response in RESPONSES.items()
-    }
-
-
 def _draw(path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12.0, 4.0), layout="constrained")
-    one, medium, large = figure.subplots(1, 3)
-    fine, error = _exact(2.0)
+    fine, exact = _exact(2.0)
     start = 0.3
-    at, after = analytic_error(np.array([start])), analytic_error(np.array([start + LARGE]))
-    slope = (analytic_error(np.array([start + 1e-6])) - at) / 1e-6
-    one.plot(fine, error, color=INK, lw=1.0, label="specified")
-    for end, color, label in (
-        (at + LARGE * slope, RED, "along the tangent"),
-        (after, BLUE, "along the secant (impulse-based)"),
-    ):
-        one.annotate(
-            "",
-            (start + LARGE, float(end[0])),
-            (start, float(at[0])),
-            arrowprops={"color": color, "width": 1.5, "headwidth": 8},
-        )
-        one.plot([], [], color=color, label=label)
-    one.set(xlabel="time [s]", ylabel=f"error; one step of {LARGE:g} s", xlim=(0.0, 1.0))
-    medium.plot(fine, error, color=INK, lw=1.0, label="specified")
-    for name, color in ((IMPULSE, BLUE), (TRADITIONAL, RED), (STABLE, GREEN)):
-        time, error = errors_in_time(RESPONSES[name], MEDIUM, 2.0)
-        medium.plot(time, error, "o-", ms=3, color=color, label=f"{name}, {MEDIUM:g} s")
-        time, error = errors_in_time(RESPONSES[name], LARGE, COUNT * LARGE)
-        error[error == 0.0] = np.nan  # has no logarithm
-        large.semilogy(time, np.abs(error), "o-", ms=2.5, color=color, label=f"{name}, {LARGE:g} s")
-    medium.plot(
-        [0.0, HUGE], [1.0, errors_in_time(GAINS, HUGE, HUGE)[1][1]], ":", color=BLUE, label=f"{IMPULSE}, {HUGE:g} s"
-    )
-    medium.set(xlabel="time [s]", ylabel="error", xlim=(0.0, 2.0))
-    large.set(xlabel="time [s]", ylabel="absolute error")
-    for ax in (one, medium, large):
-        ax.legend(frameon=False, fontsize=8)
-    style_axes([one, medium, large])
-    figure.savefig(path, dpi=130)
+    at, after, soon = analytic_error(np.array([start, start + LARGE, start + 1e-6]))
+    slope = (soon - at) / 1e-6
+    labels = f"error; one step of {LARGE:g} s", "error", "absolute error"
+    with figure(path, *labels, size=(12.0, 4.0)) as (one, medium, large):
+        one.plot(fine, exact, color=INK, lw=1.0, label="specified")
+        for end, color, label in (
+            (at + LARGE * slope, RED, "along the tangent"),
+            (after, BLUE, "along the secant (impulse-based)"),
+        ):
+            arrow = {"color": color, "width": 1.5, "headwidth": 8}
+            one.annotate("", (start + LARGE, float(end)), (start, float(at)), arrowprops=arrow)
+            one.plot([], [], color=color, label=label)
+        one.set(xlim=(0.0, 1.0))
+        medium.plot(fine, exact, color=INK, lw=1.0, label="specified")
+        for name, color in COLORS.items():
+            time, error = errors_in_time(RESPONSES[name], MEDIUM, 2.0)
+            medium.plot(time, error, "o-", ms=3, color=color, label=f"{name}, {MEDIUM:g} s")
+            time, error = errors_in_time(RESPONSES[name], LARGE, COUNT * LARGE)
+            error[error == 0.0] = np.nan  # has no logarithm
+            large.semilogy(time, np.abs(error), "o-", ms=2.5, color=color, label=f"{name}, {LARGE:g} s")
+        last = errors_in_time(GAINS, HUGE, HUGE)[1][1]
+        medium.plot([0.0, HUGE], [1.0, last], ":", color=BLUE, label=f"{IMPULSE}, {HUGE:g} s")
+        medium.set(xlim=(0.0, 2.0))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xarray import Dataset
 
-from borelli.control.controls import Control, make_controls
+from borelli.control.controls import make_controls
 from borelli.control.response import PD, Response, coefficients
 from borelli.control.targets import keyframes
+from borelli.control.track_targets import track_targets
+from borelli.model.formats.native import model_to_text
 from borelli.model.mechanisms import chain
 from borelli.model.model import Model, Shape, Surface
 from borelli.model.transforms import orientation_matrix
-
-if TYPE_CHECKING:
-    from xarray import Dataset
+from borelli.view.plot_style import BLUE, GREEN, RED
 
 Array = NDArray[np.float64]
 
@@ -26,18 +27,14 @@ GRAVITY = 9.8
 IMPULSE, TRADITIONAL, STABLE = "impulse-based PD", "traditional PD", "stable PD"
 """Names of the methods in tables and images."""
 METHODS = {IMPULSE: "impulse", TRADITIONAL: "traditional", STABLE: "stable"}
+COLORS = {IMPULSE: BLUE, TRADITIONAL: RED, STABLE: GREEN}
 
 
 def planks(count: int, length: float, *, gravity: float = GRAVITY, friction: float = 0.8) -> Model:
     """Return a chain of planks of 1 kg, level along x from the origin; positive angles lift the distal planks.
 
-    Inertia is that of a thin rod, length^2 / 12: the thickness affects only appearance and contact.
-
-    Args:
-        count: Number of planks.
-        length: Length of each plank [m].
-        gravity: Gravity [m/s^2], downward.
-        friction: Friction coefficient.
+    Inertia is that of a thin rod, length^2 / 12: the thickness affects only appearance and contact. Length is in m,
+    gravity, downward, in m/s^2.
     """
     shape = Shape("box", (0.48 * length, 0.16 * length, 0.03 * length), surface=Surface(friction=friction))
     model = chain(count, shape, length, kind="hinge", height=0.0)
@@ -47,9 +44,11 @@ def planks(count: int, length: float, *, gravity: float = GRAVITY, friction: flo
     return replace(model, name=f"{count} planks", bodies=bodies, gravity=(0.0, 0.0, -gravity))
 
 
-def constant_controls(model: Model, angles: Mapping[str, float], response: Response) -> tuple[Control, ...]:
-    """Return controls that drive coordinates to constant targets [rad or m]."""
-    return make_controls(keyframes(model, [0.0], {name: [value] for name, value in angles.items()}), response)
+def track_angles(model: Model, angles: float | Mapping[str, float], response: Response, **options: Any) -> Dataset:
+    """Simulate a model whose coordinates, all or those named, have constant targets [rad]; see `track_targets`."""
+    targets = angles if isinstance(angles, Mapping) else {c.name: angles for c in model.coordinates}
+    controls = make_controls(keyframes(model, [0.0], {name: [value] for name, value in targets.items()}), response)
+    return track_targets(model, controls, **({"initial_coordinates": {}} | options))
 
 
 def tip_heights(data: Dataset, count: int, length: float) -> Array:
@@ -82,15 +81,11 @@ def stiffness_at_rest(gains: PD, step: float) -> float:
 
 def rotated_plank(time: Sequence[float] | Array, angle: Sequence[float] | Array, length: float = 1.0) -> Dataset:
     """Return a dataset for drawing: one plank at these angles [rad] at these times [s]."""
-    import xarray
-
-    from borelli.model.formats.native import model_to_text
-
     a = np.asarray(angle, float)
     zero = np.zeros_like(a)
     position = 0.5 * length * np.stack([np.cos(a), zero, np.sin(a)], axis=-1)
     quaternion = np.stack([np.cos(0.5 * a), zero, -np.sin(0.5 * a), zero], axis=-1)
-    return xarray.Dataset(
+    return Dataset(
         {
             "body_position": (("time", "body", "axis"), position[:, None], {"units": "m"}),
             "body_orientation": (("time", "body", "component"), quaternion[:, None], {"units": "1"}),

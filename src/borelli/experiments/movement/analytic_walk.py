@@ -77,20 +77,12 @@ class Walk:
 
 
 def make_walk(model: Model, frames: int = 260, rate: float = 60.0) -> Walk:
-    """Return the walk of a model that has the coordinates of `borelli.human`.
-
-    Args:
-        model: Model made by `borelli.human`.
-        frames: Number of frames.
-        rate: Frame rate [Hz].
-    """
+    """Return the walk, at a rate [Hz], of a model that has the coordinates of `borelli.human`."""
     time = np.arange(frames) / rate
     names = [c.name for c in model.coordinates]
-    waves = _waves()
-    start = np.array([c.default for c in model.coordinates])
     values = np.zeros((3, frames, len(names)))
-    values[0] = start
-    for name, wave in waves.items():
+    values[0] = [c.default for c in model.coordinates]
+    for name, wave in _waves().items():
         values[:, :, names.index(name)] += _sampled(wave, time)
     x = names.index("root_x")
     values[0, :, x] += SPEED * time
@@ -108,9 +100,8 @@ def _waves() -> dict[str, NDArray[np.complex128]]:
             series[1:] *= 2.0
             amplitudes[f"{name}_{side}"] = np.pad(series[:5], (0, HARMONICS - 4)) * np.exp(-2j * np.pi * order * delay)
         for name, (mean, amplitude, phase) in ARM.items():
-            amplitudes[f"{name}_{side}"] = np.radians(mean) * (order == 0) + _wave(
-                np.radians(amplitude), 1, phase + delay
-            )
+            wave = _wave(np.radians(amplitude), 1, phase + delay)
+            amplitudes[f"{name}_{side}"] = np.radians(mean) * (order == 0) + wave
     for name, (amplitude, cycles, phase) in TRUNK.items():
         amplitudes[name] = _wave(np.radians(amplitude), cycles, phase)
     amplitudes["root_z"] = _wave(VERTICAL, 2, 0.3)

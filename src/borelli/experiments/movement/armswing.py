@@ -7,7 +7,6 @@ absolute net torque; co-contraction adds the torque of antagonists against each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,16 @@ from borelli.analysis.energetics.cocontraction import cocontraction
 from borelli.analysis.energetics.energy import compute_energy
 from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
+from borelli.experiments.experiment import Request, figure
 from borelli.experiments.movement.stepped_common import (
     positive_work,
-    recorded_motion,
+    requested_walk,
     root_deviation,
-    synthetic_walk,
     torque_time_integral,
     with_changes,
 )
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
-from borelli.view.plot_style import BLUE, ORANGE, style_axes
+from borelli.experiments.outcome import Claim, Outcome, Rows, above
+from borelli.view.plot_style import BLUE, ORANGE
 
 ARMS = ("shoulder_", "elbow_", "wrist_")
 LEVELS = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -39,71 +38,52 @@ MAX_RESIDUAL = 100.0
 """Residual moment about each axis [N m]."""
 
 
-def armswing_experiment(
-    out: Path,
-    motion: Motion | None = None,
-    *,
-    levels: Sequence[float] = LEVELS,
-    log: Callable[[str], None] = lambda _: None,
-) -> Outcome:
-    """Compute the cost of a walk with swinging and with clamped arms, by stepped inverse dynamics on contacts.
-
-    Args:
-        out: Output folder.
-        motion: Recorded walk. Default: a synthetic one.
-        levels: Co-contraction of the joints of the clamped arms [N m].
-        log: Called with a description of each step.
-    """
-    measured = motion is not None and motion.recording is not None
-    source = "a recorded walk" if measured else "a synthetic walk"
-    motion = motion or synthetic_walk()
+def run(request: Request) -> Outcome:
+    """Compute the cost of a walk with swinging and with clamped arms, by stepped inverse dynamics on contacts."""
+    motion = requested_walk(request)
+    measured = request.recording is not None
     torques = {}
     for arms, walk in (("swinging", motion), ("clamped", clamp_arms(motion))):
-        log(f"arms {arms}")
+        request.log(f"arms {arms}")
         torques[arms] = stepped_torques(walk, forces="contacts", residual=MAX_RESIDUAL)
     rows: list[dict[str, Any]] = [
         {"arms": arms, "cocontraction_nm": 0.0, **_metrics(result)} for arms, result in torques.items()
     ]
+    swinging, clamped = rows
     names = [c.name for c in motion.model.coordinates if c.name.startswith(ARMS)]
     energy = compute_energy(torques["clamped"])
     base = cocontraction(energy, 0.0)["torque_time_integral_nms"]
-    for level in levels[1:]:
+    for level in LEVELS[1:3] if request.quick else LEVELS[1:]:
         extra = cocontraction(energy, dict.fromkeys(names, level))["torque_time_integral_nms"] / base
-        rows.append(
-            rows[1]
-            | {"cocontraction_nm": level, "torque_time_integral_nms": rows[1]["torque_time_integral_nms"] * extra}
-        )
+        cost = clamped["torque_time_integral_nms"] * extra
+        rows.append(clamped | {"cocontraction_nm": level, "torque_time_integral_nms": cost})
     for row in rows:
-        row["cost_increase_percent"] = 100.0 * (
-            row["torque_time_integral_nms"] / rows[0]["torque_time_integral_nms"] - 1.0
-        )
-        row["work_increase_percent"] = 100.0 * (row["positive_work_j"] / rows[0]["positive_work_j"] - 1.0)
-    out.mkdir(parents=True, exist_ok=True)
-    image = out / "armswing.png"
-    _draw(rows, image)
-    rise = np.diff([row["cost_increase_percent"] for row in rows[1:]])
+        for increase, key in (("cost", "torque_time_integral_nms"), ("work", "positive_work_j")):
+            row[f"{increase}_increase_percent"] = 100.0 * (row[key] / swinging[key] - 1.0)
+    _draw(rows, request.plot)
+    about = (
+        f"{'a recorded walk' if measured else 'a synthetic walk'}, {motion.data.sizes['time']} frames at "
+        f"{motion.rate:g} Hz, on contacts with a residual moment of up to {MAX_RESIDUAL:g} N m; clamped: shoulders, "
+        "elbows and wrists fixed at their mean angles"
+    )
+    return Outcome(request.name, about, rows, _claims(rows, measured), (request.plot,))
+
+
+def _claims(rows: Rows, measured: bool) -> list[Claim]:
+    clamped = rows[1:]
+    rise = np.diff([row["cost_increase_percent"] for row in clamped])
     # arms are clamped by co-contraction; the trunk of a synthetic walk does not respond to the arms
-    stiff = next(row for row in rows[1:] if row["cocontraction_nm"] >= CLAMPING)
+    stiff = next(row for row in clamped if row["cocontraction_nm"] >= CLAMPING)
+    paper = "6.1 (Ortega 2008: 6)"
     claims = [
-        Claim(f"arms clamped by {stiff['cocontraction_nm']:g} N m of co-contraction cost more [%]",
-              stiff["cost_increase_percent"], "6.1 (Ortega 2008: 6)", stiff["cost_increase_percent"] > 0.0),
-        Claim("cost rises with co-contraction: smallest rise of a level [%]", float(rise.min()) if len(rise) else 0.0,
-              "rises", bool((rise > 0.0).all())),
+        above(f"arms clamped by {stiff['cocontraction_nm']:g} N m of co-contraction cost more [%]",
+              stiff["cost_increase_percent"], paper, 0.0),
+        above("cost rises with co-contraction: smallest rise of a level [%]", float(rise.min()), "rises", 0.0),
     ]  # fmt: skip
     if measured:
-        net = rows[1]["cost_increase_percent"]
-        claims.insert(0, Claim("clamped arms cost more, net torque only [%]", net, "6.1 (Ortega 2008: 6)", net > 0.0))
-    about = (
-        f"{source}, {motion.data.sizes['time']} frames at {motion.rate:g} Hz, on contacts with a residual moment of up "
-        f"to {MAX_RESIDUAL:g} N m; clamped: shoulders, elbows and wrists fixed at their mean angles"
-    )
-    return write_outcome(Outcome("armswing", about, rows, claims, (image,)), out)
-
-
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
-    """Run the experiment as listed in the catalog."""
-    motion = (synthetic_walk(1.5) if quick else None) if recording is None else recorded_motion(recording)
-    return armswing_experiment(out, motion, levels=LEVELS[:3] if quick else LEVELS, log=log)
+        net = clamped[0]["cost_increase_percent"]
+        claims.insert(0, above("clamped arms cost more, net torque only [%]", net, paper, 0.0))
+    return claims
 
 
 def clamp_arms(motion: Motion) -> Motion:
@@ -125,25 +105,13 @@ def _metrics(torques: SteppedTorques) -> dict[str, float]:
     }
 
 
-def _draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 3.6), layout="constrained")
-    axes = figure.subplots(1, 2)
-    axes[0].bar(
-        [row["arms"] for row in rows[:2]], [row["torque_time_integral_nms"] for row in rows[:2]], color=[BLUE, ORANGE]
-    )
-    axes[0].set(
-        ylabel="time integral of torque [N m s]",
-        title=f"clamped: {rows[1]['cost_increase_percent']:+.1f} %; paper +6.1 %",
-    )
-    clamped = rows[1:]
-    axes[1].plot(
-        [row["cocontraction_nm"] for row in clamped],
-        [row["cost_increase_percent"] for row in clamped],
-        "o-",
-        color=ORANGE,
-    )
-    axes[1].set(xlabel="co-contraction in the arms [N m]", ylabel="cost above swinging arms [%]")
-    style_axes(axes)
-    figure.savefig(path, dpi=130)
+def _draw(rows: Rows, path: Path) -> None:
+    labels = "time integral of torque [N m s]", "cost above swinging arms [%]"
+    with figure(path, *labels, size=(8.0, 3.6), xlabel="") as (costs, increases):
+        swinging, clamped = rows[:2]
+        both = [row["torque_time_integral_nms"] for row in (swinging, clamped)]
+        costs.bar([swinging["arms"], clamped["arms"]], both, color=[BLUE, ORANGE])
+        costs.set(title=f"clamped: {clamped['cost_increase_percent']:+.1f} %; paper +6.1 %")
+        levels = [row["cocontraction_nm"] for row in rows[1:]]
+        increases.plot(levels, [row["cost_increase_percent"] for row in rows[1:]], "o-", color=ORANGE)
+        increases.set(xlabel="co-contraction in the arms [N m]")

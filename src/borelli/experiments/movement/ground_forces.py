@@ -9,12 +9,12 @@ synthetic walk transfers it linearly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from matplotlib.figure import Figure
+from xarray import Dataset
 
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.ground.predict_grf import predict_grf
@@ -22,17 +22,15 @@ from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
+from borelli.experiments.experiment import Request
 from borelli.experiments.movement.stepped_common import recorded_motion
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.outcome import Claim, Outcome, Rows
 from borelli.export.grf_agreement import compare_feet, foot_direction
 from borelli.numerics.runs import find_runs
+from borelli.recording.clean import clean
 from borelli.recording.recording import MIN_PLATE_FORCE
+from borelli.synthetic.recordings import synthetic_recording
 from borelli.view.plot_style import BLUE, ORANGE, style_axes
-
-if TYPE_CHECKING:
-    from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 NOISE = (0.0, 0.001)
 """Standard deviations of marker noise in the synthetic walk [m]."""
@@ -54,72 +52,55 @@ class Trial(NamedTuple):
         return float(model.mass * np.linalg.norm(model.gravity))
 
 
-def ground_experiment(
-    out: Path, motions: dict[str, Motion], about: str, *, log: Callable[[str], None] = lambda _: None
-) -> Outcome:
-    """Predict ground reaction forces of motions and compare them with the plates of their recordings.
-
-    Args:
-        out: Output folder.
-        motions: Motions by a description of their markers; the first is drawn and compared with the paper.
-        about: Description of the motions.
-        log: Called with a description of each step.
-
-    Raises:
-        SettingsError: A recording has no plate forces, or no frame with complete forces.
-    """
+def run(request: Request) -> Outcome:
+    """Predict ground reaction forces of motions and compare them with the plates of their recordings."""
+    if request.recording is not None:
+        about = f"{request.recording.name}: ground reaction forces predicted from the motion, compared with its plates"
+        motions = {"as recorded": recorded_motion(request.recording)}
+    else:
+        about = (
+            "a synthetic walk, 3.2 strides at 100 Hz: ground reaction forces predicted from the motion, and true ones"
+        )
+        levels = NOISE[-1:] if request.quick else NOISE
+        motions = {f"{1e3 * noise:g} mm noise": synthetic_motion(noise) for noise in levels}
     trials = []
     for label, motion in motions.items():
-        log(f"ground reaction forces, {label}")
-        if motion.recording is None or not {"plate_force", "ground_reaction_force"} & set(motion.recording.data):
-            raise SettingsError(
-                "The recording has no force plates to compare with. Use a recording with plates, or omit --recording."
-            )
-        measured = inverse_dynamics(motion, forces="plates")
-        trials.append(Trial(label, measured, predict_grf(motion, measured.derivatives)))
+        request.log(f"ground reaction forces, {label}")
+        trials.append(make_trial(label, motion))
     rows = [row for trial in trials for row in _rows(trial)]
     if not rows:
         raise SettingsError(
             "No frame has the full ground reaction force on plates, so there is nothing to compare with. Use a trial "
             "with complete steps on the plates."
         )
+    measured = trials[0].measured
     first = [row for row in rows if row["markers"] == trials[0].label]
-    out.mkdir(parents=True, exist_ok=True)
-    image = out / "ground.png"
-    _draw(trials[0], first, image)
+    _draw(trials[0], first, request.plot)
     single = float(np.nanmean([row["single_stance_percent"] for row in first]))
     torque = first[0]["unexplained_moment_rms_nm"]
     claims = [
         Claim("difference of vertical force in single stance [%]", single, "10", single <= PAPER_DIFFERENCE),
         Claim("unexplained moment, RMS [N m]", torque, "30 (limit)", torque <= PAPER_TORQUE),
     ]
-    data = trials[0].measured.data
-    about += f"; plates cover {100.0 * float(data['grf_complete'].values.mean()):.0f} % of the frames"
-    about += "".join(f"; {note.text}" for note in trials[0].measured.notes if note.code == "plate_mass")
-    return write_outcome(Outcome("ground", about, rows, claims, (image,)), out)
+    about += f"; plates cover {100.0 * float(measured.data['grf_complete'].values.mean()):.0f} % of the frames"
+    about += "".join(f"; {note.text}" for note in measured.notes if note.code == "plate_mass")
+    return Outcome(request.name, about, rows, claims, (request.plot,))
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
-    """Run the experiment as listed in the catalog."""
-    if recording is not None:
-        about = f"{recording.name}: ground reaction forces predicted from the motion, compared with its plates"
-        return ground_experiment(out, {"as recorded": recorded_motion(recording)}, about, log=log)
-    about = "a synthetic walk, 3.2 strides at 100 Hz: ground reaction forces predicted from the motion, and true ones"
-    levels = NOISE[-1:] if quick else NOISE
-    return ground_experiment(out, {_label(noise): synthetic_motion(noise) for noise in levels}, about, log=log)
+def make_trial(label: str, motion: Motion) -> Trial:
+    """Predict ground reaction forces of a motion whose recording has force plates."""
+    if motion.recording is None or not {"plate_force", "ground_reaction_force"} & set(motion.recording.data):
+        raise SettingsError(
+            "The recording has no force plates to compare with. Use a recording with plates, or omit --recording."
+        )
+    measured = inverse_dynamics(motion, forces="plates")
+    return Trial(label, measured, predict_grf(motion, measured.derivatives))
 
 
 def synthetic_motion(noise: float) -> Motion:
     """Return inverse kinematics of a synthetic walk with marker noise [m] and plates under every step."""
-    from borelli.recording.clean import clean
-    from borelli.synthetic.recordings import synthetic_recording
-
     synthetic = synthetic_recording("walk", noise=noise, gaps=0.0)
     return inverse_kinematics(synthetic.model, clean(synthetic.recording, cutoff=None))
-
-
-def _label(noise: float) -> str:
-    return f"{1e3 * noise:g} mm noise"
 
 
 def _rows(trial: Trial) -> list[dict[str, Any]]:
@@ -147,9 +128,7 @@ def _rows(trial: Trial) -> list[dict[str, Any]]:
     return rows
 
 
-def _draw(trial: Trial, rows: Sequence[dict[str, Any]], path: Path) -> None:
-    from matplotlib.figure import Figure
-
+def _draw(trial: Trial, rows: Rows, path: Path) -> None:
     figure = Figure(figsize=(11.0, 7.0), layout="constrained")
     axes = figure.subplots(2, 2, sharex=True)
     data, computed = trial.measured.data, trial.computed
@@ -164,11 +143,10 @@ def _draw(trial: Trial, rows: Sequence[dict[str, Any]], path: Path) -> None:
                 ax.plot(time, force, style, color=color, lw=1.2, label=f"{foot}, {words}")
             ax.set(ylabel=f"force {label} [% of body weight]")
         stance = data["ground_reaction_force"].sel(foot=foot, axis="z").values >= MIN_PLATE_FORCE
+        soles = [foot in str(name) for name in computed["sole"].values]
+        center = 1e3 * computed["sole_position"].values[:, soles] @ ahead
         for one, style in ((data, "-"), (computed, "--")):
             pressure = 1e3 * (one["center_of_pressure"].sel(foot=foot).values @ ahead)
-            center = (
-                1e3 * computed["sole_position"].values[:, [foot in str(n) for n in computed["sole"].values]] @ ahead
-            )
             axes[1, 1].plot(time, np.where(stance, pressure - center.mean(axis=1), np.nan), style, color=color, lw=1.2)
     axes[1, 1].set(ylabel="center of pressure, from the center of the sole [mm]", xlabel="time [s]")
     axes[1, 0].set(xlabel="time [s]")

@@ -6,27 +6,26 @@ the motion; masses, centers of mass and inertias are those of other bodies, scal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
+from borelli.experiments.experiment import Request, figure
 from borelli.experiments.movement.stepped_common import (
-    recorded_motion,
+    requested_walk,
     root_deviation,
-    synthetic_walk,
     torque_time_integral,
     with_changes,
 )
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.outcome import Claim, Outcome, below
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.numerics.filters import lowpass
-from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, style_axes
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE
 
 BODIES: Mapping[str, tuple[float, float, str]] = {
     "slight woman": (50.0, 1.60, "female"),
@@ -43,39 +42,25 @@ CUTOFF = 10.0
 """Low-pass cutoff of the torques that are compared [Hz]."""
 
 
-def inertia_swap_experiment(
-    out: Path,
-    motion: Motion | None = None,
-    *,
-    bodies: Mapping[str, tuple[float, float, str]] = BODIES,
-    log: Callable[[str], None] = lambda _: None,
-) -> Outcome:
-    """Compute torques of a motion with its own and with other inertia, by stepped inverse dynamics on contacts.
-
-    Args:
-        out: Output folder.
-        motion: Recorded motion of a fitted human. Default: a synthetic walk.
-        bodies: Mass, height and sex by name.
-        log: Called with a description of each step.
-    """
-    source = "a recorded motion" if motion is not None and motion.recording is not None else "a synthetic walk"
-    motion = motion or synthetic_walk()
+def run(request: Request) -> Outcome:
+    """Compute torques of a motion with its own and with other inertia, by stepped inverse dynamics on contacts."""
+    motion = requested_walk(request)
+    bodies = list(BODIES)[:1] if request.quick else list(BODIES)
     results: dict[str, SteppedTorques] = {}
-    for name in ("own", *bodies):
-        log(f"inertia: {name}")
-        model = motion.model if name == "own" else with_inertia_of(motion.model, human(*bodies[name]))
-        results[name] = stepped_torques(with_changes(motion, model=model), forces="contacts", residual=MAX_RESIDUAL)
     rows: list[dict[str, Any]] = []
-    for name, torques in results.items():
-        correlation = _correlation(results["own"], torques)
+    for name in ("own", *bodies):
+        request.log(f"inertia: {name}")
+        model = motion.model if name == "own" else with_inertia_of(motion.model, human(*BODIES[name]))
+        torques = stepped_torques(with_changes(motion, model=model), forces="contacts", residual=MAX_RESIDUAL)
+        results[name] = torques
         rows.append({
-            "inertia": name, "mass_kg": torques.motion.model.mass, "leg_torque_r": correlation,
+            "inertia": name, "mass_kg": torques.motion.model.mass,
+            "leg_torque_r": _correlation(results["own"], torques),
             "torque_time_integral_nms_per_kg": torque_time_integral(torques) / torques.motion.model.mass,
             "angle_rms_deg": float(np.degrees(torques.rms_error)), "root_deviation_m": root_deviation(torques),
             "residual_moment_rms_nm": torques.residual_moment_rms,
         })  # fmt: skip
-    out.mkdir(parents=True, exist_ok=True)
-    image = out / "foreign_body.png"
+    image = request.out / "foreign_body.png"
     _draw(results, image)
     claims = [
         Claim(f"{row['inertia']}: correlation of leg torques with the original", row["leg_torque_r"], "identifiable",
@@ -83,21 +68,14 @@ def inertia_swap_experiment(
         for row in rows[1:]
     ]  # fmt: skip
     claims += [
-        Claim(f"{row['inertia']}: deviation of the root from its path [m]", row["root_deviation_m"], "stable",
-              row["root_deviation_m"] < 0.5)
+        below(f"{row['inertia']}: deviation of the root from its path [m]", row["root_deviation_m"], "stable", 0.5)
         for row in rows[1:]
-    ]  # fmt: skip
+    ]
+    source = "a synthetic walk" if request.recording is None else "a recorded motion"
     about = (
         f"{source}, {motion.data.sizes['time']} frames at {motion.rate:g} Hz, with the inertia of {', '.join(bodies)}"
     )
-    return write_outcome(Outcome("foreign-body", about, rows, claims, (image,)), out)
-
-
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
-    """Run the experiment as listed in the catalog."""
-    motion = (synthetic_walk(1.5) if quick else None) if recording is None else recorded_motion(recording)
-    bodies = dict(list(BODIES.items())[:1]) if quick else BODIES
-    return inertia_swap_experiment(out, motion, bodies=bodies, log=log)
+    return Outcome(request.name, about, rows, claims, (image,))
 
 
 def with_inertia_of(model: Model, other: Model) -> Model:
@@ -124,15 +102,9 @@ def _correlation(one: SteppedTorques, other: SteppedTorques) -> float:
 
 
 def _draw(results: Mapping[str, SteppedTorques], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 3.6), layout="constrained")
-    axes = figure.subplots(1, 3)
-    for (name, torques), color in zip(results.items(), (INK, BLUE, ORANGE, GREEN), strict=False):
-        for ax, coordinate in zip(axes, LEGS[:3], strict=True):
-            per_mass = torques.data["torque"].sel(coordinate=coordinate).values / torques.motion.model.mass
-            ax.plot(torques.data["time"].values, per_mass, color=color, lw=0.9, label=name)
-            ax.set(xlabel="time [s]", ylabel=f"{coordinate} [N m/kg]")
-    axes[0].legend(frameon=False, fontsize=8)
-    style_axes(axes)
-    figure.savefig(path, dpi=130)
+    with figure(path, *(f"{coordinate} [N m/kg]" for coordinate in LEGS[:3]), size=(11.0, 3.6)) as axes:
+        for (name, torques), color in zip(results.items(), (INK, BLUE, ORANGE, GREEN), strict=False):
+            for ax, coordinate in zip(axes, LEGS[:3], strict=True):
+                per_mass = torques.data["torque"].sel(coordinate=coordinate).values / torques.motion.model.mass
+                label = name if ax is axes[0] else None
+                ax.plot(torques.data["time"].values, per_mass, color=color, lw=0.9, label=label)

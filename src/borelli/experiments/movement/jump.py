@@ -6,7 +6,7 @@ load besides is a moment on the pelvis of at most 100 N m. The flight phase is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ import numpy as np
 from borelli.analysis.dynamics.external_loads import foot_bodies
 from borelli.analysis.motion import Motion, make_motion, to_model_axes
 from borelli.analysis.stepped.stepped_torques import SteppedTorques, stepped_torques
+from borelli.experiments.experiment import Request, figure
 from borelli.experiments.movement.stepped_common import HEIGHT, MASS, recorded_motion, root_deviation
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.outcome import Claim, Outcome, below
 from borelli.model.kinematics import center_of_mass
 from borelli.model.model import Softness
 from borelli.model.people.human import human
-from borelli.view.plot_style import BLUE, INK, ORANGE, style_axes
+from borelli.synthetic.jump_and_reach import JUMP_DURATION, jump_coordinates
+from borelli.view.plot_style import BLUE, INK, ORANGE
 
 LIMITS = (100.0, 50.0)
 """Limits of the residual moment about each axis [N m]."""
@@ -36,53 +38,35 @@ MAX_FLIGHT_FORCE = 0.02
 """Vertical force below which the body is airborne [body weight]."""
 
 
-def jump_experiment(
-    out: Path,
-    motion: Motion | None = None,
-    *,
-    limits: Sequence[float] = LIMITS,
-    log: Callable[[str], None] = lambda _: None,
-) -> Outcome:
-    """Reproduce a jump by stepped inverse dynamics on contacts with limited residuals.
-
-    Args:
-        out: Output folder.
-        motion: Recorded jump that begins and ends on level ground or above it. Default: a synthetic one.
-        limits: Limits of the residual moment about each axis [N m].
-        log: Called with a description of each step.
-    """
-    source = "a synthetic jump" if motion is None else "a recorded jump"
-    motion = motion or synthetic_jump()
-    rows, results = [], {}
-    for limit in limits:
-        log(f"residual moment up to {limit:g} N m")
-        results[limit] = stepped_torques(
-            motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole_softness=SOLE_SOFTNESS
-        )
-        rows.append({"residual_limit_nm": limit, **_metrics(results[limit])})
-    out.mkdir(parents=True, exist_ok=True)
-    image = out / "jump.png"
-    _draw(results, image)
+def run(request: Request) -> Outcome:
+    """Reproduce a jump by stepped inverse dynamics on contacts with limited residuals."""
+    kind, motion = "synthetic", synthetic_jump()
+    if request.recording is not None:
+        kind, motion = "recorded", from_above_ground(recorded_motion(request.recording))
+    results = {}
+    for limit in LIMITS[:1] if request.quick else LIMITS:
+        request.log(f"residual moment up to {limit:g} N m")
+        results[limit] = reproduce(motion, limit)
+    rows = [{"residual_limit_nm": limit, **metrics(torques)} for limit, torques in results.items()]
+    _draw(results, request.plot)
     first = rows[0]
     claims = [
         Claim("largest residual moment about an axis [N m]", first["residual_torque_max_nm"], "100",
               first["residual_torque_max_nm"] <= 100.0 + 1e-9),
         Claim("residual force [N]", first["residual_force_max_n"], "0", first["residual_force_max_n"] == 0.0),
-        Claim("largest deviation of the root from its path [m]", first["root_deviation_m"], "not given",
-              first["root_deviation_m"] < 0.15),
-        Claim("angle tracking error, RMS [deg]", first["angle_rms_deg"], "not given",
-              first["angle_rms_deg"] < 1.0),
+        below("largest deviation of the root from its path [m]", first["root_deviation_m"], "not given", 0.15),
+        below("angle tracking error, RMS [deg]", first["angle_rms_deg"], "not given", 1.0),
     ]  # fmt: skip
     about = (
-        f"{source}, {motion.data.sizes['time']} frames at {motion.rate:g} Hz, low-passed at {CUTOFF:g} Hz, on contacts"
+        f"a {kind} jump, {motion.data.sizes['time']} frames at {motion.rate:g} Hz, "
+        f"low-passed at {CUTOFF:g} Hz, on contacts"
     )
-    return write_outcome(Outcome("jump", about, rows, claims, (image,)), out)
+    return Outcome(request.name, about, rows, claims, (request.plot,))
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
-    """Run the experiment as listed in the catalog."""
-    motion = None if recording is None else from_above_ground(recorded_motion(recording))
-    return jump_experiment(out, motion, limits=LIMITS[:1] if quick else LIMITS, log=log)
+def reproduce(motion: Motion, limit: float) -> SteppedTorques:
+    """Return stepped torques of a jump, for a limit of the residual moment about each axis [N m]."""
+    return stepped_torques(motion, forces="contacts", residual=limit, cutoff=CUTOFF, sole_softness=SOLE_SOFTNESS)
 
 
 def from_above_ground(motion: Motion) -> Motion:
@@ -100,8 +84,6 @@ def from_above_ground(motion: Motion) -> Motion:
 
 def synthetic_jump() -> Motion:
     """Return a synthetic jump of a standard human."""
-    from borelli.synthetic.jump_and_reach import JUMP_DURATION, jump_coordinates
-
     model = human(MASS, HEIGHT, markers="cmu41")
     time = np.arange(int(JUMP_DURATION * RATE)) / RATE
     return make_motion(model, jump_coordinates(model, time), time, RATE)
@@ -112,15 +94,20 @@ def _heights(torques: SteppedTorques) -> tuple[Any, Any]:
     data, model = torques.data, torques.motion.model
     simulated = data["coordinate_value"].values
     up = to_model_axes(model)
-    return tuple(
-        (center_of_mass(model, q) @ up)[:, 2] for q in (simulated, simulated - data["coordinate_error"].values)
-    )  # type: ignore[return-value]
+    reference = simulated - data["coordinate_error"].values
+    return (center_of_mass(model, simulated) @ up)[:, 2], (center_of_mass(model, reference) @ up)[:, 2]
 
 
-def _metrics(torques: SteppedTorques) -> dict[str, float]:
-    data = torques.data
+def _vertical_force(torques: SteppedTorques) -> Any:
+    """Return the vertical ground reaction force [body weight]."""
     weight = torques.motion.model.mass * 9.81
-    vertical = data["ground_reaction_force"].values[..., 2].sum(axis=1) / weight
+    return torques.data["ground_reaction_force"].values[..., 2].sum(axis=1) / weight
+
+
+def metrics(torques: SteppedTorques) -> dict[str, float]:
+    """Return the residuals, errors, flight time and rise of a jump, by name with unit."""
+    data = torques.data
+    vertical = _vertical_force(torques)
     simulated, reference = _heights(torques)
     return {
         "residual_torque_max_nm": float(np.abs(data["residual_moment"].values).max()),
@@ -136,24 +123,14 @@ def _metrics(torques: SteppedTorques) -> dict[str, float]:
     }
 
 
-def _draw(results: dict[float, SteppedTorques], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 3.8), layout="constrained")
-    axes = figure.subplots(1, 3)
-    for (limit, torques), color in zip(results.items(), (BLUE, ORANGE, INK), strict=False):
-        data = torques.data
-        time, weight = data["time"].values, torques.motion.model.mass * 9.81
-        simulated, reference = _heights(torques)
-        if color == BLUE:
-            axes[0].plot(time, reference, color=INK, label="reference")
-        axes[0].plot(time, simulated, color=color, lw=0.9, label=f"simulated, residual up to {limit:g} N m")
-        axes[1].plot(time, data["ground_reaction_force"].values[..., 2].sum(axis=1) / weight, color=color, lw=0.9)
-        axes[2].plot(time, np.abs(data["residual_moment"].values).max(axis=1), color=color, lw=0.9)
-    for ax, label in zip(
-        axes, ("height of the center of mass [m]", "vertical force [body weight]", "residual moment [N m]"), strict=True
-    ):
-        ax.set(xlabel="time [s]", ylabel=label)
-    axes[0].legend(frameon=False, fontsize=8)
-    style_axes(axes)
-    figure.savefig(path, dpi=130)
+def _draw(results: Mapping[float, SteppedTorques], path: Path) -> None:
+    labels = "height of the center of mass [m]", "vertical force [body weight]", "residual moment [N m]"
+    with figure(path, *labels, size=(11.0, 3.8)) as (heights, forces, moments):
+        for (limit, torques), color in zip(results.items(), (BLUE, ORANGE), strict=False):
+            time = torques.data["time"].values
+            simulated, reference = _heights(torques)
+            if color == BLUE:
+                heights.plot(time, reference, color=INK, label="reference")
+            heights.plot(time, simulated, color=color, lw=0.9, label=f"simulated, residual up to {limit:g} N m")
+            forces.plot(time, _vertical_force(torques), color=color, lw=0.9)
+            moments.plot(time, np.abs(torques.data["residual_moment"].values).max(axis=1), color=color, lw=0.9)

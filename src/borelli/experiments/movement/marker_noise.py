@@ -8,7 +8,7 @@ the ground, which does not affect the propagation of noise.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,26 +16,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.kinematics.framewise_ik import make_ik_problem, motion_from_coordinates
 from borelli.analysis.kinematics.trajectory_smoother import smooth_markers
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError
+from borelli.experiments.experiment import Request, figure
 from borelli.experiments.movement.analytic_walk import Walk, make_walk
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.outcome import Claim, Outcome, Rows, near
 from borelli.model.kinematics import generalized_forces
 from borelli.model.model import Model
 from borelli.model.people.human import human
+from borelli.recording.clean import clean
+from borelli.recording.cleaning.filtering import resample
+from borelli.recording.io import read_recording
 from borelli.recording.recording import Recording
-from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, style_axes
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE
 
 Array = NDArray[np.float64]
 
 LEVELS = (0.1e-3, 0.5e-3, 1e-3, 2e-3, 4e-3, 8e-3, 16e-3, 32e-3, 64e-3)
 """[m]"""
 REPEATS = 20
-METHODS = ("framewise", "smoothed", "marker_driven")
+METHODS = {"framewise": BLUE, "smoothed": ORANGE, "marker_driven": GREEN}
+"""Inverse kinematics methods, and their colors in the plot."""
 PAPER_ANGLE = {1e-3: 0.02, 5e-3: 0.0175}
 """Noise [m]: mean error of angles [rad] as stated in the text of the paper and in the caption of its Fig. 3."""
 PAPER_TORQUE = {1e-3: 3.0, 5e-3: 5.0}
@@ -43,6 +49,8 @@ PAPER_TORQUE = {1e-3: 3.0, 5e-3: 5.0}
 MIN_RANGE = np.radians(5.0)
 """Range of motion of coordinates whose lag is evaluated [rad]."""
 SHOWN = ("knee_flexion_r", "hip_flexion_r")
+JOINTS = slice(6, None)
+"""Columns of the joint coordinates: all but the six of the root."""
 
 
 @dataclass(frozen=True)
@@ -53,62 +61,33 @@ class Truth:
     torques: Array
     """(frames, coordinates) [N m or N]"""
 
-    @property
-    def joints(self) -> slice:
-        """Columns of the joint coordinates: all but the six of the root."""
-        return slice(6, None)
 
-
-def noise_experiment(
-    out: Path,
-    levels: Sequence[float] = LEVELS,
-    repeats: int = REPEATS,
-    *,
-    methods: Sequence[str] = METHODS,
-    recording: Path | None = None,
-    log: Callable[[str], None] = lambda _: None,
-) -> Outcome:
-    """Compare angles and torques from noisy markers with the ground truth.
-
-    Args:
-        out: Output folder.
-        levels: Standard deviations of the noise [m].
-        repeats: Number of repeats of each level.
-        methods: Inverse kinematics methods.
-        recording: Recording of a walk that defines the ground truth. Default: a synthetic walk.
-        log: Called with a description of each step.
-    """
-    truth = _truth(recording)
+def run(request: Request) -> Outcome:
+    """Compare angles and torques from noisy markers with the ground truth."""
+    levels, repeats = ((1e-3, 8e-3), 1) if request.quick else (LEVELS, REPEATS)
+    truth = _truth(request.recording)
     rows: list[dict[str, Any]] = []
     examples: dict[tuple[str, float], tuple[Array, Array]] = {}
     for k, level in enumerate(levels):
         for repeat in range(repeats):
-            log(f"noise of {1e3 * level:g} mm, {repeat + 1} of {repeats}")
+            request.log(f"noise of {1e3 * level:g} mm, {repeat + 1} of {repeats}")
             noisy = truth.walk.record(level, seed=(k, repeat))
-            for method in methods:
+            for method in METHODS:
                 row, result = _trial(truth, noisy, method)
                 rows.append({"noise_mm": 1e3 * level, "repeat": repeat, "method": method, **row})
                 if repeat == 0 and result is not None:
                     examples[method, level] = result
     summary = _summary(rows)
-    out.mkdir(parents=True, exist_ok=True)
-    image = out / "noise.png"
-    _draw(truth, summary, examples, image)
-    source = "a synthetic walk" if recording is None else f"a walk from inverse kinematics of {recording.name}"
+    _draw(truth, summary, examples, request.plot)
+    walk = "a synthetic walk"
+    if request.recording is not None:
+        walk = f"a walk from inverse kinematics of {request.recording.name}"
     about = (
-        f"{source}, {len(truth.walk.time)} frames at {truth.walk.rate:g} Hz; Gaussian noise on every marker axis, "
-        f"{repeats} repeats per level; inverse kinematics {', '.join(methods)}; inverse dynamics of coordinates "
+        f"{walk}, {len(truth.walk.time)} frames at {truth.walk.rate:g} Hz; Gaussian noise on every marker axis, "
+        f"{repeats} repeats per level; inverse kinematics {', '.join(METHODS)}; inverse dynamics of coordinates "
         "low-passed at 6 Hz, without ground reaction forces"
     )
-    outcome = Outcome("noise", about, summary, _claims(summary, truth), (image,))
-    return write_outcome(outcome, out)
-
-
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
-    """Run the experiment as listed in the catalog."""
-    if quick:
-        return noise_experiment(out, (1e-3, 8e-3), 1, recording=recording, log=log)
-    return noise_experiment(out, recording=recording, log=log)
+    return Outcome(request.name, about, summary, _claims(summary, truth), (request.plot,))
 
 
 def _truth(recording: Path | None) -> Truth:
@@ -118,11 +97,6 @@ def _truth(recording: Path | None) -> Truth:
 
 def _recorded(path: Path) -> Walk:
     """Return the walk of a fitted model from a recording, low-passed, at 60 Hz; it defines the ground truth."""
-    from borelli.analysis.fit.fit_model import fit_model
-    from borelli.recording.clean import clean
-    from borelli.recording.cleaning.filtering import resample
-    from borelli.recording.io import read_recording
-
     recording = resample(clean(read_recording(path)), 60.0)
     fitted = fit_model(human(75.0, 1.75), [recording]).model
     motion = inverse_kinematics(fitted, recording, method="smoothed")
@@ -139,13 +113,12 @@ def _trial(truth: Truth, noisy: Recording, method: str) -> tuple[dict[str, float
         motion = _solve_poses(truth.walk.model, noisy, method)
         torques = _torques(motion)
     except BorelliError:
-        failed = dict.fromkeys(("angle_rad", "torque_nm", "lag_ms", "times_real_time"), float("nan"))
-        return failed, None
+        return dict.fromkeys(("angle_rad", "torque_nm", "lag_ms", "times_real_time"), float("nan")), None
     seconds = time.process_time() - start
-    joints, q = truth.joints, motion.coordinates
+    q = motion.coordinates
     return {
-        "angle_rad": float(np.abs(q[:, joints] - truth.walk.coordinates[:, joints]).mean()),
-        "torque_nm": float(np.abs(torques[:, joints] - truth.torques[:, joints]).mean()),
+        "angle_rad": float(np.abs(q[:, JOINTS] - truth.walk.coordinates[:, JOINTS]).mean()),
+        "torque_nm": float(np.abs(torques[:, JOINTS] - truth.torques[:, JOINTS]).mean()),
         "lag_ms": lag(truth.walk, q),
         "times_real_time": len(q) / truth.walk.rate / seconds,
     }, (q, torques)
@@ -182,7 +155,7 @@ def lag(walk: Walk, estimate: Array) -> float:
     return float(1e3 * np.median(delays))
 
 
-def _summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _summary(rows: Rows) -> list[dict[str, Any]]:
     """Return mean and standard error of each level and method."""
     lines = []
     for level, method in sorted({(row["noise_mm"], row["method"]) for row in rows}):
@@ -211,7 +184,7 @@ def paper_torque(noise_mm: float) -> tuple[float, str]:
     return float(low * (high / low) ** (np.log(noise_mm) / np.log(5.0))), " (line through its 1 and 5 mm)"
 
 
-def _claims(summary: Sequence[dict[str, Any]], truth: Truth) -> list[Claim]:
+def _claims(summary: Rows, truth: Truth) -> list[Claim]:
     claims = []
     frame = 1e3 / truth.walk.rate
     for line in summary:
@@ -221,8 +194,8 @@ def _claims(summary: Sequence[dict[str, Any]], truth: Truth) -> list[Claim]:
         if level == 1.0:
             claims.append(Claim(f"{label}: angles [rad]", line["angle_rad"], "0.02", line["angle_rad"] <= 0.02))
         if level <= 8.0:
-            prompt = abs(line["lag_ms"]) < 0.1 * frame
-            claims.append(Claim(f"{label}: lag [ms]", line["lag_ms"], f"none (a frame: {frame:.3g})", prompt))
+            none = f"none (a frame: {frame:.3g})"
+            claims.append(near(f"{label}: lag [ms]", line["lag_ms"], none, 0.0, 0.1 * frame))
         if line["method"] == "smoothed":
             paper, source = paper_torque(level)
             better = line["torque_nm"] < paper and not line["failed"]
@@ -232,54 +205,36 @@ def _claims(summary: Sequence[dict[str, Any]], truth: Truth) -> list[Claim]:
     return claims
 
 
-def _draw(truth: Truth, summary: Sequence[dict[str, Any]], examples: Any, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    colors = {"framewise": BLUE, "smoothed": ORANGE, "marker_driven": GREEN}
-    figure = Figure(figsize=(11.0, 7.5), layout="constrained")
-    axes = figure.subplots(2, 3)
-    panels = (("angle_rad", "mean error of angles [rad]"), ("torque_nm", "mean error of torques [N m]"))
-    for ax, (key, label) in zip(axes[:, 0], panels, strict=True):
-        for method, color in colors.items():
+def _draw(truth: Truth, summary: Rows, examples: Mapping[tuple[str, float], tuple[Array, Array]], path: Path) -> None:
+    angle, torque = SHOWN
+    labels = (
+        "mean error of angles [rad]", f"{angle} [deg]", f"{angle} [deg]",
+        "mean error of torques [N m]", f"{torque} torque [N m]", "lag [ms]",
+    )  # fmt: skip
+    with figure(path, *labels, size=(11.0, 7.5), rows=2) as axes:
+        for method, color in METHODS.items():
             lines = [line for line in summary if line["method"] == method]
-            if lines:
-                level = [line["noise_mm"] for line in lines]
+            noise = [line["noise_mm"] for line in lines]
+            for ax, key in ((axes[0], "angle_rad"), (axes[3], "torque_nm")):
                 error, spread = ([line[k] for line in lines] for k in (key, f"{key}_se"))
-                ax.errorbar(level, error, np.nan_to_num(spread), color=color, marker="o", markersize=3, label=method)
-        stated = PAPER_ANGLE if key == "angle_rad" else PAPER_TORQUE
-        ax.plot(
-            [1e3 * noise for noise in stated], list(stated.values()), "x", color=INK, label="Liu, Cooper and Ballard"
-        )
-        ax.set(xscale="log", yscale="log", xlabel="noise [mm]", ylabel=label)
-        ax.legend(frameon=False, fontsize=8)
-    names = [c.name for c in truth.walk.model.coordinates]
-    column = names.index(SHOWN[0])
-    levels = sorted({level for _, level in examples})
-    for ax, level in zip((axes[0, 1], axes[0, 2]), (levels[0], levels[-1]), strict=True):
-        ax.plot(truth.walk.time, np.degrees(truth.walk.coordinates[:, column]), color=INK, label="truth")
-        for method, color in colors.items():
-            if (method, level) in examples:
-                ax.plot(
-                    truth.walk.time,
-                    np.degrees(examples[method, level][0][:, column]),
-                    color=color,
-                    lw=0.9,
-                    label=method,
-                )
-        ax.set(xlabel="time [s]", ylabel=f"{SHOWN[0]} [deg]", title=f"{1e3 * level:g} mm")
-    column = names.index(SHOWN[1])
-    median = levels[len(levels) // 2]
-    axes[1, 1].plot(truth.walk.time, truth.torques[:, column], color=INK, label="truth")
-    for method, color in colors.items():
-        if (method, median) in examples:
-            axes[1, 1].plot(truth.walk.time, examples[method, median][1][:, column], color=color, lw=0.9)
-    axes[1, 1].set(xlabel="time [s]", ylabel=f"{SHOWN[1]} torque [N m]", title=f"{1e3 * median:g} mm")
-    for method, color in colors.items():
-        lines = [line for line in summary if line["method"] == method]
-        if lines:
-            axes[1, 2].plot(
-                [li["noise_mm"] for li in lines], [li["lag_ms"] for li in lines], color=color, marker="o", ms=3
-            )
-    axes[1, 2].set(xscale="log", xlabel="noise [mm]", ylabel="lag [ms]")
-    style_axes(axes)
-    figure.savefig(path, dpi=130)
+                ax.errorbar(noise, error, np.nan_to_num(spread), color=color, marker="o", markersize=3, label=method)
+            axes[5].plot(noise, [line["lag_ms"] for line in lines], color=color, marker="o", ms=3)
+        for ax, paper in ((axes[0], PAPER_ANGLE), (axes[3], PAPER_TORQUE)):
+            stated = [1e3 * noise for noise in paper]
+            ax.plot(stated, list(paper.values()), "x", color=INK, label="Liu, Cooper and Ballard")
+            ax.set(xscale="log", yscale="log", xlabel="noise [mm]")
+        axes[5].set(xscale="log", xlabel="noise [mm]")
+        levels = sorted({level for _, level in examples})
+        names = [c.name for c in truth.walk.model.coordinates]
+        true = truth.walk.coordinates, truth.torques
+        for ax, level, kind, scale in (
+            (axes[1], levels[0], 0, np.degrees),
+            (axes[2], levels[-1], 0, np.degrees),
+            (axes[4], levels[len(levels) // 2], 1, np.asarray),
+        ):
+            column = names.index(SHOWN[kind])
+            ax.plot(truth.walk.time, scale(true[kind][:, column]), color=INK)
+            for method, color in METHODS.items():
+                if (method, level) in examples:
+                    ax.plot(truth.walk.time, scale(examples[method, level][kind][:, column]), color=color, lw=0.9)
+            ax.set(title=f"{1e3 * level:g} mm")

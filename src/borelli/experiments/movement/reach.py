@@ -8,7 +8,7 @@ the Newton-Euler method with predicted ground reaction forces; what contact cann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import Motion
+from borelli.experiments.experiment import Request, figure
 from borelli.experiments.movement.stepped_common import HEIGHT, MASS, RATE, torque_time_integral
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.outcome import Claim, Outcome, Rows, above
 from borelli.model.kinematics import marker_positions
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.recording.recording import Recording, make_dataset
-from borelli.view.plot_style import BLUE, GREEN, ORANGE, style_axes
+from borelli.view.plot_style import BLUE, GREEN, ORANGE
 
 Array = NDArray[np.float64]
 
@@ -40,7 +41,8 @@ SECONDS = 2.4
 """Duration of a trial [s]: rest, reach, rest, return, rest."""
 HAND, PELVIS, FEET = 1000.0, 30.0, 1000.0
 """Stiffness of the markers that drive the pose [N/m]."""
-DRIVEN_MARKERS = {"hand": ("RFIN",), "pelvis": ("LFWT", "RFWT", "LBWT", "RBWT")}
+HAND_MARKER = "RFIN"
+PELVIS_MARKERS = ("LFWT", "RFWT", "LBWT", "RBWT")
 FOOT_MARKERS = ("LHEE", "LTOE", "LMT5", "LANK", "RHEE", "RTOE", "RMT5", "RANK")
 STIFFNESS = {"shoulder": 0.5, "elbow": 0.5, "clavicle": 5.0, "wrist": 5.0}
 TRUNK_AND_LEGS = 20.0
@@ -50,31 +52,17 @@ STANDING_POSE = {f"{name}_{side}": angle for side in "lr" for name, angle in SOF
 """Angles [rad]."""
 
 
-def reach_experiment(
-    out: Path,
-    *,
-    trials: int = TRIALS,
-    distances: Sequence[float] = DISTANCES,
-    heights: Sequence[float] = HEIGHTS,
-    log: Callable[[str], None] = lambda _: None,
-) -> Outcome:
-    """Compute the cost of reaching for each target.
-
-    Args:
-        out: Output folder.
-        trials: Number of trials of each target.
-        distances: Distances of the targets [m].
-        heights: Heights of the targets [m].
-        log: Called with a description of each step.
-    """
+def run(request: Request) -> Outcome:
+    """Compute the cost of reaching for each target."""
+    trials, distances, heights = (1, DISTANCES[::2], HEIGHTS[1:]) if request.quick else (TRIALS, DISTANCES, HEIGHTS)
     model = human(MASS, HEIGHT, markers="cmu41")
     rows: list[dict[str, Any]] = []
     for number, (distance, height) in enumerate(product(distances, heights)):
-        log(f"target {number + 1}: {distance:g} m away, {height:g} m high")
+        request.log(f"target {number + 1}: {distance:g} m away, {height:g} m high")
         costs, residuals, errors = [], [], []
         for trial in range(trials):
             random = np.random.default_rng((number, trial))
-            target = _target(distance, height) + random.normal(0.0, TARGET_SD, 3)
+            target = np.array([distance, -0.18, height]) + random.normal(0.0, TARGET_SD, 3)
             motion, error = reach_motion(model, target)
             torques = inverse_dynamics(motion, forces="predicted")
             costs.append(torque_time_integral(torques))
@@ -86,59 +74,37 @@ def reach_experiment(
             "torque_time_integral_nms": float(np.mean(costs)), "torque_time_integral_nms_se": spread,
             "hand_from_target_m": float(np.mean(errors)), "residual_moment_rms_nm": float(np.mean(residuals)),
         })  # fmt: skip
-    out.mkdir(parents=True, exist_ok=True)
-    image = out / "reach.png"
-    _draw(rows, distances, heights, image)
+    _draw(rows, distances, heights, request.plot)
     about = (
         f"synthetic reaches of a human of {MASS:g} kg, {trials} trials per target, time integral of torque over "
         f"{SECONDS:g} s, predicted ground reaction forces, standard deviation of targets {1e3 * TARGET_SD:g} mm"
     )
-    return write_outcome(Outcome("reach", about, rows, _claims(rows, distances, heights), (image,)), out)
-
-
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
-    """Run the experiment as listed in the catalog."""
-    if quick:
-        return reach_experiment(out, trials=1, distances=DISTANCES[::2], heights=HEIGHTS[1:], log=log)
-    return reach_experiment(out, log=log)
+    return Outcome(request.name, about, rows, _claims(rows, distances, heights), (request.plot,))
 
 
 def reach_motion(model: Model, target: Array) -> tuple[Motion, float]:
     """Return a reach to a target [m] and back, and the distance between hand and target [m]."""
     time = np.arange(int(SECONDS * RATE)) / RATE
     names = [marker.name for marker in model.markers]
-    standing = marker_positions(model, [[STANDING_POSE.get(c.name, c.default) for c in model.coordinates]])[0]
+    standing, upright = (
+        marker_positions(model, [[pose.get(c.name, c.default) for c in model.coordinates]])[0]
+        for pose in (STANDING_POSE, {})
+    )
     # bent knees let the feet rise: back to the ground
-    standing[:, 2] -= standing[[names.index(name) for name in FOOT_MARKERS], 2].mean() - _foot_height(model, names)
+    feet = [names.index(name) for name in FOOT_MARKERS]
+    standing[:, 2] -= standing[feet, 2].mean() - float(upright[feet, 2].mean())
     points = np.tile(standing, (len(time), 1, 1))
-    hand = names.index(DRIVEN_MARKERS["hand"][0])
+    hand = names.index(HAND_MARKER)
     share = _minimum_jerk(time, 0.3, 1.0) - _minimum_jerk(time, 1.3, 2.0)
     points[:, hand] += share[:, None] * (target - standing[hand])
-    weights = (
-        dict.fromkeys(DRIVEN_MARKERS["hand"], HAND)
-        | dict.fromkeys(DRIVEN_MARKERS["pelvis"], PELVIS)
-        | dict.fromkeys(FOOT_MARKERS, FEET)
-    )
+    weights = {HAND_MARKER: HAND} | dict.fromkeys(PELVIS_MARKERS, PELVIS) | dict.fromkeys(FOOT_MARKERS, FEET)
     data = make_dataset({"marker_position": points}, {"marker": names}, rate=RATE)
+    joints = [c.name for c in model.coordinates if not c.name.startswith("root_")]
+    stiffness = {name: STIFFNESS.get(name.split("_")[0], TRUNK_AND_LEGS) for name in joints}
     motion = inverse_kinematics(
-        model, Recording(data, "synthetic reach"), weights=weights, pose_stiffness=_stiffness(model), rest=STANDING_POSE
+        model, Recording(data, "synthetic reach"), weights=weights, pose_stiffness=stiffness, rest=STANDING_POSE
     )
-    there = motion.data["marker_error"].sel(marker=DRIVEN_MARKERS["hand"][0]).values[int(1.15 * RATE)]
-    return motion, float(there)
-
-
-def _stiffness(model: Model) -> dict[str, float]:
-    names = [c.name for c in model.coordinates if not c.name.startswith("root_")]
-    return {name: STIFFNESS.get(name.split("_")[0], TRUNK_AND_LEGS) for name in names}
-
-
-def _foot_height(model: Model, names: Sequence[str]) -> float:
-    upright = marker_positions(model, [[c.default for c in model.coordinates]])[0]
-    return float(upright[[names.index(name) for name in FOOT_MARKERS], 2].mean())
-
-
-def _target(distance: float, height: float) -> Array:
-    return np.array([distance, -0.18, height])
+    return motion, float(motion.data["marker_error"].sel(marker=HAND_MARKER).values[int(1.15 * RATE)])
 
 
 def _minimum_jerk(time: Array, start: float, end: float) -> Array:
@@ -147,40 +113,30 @@ def _minimum_jerk(time: Array, start: float, end: float) -> Array:
     return s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
 
 
-def _claims(rows: Sequence[dict[str, Any]], distances: Sequence[float], heights: Sequence[float]) -> list[Claim]:
+def _claims(rows: Rows, distances: Sequence[float], heights: Sequence[float]) -> list[Claim]:
     cost = {(row["distance_m"], row["height_m"]): row["torque_time_integral_nms"] for row in rows}
-    farther = [cost[b, h] - cost[a, h] for a, b in pairwise(distances) for h in heights]
-    claims = [
-        Claim("cost rises with distance at every height: smallest rise [N m s]", float(min(farther)), "rises",
-              min(farther) > 0.0),
-    ]  # fmt: skip
-    higher = [cost[distances[-1], b] - cost[distances[-1], a] for a, b in pairwise(heights)]
-    means = {h: float(np.mean([cost[d, h] for d in distances])) for h in heights}
-    cheapest = min(means, key=lambda h: means[h])
+    farther = min(cost[b, h] - cost[a, h] for a, b in pairwise(distances) for h in heights)
+    claims = [above("cost rises with distance at every height: smallest rise [N m s]", farther, "rises", 0.0)]
     if len(heights) > 2:
+        cheapest = min(heights, key=lambda h: float(np.mean([cost[d, h] for d in distances])))
         claims.append(
-            Claim("cheapest height, mean over distances [m]", cheapest,
-                  "middle: neither crouching nor stretching",
+            Claim("cheapest height, mean over distances [m]", cheapest, "middle: neither crouching nor stretching",
                   cheapest == heights[1])
         )  # fmt: skip
     else:
-        claims.append(Claim("far targets: rise with height [N m s]", float(min(higher)), "rises", min(higher) > 0.0))
+        higher = min(cost[distances[-1], b] - cost[distances[-1], a] for a, b in pairwise(heights))
+        claims.append(above("far targets: rise with height [N m s]", higher, "rises", 0.0))
     return claims
 
 
-def _draw(rows: Sequence[dict[str, Any]], distances: Sequence[float], heights: Sequence[float], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.5, 3.8), layout="constrained")
-    ax = figure.subplots()
-    for height, color in zip(heights, (GREEN, BLUE, ORANGE), strict=False):
-        own = [row for row in rows if row["height_m"] == height]
-        ax.errorbar(
-            [row["distance_m"] for row in own], [row["torque_time_integral_nms"] for row in own],
-            np.nan_to_num([row["torque_time_integral_nms_se"] for row in own]), color=color, marker="o",
-            label=f"{height:g} m high",
-        )  # fmt: skip
-    ax.set(xlabel="distance of the target [m]", ylabel="time integral of torque [N m s]", xticks=list(distances))
-    ax.legend(frameon=False, fontsize=8)
-    style_axes(ax)
-    figure.savefig(path, dpi=130)
+def _draw(rows: Rows, distances: Sequence[float], heights: Sequence[float], path: Path) -> None:
+    label, xlabel = "time integral of torque [N m s]", "distance of the target [m]"
+    with figure(path, label, size=(6.5, 3.8), xlabel=xlabel) as (ax,):
+        for height, color in zip(heights, (GREEN, BLUE, ORANGE), strict=False):
+            own = [row for row in rows if row["height_m"] == height]
+            distance, cost, spread = (
+                [row[key] for row in own]
+                for key in ("distance_m", "torque_time_integral_nms", "torque_time_integral_nms_se")
+            )
+            ax.errorbar(distance, cost, np.nan_to_num(spread), color=color, marker="o", label=f"{height:g} m high")
+        ax.set(xticks=list(distances))

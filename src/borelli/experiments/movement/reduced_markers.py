@@ -7,23 +7,28 @@ limit; the *neutral* pose is upright with flexed knees; the *task* pose is the m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS
 from borelli.analysis.motion import Motion, match_markers, to_model_axes
-from borelli.experiments.outcome import Claim, Outcome, write_outcome
+from borelli.experiments.experiment import Request, figure
+from borelli.experiments.movement.analytic_walk import make_walk
+from borelli.experiments.outcome import Claim, Outcome
 from borelli.model.kinematics import coupled_coordinates, marker_positions, root_coordinates
 from borelli.model.model import Model
 from borelli.model.people.human import human
 from borelli.numerics.quaternions import conjugate, quaternion_product
+from borelli.recording.clean import clean
+from borelli.recording.io import read_recording
 from borelli.recording.recording import Recording
-from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE, style_axes
+from borelli.view.plot_style import BLUE, GREEN, INK, ORANGE
 
 Array = NDArray[np.float64]
 
@@ -34,90 +39,58 @@ PARTS = {"legs": ("hip", "knee", "ankle"), "arms": ("shoulder", "elbow", "wrist"
 UNLOCKED = {"hip_flexion": 10.0, "knee_flexion": 15.0, "ankle_flexion": 5.0}
 """Angles of the neutral pose [deg]. Knee = hip + ankle: upright trunk over flat feet. The 15 deg were chosen on the CMU
 walk 02_01; straight knees give 17 deg for its legs instead of 11."""
+MASS, HEIGHT = 80.0, 1.8
+"""Body mass [kg] and height [m] of the subject."""
 MAX_ROTATION_RMS = {"neutral": 12.0, "task": 9.0}
 """Required RMS error of joint rotations [deg], by rest pose."""
 
 
-def reduced_markers_experiment(
-    out: Path, *, recording: Path | None = None, mass: float = 80.0, height: float = 1.8, stride: int = 1
-) -> Outcome:
-    """Compare joint rotations from few markers with those from all.
-
-    Args:
-        out: Output folder.
-        recording: Recording with a full marker set. Default: a synthetic walk.
-        mass: Body mass of the subject [kg].
-        height: Body height of the subject [m].
-        stride: Use every n-th frame.
-    """
-    model, trial, about = _subject(recording, mass, height, stride)
+def run(request: Request) -> Outcome:
+    """Compare joint rotations from few markers with those from all."""
+    request.log("inverse kinematics with all markers, then with few")
+    model, trial, about = _subject(request.recording)
+    trial = trial.with_data(trial.data.isel(time=slice(0, None, 4 if request.quick else 1)))
     full = inverse_kinematics(model, trial)
     kept = kept_markers(model, trial)
     flexed = {f"{name}_{side}": float(np.radians(angle)) for name, angle in UNLOCKED.items() for side in "rl"}
     poses = {"zero": None, "neutral": flexed, "task": task_pose(full)}
     rows: list[dict[str, Any]] = []
-    motions = {}
+    claims, motions = [], {}
     for name, rest in poses.items():
         motion = inverse_kinematics(model, trial, weights=dict.fromkeys(kept, MARKER_STIFFNESS), rest=rest)
         motions[name] = motion
         distance = np.linalg.norm(_all_markers(motion, trial) - full.data["marker_position"].values, axis=-1)
-        row = {"rest_pose": name, "markers": len(kept), "of": full.data.sizes["marker"]}
+        row: dict[str, Any] = {"rest_pose": name, "markers": len(kept), "of": full.data.sizes["marker"]}
         for part, joints in PARTS.items():
-            row[f"{part}_rms_deg"] = rotation_rms(full, motion, joints)
+            error = row[f"{part}_rms_deg"] = rotation_rms(full, motion, joints)
+            if limit := MAX_ROTATION_RMS.get(name):
+                claims.append(Claim(f"{name} rest pose, {part} [deg]", error, f"<= {limit:g}", error <= limit))
         row["marker_rms_mm"] = float(1e3 * np.sqrt(np.nanmean(distance**2)))
         rows.append(row)
-    claims = [
-        Claim(
-            f"{row['rest_pose']} rest pose, {part} [deg]",
-            value,
-            f"<= {MAX_ROTATION_RMS[row['rest_pose']]:g}",
-            value <= limit,
-        )
-        for row in rows
-        if row["rest_pose"] in MAX_ROTATION_RMS
-        for part in PARTS
-        for value, limit in [(row[f"{part}_rms_deg"], MAX_ROTATION_RMS[row["rest_pose"]])]
-    ]
-    out.mkdir(parents=True, exist_ok=True)
-    image = out / "reduced-markers.png"
-    _draw(full, motions, image)
+    _draw(full, motions, request.plot)
     about = f"{about}; {len(kept)} markers of head, hands and feet against all {full.data.sizes['marker']}"
-    return write_outcome(Outcome("reduced-markers", about, rows, claims, (image,)), out)
+    return Outcome(request.name, about, rows, claims, (request.plot,))
 
 
-def run(out: Path, *, recording: Path | None, quick: bool, log: Callable[[str], None]) -> Outcome:
-    """Run the experiment as listed in the catalog."""
-    log("inverse kinematics with all markers, then with few")
-    return reduced_markers_experiment(out, recording=recording, stride=4 if quick else 1)
-
-
-def _subject(recording: Path | None, mass: float, height: float, stride: int) -> tuple[Model, Recording, str]:
+def _subject(recording: Path | None) -> tuple[Model, Recording, str]:
+    """Return the model, the recording and a description of the subject."""
     if recording is None:
-        from borelli.experiments.movement.analytic_walk import make_walk
-
-        walk = make_walk(human(mass, height, markers="cmu41"))
-        trial = walk.record(1e-3)
-        return walk.model, trial.with_data(trial.data.isel(time=slice(0, None, stride))), "a synthetic walk, 1 mm noise"
-    from borelli.analysis.fit.fit_model import fit_model
-    from borelli.recording.clean import clean
-    from borelli.recording.io import read_recording
-
+        walk = make_walk(human(MASS, HEIGHT, markers="cmu41"))
+        return walk.model, walk.record(1e-3), "a synthetic walk, 1 mm noise"
     trial = clean(read_recording(recording))
-    model = fit_model(human(mass, height), trial).model
-    return model, trial.with_data(trial.data.isel(time=slice(0, None, stride))), recording.name
+    return fit_model(human(MASS, HEIGHT), trial).model, trial, recording.name
 
 
 def kept_markers(model: Model, trial: Recording) -> list[str]:
     """Return the names of markers on head, hands (with the bar at the wrist) and feet."""
     matched = match_markers(model.markers, trial.markers)
-    kept = []
-    for marker, index in zip(model.markers, matched, strict=True):
-        if index < 0 or not marker.body.startswith(KEPT_BODIES):
-            continue
-        if marker.body.startswith("forearm") and not marker.name.endswith(WRIST_BAR):
-            continue
-        kept.append(marker.name)
-    return kept
+    return [
+        marker.name
+        for marker, index in zip(model.markers, matched, strict=True)
+        if index >= 0
+        and marker.body.startswith(KEPT_BODIES)
+        and (not marker.body.startswith("forearm") or marker.name.endswith(WRIST_BAR))
+    ]
 
 
 def task_pose(motion: Motion) -> dict[str, float]:
@@ -145,34 +118,18 @@ def rotation_rms(full: Motion, other: Motion, joints: tuple[str, ...]) -> float:
 def _all_markers(motion: Motion, trial: Recording) -> Array:
     """Return the positions of all recorded markers of the model, including those not tracked."""
     recorded = [i for i, k in enumerate(match_markers(motion.model.markers, trial.markers)) if k >= 0]
-    return marker_positions(motion.model, coupled_coordinates(motion.model, motion.coordinates))[
-        :, recorded
-    ] @ to_model_axes(motion.model)
+    positions = marker_positions(motion.model, coupled_coordinates(motion.model, motion.coordinates))
+    return positions[:, recorded] @ to_model_axes(motion.model)
 
 
 def _draw(full: Motion, motions: Mapping[str, Motion], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    shown = (
-        "hip_flexion_r",
-        "knee_flexion_r",
-        "ankle_flexion_r",
-        "shoulder_flexion_r",
-        "elbow_flexion_r",
-        "wrist_flexion_r",
-    )
+    shown = [f"{name}_flexion_r" for name in ("hip", "knee", "ankle", "shoulder", "elbow", "wrist")]
     names = [c.name for c in full.model.coordinates]
     time = full.data["time"].values
-    figure = Figure(figsize=(11.0, 5.5), layout="constrained")
-    for ax, name in zip(figure.subplots(2, 3).flat, shown, strict=True):
-        if name in names:
-            column = names.index(name)
-            ax.plot(time, np.degrees(full.coordinates[:, column]), color=INK, label="all markers")
+    with figure(path, *(f"{name} [deg]" for name in shown), size=(11.0, 5.5), rows=2) as axes:
+        for ax, name in zip(axes, shown, strict=True):
+            column, first = names.index(name), ax is axes[0]
+            ax.plot(time, np.degrees(full.coordinates[:, column]), color=INK, label="all markers" if first else None)
             for (rest, motion), color in zip(motions.items(), (GREEN, BLUE, ORANGE), strict=True):
-                ax.plot(
-                    time, np.degrees(motion.coordinates[:, column]), color=color, lw=1.0, label=f"few, {rest} rest pose"
-                )
-        ax.set(xlabel="time [s]", ylabel=f"{name} [deg]")
-        style_axes(ax)
-    figure.axes[0].legend(frameon=False, fontsize=8)
-    figure.savefig(path, dpi=130)
+                label = f"few, {rest} rest pose" if first else None
+                ax.plot(time, np.degrees(motion.coordinates[:, column]), color=color, lw=1.0, label=label)

@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.torques import Torques
+from borelli.analysis.fit.fit_model import fit_model
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.motion import Motion, make_motion
 from borelli.analysis.stepped.stepped_torques import SteppedTorques
 from borelli.errors import SettingsError
+from borelli.experiments.experiment import Request
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Model
 from borelli.model.people.human import human
+from borelli.recording.clean import clean
+from borelli.recording.io import read_recording
+from borelli.synthetic.walk import walk_coordinates
 
 Array = NDArray[np.float64]
 
@@ -25,27 +30,27 @@ RATE = 100.0
 """Frame rate of synthetic motions [Hz]."""
 
 
-def recorded_motion(path: Path, mass: float = MASS, height: float = HEIGHT) -> Motion:
+def recorded_motion(path: Path) -> Motion:
     """Return inverse kinematics of a human fitted to a recording."""
-    from borelli.analysis.fit.fit_model import fit_model
-    from borelli.recording.clean import clean
-    from borelli.recording.io import read_recording
-
     recording = clean(read_recording(path))
-    subject = recording.subject
-    fitted = fit_model(
-        human(float(subject.get("mass", mass) or mass), float(subject.get("height", height) or height)), recording
+    mass, height = (
+        float(recording.subject.get(key) or default) for key, default in (("mass", MASS), ("height", HEIGHT))
     )
-    return inverse_kinematics(fitted.model, recording)
+    return inverse_kinematics(fit_model(human(mass, height), recording).model, recording)
 
 
 def synthetic_walk(seconds: float = 3.0) -> Motion:
     """Return a synthetic walk of a standard human."""
-    from borelli.synthetic.walk import walk_coordinates
-
     model = human(MASS, HEIGHT, markers="cmu41")
     time = np.arange(int(seconds * RATE)) / RATE
     return make_motion(model, walk_coordinates(model, time).coordinates, time, RATE)
+
+
+def requested_walk(request: Request) -> Motion:
+    """Return the motion of the request's recording, or a synthetic walk, a short one if quick."""
+    if request.recording is not None:
+        return recorded_motion(request.recording)
+    return synthetic_walk(1.5 if request.quick else 3.0)
 
 
 def with_changes(motion: Motion, coordinates: Array | None = None, model: Model | None = None) -> Motion:

@@ -1,8 +1,8 @@
 """Controlled joints in an impulse step: their errors, their targets at the step's end, and their rows.
 
 The response is that of `control.response`: with E the error of a coordinate and E' its mean rate over the step before,
-E(h) = a E + b E', and the coordinate is driven to its target at the step's end plus E(h). Ball joints are as in
-`control.ball_joint_response`: with X = T T_o^-1 the error as a rotation relative to the base, X(h) = exp(E(h) - E) X,
+E(h) = a E + b E', and the coordinate is driven to its target at the step's end plus E(h). Ball joints are as under
+"Ball joints" in docs/theory.md: with X = T T_o^-1 the error as a rotation relative to the base, X(h) = exp(E(h) - E) X,
 and the joint is driven to X(h) T_o(h). Velocities that collisions changed at the step's start are added to E'.
 """
 
