@@ -18,6 +18,7 @@ import numpy.typing as npt
 from borelli.errors import SettingsError, list_names, unknown_name
 from borelli.files.atomic import atomic_path
 from borelli.files.html_repr import html_table, sparkline_svg
+from borelli.files.number_rows import mask_implausible
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -298,6 +299,35 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
             name = other
         unique.append(name)
     return unique, [name for name, count in counts.items() if count > 1]
+
+
+def number_repeated(names: Sequence[str], notes: list[Note]) -> list[str]:
+    """Return the names with repeated ones numbered, and note them."""
+    unique, repeated = unique_names(names)
+    if repeated:
+        notes.append(Note.repeated(repeated))
+    return unique
+
+
+def drop_implausible(values: npt.NDArray[np.float64], notes: list[Note], where: str = "") -> npt.NDArray[np.float64]:
+    """Return the values with infinite and implausibly large ones set to NaN, and note their number."""
+    plausible, count = mask_implausible(values)
+    if count:
+        notes.append(Note.implausible(count, where))
+    return plausible
+
+
+def note_count(stated: float | None, count: int, what: str, notes: list[Note]) -> None:
+    """Note a number of rows, markers... that the header states wrongly."""
+    if stated is not None and stated != count:
+        text = f"The header states {stated:g} {what}, but the file has {count}, which are read."
+        notes.append(Note(text, "problem", code="header_counts"))
+
+
+def assign_values(recording: Recording, values: Mapping[str, npt.ArrayLike], *notes: Note) -> Recording:
+    """Return the recording with other values of some variables, and further notes."""
+    changed = {name: recording.data[name].copy(data=array) for name, array in values.items()}
+    return recording.with_data(recording.data.assign(changed), *notes)
 
 
 def split_prefix(names: Sequence[str]) -> tuple[list[str], str]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.errors import SettingsError
 from borelli.recording.recording import Note
 
 Array = NDArray[np.float64]
@@ -32,6 +33,17 @@ class Times(NamedTuple):
 def usable_rate(rate: float | None) -> float | None:
     """Return the rate [Hz], or None if it is not plausible."""
     return rate if rate is not None and np.isfinite(rate) and 1e-6 < rate < MAX_RATE else None
+
+
+def check_rate(rate: float | None) -> None:
+    """Raise `SettingsError` for a specified rate [Hz] that is not plausible."""
+    if rate is not None and usable_rate(rate) is None:
+        raise SettingsError(f"rate: {rate} Hz is not positive.")
+
+
+def specified_rate_note(rate: float) -> Note:
+    """Return the note on a rate [Hz] specified by the user."""
+    return Note(f"Frame rate: {rate:g} Hz, as specified.", "stated", code="frame_rate")
 
 
 def rate_of_period(period: float, decimals: int) -> float:

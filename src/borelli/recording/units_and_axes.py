@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -130,6 +130,19 @@ class Inference(NamedTuple):
     source: str = ""
 
 
+class FrameOptions(TypedDict):
+    """Unit and axes of a file as specified by the user: the options of `infer_conversion` of these names."""
+
+    units: str | None
+    up: str | None
+    forward: str | None
+
+
+def specified_options(frame: FrameOptions) -> tuple[str, ...]:
+    """Return the names of the options that the user stated; "auto" is inferred."""
+    return tuple(name for name, value in frame.items() if value and (name, value) != ("forward", "auto"))
+
+
 def infer_conversion(
     stated_units: str | None,
     stated_up: str | None,
@@ -180,8 +193,7 @@ def infer_conversion(
         action = "" if ahead == result.forward else f"--forward {ahead} makes it x"
         text = f"Forward axis: {ahead} of the file ({direction.evidence})."
         notes.append(Note(text, "inferred", action, code="forward_axis"))
-    given = {"units": units, "up": up, "forward": forward if forward != "auto" else None}
-    specified = tuple(name for name, value in given.items() if value)
+    specified = specified_options(FrameOptions(units=units, up=up, forward=forward))
     return replace(result, user_specified=specified, subject_forward=ahead), tuple(notes)
 
 
