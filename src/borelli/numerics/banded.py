@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import BorelliError
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 
 class NotPositiveDefiniteError(BorelliError):

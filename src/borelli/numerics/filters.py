@@ -11,12 +11,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
 from borelli.numerics.runs import find_runs
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 ORDER = 4
 """Filter order of the two passes together."""

@@ -271,13 +271,15 @@ def make_dataset(
         if dimension in sizes:
             units = {"units": "s"} if name in ("time", "analog_time") else {}
             labels[name] = (dimension, _coordinate(values), units)
-    filled = {}
-    for name, values in arrays.items():
-        layout = LAYOUT[name]
-        filled[name] = (layout.dims, values, {"units": layout.units, "frame": layout.frame})
     rates = {"rate": rate, "analog_rate": analog_rate if "analog_time" in sizes else None}
     attrs = {key: float(value) for key, value in rates.items() if value is not None}
-    return xarray.Dataset(filled, coords=labels, attrs=attrs | attributes)
+    return xarray.Dataset(with_layout(arrays), coords=labels, attrs=attrs | attributes)
+
+
+def with_layout(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, tuple[tuple[str, ...], npt.NDArray[Any], Any]]:
+    """Return arrays with the dimensions, units and frame of their names in `LAYOUT`, as variables of a dataset."""
+    layouts = {name: LAYOUT[name] for name in arrays}
+    return {n: (of.dims, arrays[n], {"units": of.units, "frame": of.frame}) for n, of in layouts.items()}
 
 
 def sample_times(count: int, rate: float | None) -> npt.NDArray[np.float64]:

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note
-
-Array = NDArray[np.float64]
 
 MAX_RATE = 1e7
 """Largest plausible rate [Hz]."""
@@ -91,15 +90,9 @@ def repair_time_stamps(stamps: Array, decimals: int, stated_rate: float | None =
 
 
 def event_origin(seconds: Array, first: int, frames: int, rate: float | None) -> tuple[float, list[Note]]:
-    """Return the time [s] of the file's first frame on the clock of its events, and notes.
+    """Return the time [s] of the file's first frame, of this number, on the clock of its events, and notes.
 
     Events count from frame 1 of the trial, which need not be in the file; some programs count from the file's.
-
-    Args:
-        seconds: Times of the events as stated [s].
-        first: Number of the file's first frame.
-        frames: Number of frames.
-        rate: Frame rate [Hz].
     """
     if rate is None:
         return 0.0, []
@@ -138,11 +131,8 @@ def _count_frames(stamps: Array, valid: NDArray[np.bool_], stated_rate: float | 
     rate = stated_rate or 1.0
     notes = []
     if len(stamps) > 1:
-        clock = (
-            f"Times follow from the rate of {rate:.6g} Hz"
-            if stated_rate
-            else "No rate is stated: one frame counts as 1 s"
-        )
+        clock = "No rate is stated: one frame counts as 1 s"
+        clock = f"Times follow from the rate of {rate:.6g} Hz" if stated_rate else clock
         notes.append(Note(f"The time stamps do not increase. {clock}.", "problem", code="time_not_increasing"))
     return Times(start + np.arange(len(stamps)) / rate, stated_rate, tuple(notes))
 

@@ -24,7 +24,8 @@ from borelli.files.number_rows import (
 )
 from borelli.files.paths import as_path
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
-from borelli.model.transforms import Array, vector
+from borelli.model.transforms import vector
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.animation_skeleton import (
     Link,
     Matrix,

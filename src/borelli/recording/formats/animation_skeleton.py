@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
 from borelli.model.model import Vector
-from borelli.model.transforms import Array
+from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import RELATIVE_HEIGHT, find_landmarks, identify_landmark, mean_position
 from borelli.recording.recording import Note, make_dataset
 from borelli.recording.units_and_axes import Conversion, FrameOptions, infer_conversion, specified_options

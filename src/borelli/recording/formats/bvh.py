@@ -29,7 +29,8 @@ from borelli.files.number_rows import (
     to_single_line,
 )
 from borelli.files.paths import as_path
-from borelli.model.transforms import Array, vector
+from borelli.model.transforms import vector
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.animation_skeleton import (
     IDENTITY,
     Link,

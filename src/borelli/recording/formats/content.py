@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from borelli.model.transforms import Array
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.grf_columns import add_threshold, extract_plates, find_plates
 from borelli.recording.recording import Note, Recording, make_dataset
 from borelli.recording.time_stamps import Times

@@ -32,7 +32,7 @@ from borelli.files.number_rows import (
     to_single_line,
 )
 from borelli.files.paths import as_path
-from borelli.model.transforms import Array
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.content import TableContent
 from borelli.recording.formats.vendor_csv import EXPORTS
 from borelli.recording.recording import LAYOUT, Note, Recording, drop_implausible, make_dataset, number_repeated

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.files.number_rows import MAX_NAME_LENGTH, to_single_line
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording
 from borelli.recording.units_and_axes import Conversion, parse_axis
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Array = NDArray[np.float64]
 
 UNNAMED = "ground_force"
 """Name of a plate whose columns have no other."""

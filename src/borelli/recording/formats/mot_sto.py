@@ -28,7 +28,7 @@ from borelli.files.number_rows import (
     to_single_line,
 )
 from borelli.files.paths import as_path
-from borelli.model.transforms import Array
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.content import TableContent
 from borelli.recording.formats.grf_columns import find_plates, plate_columns
 from borelli.recording.recording import Note, Recording, drop_implausible, note_count, number_repeated

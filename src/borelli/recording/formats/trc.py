@@ -30,7 +30,7 @@ from borelli.files.number_rows import (
     to_single_line,
 )
 from borelli.files.paths import as_path
-from borelli.model.transforms import Array
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.content import Content
 from borelli.recording.recording import Note, Recording, note_count, number_repeated, split_prefix
 from borelli.recording.time_stamps import repair_time_stamps, usable_rate

@@ -12,7 +12,7 @@ import numpy as np
 from borelli.errors import FileFormatError
 from borelli.files.delimited import sniff_delimiter, split_cells, strip_empty_end
 from borelli.files.number_rows import Rows, decode_line, enumerate_lines, parse_number, to_single_line
-from borelli.model.transforms import Array
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.content import Content
 from borelli.recording.recording import (
     Note,

@@ -5,21 +5,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.c3d.force_plates import compute_loads, read_plates, unloaded_samples
 from borelli.recording.formats.c3d.write_parameters import parameters_from_plain
 from borelli.recording.recording import Recording
 from borelli.recording.units_and_axes import Conversion
 
-Array = npt.NDArray[np.float64]
-
 
 def plates_from_channels(recording: Recording, empty: npt.NDArray[np.bool_] | None = None) -> dict[str, Array] | None:
     """Return the variables of the plates computed from the channels; None if there are no such channels.
 
-    Args:
-        recording: Recording of a C3D file.
-        empty: Samples in which each plate is unloaded, shape (samples, plates); their median is subtracted from its
-            channels. Default: the frames stated by the file, if any.
+    The median over the samples in which a plate is `empty`, a mask (samples, plates), is subtracted from its channels;
+    by default the mean over the frames stated by the file, if any.
     """
     data = recording.data
     if recording.format != "C3D" or "analog" not in data or "plate_force" not in data:
