@@ -141,9 +141,8 @@ def crop(recording: Recording, start: float = -np.inf, end: float = np.inf) -> R
         data = data.isel({"event" if name == "event_time" else name: np.flatnonzero(inside)})
     if not data.sizes.get("time", 1) or not data.sizes.get("analog_time", 1):
         span = recording.data["time" if "time" in recording.data else "analog_time"].values
-        raise SettingsError(
-            f"No frame lies between {start:g} and {end:g} s. The recording covers {span[0]:g} to {span[-1]:g} s."
-        )
+        text = f"No frame lies between {start:g} and {end:g} s."
+        raise SettingsError(f"{text} The recording covers {span[0]:g} to {span[-1]:g} s.")
     text = f"Cropped to {max(start, 0.0):g} to {min(end, recording.duration):g} s."
     return recording.with_data(data, Note(text, "changed", code="cropped"))
 

@@ -226,10 +226,9 @@ def add_plates(recording: Recording, forces: Recording) -> Recording:
     """Return the recording with the plates of another one, such as the .mot file that belongs to a .trc file."""
     names = [name for name in forces.data.data_vars if str(name).startswith("plate_")]
     if not names:
-        raise SettingsError(
-            f"{forces.name or 'The second recording'} has no plates. Pass a file with plates, such as a .mot with "
-            "columns ground_force_vx, ground_force_px, ground_torque_x."
-        )
+        example = "a .mot with columns ground_force_vx, ground_force_px, ground_torque_x"
+        text = f"{forces.name or 'The second recording'} has no plates."
+        raise SettingsError(f"{text} Pass a file with plates, such as {example}.")
     clash = [name for name in names if name in recording.data]
     if clash:
         raise SettingsError(f"{recording.name or 'The recording'} already has plates: {', '.join(map(str, clash))}.")

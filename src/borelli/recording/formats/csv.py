@@ -132,9 +132,7 @@ def write_csv(recording: Recording, path: str | Path) -> None:
     if "event_time" in data:
         writer.writerow(["event time [s]", "label", "context"])
         rows = zip(*(data[key].values.tolist() for key in ("event_time", "event_label", "event_context")), strict=True)
-        writer.writerows(
-            [repr(time), to_single_line(str(label)), to_single_line(str(side))] for time, label, side in rows
-        )
+        writer.writerows([repr(time), *(to_single_line(str(text)) for text in texts)] for time, *texts in rows)
         text.write("\n")
     write_atomic(text.getvalue(), path)
 
@@ -214,16 +212,14 @@ def _read_borelli(path: Path, data: bytes) -> Recording:
                 open_table = True
             else:
                 raise FileFormatError(path, "The file has too many tables.", line=number)
-    variables: dict[str, Any] = {}
-    labels: dict[str, Any] = {}
-    notes: list[Note] = []
+    variables, labels, notes = dict[str, Any](), dict[str, Any](), list[Note]()
     for table in tables:
         _read_table(table, variables, labels, notes)
     if not variables:
         raise FileFormatError(path, "The file contains no table.")
-    rates = {key: usable_rate(_number(about.pop(key, None))) for key in ("rate", "analog_rate")}
+    rate, analog_rate = (usable_rate(_number(about.pop(key, None))) for key in ("rate", "analog_rate"))
     try:
-        dataset = make_dataset(variables, labels, rate=rates["rate"], analog_rate=rates["analog_rate"])
+        dataset = make_dataset(variables, labels, rate=rate, analog_rate=analog_rate)
     except ValueError as error:
         raise FileFormatError(path, f"The tables are inconsistent ({' '.join(str(error).split())[:200]}).") from None
     subject, name, more = (about.pop(key, None) for key in ("subject", "name", "attributes"))
@@ -265,9 +261,8 @@ def _read_series(table: _Table, values: Array, variables: dict[str, Any], labels
         match = _NAME.fullmatch(heading) if len(heading) <= MAX_NAME_LENGTH else None
         kind = (match[1] or "marker") if match else ""
         if match is None or kind not in KINDS:
-            raise FileFormatError(
-                path, f"Column {i + 1} is called {heading[:60]!r}, expected `name.axis [unit]`.", line=table.line
-            )
+            what = f"Column {i + 1} is called {heading[:60]!r}, expected `name.axis [unit]`."
+            raise FileFormatError(path, what, line=table.line)
         vector = LAYOUT[KINDS[kind][0]].dims[-1] == "axis"
         name = match[2] if vector or not match[3] else f"{match[2]}.{match[3]}"
         indices_of.setdefault(kind, {}).setdefault(name, []).append(i)

@@ -77,9 +77,8 @@ def read_table(
         header.take(line, number, rows)
     del data
     if not header.names:
-        raise FileFormatError(
-            path, "There is no line of column names after `endheader`. Check that this is a MOT or STO file."
-        )
+        what = "There is no line of column names after `endheader`. Check that this is a MOT or STO file."
+        raise FileFormatError(path, what)
     if not len(rows):
         raise FileFormatError(path, "There is no row under the column names.")
     notes = _header_notes(header, len(rows))
@@ -112,18 +111,13 @@ def write_table(
         raise SettingsError(f"{recording.name or 'The recording'} has neither coordinates, plates nor other columns.")
     stamps = [data["analog_time" if name == "plate_force" else "time"].values for name in chosen]
     if any(not np.array_equal(stamps[0], other) for other in stamps[1:]):
-        raise SettingsError(
-            f"{' and '.join(chosen)} have different times. Write each to its own file with `variables`."
-        )
+        what = f"{' and '.join(chosen)} have different times. Write each to its own file with `variables`."
+        raise SettingsError(what)
     degrees = "column_value" not in chosen
-    names: list[str] = []
-    columns: list[Array] = []
-    for name in chosen:
-        more, values = _columns(recording, name, degrees, up)
-        names += more
-        columns.append(values)
+    parts = [_columns(recording, name, degrees, up) for name in chosen]
+    names = [name for part, _ in parts for name in part]
     title = _title(recording, chosen, names, path)
-    table = np.column_stack(columns)
+    table = np.column_stack([values for _, values in parts])
     lines = [title, "version=1", f"nRows={len(table)}", f"nColumns={1 + table.shape[1]}"]
     rate = data.attrs.get("analog_rate" if chosen[0] == "plate_force" else "rate")
     lines += [] if rate is None else [f"DataRate={float(rate):.17g}"]
@@ -166,9 +160,8 @@ class _Header:
             self.ended = True
             return
         if number > 10_000:
-            raise FileFormatError(
-                rows.path, "There is no `endheader` in the first 10000 lines. Check that this is a MOT or STO file."
-            )
+            what = "There is no `endheader` in the first 10000 lines. Check that this is a MOT or STO file."
+            raise FileFormatError(rows.path, what)
         text = line if len(line) <= MAX_NAME_LENGTH else ""
         key, simm = _KEY.fullmatch(text), _SIMM.fullmatch(text)
         if key:

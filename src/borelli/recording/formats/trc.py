@@ -62,9 +62,8 @@ def read_trc(
         header.take(line, number, rows)
     del data
     if not header.columns:
-        raise FileFormatError(
-            path, "There is no line `Frame#  Time ...` with marker names. Check that this is a TRC file."
-        )
+        what = "There is no line `Frame#  Time ...` with marker names. Check that this is a TRC file."
+        raise FileFormatError(path, what)
     if not len(rows):
         raise FileFormatError(path, "There is no frame under the header.")
     values, implausible = mask_implausible(rows.matrix())
@@ -170,9 +169,8 @@ class _Header:
         elif self.columns:
             rows.add(split_row(line, self.delimiter), number, self.time)
         elif is_number(word):
-            raise FileFormatError(
-                rows.path, "There are numbers before the line `Frame#  Time ...` with marker names.", line=number
-            )
+            what = "There are numbers before the line `Frame#  Time ...` with marker names."
+            raise FileFormatError(rows.path, what, line=number)
 
     def _take_values(self, line: bytes) -> None:
         """Read the values under the names of the settings; ignore those of a repeated header."""

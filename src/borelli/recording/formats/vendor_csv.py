@@ -123,9 +123,8 @@ def _sections(path: Path, data: bytes) -> Iterator[_Section]:
         elif section is None:
             section = _Section(decode_line(cells[0]).strip('" ').lower(), None, [])
             if section.name not in SECTIONS:
-                raise FileFormatError(
-                    path, f"Expected the name of a section, got {decode_line(cells[0])[:40]!r}.", line=number
-                )
+                what = f"Expected the name of a section, got {decode_line(cells[0])[:40]!r}."
+                raise FileFormatError(path, what, line=number)
         elif section.rate is None and not section.lines and len(cells) == 1 and parse_number(cells[0]) is not None:
             section = section._replace(rate=usable_rate(parse_number(cells[0])))
         else:
@@ -302,15 +301,12 @@ def _motive_markers(above: Sequence[Sequence[str]], axes: Sequence[str]) -> tupl
     """Return names and columns of the markers, from the lines of type, name, ID and property."""
 
     def line_with(words: set[str]) -> list[str]:
-        for line in above:
-            if words & {cell.lower() for cell in line}:
-                return list(line) + [""] * len(axes)
-        return [""] * len(axes)
+        found = next((line for line in above if words & {cell.lower() for cell in line}), [])
+        return list(found) + [""] * len(axes)
 
     kinds = line_with({"marker", "rigid body marker", "bone marker", "rigid body", "bone"})
     properties = line_with({"position"})
-    named = next((line for line in above if len(line) > 1 and line[1].lower() == "name"), [])
-    names = list(named) + [""] * len(axes)
+    names = next((list(line) for line in above if len(line) > 1 and line[1].lower() == "name"), []) + [""] * len(axes)
     axes_of: dict[str, dict[str, int]] = {}
     # measured markers precede markers of a rigid body with the same names
     for i, axis in sorted(enumerate(axes), key=lambda column: kinds[column[0]].lower() != "marker"):
