@@ -97,11 +97,7 @@ def to_table(element: Any) -> dict[str, Any]:
 
 
 def from_table(kind: type[T], table: Any, path: object, where: str = "") -> T:
-    """Return the dataclass described by a table.
-
-    Raises:
-        FileFormatError: naming the element and the field that is missing, unknown or of the wrong type.
-    """
+    """Return the dataclass described by a table; errors name the element `where` and the field."""
     if not isinstance(table, Mapping):
         raise FileFormatError(path, f"{where or 'The file'}: Expected a table, got {_shown(table)}.")
     here = f"{where} {_shown(table['name'])}" if where and "name" in table else where

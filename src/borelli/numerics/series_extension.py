@@ -62,10 +62,7 @@ def find_stride(smooth: Array, period: float) -> int | None:
     """Return the number of samples after which a smooth series repeats itself; None if it does not or is too short.
 
     Strides differ by sum (a(t + P) - a(t))^2 of sum a(t)^2 + a(t + P)^2; the products come from one Fourier transform.
-
-    Args:
-        smooth: (samples, columns)
-        period: Samples in a period of the cutoff.
+    `period` is the number of samples in a period of the cutoff.
     """
     a = np.diff(smooth, 2, axis=0)
     lags = np.arange(int(np.ceil(MIN_STRIDE * period)), int(len(a) / (1.0 + MIN_OVERLAP)) + 1)

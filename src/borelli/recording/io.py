@@ -19,7 +19,7 @@ from borelli.recording.formats.csv import looks_like_csv, read_csv, write_csv
 from borelli.recording.formats.mot_sto import looks_like_table, read_table, write_table
 from borelli.recording.formats.netcdf import read_netcdf
 from borelli.recording.formats.trc import looks_like_trc, read_trc, write_trc
-from borelli.recording.recording import Note, Recording
+from borelli.recording.recording import Note, Recording, check_names
 
 HEAD_BYTES = 65536
 """Number of bytes used to detect the format."""
@@ -125,9 +125,7 @@ def rename_markers(recording: Recording, names: Mapping[str, str]) -> Recording:
         SettingsError: if a marker does not exist, or two markers would have the same name.
     """
     known = recording.markers
-    for name in names:
-        if name not in known:
-            raise SettingsError(unknown_name("marker", name, known))
+    check_names("marker", names, known)
     new = [names.get(name, name) for name in known]
     repeated = next((name for name in new if new.count(name) > 1), None)
     if repeated is not None:

@@ -183,9 +183,7 @@ class Recording:
         """
         chosen = list(names)
         known = self.markers
-        for name in chosen:
-            if name not in known:
-                raise SettingsError(unknown_name("marker", name, known))
+        check_names("marker", chosen, known)
         return replace(self, data=self.data.isel(marker=[known.index(name) for name in chosen]))
 
     def to_netcdf(self, path: str | Path) -> None:
@@ -324,6 +322,13 @@ def note_count(stated: float | None, count: int, what: str, notes: list[Note]) -
     if stated is not None and stated != count:
         text = f"The header states {stated:g} {what}, but the file has {count}, which are read."
         notes.append(Note(text, "problem", code="header_counts"))
+
+
+def check_names(what: str, names: Iterable[str], known: Sequence[str]) -> None:
+    """Raise `SettingsError` for a name of a marker, plate... that does not exist."""
+    for name in names:
+        if name not in known:
+            raise SettingsError(unknown_name(what, name, known))
 
 
 def assign_values(recording: Recording, values: Mapping[str, npt.ArrayLike], *notes: Note) -> Recording:

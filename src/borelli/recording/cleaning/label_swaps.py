@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from borelli.errors import SettingsError, unknown_name
+from borelli.errors import SettingsError
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import facing_direction, identify_landmark, left_right_pairs, visible
-from borelli.recording.recording import Note, Recording, assign_values
+from borelli.recording.recording import Note, Recording, assign_values, check_names
 
 MIN_JUMP = 0.03
 """Least jump [m] of both markers at a swap."""
@@ -144,9 +144,7 @@ def swap_sides(recording: Recording) -> Recording:
 def swap_markers(recording: Recording, first: str, second: str, start: int = 0, stop: int | None = None) -> Recording:
     """Return the recording with two markers swapped from frame start to stop (exclusive; default: the end)."""
     names = recording.markers
-    for name in (first, second):
-        if name not in names:
-            raise SettingsError(unknown_name("marker", name, names))
+    check_names("marker", (first, second), names)
     points = recording.data["marker_position"].values.copy()
     pair = [names.index(first), names.index(second)]
     points[start:stop, pair] = points[start:stop, pair[::-1]]

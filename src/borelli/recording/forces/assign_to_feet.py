@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from borelli.errors import SettingsError, unknown_name
+from borelli.errors import SettingsError
 from borelli.numerics.runs import find_runs
 from borelli.numerics.vectors import Array
-from borelli.recording.formats.c3d.force_plates import plate_axes
-from borelli.recording.formats.c3d.recompute_plates import channels_match_plates, plates_from_channels
+from borelli.recording.formats.c3d.force_plates import channels_match_plates, plate_axes, plates_from_channels
 from borelli.recording.landmarks import find_foot_markers, mean_position
-from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, assign_values, with_layout
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, assign_values, check_names, with_layout
 
 MIN_STEP_DURATION = 0.05
 """Least duration [s] of a step that neither begins nor ends with the recording."""
@@ -207,9 +206,7 @@ def find_plate_swaps(recording: Recording) -> tuple[PlateSwap, ...]:
 def swap_plates(recording: Recording, first: str, second: str) -> Recording:
     """Return the recording with the loads of two plates moved to each other's position."""
     names = recording.plates
-    for name in (first, second):
-        if name not in names:
-            raise SettingsError(unknown_name("plate", name, names))
+    check_names("plate", (first, second), names)
     i, j = names.index(first), names.index(second)
     data = recording.data
     changed = {name: data[name].values.copy() for name in LOADS if name in data}

@@ -15,6 +15,7 @@ import numpy as np
 
 from borelli.errors import FileFormatError, SettingsError, unknown_name
 from borelli.files.atomic import write_atomic
+from borelli.files.delimited import strip_empty_end
 from borelli.files.number_rows import (
     MAX_NAME_LENGTH,
     Rows,
@@ -180,9 +181,7 @@ class _Header:
         if kind not in ELEMENTS:
             raise FileFormatError(rows.path, unknown_name("DataType", kind, ELEMENTS))
         self.elements = ELEMENTS[kind]
-        cells = [to_single_line(decode_line(cell)) for cell in split_stripped(line)]
-        while cells and not cells[-1]:
-            cells.pop()
+        cells = strip_empty_end([to_single_line(decode_line(cell)) for cell in split_stripped(line)])
         if not cells or all(parse_number(cell.encode()) is not None for cell in cells):
             raise FileFormatError(rows.path, "Expected the column names, got numbers.", line=number)
         self.time = next((i for i, cell in enumerate(cells) if cell.lower() in ("time", "t")), -1)

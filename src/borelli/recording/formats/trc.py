@@ -16,6 +16,7 @@ import numpy as np
 
 from borelli.errors import FileFormatError, SettingsError, list_names
 from borelli.files.atomic import write_atomic
+from borelli.files.delimited import strip_empty_end
 from borelli.files.number_rows import (
     Rows,
     decode_line,
@@ -47,11 +48,7 @@ def looks_like_trc(head: bytes) -> bool:
 
 
 def read_trc(
-    path: str | Path,
-    *,
-    units: str | None = None,
-    up: str | None = None,
-    forward: str | None = None,
+    path: str | Path, *, units: str | None = None, up: str | None = None, forward: str | None = None
 ) -> Recording:
     """Read the markers of a TRC file, in meters, z up; arguments as in `read_recording`."""
     path = as_path(path)
@@ -214,9 +211,7 @@ def _is_axes(line: bytes) -> bool:
 
 def _labels(header: _Header, width: int, notes: list[Note]) -> list[str]:
     """Return a name for every three columns, or a number with a star where the header has none, and note these."""
-    cells = header.names
-    while cells and not cells[-1]:
-        cells = cells[:-1]
+    cells = strip_empty_end(header.names)
     filled = [cell for cell in cells if cell]
     if len(filled) == len(cells) > 3 and len(cells) % 3 == 0 and cells[0::3] == cells[1::3] == cells[2::3]:
         names = cells[0::3]  # each name is above all three of its columns

@@ -14,14 +14,7 @@ from borelli.files.delimited import sniff_delimiter, split_cells, strip_empty_en
 from borelli.files.number_rows import Rows, decode_line, enumerate_lines, parse_number, to_single_line
 from borelli.numerics.vectors import Array
 from borelli.recording.formats.content import Content
-from borelli.recording.recording import (
-    Note,
-    Recording,
-    drop_implausible,
-    number_repeated,
-    split_prefix,
-    unique_names,
-)
+from borelli.recording.recording import Note, Recording, drop_implausible, number_repeated, split_prefix, unique_names
 from borelli.recording.time_stamps import event_origin, repair_time_stamps, usable_rate
 from borelli.recording.units_and_axes import FrameOptions
 

@@ -16,11 +16,10 @@ import numpy.typing as npt
 
 from borelli.errors import SettingsError
 from borelli.files.atomic import atomic_path
-from borelli.recording.formats.c3d.force_plates import Plate, plate_channels
+from borelli.recording.formats.c3d.force_plates import Plate, channels_match_plates, plate_channels
 from borelli.recording.formats.c3d.labels import GROUPS
 from borelli.recording.formats.c3d.layout import WORD, WORDS_OF_POINT
 from borelli.recording.formats.c3d.parameters import BLOCK, KEY
-from borelli.recording.formats.c3d.recompute_plates import channels_match_plates
 from borelli.recording.formats.c3d.write_parameters import format_section, parameters_from_plain
 from borelli.recording.units_and_axes import Conversion
 
