@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,8 +59,7 @@ def check_recording(recording: Recording, model: Model | None = None) -> tuple[I
         recording: Recording to check.
         model: If given, check also that the recording contains its markers.
     """
-    points = _sample(recording)
-    issues = [issue for check in _CHECKS for issue in check(recording, points)]
+    issues = [issue for check in _CHECKS for issue in check(recording)]
     if model is not None:
         issues += _check_model(recording, model)
     codes = {issue.code for issue in issues}
@@ -68,9 +67,8 @@ def check_recording(recording: Recording, model: Model | None = None) -> tuple[I
     return tuple(sorted(issues, key=lambda issue: SEVERITIES.index(issue.severity)))
 
 
-def _check_units(recording: Recording, points: Array) -> Iterator[Issue]:
-    if not points.size:
-        return
+def _check_units(recording: Recording) -> Iterator[Issue]:
+    points = _sample(recording)
     size, (low, high), what = measure_body_size(points, recording.markers)
     if not size > 0.0 or low <= size <= high:
         return
@@ -82,9 +80,8 @@ def _check_units(recording: Recording, points: Array) -> Iterator[Issue]:
     yield Issue("length_unit", text, "all markers", evidence, action, "error")
 
 
-def _check_up_axis(recording: Recording, points: Array) -> Iterator[Issue]:
-    if not points.size:
-        return
+def _check_up_axis(recording: Recording) -> Iterator[Issue]:
+    points = _sample(recording)
     corners = recording.data["plate_corners"].values if "plate_corners" in recording.data else None
     inferred = infer_up(points, recording.markers)
     plates = infer_up(points, (), corners)
@@ -98,7 +95,7 @@ def _check_up_axis(recording: Recording, points: Array) -> Iterator[Issue]:
     yield Issue("up_axis", text, "all markers", evidence, f"--up {axis}", "warning" if lying else "error")
 
 
-def _check_sides(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_sides(recording: Recording) -> Iterator[Issue]:
     sides = find_sides(recording)
     if sides is None or not sides.reversed:
         return
@@ -115,7 +112,7 @@ def _check_sides(recording: Recording, points: Array) -> Iterator[Issue]:
             yield Issue("left_right_labels", text, f"{left}, {right}", evidence, action, "error")
 
 
-def _check_label_swaps(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_label_swaps(recording: Recording) -> Iterator[Issue]:
     for swap in find_swaps(recording):
         text = f"The labels {swap.first} and {swap.second} are swapped."
         evidence = f"both jump by at least {1000.0 * swap.jump:.0f} mm onto each other's path"
@@ -123,7 +120,7 @@ def _check_label_swaps(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("label_swap", text, f"frames {swap.start} to {swap.stop - 1}", evidence, action, "error")
 
 
-def _check_gaps(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_gaps(recording: Recording) -> Iterator[Issue]:
     gaps = [gap for gap in find_gaps(recording) if not gap.marker.startswith("*")]
     rate, frames = recording.rate, recording.frames
     never_visible = [gap.marker for gap in gaps if gap.frames == frames]
@@ -158,7 +155,7 @@ def _check_gaps(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("gap_at_ends", text, names, evidence, "borelli clean --start --end crops the recording", "note")
 
 
-def _check_spikes(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_spikes(recording: Recording) -> Iterator[Issue]:
     spikes = find_spikes(recording)
     for name in dict.fromkeys(spike.marker for spike in spikes):
         own = [spike for spike in spikes if spike.marker == name]
@@ -167,7 +164,7 @@ def _check_spikes(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("spike", f"{name} has spikes.", where, evidence, "borelli clean, or remove_spikes(recording)")
 
 
-def _check_zeros(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_zeros(recording: Recording) -> Iterator[Issue]:
     if "marker_position" not in recording.data:
         return
     zero = (recording.data["marker_position"].values == 0.0).all(axis=2)
@@ -178,7 +175,7 @@ def _check_zeros(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("zero_positions", text, list_names(names), evidence, "borelli clean", "error")
 
 
-def _check_time_stamps(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_time_stamps(recording: Recording) -> Iterator[Issue]:
     repaired = next((note for note in recording.notes if note.code == "time_stamps_repaired"), None)
     if repaired is not None:
         text = "The time stamps of the file are rounded."
@@ -197,7 +194,7 @@ def _check_time_stamps(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("time_stamps", "Time steps are uneven.", "all frames", evidence, "resample(recording, rate)")
 
 
-def _check_labels(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_labels(recording: Recording) -> Iterator[Issue]:
     unlabeled = [name for name in recording.markers if name.startswith("*") or re.fullmatch(r"[Uu]\d+", name)]
     if unlabeled:
         evidence = f"{len(unlabeled)} of {len(recording.markers)} points"
@@ -212,7 +209,7 @@ def _check_labels(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("marker_set", "The marker set is unknown.", list_names(named), evidence, action, "note")
 
 
-def _check_plates(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_plates(recording: Recording) -> Iterator[Issue]:
     swapped = find_plate_swaps(recording)
     for pair in swapped:
         text, where = f"{pair.first} and {pair.second} are swapped.", f"{pair.first}, {pair.second}"
@@ -248,7 +245,7 @@ def _check_plate_sign(recording: Recording) -> Iterator[Issue]:
             yield Issue("plate_sign", text, name, evidence, "correct the sign or axis of its forces", "error")
 
 
-def _check_channels(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_channels(recording: Recording) -> Iterator[Issue]:
     if "analog" not in recording.data:
         return
     values = recording.data["analog"].values
@@ -313,7 +310,7 @@ def _reader_issues(recording: Recording) -> Iterator[Issue]:
             yield Issue(note.code, note.text, recording.name, "found while reading", note.action)
 
 
-_CHECKS: tuple[Callable[[Recording, Array], Iterator[Issue]], ...] = (
+_CHECKS = (
     _check_units,
     _check_up_axis,
     _check_sides,

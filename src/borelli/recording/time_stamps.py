@@ -115,9 +115,11 @@ def _start(first: float, rate: float, quantum: float) -> float:
     return rounded if abs(rounded - first) <= 0.51 * quantum else first
 
 
-def backward_note(count: int) -> Note:
-    """Return the note on time steps that are not positive."""
-    return Note(f"{count} time steps are not positive.", "problem", "resample", code="time_not_increasing")
+def backward_notes(*times: Array) -> list[Note]:
+    """Return a note on time steps that are not positive, if there are any."""
+    count = sum(int(np.count_nonzero(np.diff(stamps) <= 0.0)) for stamps in times)
+    text = f"{count} time steps are not positive."
+    return [Note(text, "problem", "resample", code="time_not_increasing")] if count else []
 
 
 def _rate_note(stated: float, measured: float) -> Note:

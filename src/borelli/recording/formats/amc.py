@@ -7,6 +7,7 @@ The file states neither its rate nor its unit of length: the skeleton states the
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from borelli.files.number_rows import (
     read_text_bytes,
 )
 from borelli.files.paths import as_path
-from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
+from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, bone_rotation, read_asf_text
 from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
 from borelli.recording.formats.animation_skeleton import (
@@ -61,13 +62,8 @@ def read_amc(
 ) -> Recording:
     """Read the joint angles and joint centers of an AMC file, in radians and meters, z up.
 
-    Args:
-        path: File to read.
-        skeleton: ASF file. Default: the one in the same folder with the same name up to an underscore, or the only one.
-        rate: Frame rate [Hz], which the file does not state. Default: 120 Hz.
-        units: Length unit of the skeleton: cm, in, a number of meters... Default: as stated by the skeleton.
-        up: Vertical axis of the file. Default: inferred.
-        forward: Axis of the file that becomes x.
+    The skeleton is an ASF file; default: the one in the same folder with the same name up to an underscore, or the only
+    one. The default rate is 120 Hz, the default unit that of the skeleton. Other arguments: `read_recording`.
     """
     check_rate(rate)
     path = as_path(path)
@@ -115,16 +111,15 @@ def links_from_asf(asf: AsfSkeleton) -> tuple[list[Link], list[int]]:
 
     AMC columns are the root first, then bone by bone in the skeleton's order, in the order of the `dof` lines.
     """
-    translations = [word for word in asf.root_order if word[0] == "t"]
-    rotational = [word for word in asf.root_order if word[0] == "r"][::-1]
-    order = [asf.root_order.index(word) for word in (*translations, *rotational)]
-    root = Link(ROOT, -1, asf.root_position, (*translations, *rotational), _axis(asf.root_orientation, asf.root_axis))
+    channels = _channels(asf.root_order)
+    order = [asf.root_order.index(channel) for channel in channels]
+    root = Link(ROOT, -1, asf.root_position, channels, _axis(asf.root_orientation, asf.root_axis))
     links, positions = [root], {ROOT: 0}
     ends = {ROOT: (0.0, 0.0, 0.0)}
     count = len(asf.root_order)
     parents = set(asf.parents)
     for bone, parent in zip(asf.bones, asf.parents, strict=True):
-        channels = _channels(bone)
+        channels = _channels(bone.freedoms)
         order += [count + bone.freedoms.index(channel) for channel in channels]
         count += len(bone.freedoms)
         end = vector(bone.end)
@@ -135,11 +130,10 @@ def links_from_asf(asf: AsfSkeleton) -> tuple[list[Link], list[int]]:
     return links, order
 
 
-def _channels(bone: Bone) -> tuple[str, ...]:
-    """Return translations first, then rotations; the first axis of the `dof` line is innermost."""
-    translations = [word for word in bone.freedoms if word[0] == "t"]
-    rotational = [word for word in bone.freedoms if word[0] == "r"]
-    return (*translations, *rotational[::-1])
+def _channels(words: Sequence[str]) -> tuple[str, ...]:
+    """Return translations first, then rotations; the first axis of the `order` or `dof` line is innermost."""
+    rotations = [word for word in words if word[0] == "r"]
+    return (*(word for word in words if word[0] == "t"), *rotations[::-1])
 
 
 def _axis(angles: tuple[float, float, float], order: str) -> Matrix:

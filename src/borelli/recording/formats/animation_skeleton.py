@@ -6,7 +6,7 @@ left to right, and by the inverse of A. BVH has no axis (A is the identity); ASF
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
 from borelli.model.model import Vector
+from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import RELATIVE_HEIGHT, find_landmarks, identify_landmark, mean_position
 from borelli.recording.recording import Note, make_dataset
@@ -70,10 +71,10 @@ def links_from_plain(plain: Sequence[Mapping[str, Any]]) -> list[Link]:
             Link(
                 name=str(one["name"]),
                 parent=int(one["parent"]),
-                offset=_vector(one["offset"]),
+                offset=vector(one["offset"]),
                 channels=tuple(str(channel) for channel in one["channels"]),
-                axis=(_vector(one["axis"][0]), _vector(one["axis"][1]), _vector(one["axis"][2])),
-                end=None if one["end"] is None else _vector(one["end"]),
+                axis=(vector(one["axis"][0]), vector(one["axis"][1]), vector(one["axis"][2])),
+                end=None if one["end"] is None else vector(one["end"]),
                 replaces=bool(one["replaces"]),
             )
             for one in plain
@@ -84,14 +85,11 @@ def links_from_plain(plain: Sequence[Mapping[str, Any]]) -> list[Link]:
 
 def scale_links(links: Sequence[Link], factor: float) -> list[Link]:
     """Return the skeleton in another unit of length."""
-    return [
-        replace(
-            link,
-            offset=_vector(factor * np.array(link.offset)),
-            end=None if link.end is None else _vector(factor * np.array(link.end)),
-        )
-        for link in links
-    ]
+
+    def scaled(length: Vector) -> Vector:
+        return vector(factor * np.array(length))
+
+    return [replace(link, offset=scaled(link.offset), end=link.end and scaled(link.end)) for link in links]
 
 
 def joint_positions(links: Sequence[Link], values: Array) -> tuple[list[str], Array]:
@@ -253,8 +251,3 @@ def _local(link: Link, values: Array) -> tuple[Array, Array]:
         else:
             rotation = rotation @ axis_rotation(channel[1], number)
     return translation, rotation @ axis.T
-
-
-def _vector(values: Iterable[float]) -> Vector:
-    x, y, z = (float(value) for value in values)
-    return x, y, z

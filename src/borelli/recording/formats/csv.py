@@ -38,7 +38,7 @@ from borelli.recording.formats.vendor_csv import EXPORTS
 from borelli.recording.recording import LAYOUT, Note, Recording, drop_implausible, make_dataset, number_repeated
 from borelli.recording.time_stamps import (
     Times,
-    backward_note,
+    backward_notes,
     check_rate,
     repair_time_stamps,
     specified_rate_note,
@@ -237,9 +237,7 @@ def _read_table(table: _Table, variables: dict[str, Any], labels: dict[str, Any]
         values = drop_implausible(table.series.matrix(len(table.names)), notes)
         if not np.isfinite(values[:, 0]).all():
             raise FileFormatError(table.path, "A row of the table that begins here has no time.", line=table.line)
-        backward = int(np.count_nonzero(np.diff(values[:, 0]) <= 0.0))
-        if backward:
-            notes.append(backward_note(backward))
+        notes += backward_notes(values[:, 0])
         _read_series(table, values, variables, labels)
     elif table.names[0] == "event time [s]" and len(table.names) == 3:
         variables["event_time"] = table.numbers([0])[:, 0]

@@ -15,7 +15,7 @@ from borelli.files.netcdf import REMEDY, load_bounded
 from borelli.files.number_rows import MAX_MAGNITUDE, mask_implausible
 from borelli.files.paths import as_path
 from borelli.recording.recording import LAYOUT, NOTE_KINDS, Note, Recording
-from borelli.recording.time_stamps import backward_note
+from borelli.recording.time_stamps import backward_notes
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -153,6 +153,4 @@ def _time_notes(dataset: Dataset, notes: Iterable[Note]) -> list[Note]:
     """Return a note on times that do not increase, unless there is one already."""
     if any(note.code == "time_not_increasing" for note in notes):
         return []
-    names = [name for name in ("time", "analog_time") if name in dataset.coords]
-    backward = sum(int(np.count_nonzero(np.diff(dataset[name].values) <= 0)) for name in names)
-    return [backward_note(backward)] if backward else []
+    return backward_notes(*(dataset[name].values for name in ("time", "analog_time") if name in dataset.coords))

@@ -120,18 +120,14 @@ def _stripped(labels: list[str]) -> tuple[list[str], str]:
     """Return the labels without the prefix of all labeled points, and that prefix."""
     named = [i for i, name in enumerate(labels) if name and not _UNLABELED.fullmatch(name)]
     short, prefix = split_prefix([labels[i] for i in named])
-    stripped = list(labels)
-    for i, name in zip(named, short, strict=True):
-        stripped[i] = name
-    return stripped, prefix
+    new = dict(zip(named, short, strict=True))
+    return [new.get(i, label) for i, label in enumerate(labels)], prefix
 
 
 def _kinds(parameters: Parameters, labels: Sequence[str], prefix: str) -> list[tuple[str, bool]]:
     """Return for each point the kind of quantity ("" for a position), and whether the file states it."""
-    stated = {}
-    for group, kind in GROUPS.items():
-        for name in parameters.texts("POINT", group):
-            stated[name.removeprefix(f"{prefix}:")] = kind
+    named = {group: parameters.texts("POINT", group) for group in GROUPS}
+    stated = {name.removeprefix(f"{prefix}:"): GROUPS[group] for group, names in named.items() for name in names}
     kinds = []
     for name in labels:
         if name in stated:
@@ -204,9 +200,5 @@ def read_subject(parameters: Parameters, prefix: str) -> dict[str, str | float]:
 
 
 def _first(parameters: Parameters, names: Sequence[str]) -> float:
-    for group in ("PROCESSING", "SUBJECT", "SUBJECTS"):
-        for name in names:
-            value = parameters.number(group, name)
-            if np.isfinite(value) and value > 0.0:
-                return value
-    return 0.0
+    values = (parameters.number(group, name) for group in ("PROCESSING", "SUBJECT", "SUBJECTS") for name in names)
+    return next((value for value in values if np.isfinite(value) and value > 0.0), 0.0)

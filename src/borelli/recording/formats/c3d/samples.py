@@ -115,10 +115,7 @@ class Samples:
     def _is_missing(self, four: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Return which points are marked as missing or have no finite position."""
         missing = ~(four[..., 3] >= 0)
-        if self.layout.real:
-            for axis in range(3):
-                missing |= ~np.isfinite(four[..., axis])
-        return missing
+        return missing | ~np.isfinite(four[..., :3]).all(axis=-1) if self.layout.real else missing
 
     def _channels(self, piece: npt.NDArray[Any]) -> Doubles:
         """Return the scaled analog samples of some frames, shape (samples, channels)."""
