@@ -14,11 +14,7 @@ from borelli.files.paths import as_path
 
 @contextmanager
 def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path` that replaces `path` on success and is removed on failure.
-
-    Raises:
-        FileFormatError: if the file cannot be written there.
-    """
+    """Yield a temporary path in the folder of `path` that replaces `path` on success and is removed on failure."""
     path = as_path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -47,8 +43,6 @@ def remove_stale_temporaries(folder: Path) -> None:
 def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:  # a process of another user is running
+        return not isinstance(error, ProcessLookupError)
     return True

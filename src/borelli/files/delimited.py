@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import AnyStr, NamedTuple
 
 from borelli.errors import FileFormatError
 from borelli.files.number_rows import MAX_NAME_LENGTH, decode_line, parse_number
@@ -48,7 +48,7 @@ def split_cells(line: bytes, delimiter: bytes | None, path: object, number: int)
     return [cell.strip().encode() for cell in rows[0]] if rows else []
 
 
-def strip_empty_end(cells: Sequence[bytes]) -> list[bytes]:
+def strip_empty_end(cells: Sequence[AnyStr]) -> list[AnyStr]:
     """Return the cells up to the last that is not empty."""
     last = max((i for i, cell in enumerate(cells) if cell), default=-1)
     return list(cells[: last + 1])

@@ -12,6 +12,8 @@ MAX_LINES = 20
 """Lines in one plot; further series are left out."""
 MAX_POINTS = 700
 """Points in one plot, over all lines: about 6 kB."""
+SIZE = (420, 110)
+"""Width and height of a plot [px]."""
 MAX_TEXT = 200
 """Characters of one cell or title."""
 COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
@@ -28,26 +30,12 @@ def html_table(title: str, rows: Iterable[tuple[str, object]]) -> str:
     return f"<table>{caption}<tbody>{lines}</tbody></table>"
 
 
-def sparkline_svg(
-    time: Sequence[float],
-    series: Mapping[str, Sequence[float]],
-    *,
-    label: str = "",
-    width: int = 420,
-    height: int = 110,
-) -> str:
-    """Return a line plot as an inline SVG of at most about 10 kB.
+def sparkline_svg(time: Sequence[float], series: Mapping[str, Sequence[float]], *, label: str = "") -> str:
+    """Return a line plot over time [s] as an inline SVG of at most about 10 kB, or "" where no sample is finite.
 
-    Args:
-        time: Time of each sample [s].
-        series: Values by name, as many as `time`; NaN interrupts a line.
-        label: Title of the plot, including the unit, such as "Marker height [m]".
-        width: Width of the image [px].
-        height: Height of the image [px].
-
-    Returns:
-        The SVG element, or "" where no sample is finite.
+    NaN interrupts a line. The label is a title with the unit, such as "Marker height [m]".
     """
+    width, height = SIZE
     names = list(series)[:MAX_LINES]
     size = min(len(time), *(len(series[name]) for name in names)) if names else 0
     if not size:

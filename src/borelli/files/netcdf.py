@@ -26,13 +26,7 @@ REMEDY = "Copy the file again, or convert it again."
 def load_bounded(path: Path, attribute: str, content: str) -> Dataset:
     """Load a netCDF file after checking that its arrays fit the file size and lie inside the file.
 
-    Args:
-        path: File to read.
-        attribute: Attribute that the file must have.
-        content: What a file with this attribute contains, for the message.
-
-    Raises:
-        FileFormatError: if the file is damaged, has external links or does not have the attribute.
+    The file must have an attribute; `content` says in messages what a file with it contains.
     """
     if not path.is_file():
         problem = "The path is not a regular file." if path.exists() else "The file does not exist."

@@ -31,22 +31,22 @@ _MANY_PARTS = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")
 T = TypeVar("T")
 
 
-def read_bytes(path: str | PathLike[str], limit: int = MAX_BYTES) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes."""
+def read_bytes(path: str | PathLike[str], limit: int = MAX_BYTES, *, partial: bool = False) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes, or with `partial` these first bytes of it."""
     path = as_path(path)
     try:
         status = path.stat()
         if not S_ISREG(status.st_mode):  # reading a pipe would block
             raise FileFormatError(path, "The path is not a regular file.")
-        if status.st_size > limit:
+        if status.st_size > limit and not partial:
             raise FileFormatError(path, f"The file has {status.st_size} bytes (maximum {limit}).")
         with path.open("rb") as file:
             content = file.read(limit + 1)  # files in /proc have size 0 until they are read
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
         raise FileFormatError(path, f"The file cannot be read ({getattr(error, 'strerror', None) or error}).") from None
-    if len(content) > limit:
+    if len(content) > limit and not partial:
         raise FileFormatError(path, f"The file has more than {limit} bytes.")
-    return content
+    return content[:limit]
 
 
 def read_text(path: str | PathLike[str]) -> str:
@@ -97,11 +97,7 @@ def to_table(element: Any) -> dict[str, Any]:
 
 
 def from_table(kind: type[T], table: Any, path: object, where: str = "") -> T:
-    """Return the dataclass described by a table.
-
-    Raises:
-        FileFormatError: naming the element and the field that is missing, unknown or of the wrong type.
-    """
+    """Return the dataclass described by a table; errors name the element `where` and the field."""
     if not isinstance(table, Mapping):
         raise FileFormatError(path, f"{where or 'The file'}: Expected a table, got {_shown(table)}.")
     here = f"{where} {_shown(table['name'])}" if where and "name" in table else where

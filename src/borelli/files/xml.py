@@ -166,10 +166,8 @@ class _Builder:
             self.texts[-1].append(text)
 
     def refuse(self, *_: object) -> None:
-        line = self.parser.CurrentLineNumber
-        raise FileFormatError(
-            self.path, "The XML declares a document type or entities, which are not supported. Remove them.", line=line
-        )
+        what = "The XML declares a document type or entities, which are not supported. Remove them."
+        raise FileFormatError(self.path, what, line=self.parser.CurrentLineNumber)
 
 
 def _parsed(content: bytes, path: object) -> Element:

@@ -33,16 +33,7 @@ class NormativeCurve(NamedTuple):
 
 
 def normative_curve(curve: str, speed: str = "free", source: str = "schwartz2008") -> NormativeCurve | None:
-    """Return the normative curve of that name, or None if the source does not contain it.
-
-    Args:
-        curve: Name of the curve, such as "hip_flexion".
-        speed: One of `SPEEDS`.
-        source: One of `SOURCES`.
-
-    Raises:
-        SettingsError: The source or the speed class is unknown.
-    """
+    """Return the curve of that name ("hip_flexion"...), for one of `SPEEDS`, or None if the source has none."""
     if source not in SOURCES:
         raise SettingsError(unknown_name("normative source", source, SOURCES))
     if speed not in SPEEDS:

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import BorelliError
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 
 class NotPositiveDefiniteError(BorelliError):
@@ -59,9 +58,8 @@ class BandedMatrix:
         lower, failed = dpbtrf(self.entry.reshape(frames * n, width).T, lower=1, overwrite_ab=1)
         if failed:
             frame, variable = divmod(int(failed) - 1, n)
-            raise NotPositiveDefiniteError(
-                f"Variable {variable} of frame {frame} is not determined by any marker, spring or neighbor frame."
-            )
+            what = "is not determined by any marker, spring or neighbor frame"
+            raise NotPositiveDefiniteError(f"Variable {variable} of frame {frame} {what}.")
         return BandedCholesky(lower, frames, n)
 
 

@@ -11,12 +11,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
 from borelli.numerics.runs import find_runs
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 ORDER = 4
 """Filter order of the two passes together."""
@@ -43,10 +41,8 @@ def lowpass(signal: Array, rate: float, cutoff: float, order: int = ORDER) -> Ar
     if order < 2 or order % 2:
         raise SettingsError(f"filter order: {order} is not an even number. Both passes need half of it each.")
     if not 0.0 < cutoff < rate / 2.0:
-        raise SettingsError(
-            f"cutoff: {cutoff:g} Hz is not between 0 and the Nyquist frequency of {rate / 2.0:g} Hz. "
-            "Choose a lower cutoff."
-        )
+        text = f"cutoff: {cutoff:g} Hz is not between 0 and the Nyquist frequency of {rate / 2.0:g} Hz."
+        raise SettingsError(f"{text} Choose a lower cutoff.")
     if not signal.size:
         return signal.astype(np.float64)
     sections = _sections(rate, cutoff, order)

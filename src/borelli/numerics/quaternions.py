@@ -6,9 +6,8 @@ Kernels use `rotation_kernels`, which takes one rotation at a time.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 
 def quaternion_product(a: Array, b: Array) -> Array:

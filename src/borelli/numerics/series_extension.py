@@ -18,13 +18,8 @@ beyond an end, and only the difference d from it is extrapolated as above:
 
     y(-t) = s(P - t) + d(-t)          d(t) = y(t) - s(t + P)
 
-Validation: walks and a drop jump were cut in mid-motion, and the last 0.1 s before the cut compared with results from
-the full trial. The vertical acceleration of the center of mass errs by 7.3 % of g, with reflection alone by 8.8 %;
-joint accelerations by 0.47 of their standard deviation instead of 0.49, with no more noise. (Less noise in the model
-gives 4 to 5 % and cubics fitted to the ends 3 to 5 %, but both follow noise of the poses.) With strides three walks
-err by 4.0, 4.6 and 4.7 %, without by 6.3, 7.0 and 5.8 %. Events near an end are therefore partly extrapolated: a heel
-strike 0.04 s before the last frame appears through the previous stride or not at all. Comparisons leave out the outer
-`EDGE_DURATION` and say so.
+Events near an end are partly extrapolated: a heel strike 0.04 s before the last frame appears through the previous
+stride or not at all. Comparisons leave out the outer `EDGE_DURATION` and say so. Validation: docs/theory.md.
 """
 
 from __future__ import annotations
@@ -34,7 +29,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 MIN_POWER = 1e-300
 """Lower bound of the sum of squared accelerations, for a series at rest."""
@@ -67,10 +62,7 @@ def find_stride(smooth: Array, period: float) -> int | None:
     """Return the number of samples after which a smooth series repeats itself; None if it does not or is too short.
 
     Strides differ by sum (a(t + P) - a(t))^2 of sum a(t)^2 + a(t + P)^2; the products come from one Fourier transform.
-
-    Args:
-        smooth: (samples, columns)
-        period: Samples in a period of the cutoff.
+    `period` is the number of samples in a period of the cutoff.
     """
     a = np.diff(smooth, 2, axis=0)
     lags = np.arange(int(np.ceil(MIN_STRIDE * period)), int(len(a) / (1.0 + MIN_OVERLAP)) + 1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from borelli.errors import FileFormatError, SettingsError, unknown_name
 from borelli.files.number_rows import normalize_encoding
 from borelli.files.paths import as_path
+from borelli.files.text import read_bytes
 from borelli.model.formats.asf_parser import looks_like_asf
 from borelli.recording.formats.amc import looks_like_amc, read_amc
 from borelli.recording.formats.bvh import looks_like_bvh, read_bvh, write_bvh
@@ -19,7 +19,7 @@ from borelli.recording.formats.csv import looks_like_csv, read_csv, write_csv
 from borelli.recording.formats.mot_sto import looks_like_table, read_table, write_table
 from borelli.recording.formats.netcdf import read_netcdf
 from borelli.recording.formats.trc import looks_like_trc, read_trc, write_trc
-from borelli.recording.recording import Note, Recording
+from borelli.recording.recording import Note, Recording, check_names
 
 HEAD_BYTES = 65536
 """Number of bytes used to detect the format."""
@@ -98,9 +98,8 @@ def read_recording(
         recording = FORMATS[kind].read(path, **chosen, **options)
     except TypeError as error:
         if options and "argument" in str(error):
-            raise SettingsError(
-                f"The {kind} reader does not accept all of the options {', '.join(options)} ({error})."
-            ) from None
+            text = f"The {kind} reader does not accept all of the options {', '.join(options)} ({error})."
+            raise SettingsError(text) from None
         raise
     if path.suffix.lower() not in FORMATS[kind].extensions and kind != "CSV":
         text = f"The file is read as {kind}, because of its content."
@@ -136,9 +135,7 @@ def rename_markers(recording: Recording, names: Mapping[str, str]) -> Recording:
         SettingsError: if a marker does not exist, or two markers would have the same name.
     """
     known = recording.markers
-    for name in names:
-        if name not in known:
-            raise SettingsError(unknown_name("marker", name, known))
+    check_names("marker", names, known)
     new = [names.get(name, name) for name in known]
     repeated = next((name for name in new if new.count(name) > 1), None)
     if repeated is not None:
@@ -148,14 +145,7 @@ def rename_markers(recording: Recording, names: Mapping[str, str]) -> Recording:
 
 
 def _head(path: Path) -> bytes:
-    try:
-        status = path.stat()
-        if not S_ISREG(status.st_mode):
-            raise FileFormatError(path, "The path is not a regular file.")
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
-    except (OSError, ValueError) as error:
-        raise FileFormatError(path, f"The file cannot be read ({getattr(error, 'strerror', None) or error}).") from None
+    head = read_bytes(path, HEAD_BYTES, partial=True)
     if not head.strip():
         raise FileFormatError(path, "The file is empty.")
     return head
@@ -168,9 +158,8 @@ def _format(path: Path, head: bytes) -> str:
         raise FileFormatError(path, f"The file is {what}, not a recording. Read models with read_model.")
     for name, kind in FORMATS.items():
         if name == "AMC" and looks_like_asf(text) and not looks_like_amc(text):
-            raise FileFormatError(
-                path, "The file contains a skeleton, not its motion. Read the AMC file, or this file with read_model."
-            )
+            what = "The file contains a skeleton, not its motion. Read the AMC file, or this file with read_model."
+            raise FileFormatError(path, what)
         if kind.looks(head if name in _BINARY else text):
             return name
     named = next((name for name, kind in FORMATS.items() if path.suffix.lower() in kind.extensions), None)

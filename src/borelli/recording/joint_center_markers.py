@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from borelli.recording.recording import LAYOUT, Note, Recording
+from borelli.recording.recording import Note, Recording, with_layout
 
 MIN_REST_POSE_JUMP = 0.05
 """Least distance [m] of a rest pose in the first frame from the second, and five times any later step."""
@@ -24,11 +24,8 @@ def use_joint_centers_as_markers(recording: Recording) -> Recording:
     text = "The file contains no markers; the joint centers of its skeleton are used instead."
     action = "axial rotation of straight limbs is not determined: prefer a recording with markers"
     notes = [Note(text, "problem", action, code="joint_centers")]
-    layout = LAYOUT["marker_position"]
     names = [str(name) for name in data["joint"].values]
-    data = data.assign_coords(marker=names).assign(
-        marker_position=(layout.dims, centers, {"units": layout.units, "frame": layout.frame})
-    )
+    data = data.assign_coords(marker=names).assign(with_layout({"marker_position": centers}))
     if len(steps) > 2 and steps[0] > max(MIN_REST_POSE_JUMP, 5.0 * float(steps[1:].max())):
         data = data.isel(time=slice(1, None))
         text = f"The first frame is a rest pose, {steps[0]:.2f} m from the second, and is removed."

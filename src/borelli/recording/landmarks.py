@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 RELATIVE_HEIGHT: dict[str, float] = {
     "head": 0.93,
@@ -111,11 +111,8 @@ def identify_landmark(label: str) -> Landmark | None:
     name = label.rpartition(":")[2].strip()
     if len(label) > MAX_LABEL_LENGTH or name.startswith("*") or _NOT_A_POSITION.search(name.lower().replace("_", "")):
         return None
-    for side, rest in _sides(_words(label)):
-        part = _part(rest)
-        if part:
-            return Landmark(part, side)
-    return None
+    split = _split(label)
+    return Landmark(split[2], split[0]) if split else None
 
 
 def front_or_back(label: str) -> int:
@@ -151,6 +148,12 @@ def find_landmarks(labels: Sequence[str], parts: Iterable[str], side: str | None
     return [i for i, mark in marks if mark and mark.part in chosen and (side is None or mark.side == side)]
 
 
+def find_foot_markers(labels: Sequence[str], side: str) -> tuple[list[int], list[int]]:
+    """Return the markers at the heel (else the ankle) and at the toes (else the foot) of one side."""
+    heels = find_landmarks(labels, ("heel",), side) or find_landmarks(labels, ("ankle",), side)
+    return heels, find_landmarks(labels, ("toe",), side) or find_landmarks(labels, ("foot",), side)
+
+
 def visible(points: Array) -> npt.NDArray[np.bool_]:
     """Return whether each point was measured; the last axis of the points is x, y, z."""
     return np.asarray(np.isfinite(points).all(axis=-1))
@@ -177,12 +180,13 @@ def left_right_pairs(labels: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _side_and_rest(label: str) -> tuple[str, str] | None:
-    if identify_landmark(label) is None:
-        return None
-    for side, rest in _sides(_words(label)):
-        if _part(rest):
-            return (side, rest) if side else None
-    return None
+    split = _split(label) if identify_landmark(label) else None
+    return split[:2] if split and split[0] else None
+
+
+def _split(label: str) -> tuple[str, str, str] | None:
+    """Return side, rest and body part of a label; None if it is not recognized."""
+    return next(((side, rest, part) for side, rest in _sides(_words(label)) if (part := _part(rest))), None)
 
 
 def _words(label: str) -> list[str]:

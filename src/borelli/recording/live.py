@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Recording
-
-Array = NDArray[np.float64]
 
 
 class LiveFrame(NamedTuple):
@@ -50,11 +48,7 @@ class FileSource:
     """
 
     def __init__(
-        self,
-        recording: Recording,
-        *,
-        speed: float = 1.0,
-        sleep: Callable[[float], None] = time.sleep,
+        self, recording: Recording, *, speed: float = 1.0, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         """Play a recording at `speed` times real time; at infinite speed no frame is dropped."""
         if not speed > 0.0:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from borelli.errors import list_names
 from borelli.model.marker_sets import list_marker_sets
 from borelli.model.model import Model
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import repair_time_stamps
 from borelli.recording.cleaning.gaps import MAX_RIGID_GAP, MAX_SPLINE_GAP, Gap, find_gaps
 from borelli.recording.cleaning.label_swaps import find_sides, find_swaps
@@ -21,8 +21,6 @@ from borelli.recording.forces.assign_to_feet import MAX_FOOT_DISTANCE, find_plat
 from borelli.recording.identify_marker_set import identify_marker_set, normalize_label, rank_marker_sets
 from borelli.recording.recording import Recording
 from borelli.recording.units_and_axes import UNITS, Conversion, infer_units, infer_up, measure_body_size, to_file_axis
-
-Array = npt.NDArray[np.float64]
 
 SEVERITIES = ("error", "warning", "note")
 MIN_MODEL_FRACTION = 0.5
@@ -66,10 +64,7 @@ def check_recording(recording: Recording, model: Model | None = None) -> tuple[I
         >>> sorted({issue.code for issue in issues})
         ['gap']
     """
-    points = _sample(recording)
-    issues: list[Issue] = []
-    for check in _CHECKS:
-        issues += check(recording, points)
+    issues = [issue for check in _CHECKS for issue in check(recording)]
     if model is not None:
         issues += _check_model(recording, model)
     codes = {issue.code for issue in issues}
@@ -77,27 +72,21 @@ def check_recording(recording: Recording, model: Model | None = None) -> tuple[I
     return tuple(sorted(issues, key=lambda issue: SEVERITIES.index(issue.severity)))
 
 
-def _check_units(recording: Recording, points: Array) -> Iterator[Issue]:
-    if not points.size:
-        return
+def _check_units(recording: Recording) -> Iterator[Issue]:
+    points = _sample(recording)
     size, (low, high), what = measure_body_size(points, recording.markers)
     if not size > 0.0 or low <= size <= high:
         return
     original = Conversion.from_attributes(recording.data.attrs, "m")
     unit = infer_units(points / original.scale, recording.markers)
-    yield Issue(
-        code="length_unit",
-        text=f"Lengths are not in {original.units}, as assumed.",
-        where="all markers",
-        evidence=f"{what} would be {size:.4g} m" + (f"; {unit.evidence}" if unit.value else ""),
-        action=f"--units {unit.value}" if unit.value else f"--units ({', '.join(UNITS)}, or meters per unit)",
-        severity="error",
-    )
+    text = f"Lengths are not in {original.units}, as assumed."
+    evidence = f"{what} would be {size:.4g} m" + (f"; {unit.evidence}" if unit.value else "")
+    action = f"--units {unit.value}" if unit.value else f"--units ({', '.join(UNITS)}, or meters per unit)"
+    yield Issue("length_unit", text, "all markers", evidence, action, "error")
 
 
-def _check_up_axis(recording: Recording, points: Array) -> Iterator[Issue]:
-    if not points.size:
-        return
+def _check_up_axis(recording: Recording) -> Iterator[Issue]:
+    points = _sample(recording)
     corners = recording.data["plate_corners"].values if "plate_corners" in recording.data else None
     inferred = infer_up(points, recording.markers)
     plates = infer_up(points, (), corners)
@@ -106,17 +95,12 @@ def _check_up_axis(recording: Recording, points: Array) -> Iterator[Issue]:
     original = Conversion.from_attributes(recording.data.attrs, "m")
     axis = to_file_axis(inferred.value, original)
     lying = plates.source == "plates" and plates.value == "+Z"
-    yield Issue(
-        code="up_axis",
-        text="The body lies on the floor, or another axis is up." if lying else f"{original.up} of the file is not up.",
-        where="all markers",
-        evidence=inferred.evidence.replace(inferred.value, axis) + " of the file",
-        action=f"--up {axis}",
-        severity="warning" if lying else "error",
-    )
+    text = "The body lies on the floor, or another axis is up." if lying else f"{original.up} of the file is not up."
+    evidence = inferred.evidence.replace(inferred.value, axis) + " of the file"
+    yield Issue("up_axis", text, "all markers", evidence, f"--up {axis}", "warning" if lying else "error")
 
 
-def _check_sides(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_sides(recording: Recording) -> Iterator[Issue]:
     sides = find_sides(recording)
     if sides is None or not sides.reversed:
         return
@@ -133,19 +117,15 @@ def _check_sides(recording: Recording, points: Array) -> Iterator[Issue]:
             yield Issue("left_right_labels", text, f"{left}, {right}", evidence, action, "error")
 
 
-def _check_label_swaps(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_label_swaps(recording: Recording) -> Iterator[Issue]:
     for swap in find_swaps(recording):
-        yield Issue(
-            code="label_swap",
-            text=f"The labels {swap.first} and {swap.second} are swapped.",
-            where=f"frames {swap.start} to {swap.stop - 1}",
-            evidence=f"both jump by at least {1000.0 * swap.jump:.0f} mm onto each other's path",
-            action="borelli clean, or repair_label_swaps(recording)",
-            severity="error",
-        )
+        text = f"The labels {swap.first} and {swap.second} are swapped."
+        evidence = f"both jump by at least {1000.0 * swap.jump:.0f} mm onto each other's path"
+        action = "borelli clean, or repair_label_swaps(recording)"
+        yield Issue("label_swap", text, f"frames {swap.start} to {swap.stop - 1}", evidence, action, "error")
 
 
-def _check_gaps(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_gaps(recording: Recording) -> Iterator[Issue]:
     gaps = [gap for gap in find_gaps(recording) if not gap.marker.startswith("*")]
     rate, frames = recording.rate, recording.frames
     never_visible = [gap.marker for gap in gaps if gap.frames == frames]
@@ -161,13 +141,11 @@ def _check_gaps(recording: Recording, points: Array) -> Iterator[Issue]:
         longest = max(own, key=lambda gap: gap.frames)
         more = f" and {len(own) - 1} more" if len(own) > 1 else ""
         too_long = longest.frames > MAX_RIGID_GAP * rate + 0.5
-        yield Issue(
-            code="gap",
-            text=f"{marker} is missing for {longest.frames / rate:.2f} s.",
-            where=f"{marker}, frames {longest.start} to {longest.stop - 1}{more}",
-            evidence=f"{sum(gap.frames for gap in own)} frames in gaps over {MAX_SPLINE_GAP:g} s",
-            action="clean(max_rigid_gap=...)" if too_long else "borelli clean fills it from markers of its segment",
-        )
+        text = f"{marker} is missing for {longest.frames / rate:.2f} s."
+        where = f"{marker}, frames {longest.start} to {longest.stop - 1}{more}"
+        evidence = f"{sum(gap.frames for gap in own)} frames in gaps over {MAX_SPLINE_GAP:g} s"
+        action = "clean(max_rigid_gap=...)" if too_long else "borelli clean fills it from markers of its segment"
+        yield Issue("gap", text, where, evidence, action)
     short = [gap for gap in gaps if gap.inside and gap.frames <= MAX_SPLINE_GAP * rate + 0.5]
     if short:
         evidence = f"{len(short)} gaps, {sum(gap.frames for gap in short)} frames in all"
@@ -182,20 +160,16 @@ def _check_gaps(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("gap_at_ends", text, names, evidence, "borelli clean --start --end crops the recording", "note")
 
 
-def _check_spikes(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_spikes(recording: Recording) -> Iterator[Issue]:
     spikes = find_spikes(recording)
     for name in dict.fromkeys(spike.marker for spike in spikes):
         own = [spike for spike in spikes if spike.marker == name]
-        yield Issue(
-            code="spike",
-            text=f"{name} has spikes.",
-            where=f"{name}, frame" + ("s " if len(own) > 1 else " ") + list_names([str(spike.start) for spike in own]),
-            evidence=f"up to {1000.0 * max(spike.height for spike in own):.0f} mm off its path, for at most 3 frames",
-            action="borelli clean, or remove_spikes(recording)",
-        )
+        where = f"{name}, frame" + ("s " if len(own) > 1 else " ") + list_names([str(spike.start) for spike in own])
+        evidence = f"up to {1000.0 * max(spike.height for spike in own):.0f} mm off its path, for at most 3 frames"
+        yield Issue("spike", f"{name} has spikes.", where, evidence, "borelli clean, or remove_spikes(recording)")
 
 
-def _check_zeros(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_zeros(recording: Recording) -> Iterator[Issue]:
     if "marker_position" not in recording.data:
         return
     zero = (recording.data["marker_position"].values == 0.0).all(axis=2)
@@ -206,7 +180,7 @@ def _check_zeros(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("zero_positions", text, list_names(names), evidence, "borelli clean", "error")
 
 
-def _check_time_stamps(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_time_stamps(recording: Recording) -> Iterator[Issue]:
     repaired = next((note for note in recording.notes if note.code == "time_stamps_repaired"), None)
     if repaired is not None:
         text = "The time stamps of the file are rounded."
@@ -225,7 +199,7 @@ def _check_time_stamps(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("time_stamps", "Time steps are uneven.", "all frames", evidence, "resample(recording, rate)")
 
 
-def _check_labels(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_labels(recording: Recording) -> Iterator[Issue]:
     unlabeled = [name for name in recording.markers if name.startswith("*") or re.fullmatch(r"[Uu]\d+", name)]
     if unlabeled:
         evidence = f"{len(unlabeled)} of {len(recording.markers)} points"
@@ -240,17 +214,13 @@ def _check_labels(recording: Recording, points: Array) -> Iterator[Issue]:
         yield Issue("marker_set", "The marker set is unknown.", list_names(named), evidence, action, "note")
 
 
-def _check_plates(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_plates(recording: Recording) -> Iterator[Issue]:
     swapped = find_plate_swaps(recording)
     for pair in swapped:
-        yield Issue(
-            code="plate_swap",
-            text=f"{pair.first} and {pair.second} are swapped.",
-            where=f"{pair.first}, {pair.second}",
-            evidence=f"loads are {pair.distance:.2f} m from the feet, {pair.swapped_distance:.2f} m if swapped",
-            action=f'swap_plates(recording, "{pair.first}", "{pair.second}")',
-            severity="error",
-        )
+        text, where = f"{pair.first} and {pair.second} are swapped.", f"{pair.first}, {pair.second}"
+        evidence = f"loads are {pair.distance:.2f} m from the feet, {pair.swapped_distance:.2f} m if swapped"
+        action = f'swap_plates(recording, "{pair.first}", "{pair.second}")'
+        yield Issue("plate_swap", text, where, evidence, action, "error")
     known = {name for pair in swapped for name in (pair.first, pair.second)}
     for step in plate_contacts(recording):
         called = re.search(r"(?:^|[_ .])(left|right|l|r)(?:$|[_ .])", step.plate.lower())
@@ -261,9 +231,8 @@ def _check_plates(recording: Recording, points: Array) -> Iterator[Issue]:
             yield Issue("plate_assignment", text, step.plate, evidence, action, "error")
         elif np.isfinite(step.distance) and step.distance > MAX_FOOT_DISTANCE and step.plate not in known:
             text = f"{step.plate} is loaded away from the feet."
-            evidence = (
-                f"{step.start:.2f} to {step.end:.2f} s: {step.peak:.0f} N, {step.distance:.2f} m from the nearer foot"
-            )
+            load = f"{step.peak:.0f} N, {step.distance:.2f} m from the nearer foot"
+            evidence = f"{step.start:.2f} to {step.end:.2f} s: {load}"
             action = "check the corners and channels of the plate, and that no other person or hand was on it"
             yield Issue("plate_assignment", text, step.plate, evidence, action)
     yield from _check_plate_sign(recording)
@@ -281,7 +250,7 @@ def _check_plate_sign(recording: Recording) -> Iterator[Issue]:
             yield Issue("plate_sign", text, name, evidence, "correct the sign or axis of its forces", "error")
 
 
-def _check_channels(recording: Recording, points: Array) -> Iterator[Issue]:
+def _check_channels(recording: Recording) -> Iterator[Issue]:
     if "analog" not in recording.data:
         return
     values = recording.data["analog"].values
@@ -323,11 +292,7 @@ def _check_model(recording: Recording, model: Model) -> Iterator[Issue]:
     if not model.markers:
         return
     present = {normalize_label(name) for name in recording.markers}
-    missing = [
-        marker.name
-        for marker in model.markers
-        if not {normalize_label(name) for name in (marker.name, *marker.aliases)} & present
-    ]
+    missing = [m.name for m in model.markers if not {normalize_label(n) for n in (m.name, *m.aliases)} & present]
     if not missing:
         return
     count = len(model.markers)
@@ -350,7 +315,7 @@ def _reader_issues(recording: Recording) -> Iterator[Issue]:
             yield Issue(note.code, note.text, recording.name, "found while reading", note.action)
 
 
-_CHECKS: tuple[Callable[[Recording, Array], Iterator[Issue]], ...] = (
+_CHECKS = (
     _check_units,
     _check_up_axis,
     _check_sides,

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from borelli.errors import SettingsError, list_names, unknown_name
 from borelli.files.atomic import atomic_path
 from borelli.files.html_repr import html_table, sparkline_svg
+from borelli.files.number_rows import mask_implausible
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -182,9 +183,7 @@ class Recording:
         """
         chosen = list(names)
         known = self.markers
-        for name in chosen:
-            if name not in known:
-                raise SettingsError(unknown_name("marker", name, known))
+        check_names("marker", chosen, known)
         return replace(self, data=self.data.isel(marker=[known.index(name) for name in chosen]))
 
     def to_netcdf(self, path: str | Path) -> None:
@@ -270,13 +269,15 @@ def make_dataset(
         if dimension in sizes:
             units = {"units": "s"} if name in ("time", "analog_time") else {}
             labels[name] = (dimension, _coordinate(values), units)
-    filled = {}
-    for name, values in arrays.items():
-        layout = LAYOUT[name]
-        filled[name] = (layout.dims, values, {"units": layout.units, "frame": layout.frame})
     rates = {"rate": rate, "analog_rate": analog_rate if "analog_time" in sizes else None}
     attrs = {key: float(value) for key, value in rates.items() if value is not None}
-    return xarray.Dataset(filled, coords=labels, attrs=attrs | attributes)
+    return xarray.Dataset(with_layout(arrays), coords=labels, attrs=attrs | attributes)
+
+
+def with_layout(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, tuple[tuple[str, ...], npt.NDArray[Any], Any]]:
+    """Return arrays with the dimensions, units and frame of their names in `LAYOUT`, as variables of a dataset."""
+    layouts = {name: LAYOUT[name] for name in arrays}
+    return {n: (of.dims, arrays[n], {"units": of.units, "frame": of.frame}) for n, of in layouts.items()}
 
 
 def sample_times(count: int, rate: float | None) -> npt.NDArray[np.float64]:
@@ -298,6 +299,42 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
             name = other
         unique.append(name)
     return unique, [name for name, count in counts.items() if count > 1]
+
+
+def number_repeated(names: Sequence[str], notes: list[Note]) -> list[str]:
+    """Return the names with repeated ones numbered, and note them."""
+    unique, repeated = unique_names(names)
+    if repeated:
+        notes.append(Note.repeated(repeated))
+    return unique
+
+
+def drop_implausible(values: npt.NDArray[np.float64], notes: list[Note], where: str = "") -> npt.NDArray[np.float64]:
+    """Return the values with infinite and implausibly large ones set to NaN, and note their number."""
+    plausible, count = mask_implausible(values)
+    if count:
+        notes.append(Note.implausible(count, where))
+    return plausible
+
+
+def note_count(stated: float | None, count: int, what: str, notes: list[Note]) -> None:
+    """Note a number of rows, markers... that the header states wrongly."""
+    if stated is not None and stated != count:
+        text = f"The header states {stated:g} {what}, but the file has {count}, which are read."
+        notes.append(Note(text, "problem", code="header_counts"))
+
+
+def check_names(what: str, names: Iterable[str], known: Sequence[str]) -> None:
+    """Raise `SettingsError` for a name of a marker, plate... that does not exist."""
+    for name in names:
+        if name not in known:
+            raise SettingsError(unknown_name(what, name, known))
+
+
+def assign_values(recording: Recording, values: Mapping[str, npt.ArrayLike], *notes: Note) -> Recording:
+    """Return the recording with other values of some variables, and further notes."""
+    changed = {name: recording.data[name].copy(data=array) for name, array in values.items()}
+    return recording.with_data(recording.data.assign(changed), *notes)
 
 
 def split_prefix(names: Sequence[str]) -> tuple[list[str], str]:

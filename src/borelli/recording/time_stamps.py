@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.errors import SettingsError
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note
-
-Array = NDArray[np.float64]
 
 MAX_RATE = 1e7
 """Largest plausible rate [Hz]."""
@@ -32,6 +32,17 @@ class Times(NamedTuple):
 def usable_rate(rate: float | None) -> float | None:
     """Return the rate [Hz], or None if it is not plausible."""
     return rate if rate is not None and np.isfinite(rate) and 1e-6 < rate < MAX_RATE else None
+
+
+def check_rate(rate: float | None) -> None:
+    """Raise `SettingsError` for a specified rate [Hz] that is not plausible."""
+    if rate is not None and usable_rate(rate) is None:
+        raise SettingsError(f"rate: {rate} Hz is not positive.")
+
+
+def specified_rate_note(rate: float) -> Note:
+    """Return the note on a rate [Hz] specified by the user."""
+    return Note(f"Frame rate: {rate:g} Hz, as specified.", "stated", code="frame_rate")
 
 
 def rate_of_period(period: float, decimals: int) -> float:
@@ -79,15 +90,9 @@ def repair_time_stamps(stamps: Array, decimals: int, stated_rate: float | None =
 
 
 def event_origin(seconds: Array, first: int, frames: int, rate: float | None) -> tuple[float, list[Note]]:
-    """Return the time [s] of the file's first frame on the clock of its events, and notes.
+    """Return the time [s] of the file's first frame, of this number, on the clock of its events, and notes.
 
     Events count from frame 1 of the trial, which need not be in the file; some programs count from the file's.
-
-    Args:
-        seconds: Times of the events as stated [s].
-        first: Number of the file's first frame.
-        frames: Number of frames.
-        rate: Frame rate [Hz].
     """
     if rate is None:
         return 0.0, []
@@ -110,9 +115,11 @@ def _start(first: float, rate: float, quantum: float) -> float:
     return rounded if abs(rounded - first) <= 0.51 * quantum else first
 
 
-def backward_note(count: int) -> Note:
-    """Return the note on time steps that are not positive."""
-    return Note(f"{count} time steps are not positive.", "problem", "resample", code="time_not_increasing")
+def backward_notes(*times: Array) -> list[Note]:
+    """Return a note on time steps that are not positive, if there are any."""
+    count = sum(int(np.count_nonzero(np.diff(stamps) <= 0.0)) for stamps in times)
+    text = f"{count} time steps are not positive."
+    return [Note(text, "problem", "resample", code="time_not_increasing")] if count else []
 
 
 def _rate_note(stated: float, measured: float) -> Note:
@@ -126,11 +133,8 @@ def _count_frames(stamps: Array, valid: NDArray[np.bool_], stated_rate: float | 
     rate = stated_rate or 1.0
     notes = []
     if len(stamps) > 1:
-        clock = (
-            f"Times follow from the rate of {rate:.6g} Hz"
-            if stated_rate
-            else "No rate is stated: one frame counts as 1 s"
-        )
+        clock = "No rate is stated: one frame counts as 1 s"
+        clock = f"Times follow from the rate of {rate:.6g} Hz" if stated_rate else clock
         notes.append(Note(f"The time stamps do not increase. {clock}.", "problem", code="time_not_increasing"))
     return Times(start + np.arange(len(stamps)) / rate, stated_rate, tuple(notes))
 

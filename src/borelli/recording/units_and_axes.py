@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from borelli.errors import SettingsError, unknown_name
+from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import (
     MAX_LABELS,
     RELATIVE_HEIGHT,
@@ -27,8 +27,6 @@ from borelli.recording.landmarks import (
     visible,
 )
 from borelli.recording.recording import Note, Recording
-
-Array = npt.NDArray[np.float64]
 
 UNITS = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "dm": 1e-1, "in": 0.0254, "ft": 0.3048}
 """Length [m] of each known unit."""
@@ -71,19 +69,19 @@ class Conversion:
 
     @classmethod
     def from_axes(cls, units: str, up: str, forward: str = "") -> Conversion:
-        """Return the conversion for a unit, a vertical axis and a forward axis (default: `default_forward`).
+        """Return the conversion for a unit, a vertical axis and a forward axis (default: +X, or +Y if X is vertical).
 
         Raises:
             SettingsError: if a unit or an axis is unknown, or up and forward are parallel.
         """
         unit, upward = _unit(units), parse_axis(up, "up")
-        ahead = parse_axis(forward, "forward") if forward else default_forward(upward)
+        ahead = parse_axis(forward, "forward") if forward else "+Y" if upward[1] == "X" else "+X"
         z, x = _vector(upward), _vector(ahead)
         if abs(z @ x) > 0.5:
-            raise SettingsError(
-                f"forward: {ahead} is parallel to the vertical axis {upward}. Choose one of the other two axes."
-            )
-        return cls(_length(unit), np.array([x, np.cross(z, x), z]), unit, upward, ahead)
+            text = f"forward: {ahead} is parallel to the vertical axis {upward}."
+            raise SettingsError(f"{text} Choose one of the other two axes.")
+        length = UNITS[unit] if unit in UNITS else float(unit)
+        return cls(length, np.array([x, np.cross(z, x), z]), unit, upward, ahead)
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[Any, Any], units: str = "mm", up: str = "+Z") -> Conversion:
@@ -128,6 +126,19 @@ class Inference(NamedTuple):
     value: str
     evidence: str
     source: str = ""
+
+
+class FrameOptions(TypedDict):
+    """Unit and axes of a file as specified by the user: the options of `infer_conversion` of these names."""
+
+    units: str | None
+    up: str | None
+    forward: str | None
+
+
+def specified_options(frame: FrameOptions) -> tuple[str, ...]:
+    """Return the names of the options that the user stated; "auto" is inferred."""
+    return tuple(name for name, value in frame.items() if value and (name, value) != ("forward", "auto"))
 
 
 def infer_conversion(
@@ -180,22 +191,12 @@ def infer_conversion(
         action = "" if ahead == result.forward else f"--forward {ahead} makes it x"
         text = f"Forward axis: {ahead} of the file ({direction.evidence})."
         notes.append(Note(text, "inferred", action, code="forward_axis"))
-    given = {"units": units, "up": up, "forward": forward if forward != "auto" else None}
-    specified = tuple(name for name, value in given.items() if value)
+    specified = specified_options(FrameOptions(units=units, up=up, forward=forward))
     return replace(result, user_specified=specified, subject_forward=ahead), tuple(notes)
 
 
-def default_forward(up: str) -> str:
-    """Return the axis of the file that becomes x by default: +X, or +Y if X is vertical."""
-    return "+Y" if up[1] == "X" else "+X"
-
-
 def parse_axis(word: str, what: str = "axis") -> str:
-    """Return an axis as sign and letter: "y", "Y" and "+y" are "+Y".
-
-    Raises:
-        SettingsError: if the word is not an axis.
-    """
+    """Return an axis as sign and letter: "y", "Y" and "+y" are "+Y"."""
     match = re.fullmatch(r"\s*([+-]?)\s*([xyzXYZ])\s*", word)
     if match is None:
         raise SettingsError(f"{what}: {unknown_name('axis', word, ('+X', '-X', '+Y', '-Y', '+Z', '-Z'))}")
@@ -229,11 +230,8 @@ def measure_body_size(points: Array, labels: Sequence[str]) -> tuple[float, tupl
         return 0.0, MARKER_SPREAD_RANGE, "nothing"
     slopes = _stature_vectors(points, labels)
     if len(slopes):
-        return (
-            float(np.median(np.linalg.norm(slopes, axis=1))),
-            STATURE_RANGE,
-            "the stature estimated from labeled markers",
-        )
+        stature = float(np.median(np.linalg.norm(slopes, axis=1)))
+        return stature, STATURE_RANGE, "the stature estimated from labeled markers"
     named = [i for i, label in enumerate(labels) if not label.startswith("*")]
     chosen = points[:, named] if named else points
     is_visible = visible(chosen)
@@ -303,11 +301,10 @@ def _choose_unit(
     override = "--units mm (or m, cm, in)"
     if named is None:
         unknown = f" The stated unit {stated.strip()!r} is unknown." if stated and stated.strip() else ""
-        if inferred.value:
-            text = f"Length unit: {inferred.value}, inferred ({inferred.evidence}).{unknown}"
-            return inferred.value, [Note(text, "inferred", override, code="length_unit")]
-        text = f"Length unit: {default}, the usual one, without evidence ({inferred.evidence}).{unknown}"
-        return default, [Note(text, "inferred", override, code="length_unit")]
+        how = "inferred" if inferred.value else "the usual one, without evidence"
+        unit = inferred.value or default
+        text = f"Length unit: {unit}, {how} ({inferred.evidence}).{unknown}"
+        return unit, [Note(text, "inferred", override, code="length_unit")]
     notes = [Note(f"Length unit: {named}, stated by the file.", "stated", code="length_unit")]
     size, (low, high), what = measure_body_size(points, labels)
     if size > 0.0 and not low <= size * UNITS[named] <= high:
@@ -327,11 +324,9 @@ def _choose_up(stated: str | None, specified: str | None, inferred: Inference, d
     except SettingsError:
         axis = None
     if axis is None:
-        if inferred.value:
-            text = f"Vertical axis: {inferred.value}, inferred ({inferred.evidence})."
-            return inferred.value, [Note(text, "inferred", override, code="up_axis")]
-        axis = parse_axis(default)
-        text = f"Vertical axis: {axis}, the usual one, without evidence ({inferred.evidence})."
+        how = "inferred" if inferred.value else "the usual one, without evidence"
+        axis = inferred.value or parse_axis(default)
+        text = f"Vertical axis: {axis}, {how} ({inferred.evidence})."
         return axis, [Note(text, "inferred", override, code="up_axis")]
     if inferred.value not in ("", axis) and inferred.value[1] == axis[1] and inferred.source == "labels":
         # screens are described from in front and from behind, so only the letter is reliable
@@ -412,8 +407,7 @@ def _sample(positions: Array | None) -> Array:
 
 
 def _unit(word: str) -> str:
-    named = parse_unit(word)
-    if named is not None:
+    if (named := parse_unit(word)) is not None:
         return named
     try:
         number = float(word)
@@ -422,10 +416,6 @@ def _unit(word: str) -> str:
     if not 1e-9 < number < 1e9:
         raise SettingsError(f"units: {unknown_name('unit', word, UNITS)}, or a number of meters")
     return str(number)
-
-
-def _length(unit: str) -> float:
-    return UNITS[unit] if unit in UNITS else float(unit)
 
 
 def _vector(axis: str) -> Array:

@@ -22,8 +22,8 @@ from borelli.recording.forces.gait_events import (
     gait_events,
     standardize_event,
 )
+from borelli.recording.formats.c3d.force_plates import plates_from_channels
 from borelli.recording.formats.c3d.reader import read_c3d
-from borelli.recording.formats.c3d.recompute_plates import plates_from_channels
 from borelli.recording.formats.c3d.writer import write_c3d
 from borelli.recording.recording import Event
 

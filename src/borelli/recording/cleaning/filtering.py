@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from borelli.errors import SettingsError
 from borelli.numerics.filters import ORDER, lowpass
 from borelli.numerics.runs import find_runs
-from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, sample_times
+from borelli.numerics.vectors import Array
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, assign_values, sample_times
 from borelli.recording.time_stamps import repair_time_stamps as repair_stamps
-
-Array = npt.NDArray[np.float64]
 
 CUTOFF = 6.0
 """Cutoff for markers [Hz], usual for walking; use 10 to 12 Hz for jumps and at least 15 Hz for sprints."""
@@ -31,7 +29,8 @@ def lowpass_filter(
         cutoff: Cutoff for markers and joint centers [Hz]; see `CUTOFF`. None for no filter.
         plate_cutoff: Cutoff for forces and moments of plates [Hz]; None for no filter. Centers of pressure are kept.
     """
-    changed, notes = {}, []
+    filtered: dict[str, Array] = {}
+    notes = []
     chosen = [] if cutoff is None else [(name, recording.rate, cutoff) for name in ("marker_position", "joint_center")]
     if plate_cutoff is not None:
         chosen += [(name, recording.analog_rate, plate_cutoff) for name in ("plate_force", "plate_free_moment")]
@@ -43,14 +42,14 @@ def lowpass_filter(
             text = f"{name} is not filtered: {at:g} Hz is not below the Nyquist frequency ({0.5 * rate:g} Hz)."
             notes.append(Note(text, "inferred", "clean(cutoff=...)", code="lowpass_filter"))
         else:
-            changed[name] = variable.copy(data=lowpass(variable.values, rate, at))
+            filtered[name] = lowpass(variable.values, rate, at)
             text = f"{name} is low-pass filtered at {at:g} Hz (Butterworth, order {ORDER}, zero lag)."
             notes.append(Note(text, "changed", "clean(cutoff=...)", code="lowpass_filter"))
             steps = np.diff(recording.data[str(variable.dims[0])].values)
             if len(steps) and np.ptp(steps) > 0.01 * np.median(steps):
                 text = f"{name} was filtered as if its time steps were even, but they are not."
                 notes.append(Note(text, "problem", "resample first", code="uneven_time_steps"))
-    return recording.with_data(recording.data.assign(changed), *notes) if notes else recording
+    return assign_values(recording, filtered, *notes) if notes else recording
 
 
 def resample(recording: Recording, rate: float | None = None, *, analog_rate: float | None = None) -> Recording:
@@ -67,10 +66,8 @@ def resample(recording: Recording, rate: float | None = None, *, analog_rate: fl
         if given is not None and not 0.0 < given < 1e6:
             raise SettingsError(f"rate: {given:g} Hz is not between 0 and 1e6 Hz.")
     data, notes = recording.data, []
-    for dimension, old_rate, new_rate in (
-        ("time", recording.rate, rate),
-        ("analog_time", recording.analog_rate, analog_rate),
-    ):
+    rates = {"time": (recording.rate, rate), "analog_time": (recording.analog_rate, analog_rate)}
+    for dimension, (old_rate, new_rate) in rates.items():
         if new_rate is None or data.sizes.get(dimension, 0) < 2 or not old_rate > 0.0:
             continue
         old = data[dimension].values
@@ -80,11 +77,8 @@ def resample(recording: Recording, rate: float | None = None, *, analog_rate: fl
             if dimension in variable.dims:
                 source = lowpass(variable.values, old_rate, 0.4 * new_rate) if new_rate < old_rate else variable.values
                 resampled[name] = (variable.dims, _interpolate(old, source, new), variable.attrs)
-        data = (
-            data.drop_dims(dimension)
-            .assign(resampled)
-            .assign_coords({dimension: (dimension, new, data[dimension].attrs)})
-        )
+        coordinate = {dimension: (dimension, new, data[dimension].attrs)}
+        data = data.drop_dims(dimension).assign(resampled).assign_coords(coordinate)
         data.attrs["rate" if dimension == "time" else "analog_rate"] = float(new_rate)
         text = f"{dimension}: {len(old)} samples at {old_rate:g} Hz are resampled to {len(new)} at {new_rate:g} Hz."
         notes.append(Note(text, "changed", code="resampled"))
@@ -115,10 +109,7 @@ def infer_decimals(stamps: Array) -> int:
 
 
 def step_cutoff(recording: Recording) -> tuple[float, Note | None]:
-    """Return a cutoff [Hz] for coordinates that preserves the steps on plates, and a note if it is unusual.
-
-    The cutoff for walking would flatten the steps of a sprint.
-    """
+    """Return a cutoff [Hz] that preserves the steps on plates, which are short in sprints, and a note if unusual."""
     data = recording.data
     if "ground_reaction_force" not in data or not recording.analog_rate > 0.0:
         return CUTOFF, None
@@ -150,9 +141,8 @@ def crop(recording: Recording, start: float = -np.inf, end: float = np.inf) -> R
         data = data.isel({"event" if name == "event_time" else name: np.flatnonzero(inside)})
     if not data.sizes.get("time", 1) or not data.sizes.get("analog_time", 1):
         span = recording.data["time" if "time" in recording.data else "analog_time"].values
-        raise SettingsError(
-            f"No frame lies between {start:g} and {end:g} s. The recording covers {span[0]:g} to {span[-1]:g} s."
-        )
+        text = f"No frame lies between {start:g} and {end:g} s."
+        raise SettingsError(f"{text} The recording covers {span[0]:g} to {span[-1]:g} s.")
     text = f"Cropped to {max(start, 0.0):g} to {min(end, recording.duration):g} s."
     return recording.with_data(data, Note(text, "changed", code="cropped"))
 

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from borelli.errors import SettingsError, list_names
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import visible
-from borelli.recording.recording import Note, Recording
+from borelli.recording.recording import Note, Recording, assign_values
 
-Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 MAX_SPLINE_GAP = 0.1
@@ -63,13 +63,11 @@ def find_gaps(recording: Recording) -> tuple[Gap, ...]:
     if "marker_position" not in recording.data:
         return ()
     is_visible = visible(recording.data["marker_position"].values)
-    gaps = []
-    for index, name in enumerate(recording.markers):
-        gaps += [
-            Gap(name, start, stop, start > 0 and stop < len(is_visible))
-            for start, stop in find_runs(~is_visible[:, index])
-        ]
-    return tuple(gaps)
+    return tuple(
+        Gap(name, start, stop, start > 0 and stop < len(is_visible))
+        for index, name in enumerate(recording.markers)
+        for start, stop in find_runs(~is_visible[:, index])
+    )
 
 
 def fill_gaps(
@@ -104,24 +102,18 @@ def fill_gaps(
         neighbors: list[int] | None = None
         for start, stop in gaps:
             filled = _fill_by_cubic(before[:, index], start, stop) if stop - start <= short else None
-            if filled is not None:
-                filled_frames["spline"] += stop - start
-            elif stop - start <= long:
+            method = "spline"
+            if filled is None and stop - start <= long:
                 neighbors = segment_neighbors(before, index) if neighbors is None else neighbors
                 filled = _fill_from_segment(before, index, start, stop, neighbors)
-                filled_frames["rigid" if filled is not None else "left"] += stop - start
-            else:
-                filled_frames["left"] += stop - start
+                method = "rigid"
+            filled_frames["left" if filled is None else method] += stop - start
             if filled is not None:
                 points[start:stop, index] = filled
         if filled_frames["spline"] or filled_frames["rigid"]:
             sources = ", ".join(recording.markers[i] for i in neighbors or ())
             notes.append(_note(name, filled_frames, sources))
-    if not notes:
-        return recording
-    return recording.with_data(
-        recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), *notes
-    )
+    return assign_values(recording, {"marker_position": points}, *notes) if notes else recording
 
 
 def zeros_as_missing(recording: Recording) -> Recording:
@@ -135,8 +127,7 @@ def zeros_as_missing(recording: Recording) -> Recording:
     names = [recording.markers[i] for i in np.flatnonzero(zero.any(axis=0))]
     text = f"{int(zero.sum())} positions at exactly the origin are set to missing ({list_names(names)})."
     note = Note(text, "changed", "clean(zeros=False)", code="zeros_removed")
-    cleaned = recording.data["marker_position"].copy(data=np.where(zero[..., None], np.nan, points))
-    return recording.with_data(recording.data.assign(marker_position=cleaned), note)
+    return assign_values(recording, {"marker_position": np.where(zero[..., None], np.nan, points)}, note)
 
 
 def segment_neighbors(points: Array, index: int) -> list[int]:
@@ -159,13 +150,9 @@ def segment_neighbors(points: Array, index: int) -> list[int]:
 
 
 def fit_rigid_motion(shape: Array, observed: Array) -> tuple[Array, Array, Array]:
-    """Return the rotations and translations of a rigid shape onto its observed copies, and the RMS misfit [m] of each.
+    """Return rotations and translations of a shape (points, 3) onto copies (frames, points, 3), and RMS misfits [m].
 
     Least-squares rotation from the singular value decomposition of the covariance (Kabsch 1976).
-
-    Args:
-        shape: Points, shape (points, 3).
-        observed: The same points in each frame, shape (frames, points, 3).
     """
     center, centers = shape.mean(axis=0), observed.mean(axis=1)
     local, local_observed = shape - center, observed - centers[:, None]

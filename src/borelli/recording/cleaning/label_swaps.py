@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from borelli.errors import SettingsError, unknown_name
+from borelli.errors import SettingsError
+from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import facing_direction, identify_landmark, left_right_pairs, visible
-from borelli.recording.recording import Note, Recording
-
-Array = npt.NDArray[np.float64]
+from borelli.recording.recording import Note, Recording, assign_values, check_names
 
 MIN_JUMP = 0.03
 """Least jump [m] of both markers at a swap."""
@@ -73,9 +72,8 @@ def find_swaps(recording: Recording) -> tuple[Swap, ...]:
     crossings: dict[tuple[int, int], list[tuple[int, float]]] = {}
     for begin in range(0, len(points), CHUNK_FRAMES):
         overlap = min(begin, max_frames + 2)
-        for frame, first, second, jump in _find_crossings(
-            points[begin - overlap : begin + CHUNK_FRAMES], named, max_frames
-        ):
+        chunk = points[begin - overlap : begin + CHUNK_FRAMES]
+        for frame, first, second, jump in _find_crossings(chunk, named, max_frames):
             if frame >= overlap:
                 crossings.setdefault((first, second), []).append((begin - overlap + frame, jump))
     swaps = []
@@ -100,9 +98,7 @@ def repair_label_swaps(recording: Recording) -> Recording:
             f"both jumped by at least {1000.0 * swap.jump:.0f} mm."
         )
         notes.append(Note(text, "changed", "clean(label_swaps=False)", code="label_swap"))
-    return recording.with_data(
-        recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), *notes
-    )
+    return assign_values(recording, {"marker_position": points}, *notes)
 
 
 def find_sides(recording: Recording) -> Sides | None:
@@ -148,18 +144,13 @@ def swap_sides(recording: Recording) -> Recording:
 def swap_markers(recording: Recording, first: str, second: str, start: int = 0, stop: int | None = None) -> Recording:
     """Return the recording with two markers swapped from frame start to stop (exclusive; default: the end)."""
     names = recording.markers
-    for name in (first, second):
-        if name not in names:
-            raise SettingsError(unknown_name("marker", name, names))
+    check_names("marker", (first, second), names)
     points = recording.data["marker_position"].values.copy()
     pair = [names.index(first), names.index(second)]
     points[start:stop, pair] = points[start:stop, pair[::-1]]
     last = recording.frames if stop is None else stop
     text = f"{first} and {second} are swapped in frames {start} to {last - 1}."
-    note = Note(text, "changed", code="label_swap")
-    return recording.with_data(
-        recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), note
-    )
+    return assign_values(recording, {"marker_position": points}, Note(text, "changed", code="label_swap"))
 
 
 def _find_crossings(points: Array, named: Sequence[int], max_frames: int) -> list[tuple[int, int, int, float]]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import visible
-from borelli.recording.recording import Note, Recording
-
-Array = npt.NDArray[np.float64]
+from borelli.recording.recording import Note, Recording, assign_values
 
 MAX_SPIKE_FRAMES = 3
 """Longest duration of a spike [frames]."""
@@ -34,10 +32,11 @@ def find_spikes(recording: Recording) -> tuple[Spike, ...]:
     if "marker_position" not in recording.data:
         return ()
     points = recording.data["marker_position"].values
-    spikes = []
-    for index, name in enumerate(recording.markers):
-        spikes += [Spike(name, start, start + width, height) for start, width, height in _spikes(points[:, index])]
-    return tuple(spikes)
+    return tuple(
+        Spike(name, start, start + width, height)
+        for index, name in enumerate(recording.markers)
+        for start, width, height in _spikes(points[:, index])
+    )
 
 
 def remove_spikes(recording: Recording) -> Recording:
@@ -58,9 +57,7 @@ def remove_spikes(recording: Recording) -> Recording:
             f"up to {1000.0 * highest:.0f} mm off its path)."
         )
         notes.append(Note(text, "changed", "clean(spikes=False)", code="spikes_removed"))
-    return recording.with_data(
-        recording.data.assign(marker_position=recording.data["marker_position"].copy(data=points)), *notes
-    )
+    return assign_values(recording, {"marker_position": points}, *notes)
 
 
 def _spikes(path: Array) -> list[tuple[int, int, float]]:

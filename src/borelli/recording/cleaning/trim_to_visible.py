@@ -19,13 +19,7 @@ MIN_BODY_MARKERS = 6
 
 
 def trim_to_visible(recording: Recording, start: bool = True, end: bool = True) -> Recording:
-    """Return the recording without the frames at its ends in which many markers are missing.
-
-    Args:
-        recording: Recording with gaps filled.
-        start: Whether the start may be trimmed.
-        end: Whether the end may be trimmed.
-    """
+    """Return the recording (gaps filled) without the frames at these ends in which many markers are missing."""
     if "marker_position" not in recording.data or not recording.frames:
         return recording
     named = [i for i, name in enumerate(recording.markers) if identify_landmark(name) is not None]

@@ -10,15 +10,13 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from borelli.errors import SettingsError, unknown_name
+from borelli.errors import SettingsError
 from borelli.numerics.runs import find_runs
-from borelli.recording.formats.c3d.recompute_plates import channels_match_plates, plates_from_channels
-from borelli.recording.landmarks import find_landmarks, mean_position
-from borelli.recording.recording import LAYOUT, MIN_PLATE_FORCE, Note, Recording
-
-Array = npt.NDArray[np.float64]
+from borelli.numerics.vectors import Array
+from borelli.recording.formats.c3d.force_plates import channels_match_plates, plate_axes, plates_from_channels
+from borelli.recording.landmarks import find_foot_markers, mean_position
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording, assign_values, check_names, with_layout
 
 MIN_STEP_DURATION = 0.05
 """Least duration [s] of a step that neither begins nor ends with the recording."""
@@ -33,6 +31,7 @@ MAX_SWAPPED_RATIO = 0.5
 MIN_UNLOADED_TIME = 0.1
 """Least unloaded time [s] of a plate that is zeroed."""
 SIDES = ("left", "right")
+LOADS = ("plate_force", "plate_center_of_pressure", "plate_free_moment")
 
 
 class Contact(NamedTuple):
@@ -90,15 +89,11 @@ def zero_plates(recording: Recording) -> Recording:
     changed = {"plate_force": force}
     if channels_match_plates(recording) and (measured := plates_from_channels(recording, empty_samples)):
         zeroed = np.asarray(empty_samples.any(axis=0))[:, None]
-        changed = {
-            name: np.where(zeroed, measured[name], recording.data[name].values)
-            for name in ("plate_force", "plate_center_of_pressure", "plate_free_moment")
-        }
+        changed = {name: np.where(zeroed, measured[name], recording.data[name].values) for name in LOADS}
     else:
         text = "Centers of pressure are kept: the moments of the unloaded plates are unknown."
         notes.append(Note(text, "inferred", code="plate_offset"))
-    data = {name: recording.data[name].copy(data=values) for name, values in changed.items()}
-    return recording.with_data(recording.data.assign(data), *notes)
+    return assign_values(recording, changed, *notes)
 
 
 def threshold_plates(recording: Recording, threshold: float = MIN_PLATE_FORCE) -> Recording:
@@ -109,13 +104,10 @@ def threshold_plates(recording: Recording, threshold: float = MIN_PLATE_FORCE) -
         return recording
     data = recording.data
     unloaded = ~(data["plate_force"].values[..., 2] >= threshold)
-    changed = {}
-    for name, value in (("plate_force", 0.0), ("plate_free_moment", 0.0), ("plate_center_of_pressure", np.nan)):
-        if name in data:
-            changed[name] = data[name].copy(data=np.where(unloaded[..., None], value, data[name].values))
+    fill = {"plate_force": 0.0, "plate_free_moment": 0.0, "plate_center_of_pressure": np.nan}
+    changed = {n: np.where(unloaded[..., None], value, data[n].values) for n, value in fill.items() if n in data}
     text = f"Plate loads below {threshold:g} N are set to zero."
-    note = Note(text, "changed", "clean(threshold=...)", code="plate_threshold")
-    return recording.with_data(data.assign(changed), note)
+    return assign_values(recording, changed, Note(text, "changed", "clean(threshold=...)", code="plate_threshold"))
 
 
 def plate_contacts(recording: Recording) -> tuple[Contact, ...]:
@@ -135,13 +127,12 @@ def plate_contacts(recording: Recording) -> tuple[Contact, ...]:
     return tuple(sorted(steps, key=lambda contact: contact.start))
 
 
-def find_steps(normal: Array, rate: float, threshold: float = MIN_PLATE_FORCE) -> list[tuple[int, int]]:
+def find_steps(normal: Array, rate: float) -> list[tuple[int, int]]:
     """Return start and stop (exclusive) of each step in a normal force [N]."""
-    steps = find_runs(np.nan_to_num(normal) >= threshold)
     cut = (0, len(normal))
     return [
         (a, b)
-        for a, b in steps
+        for a, b in find_runs(np.nan_to_num(normal) >= MIN_PLATE_FORCE)
         if (b - a >= MIN_STEP_DURATION * rate or a in cut or b in cut) and np.nanmax(normal[a:b]) >= MIN_STEP_FORCE
     ]
 
@@ -172,12 +163,7 @@ def assign_plates(recording: Recording) -> Recording:
         if "plate_free_moment" in data:
             free_moment[inside, foot] += data["plate_free_moment"].values[inside, plate]
     center, moment = _center_of_pressure(force, moment_about_origin + free_moment, height)
-    values = {"ground_reaction_force": force, "center_of_pressure": center, "free_moment": moment}
-    added = {
-        name: (layout.dims, array, {"units": layout.units, "frame": layout.frame})
-        for name, array in values.items()
-        if (layout := LAYOUT[name])
-    }
+    added = with_layout({"ground_reaction_force": force, "center_of_pressure": center, "free_moment": moment})
     shown = "; ".join(
         f"{step.plate}: {step.side} foot at {step.start:.2f} to {step.end:.2f} s" for step in assigned[:12]
     )
@@ -220,33 +206,26 @@ def find_plate_swaps(recording: Recording) -> tuple[PlateSwap, ...]:
 def swap_plates(recording: Recording, first: str, second: str) -> Recording:
     """Return the recording with the loads of two plates moved to each other's position."""
     names = recording.plates
-    for name in (first, second):
-        if name not in names:
-            raise SettingsError(unknown_name("plate", name, names))
+    check_names("plate", (first, second), names)
     i, j = names.index(first), names.index(second)
     data = recording.data
-    changed = {}
-    transforms = {(a, b): _plate_transform(data["plate_corners"].values, a, b) for a, b in ((i, j), (j, i))}
-    for name in ("plate_force", "plate_center_of_pressure", "plate_free_moment"):
-        if name in data:
-            values = data[name].values.copy()
-            for a, b in ((i, j), (j, i)):
-                rotation, translation = transforms[a, b]
-                transformed = data[name].values[:, a] @ rotation.T
-                values[:, b] = transformed + translation if name == "plate_center_of_pressure" else transformed
-            changed[name] = data[name].copy(data=values)
+    changed = {name: data[name].values.copy() for name in LOADS if name in data}
+    for a, b in ((i, j), (j, i)):
+        rotation, translation = _plate_transform(data["plate_corners"].values, a, b)
+        for name, values in changed.items():
+            transformed = data[name].values[:, a] @ rotation.T
+            values[:, b] = transformed + translation if name == "plate_center_of_pressure" else transformed
     note = Note(f"The loads of {first} and {second} are swapped.", "changed", "swap_plates again", code="plate_swap")
-    return recording.with_data(data.assign(changed), note)
+    return assign_values(recording, changed, note)
 
 
 def add_plates(recording: Recording, forces: Recording) -> Recording:
     """Return the recording with the plates of another one, such as the .mot file that belongs to a .trc file."""
     names = [name for name in forces.data.data_vars if str(name).startswith("plate_")]
     if not names:
-        raise SettingsError(
-            f"{forces.name or 'The second recording'} has no plates. Pass a file with plates, such as a .mot with "
-            "columns ground_force_vx, ground_force_px, ground_torque_x."
-        )
+        example = "a .mot with columns ground_force_vx, ground_force_px, ground_torque_x"
+        text = f"{forces.name or 'The second recording'} has no plates."
+        raise SettingsError(f"{text} Pass a file with plates, such as {example}.")
     clash = [name for name in names if name in recording.data]
     if clash:
         raise SettingsError(f"{recording.name or 'The recording'} already has plates: {', '.join(map(str, clash))}.")
@@ -265,9 +244,7 @@ def _distances(recording: Recording, points: Array, times: Array) -> Array:
     frames = np.clip(np.searchsorted(recording.data["time"].values, times - 1e-9), 0, recording.frames - 1)
     markers, labels = recording.data["marker_position"].values, recording.markers
     for foot, side in enumerate(SIDES):
-        heels = find_landmarks(labels, ("heel",), side) or find_landmarks(labels, ("ankle",), side)
-        toes = find_landmarks(labels, ("toe",), side) or find_landmarks(labels, ("foot",), side)
-        ends = [mean_position(markers, group)[frames] for group in (heels, toes) if group]
+        ends = [mean_position(markers, group)[frames] for group in find_foot_markers(labels, side) if group]
         if ends:
             out[foot] = _distance_to_segment(points, ends[0][:, None], ends[-1][:, None])
     return out
@@ -305,15 +282,8 @@ def _foot_distance(recording: Recording, plate: int, target: int) -> float:
 
 
 def _plate_transform(corners: Array, plate: int, target: int) -> tuple[Array, Array]:
-    rotation = _plate_axes(corners[target]) @ _plate_axes(corners[plate]).T
+    rotation = plate_axes(corners[target]) @ plate_axes(corners[plate]).T
     return rotation, corners[target].mean(axis=0) - rotation @ corners[plate].mean(axis=0)
-
-
-def _plate_axes(corners: Array) -> Array:
-    x = corners[0] + corners[3] - corners[1] - corners[2]
-    z = np.cross(x, corners[0] + corners[1] - corners[2] - corners[3])
-    y = np.cross(z, x)
-    return np.stack([axis / max(np.linalg.norm(axis), 1e-12) for axis in (x, y, z)], axis=1)
 
 
 def _center_of_pressure(force: Array, moment_about_origin: Array, height: Array) -> tuple[Array, Array]:

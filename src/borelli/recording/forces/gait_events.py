@@ -12,18 +12,16 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.numerics.filters import lowpass
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.forces.assign_to_feet import SIDES, assign_plates, find_steps
-from borelli.recording.landmarks import facing_direction, find_landmarks, mean_position, visible
-from borelli.recording.recording import Event, Note, Recording
+from borelli.recording.landmarks import facing_direction, find_foot_markers, find_landmarks, mean_position, visible
+from borelli.recording.recording import Event, Note, Recording, with_layout
 from borelli.recording.units_and_axes import MIN_TRAVEL_DISTANCE
-
-Array = npt.NDArray[np.float64]
 
 STRIKE, OFF = "Foot Strike", "Foot Off"
 MIN_STRIDE_TIME = 0.4
@@ -59,8 +57,8 @@ def add_events(recording: Recording, source: str = "auto") -> Recording:
     events = gait_events(recording, source)
     if not events:
         return recording
-    data = recording.data.drop_dims("event", errors="ignore")
-    data = data.assign(event_time=("event", np.array([event.time for event in events]), {"units": "s", "frame": ""}))
+    times = np.array([event.time for event in events])
+    data = recording.data.drop_dims("event", errors="ignore").assign(with_layout({"event_time": times}))
     data = data.assign_coords(
         event=np.arange(len(events)),
         event_label=("event", [event.label for event in events]),
@@ -98,8 +96,7 @@ def events_from_markers(recording: Recording) -> tuple[Event, ...]:
     pelvis = mean_position(points, hips)
     events = []
     for side in SIDES:
-        heels = find_landmarks(labels, ("heel",), side) or find_landmarks(labels, ("ankle",), side)
-        toes = find_landmarks(labels, ("toe",), side) or find_landmarks(labels, ("foot",), side)
+        heels, toes = find_foot_markers(labels, side)
         for label, group, sign in ((STRIKE, heels, 1.0), (OFF, toes, -1.0)):
             if group:
                 along = ((mean_position(points, group) - pelvis) * forward).sum(axis=1)
@@ -157,6 +154,5 @@ def _peaks(along: Array, rate: float) -> list[int]:
 
 
 def _same(event: Event, other: Event) -> bool:
-    return (event.label, event.context) == (other.label, other.context) and abs(
-        event.time - other.time
-    ) < MIN_STRIDE_TIME / 2
+    near = abs(event.time - other.time) < MIN_STRIDE_TIME / 2
+    return near and (event.label, event.context) == (other.label, other.context)

@@ -7,13 +7,14 @@ The file states neither its rate nor its unit of length: the skeleton states the
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import FileFormatError, SettingsError, unknown_name
+from borelli.errors import FileFormatError, unknown_name
 from borelli.files.number_rows import (
     MAX_VALUES,
     decode_line,
@@ -23,18 +24,22 @@ from borelli.files.number_rows import (
     read_text_bytes,
 )
 from borelli.files.paths import as_path
-from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
-from borelli.model.transforms import Array, vector
+from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, bone_rotation, read_asf_text
+from borelli.model.transforms import vector
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.animation_skeleton import (
     Link,
     Matrix,
     infer_lab_frame,
     joint_positions,
     plain_links,
+    rotational_channels,
     scale_links,
+    skeleton_dataset,
 )
-from borelli.recording.recording import Note, Recording, make_dataset
-from borelli.recording.time_stamps import usable_rate
+from borelli.recording.recording import Note, Recording
+from borelli.recording.time_stamps import check_rate, specified_rate_note
+from borelli.recording.units_and_axes import FrameOptions
 
 CMU_RATE = 120.0
 """Frame rate [Hz] of the CMU collection."""
@@ -57,66 +62,34 @@ def read_amc(
 ) -> Recording:
     """Read the joint angles and joint centers of an AMC file, in radians and meters, z up.
 
-    Args:
-        path: File to read.
-        skeleton: ASF file. Default: the one in the same folder with the same name up to an underscore, or the only one.
-        rate: Frame rate [Hz], which the file does not state. Default: 120 Hz.
-        units: Length unit of the skeleton: cm, in, a number of meters... Default: as stated by the skeleton.
-        up: Vertical axis of the file. Default: inferred.
-        forward: Axis of the file that becomes x.
+    The skeleton is an ASF file; default: the one in the same folder with the same name up to an underscore, or the only
+    one. The default rate is 120 Hz, the default unit that of the skeleton. Other arguments: `read_recording`.
     """
-    if rate is not None and usable_rate(rate) is None:
-        raise SettingsError(f"rate: {rate} Hz is not positive.")
+    check_rate(rate)
     path = as_path(path)
     data = read_text_bytes(path)
     asf_path = as_path(skeleton) if skeleton is not None else _find_skeleton(path, data)
     asf = read_asf_text(asf_path)
     links, order = links_from_asf(asf)
-    rotational = np.array([channel[0] == "r" for link in links for channel in link.channels], dtype=bool)
-    values, notes = _values(path, data, asf, order, rotational)
-    names, positions = joint_positions(links, values)
+    values, notes = _values(path, data, asf, order, rotational_channels(links))
+    joints, positions = joint_positions(links, values)
     meters, why = asf.length_unit()
     converted, (unit_note, *axis_notes) = infer_lab_frame(
-        links, names, positions, units=units or f"{meters:.17g}", up=up, forward=forward
+        links, joints, positions, FrameOptions(units=units or f"{meters:.17g}", up=up, forward=forward)
     )
     if not units:
         text = f"Length unit: {meters:.5g} m ({why})."
         unit_note = Note(text, "inferred", "--units cm (or m, mm, in, a number)", code="length_unit")
         specified = tuple(name for name in converted.user_specified if name != "units")
         converted = replace(converted, user_specified=specified)
-    rate_note = _CMU_RATE_NOTE
-    if rate:
-        rate_note = Note(f"Frame rate: {rate:g} Hz, as specified.", "stated", code="frame_rate")
+    text = f"Frame rate: {CMU_RATE:g} Hz, assumed as in the CMU collection, because the file states none."
+    rate_note = specified_rate_note(rate) if rate else Note(text, "inferred", "rate=", code="frame_rate")
     skeleton_note = Note(f"Skeleton: {asf_path.name}.", "stated", code="skeleton")
-    dataset = make_dataset(
-        {
-            "coordinate_value": np.where(rotational, values, converted.scale * values),
-            "joint_center": converted.apply(positions),
-        },
-        {
-            "coordinate": [f"{link.name}_{channel}" for link in links for channel in link.channels],
-            "coordinate_units": ["rad" if angle else "m" for angle in rotational],
-            "joint": names,
-        },
-        rate=rate or CMU_RATE,
-        **converted.attributes,
-    )
-    return Recording(
-        data=dataset,
-        name=path.stem,
-        path=str(path),
-        format="AMC",
-        metadata={"skeleton": plain_links(scale_links(links, converted.scale)), "asf": asf_path.name},
-        notes=(skeleton_note, unit_note, *axis_notes, rate_note, *notes),
-    )
-
-
-_CMU_RATE_NOTE = Note(
-    f"Frame rate: {CMU_RATE:g} Hz, assumed as in the CMU collection, because the file states none.",
-    "inferred",
-    "rate=",
-    code="frame_rate",
-)
+    names = [f"{link.name}_{channel}" for link in links for channel in link.channels]
+    dataset = skeleton_dataset(links, values, names, joints, positions, converted, rate or CMU_RATE)
+    metadata = {"skeleton": plain_links(scale_links(links, converted.scale)), "asf": asf_path.name}
+    all_notes = (skeleton_note, unit_note, *axis_notes, rate_note, *notes)
+    return Recording(dataset, path.stem, str(path), "AMC", metadata=metadata, notes=all_notes)
 
 
 def _values(
@@ -138,40 +111,29 @@ def links_from_asf(asf: AsfSkeleton) -> tuple[list[Link], list[int]]:
 
     AMC columns are the root first, then bone by bone in the skeleton's order, in the order of the `dof` lines.
     """
-    translations = [word for word in asf.root_order if word[0] == "t"]
-    rotational = [word for word in asf.root_order if word[0] == "r"][::-1]
-    order = [asf.root_order.index(word) for word in (*translations, *rotational)]
-    root = Link(ROOT, -1, asf.root_position, (*translations, *rotational), _axis(asf.root_orientation, asf.root_axis))
+    channels = _channels(asf.root_order)
+    order = [asf.root_order.index(channel) for channel in channels]
+    root = Link(ROOT, -1, asf.root_position, channels, _axis(asf.root_orientation, asf.root_axis))
     links, positions = [root], {ROOT: 0}
     ends = {ROOT: (0.0, 0.0, 0.0)}
     count = len(asf.root_order)
     parents = set(asf.parents)
     for bone, parent in zip(asf.bones, asf.parents, strict=True):
-        channels = _channels(bone)
+        channels = _channels(bone.freedoms)
         order += [count + bone.freedoms.index(channel) for channel in channels]
         count += len(bone.freedoms)
         end = vector(bone.end)
-        links.append(
-            Link(
-                name=bone.name,
-                parent=positions[parent],
-                offset=ends[parent],
-                channels=channels,
-                axis=_axis(bone.axis, bone.order),
-                end=None if bone.name in parents else end,
-                replaces=False,
-            )
-        )
+        axis, tip = _axis(bone.axis, bone.order), None if bone.name in parents else end
+        links.append(Link(bone.name, positions[parent], ends[parent], channels, axis, tip, replaces=False))
         positions[bone.name] = len(links) - 1
         ends[bone.name] = end
     return links, order
 
 
-def _channels(bone: Bone) -> tuple[str, ...]:
-    """Return translations first, then rotations; the first axis of the `dof` line is innermost."""
-    translations = [word for word in bone.freedoms if word[0] == "t"]
-    rotational = [word for word in bone.freedoms if word[0] == "r"]
-    return (*translations, *rotational[::-1])
+def _channels(words: Sequence[str]) -> tuple[str, ...]:
+    """Return translations first, then rotations; the first axis of the `order` or `dof` line is innermost."""
+    rotations = [word for word in words if word[0] == "r"]
+    return (*(word for word in words if word[0] == "t"), *rotations[::-1])
 
 
 def _axis(angles: tuple[float, float, float], order: str) -> Matrix:
@@ -207,7 +169,7 @@ class _Motion:
             if key in (b":degrees", b":radians"):
                 self.degrees = key == b":degrees"
         elif len(words) == 1 and words[0].isdigit():
-            self._end_frame(number)
+            self._end_frame()
             self.frame = array("d", self.blank)
             frame = int(words[0][:15])
             if not self.count:
@@ -231,7 +193,7 @@ class _Motion:
             raise FileFormatError(self.path, what, line=number)
         self.frame[columns] = array("d", [value or 0.0 for value in values])
 
-    def _end_frame(self, number: int) -> None:
+    def _end_frame(self) -> None:
         if self.frame:
             self.frames.extend(self.frame)
             self.count += 1
@@ -240,7 +202,7 @@ class _Motion:
 
     def values(self) -> tuple[Array, list[Note]]:
         """Return the values of all frames (frames, columns), and notes."""
-        self._end_frame(0)
+        self._end_frame()
         if not self.count:
             raise FileFormatError(self.path, "The file contains no frame. Check that it is an AMC file.")
         values, implausible = mask_implausible(np.frombuffer(self.frames, dtype=float).reshape(self.count, -1))

@@ -6,22 +6,25 @@ left to right, and by the inverse of A. BVH has no axis (A is the identity); ASF
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
 from borelli.model.model import Vector
-from borelli.model.transforms import Array
+from borelli.model.transforms import vector
+from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import RELATIVE_HEIGHT, find_landmarks, identify_landmark, mean_position
-from borelli.recording.recording import Note
-from borelli.recording.units_and_axes import Conversion, infer_conversion
+from borelli.recording.recording import Note, make_dataset
+from borelli.recording.units_and_axes import Conversion, FrameOptions, infer_conversion, specified_options
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 CHUNK_FRAMES = 4096
-CHANNELS = ("tx", "ty", "tz", "rx", "ry", "rz")
 Matrix = tuple[Vector, Vector, Vector]
 IDENTITY: Matrix = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -62,20 +65,16 @@ def plain_links(links: Sequence[Link]) -> list[dict[str, Any]]:
 
 
 def links_from_plain(plain: Sequence[Mapping[str, Any]]) -> list[Link]:
-    """Return the links from the plain values of `plain_links`.
-
-    Raises:
-        SettingsError: if the values are invalid.
-    """
+    """Return the links from the plain values of `plain_links`; raise `SettingsError` for others."""
     try:
         return [
             Link(
                 name=str(one["name"]),
                 parent=int(one["parent"]),
-                offset=_vector(one["offset"]),
+                offset=vector(one["offset"]),
                 channels=tuple(str(channel) for channel in one["channels"]),
-                axis=(_vector(one["axis"][0]), _vector(one["axis"][1]), _vector(one["axis"][2])),
-                end=None if one["end"] is None else _vector(one["end"]),
+                axis=(vector(one["axis"][0]), vector(one["axis"][1]), vector(one["axis"][2])),
+                end=None if one["end"] is None else vector(one["end"]),
                 replaces=bool(one["replaces"]),
             )
             for one in plain
@@ -86,22 +85,17 @@ def links_from_plain(plain: Sequence[Mapping[str, Any]]) -> list[Link]:
 
 def scale_links(links: Sequence[Link], factor: float) -> list[Link]:
     """Return the skeleton in another unit of length."""
-    return [
-        replace(
-            link,
-            offset=_vector(factor * np.array(link.offset)),
-            end=None if link.end is None else _vector(factor * np.array(link.end)),
-        )
-        for link in links
-    ]
+
+    def scaled(length: Vector) -> Vector:
+        return vector(factor * np.array(length))
+
+    return [replace(link, offset=scaled(link.offset), end=link.end and scaled(link.end)) for link in links]
 
 
 def joint_positions(links: Sequence[Link], values: Array) -> tuple[list[str], Array]:
     """Return names and positions (frames, joints, 3) of joints and link ends, in the units and axes of the file.
 
-    Args:
-        links: Skeleton.
-        values: One column per channel, link by link; angles in radians.
+    `values` has one column per channel, link by link, with angles in radians.
     """
     ends = [i for i, link in enumerate(links) if link.end is not None]
     names = [link.name for link in links] + [f"{links[i].name}_end" for i in ends]
@@ -134,32 +128,46 @@ def axis_rotation(axis: str, angle: Array) -> Array:
 
 
 def infer_lab_frame(
-    links: Sequence[Link],
-    names: Sequence[str],
-    positions: Array,
-    *,
-    units: str | None = None,
-    up: str | None = None,
-    forward: str | None = None,
+    links: Sequence[Link], names: Sequence[str], positions: Array, frame: FrameOptions
 ) -> tuple[Conversion, tuple[Note, ...]]:
     """Return the conversion of a skeleton to the lab, and notes; animation files state neither unit nor axes.
 
-    Args:
-        links: Skeleton.
-        names: Names of its joints and link ends.
-        positions: Their positions in the unit and axes of the file, from `joint_positions`.
-        units: Length unit stated by the user.
-        up: Vertical axis stated by the user.
-        forward: Axis of the file that becomes x.
+    Names and positions of joints and link ends are those of `joint_positions`.
     """
     unit, unit_note = _unit(links)
     axis, up_note = _up(names, positions)
+    units, up, forward = frame["units"], frame["up"], frame["forward"]
     converted, (given_unit, given_up, *notes) = infer_conversion(
         None, None, positions, names, units=units or unit, up=up or axis, forward=forward
     )
-    given = {"units": units, "up": up, "forward": forward if forward != "auto" else None}
-    converted = replace(converted, user_specified=tuple(name for name, value in given.items() if value))
+    converted = replace(converted, user_specified=specified_options(frame))
     return converted, (given_unit if units else unit_note, given_up if up else up_note, *notes)
+
+
+def skeleton_dataset(
+    links: Sequence[Link],
+    values: Array,
+    names: Sequence[str],
+    joints: Sequence[str],
+    positions: Array,
+    converted: Conversion,
+    rate: float | None,
+) -> Dataset:
+    """Return the dataset of an animation file, from the values of all channels (angles in radians) and their names."""
+    rotational = rotational_channels(links)
+    angles_and_lengths = np.where(rotational, values, converted.scale * values)
+    units = ["rad" if angle else "m" for angle in rotational]
+    return make_dataset(
+        {"coordinate_value": angles_and_lengths, "joint_center": converted.apply(positions)},
+        {"coordinate": names, "coordinate_units": units, "joint": joints},
+        rate=rate,
+        **converted.attributes,
+    )
+
+
+def rotational_channels(links: Sequence[Link]) -> NDArray[np.bool_]:
+    """Return which channels of a skeleton are rotations."""
+    return np.array([channel[0] == "r" for link in links for channel in link.channels], dtype=bool)
 
 
 def skeleton_stature(links: Sequence[Link]) -> float:
@@ -185,15 +193,11 @@ def _unit(links: Sequence[Link]) -> tuple[str, Note]:
     for name, length in UNITS.items():
         if STATURE_RANGE[0] <= size * length <= STATURE_RANGE[1]:
             shown = name if length != CMU_UNIT else f"{length:.5g} m (0.45 to the inch, as in CMU files)"
-            text = (
-                f"Length unit: {shown}, inferred (the skeleton is {size:.4g} tall in the file, {size * length:.2f} m)."
-            )
+            evidence = f"the skeleton is {size:.4g} tall in the file, {size * length:.2f} m"
+            text = f"Length unit: {shown}, inferred ({evidence})."
             return name, Note(text, "inferred", OVERRIDE, code="length_unit")
-    why = (
-        "the joints are not those of a body"
-        if size != size
-        else f"a stature of {size:.4g} is implausible in every unit"
-    )
+    why = f"a stature of {size:.4g} is implausible in every unit"
+    why = "the joints are not those of a body" if size != size else why
     return "m", Note(f"Length unit: m, without evidence ({why}).", "inferred", OVERRIDE, code="length_unit")
 
 
@@ -247,8 +251,3 @@ def _local(link: Link, values: Array) -> tuple[Array, Array]:
         else:
             rotation = rotation @ axis_rotation(channel[1], number)
     return translation, rotation @ axis.T
-
-
-def _vector(values: Iterable[float]) -> Vector:
-    x, y, z = (float(value) for value in values)
-    return x, y, z

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,8 @@ from borelli.files.number_rows import (
     to_single_line,
 )
 from borelli.files.paths import as_path
-from borelli.model.transforms import Array, vector
+from borelli.model.transforms import vector
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.animation_skeleton import (
     IDENTITY,
     Link,
@@ -37,11 +39,13 @@ from borelli.recording.formats.animation_skeleton import (
     links_from_plain,
     local_rotations,
     plain_links,
+    rotational_channels,
     scale_links,
+    skeleton_dataset,
 )
-from borelli.recording.recording import Note, Recording, make_dataset, unique_names
-from borelli.recording.time_stamps import rate_of_period, usable_rate
-from borelli.recording.units_and_axes import Conversion
+from borelli.recording.recording import Note, Recording, note_count, number_repeated
+from borelli.recording.time_stamps import check_rate, rate_of_period, usable_rate
+from borelli.recording.units_and_axes import Conversion, FrameOptions
 
 MAX_DEPTH = 1000
 MAX_JOINTS = 10_000
@@ -66,12 +70,7 @@ def read_bvh(
 ) -> Recording:
     """Read the joint angles and joint centers of a BVH file, in radians and meters, z up.
 
-    Args:
-        path: File to read.
-        units: Length unit of the file: m, cm, mm, in, or a number of meters. Default: inferred.
-        up: Vertical axis of the file. Default: inferred.
-        forward: Axis of the file that becomes x.
-        rate: Frame rate [Hz]. Default: from the frame time of the file.
+    The default rate [Hz] follows from the frame time of the file. Other arguments: `read_recording`.
     """
     path = as_path(path)
     data = read_text_bytes(path)
@@ -81,48 +80,28 @@ def read_bvh(
         if line.strip():
             reader.take(line, number, rows)
     del data
-    links = reader.links()
-    values, implausible = mask_implausible(rows.matrix(sum(len(link.channels) for link in links)))
-    if len(values) * len(links) * 4 > MAX_VALUES:
-        raise FileFormatError(path, f"The file is too large ({len(links)} joints in {len(values)} frames).")
-    channels = [(link, channel) for link in links for channel in link.channels]
-    rotational = np.array([channel[0] == "r" for _, channel in channels], dtype=bool)
-    radians = np.where(rotational, np.pi / 180.0, 1.0)
-    names, positions = joint_positions(links, values * radians)
-    converted, axis_notes = infer_lab_frame(links, names, positions, units=units, up=up, forward=forward)
-    if rate is not None and usable_rate(rate) is None:
-        raise SettingsError(f"rate: {rate} Hz is not positive.")
+    notes: list[Note] = []
+    links = reader.complete(notes)
+    degrees, implausible = mask_implausible(rows.matrix(reader.width))
+    if len(degrees) * len(links) * 4 > MAX_VALUES:
+        raise FileFormatError(path, f"The file is too large ({len(links)} joints in {len(degrees)} frames).")
+    rotational = rotational_channels(links)
+    values = degrees * np.where(rotational, np.pi / 180.0, 1.0)
+    joints, positions = joint_positions(links, values)
+    converted, axis_notes = infer_lab_frame(links, joints, positions, FrameOptions(units=units, up=up, forward=forward))
+    check_rate(rate)
     if rate is None and reader.period is not None:
         rate = rate_of_period(*reader.period)
-    dataset = make_dataset(
-        {
-            "coordinate_value": values * np.where(rotational, radians, converted.scale),
-            "joint_center": converted.apply(positions),
-        },
-        {
-            "coordinate": [f"{link.name}_{CHANNEL_NAMES[channel]}" for link, channel in channels],
-            "coordinate_units": ["rad" if angle else "m" for angle in rotational],
-            "joint": names,
-        },
-        rate=rate,
-        **converted.attributes,
-    )
-    return Recording(
-        data=dataset,
-        name=path.stem,
-        path=str(path),
-        format="BVH",
-        metadata={"skeleton": plain_links(scale_links(links, converted.scale))},
-        notes=(*axis_notes, *reader.notes(len(values), implausible), *_rest_pose_notes(values[:, rotational])),
-    )
+    names = [f"{link.name}_{CHANNEL_NAMES[channel]}" for link in links for channel in link.channels]
+    dataset = skeleton_dataset(links, values, names, joints, positions, converted, rate)
+    reader.note_problems(len(values), implausible, notes)
+    notes = [*axis_notes, *notes, *_rest_pose_notes(degrees[:, rotational])]
+    skeleton = plain_links(scale_links(links, converted.scale))
+    return Recording(dataset, path.stem, str(path), "BVH", metadata={"skeleton": skeleton}, notes=tuple(notes))
 
 
 def write_bvh(recording: Recording, path: str | Path) -> None:
-    """Write skeleton and motion of a BVH or AMC file as BVH, in the unit of that file.
-
-    Raises:
-        SettingsError: if the recording has no skeleton.
-    """
+    """Write skeleton and motion of a BVH or AMC file as BVH, in the unit of that file."""
     path = as_path(path)
     if "skeleton" not in recording.metadata or "coordinate_value" not in recording.data:
         what = f"{recording.name or 'The recording'} has no skeleton."
@@ -135,7 +114,7 @@ def write_bvh(recording: Recording, path: str | Path) -> None:
     scale = Conversion.from_axes(unit, "+Y").scale
     links, values = _to_euler_angles(links, values)
     links = scale_links(links, 1.0 / scale)
-    rotational = np.array([channel[0] == "r" for link in links for channel in link.channels], dtype=bool)
+    rotational = rotational_channels(links)
     numbers = np.where(rotational, np.degrees(values), values / scale)
     rate = usable_rate(recording.rate) or 1.0
     lines = ["HIERARCHY", *_hierarchy(links), "MOTION", f"Frames: {len(values)}", f"Frame Time: {1.0 / rate!r}"]
@@ -144,20 +123,11 @@ def write_bvh(recording: Recording, path: str | Path) -> None:
 
 
 @dataclass
-class _Joint:
-    name: str
-    parent: int
-    offset: tuple[float, float, float] | None = None
-    channels: tuple[str, ...] = ()
-    end: tuple[float, float, float] | None = None
-
-
-@dataclass
 class _Reader:
     """State of the reader after each line."""
 
     path: Path
-    joints: list[_Joint] = field(default_factory=list)
+    joints: list[Link] = field(default_factory=list)
     open: list[int] = field(default_factory=list)
     """Indices of the joints whose braces are open; -1 for an end site."""
     moving: bool = False
@@ -165,7 +135,6 @@ class _Reader:
     period: tuple[float, int] | None = None
     width: int = 0
     cut: int | None = None
-    expected: str = "HIERARCHY"
 
     def take(self, line: bytes, number: int, rows: Rows) -> None:
         if self.moving:
@@ -181,14 +150,12 @@ class _Reader:
 
     def _take_hierarchy(self, key: str, words: list[str], number: int) -> list[str]:
         """Read one statement of the hierarchy and return the words after it."""
-        if key == "HIERARCHY":
+        if key in ("HIERARCHY", "{"):
             return words
         if key in ("ROOT", "JOINT", "END"):
             name_length = words.index("{") if "{" in words else len(words)
             self._open(key, " ".join(words[:name_length]), number)
             return words[name_length:]
-        if key == "{":
-            return words
         if key == "}":
             if not self.open:
                 raise self._error("There is a closing brace without an opening one.", number)
@@ -211,7 +178,7 @@ class _Reader:
             return
         if not name:
             raise self._error(f"{key} has no name.", number)
-        self.joints.append(_Joint(to_single_line(name), self.open[-1] if self.open else -1))
+        self.joints.append(Link(to_single_line(name), self.open[-1] if self.open else -1, (0.0, 0.0, 0.0)))
         self.open.append(len(self.joints) - 1)
 
     def _offset(self, words: Sequence[str], number: int) -> None:
@@ -222,9 +189,9 @@ class _Reader:
         if not self.open:
             raise self._error("OFFSET is outside of a joint.", number)
         if self.open[-1] >= 0:
-            self.joints[self.open[-1]].offset = offset
+            self._change_joint(self.open[-1], offset=offset)
         else:
-            self.joints[self.open[-2]].end = offset
+            self._change_joint(self.open[-2], end=offset)
 
     def _channels(self, words: list[str], number: int) -> list[str]:
         if not self.open or self.open[-1] < 0:
@@ -236,7 +203,7 @@ class _Reader:
         for word in given:
             if word not in CHANNELS:
                 raise self._error(unknown_name("channel", word, CHANNEL_NAMES.values()), number)
-        self.joints[self.open[-1]].channels = tuple(CHANNELS[word] for word in given)
+        self._change_joint(self.open[-1], channels=tuple(CHANNELS[word] for word in given))
         return words[1 + count :]
 
     def _end_hierarchy(self, number: int) -> None:
@@ -252,11 +219,11 @@ class _Reader:
 
     def _take_motion(self, line: bytes, number: int, rows: Rows) -> None:
         lower = line.strip().lower()
+        word = lower.partition(b":")[2].strip() or lower.split()[-1]
         if lower.startswith(b"frames"):
-            self.frames = parse_number(lower.partition(b":")[2].strip() or lower.split()[-1])
+            self.frames = parse_number(word)
             return
         if lower.startswith(b"frame time"):
-            word = lower.partition(b":")[2].strip() or lower.split()[-1]
             value = parse_number(word)
             if value is None or not 1e-7 < value < 1e6:
                 raise self._error(f"Frame Time is {decode_line(word[:40])!r}, expected a positive number [s].", number)
@@ -272,23 +239,15 @@ class _Reader:
             return
         rows.add(cells, number)
 
-    def links(self) -> list[Link]:
+    def complete(self, notes: list[Note]) -> list[Link]:
+        """Return the skeleton, and note repeated names."""
         if not self.moving:
             raise FileFormatError(self.path, "The file ends before MOTION. Check that it is complete.")
-        names, _ = unique_names([joint.name for joint in self.joints])
-        links = []
-        for name, joint in zip(names, self.joints, strict=True):
-            links.append(Link(name, joint.parent, joint.offset or (0.0, 0.0, 0.0), joint.channels, end=joint.end))
-        return links
+        names = number_repeated([joint.name for joint in self.joints], notes)
+        return [replace(joint, name=name) for joint, name in zip(self.joints, names, strict=True)]
 
-    def notes(self, frames: int, implausible: int) -> list[Note]:
-        notes = []
-        _, repeated = unique_names([joint.name for joint in self.joints])
-        if repeated:
-            notes.append(Note.repeated(repeated))
-        if self.frames is not None and self.frames != frames:
-            text = f"The header states {self.frames:g} frames, but the file has {frames}, which are read."
-            notes.append(Note(text, "problem", code="header_counts"))
+    def note_problems(self, frames: int, implausible: int, notes: list[Note]) -> None:
+        note_count(self.frames, frames, "frames", notes)
         if self.cut is not None:
             text = f"The last row has only {self.cut} of {self.width} numbers and is skipped."
             notes.append(Note(text, "problem", code="short_rows"))
@@ -302,7 +261,9 @@ class _Reader:
                 notes.append(Note(text, "inferred", code="frame_rate"))
         if implausible:
             notes.append(Note.implausible(implausible))
-        return notes
+
+    def _change_joint(self, index: int, **changes: Any) -> None:
+        self.joints[index] = replace(self.joints[index], **changes)
 
     def _error(self, problem: str, number: int) -> FileFormatError:
         return FileFormatError(self.path, problem, line=number)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from borelli.errors import FileFormatError, SettingsError
+from borelli.errors import FileFormatError
 from borelli.files.atomic import write_atomic
 from borelli.files.delimited import Column, is_header, parse_column_name, sniff_delimiter, split_cells, strip_empty_end
 from borelli.files.number_rows import (
@@ -27,18 +27,24 @@ from borelli.files.number_rows import (
     decode_line,
     enumerate_lines,
     is_number,
-    mask_implausible,
     parse_number,
     read_text_bytes,
     to_single_line,
 )
 from borelli.files.paths import as_path
-from borelli.model.transforms import Array
-from borelli.recording.formats.grf_columns import add_threshold, extract_plates, find_plates
+from borelli.numerics.vectors import Array
+from borelli.recording.formats.content import TableContent
 from borelli.recording.formats.vendor_csv import EXPORTS
-from borelli.recording.recording import LAYOUT, Note, Recording, make_dataset, unique_names
-from borelli.recording.time_stamps import Times, backward_note, repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import UNITS, infer_conversion, parse_unit
+from borelli.recording.recording import LAYOUT, Note, Recording, drop_implausible, make_dataset, number_repeated
+from borelli.recording.time_stamps import (
+    Times,
+    backward_notes,
+    check_rate,
+    repair_time_stamps,
+    specified_rate_note,
+    usable_rate,
+)
+from borelli.recording.units_and_axes import UNITS, FrameOptions, parse_unit
 
 FIRST_LINE = "# borelli recording 1"
 MAX_ROWS = 100_000
@@ -84,23 +90,18 @@ def read_csv(
     """Read a CSV file; positions in meters, z up.
 
     Supported are files of borelli, exports of Vicon Nexus, Qualisys (TSV) and OptiTrack Motive, and plain tables of
-    numbers with a column called time or frame.
-
-    Args:
-        path: File to read.
-        units: Length unit of the file. Default: as stated or inferred.
-        up: Vertical axis of the file. Default: inferred.
-        forward: Axis of the file that becomes x.
-        rate: Frame rate [Hz] of a plain table without a time column.
+    numbers with a column called time or frame; `rate` [Hz] is that of a plain table without a time column. Other
+    arguments: `read_recording`.
     """
     path = as_path(path)
     data = read_text_bytes(path)
     if data.startswith(FIRST_LINE.encode()):
         return _read_borelli(path, data)
+    frame = FrameOptions(units=units, up=up, forward=forward)
     for looks, read in EXPORTS:
         if looks(data[:4096]):
-            return read(path, data, units=units, up=up, forward=forward)
-    return _read_plain(path, data, units=units, up=up, forward=forward, rate=rate)
+            return read(path, data, frame)
+    return _read_plain(path, data, frame, rate)
 
 
 def write_csv(recording: Recording, path: str | Path) -> None:
@@ -131,9 +132,7 @@ def write_csv(recording: Recording, path: str | Path) -> None:
     if "event_time" in data:
         writer.writerow(["event time [s]", "label", "context"])
         rows = zip(*(data[key].values.tolist() for key in ("event_time", "event_label", "event_context")), strict=True)
-        writer.writerows(
-            [repr(time), to_single_line(str(label)), to_single_line(str(side))] for time, label, side in rows
-        )
+        writer.writerows([repr(time), *(to_single_line(str(text)) for text in texts)] for time, *texts in rows)
         text.write("\n")
     write_atomic(text.getvalue(), path)
 
@@ -213,16 +212,14 @@ def _read_borelli(path: Path, data: bytes) -> Recording:
                 open_table = True
             else:
                 raise FileFormatError(path, "The file has too many tables.", line=number)
-    variables: dict[str, Any] = {}
-    labels: dict[str, Any] = {}
-    notes: list[Note] = []
+    variables, labels, notes = dict[str, Any](), dict[str, Any](), list[Note]()
     for table in tables:
         _read_table(table, variables, labels, notes)
     if not variables:
         raise FileFormatError(path, "The file contains no table.")
-    rates = {key: usable_rate(_number(about.pop(key, None))) for key in ("rate", "analog_rate")}
+    rate, analog_rate = (usable_rate(_number(about.pop(key, None))) for key in ("rate", "analog_rate"))
     try:
-        dataset = make_dataset(variables, labels, rate=rates["rate"], analog_rate=rates["analog_rate"])
+        dataset = make_dataset(variables, labels, rate=rate, analog_rate=analog_rate)
     except ValueError as error:
         raise FileFormatError(path, f"The tables are inconsistent ({' '.join(str(error).split())[:200]}).") from None
     subject, name, more = (about.pop(key, None) for key in ("subject", "name", "attributes"))
@@ -230,26 +227,17 @@ def _read_borelli(path: Path, data: bytes) -> Recording:
         if variable in dataset and isinstance(attrs, dict):
             dataset[variable].attrs |= _more_attributes(attrs)
     attributes = {key: value for key, value in about.items() if isinstance(value, str | float | int)}
-    return Recording(
-        data=dataset.assign_attrs(attributes),
-        name=str(name or path.stem),
-        path=str(path),
-        format="CSV",
-        subject=subject if isinstance(subject, dict) else {},
-        notes=tuple(notes),
-    )
+    subject = subject if isinstance(subject, dict) else {}
+    dataset = dataset.assign_attrs(attributes)
+    return Recording(dataset, str(name or path.stem), str(path), "CSV", subject, notes=tuple(notes))
 
 
 def _read_table(table: _Table, variables: dict[str, Any], labels: dict[str, Any], notes: list[Note]) -> None:
     if table.series is not None:
-        values, implausible = mask_implausible(table.series.matrix(len(table.names)))
-        if implausible:
-            notes.append(Note.implausible(implausible))
+        values = drop_implausible(table.series.matrix(len(table.names)), notes)
         if not np.isfinite(values[:, 0]).all():
             raise FileFormatError(table.path, "A row of the table that begins here has no time.", line=table.line)
-        backward = int(np.count_nonzero(np.diff(values[:, 0]) <= 0.0))
-        if backward:
-            notes.append(backward_note(backward))
+        notes += backward_notes(values[:, 0])
         _read_series(table, values, variables, labels)
     elif table.names[0] == "event time [s]" and len(table.names) == 3:
         variables["event_time"] = table.numbers([0])[:, 0]
@@ -271,9 +259,8 @@ def _read_series(table: _Table, values: Array, variables: dict[str, Any], labels
         match = _NAME.fullmatch(heading) if len(heading) <= MAX_NAME_LENGTH else None
         kind = (match[1] or "marker") if match else ""
         if match is None or kind not in KINDS:
-            raise FileFormatError(
-                path, f"Column {i + 1} is called {heading[:60]!r}, expected `name.axis [unit]`.", line=table.line
-            )
+            what = f"Column {i + 1} is called {heading[:60]!r}, expected `name.axis [unit]`."
+            raise FileFormatError(path, what, line=table.line)
         vector = LAYOUT[KINDS[kind][0]].dims[-1] == "axis"
         name = match[2] if vector or not match[3] else f"{match[2]}.{match[3]}"
         indices_of.setdefault(kind, {}).setdefault(name, []).append(i)
@@ -302,14 +289,12 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and abs(value) < MAX_MAGNITUDE else None
 
 
-def _read_plain(
-    path: Path, data: bytes, *, units: str | None, up: str | None, forward: str | None, rate: float | None
-) -> Recording:
+def _read_plain(path: Path, data: bytes, frame: FrameOptions, rate: float | None) -> Recording:
     """Read a table with one line of names above its numbers."""
     delimiter = sniff_delimiter(data[:65536].splitlines()[:20])
     rows = Rows(path, len(data))
     names: list[bytes] = []
-    clock = (-1, False)
+    clock, counts_frames = -1, False
     skipped: list[str] = []
     for number, line in enumerate_lines(data, path):
         if not line.strip() or (line.startswith(b"#") and not names):
@@ -318,30 +303,42 @@ def _read_plain(
         if not names:
             if not is_header(cells):
                 raise FileFormatError(path, "Expected a line of column names before the numbers.", line=number)
-            names, clock = cells, _clock(path, cells)
+            names = cells
+            clock, counts_frames = _clock(path, cells)
             continue
         cells = strip_empty_end(cells)
-        if len(cells) <= clock[0] or not is_number(cells[clock[0]]):
+        if len(cells) <= clock or not is_number(cells[clock]):
             skipped.append(decode_line(cells[0])[:30] if cells else "")
             if len(skipped) > 3:
-                what = f"Column {decode_line(names[clock[0]])!r} contains {skipped[-1]!r} and others, expected numbers."
+                what = f"Column {decode_line(names[clock])!r} contains {skipped[-1]!r} and others, expected numbers."
                 raise FileFormatError(path, what, line=number)
             continue
         if len(cells) > len(names):
             raise FileFormatError(path, f"The row has {len(cells)} cells for {len(names)} columns.", line=number)
-        rows.add(cells, number, clock[0])
+        rows.add(cells, number, clock)
     if not len(rows):
         raise FileFormatError(path, "There is no row of numbers under the names.")
+    heads = [parse_column_name(decode_line(name)) for name in names]
     notes = []
     if skipped:
         text = f"Rows without a time are skipped; they begin with {', '.join(map(repr, skipped))}."
         notes.append(Note(text, "problem", code="skipped_rows"))
-    heads = [parse_column_name(decode_line(name)) for name in names]
-    values, implausible = mask_implausible(rows.matrix(len(names)))
-    if implausible:
-        notes.append(Note.implausible(implausible))
-    times = _plain_times(values[:, clock[0]], heads[clock[0]], rows.decimals, clock[1], rate)
-    return _plain_recording(path, heads, values, clock[0], times, notes, units=units, up=up, forward=forward)
+    values = drop_implausible(rows.matrix(len(names)), notes)
+    times = _plain_times(values[:, clock], heads[clock], rows.decimals, counts_frames, rate)
+    labels = number_repeated([to_single_line(head.name) or "column" for head in heads], notes)
+    table = TableContent(labels, values, frame)
+    table.notes += notes
+    empty = [bool(np.isnan(column).all()) for column in values.T]
+    table.take(
+        i for i, name in enumerate(labels) if i == clock or FRAME.fullmatch(name) or (empty[i] and not heads[i].name)
+    )
+    table.add_plates()
+    markers = _triples(table, heads)
+    stated = heads[next(iter(markers.values()))[0]].units if markers else None
+    table.add_marker_columns(markers, stated, default_up=table.attributes.get("file_up", "+Z"))
+    table.add_rest([head.units for head in heads])
+    table.set_times(times)
+    return table.recording(path, "CSV")
 
 
 def _clock(path: Path, names: Sequence[bytes]) -> tuple[int, bool]:
@@ -356,78 +353,21 @@ def _clock(path: Path, names: Sequence[bytes]) -> tuple[int, bool]:
 
 
 def _plain_times(stamps: Array, head: Column, decimals: int, counts: bool, rate: float | None) -> Times:
-    if rate is not None and usable_rate(rate) is None:
-        raise SettingsError(f"rate: {rate} Hz is not positive.")
+    check_rate(rate)
     if not counts:
         scale = 1e-3 if head.units.lower() in ("ms", "millisecond", "milliseconds") else 1.0
         return repair_time_stamps(stamps * scale, decimals + (3 if scale < 1.0 else 0), rate)
     if rate:
-        note = Note(f"Frame rate: {rate:g} Hz, as specified.", "stated", code="frame_rate")
-        return Times(np.arange(len(stamps)) / rate, rate, (note,))
+        return Times(np.arange(len(stamps)) / rate, rate, (specified_rate_note(rate),))
     text = f"There is no time column, only {head.name!r}, and no rate: one frame counts as 1 s."
     return Times(np.arange(len(stamps), dtype=float), None, (Note(text, "problem", "rate=", code="frame_rate"),))
 
 
-def _plain_recording(
-    path: Path,
-    heads: Sequence[Column],
-    values: Array,
-    clock: int,
-    times: Times,
-    notes: list[Note],
-    *,
-    units: str | None,
-    up: str | None,
-    forward: str | None,
-) -> Recording:
-    names, repeated = unique_names([to_single_line(head.name) or "column" for head in heads])
-    if repeated:
-        notes.append(Note.repeated(repeated))
-    empty = [bool(np.isnan(column).all()) for column in values.T]
-    free = [
-        i != clock and not FRAME.fullmatch(name) and not (empty[i] and not heads[i].name)
-        for i, name in enumerate(names)
-    ]
-    variables: dict[str, Any] = {}
-    labels: dict[str, Any] = {"time": times.times, "analog_time": times.times}
-    attributes: dict[str, str] = {}
-    plates = find_plates(names)
-    extracted = extract_plates(plates, values, units=units, up=up, forward=forward) if plates else None
-    if extracted:
-        variables |= extracted.variables
-        labels["plate"] = list(plates)
-        notes += extracted.notes
-        attributes = extracted.conversion.attributes
-        for plate in plates.values():
-            for i in (i for triple in plate[:3] for i in triple or ()):
-                free[i] = False
-    markers = _triples(names, heads, free)
-    if markers:
-        columns = [i for triple in markers.values() for i in triple]
-        points = values[:, columns].reshape(len(values), len(markers), 3)
-        stated = heads[columns[0]].units
-        default_up = extracted.conversion.up if extracted else "+Z"
-        converted, axis_notes = infer_conversion(
-            stated, None, points, list(markers), units=units, up=up, forward=forward, default_up=default_up
-        )
-        variables["marker_position"] = converted.apply(points)
-        labels["marker"] = list(markers)
-        notes += axis_notes
-        attributes = converted.attributes
-        for i in columns:
-            free[i] = False
-    rest = [i for i, is_free in enumerate(free) if is_free]
-    variables["column_value"] = values[:, rest]
-    labels |= {"column": [names[i] for i in rest], "column_units": [heads[i].units for i in rest]}
-    dataset = make_dataset(variables, labels, rate=times.rate, analog_rate=times.rate if plates else None, **attributes)
-    return Recording(add_threshold(dataset), path.stem, str(path), "CSV", notes=(*notes, *times.notes))
-
-
-def _triples(names: Sequence[str], heads: Sequence[Column], free: Sequence[bool]) -> dict[str, tuple[int, int, int]]:
-    """Return the columns x, y, z of each marker: three columns of one name whose unit is a length."""
+def _triples(table: TableContent, heads: Sequence[Column]) -> dict[str, list[int]]:
+    """Return the columns x, y, z of each marker: three free columns of one name whose unit is a length."""
     axes_of: dict[str, dict[str, int]] = {}
-    for i, name in enumerate(names):
+    for i, name in enumerate(table.names):
         match = _TRIPLE.fullmatch(name)
-        if match and match[1] and free[i] and parse_unit(heads[i].units) in UNITS:
+        if match and match[1] and table.free[i] and parse_unit(heads[i].units) in UNITS:
             axes_of.setdefault(match[1], {})[match[2].lower()] = i
-    return {name: (axes["x"], axes["y"], axes["z"]) for name, axes in axes_of.items() if len(axes) == 3}
+    return {name: [axes[axis] for axis in "xyz"] for name, axes in axes_of.items() if len(axes) == 3}

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.files.number_rows import MAX_NAME_LENGTH, to_single_line
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording
-from borelli.recording.units_and_axes import Conversion, parse_axis
+from borelli.recording.units_and_axes import Conversion, FrameOptions, parse_axis, specified_options
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Array = NDArray[np.float64]
 
 UNNAMED = "ground_force"
 """Name of a plate whose columns have no other."""
@@ -77,22 +77,17 @@ def extract_plates(
     upward, up_note = _up(force, loaded, up)
     unit, unit_note = _unit(point, loaded, units)
     ahead = "" if forward in (None, "auto") else str(forward)
-    specified = tuple(name for name, value in (("units", units), ("up", up), ("forward", ahead)) if value)
+    specified = specified_options(FrameOptions(units=units, up=up, forward=forward))
     conversion = replace(Conversion.from_axes(unit, upward, ahead), user_specified=specified)
     lab_force = conversion.rotate(force)
     lab_point = conversion.apply(point)
+    numbered = any(plate.numbered for plate in columns.values())
     # moments are in newton meters, except where all lengths are in another unit
-    lab_moment = conversion.rotate(moment) * (
-        conversion.scale if any(plate.numbered for plate in columns.values()) else 1.0
-    )
-    if any(plate.numbered for plate in columns.values()):
+    lab_moment = conversion.rotate(moment) * (conversion.scale if numbered else 1.0)
+    if numbered:
         lab_point, lab_moment = _to_center_of_pressure(lab_force, lab_point, lab_moment)
     lab_point[~(np.abs(lab_force[..., 2]) >= MIN_PLATE_FORCE)] = np.nan
-    variables = {
-        "plate_force": lab_force,
-        "plate_center_of_pressure": lab_point,
-        "plate_free_moment": lab_moment,
-    }
+    variables = {"plate_force": lab_force, "plate_center_of_pressure": lab_point, "plate_free_moment": lab_moment}
     return Plates(variables, conversion, (unit_note, up_note))
 
 

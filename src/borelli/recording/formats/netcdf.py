@@ -15,7 +15,7 @@ from borelli.files.netcdf import REMEDY, load_bounded
 from borelli.files.number_rows import MAX_MAGNITUDE, mask_implausible
 from borelli.files.paths import as_path
 from borelli.recording.recording import LAYOUT, NOTE_KINDS, Note, Recording
-from borelli.recording.time_stamps import backward_note
+from borelli.recording.time_stamps import backward_notes
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -35,11 +35,7 @@ REQUIRED = {"event_time": ("event_label", "event_context")}
 
 
 def read_netcdf(path: str | Path) -> Recording:
-    """Read a recording written by `Recording.to_netcdf`.
-
-    Raises:
-        FileFormatError: if the file is damaged, or does not contain a recording.
-    """
+    """Read a recording written by `Recording.to_netcdf`."""
     path = as_path(path)
     dataset = load_bounded(path, ATTRIBUTE, "a borelli recording")
     fields = _description(dataset.attrs.pop(ATTRIBUTE), path)
@@ -78,9 +74,8 @@ def _description(text: Any, path: Path) -> dict[str, Any]:
 def _note(fields: Any, path: Path) -> Note:
     strings = isinstance(fields, dict) and all(isinstance(value, str) for value in fields.values())
     if not strings or set(fields) != {"text", "kind", "action", "code"} or fields["kind"] not in NOTE_KINDS:
-        got = json.dumps(fields)[:60]
-        problem = f"{ATTRIBUTE}: A note is {got}, expected the strings text, kind, action and code."
-        raise FileFormatError(path, problem)
+        expected = "expected the strings text, kind, action and code"
+        raise FileFormatError(path, f"{ATTRIBUTE}: A note is {json.dumps(fields)[:60]}, {expected}.")
     return Note(**fields)
 
 
@@ -148,18 +143,14 @@ def _mask_implausible(dataset: Dataset) -> tuple[Dataset, list[Note]]:
     for name, variable in dataset.data_vars.items():
         if variable.dtype.kind == "f":
             values, count = mask_implausible(variable.values)
-            total += count
             if count:
+                total += count
                 changed[name] = variable.copy(data=values)
-    if not total:
-        return dataset, []
-    return dataset.assign(changed), [Note.implausible(total)]
+    return (dataset.assign(changed), [Note.implausible(total)]) if total else (dataset, [])
 
 
 def _time_notes(dataset: Dataset, notes: Iterable[Note]) -> list[Note]:
     """Return a note on times that do not increase, unless there is one already."""
     if any(note.code == "time_not_increasing" for note in notes):
         return []
-    names = [name for name in ("time", "analog_time") if name in dataset.coords]
-    backward = sum(int(np.count_nonzero(np.diff(dataset[name].values) <= 0)) for name in names)
-    return [backward_note(backward)] if backward else []
+    return backward_notes(*(dataset[name].values for name in ("time", "analog_time") if name in dataset.coords))

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import FileFormatError, SettingsError, list_names
 from borelli.files.atomic import write_atomic
+from borelli.files.delimited import strip_empty_end
 from borelli.files.number_rows import (
     Rows,
     decode_line,
@@ -31,11 +31,11 @@ from borelli.files.number_rows import (
     to_single_line,
 )
 from borelli.files.paths import as_path
-from borelli.recording.recording import Note, Recording, make_dataset, split_prefix, unique_names
+from borelli.numerics.vectors import Array
+from borelli.recording.formats.content import Content
+from borelli.recording.recording import Note, Recording, note_count, number_repeated, split_prefix
 from borelli.recording.time_stamps import repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import infer_conversion, opensim_conversion
-
-Array = NDArray[np.float64]
+from borelli.recording.units_and_axes import FrameOptions, opensim_conversion
 
 _AXIS = re.compile(rb"[XYZxyz]\d+")
 _BETWEEN = re.compile(rb"[\s;,]+")
@@ -48,20 +48,9 @@ def looks_like_trc(head: bytes) -> bool:
 
 
 def read_trc(
-    path: str | Path,
-    *,
-    units: str | None = None,
-    up: str | None = None,
-    forward: str | None = None,
+    path: str | Path, *, units: str | None = None, up: str | None = None, forward: str | None = None
 ) -> Recording:
-    """Read the markers of a TRC file, in meters, z up.
-
-    Args:
-        path: File to read.
-        units: Length unit of the file. Default: as stated by the header.
-        up: Vertical axis of the file, such as "+Y". Default: inferred.
-        forward: Axis of the file that becomes x.
-    """
+    """Read the markers of a TRC file, in meters, z up; arguments as in `read_recording`."""
     path = as_path(path)
     data = read_text_bytes(path)
     header = _Header()
@@ -70,51 +59,38 @@ def read_trc(
         header.take(line, number, rows)
     del data
     if not header.columns:
-        raise FileFormatError(
-            path, "There is no line `Frame#  Time ...` with marker names. Check that this is a TRC file."
-        )
+        what = "There is no line `Frame#  Time ...` with marker names. Check that this is a TRC file."
+        raise FileFormatError(path, what)
     if not len(rows):
         raise FileFormatError(path, "There is no frame under the header.")
     values, implausible = mask_implausible(rows.matrix())
-    first = header.first_column
-    labels, notes = _labels(header, _used(values[:, first:]))
+    first, notes = header.first_column, list[Note]()
+    labels = _labels(header, _used(values[:, first:]), notes)
     positions = _positions(values[:, first:], len(labels))
     if implausible:
         notes.append(Note.implausible(implausible))
-    notes += _count_notes(header, len(labels), len(values))
+    note_count(header.number("nummarkers"), len(labels), "markers", notes)
+    note_count(header.number("numframes"), len(values), "frames", notes)
+    if header.repeated:
+        text = f"{header.repeated} header lines among the data are ignored."
+        notes.append(Note(text, "problem", code="repeated_header"))
+    content = Content(FrameOptions(units=units, up=up, forward=forward))
+    content.metadata = {"file_type": header.file_type, "header": dict(header.settings)}
+    content.add_markers(labels, positions, header.settings.get("units"), default_up="+Y")
     timed = header.time is not None and header.time < values.shape[1]
     stamps = values[:, header.time] if timed else np.full(len(values), np.nan)
-    times = repair_time_stamps(stamps, rows.decimals, header.number("datarate"))
-    converted, axis_notes = infer_conversion(
-        header.settings.get("units"), None, positions, labels, units=units, up=up, forward=forward, default_up="+Y"
-    )
-    names, prefix = split_prefix(labels)
-    dataset = make_dataset(
-        {"marker_position": converted.apply(positions)},
-        {"marker": names, "time": times.times},
-        rate=times.rate,
-        **converted.attributes,
-    )
-    return Recording(
-        data=dataset,
-        name=path.stem,
-        path=str(path),
-        format="TRC",
-        subject={"prefix": prefix} if prefix else {},
-        metadata={"file_type": header.file_type, "header": dict(header.settings)},
-        notes=(*axis_notes, *times.notes, *notes, *_zero_notes(positions, names)),
-    )
+    content.set_times(repair_time_stamps(stamps, rows.decimals, header.number("datarate")))
+    content.labels["marker"], prefix = split_prefix(labels)
+    content.subject = {"prefix": prefix} if prefix else {}
+    content.notes += [*notes, *_zero_notes(positions, content.labels["marker"])]
+    return content.recording(path, "TRC")
 
 
 def write_trc(recording: Recording, path: str | Path, *, units: str | None = None, up: str | None = None) -> None:
     """Write the markers as TRC.
 
-    Args:
-        recording: Recording with markers.
-        path: File to write.
-        units: Length unit. Default: that of the file that was read, else mm.
-        up: Vertical axis. Default: that of the MOT, STO or TRC file that was read, else "+Y", because the format does
-            not state it.
+    Default units are those of the file that was read, else mm; the default vertical axis is that of the MOT, STO or TRC
+    file that was read, else "+Y", because the format does not state it.
     """
     path = as_path(path)
     if "marker_position" not in recording.data:
@@ -168,7 +144,6 @@ class _Header:
         return sum(column is not None for column in (self.frame, self.time))
 
     def number(self, key: str) -> float | None:
-        """Return a setting that is a number, or None."""
         return parse_number(self.settings.get(key, "x").encode())
 
     def take(self, line: bytes, number: int, rows: Rows) -> None:
@@ -191,9 +166,8 @@ class _Header:
         elif self.columns:
             rows.add(split_row(line, self.delimiter), number, self.time)
         elif is_number(word):
-            raise FileFormatError(
-                rows.path, "There are numbers before the line `Frame#  Time ...` with marker names.", line=number
-            )
+            what = "There are numbers before the line `Frame#  Time ...` with marker names."
+            raise FileFormatError(rows.path, what, line=number)
 
     def _take_values(self, line: bytes) -> None:
         """Read the values under the names of the settings; ignore those of a repeated header."""
@@ -235,11 +209,9 @@ def _is_axes(line: bytes) -> bool:
     return bool(cells) and all(_AXIS.fullmatch(cell) for cell in cells)
 
 
-def _labels(header: _Header, width: int) -> tuple[list[str], list[Note]]:
-    """Return a name for every three columns, or a number with a star where the header has none."""
-    cells = header.names
-    while cells and not cells[-1]:
-        cells = cells[:-1]
+def _labels(header: _Header, width: int, notes: list[Note]) -> list[str]:
+    """Return a name for every three columns, or a number with a star where the header has none, and note these."""
+    cells = strip_empty_end(header.names)
     filled = [cell for cell in cells if cell]
     if len(filled) == len(cells) > 3 and len(cells) % 3 == 0 and cells[0::3] == cells[1::3] == cells[2::3]:
         names = cells[0::3]  # each name is above all three of its columns
@@ -248,7 +220,6 @@ def _labels(header: _Header, width: int) -> tuple[list[str], list[Note]]:
     else:
         names = filled
     names = [to_single_line(name) for name in names]
-    notes = []
     count = max(len(names), -(-width // 3))
     unnamed = [i for i in range(count) if i >= len(names) or not names[i]]
     names = [name or f"*{i + 1}" for i, name in enumerate(names)]
@@ -258,10 +229,7 @@ def _labels(header: _Header, width: int) -> tuple[list[str], list[Note]]:
         called = first if first == last else f"{first} to {last}"
         text = f"{len(unnamed)} markers have no name in the header and are called {called}."
         notes.append(Note(text, "problem", code="unlabeled_points"))
-    unique, repeated = unique_names(names)
-    if repeated:
-        notes.append(Note.repeated(repeated))
-    return unique, notes
+    return number_repeated(names, notes)
 
 
 def _positions(values: Array, count: int) -> Array:
@@ -272,19 +240,6 @@ def _positions(values: Array, count: int) -> Array:
     points = values[:, : 3 * count].reshape(len(values), count, 3)
     points[np.isnan(points).any(axis=2)] = np.nan
     return points
-
-
-def _count_notes(header: _Header, markers: int, frames: int) -> list[Note]:
-    notes = []
-    for key, count, what in (("nummarkers", markers, "markers"), ("numframes", frames, "frames")):
-        stated = header.number(key)
-        if stated is not None and stated != count:
-            text = f"The header states {stated:g} {what}, but the file has {count}, which are read."
-            notes.append(Note(text, "problem", code="header_counts"))
-    if header.repeated:
-        text = f"{header.repeated} header lines among the data are ignored."
-        notes.append(Note(text, "problem", code="repeated_header"))
-    return notes
 
 
 def _zero_notes(positions: Array, names: list[str]) -> list[Note]:

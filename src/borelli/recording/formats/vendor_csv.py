@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from borelli.errors import FileFormatError
 from borelli.files.delimited import sniff_delimiter, split_cells, strip_empty_end
-from borelli.files.number_rows import Rows, decode_line, enumerate_lines, mask_implausible, parse_number, to_single_line
-from borelli.model.transforms import Array
-from borelli.recording.recording import Note, Recording, make_dataset, split_prefix, unique_names
+from borelli.files.number_rows import Rows, decode_line, enumerate_lines, parse_number, to_single_line
+from borelli.numerics.vectors import Array
+from borelli.recording.formats.content import Content
+from borelli.recording.recording import Note, Recording, drop_implausible, number_repeated, split_prefix, unique_names
 from borelli.recording.time_stamps import event_origin, repair_time_stamps, usable_rate
-from borelli.recording.units_and_axes import infer_conversion
+from borelli.recording.units_and_axes import FrameOptions
 
 SECTIONS = ("trajectories", "model outputs", "devices", "events", "joints", "segments")
 """First cells of the sections of a Nexus file."""
@@ -37,6 +39,33 @@ class _Section(NamedTuple):
     lines: list[tuple[int, list[bytes]]]
 
 
+class _Content(Content):
+    """Data of an export."""
+
+    def add_labeled(self, labels: Sequence[str], points: Array, stated: str | None, default_up: str = "+Z") -> None:
+        """Add markers whose labels may be empty, repeated, or begin with the subject; incomplete points are missing."""
+        points = drop_implausible(points, self.notes)
+        points[~np.isfinite(points).all(axis=2)] = np.nan
+        names, prefix = split_prefix([to_single_line(label) or f"*{i + 1}" for i, label in enumerate(labels)])
+        if prefix:
+            self.subject["prefix"] = prefix
+        self.add_markers(number_repeated(names, self.notes), points, stated, default_up=default_up)
+
+    def recording(self, path: Path, kind: str = "CSV") -> Recording:
+        """Return the recording; event times of sections begin with the trial, of which the file may be a part."""
+        frames = {len(v) for k, v in self.variables.items() if k in ("marker_position", "model_output", "column_value")}
+        if len(frames) > 1:
+            raise FileFormatError(path, f"The sections have different numbers of frames: {sorted(frames)}.")
+        if not set(self.variables) - {"event_time"}:
+            raise FileFormatError(path, "The file contains no numbers.")
+        if "first_frame" in self.metadata and "event_time" in self.variables:
+            seconds = np.array(self.variables["event_time"])
+            origin, notes = event_origin(seconds, self.metadata["first_frame"], max(frames, default=0), self.rate)
+            self.variables["event_time"] = seconds - origin
+            self.notes += notes
+        return super().recording(path, kind)
+
+
 def looks_like_nexus(head: bytes) -> bool:
     """Return whether the first bytes are those of an ASCII export of Vicon Nexus."""
     lines = head.splitlines()[:2]
@@ -48,86 +77,21 @@ def looks_like_nexus(head: bytes) -> bool:
     )
 
 
-def read_nexus(path: Path, data: bytes, *, units: str | None, up: str | None, forward: str | None) -> Recording:
+def read_nexus(path: Path, data: bytes, frame: FrameOptions) -> Recording:
     """Read trajectories, model outputs, devices and events of a Nexus export."""
-    content = _Content()
+    content = _Content(frame)
     for section in _sections(path, data):
         if section.name == "events":
             _nexus_events(section, content)
             continue
-        table, implausible = _nexus_table(path, section, len(data))
-        if implausible:
-            content.notes.append(Note.implausible(implausible, f"{section.name}: "))
+        table = _nexus_table(path, section, len(data), content.notes)
         if section.name == "devices":
             _nexus_devices(table, content)
-        elif section.name == "trajectories":
-            _nexus_trajectories(table, content, units, up, forward)
-        else:
-            _nexus_outputs(table, content)
+            continue
+        (_nexus_trajectories if section.name == "trajectories" else _nexus_outputs)(table, content)
+        content.rate = content.rate or table.rate
+        content.metadata["first_frame"] = table.first
     return content.recording(path)
-
-
-class _Content:
-    """Data of a file, collected section by section."""
-
-    def __init__(self) -> None:
-        self.variables: dict[str, Any] = {}
-        self.labels: dict[str, Any] = {}
-        self.attributes: dict[str, str] = {}
-        self.notes: list[Note] = []
-        self.rate: float | None = None
-        self.analog_rate: float | None = None
-        self.event_times = np.empty(0)
-        """Times [s] from the first frame of the trial, which need not be in the file."""
-        self.subject: dict[str, str | float] = {}
-        self.metadata: dict[str, Any] = {}
-
-    def add_markers(
-        self,
-        labels: Sequence[str],
-        points: Array,
-        stated: str | None,
-        units: str | None,
-        up: str | None,
-        forward: str | None,
-        default_up: str = "+Z",
-    ) -> None:
-        points, implausible = mask_implausible(points)
-        points[~np.isfinite(points).all(axis=2)] = np.nan
-        if implausible:
-            self.notes.append(Note.implausible(implausible))
-        names, prefix = split_prefix([to_single_line(label) or f"*{i + 1}" for i, label in enumerate(labels)])
-        names, repeated = unique_names(names)
-        if repeated:
-            self.notes.append(Note.repeated(repeated))
-        if prefix:
-            self.subject["prefix"] = prefix
-        converted, notes = infer_conversion(
-            stated, None, points, names, units=units, up=up, forward=forward, default_up=default_up
-        )
-        self.variables["marker_position"] = converted.apply(points)
-        self.labels["marker"] = names
-        self.attributes = converted.attributes
-        self.notes += notes
-
-    def recording(self, path: Path) -> Recording:
-        frames = {len(v) for k, v in self.variables.items() if k in ("marker_position", "model_output", "column_value")}
-        if len(frames) > 1:
-            raise FileFormatError(path, f"The sections have different numbers of frames: {sorted(frames)}.")
-        if not self.variables:
-            raise FileFormatError(path, "The file contains no numbers.")
-        if len(self.event_times):
-            origin, notes = event_origin(
-                self.event_times, self.metadata.get("first_frame", 1), max(frames, default=0), self.rate
-            )
-            self.variables["event_time"] = self.event_times - origin
-            self.notes += notes
-        dataset = make_dataset(
-            self.variables, self.labels, rate=self.rate, analog_rate=self.analog_rate, **self.attributes
-        )
-        return Recording(
-            dataset, path.stem, str(path), "CSV", dict(self.subject), dict(self.metadata), tuple(self.notes)
-        )
 
 
 class _Nexus(NamedTuple):
@@ -152,9 +116,8 @@ def _sections(path: Path, data: bytes) -> Iterator[_Section]:
         elif section is None:
             section = _Section(decode_line(cells[0]).strip('" ').lower(), None, [])
             if section.name not in SECTIONS:
-                raise FileFormatError(
-                    path, f"Expected the name of a section, got {decode_line(cells[0])[:40]!r}.", line=number
-                )
+                what = f"Expected the name of a section, got {decode_line(cells[0])[:40]!r}."
+                raise FileFormatError(path, what, line=number)
         elif section.rate is None and not section.lines and len(cells) == 1 and parse_number(cells[0]) is not None:
             section = section._replace(rate=usable_rate(parse_number(cells[0])))
         else:
@@ -163,8 +126,8 @@ def _sections(path: Path, data: bytes) -> Iterator[_Section]:
         yield section
 
 
-def _nexus_table(path: Path, section: _Section, size: int) -> tuple[_Nexus, int]:
-    """Return the table under the lines of names, axes and units, and the number of implausible values."""
+def _nexus_table(path: Path, section: _Section, size: int, notes: list[Note]) -> _Nexus:
+    """Return the table under the lines of names, axes and units, and note implausible values."""
     if len(section.lines) < 4:
         raise FileFormatError(path, f"{section.name}: Expected lines of names, axes, units and numbers.")
     (_, tops), (number, axes), (_, units), *body = section.lines
@@ -178,56 +141,44 @@ def _nexus_table(path: Path, section: _Section, size: int) -> tuple[_Nexus, int]
     rows = Rows(path, size)
     for line, cells in body:
         rows.add(cells[:width], line)
-    values, implausible = mask_implausible(rows.matrix(width))
+    values = drop_implausible(rows.matrix(width), notes, f"{section.name}: ")
     first = int(values[0, 0]) if np.isfinite(values[0, 0]) else 1
     shown = [decode_line(unit) for unit in units] + [""] * (width - len(units))
-    return _Nexus(names, [decode_line(axis) for axis in axes], shown, values, section.rate, first), implausible
+    return _Nexus(names, [decode_line(axis) for axis in axes], shown, values, section.rate, first)
 
 
-def _groups(table: _Nexus) -> Iterator[tuple[str, list[int]]]:
-    """Yield name and columns of each group of columns with one name."""
-    start = 2
-    for i in range(3, len(table.names) + 1):
-        if i == len(table.names) or table.names[i] != table.names[i - 1]:
-            yield table.names[start], list(range(start, i))
-            start = i
+def _vectors(table: _Nexus, *, begin_with: bool) -> tuple[list[str], list[list[int]]]:
+    """Return names and columns X, Y, Z of the groups of columns with one name that are (or begin with) these axes."""
+    names, columns = [], []
+    for name, group in groupby(range(2, len(table.names)), key=lambda i: table.names[i]):
+        indices = list(group)
+        if [table.axes[i] for i in (indices[:3] if begin_with else indices)] == ["X", "Y", "Z"]:
+            names.append(name)
+            columns.append(indices[:3])
+    return names, columns
 
 
-def _nexus_trajectories(
-    table: _Nexus, content: _Content, units: str | None, up: str | None, forward: str | None
-) -> None:
-    groups = [
-        (name, columns) for name, columns in _groups(table) if [table.axes[i] for i in columns][:3] == ["X", "Y", "Z"]
-    ]
-    if groups:
-        points = np.stack([table.values[:, columns[:3]] for _, columns in groups], axis=1)
-        stated = table.units[groups[0][1][0]]
-        content.add_markers([name for name, _ in groups], points, stated, units, up, forward)
-    content.rate = content.rate or table.rate
-    content.metadata["first_frame"] = table.first
+def _nexus_trajectories(table: _Nexus, content: _Content) -> None:
+    names, columns = _vectors(table, begin_with=True)
+    if names:
+        content.add_labeled(names, table.values[:, columns], table.units[columns[0][0]])
 
 
 def _nexus_outputs(table: _Nexus, content: _Content) -> None:
-    vectors = [
-        (name, columns) for name, columns in _groups(table) if [table.axes[i] for i in columns] == ["X", "Y", "Z"]
-    ]
-    taken = {i for _, columns in vectors for i in columns}
+    vectors, columns = _vectors(table, begin_with=False)
     if vectors:
-        names, prefix = split_prefix([name for name, _ in vectors])
-        names, _ = unique_names(names)
-        units = [table.units[columns[0]] for _, columns in vectors]
-        content.variables["model_output"] = np.stack([table.values[:, columns] for _, columns in vectors], axis=1)
+        names, prefix = split_prefix(vectors)
+        units = [table.units[indices[0]] for indices in columns]
         kinds = [KINDS.get(unit.lower().removesuffix("/kg"), "scalar") for unit in units]
-        content.labels |= {"quantity": names, "quantity_units": units, "quantity_kind": kinds}
+        content.variables["model_output"] = table.values[:, columns]
+        content.labels |= {"quantity": unique_names(names)[0], "quantity_units": units, "quantity_kind": kinds}
         if prefix:
             content.subject.setdefault("prefix", prefix)
-    rest = [i for i in range(2, len(table.names)) if i not in taken]
+    rest = sorted({*range(2, len(table.names))}.difference(*columns))
     if rest:
         content.variables["column_value"] = table.values[:, rest]
         labels, _ = unique_names([f"{table.names[i].rpartition(':')[2]}.{table.axes[i]}" for i in rest])
         content.labels |= {"column": labels, "column_units": [table.units[i] for i in rest]}
-    content.rate = content.rate or table.rate
-    content.metadata["first_frame"] = table.first
 
 
 def _nexus_devices(table: _Nexus, content: _Content) -> None:
@@ -251,13 +202,7 @@ def _nexus_events(section: _Section, content: _Content) -> None:
         if time is not None and np.isfinite(time):
             events.append((time, decode_line(cells[2]), decode_line(cells[1])))
     if events:
-        times, labels, contexts = zip(*events, strict=True)
-        content.event_times = np.array(times)
-        content.labels |= {
-            "event_label": list(labels),
-            "event_context": list(contexts),
-            "event": np.arange(len(events)),
-        }
+        content.add_events(*zip(*events, strict=True))
 
 
 def looks_like_qualisys(head: bytes) -> bool:
@@ -265,9 +210,9 @@ def looks_like_qualisys(head: bytes) -> bool:
     return head.lstrip().upper().startswith((b"NO_OF_FRAMES", b"FILE_VERSION\t"))
 
 
-def read_qualisys(path: Path, data: bytes, *, units: str | None, up: str | None, forward: str | None) -> Recording:
+def read_qualisys(path: Path, data: bytes, frame: FrameOptions) -> Recording:
     """Read marker positions and events of a Qualisys TSV export."""
-    content = _Content()
+    content = _Content(frame)
     header: dict[str, list[str]] = {}
     events = []
     first: int | None = None
@@ -283,7 +228,7 @@ def read_qualisys(path: Path, data: bytes, *, units: str | None, up: str | None,
         elif cells[0].upper() == b"EVENT" and len(cells) >= 4:
             time = parse_number(cells[3])
             if time is not None and np.isfinite(time):
-                events.append((time, decode_line(cells[1])))
+                events.append((time, decode_line(cells[1]), "General"))
         elif decode_line(cells[0]).lower() in ("frame", "time") and len(cells) > 3:
             first = sum(decode_line(cell).lower() in ("frame", "time") for cell in cells[:2])
         else:
@@ -298,15 +243,10 @@ def read_qualisys(path: Path, data: bytes, *, units: str | None, up: str | None,
         text = f"The header names {len(labels)} markers, but the rows have {count}."
         content.notes.append(Note(text, "problem", code="header_counts"))
         labels = (labels + [""] * count)[:count]
-    content.add_markers(
-        labels, values[:, first : first + 3 * count].reshape(len(values), count, 3), "mm", units, up, forward
-    )
-    stated = parse_number((header.get("FREQUENCY") or ["x"])[0].encode())
-    content.rate = usable_rate(stated)
+    content.add_labeled(labels, values[:, first : first + 3 * count].reshape(len(values), count, 3), "mm")
+    content.rate = usable_rate(parse_number((header.get("FREQUENCY") or ["x"])[0].encode()))
     if events:
-        content.variables["event_time"] = np.array([time for time, _ in events])
-        content.labels |= {"event_label": [label for _, label in events], "event_context": ["General"] * len(events)}
-        content.labels["event"] = np.arange(len(events))
+        content.add_events(*zip(*events, strict=True))
     content.metadata["header"] = {key: " ".join(words) for key, words in header.items() if key != "MARKER_NAMES"}
     return content.recording(path)
 
@@ -316,9 +256,9 @@ def looks_like_motive(head: bytes) -> bool:
     return head.lstrip().startswith((b"Format Version,", b"Take Name,"))
 
 
-def read_motive(path: Path, data: bytes, *, units: str | None, up: str | None, forward: str | None) -> Recording:
+def read_motive(path: Path, data: bytes, frame: FrameOptions) -> Recording:
     """Read marker positions of a Motive export; rigid bodies and bones are ignored."""
-    content = _Content()
+    content = _Content(frame)
     rows = Rows(path, len(data))
     header: dict[str, str] = {}
     above: list[list[str]] = []
@@ -343,12 +283,9 @@ def read_motive(path: Path, data: bytes, *, units: str | None, up: str | None, f
         raise FileFormatError(path, "The file contains no marker positions. Export the markers from Motive as well.")
     values = rows.matrix(len(axes))
     points = values[:, columns].reshape(len(values), len(labels), 3)
-    content.add_markers(labels, points, header.get("Length Units"), units, up, forward, default_up="+Y")
+    content.add_labeled(labels, points, header.get("Length Units"), default_up="+Y")
     stated = header.get("Export Frame Rate") or header.get("Capture Frame Rate") or "x"
-    times = repair_time_stamps(values[:, 1], rows.decimals, parse_number(stated.encode()))
-    content.rate = times.rate
-    content.labels["time"] = times.times
-    content.notes += times.notes
+    content.set_times(repair_time_stamps(values[:, 1], rows.decimals, parse_number(stated.encode())))
     content.metadata["header"] = header
     return content.recording(path)
 
@@ -357,15 +294,12 @@ def _motive_markers(above: Sequence[Sequence[str]], axes: Sequence[str]) -> tupl
     """Return names and columns of the markers, from the lines of type, name, ID and property."""
 
     def line_with(words: set[str]) -> list[str]:
-        for line in above:
-            if words & {cell.lower() for cell in line}:
-                return list(line) + [""] * len(axes)
-        return [""] * len(axes)
+        found = next((line for line in above if words & {cell.lower() for cell in line}), [])
+        return list(found) + [""] * len(axes)
 
     kinds = line_with({"marker", "rigid body marker", "bone marker", "rigid body", "bone"})
     properties = line_with({"position"})
-    named = next((line for line in above if len(line) > 1 and line[1].lower() == "name"), [])
-    names = list(named) + [""] * len(axes)
+    names = next((list(line) for line in above if len(line) > 1 and line[1].lower() == "name"), []) + [""] * len(axes)
     axes_of: dict[str, dict[str, int]] = {}
     # measured markers precede markers of a rigid body with the same names
     for i, axis in sorted(enumerate(axes), key=lambda column: kinds[column[0]].lower() != "marker"):
@@ -375,10 +309,5 @@ def _motive_markers(above: Sequence[Sequence[str]], axes: Sequence[str]) -> tupl
     return list(complete), [at[axis] for at in complete.values() for axis in "XYZ"]
 
 
-Reader = Callable[..., Recording]
-EXPORTS: tuple[tuple[Callable[[bytes], bool], Reader], ...] = (
-    (looks_like_nexus, read_nexus),
-    (looks_like_qualisys, read_qualisys),
-    (looks_like_motive, read_motive),
-)
+EXPORTS = ((looks_like_nexus, read_nexus), (looks_like_qualisys, read_qualisys), (looks_like_motive, read_motive))
 """Test of the first bytes, and reader of each export."""

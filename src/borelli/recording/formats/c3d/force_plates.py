@@ -21,11 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from borelli.numerics.vectors import Array
 from borelli.recording.formats.c3d.parameters import Parameters
-from borelli.recording.recording import MIN_PLATE_FORCE, Note
+from borelli.recording.formats.c3d.write_parameters import parameters_from_plain
+from borelli.recording.recording import MIN_PLATE_FORCE, Note, Recording
 from borelli.recording.units_and_axes import Conversion
-
-Array = npt.NDArray[np.float64]
 
 CHANNELS = {1: 6, 2: 6, 3: 8, 4: 6}
 """Number of channels of each supported plate type."""
@@ -41,23 +41,19 @@ MOMENT_UNITS = {"nmm": 1e-3, "ntmm": 1e-3, "nm": 1.0, "ntm": 1.0, "ncm": 1e-2, "
 
 @dataclass(frozen=True, eq=False)
 class Plate:
-    """Plate with its pose in the lab and the interpretation of its channels.
-
-    Attributes:
-        name: "plate 1"...
-        kind: Type 1 to 4.
-        corners: Corners in the lab [m], shape (4, 3), in the format's order.
-        channels: Indices of its channels.
-        offset: Vector ORIGIN [m] in the plate frame, as stated.
-        calibration: Matrix from channels to forces and moments, for type 4.
-    """
+    """Plate with its pose in the lab and the interpretation of its channels."""
 
     name: str
     kind: int
+    """Type 1 to 4."""
     corners: Array
+    """Corners in the lab [m], shape (4, 3), in the format's order."""
     channels: npt.NDArray[np.intp]
+    """Indices of its channels."""
     offset: Array
+    """Vector ORIGIN [m] in the plate frame, as stated."""
     calibration: Array | None = None
+    """Matrix from channels to forces and moments, for type 4."""
 
     @property
     def center(self) -> Array:
@@ -67,19 +63,13 @@ class Plate:
     @property
     def rotation(self) -> Array:
         """Matrix from the plate frame to the lab; its columns are the plate axes."""
-        x = self.corners[0] + self.corners[3] - self.corners[1] - self.corners[2]
-        y = self.corners[0] + self.corners[1] - self.corners[2] - self.corners[3]
-        z = np.cross(x, y)
-        y = np.cross(z, x)
-        return np.stack([v / np.linalg.norm(v) for v in (x, y, z)], axis=1)
+        return plate_axes(self.corners)
 
     @property
     def size(self) -> tuple[float, float]:
         """Extents along x and y [m]."""
-        return (
-            float(np.linalg.norm(self.corners[0] - self.corners[1])),
-            float(np.linalg.norm(self.corners[0] - self.corners[3])),
-        )
+        x, y = (float(np.linalg.norm(self.corners[0] - self.corners[i])) for i in (1, 3))
+        return x, y
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +79,14 @@ class PlateLoad:
     force: Array
     center: Array
     free_moment: Array
+
+
+def plate_axes(corners: Array) -> Array:
+    """Return the axes of a plate with these corners, as columns."""
+    x = corners[0] + corners[3] - corners[1] - corners[2]
+    z = np.cross(x, corners[0] + corners[1] - corners[2] - corners[3])
+    y = np.cross(z, x)
+    return np.stack([axis / max(np.linalg.norm(axis), 1e-12) for axis in (x, y, z)], axis=1)
 
 
 def read_corners(parameters: Parameters) -> Array:
@@ -182,19 +180,60 @@ def compute_loads(
 
 
 def plate_channels(plate: Plate, force: Array, center: Array, free_moment: Array) -> Array:
-    """Return the channels Fx Fy Fz [N] Mx My Mz [N m] of a type 2 plate without offset for a load.
+    """Return the channels Fx Fy Fz [N] Mx My Mz [N m] of a type 2 plate without offset for a load in the lab.
 
-    Args:
-        plate: Plate with its pose.
-        force: Force in the lab [N], shape (samples, 3).
-        center: Center of pressure in the lab [m]; NaN where the plate is unloaded.
-        free_moment: Free moment in the lab [N m].
+    The center of pressure [m] is NaN where the plate is unloaded.
     """
     rotation = plate.rotation
     local = force @ rotation
     point = np.nan_to_num((center - plate.center) @ rotation)
     point[:, 2] = 0.0
     return np.concatenate([local, np.cross(point, local) + free_moment @ rotation], axis=1)
+
+
+def plates_from_channels(recording: Recording, empty: npt.NDArray[np.bool_] | None = None) -> dict[str, Array] | None:
+    """Return the variables of the plates computed from the channels; None if there are no such channels.
+
+    The median over the samples in which a plate is `empty`, a mask (samples, plates), is subtracted from its channels;
+    by default the mean over the frames stated by the file, if any.
+    """
+    data = recording.data
+    if recording.format != "C3D" or "analog" not in data or "plate_force" not in data:
+        return None
+    parameters = parameters_from_plain(recording.metadata)
+    values = data["analog"].values
+    if parameters.number("ANALOG", "USED") != values.shape[1]:
+        return None
+    converted = Conversion.from_attributes(data.attrs)
+    plates, _ = read_plates(parameters, converted, values.shape[1])
+    if tuple(plate.name for plate in plates) != recording.plates:
+        return None
+    samples = max(1, round(recording.analog_rate / recording.rate)) if recording.rate > 0.0 else 1
+    if empty is not None:
+        values = values.astype(float)
+        for plate, rows in zip(plates, empty.T, strict=True):
+            # the positions of a plate of type 1 have no offset
+            with_offset = plate.channels if plate.kind != 1 else plate.channels[[0, 1, 2, 5]]
+            values[:, with_offset] -= np.median(values[np.ix_(rows, with_offset)], axis=0) if rows.any() else 0.0
+    loads, _ = compute_loads(
+        plates,
+        values,
+        [str(unit) for unit in data["channel_units"].values],
+        length=converted.scale,
+        empty=unloaded_samples(parameters, len(values) // samples, samples) if empty is None else None,
+        exerted_on=parameters.text("FORCE_PLATFORM", "EXERTED_ON"),
+    )
+    return loads
+
+
+def channels_match_plates(recording: Recording) -> bool:
+    """Return whether the plate channels still give the plate loads of the recording."""
+    loads = plates_from_channels(recording)
+    return loads is not None and all(
+        np.allclose(values, recording.data[name].values, rtol=1e-6, atol=1e-4, equal_nan=True)
+        for name, values in loads.items()
+        if name in recording.data
+    )
 
 
 def _load(
@@ -213,14 +252,12 @@ def _load(
         meters = {"mm": 1e-3, "cm": 1e-2, "m": 1.0}.get(spelled[3].lower(), length)
         scale = MOMENT_UNITS.get(_normalize_unit(spelled[5]), length)
         return PlateLoad(newtons * values[:, :3], meters * values[:, 3:5], scale * values[:, 5])
-    force, moment, sized = _wrench(plate, values, length)
-    force = newtons * force
-    if not sized:
-        scale = _moment_scale(plate, force, moment, MOMENT_UNITS.get(_normalize_unit(spelled[3])), length, notes)
-        moment = scale * moment
-    else:
-        moment = newtons * moment
-    load = _at_center_of_pressure(plate, force, moment)
+    force, moment = _wrench(plate, values)
+    force, scale = newtons * force, newtons
+    if plate.kind != 3:
+        stated = MOMENT_UNITS.get(_normalize_unit(spelled[3]))
+        scale = _moment_scale(plate, force, moment, stated, length, notes)
+    load = _at_center_of_pressure(plate, force, scale * moment)
     if plate.kind == 3 and not plate.offset[:2].all():
         text = f"{plate.name}: FORCE_PLATFORM:ORIGIN does not state the sensor distances (type 3)"
         text = f"{text}; center of pressure and free moment are unknown."
@@ -230,17 +267,17 @@ def _load(
     return load
 
 
-def _wrench(plate: Plate, values: Array, length: float) -> tuple[Array, Array, bool]:
-    """Return force, moment about the transducers' origin, and whether the moment is already force times meters."""
+def _wrench(plate: Plate, values: Array) -> tuple[Array, Array]:
+    """Return force and moment about the transducers' origin; for type 3 the moment is force times meters."""
     if plate.kind == 4 and plate.calibration is not None:
         values = values @ plate.calibration.T
     if plate.kind != 3:
-        return values[:, :3], values[:, 3:6], False
+        return values[:, :3], values[:, 3:6]
     x12, x34, y14, y23, z1, z2, z3, z4 = values.T
     a, b = np.abs(plate.offset[:2])
     force = np.stack([x12 + x34, y14 + y23, z1 + z2 + z3 + z4], axis=1)
     moment = np.stack([b * (z1 + z2 - z3 - z4), a * (z2 + z3 - z1 - z4), b * (x34 - x12) + a * (y14 - y23)], axis=1)
-    return force, moment, True
+    return force, moment
 
 
 def _at_center_of_pressure(plate: Plate, force: Array, moment: Array) -> PlateLoad:
@@ -262,7 +299,7 @@ def _subtract_offset(plate: Plate, values: Array, empty: slice | None, newtons: 
     mean = values[empty].mean(axis=0)
     if plate.kind == 1:
         mean[3:5] = 0.0
-    force = newtons * abs(_wrench(plate, mean[None], 1.0)[0][0, 2]) if plate.kind != 1 else newtons * abs(mean[2])
+    force = newtons * abs(_wrench(plate, mean[None])[0][0, 2])
     span = f"samples {empty.start + 1} to {empty.stop} (FORCE_PLATFORM:ZERO)"
     if not force <= MAX_OFFSET_FORCE:
         text = f"{plate.name}: No offset is subtracted, because the plate is loaded by {force:.0f} N in {span}."
@@ -306,9 +343,8 @@ def _moment_scale(
     elif inside < 0.5 and smaller[0] >= 0.9 and smaller[1] > 0.02:
         other = 1e-3 * assumed
     if other:
-        text = (
-            f"{plate.name}: Moment unit: {other:g} N m, because with {assumed:g} N m the load would be off the plate."
-        )
+        why = f"because with {assumed:g} N m the load would be off the plate"
+        text = f"{plate.name}: Moment unit: {other:g} N m, {why}."
         notes.append(Note(text, "problem" if stated else "inferred", code="moment_unit"))
         return other
     if not stated:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from borelli.errors import list_names
 from borelli.recording.formats.c3d.parameters import Parameters
-from borelli.recording.recording import Note, split_prefix, unique_names
+from borelli.recording.recording import Note, number_repeated, split_prefix
 
 GROUPS = {"ANGLES": "angle", "FORCES": "force", "MOMENTS": "moment", "POWERS": "power", "SCALARS": "scalar"}
 """Parameters of the group POINT that list computed quantities other than positions (Vicon model outputs)."""
@@ -67,15 +67,13 @@ def name_points(parameters: Parameters, count: int) -> tuple[Points, list[Note]]
         called = list_names([labels[i] for i in unlabeled])
         text = f"{len(unlabeled)} of {count} points have no label and are called {called}."
         notes.append(Note(text, "problem", "label them, or omit them with select_markers", code="unlabeled_points"))
-    names, repeated = unique_names(labels)
-    if repeated:
-        notes.append(Note.repeated(repeated))
+    names = number_repeated(labels, notes)
     chosen = np.array([bool(kind) for kind, _ in kinds], bool)
     units = {kind: _kind_units(parameters, group, kind) for group, kind in GROUPS.items()}
-    quantities = np.flatnonzero(chosen)
+    markers, quantities = np.flatnonzero(~chosen), np.flatnonzero(chosen)
     points = Points(
-        markers=np.flatnonzero(~chosen),
-        marker_names=[names[i] for i in np.flatnonzero(~chosen)],
+        markers=markers,
+        marker_names=[names[i] for i in markers],
         quantities=quantities,
         quantity_names=[names[i] for i in quantities],
         quantity_kinds=[kinds[i][0] for i in quantities],
@@ -122,18 +120,14 @@ def _stripped(labels: list[str]) -> tuple[list[str], str]:
     """Return the labels without the prefix of all labeled points, and that prefix."""
     named = [i for i, name in enumerate(labels) if name and not _UNLABELED.fullmatch(name)]
     short, prefix = split_prefix([labels[i] for i in named])
-    stripped = list(labels)
-    for i, name in zip(named, short, strict=True):
-        stripped[i] = name
-    return stripped, prefix
+    new = dict(zip(named, short, strict=True))
+    return [new.get(i, label) for i, label in enumerate(labels)], prefix
 
 
 def _kinds(parameters: Parameters, labels: Sequence[str], prefix: str) -> list[tuple[str, bool]]:
     """Return for each point the kind of quantity ("" for a position), and whether the file states it."""
-    stated = {}
-    for group, kind in GROUPS.items():
-        for name in parameters.texts("POINT", group):
-            stated[name.removeprefix(f"{prefix}:")] = kind
+    named = {group: parameters.texts("POINT", group) for group in GROUPS}
+    stated = {name.removeprefix(f"{prefix}:"): GROUPS[group] for group, names in named.items() for name in names}
     kinds = []
     for name in labels:
         if name in stated:
@@ -154,23 +148,18 @@ def _kind_units(parameters: Parameters, group: str, kind: str) -> str:
 def normalized_units(
     points: Points, peaks: npt.NDArray[np.float64], mass: float | None
 ) -> tuple[list[str], list[Note]]:
-    """Return the units of the quantities, with "/kg" if the size of the ground force shows a division by mass.
+    """Return the units of the quantities, with "/kg" if the size of the ground force shows a division by mass [kg].
 
-    Args:
-        points: Quantities.
-        peaks: Largest magnitude of each over time, in its stated units.
-        mass: Body mass [kg], if stated.
+    `peaks` are the largest magnitudes over time, in the stated units.
     """
     units = list(points.quantity_units)
-    ground = [
-        i
-        for i, name in enumerate(points.quantity_names)
-        if points.quantity_kinds[i] == "force" and re.fullmatch(r"[LR]?GroundReactionForce", name)
-    ]
+    ground = [0.0]
     for i, name in enumerate(points.quantity_names):
         if name.endswith("NormalisedGRF"):
             units[i] = "% of body weight"
-    largest = max((float(peaks[i]) for i in ground if np.isfinite(peaks[i])), default=0.0)
+        elif points.quantity_kinds[i] == "force" and re.fullmatch(r"[LR]?GroundReactionForce", name):
+            ground.append(float(peaks[i]))
+    largest = max(peak for peak in ground if np.isfinite(peak))
     if not 2.0 < largest < 60.0 or (mass is not None and largest > 0.3 * mass * 9.81):
         return units, []
     for i, kind in enumerate(points.quantity_kinds):
@@ -189,45 +178,27 @@ def channel_kinds(
     kinds = []
     for i, label in enumerate(labels):
         text = f"{label} {descriptions[i]}"
-        volts = units[i].lower() in _VOLTS
-        if i in plates:
-            kinds.append("plate")
-        elif "emg" in text.lower() or (
-            volts and (_MUSCLES.search(text) or _MUSCLE_CODES.fullmatch(re.split(r"[.:]", label)[-1]))
-        ):
-            kinds.append("emg")
-        else:
-            kinds.append("other")
+        muscle = _MUSCLES.search(text) or _MUSCLE_CODES.fullmatch(re.split(r"[.:]", label)[-1])
+        emg = "emg" in text.lower() or (muscle and units[i].lower() in _VOLTS)
+        kinds.append("plate" if i in plates else "emg" if emg else "other")
     return kinds
 
 
 def read_subject(parameters: Parameters, prefix: str) -> dict[str, str | float]:
     """Return name, mass [kg], height [m], marker set and label prefix of the subject, as far as stated."""
-    subject: dict[str, str | float] = {}
     names = [name for name in parameters.texts("SUBJECTS", "NAMES") if name]
-    name = ", ".join(names) or parameters.text("SUBJECT", "NAME")
-    if name:
-        subject["name"] = name
     mass = _first(parameters, ("BODYMASS", "MASS", "WEIGHT"))
-    if 1.0 < mass < 500.0:
-        subject["mass"] = mass
     height = _first(parameters, ("HEIGHT", "BODYHEIGHT", "STATURE"))
-    for unit in (1.0, 1e-3, 1e-2):
-        if 0.3 < height * unit < 2.8:
-            subject["height"] = height * unit
-            break
-    marker_set = ", ".join(text for text in parameters.texts("SUBJECTS", "MARKER_SETS") if text)
-    if marker_set:
-        subject["marker_set"] = marker_set
-    if prefix:
-        subject["prefix"] = prefix
-    return subject
+    subject: dict[str, str | float] = {
+        "name": ", ".join(names) or parameters.text("SUBJECT", "NAME"),
+        "mass": mass if 1.0 < mass < 500.0 else 0.0,
+        "height": next((height * unit for unit in (1.0, 1e-3, 1e-2) if 0.3 < height * unit < 2.8), 0.0),
+        "marker_set": ", ".join(text for text in parameters.texts("SUBJECTS", "MARKER_SETS") if text),
+        "prefix": prefix,
+    }
+    return {key: value for key, value in subject.items() if value}
 
 
 def _first(parameters: Parameters, names: Sequence[str]) -> float:
-    for group in ("PROCESSING", "SUBJECT", "SUBJECTS"):
-        for name in names:
-            value = parameters.number(group, name)
-            if np.isfinite(value) and value > 0.0:
-                return value
-    return 0.0
+    values = (parameters.number(group, name) for group in ("PROCESSING", "SUBJECT", "SUBJECTS") for name in names)
+    return next((value for value in values if np.isfinite(value) and value > 0.0), 0.0)

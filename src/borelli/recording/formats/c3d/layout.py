@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from borelli.errors import FileFormatError
 from borelli.recording.formats.c3d.parameters import BLOCK, Header, Parameters
@@ -21,29 +22,23 @@ WORDS_OF_POINT = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of the samples: frames of points, each point four numbers, followed by analog samples.
-
-    Attributes:
-        start: First byte of the first frame.
-        frames: Number of frames.
-        first: Number of the first frame in the trial.
-        points: Points in a frame.
-        channels: Analog channels.
-        samples: Analog samples of each channel in a frame.
-        real: Whether numbers are 32-bit reals; otherwise they are 16-bit integers.
-        scale: Factor from integers to the file's length unit, positive; also that of the marker residuals.
-        rate: Frame rate [Hz].
-    """
+    """Layout of the samples: frames of points, each point four numbers, followed by analog samples."""
 
     start: int
+    """First byte of the first frame."""
     frames: int
     first: int
+    """Number of the first frame in the trial."""
     points: int
     channels: int
     samples: int
+    """Analog samples of each channel in a frame."""
     real: bool
+    """Whether numbers are 32-bit reals; otherwise they are 16-bit integers."""
     scale: float
+    """Factor from integers to the file's length unit, positive; also that of the marker residuals."""
     rate: float
+    """Frame rate [Hz]."""
 
     @property
     def words(self) -> int:
@@ -56,8 +51,7 @@ class Layout:
         return self.words * (4 if self.real else 2)
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     frames: int
     points: int
     analog: int
@@ -73,8 +67,7 @@ def infer_layout(
 ) -> tuple[Layout, list[Note]]:
     """Return the layout that fits a file of this size, and notes on statements that contradict it.
 
-    Raises:
-        FileFormatError: if the file is truncated (unless `partial`), or states no content.
+    A truncated file is an error unless `partial`.
     """
     notes: list[Note] = []
     rate = _rate(header, parameters, path)
@@ -87,15 +80,13 @@ def infer_layout(
         if parameters.number("ROTATION", "USED") > 0:
             what += ", only segment rotations (ROTATION), which are not supported"
         raise FileFormatError(path, f"The file contains {what}.")
-    frames = best.frames
     complete = (size - start) // best.frame_bytes
-    if frames > complete:
-        frames = complete
+    if best.frames > complete:
         _note_truncation(best, complete, size, path, partial, notes)
     samples = _samples(header, parameters, best.analog, rate)
     layout = Layout(
         start=start,
-        frames=frames,
+        frames=min(best.frames, complete),
         first=first,
         points=best.points,
         channels=best.analog // samples,
@@ -115,11 +106,9 @@ def _rate(header: Header, parameters: Parameters, path: object) -> float:
     for rate in (parameters.number("POINT", "RATE"), header.rate):
         if math.isfinite(rate) and 1e-6 < rate < 1e9:
             return rate
-    raise FileFormatError(
-        path,
-        f"The frame rate is {parameters.number('POINT', 'RATE'):g} in POINT:RATE and {header.rate:g} in the header, "
-        "expected a positive number [Hz]. The header is damaged or has another byte order.",
-    )
+    got = f"{parameters.number('POINT', 'RATE'):g} in POINT:RATE and {header.rate:g} in the header"
+    text = f"The frame rate is {got}, expected a positive number [Hz]."
+    raise FileFormatError(path, f"{text} The header is damaged or has another byte order.")
 
 
 def _start(header: Header, parameters: Parameters, size: int, path: object, notes: list[Note]) -> int:
@@ -127,11 +116,9 @@ def _start(header: Header, parameters: Parameters, size: int, path: object, note
     blocks = [header.data_block, *parameters.counts("POINT", "DATA_START")[:1]]
     usable = [int(block) for block in blocks if block > 2 and (block - 1) * BLOCK <= size]
     if not usable:
-        raise FileFormatError(
-            path,
-            f"The samples should begin in block {header.data_block}, but the file has {-(-size // BLOCK)} blocks "
-            f"of {BLOCK} bytes. It is truncated, or its header is damaged.",
-        )
+        has = f"the file has {-(-size // BLOCK)} blocks of {BLOCK} bytes"
+        text = f"The samples should begin in block {header.data_block}, but {has}."
+        raise FileFormatError(path, f"{text} It is truncated, or its header is damaged.")
     if len(set(blocks)) > 1:
         text = f"Samples are read from block {usable[0]}; header and POINT:DATA_START state {blocks}."
         notes.append(Note(text, "problem", code="data_start"))
@@ -144,8 +131,8 @@ def _frame_counts(header: Header, parameters: Parameters) -> tuple[int, list[int
     counts = []
     if first is not None and last is not None and last >= first:
         counts.append(last - first + 1)
-    counts.extend(int(count) for count in parameters.counts("POINT", "LONG_FRAMES")[:1] if count > 0)
-    counts.extend(int(count) for count in parameters.counts("POINT", "FRAMES")[:1] if count > 0)
+    for name in ("LONG_FRAMES", "FRAMES"):
+        counts.extend(int(count) for count in parameters.counts("POINT", name)[:1] if count > 0)
     if header.last >= header.first:
         counts.append(header.last - header.first + 1)
     return first if first else max(header.first, 1), list(dict.fromkeys(counts))

@@ -82,9 +82,8 @@ class Parameter:
     def plain(self) -> Any:
         """Return the value as nested lists, last index outermost; a single value is not in a list."""
         if isinstance(self.values, tuple):
-            shape = tuple(reversed(self.dims[1:]))
-            return _nested(list(self.values), shape)
-        return _nested(self.values.tolist(), tuple(reversed(self.dims)))
+            return _nested(list(self.values), self.dims[:0:-1])
+        return _nested(self.values.tolist(), self.dims[::-1])
 
 
 @dataclass(frozen=True)
@@ -152,16 +151,12 @@ def read_header(content: memoryview, processor: str) -> Header:
         analog_words=int(words[2]),
         first=int(words[3]),
         last=int(words[4]),
-        scale=float(_float_at(content, 12, processor)),
+        scale=float(numbers[3]),
         data_block=int(words[8]),
         samples=int(words[9]),
         rate=float(numbers[5]),
         events=_header_events(content, words, processor),
     )
-
-
-def _float_at(content: memoryview, offset: int, processor: str) -> float:
-    return float(floats(content[offset : offset + 4], processor)[0])
 
 
 def _header_events(content: memoryview, words: npt.NDArray[Any], processor: str) -> tuple[tuple[float, str], ...]:
@@ -171,27 +166,16 @@ def _header_events(content: memoryview, words: npt.NDArray[Any], processor: str)
     times = floats(content[304 : 304 + 4 * HEADER_EVENTS], processor)
     flags = content[376 : 376 + HEADER_EVENTS]
     labels = content[396 : 396 + 4 * HEADER_EVENTS]
-    events = []
-    for i in range(count):
-        label = _text(bytes(labels[width * i : width * i + width]))
-        if flags[i] and np.isfinite(times[i]):
-            events.append((float(times[i]), label))
-    return tuple(events)
+    enabled = [i for i in range(count) if flags[i] and np.isfinite(times[i])]
+    return tuple((float(times[i]), _text(bytes(labels[width * i : width * i + width]))) for i in enabled)
 
 
 def read_parameters(content: memoryview, path: object) -> Parameters:
-    """Return the parameter section of a file.
-
-    Raises:
-        FileFormatError: if an entry is inconsistent; the message states its byte.
-    """
+    """Return the parameter section of a file; an error for an inconsistent entry states its byte."""
     start = (content[0] - 1) * BLOCK
     if len(content) < start + 4 or start < BLOCK:
-        raise FileFormatError(
-            path,
-            f"The header states that the parameters begin in block {content[0]}, but the file has "
-            f"{len(content)} bytes. It is truncated, or not a C3D file.",
-        )
+        has = f"but the file has {len(content)} bytes. It is truncated, or not a C3D file."
+        raise FileFormatError(path, f"The header states that the parameters begin in block {content[0]}, {has}")
     processor, problems = _processor(content, start, path)
     data = read_header(content, processor).data_block - 1
     blocks = content[start + 2]
@@ -207,13 +191,11 @@ def _processor(content: memoryview, start: int, path: object) -> tuple[str, list
     plausible = [name for name in PROCESSORS.values() if _is_plausible(read_header(content, name))]
     stated_type = f"Byte {start + 3} states the processor type {content[start + 3]}"
     if len(plausible) == 1:
-        return plausible[0], [
-            f"{stated_type}, but the numbers in the header are those of {plausible[0]}, which is used."
-        ]
+        text = f"{stated_type}, but the numbers in the header are those of {plausible[0]}, which is used."
+        return plausible[0], [text]
     if stated is None:
-        raise FileFormatError(
-            path, f"{stated_type}, expected 84 (Intel), 85 (DEC) or 86 (SGI). The parameter section is damaged."
-        )
+        text = f"{stated_type}, expected 84 (Intel), 85 (DEC) or 86 (SGI). The parameter section is damaged."
+        raise FileFormatError(path, text)
     return stated, []
 
 
@@ -221,23 +203,23 @@ def _is_plausible(header: Header) -> bool:
     return bool(1e-3 < header.rate < 1e6 and 1e-9 < abs(header.scale) < 1e6 and header.data_block > 1)
 
 
+@dataclass
 class _Section:
     """Parser of the chain of groups and parameters."""
 
-    def __init__(
-        self, content: memoryview, start: int, end: int, processor: str, problems: list[str], path: object
-    ) -> None:
-        self.content = content
-        self.start = start
-        self.end = end
-        self.processor = processor
-        self.path = path
-        self.names: dict[int, str] = {}
-        self.parameters: dict[int, dict[str, Parameter]] = {}
-        self.problems = problems
+    content: memoryview
+    start: int
+    end: int
+    processor: str
+    problems: list[str]
+    path: object
+    names: dict[int, str] = field(default_factory=dict)
+    parameters: dict[int, dict[str, Parameter]] = field(default_factory=dict)
+    texts_left: int = MAX_TEXTS
+
+    def __post_init__(self) -> None:
         # entries may overlap in a damaged file: together they must not exceed the file
-        self.bytes_left = len(content)
-        self.texts_left = MAX_TEXTS
+        self.bytes_left = len(self.content)
 
     def read(self) -> Parameters:
         position = self.start + 4
@@ -247,9 +229,7 @@ class _Section:
                 break
             position = following
         else:
-            raise FileFormatError(
-                self.path, f"There are more than {MAX_ENTRIES} groups and parameters. The parameter section is damaged."
-            )
+            self._raise_damaged(f"There are more than {MAX_ENTRIES} groups and parameters.")
         groups: dict[str, dict[str, Parameter]] = {}
         for identity, content in self.parameters.items():
             groups.setdefault(self.names.get(identity, f"GROUP {identity}"), {}).update(content)
@@ -297,11 +277,9 @@ class _Section:
             self._raise_truncated(position, f"Parameter {name!r}", 2)
         kind, count = _signed(content[position]), content[position + 1]
         if kind not in ITEM_BYTES or count > MAX_DIMENSIONS:
-            raise FileFormatError(
-                self.path,
-                f"Parameter {name!r} at byte {position} has type {kind} and {count} dimensions, expected -1, 1, 2 or 4 "
-                f"and at most {MAX_DIMENSIONS} dimensions. The parameter section is damaged.",
-            )
+            expected = f"-1, 1, 2 or 4 and at most {MAX_DIMENSIONS} dimensions"
+            got = f"Parameter {name!r} at byte {position} has type {kind} and {count} dimensions"
+            self._raise_damaged(f"{got}, expected {expected}.")
         dims = tuple(content[position + 2 : position + 2 + count])
         first = position + 2 + count
         size = prod(dims) * ITEM_BYTES[kind]
@@ -310,11 +288,8 @@ class _Section:
         self.bytes_left -= size
         self.texts_left -= prod(dims[1:]) if kind == CHARACTERS and dims and dims[0] else 0
         if self.bytes_left < 0 or self.texts_left < 0:
-            raise FileFormatError(
-                self.path,
-                f"Parameter {name!r} at byte {position}: The parameters are together larger than the file, or have "
-                f"more than {MAX_TEXTS} strings. The parameter section is damaged.",
-            )
+            what = f"The parameters are together larger than the file, or have more than {MAX_TEXTS} strings"
+            self._raise_damaged(f"Parameter {name!r} at byte {position}: {what}.")
         values = self._values(kind, dims, content[first : first + size])
         last = first + size
         length = content[last] if last < len(content) else 0
@@ -338,11 +313,11 @@ class _Section:
         return floats(raw, self.processor).astype(np.float32)
 
     def _raise_truncated(self, position: int, what: str, size: int) -> None:
-        raise FileFormatError(
-            self.path,
-            f"{what} at byte {position} needs {size} bytes, but the file ends at byte {len(self.content)}. "
-            "It is truncated, or its parameter section is damaged.",
-        )
+        text = f"{what} at byte {position} needs {size} bytes, but the file ends at byte {len(self.content)}"
+        raise FileFormatError(self.path, f"{text}. It is truncated, or its parameter section is damaged.")
+
+    def _raise_damaged(self, problem: str) -> None:
+        raise FileFormatError(self.path, f"{problem} The parameter section is damaged.")
 
 
 def _signed(byte: int) -> int:

@@ -28,9 +28,10 @@ from borelli.recording.formats.c3d.parameters import (
     read_parameters,
 )
 from borelli.recording.formats.c3d.samples import Analog, Samples
+from borelli.recording.formats.grf_columns import add_threshold
 from borelli.recording.recording import MIN_PLATE_FORCE, Event, Note, Recording, make_dataset, unique_names
 from borelli.recording.time_stamps import event_origin
-from borelli.recording.units_and_axes import Conversion, infer_conversion
+from borelli.recording.units_and_axes import Conversion, FrameOptions, infer_conversion
 
 __all__ = ["looks_like_c3d", "read_c3d"]
 
@@ -50,17 +51,9 @@ def read_c3d(
     forward: str | None = None,
     partial: bool = False,
 ) -> Recording:
-    """Read a C3D file, in meters, z up.
+    """Read a C3D file, in meters, z up; with `partial`, read the complete frames of a truncated file.
 
-    Args:
-        path: File to read.
-        units: Length unit of the file: "mm", "m"... Default: as stated or inferred.
-        up: Vertical axis of the file: "+Z", "+Y"... Default: as stated or inferred.
-        forward: Axis of the file that becomes x.
-        partial: Read the complete frames of a truncated file instead of raising an error.
-
-    Raises:
-        FileFormatError: if the file is not a C3D file or contradicts itself.
+    Other arguments: `read_recording`.
     """
     path = as_path(path)
     try:
@@ -69,14 +62,12 @@ def read_c3d(
             raise FileFormatError(path, f"The file cannot be read (it {what}).")
         # samples may be any bit pattern: NaN are detected explicitly, without numpy's warnings
         with path.open("rb") as file, np.errstate(all="ignore"):
-            return _read(file, path, units, up, forward, partial)
+            return _read(file, path, FrameOptions(units=units, up=up, forward=forward), partial)
     except OSError as error:
         raise FileFormatError(path, f"The file cannot be read ({error.strerror or error}).") from None
 
 
-def _read(
-    file: BinaryIO, path: Path, units: str | None, up: str | None, forward: str | None, partial: bool
-) -> Recording:
+def _read(file: BinaryIO, path: Path, frame: FrameOptions, partial: bool) -> Recording:
     size = os.fstat(file.fileno()).st_size
     header, parameters = _header(file.read(min(size, MAX_HEAD_BYTES)), path)
     layout, notes = infer_layout(header, parameters, size, path, partial=partial)
@@ -89,21 +80,26 @@ def _read(
         parameters.text("POINT", "Y_SCREEN") or None,
         source.sample_positions(points.markers),
         points.marker_names,
-        units=units,
-        up=up,
-        forward=forward,
         plate_corners=read_corners(parameters),
+        **frame,
     )
     arrays = source.read(points, converted, single=size > MAX_DOUBLE_BYTES and not layout.real)
     plates, loads, plate_notes = _plates(parameters, layout, converted, analog, arrays["analog"])
     subject = read_subject(parameters, points.prefix)
     quantity_units, unit_notes = _quantity_units(points, arrays["model_output"], subject.get("mass"))
     events, event_notes = _events(header, parameters, layout)
+    wired = {int(i) for plate in plates for i in plate.channels}
     data = make_dataset(
         {**arrays, **loads, "event_time": [event.time for event in events]},
         {
-            **_point_labels(points, quantity_units),
-            **_channel_labels(analog, plates),
+            "marker": points.marker_names,
+            "quantity": points.quantity_names,
+            "quantity_kind": points.quantity_kinds,
+            "quantity_units": quantity_units,
+            "channel": analog.names,
+            "channel_units": analog.units,
+            "channel_kind": channel_kinds(analog.names, analog.descriptions, analog.units, wired),
+            "plate": [plate.name for plate in plates],
             "event": np.arange(len(events)),
             "event_label": [event.label for event in events],
             "event_context": [event.context for event in events],
@@ -115,7 +111,7 @@ def _read(
         encoding=f"{parameters.processor} {'real' if layout.real else 'integer'}",
     )
     if plates:
-        data["plate_center_of_pressure"].attrs["threshold"] = f"NaN below {MIN_PLATE_FORCE:g} N normal force"
+        data = add_threshold(data)
         data["plate_free_moment"].attrs["threshold"] = f"zero below {MIN_PLATE_FORCE:g} N normal force"
     notes += [*label_notes, *axis_notes, *source.notes, *plate_notes, *unit_notes, *event_notes]
     return Recording(data, path.stem, str(path), "C3D", subject, parameters.plain(), tuple(notes))
@@ -138,32 +134,12 @@ def _plates(
     return plates, loads, notes + load_notes
 
 
-def _point_labels(points: Points, quantity_units: list[str]) -> dict[str, list[str]]:
-    return {
-        "marker": points.marker_names,
-        "quantity": points.quantity_names,
-        "quantity_kind": points.quantity_kinds,
-        "quantity_units": quantity_units,
-    }
-
-
-def _channel_labels(analog: Analog, plates: list[Plate]) -> dict[str, list[str]]:
-    wired = {int(i) for plate in plates for i in plate.channels}
-    return {
-        "channel": analog.names,
-        "channel_units": analog.units,
-        "channel_kind": channel_kinds(analog.names, analog.descriptions, analog.units, wired),
-        "plate": [plate.name for plate in plates],
-    }
-
-
 def _header(head: bytes, path: Path) -> tuple[Header, Parameters]:
     if not head:
         raise FileFormatError(path, "The file is empty.")
     if not looks_like_c3d(head):
-        raise FileFormatError(
-            path, f"The file is not C3D (first bytes {head[:2].hex(' ')}, expected a block number and 50)."
-        )
+        got = head[:2].hex(" ")
+        raise FileFormatError(path, f"The file is not C3D (first bytes {got}, expected a block number and 50).")
     if len(head) < BLOCK:
         raise FileFormatError(path, f"The file has {len(head)} bytes, but a C3D header alone has {BLOCK}.")
     content = memoryview(head)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,16 +42,16 @@ class Analog:
     unsigned: bool
 
 
+@dataclass
 class Samples:
     """Samples of an open file."""
 
-    def __init__(self, file: BinaryIO, layout: Layout, processor: str, analog: Analog, path: Path) -> None:
-        self.file = file
-        self.layout = layout
-        self.processor = processor
-        self.analog = analog
-        self.path = path
-        self.notes: list[Note] = []
+    file: BinaryIO
+    layout: Layout
+    processor: str
+    analog: Analog
+    path: Path
+    notes: list[Note] = field(default_factory=list)
 
     def sample_positions(self, chosen: npt.NDArray[np.intp]) -> Doubles:
         """Return positions of chosen points in a few frames, in the file's unit."""
@@ -63,13 +63,7 @@ class Samples:
         return positions
 
     def read(self, points: Points, converted: Conversion, *, single: bool) -> dict[str, Array]:
-        """Return markers [m] and marker residuals [m] in the lab, other quantities and analog samples as stored.
-
-        Args:
-            points: Kinds of the points.
-            converted: Conversion from the file to the lab.
-            single: Whether to keep single precision.
-        """
+        """Return markers [m] and marker residuals [m] in the lab, other quantities and analog samples as stored."""
         layout = self.layout
         kind = np.float32 if single else np.float64
         markers = np.empty((layout.frames, len(points.markers), 3), kind)
@@ -121,10 +115,7 @@ class Samples:
     def _is_missing(self, four: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Return which points are marked as missing or have no finite position."""
         missing = ~(four[..., 3] >= 0)
-        if self.layout.real:
-            for axis in range(3):
-                missing |= ~np.isfinite(four[..., axis])
-        return missing
+        return missing | ~np.isfinite(four[..., :3]).all(axis=-1) if self.layout.real else missing
 
     def _channels(self, piece: npt.NDArray[Any]) -> Doubles:
         """Return the scaled analog samples of some frames, shape (samples, channels)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from borelli.recording.formats.c3d.parameters import BLOCK, CHARACTERS, KEY, Parameter, Parameters
+from borelli.recording.formats.c3d.parameters import BLOCK, CHARACTERS, ITEM_BYTES, KEY, Parameter, Parameters
 
 INTEL = 84
 MAX_LIST_LENGTH = 255
@@ -88,7 +88,7 @@ def _pieces(name: str, parameter: Parameter) -> Iterator[tuple[str, Parameter]]:
         yield name, parameter
         return
     count = dims[-1]
-    each = prod(dims[:-1]) * (4 if parameter.kind == 4 else 2 if parameter.kind == 2 else 1)
+    each = prod(dims[:-1]) * ITEM_BYTES[parameter.kind]
     step = max(1, min(MAX_LIST_LENGTH, MAX_PARAMETER_BYTES // max(each, 1)))
     items = len(parameter.values) // count if count else 0
     for number, start in enumerate(range(0, max(count, 1), step), start=1):

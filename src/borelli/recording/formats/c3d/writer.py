@@ -16,11 +16,10 @@ import numpy.typing as npt
 
 from borelli.errors import SettingsError
 from borelli.files.atomic import atomic_path
-from borelli.recording.formats.c3d.force_plates import Plate, plate_channels
+from borelli.recording.formats.c3d.force_plates import Plate, channels_match_plates, plate_channels
 from borelli.recording.formats.c3d.labels import GROUPS
 from borelli.recording.formats.c3d.layout import WORD, WORDS_OF_POINT
 from borelli.recording.formats.c3d.parameters import BLOCK, KEY
-from borelli.recording.formats.c3d.recompute_plates import channels_match_plates
 from borelli.recording.formats.c3d.write_parameters import format_section, parameters_from_plain
 from borelli.recording.units_and_axes import Conversion
 
@@ -61,9 +60,6 @@ def write_c3d(recording: Recording, path: str | Path) -> None:
     """Write markers, model outputs, plates, analog channels and events as a C3D file, completely or not at all.
 
     The format does not support joint angles and table columns, which are omitted.
-
-    Raises:
-        SettingsError: if the recording has nothing that C3D supports, or its rates are not multiples.
     """
     content = _Content(recording)
     with atomic_path(path) as temporary, temporary.open("wb") as file:
@@ -76,8 +72,7 @@ class _Content:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.data = recording.data
-        attrs = self.data.attrs
-        self.converted = Conversion.from_attributes(attrs)
+        self.converted = Conversion.from_attributes(self.data.attrs)
         self.stored = parameters_from_plain(recording.metadata if recording.format == "C3D" else {})
         self.kept: Values = _kept_parameters(recording)
         self.markers = self.data["marker_position"].values if "marker_position" in self.data else np.empty((0, 0, 3))
@@ -86,7 +81,7 @@ class _Content:
         self.channels = self._channels()
         self.frames, self.rate, self.samples = self._timing()
         self.channels = self._aligned()
-        self.first = int(attrs.get("first_frame", 1)) + round(self._start() * self.rate)
+        self.first = int(self.data.attrs.get("first_frame", 1)) + round(self._start() * self.rate)
         self.scale = self._scale()
 
     def write(self, file: BinaryIO) -> None:
@@ -103,20 +98,17 @@ class _Content:
 
     def _start(self) -> float:
         """Return the time of the first frame [s]; positive in a cropped recording."""
-        name = "time" if "time" in self.data.coords else "analog_time"
-        return float(self.data[name].values[0])
+        return float(self.data["time" if "time" in self.data.coords else "analog_time"].values[0])
 
     def _timing(self) -> tuple[int, float, int]:
         """Return number of frames, frame rate [Hz], and analog samples per frame."""
         recording, count = self.recording, len(self.channels.values)
         if not self.points and not count:
-            raise SettingsError(
-                "The recording has no markers, plates or channels, so there is nothing to write as C3D."
-            )
+            what = "The recording has no markers, plates or channels"
+            raise SettingsError(f"{what}, so there is nothing to write as C3D.")
         if self.points >= WORD:
-            raise SettingsError(
-                f"The recording has {self.points} markers and model outputs, but C3D supports at most {WORD - 1}."
-            )
+            has = f"The recording has {self.points} markers and model outputs"
+            raise SettingsError(f"{has}, but C3D supports at most {WORD - 1}.")
         if not self.points:
             return count, _positive(recording.analog_rate, "analog_rate"), 1
         rate = _positive(recording.rate, "rate")
@@ -125,10 +117,8 @@ class _Content:
             return frames, rate, 1
         samples = _positive(recording.analog_rate, "analog_rate") / rate
         if abs(samples - round(samples)) > 1e-6 * samples:
-            raise SettingsError(
-                f"C3D requires an integer number of analog samples per frame, but {recording.analog_rate:g} Hz is not "
-                f"a multiple of {rate:g} Hz. Resample first."
-            )
+            why = f"but {recording.analog_rate:g} Hz is not a multiple of {rate:g} Hz. Resample first."
+            raise SettingsError(f"C3D requires an integer number of analog samples per frame, {why}")
         return frames, rate, round(samples)
 
     def _aligned(self) -> _Channels:
@@ -139,10 +129,9 @@ class _Content:
         before = round((self._start() - float(self.data["analog_time"].values[0])) * rate)
         after = len(values) - before - count
         if before < 0 or after <= -self.samples or max(before, after) > MAX_SURPLUS_TIME * rate:
-            raise SettingsError(
-                f"C3D requires analog samples for its frames only, but they begin {before / rate:g} s before the first "
-                f"of {self.frames} frames and continue for {after / rate:g} s after the last. Crop first."
-            )
+            span = f"{before / rate:g} s before the first of {self.frames} frames and continue for {after / rate:g} s"
+            text = f"C3D requires analog samples for its frames only, but they begin {span} after the last."
+            raise SettingsError(f"{text} Crop first.")
         padding = np.repeat(values[-1:], max(0, -after), axis=0)  # the end of the last frame, if not sampled
         return replace(self.channels, values=np.concatenate([values[before:], padding])[:count])
 
@@ -186,13 +175,13 @@ class _Content:
 
     def _plates(self) -> list[Plate]:
         """Return the plates; where their corners are unknown, with rectangles around the centers of pressure."""
-        names = list(self.recording.plates)
+        names = self.recording.plates
         if "plate_corners" in self.data:
-            corners = list(self.data["plate_corners"].values)
+            corners = list(self.data["plate_corners"].values.astype(float))
         else:
             corners = [_enclosing_rectangle(self._centers()[:, i]) for i in range(len(names))]
         none = np.zeros(0, np.intp)
-        return [Plate(name, 2, np.asarray(c, float), none, np.zeros(3)) for name, c in zip(names, corners, strict=True)]
+        return [Plate(name, 2, c, none, np.zeros(3)) for name, c in zip(names, corners, strict=True)]
 
     def _centers(self) -> npt.NDArray[np.float64]:
         if "plate_center_of_pressure" in self.data:
@@ -230,14 +219,9 @@ class _Content:
     def _header(self, block: int) -> bytes:
         words = np.zeros(BLOCK // 2, "<u2")
         last = self.first + self.frames - 1
-        fits = last < WORD
+        first, last = (self.first, last) if last < WORD else (1, min(self.frames, WORD - 1))
         words[0] = 2 | KEY << 8
-        words[1:5] = (
-            self.points,
-            min(self.samples * len(self.channels.names), WORD - 1),
-            self.first if fits else 1,
-            last if fits else min(self.frames, WORD - 1),
-        )
+        words[1:5] = self.points, min(self.samples * len(self.channels.names), WORD - 1), first, last
         words[6:8] = np.array([-self.scale], "<f4").view("<u2")
         words[8:10] = block, self.samples
         words[10:12] = np.array([self.rate], "<f4").view("<u2")
@@ -294,12 +278,11 @@ class _Content:
         if "model_output" not in self.data:
             return {}
         names = self._labels("quantity")
-        kinds = _texts(self.data, "quantity_kind", len(names))
+        kinds = [k if k in GROUPS.values() else "scalar" for k in _texts(self.data, "quantity_kind", len(names))]
         units = [text.removesuffix("/kg") for text in _texts(self.data, "quantity_units", len(names))]
         groups: dict[str, Any] = {}
         for group, kind in GROUPS.items():
-            known = [each if each in GROUPS.values() else "scalar" for each in kinds]
-            chosen = [i for i in range(len(names)) if known[i] == kind]
+            chosen = [i for i in range(len(names)) if kinds[i] == kind]
             if chosen:
                 groups[group] = [names[i] for i in chosen]
                 unit = next((units[i] for i in chosen if "%" not in units[i]), "")
@@ -358,13 +341,11 @@ def _kept_parameters(recording: Recording) -> Values:
     """Return the parameters of the C3D file that was read, except those that describe its samples."""
     if recording.format != "C3D":
         return {}
-    kept: Values = {}
-    for group, content in recording.metadata.items():
-        if isinstance(content, Mapping):
-            stale = _STALE.get(group, ())
-            names = {name: value for name, value in content.items() if name.rstrip("0123456789") not in stale}
-            kept[group] = names
-    return kept
+    return {
+        group: {n: v for n, v in content.items() if n.rstrip("0123456789") not in _STALE.get(group, ())}
+        for group, content in recording.metadata.items()
+        if isinstance(content, Mapping)
+    }
 
 
 def _enclosing_rectangle(center: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
