@@ -35,24 +35,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-for command in (
-    demo,
-    analyze,
-    fit,
-    ik,
-    id,
-    energy,
-    report,
-    info,
-    doctor,
-    clean,
-    convert,
-    compare,
-    simulate,
-    animate,
-    experiment,
-    bench,
-):
+ANALYSIS = (demo, analyze, fit, ik, id, energy, report)
+FILES = (info, doctor, clean, convert, compare)
+SIMULATION = (simulate, animate, experiment, bench)
+for command in (*ANALYSIS, *FILES, *SIMULATION):
     app.command()(command)
 
 

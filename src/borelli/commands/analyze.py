@@ -13,7 +13,7 @@ from rich.table import Table
 
 from borelli.commands import options
 from borelli.commands.console import note_lines, out, print_json, print_marked, progress_bar, show_title
-from borelli.commands.options import ID_HELP, IK_HELP, option
+from borelli.commands.options import ID_HELP, IK_HELP, option, output
 
 if TYPE_CHECKING:
     from borelli.pipeline.analyze import Analysis
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def analyze(
     recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING", help="Trials of one subject.")],
-    folder: Annotated[Path, option("Folder for the results. Default: analysis.", "FOLDER", "--out", "-o")] = Path(
-        "analysis"
-    ),
+    folder: Annotated[Path, output("Folder for the results. Default: analysis.", "FOLDER")] = Path("analysis"),
     model: options.ModelFile = None,
     mass: options.Mass = None,
     height: options.Height = None,

@@ -19,7 +19,7 @@ from borelli.commands.console import (
     print_values,
     progress_bar,
 )
-from borelli.commands.options import check_folder, option
+from borelli.commands.options import check_folder, option, output
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -36,9 +36,7 @@ def animate(
     motion: Annotated[
         Path, typer.Argument(metavar="MOTION", help="Motion: .bvh, .amc, .c3d, .trc, motion.nc, or .mot with --model.")
     ],
-    folder: Annotated[Path, option("Folder for the results. Default: animation.", "FOLDER", "--out", "-o")] = Path(
-        "animation"
-    ),
+    folder: Annotated[Path, output("Folder for the results. Default: animation.", "FOLDER")] = Path("animation"),
     model: options.ModelFile = None,
     push: Annotated[
         list[str] | None, option('Push a body: "pelvis 200N 0.1s left at 1.2s". Repeatable.', "TEXT")

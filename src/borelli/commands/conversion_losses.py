@@ -36,34 +36,24 @@ def conversion_losses(recording: Recording, path: Path) -> list[str]:
     if path.suffix.lower() == ".nc":
         return []
     try:
-        back = read_recording(path)
-        corrected = _read_with_stated_axes(recording, back, path)
-        back, axes = (corrected, _axes_loss(recording)) if corrected is not None else (back, [])
+        back, axes = read_recording(path), []
+        if _other_axes(recording, back):
+            units, up, forward = (str(recording.data.attrs[f"file_{key}"]) for key in ("units", "up", "forward"))
+            back = read_recording(path, units=units, up=up, forward=forward)
+            axes = [
+                "units and axes: the format does not state them all, and others would be inferred. Read the file with "
+                f"--units {units} --up {up} --forward {forward}"
+            ]
     except BorelliError as error:
         return [f"everything: the file cannot be read again ({error})"]
     return axes + _lost_values(recording, back) + _lost_names(recording, back) + _lost_header(recording, back)
 
 
-def _read_with_stated_axes(recording: Recording, back: Recording, path: Path) -> Recording | None:
-    """Read the file with explicit units and axes if the reader inferred others; None if it did not."""
-    if (
-        "marker_position" not in recording.data
-        or "marker_position" not in back.data
-        or "file_up" not in recording.data.attrs
-    ):
-        return None
-    if not _difference(recording, back, "marker_position") > MAX_MARKER_ROUNDING:
-        return None
-    attrs = recording.data.attrs
-    return read_recording(path, units=attrs["file_units"], up=attrs["file_up"], forward=attrs["file_forward"])
-
-
-def _axes_loss(recording: Recording) -> list[str]:
-    attrs = recording.data.attrs
-    return [
-        "units and axes: the format does not state them all, and others would be inferred. Read the file with "
-        f"--units {attrs['file_units']} --up {attrs['file_up']} --forward {attrs['file_forward']}"
-    ]
+def _other_axes(recording: Recording, back: Recording) -> bool:
+    """Return whether the reader inferred other units or axes than those of the recording."""
+    has_markers = all("marker_position" in one.data for one in (recording, back))
+    stated = has_markers and "file_up" in recording.data.attrs
+    return stated and _difference(recording, back, "marker_position") > MAX_MARKER_ROUNDING
 
 
 def _lost_values(recording: Recording, back: Recording) -> list[str]:
@@ -80,7 +70,8 @@ def _lost_values(recording: Recording, back: Recording) -> list[str]:
         if np.isnan(difference):
             lost.append(_shape_change(words, recording.data[name].shape, back.data[name].shape))
             continue
-        changed = _missing_changes(recording, back, name)
+        # numbers that are missing in one recording but not in the other
+        changed = int((np.isfinite(recording.data[name].values) != np.isfinite(back.data[name].values)).sum())
         if changed:
             lost.append(f"missing values: {changed} numbers of {words} appeared or disappeared")
         if difference > ROUNDING:
@@ -107,25 +98,15 @@ def _difference(recording: Recording, back: Recording, name: str) -> float:
     return float(np.abs(a[both] - b[both]).max()) if both.any() else 0.0
 
 
-def _missing_changes(recording: Recording, back: Recording, name: str) -> int:
-    """Return how many numbers are missing in one recording but not in the other."""
-    return int((np.isfinite(recording.data[name].values) != np.isfinite(back.data[name].values)).sum())
-
-
 def _lost_names(recording: Recording, back: Recording) -> list[str]:
     lost = []
-    for name, words in NAMES.items():
-        if name not in recording.data or name not in back.data or name == "event_time":
+    for name in ("marker_position", "model_output", "plate_force", "analog"):
+        if name not in recording.data or name not in back.data:
             continue
-        dimension = LAYOUT[name].dims[0 if name == "plate_corners" else 1]
-        before, after = (list(map(str, one.data[dimension].values)) for one in (recording, back))
-        if (
-            len(before) == len(after)
-            and before != after
-            and name in ("marker_position", "plate_force", "analog", "model_output")
-        ):
-            other = next((a, b) for a, b in zip(before, after, strict=True) if a != b)
-            lost.append(f"some names of {words}: {other[0]!r} became {other[1]!r}")
+        before, after = (list(map(str, one.data[LAYOUT[name].dims[1]].values)) for one in (recording, back))
+        if len(before) == len(after) and before != after:
+            old, new = next((a, b) for a, b in zip(before, after, strict=True) if a != b)
+            lost.append(f"some names of {NAMES[name]}: {old!r} became {new!r}")
     return lost
 
 

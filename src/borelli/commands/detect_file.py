@@ -28,11 +28,7 @@ class Content(NamedTuple):
 
 
 def open_file(path: Path, **reading: Any) -> Content:
-    """Read a file or folder of any known kind.
-
-    Args:
-        path: Path of the file.
-        reading: Options for recordings: `units`, `up`, `forward`, `skeleton`.
+    """Read a file or folder of any known kind; recordings with the options `units`, `up`, `forward`, `skeleton`.
 
     Raises:
         FileFormatError: The file is of an unknown kind, or damaged.

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli.commands.console import err, out, print_json, print_line
-from borelli.commands.options import Json, option
+from borelli.commands.options import Json, option, output
 from borelli.errors import BorelliError
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ def experiment(
         str | None,
         typer.Argument(metavar="NAME", help="Experiment to run. Omit it to list all experiments.", show_default=False),
     ] = None,
-    folder: Annotated[
-        Path, option("Folder for tables and images. Default: experiment.", "FOLDER", "--out", "-o")
-    ] = Path("experiment"),
+    folder: Annotated[Path, output("Folder for tables and images. Default: experiment.", "FOLDER")] = Path(
+        "experiment"
+    ),
     recording: Annotated[Path | None, option("Recording to use instead of synthetic data.", "FILE")] = None,
     quick: Annotated[
         bool, option("Run few trials, to check that the experiment works; not for results.", None, "--quick")

@@ -47,22 +47,20 @@ def summarize_stage(stage: Motion | Torques | Energy) -> dict[str, Any]:
 
     if isinstance(stage, Energy):
         return {"stage": "energy", **summarize(stage)}
-    torques = stage if isinstance(stage, Torques) else None
-    motion = torques.motion if torques is not None else stage
-    summary: dict[str, Any] = {
-        "stage": "motion" if torques is None else "torques",
-        "model": motion.model.name,  # type: ignore[union-attr]
-        "frames": int(motion.data.sizes["time"]),
-        "rate [Hz]": motion.rate,  # type: ignore[union-attr]
-        "marker error, RMS [mm]": 1e3 * motion.marker_rms,  # type: ignore[union-attr]
-    }
-    if torques is not None:
-        summary |= {
-            "ground reaction force": torques.grf_source,
-            "residual force, RMS [N]": torques.residual_force_rms,
-            "residual moment, RMS [N m]": torques.residual_moment_rms,
+    if isinstance(stage, Torques):
+        return summarize_stage(stage.motion) | {
+            "stage": "torques",
+            "ground reaction force": stage.grf_source,
+            "residual force, RMS [N]": stage.residual_force_rms,
+            "residual moment, RMS [N m]": stage.residual_moment_rms,
         }
-    return summary
+    return {
+        "stage": "motion",
+        "model": stage.model.name,
+        "frames": int(stage.data.sizes["time"]),
+        "rate [Hz]": stage.rate,
+        "marker error, RMS [mm]": 1e3 * stage.marker_rms,
+    }
 
 
 def summarize_fit(fit: Fit) -> dict[str, Any]:
@@ -148,9 +146,7 @@ def summarize_recording(recording: Recording) -> dict[str, Any]:
         "duration [s]": recording.duration,
         "analog samples": int(recording.data.sizes.get("analog_time", 0)),
         "analog rate [Hz]": recording.analog_rate,
-        "units": _decision(recording, "units"),
-        "up": _decision(recording, "up"),
-        "forward": _decision(recording, "forward"),
+        **{topic: _decision(recording, topic) for topic in DECISION_CODES},
     }
     for part in (_markers, _model_outputs, _plates, _channels, _coordinates):
         summary |= part(recording)

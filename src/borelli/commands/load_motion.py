@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from borelli.commands.detect_file import detect_kind, open_file
+from borelli.commands.options import read_with
 from borelli.errors import SettingsError, list_names
 
 if TYPE_CHECKING:
@@ -44,13 +45,11 @@ def load_motion(path: Path, settings: AnalysisSettings) -> Motion:
         )
     if settings.model is not None:
         from borelli.model.io import read_model
-        from borelli.recording.io import read_recording
 
-        options = {key: value for key, value in settings.reading.items() if value is not None}
-        recording, model = read_recording(path, **options), read_model(settings.model)
+        recording, model = read_with(path, **settings.reading), read_model(settings.model)
         if named_fraction(recording, model) >= MIN_NAMED_FRACTION:
-            if lengths_read_as_angles(recording, model):
-                recording = with_lengths(recording, read_recording(path, **options, degrees=False), model)
+            if names := lengths_read_as_angles(recording, model):
+                recording = _with_values(recording, read_with(path, **settings.reading, degrees=False), names)
             return motion_from_coordinates(recording, model, settings.start, settings.end)
     return _fit_and_follow(path, settings)
 
@@ -69,9 +68,9 @@ def lengths_read_as_angles(recording: Recording, model: Model) -> list[str]:
     return [c.name for c in model.coordinates if not c.rotational and units.get(c.name) == "rad"]
 
 
-def with_lengths(recording: Recording, raw: Recording, model: Model) -> Recording:
-    """Return the recording with such coordinates from `raw`, which was read without conversion from degrees."""
-    data, names = recording.data.copy(deep=True), lengths_read_as_angles(recording, model)
+def _with_values(recording: Recording, raw: Recording, names: list[str]) -> Recording:
+    """Return the recording with coordinates from `raw`, which was read without conversion from degrees."""
+    data = recording.data.copy(deep=True)
     for name in names:
         data["coordinate_value"].loc[{"coordinate": name}] = raw.data["coordinate_value"].sel(coordinate=name)
     return recording.with_data(data)

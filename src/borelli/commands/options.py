@@ -72,21 +72,17 @@ def given_options(options: Mapping[str, Any]) -> str:
     return ", ".join(f"--{name}" for name, value in options.items() if value is not None)
 
 
-def read_with(
-    file: Path,
-    *,
-    units: str | None = None,
-    up: str | None = None,
-    forward: str | None = None,
-    skeleton: Path | None = None,
-    forces: Path | None = None,
-) -> Recording:
-    """Read a recording with the user's options, and add the plates of a second file if one is given."""
+def output(help: str, metavar: str = "FILE") -> Any:
+    """Return the option for the path of the results."""
+    return option(help, metavar, "--out", "-o")
+
+
+def read_with(file: Path, *, forces: Path | None = None, **reading: Any) -> Recording:
+    """Read a recording with the options that are not None, and add the plates of a second file if one is given."""
     from borelli.recording.forces.assign_to_feet import add_plates
     from borelli.recording.io import read_recording
 
-    options: dict[str, Any] = {} if skeleton is None else {"skeleton": skeleton}
-    recording = read_recording(file, units=units, up=up, forward=forward, **options)
+    recording = read_recording(file, **{name: value for name, value in reading.items() if value is not None})
     return recording if forces is None else add_plates(recording, read_recording(forces))
 
 

@@ -10,7 +10,7 @@ import typer
 
 from borelli.commands import options
 from borelli.commands.console import err, note_lines, print_json, print_marked, print_pairs, show_title
-from borelli.commands.options import ID_HELP, IK_HELP, check_target, option
+from borelli.commands.options import ID_HELP, IK_HELP, check_target, option, output
 from borelli.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ CREATED_BY = {"Motion": "borelli ik", "Torques": "borelli id", "Energy": "borell
 
 def fit(
     recordings: Annotated[list[Path], typer.Argument(metavar="RECORDING", help="Trials of one subject.")],
-    target: Annotated[
-        Path, option("Model file: .toml, .osim or .xml. Default: model.toml.", "FILE", "--out", "-o")
-    ] = Path("model.toml"),
+    target: Annotated[Path, output("Model file: .toml, .osim or .xml. Default: model.toml.")] = Path("model.toml"),
     model: options.ModelFile = None,
     mass: options.FitMass = None,
     height: options.Height = None,
@@ -76,9 +74,7 @@ def fit(
 def ik(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model with the recording's markers.")],
     recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="Recording with markers.")],
-    target: Annotated[Path, option("Motion file (.nc). Default: motion.nc.", "FILE", "--out", "-o")] = Path(
-        "motion.nc"
-    ),
+    target: Annotated[Path, output("Motion file (.nc). Default: motion.nc.")] = Path("motion.nc"),
     method: Annotated[str, option(IK_HELP, "METHOD")] = "framewise",
     forces: options.Forces = None,
     start: options.Start = -inf,
@@ -116,9 +112,7 @@ def ik(
 
 def id(
     motion: Annotated[Path, typer.Argument(metavar="MOTION", help="Motion file of `borelli ik`.")],
-    target: Annotated[Path, option("Torque file (.nc). Default: torques.nc.", "FILE", "--out", "-o")] = Path(
-        "torques.nc"
-    ),
+    target: Annotated[Path, output("Torque file (.nc). Default: torques.nc.")] = Path("torques.nc"),
     method: Annotated[str, option(ID_HELP, "METHOD")] = "newton-euler",
     plates: options.Plates = True,
     cutoff: options.Cutoff = None,
@@ -150,9 +144,7 @@ def id(
 
 def energy(
     torques: Annotated[Path, typer.Argument(metavar="TORQUES", help="Torque file of `borelli id`.")],
-    target: Annotated[Path, option("Energy file (.nc). Default: energy.nc.", "FILE", "--out", "-o")] = Path(
-        "energy.nc"
-    ),
+    target: Annotated[Path, output("Energy file (.nc). Default: energy.nc.")] = Path("energy.nc"),
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -170,7 +162,7 @@ def energy(
 
 def report(
     energy: Annotated[Path, typer.Argument(metavar="ENERGY", help="Energy file of `borelli energy` or `analyze`.")],
-    target: Annotated[Path, option("HTML file. Default: report.html.", "FILE", "--out", "-o")] = Path("report.html"),
+    target: Annotated[Path, output("HTML file. Default: report.html.")] = Path("report.html"),
     force: options.Force = False,
 ) -> None:
     """Write the report of an analysis as one HTML file."""

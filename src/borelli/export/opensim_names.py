@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from borelli.analysis.motion import Motion, to_model_axes
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Model
+from borelli.numerics.quaternions import rotation_matrix
 
 Array = NDArray[np.float64]
 
@@ -63,12 +64,5 @@ def pelvis_forces(motion: Motion, force: Array, torque: Array, frames: slice) ->
 
 def _pelvis_rotation(motion: Motion) -> Array:
     """Return the rotation of the pelvis in OpenSim's axes (frames, 3, 3), identity when upright and facing x."""
-    q = motion.data["body_orientation"].values[:, 0]
-    w, x, y, z = q.T
-    matrix = np.stack([
-        np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)], axis=-1),
-        np.stack([2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)], axis=-1),
-        np.stack([2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)], axis=-1),
-    ], axis=1)  # fmt: skip
-    matrix = matrix @ to_model_axes(motion.model)
+    matrix = rotation_matrix(motion.data["body_orientation"].values[:, 0]) @ to_model_axes(motion.model)
     return np.asarray(TO_Y_UP @ matrix @ TO_Y_UP.T)

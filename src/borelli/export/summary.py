@@ -31,19 +31,15 @@ def summarize(
 ) -> dict[str, Any]:
     """Return the key values of an analysis as plain values; None where a value does not apply.
 
-    Args:
-        energy: Energy, with the torques and the motion it was computed from.
-        fit: Fit of the model, if any.
-        predicted_grf: Ground reaction forces predicted from the motion where plates measured them too.
-        uncertainty: Uncertainty of the outputs, if requested.
-        runtime: Run time of each stage [s].
-        warnings: Warnings of the report.
+    `predicted_grf` are ground reaction forces predicted from the motion where plates measured them too; `runtime` is
+    that of each stage [s].
     """
     torques, motion = energy.torques, energy.torques.motion
     errors = 1e3 * motion.data["marker_error"].values if "marker_error" in motion.data else np.full((1, 1), np.nan)
     known = errors[np.isfinite(errors)]
     weight = motion.model.mass * float(np.linalg.norm(motion.model.gravity))
     inner, complete = (grf_agreement(energy, predicted_grf, ends=ends) for ends in (False, True))
+    complete_share = torques.data.get("grf_complete")
     values: dict[str, Any] = {
         "version": __version__,
         "recording": motion.recording.name if motion.recording is not None else None,
@@ -60,9 +56,7 @@ def summarize(
         "ik_method": motion.settings.get("method"),
         "id_method": torques.settings.get("method"),
         "grf_source": torques.grf_source,
-        "grf_complete_percent": 100.0 * float(torques.data["grf_complete"].mean())
-        if "grf_complete" in torques.data
-        else None,
+        "grf_complete_percent": None if complete_share is None else 100.0 * float(complete_share.mean()),
         "grf_known_percent": 100.0 * float(torques.grf_known.mean()) if torques.grf_source != "none" else None,
         "residual_force_rms_n": torques.residual_force_rms,
         "residual_moment_rms_nm": torques.residual_moment_rms,

@@ -31,48 +31,45 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-TABLES = ("coordinates", "moments", "powers", "ground_forces")
+TABLES = {
+    "coordinates": ("mot", "Coordinates"),
+    "moments": ("sto", "Inverse Dynamics Generalized Forces"),
+    "powers": ("sto", "Joint powers [W]"),
+    "ground_forces": ("mot", "Ground reaction forces"),
+}
+"""Suffix and first line of the file of each table."""
 
 
-def write_tables(energy: Energy, folder: Path) -> list[Path]:
-    """Write `coordinates.mot`, `moments.sto`, `powers.sto`, `marker_errors.csv` and, where known, `ground_forces.mot`.
-
-    Returns:
-        Paths of the files.
-    """
-    torques, motion = energy.torques, energy.torques.motion
-    files = [folder / name for name in ("coordinates.mot", "moments.sto", "powers.sto")]
-    time, names, values = coordinate_table(motion)
-    write_table(files[0], "Coordinates", time, names, values, degrees=True)
-    time, names, values = moment_table(torques)
-    write_table(files[1], "Inverse Dynamics Generalized Forces", time, names, values)
-    time, names, values = power_table(energy)
-    write_table(files[2], "Joint powers [W]", time, names, values)
-    if "ground_reaction_force" in torques.data:
-        files.append(folder / "ground_forces.mot")
-        time, names, values = ground_table(torques)
-        write_table(files[-1], "Ground reaction forces", time, names, np.nan_to_num(values))
-    if "marker_error" in motion.data:
-        files.append(folder / "marker_errors.csv")
-        _write_marker_errors(files[-1], motion)
-    return files
+def write_tables(energy: Energy, folder: Path) -> None:
+    """Write each table as .mot or .sto, ground forces where they are known, and `marker_errors.csv`."""
+    for table, (time, names, values) in _tables(energy).items():
+        suffix, title = TABLES[table]
+        known = np.nan_to_num(values) if table == "ground_forces" else values
+        write_table(folder / f"{table}.{suffix}", title, time, names, known, degrees=table == "coordinates")
+    data = energy.torques.motion.data
+    if "marker_error" in data:
+        columns = [f"{name}_mm" for name in map(str, data["marker"].values)]
+        write_csv(folder / "marker_errors.csv", data["time"].values, columns, 1e3 * data["marker_error"].values, ".4f")
 
 
-def table_dataset(energy: Energy) -> Dataset:
-    """Return the tables over time as one dataset, by the names of their files."""
-    import xarray as xr
-
+def _tables(energy: Energy) -> dict[str, tuple[Array, list[str], Array]]:
+    """Return times, names and values of each table."""
     torques = energy.torques
     tables = {
         "coordinates": coordinate_table(torques.motion),
         "moments": moment_table(torques),
         "powers": power_table(energy),
     }
-    if "ground_reaction_force" in torques.data:
-        tables["ground_forces"] = ground_table(torques)
+    return tables | ({"ground_forces": ground_table(torques)} if "ground_reaction_force" in torques.data else {})
+
+
+def table_dataset(energy: Energy) -> Dataset:
+    """Return the tables over time as one dataset, by the names of their files."""
+    import xarray as xr
+
     variables: dict[str, Any] = {}
     coords: dict[str, Any] = {}
-    for table, (time, names, values) in tables.items():
+    for table, (time, names, values) in _tables(energy).items():
         variables[table] = ((f"{table}_time", f"{table}_column"), values)
         coords |= {f"{table}_time": time, f"{table}_column": names}
     return xr.Dataset(variables, coords)
@@ -100,9 +97,7 @@ def moment_table(torques: Torques) -> tuple[Array, list[str], Array]:
     if has_borelli_root(model):
         start = int(np.searchsorted(torques.motion.data["time"].values, data["time"].values[0] - 1e-9))
         frames = slice(start, start + len(values))
-        pelvis = pelvis_forces(
-            torques.motion, data["residual_force"].values, data["residual_moment"].values, frames
-        )  # fmt: skip
+        pelvis = pelvis_forces(torques.motion, data["residual_force"].values, data["residual_moment"].values, frames)
         own = [f"{name}_{'force' if name in PELVIS[3:] else 'moment'}" for name in PELVIS]
         names, values = [*own, *names[6:]], np.hstack([pelvis, values[:, 6:]])
     return data["time"].values, names, values
@@ -148,9 +143,9 @@ def write_table(
     write_atomic("\n".join(lines) + "\n", path)
 
 
-def _write_marker_errors(path: Path, motion: Motion) -> None:
-    errors = 1e3 * motion.data["marker_error"].values
-    lines = [",".join(["time_s", *(f"{name}_mm" for name in map(str, motion.data["marker"].values))])]
-    for stamp, row in zip(motion.data["time"].values.tolist(), errors.tolist(), strict=True):
-        lines.append(",".join([repr(stamp), *("" if value != value else f"{value:.4f}" for value in row)]))
+def write_csv(path: Path, time: Array, names: Sequence[str], values: Array, form: str) -> None:
+    """Write a CSV file atomically; missing values are empty."""
+    lines = [",".join(["time_s", *names])]
+    for stamp, row in zip(time.tolist(), values.tolist(), strict=True):
+        lines.append(",".join([repr(stamp), *("" if value != value else f"{value:{form}}" for value in row)]))
     write_atomic("\n".join(lines) + "\n", path)

@@ -20,8 +20,8 @@ from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
 from borelli.errors import BorelliError
 from borelli.export.stage_files import read_group, to_json_values
-from borelli.export.tables import TABLES
-from borelli.files.atomic import atomic_path, write_atomic
+from borelli.export.tables import TABLES, write_csv
+from borelli.files.atomic import atomic_path
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.files.netcdf import DAMAGED
 from borelli.recording.recording import Note
@@ -138,13 +138,10 @@ def write_uncertainty_tables(uncertainty: AnalysisUncertainty, folder: Path) -> 
     for table in TABLES:
         if f"{table}_sd" not in data:
             continue
-        columns = list(map(str, data[f"{table}_column"].values))
-        head = ["time_s", *(f"{column}_{suffix}" for column in columns for suffix in SUFFIXES)]
+        names = [f"{column}_{suffix}" for column in data[f"{table}_column"].values for suffix in SUFFIXES]
         values = np.stack([data[f"{table}_{suffix}"].values for suffix in SUFFIXES], axis=-1)
-        lines = [",".join(head)]
-        for stamp, row in zip(data[f"{table}_time"].values.tolist(), values.reshape(len(values), -1), strict=True):
-            lines.append(",".join([repr(stamp), *("" if x != x else f"{x:.6g}" for x in row.tolist())]))
-        write_atomic("\n".join(lines) + "\n", _table_path(folder, table))
+        rows = values.reshape(len(values), -1)
+        write_csv(_table_path(folder, table), data[f"{table}_time"].values, names, rows, ".6g")
 
 
 def remove_uncertainty(folder: Path) -> None:

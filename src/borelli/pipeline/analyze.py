@@ -338,23 +338,22 @@ def _run_stages(
     """Compute the energy of a trial and the stages before it, or read what earlier runs left."""
 
     def make_motion() -> Motion:
-        run = partial(run_inverse_kinematics, trial, fitted.model, StageSettings(ik_method=settings.ik_method))
-        motion: Motion = stages.timed("ik", "inverse kinematics", ends["fit"], run)
+        stage = StageSettings(ik_method=settings.ik_method)
+        with stages.timed("ik", "inverse kinematics", ends["fit"]):
+            motion = run_inverse_kinematics(trial, fitted.model, stage)
         return replace(motion, notes=(*fitted.notes, *motion.notes, *missing_marker_notes(motion)))
 
     def make_torques() -> Torques:
         motion = stages.load_or_compute("ik", "motion.nc", make_motion)
-        run = partial(compute_torques, motion, settings)
-        torques: Torques = stages.timed("id", "inverse dynamics", ends["ik"], run)
-        return torques
+        with stages.timed("id", "inverse dynamics", ends["ik"]):
+            return compute_torques(motion, settings)
 
     def make_energy() -> Energy:
         torques = stages.load_or_compute("id", "torques.nc", make_torques)
-        energy: Energy = stages.timed("energy", "energetics", ends["id"], partial(compute_energy, torques))
-        return energy
+        with stages.timed("energy", "energetics", ends["id"]):
+            return compute_energy(torques)
 
-    energy: Energy = stages.load_or_compute("energy", "energy.nc", make_energy)
-    return energy
+    return stages.load_or_compute("energy", "energy.nc", make_energy)
 
 
 def _run_uncertainty(

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from borelli import __version__
 from borelli.errors import BorelliError
-from borelli.export.stage_files import read_provenance, read_stage, to_json_values, write_stage
+from borelli.export.stage_files import Stage, read_provenance, read_stage, to_json_values, write_stage
 
+S = TypeVar("S", bound=Stage)
 Progress = Callable[[str, float], None]
 """Callback with a description of the running task and the fraction of all work that is done."""
 
@@ -43,20 +45,20 @@ class StageCache:
     reused: list[str] = field(default_factory=list)
     written: list[tuple[Any, Path]] = field(default_factory=list)
 
-    def load_or_compute(self, name: str, file: str, compute: Callable[[], Any]) -> Any:
+    def load_or_compute(self, name: str, file: str, compute: Callable[[], S]) -> S:
         """Read a stage, with those before it, from its file, or compute it and write the file."""
         path = self.folder / file
         provenance = read_provenance(path)
         if provenance.get("key") == self.keys[name]:
             try:
-                result = read_stage(path)
+                result: Any = read_stage(path)
             except BorelliError:
                 pass  # the file is damaged: compute the stage again
             else:
                 self.runtime.update(provenance["runtime_s"])
                 self.reused.extend(provenance["runtime_s"])
                 self.written.append((result, path))
-                return result
+                return cast("S", result)
         result = compute()
         runtime = {stage: self.runtime[stage] for stage in self.keys if stage in self.runtime}
         previous = self.written[-1] if self.written else None
@@ -64,13 +66,13 @@ class StageCache:
         self.written.append((result, path))
         return result
 
-    def timed(self, name: str, task: str, done: float, compute: Callable[[], Any]) -> Any:
-        """Report a task with the fraction of work done before it, run it and record its run time."""
+    @contextmanager
+    def timed(self, name: str, task: str, done: float) -> Iterator[None]:
+        """Report a task with the fraction of work done before it, and record the run time of the block."""
         self.progress(task, done)
         start = perf_counter()
-        result = compute()
+        yield
         self.runtime[name] = perf_counter() - start
-        return result
 
 
 def stage_key(stage: str, inputs: Any, settings: Mapping[str, Any], *, code: str) -> str:

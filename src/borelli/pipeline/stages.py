@@ -122,11 +122,7 @@ def predict_grf_for_comparison(torques: Torques) -> Dataset | None:
 
 
 def mass_from_plates(model: Model, trials: Sequence[Recording]) -> tuple[float, float] | None:
-    """Estimate body mass from force plates.
-
-    Returns:
-        Mass [kg] and the time over which it was averaged [s], from the trial with the longest; None without any.
-    """
+    """Return body mass from force plates [kg] and the longest time of a trial over which it was averaged [s]."""
     best: tuple[float, float] | None = None
     for trial in trials:
         if "ground_reaction_force" in trial.data:

@@ -63,17 +63,9 @@ def load_or_compute_uncertainty(
 ) -> tuple[AnalysisUncertainty, float, bool]:
     """Read the uncertainty from its file if the key matches, or compute it and write the file.
 
-    Args:
-        folder: Folder of the file.
-        provenance: Content to store: the `key` of the uncertainty and that of the `energy` it belongs to.
-        energy: Results of the analysis.
-        get_fit: Function that returns the fit with its solution.
-        repeats: Number of repeats.
-        marker_noise: Standard deviation of marker noise [m]; None: estimated.
-        progress: Callback with the number of finished repeats.
-
-    Returns:
-        The uncertainty, its run time [s], and whether it was read.
+    `provenance` has the `key` of the uncertainty and that of the `energy` it belongs to; `get_fit` returns the fit with
+    its solution. The result has the run time [s] and whether the file was read; other arguments as of
+    `propagate_uncertainty`.
     """
     path = folder / UNCERTAINTY_FILE
     stored = read_provenance(path)
@@ -200,8 +192,6 @@ def _noise_note(noise: Mapping[str, float], estimated: bool) -> Note:
 
 
 def _model_note(drawn: bool) -> Note:
-    if drawn:
-        text = "Uncertainty: each repeat uses its own model, drawn from the distribution of the fit."
-    else:
-        text = "Uncertainty: the model is treated as exact; model uncertainty is not included."
-    return Note(text, "stated", code="model_uncertainty")
+    own = "each repeat uses its own model, drawn from the distribution of the fit."
+    exact = "the model is treated as exact; model uncertainty is not included."
+    return Note(f"Uncertainty: {own if drawn else exact}", "stated", code="model_uncertainty")

@@ -1,4 +1,4 @@
-"""Sections of the report on residuals, energy and all coordinates."""
+"""Sections of the report on residuals, energy, uncertainty and all coordinates."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from html import escape
 import numpy as np
 
 from borelli.analysis.energetics.energy import Energy
-from borelli.export.uncertainty_files import AnalysisUncertainty
+from borelli.export.uncertainty_files import AnalysisUncertainty, summary_values
 from borelli.reports.gait_curves import SIDES
-from borelli.reports.html_parts import coordinate_pairs, interval_legend, interval_of, legend
+from borelli.reports.html_parts import (
+    coordinate_pairs,
+    interval_legend,
+    interval_of,
+    legend,
+    note_items,
+    number_cells,
+    table,
+)
 from borelli.reports.report_warnings import residual_peaks
 from borelli.reports.svg import Line, line_plot
 
@@ -27,30 +35,29 @@ SUMMARY_ROWS = (
     ("speed_m_per_s", "Speed", "m/s", 2),
     ("center_of_mass_positive_work_j", "Positive work on the center of mass", "J", 1),
     ("torque_time_integral_nms", "Time integral of absolute torque", "N m s", 0),
+    ("residual_force_rms_n", "Residual force, RMS", "N", 1),
+    ("residual_moment_rms_nm", "Residual moment, RMS", "N m", 1),
     ("residual_work_net_j", "Net residual work", "J", 2),
     ("residual_work_absolute_j", "Absolute residual work", "J", 2),
     ("energy_balance_error_percent", "Energy balance error", "% of positive work", 4),
 )
+WITHOUT_UNCERTAINTY = ("distance_m", "residual_work_net_j", "energy_balance_error_percent")
 
 
 def residual_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> str:
     """Return residual force and moment over time, with their recommended limits."""
-    torques, data, peaks = energy.torques, energy.torques.data, residual_peaks(energy)
+    data, peaks = energy.torques.data, residual_peaks(energy)
     time = data["time"].values
-    lines = [
-        [
+    plots = ""
+    for name, title, label, limit in (
+        ("residual_force", "Residual force", "force [N]", peaks.force_limit),
+        ("residual_moment", "Residual moment at the pelvis", "moment [N m]", peaks.moment_limit),
+    ):
+        lines = [
             Line(axis, time, data[name].values[:, k], style, **interval_of(uncertainty, "torques", name, np.s_[:, k]))
             for k, (axis, style) in enumerate(zip("xyz", STYLES, strict=True))
         ]
-        for name in ("residual_force", "residual_moment")
-    ]
-    force = line_plot(
-        "Residual force", "time [s]", "force [N]", lines[0], limits=(-peaks.force_limit, peaks.force_limit), wide=True
-    )
-    moment = line_plot(
-        "Residual moment at the pelvis", "time [s]", "moment [N m]", lines[1],
-        limits=(-peaks.moment_limit, peaks.moment_limit), wide=True,
-    )  # fmt: skip
+        plots += line_plot(title, "time [s]", label, lines, limits=(-limit, limit), wide=True)
     rows = (
         ("Residual force, peak", peaks.force, peaks.force_limit, "N", "5 % of the peak net external force"),
         ("Residual moment, peak", peaks.moment, peaks.moment_limit, "N m",
@@ -61,18 +68,16 @@ def residual_section(energy: Energy, uncertainty: AnalysisUncertainty | None) ->
         f'<td class="n">{limit:.1f} {unit}</td><td>{basis}</td></tr>'
         for name, value, limit, unit, basis in rows
     )
-    for name, value, unit in (
-        ("Residual force, RMS", torques.residual_force_rms, "N"),
-        ("Residual moment, RMS", torques.residual_moment_rms, "N m"),
-    ):
-        body += f'<tr><td>{name}</td><td class="n">{value:.1f} {unit}</td><td></td><td></td></tr>'
+    values = summary_values(energy)
+    for key, title, unit, digits in SUMMARY_ROWS:
+        if key in ("residual_force_rms_n", "residual_moment_rms_nm"):
+            body += f"<tr><td>{title}</td>{number_cells(f'{values[key]:.{digits}f} {unit}')}<td></td><td></td></tr>"
+    head = '<tr><th>Quantity</th><th class="n">Value</th><th class="n">Limit</th><th>Basis of the limit</th></tr>'
     return (
-        '<section id="residuals"><h2>Residuals</h2><p class="lead">Force and moment at the root that joint torques and '
-        "ground reaction do not explain. Small residuals mean consistent motion, masses and forces.</p>"
+        '<p class="lead">Force and moment at the root that joint torques and ground reaction do not explain. Small '
+        "residuals mean consistent motion, masses and forces.</p>"
         + legend(right="x", left="y", third="z", limit="limit (Hicks et al. 2015)", **interval_legend(uncertainty))
-        + f'<div class="plots wide">{force}{moment}</div>'
-        + '<table><tr><th>Quantity</th><th class="n">Value</th><th class="n">Limit</th><th>Basis of the limit</th></tr>'
-        + f"{body}</table></section>"
+        + f'<div class="plots wide">{plots}</div><table>{head}{body}</table>'
     )
 
 
@@ -100,18 +105,17 @@ def energy_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> s
     power_plot = line_plot("Power", "time [s]", "power [W/kg]", powers, wide=True)
     energy_plot = line_plot("Mechanical energy", "time [s]", "energy [J/kg]", energies, wide=True)
     body = "".join(
-        f'<tr><td>{title}</td><td class="n">{escape(f"{summary[key]:.{digits}f} {unit}")}</td></tr>'
+        f"<tr><td>{title}</td>{number_cells(escape(f'{summary[key]:.{digits}f} {unit}'))}</tr>"
         for key, title, unit, digits in SUMMARY_ROWS
         if key in summary and np.isfinite(summary[key])
     )
     shading = interval_legend(uncertainty)
     return (
-        '<section id="energy"><h2>Energy</h2><p class="lead">Mechanical and potential energy are relative to their '
-        'minima.</p><div class="plots wide"><div>'
+        '<p class="lead">Mechanical and potential energy are relative to their minima.</p><div class="plots wide"><div>'
         + legend(dark="joints", third="ground", left="residual", **shading) + power_plot + "</div><div>"
         + legend(dark="mechanical", right="kinetic", third="potential", **shading) + energy_plot + "</div></div>"
-        + '<div class="plots wide"><div><h3>Summary</h3><table><tr><th>Quantity</th><th class="n">Value</th></tr>'
-        + body + "</table></div><div><h3>Work by joint</h3>" + _work_table(energy) + "</div></div></section>"
+        + '<div class="plots wide"><div><h3>Summary</h3>' + table(("Quantity", "Value"), body)
+        + "</div><div><h3>Work by joint</h3>" + _work_table(energy) + "</div></div>"
     )  # fmt: skip
 
 
@@ -135,8 +139,30 @@ def _work_table(energy: Energy) -> str:
         f"<tr><td>{escape(title)}</td>{cells(positive)}{cells(negative)}</tr>"
         for _, title, positive, negative in rows[:MAX_WORK_ROWS]
     )
-    head = "".join(f'<th class="n">{side} {sign}</th>' for sign in ("+", "-") for side in ("Right", "Left"))
-    return f"<table><tr><th>Work [J/kg]</th>{head}</tr>{body}</table>"
+    return table(("Work [J/kg]", "Right +", "Left +", "Right -", "Left -"), body)
+
+
+def uncertainty_section(energy: Energy, uncertainty: AnalysisUncertainty) -> str:
+    """Return method, notes, and values with standard deviation and 95 % interval."""
+    values = summary_values(energy)
+    rows = "".join(
+        f"<tr><td>{title} [{unit}]</td>"
+        + number_cells(f"{values[key]:.4g}", f"{spread['sd']:.2g}", f"{spread['low']:.4g}", f"{spread['high']:.4g}")
+        + "</tr>"
+        for key, title, unit, _ in SUMMARY_ROWS
+        if key not in WITHOUT_UNCERTAINTY
+        and (spread := uncertainty.summary.get(key)) is not None
+        and spread["sd"] == spread["sd"]
+    )
+    models = "a model drawn from the fit" if uncertainty.models_drawn else "the same model"
+    return (
+        f'<p class="lead">The analysis was repeated {uncertainty.repeats} times with marker noise of '
+        f"{uncertainty.noise_mm:.2g} mm{'' if uncertainty.noise_stated else ' (median)'} and {models}. Shading shows "
+        "the 95 % interval of the repeats. A value can lie outside its interval: repeats add noise to data that "
+        "already contain noise, which biases quantities such as positive work.</p>"
+        f'<ul class="notes">{note_items(uncertainty.notes)}</ul>'
+        + table(("Quantity", "Value", "SD", "2.5 %", "97.5 %"), rows)
+    )
 
 
 def coordinate_section(energy: Energy, uncertainty: AnalysisUncertainty | None) -> str:
@@ -145,9 +171,9 @@ def coordinate_section(energy: Energy, uncertainty: AnalysisUncertainty | None) 
     if not plots:
         return ""
     return (
-        '<section id="coordinates"><h2>All coordinates</h2><details><summary>Angles and torques over time</summary>'
+        "<details><summary>Angles and torques over time</summary>"
         + legend(right="right or unpaired", left="left", **interval_legend(uncertainty))
-        + f'<div class="plots">{"".join(plots)}</div></details></section>'
+        + f'<div class="plots">{"".join(plots)}</div></details>'
     )
 
 

@@ -43,6 +43,16 @@ class Curve(NamedTuple):
     right: Array | None
     left: Array | None
 
+    @property
+    def sides(self) -> dict[str, Array]:
+        """Values of the sides that the model has."""
+        return {side: values for side, values in zip(SIDES, self[4:], strict=True) if values is not None}
+
+    @property
+    def label(self) -> str:
+        """Quantity and unit."""
+        return f"{'force' if self.group == 'ground' else self.group} [{self.unit}]"
+
 
 _COORDINATES = (  # name, title, names of the coordinate in order of preference
     ("hip_flexion", "Hip flexion", ("hip_flexion",)),
@@ -121,14 +131,14 @@ def gait_curves(energy: Energy) -> Gait:
         curves.append(Curve(name, title, "W/kg", "power", both[0], both[1]))
     curves += _ground(energy)
     cycles = find_strides(motion, time)
-    kept = tuple(c for c in curves if c.right is not None or c.left is not None)
+    kept = tuple(curve for curve in curves if curve.sides)
     return Gait(time, kept, cycles, _speed_class(energy), _strides_with_grf(energy, cycles), _offset(model))
 
 
 def curve_by_stride(gait: Gait, curve: Curve, side: str) -> Array:
     """Return a curve over the strides of one side, shape (strides, 101); kinetics only where the GRF is known."""
     rows = []
-    values = curve.right if side == "right" else curve.left
+    values = curve.sides.get(side)
     for stride, known in zip(gait.strides, gait.grf_known, strict=True):
         if stride.side == side and values is not None and (known or curve.group == "angle"):
             at = stride.start + PERCENT / 100.0 * (stride.end - stride.start)
@@ -141,7 +151,7 @@ def curve_dataset(gait: Gait) -> Dataset:
     import xarray as xr
 
     unknown = np.full(len(gait.time), np.nan)
-    in_time = [[unknown if one is None else one for one in (curve.right, curve.left)] for curve in gait.curves]
+    in_time = [[curve.sides.get(side, unknown) for side in SIDES] for curve in gait.curves]
     rows = [[curve_by_stride(gait, curve, side) for side in SIDES] for curve in gait.curves]
     means = [[one.mean(axis=0) if len(one) else np.full(len(PERCENT), np.nan) for one in both] for both in rows]
     stated = {"units": "see curve_units"}
@@ -171,16 +181,14 @@ def _strides_with_grf(energy: Energy, cycles: tuple[Stride, ...]) -> tuple[bool,
     data = energy.torques.data
     if "grf_complete" not in data:
         return (True,) * len(cycles)
-    if "grf_known" in data:  # predicted forces complete those of the plates
-        return tuple(
-            bool(energy.torques.grf_known[(data["time"].values >= c.start) & (data["time"].values < c.end)].all())
-            for c in cycles
-        )
     known = []
     for stride in cycles:
         inside = (data["time"].values >= stride.start) & (data["time"].values < stride.end)
-        loaded = data["ground_reaction_force"].sel(foot=stride.side, axis="z").values[inside] >= MIN_PLATE_FORCE
-        known.append(bool(loaded.mean() >= MIN_STANCE_FRACTION))
+        if "grf_known" in data:  # predicted forces complete those of the plates
+            known.append(bool(energy.torques.grf_known[inside].all()))
+        else:
+            loaded = data["ground_reaction_force"].sel(foot=stride.side, axis="z").values[inside] >= MIN_PLATE_FORCE
+            known.append(bool(loaded.mean() >= MIN_STANCE_FRACTION))
     return tuple(known)
 
 
@@ -209,22 +217,14 @@ def _ground(energy: Energy) -> list[Curve]:
     weight = torques.motion.model.mass * float(np.linalg.norm(torques.motion.model.gravity))
     angle = heading(energy)
     ahead = np.array([np.cos(angle), np.sin(angle), 0.0])
-    force = {
-        str(foot): torques.data["ground_reaction_force"].sel(foot=foot).values / weight for foot in ("right", "left")
-    }
-    aside = {"right": np.array([ahead[1], -ahead[0], 0.0]), "left": np.array([-ahead[1], ahead[0], 0.0])}
+    right, left = (100.0 * (torques.data["ground_reaction_force"].sel(foot=foot).values / weight) for foot in SIDES)
+    outward = np.array([ahead[1], -ahead[0], 0.0])  # of the right foot
     return [
-        Curve(
-            "ground_force_vertical", "Ground reaction force, vertical", "% BW", "ground",
-            100.0 * force["right"][:, 2], 100.0 * force["left"][:, 2],
-        ),
-        Curve(
-            "ground_force_forward", "Ground reaction force, forward", "% BW", "ground",
-            100.0 * force["right"] @ ahead, 100.0 * force["left"] @ ahead,
-        ),
+        Curve("ground_force_vertical", "Ground reaction force, vertical", "% BW", "ground", right[:, 2], left[:, 2]),
+        Curve("ground_force_forward", "Ground reaction force, forward", "% BW", "ground", right @ ahead, left @ ahead),
         Curve(
             "ground_force_outward", "Ground reaction force, lateral", "% BW", "ground",
-            100.0 * force["right"] @ aside["right"], 100.0 * force["left"] @ aside["left"],
+            right @ outward, left @ np.array([-ahead[1], ahead[0], 0.0]),
         ),
     ]  # fmt: skip
 

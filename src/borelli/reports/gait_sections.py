@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,11 @@ MAX_STRIDES = 12
 def gait_section(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
     """Return angles, moments and powers over the gait cycle, or over time if there is no complete stride."""
     if not gait.strides:
-        return _over_time(gait, uncertainty)
+        return (
+            '<p class="lead">Over time: the recording has no complete stride.</p>'
+            + legend(right="right", left="left", **interval_legend(uncertainty))
+            + _groups(gait, uncertainty, _time_plot)
+        )
     counts = {side: sum(one.side == side for one in gait.strides) for side in SIDES}
     duration = np.mean([one.end - one.start for one in gait.strides])
     offset = ""
@@ -37,30 +42,29 @@ def gait_section(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
             f" Normative pelvic tilt and hip flexion are drawn {gait.offset:.0f}° lower: they refer to pelvic "
             "landmarks, the model to an upright pelvis."
         )
-    parts = [
-        f'<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">{counts["right"]} right and '
-        f"{counts['left']} left strides of {duration:.2f} s, from one foot strike to the next of the same foot. Thin "
-        f"lines: single strides; thick lines: mean. Gray: normative gait at {gait.speed} speed, mean and SD."
-        f"{offset}</p>",
-        legend(
-            right="right",
-            left="left",
-            norm="normative, mean and SD",
-            mean="normative mean, second source",
-            **interval_legend(uncertainty),
-        ),
-    ]
+    norms = {"norm": "normative, mean and SD", "mean": "normative mean, second source"}
     unknown = len(gait.grf_known) - sum(gait.grf_known)
-    if unknown:
-        parts.append(
-            f"<p>{unknown} of {len(gait.grf_known)} strides have incomplete ground reaction forces and are excluded "
-            "from moments, powers and ground reaction forces.</p>"
-        )
+    excluded = (
+        f"<p>{unknown} of {len(gait.grf_known)} strides have incomplete ground reaction forces and are excluded from "
+        "moments, powers and ground reaction forces.</p>"
+    )
+    return (
+        f'<p class="lead">{counts["right"]} right and {counts["left"]} left strides of {duration:.2f} s, from one foot '
+        "strike to the next of the same foot. Thin lines: single strides; thick lines: mean. Gray: normative gait at "
+        f"{gait.speed} speed, mean and SD.{offset}</p>"
+        + legend(right="right", left="left", **norms, **interval_legend(uncertainty))
+        + (excluded if unknown else "")
+        + _groups(gait, uncertainty, _cycle_plot)
+    )
+
+
+def _groups(gait: Gait, uncertainty: AnalysisUncertainty | None, plot: Callable[..., str]) -> str:
+    """Return the plots of angles, moments and powers, each group under its title."""
+    text = ""
     for group, title in GROUPS:
-        plots = [_cycle_plot(gait, curve, uncertainty) for curve in gait.curves if curve.group == group]
-        if plots:
-            parts.append(f'<h3>{title}</h3><div class="plots">{"".join(plots)}</div>')
-    return "".join(parts) + "</section>"
+        plots = "".join(plot(gait, curve, uncertainty) for curve in gait.curves if curve.group == group)
+        text += f'<h3>{title}</h3><div class="plots">{plots}</div>' if plots else ""
+    return text
 
 
 def ground_section(
@@ -77,9 +81,7 @@ def ground_section(
         "contacts": "Simulated contact, without force plates.",
         "plates and predicted": "Measured by force plates and assigned to feet; predicted for steps off the plates.",
     }.get(source, "")
-    parts = [
-        f'<section id="ground"><h2>Ground reaction forces</h2><p class="lead">{lead} Forces in % of body weight.</p>'
-    ]
+    parts = [f'<p class="lead">{lead} Forces in % of body weight.</p>']
     if gait.strides:
         parts.append(legend(right="right", left="left", norm="normative, mean and SD", **interval_legend(uncertainty)))
         plots = [_cycle_plot(gait, curve, uncertainty) for curve in gait.curves if curve.group == "ground"]
@@ -105,37 +107,21 @@ def ground_section(
                 lines.append(_force_line(predicted, f"{side}, predicted", side, direction, weight, f"{side} dash"))
         plots.append(line_plot(title, "time [s]", "force [% BW]", lines, wide=True))
     parts.append(f'<div class="plots wide">{"".join(plots)}</div>')
-    parts.append(_agreement_table(energy, predicted_grf))
-    return "".join(parts) + "</section>"
+    return "".join(parts) + _agreement_table(energy, predicted_grf)
 
 
-def _over_time(gait: Gait, uncertainty: AnalysisUncertainty | None) -> str:
-    parts = [
-        '<section id="gait"><h2>Angles, moments, powers</h2><p class="lead">Over time: the recording has no '
-        "complete stride.</p>",
-        legend(right="right", left="left", **interval_legend(uncertainty)),
+def _time_plot(gait: Gait, curve: Curve, uncertainty: AnalysisUncertainty | None) -> str:
+    lines = [
+        Line(side, gait.time, values, side, **_interval(uncertainty, "in_time", curve.name, side))
+        for side, values in curve.sides.items()
     ]
-    for group, title in GROUPS:
-        plots = []
-        for curve in gait.curves:
-            if curve.group == group:
-                lines = [
-                    Line(side, gait.time, values, side, **_interval(uncertainty, "in_time", curve.name, side))
-                    for side, values in (("right", curve.right), ("left", curve.left))
-                    if values is not None
-                ]
-                plots.append(line_plot(curve.title, "time [s]", f"{_quantity(curve)} [{curve.unit}]", lines))
-        if plots:
-            parts.append(f'<h3>{title}</h3><div class="plots">{"".join(plots)}</div>')
-    return "".join(parts) + "</section>"
+    return line_plot(curve.title, "time [s]", curve.label, lines)
 
 
 def _cycle_plot(gait: Gait, curve: Curve, uncertainty: AnalysisUncertainty | None) -> str:
     norm, second = gait.normative(curve), gait.normative(curve, "pinzone2014")
     lines = []
-    for side, values in (("right", curve.right), ("left", curve.left)):
-        if values is None:
-            continue
+    for side in curve.sides:
         rows = curve_by_stride(gait, curve, side)
         if len(rows) > 1:
             lines += [Line(side, PERCENT, row, f"{side} thin") for row in rows[:MAX_STRIDES]]
@@ -144,24 +130,17 @@ def _cycle_plot(gait: Gait, curve: Curve, uncertainty: AnalysisUncertainty | Non
                 Line(side, PERCENT, rows.mean(axis=0), side, **_interval(uncertainty, "over_cycle", curve.name, side))
             )
     return line_plot(
-        curve.title, "gait cycle [%]", f"{_quantity(curve)} [{curve.unit}]", lines, kind="cycle",
+        curve.title, "gait cycle [%]", curve.label, lines, kind="cycle",
         norm=None if norm is None else NormativeBand(PERCENT, norm.mean, norm.sd),
         second=None if second is None or norm is None else second.mean,
     )  # fmt: skip
 
 
 def _interval(uncertainty: AnalysisUncertainty | None, variable: str, curve: str, side: str) -> dict[str, Any]:
-    """Return the interval of a curve."""
-    if uncertainty is None:
+    names = [] if uncertainty is None else list(map(str, uncertainty.groups["curves"]["curve"].values))
+    if curve not in names:
         return {}
-    names = list(map(str, uncertainty.groups["curves"]["curve"].values))
-    return (
-        interval_of(uncertainty, "curves", variable, (names.index(curve), SIDES.index(side))) if curve in names else {}
-    )
-
-
-def _quantity(curve: Curve) -> str:
-    return {"angle": "angle", "moment": "moment", "power": "power", "ground": "force"}[curve.group]
+    return interval_of(uncertainty, "curves", variable, (names.index(curve), SIDES.index(side)))
 
 
 def _force_line(data: Dataset, name: str, side: str, direction: Array, weight: float, style: str) -> Line:

@@ -1,14 +1,16 @@
-"""Parts shared by the sections of the report: legends, intervals, settings as text, pairs of coordinates."""
+"""Parts shared by the sections of the report: legends, tables, intervals, settings as text, pairs of coordinates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Model
+from borelli.recording.recording import Note
+from borelli.reports.report_warnings import ReportWarning
 
 
 def legend(**entries: str) -> str:
@@ -73,11 +75,22 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def sentence(text: str) -> str:
-    """Return the text with a capital and a full stop."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+def note_items(notes: Iterable[Note | ReportWarning]) -> str:
+    """Return notes as items of a list: a sentence, then the recommended action, if any, in smaller type."""
+    items = ""
+    for note in notes:
+        text = note.text[:1].upper() + note.text[1:] + ("" if note.text.endswith((".", "!", "?")) else ".")
+        grade = f' class="{note.grade}"' if isinstance(note, ReportWarning) else ""
+        items += f"<li{grade}>{escape(text)}{f'<em>{escape(note.action)}</em>' if note.action else ''}</li>"
+    return items
 
 
-def action_html(text: str) -> str:
-    """Return the recommended action of a warning in smaller type; "" if there is none."""
-    return f"<em>{escape(text)}</em>" if text else ""
+def number_cells(*texts: str) -> str:
+    """Return cells of a table that are aligned as numbers."""
+    return "".join(f'<td class="n">{text}</td>' for text in texts)
+
+
+def table(head: Sequence[str], rows: str) -> str:
+    """Return a table whose first column is text and whose others are numbers."""
+    numbers = "".join(f'<th class="n">{title}</th>' for title in head[1:])
+    return f"<table><tr><th>{head[0]}</th>{numbers}</tr>{rows}</table>"

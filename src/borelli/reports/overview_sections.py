@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.motion import Motion
 from borelli.export.summary import grf_agreement
-from borelli.reports.html_parts import action_html, sentence, settings_text
+from borelli.reports.html_parts import note_items, number_cells, settings_text, table
 from borelli.reports.report_warnings import MAX_MARKER_ERROR, all_notes, assumptions, report_warnings
 from borelli.reports.svg import Line, bar_plot, line_plot
 
@@ -36,23 +37,16 @@ GRF_SOURCES = {
 
 def warning_section(energy: Energy) -> str:
     """Return warnings, assumptions and the processing log."""
-    rows = "".join(
-        f'<li class="{warning.grade}">{escape(sentence(warning.text))}{action_html(warning.action)}</li>'
-        for warning in report_warnings(energy)
-    )
-    rows = rows or '<li class="fine">No warnings.</li>'
-    inferred = "".join(
-        f"<li>{escape(sentence(note.text))}{action_html(note.action)}</li>" for note in assumptions(energy)
-    )
+    rows = note_items(report_warnings(energy)) or '<li class="fine">No warnings.</li>'
+    inferred = note_items(assumptions(energy))
     if inferred:
         title = "Assumptions and quantities the data do not determine"
         inferred = f'<h3>{title}</h3><ul class="notes">{inferred}</ul>'
     notes = [note for note in all_notes(energy) if note.kind in ("stated", "changed")]
-    items = "".join(f"<li>{escape(sentence(note.text))}</li>" for note in notes[:MAX_LOG_ENTRIES])
+    items = note_items(replace(note, action="") for note in notes[:MAX_LOG_ENTRIES])
     more = f"<li>and {len(notes) - MAX_LOG_ENTRIES} more</li>" if len(notes) > MAX_LOG_ENTRIES else ""
     log = f"<details><summary>Processing log ({len(notes)} entries)</summary><ul>{items}{more}</ul></details>"
-    rest = f"{inferred}{log if notes else ''}"
-    return f'<section id="warnings"><h2>Warnings</h2><ul class="warnings">{rows}</ul>{rest}</section>'
+    return f'<ul class="warnings">{rows}</ul>{inferred}{log if notes else ""}'
 
 
 def tiles(energy: Energy, predicted_grf: Dataset | None) -> str:
@@ -114,7 +108,7 @@ def source_section(energy: Energy, provenance: Mapping[str, Any]) -> str:
         f"<tr><th>{key}</th><td>{text if text.startswith('<code>') else escape(text)}</td></tr>"
         for key, text in rows.items()
     )
-    return f'<section id="source"><h2>Input and settings</h2><table class="facts">{body}</table></section>'
+    return f'<table class="facts">{body}</table>'
 
 
 def marker_section(motion: Motion) -> str:
@@ -140,12 +134,11 @@ def marker_section(motion: Motion) -> str:
     line = Line("all markers", motion.data["time"].values, over_time, "dark")
     plot = line_plot("Error of all markers, RMS", "time [s]", "error [mm]", [line], wide=True)
     return (
-        '<section id="markers"><h2>Markers</h2>'
         '<p class="lead">Marker error is the distance between model markers and measured markers: '
         f"{1e3 * motion.marker_rms:.1f} mm RMS, maximum {largest.max():.1f} mm "
         f"({escape(names[int(largest.argmax())])}). The recommended maximum is {1e3 * MAX_MARKER_ERROR:.0f} mm (Hicks "
         "et al. 2015). Highlighted bars exceed 1.5 times the median.</p>"
-        f'<div class="plots wide">{"".join(bars)}</div><div class="plots wide">{plot}</div></section>'
+        f'<div class="plots wide">{"".join(bars)}</div><div class="plots wide">{plot}</div>'
     )
 
 
@@ -156,10 +149,8 @@ def model_section(fit: Fit) -> str:
     for segment in map(str, data["segment"].values):
         one = data.sel(segment=segment)
         length, sd, generic = (1e3 * float(one[name]) for name in ("length", "length_sd", "length_given"))
-        rows += (
-            f'<tr><td>{escape(segment.replace("_", " "))}</td><td class="n">{length:.0f}</td>'
-            f'<td class="n">± {sd:.0f}</td><td class="n">{length - generic:+.0f}</td></tr>'
-        )
+        cells = number_cells(f"{length:.0f}", f"± {sd:.0f}", f"{length - generic:+.0f}")
+        rows += f"<tr><td>{escape(segment.replace('_', ' '))}</td>{cells}</tr>"
     held_out = f", {1e3 * fit.held_out_rms:.1f} mm RMS in held-out frames" if np.isfinite(fit.held_out_rms) else ""
     columns = (data["coordinate"].values, data["zero_sd"].values, data["coordinate_units"].values)
     uncertain = [
@@ -169,16 +160,15 @@ def model_section(fit: Fit) -> str:
     ]
     uncertain.sort(key=lambda pair: -pair[1])
     angles = "".join(
-        f'<tr><td>{escape(name)}</td><td class="n">± {np.degrees(sd):.0f}</td></tr>'
+        f"<tr><td>{escape(name)}</td>{number_cells(f'± {np.degrees(sd):.0f}')}</tr>"
         for name, sd in uncertain[:MAX_LISTED_ANGLES]
     )
     if angles:
-        head = '<tr><th>Coordinate</th><th class="n">SD [deg]</th></tr>'
-        angles = f"<div><h3>Angles with an uncertain neutral position</h3><table>{head}{angles}</table></div>"
+        angles = table(("Coordinate", "SD [deg]"), angles)
+        angles = f"<div><h3>Angles with an uncertain neutral position</h3>{angles}</div>"
+    lengths = table(("Segment", "Length [mm]", "SD [mm]", "Change [mm]"), rows)
     return (
-        '<section id="model"><h2>Model</h2><p class="lead">The model was fitted to the recording. Marker error is '
-        f"{1e3 * fit.train_rms:.1f} mm RMS in fitted frames{held_out}.</p>"
-        '<div class="plots wide"><div><h3>Segment lengths</h3><table><tr><th>Segment</th><th class="n">Length [mm]</th>'
-        '<th class="n">SD [mm]</th><th class="n">Change [mm]</th></tr>'
-        f"{rows}</table></div>{angles}</div></section>"
+        '<p class="lead">The model was fitted to the recording. Marker error is '
+        f'{1e3 * fit.train_rms:.1f} mm RMS in fitted frames{held_out}.</p><div class="plots wide">'
+        f"<div><h3>Segment lengths</h3>{lengths}</div>{angles}</div>"
     )

@@ -15,17 +15,16 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.export.uncertainty_files import AnalysisUncertainty
 from borelli.files.atomic import write_atomic
-from borelli.reports.energy_sections import coordinate_section, energy_section, residual_section
+from borelli.reports.energy_sections import coordinate_section, energy_section, residual_section, uncertainty_section
 from borelli.reports.gait_curves import gait_curves
 from borelli.reports.gait_sections import gait_section, ground_section
 from borelli.reports.motion_player import pack_motion
 from borelli.reports.overview_sections import marker_section, model_section, source_section, tiles, warning_section
-from borelli.reports.uncertainty_section import uncertainty_section
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-PLAYER = """<section id="playback"><h2>Motion</h2>
+PLAYER = """
 <p class="lead">Motion of the model with markers and ground reaction forces. Click a plot over time to show that time;
 vertical lines in the plots mark the time shown here.</p>
 <div id="stage"><canvas></canvas><div class="clock"></div><div class="hint">drag: rotate · shift-drag: move · wheel:
@@ -38,7 +37,12 @@ zoom</div></div>
 <label><input type="checkbox" name="modeled"><i style="background:#263342"></i>model markers</label>
 <label><input type="checkbox" name="errors"><i style="background:#c71a1a"></i>marker errors, 10 x</label>
 <label><input type="checkbox" name="forces" checked><i style="background:#1a8552"></i>ground reaction forces</label>
-</div></section>"""
+</div>"""
+REFERENCES = (
+    "Normative gait: Schwartz, Rozumalski and Trost, J. Biomech. 41 (2008) 1639, typically developing children, by "
+    "walking speed; second source: Pinzone, Schwartz, Thomason and Baker, Gait &amp; Posture 40 (2014) 286. "
+    "Thresholds: Hicks, Uchida, Seth, Rajagopal and Delp, J. Biomech. Eng. 137 (2015) 020905."
+)
 
 
 def write_report(
@@ -85,28 +89,19 @@ def write_report(
     ]
     sections = [one for one in sections if one[2]]
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
+    first, *others = (f'<section id="{key}"><h2>{title}</h2>{body}</section>' for key, title, body in sections)
     badge = ' <span class="badge">synthetic data, not measured</span>' if synthetic else ""
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(name)} - borelli</title><style>{_asset('page.css')}</style></head><body><main>"
         f'<header class="top"><h1>{escape(name)}<small>movement analysis</small>{badge}</h1><nav>{links}</nav></header>'
-        + sections[0][2]
-        + tiles(energy, predicted_grf)
-        + "".join(text for _, _, text in sections[1:])
-        + f"<footer>{_references()} Created by borelli {__version__}.</footer></main>"
-        + f'<script type="application/json" id="motion">{_json(pack_motion(energy))}</script>'
-        + f"<script>{_asset('page.js')}</script></body></html>\n"
+        f"{first}{tiles(energy, predicted_grf)}{''.join(others)}"
+        f"<footer>{REFERENCES} Created by borelli {__version__}.</footer></main>"
+        f'<script type="application/json" id="motion">{_json(pack_motion(energy))}</script>'
+        f"<script>{_asset('page.js')}</script></body></html>\n"
     )
     write_atomic(page, Path(path))
-
-
-def _references() -> str:
-    return (
-        "Normative gait: Schwartz, Rozumalski and Trost, J. Biomech. 41 (2008) 1639, typically developing children, by "
-        "walking speed; second source: Pinzone, Schwartz, Thomason and Baker, Gait &amp; Posture 40 (2014) 286. "
-        "Thresholds: Hicks, Uchida, Seth, Rajagopal and Delp, J. Biomech. Eng. 137 (2015) 020905."
-    )
 
 
 def _asset(name: str) -> str:

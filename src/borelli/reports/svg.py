@@ -85,16 +85,8 @@ def line_plot(
 ) -> str:
     """Return a plot of lines.
 
-    Args:
-        title: Title of the plot.
-        x_label: Label of the x axis, with unit.
-        y_label: Label of the y axis, with unit.
-        lines: Curves.
-        kind: Quantity on the x axis for the script of the page: "time", "cycle" or "".
-        norm: Normative curve, drawn behind with one standard deviation to both sides.
-        second: Second normative mean at the same x, dotted.
-        limits: Values of y with a threshold line.
-        wide: Draw a wide plot.
+    The script of the page needs the `kind` of quantity on the x axis: "time", "cycle" or "". A normative curve is drawn
+    behind, one standard deviation to both sides, the mean of a `second` source dotted; `limits` are thresholds of y.
     """
     width, height = (460.0, 190.0) if wide else (300.0, 196.0)
     values = [line.y for line in lines] + [np.array(limits, float)]

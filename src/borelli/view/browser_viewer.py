@@ -15,6 +15,7 @@ from borelli.view.results import PosedModel, posed_model
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 UPDATE_INTERVAL = 1 / 40  # [s] while playing
+GRID = {"width": 20.0, "height": 20.0, "plane": "xy", "cell_size": 0.5, "section_size": 1.0}  # [m]
 
 
 class BrowserViewer:
@@ -104,16 +105,7 @@ def _add_bodies(server: Any, posed: PosedModel) -> list[Any]:
     for index, shape in enumerate(model.ground):
         name = f"/ground/{index}"
         if shape.kind == "plane":
-            server.scene.add_grid(
-                name,
-                width=20.0,
-                height=20.0,
-                plane="xy",
-                cell_size=0.5,
-                section_size=1.0,
-                wxyz=shape.frame.orientation,
-                position=shape.frame.position,
-            )
+            server.scene.add_grid(name, wxyz=shape.frame.orientation, position=shape.frame.position, **GRID)
         else:
             mesh = shape_mesh(shape)
             color = tuple(int(255 * c) for c in GROUND_COLOR)

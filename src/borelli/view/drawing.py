@@ -50,25 +50,17 @@ class Drawing(NamedTuple):
 
 def make_drawing(model: Model) -> Drawing:
     """Return the triangles, colors and planes of a model."""
-    meshes, owners, colors = [], [], []
-    by_body = body_colors(model)
+    by_body, parts = body_colors(model), []
     for index, body in enumerate(model.bodies):
-        shapes = body.shapes or _rods(model, body)
-        for shape in shapes:
-            meshes.append(shape_mesh(shape))
-            owners.append(index)
-            colors.append(by_body[body.name])
-    for shape in model.ground:
-        meshes.append(shape_mesh(shape))
-        owners.append(-1)
-        colors.append(GROUND_COLOR)
-    mesh = join(meshes)
+        parts += [(shape, index, by_body[body.name]) for shape in body.shapes or _rods(model, body)]
+    parts += [(shape, -1, GROUND_COLOR) for shape in model.ground]
+    meshes = [shape_mesh(shape) for shape, _, _ in parts]
     counts = [len(m.vertices) for m in meshes]
     planes = [shape for shape in model.ground if shape.kind == "plane"]
     return Drawing(
-        *mesh,
-        body=np.repeat(np.array(owners, np.int64), counts),
-        colors=linear(np.repeat(np.array(colors).reshape(-1, 3), counts, axis=0)),
+        *join(meshes),
+        body=np.repeat(np.array([owner for _, owner, _ in parts], np.int64), counts),
+        colors=linear(np.repeat(np.array([color for _, _, color in parts]).reshape(-1, 3), counts, axis=0)),
         planes=np.array([_plane(shape) for shape in planes]).reshape(-1, 4, 3),
         plane_sizes=np.array([(0.5, inf if _level(shape) else PATCH) for shape in planes]).reshape(-1, 2),
         plane_colors=linear(np.array([TILES] * len(planes)).reshape(-1, 2, 3)),

@@ -28,6 +28,9 @@ class Mesh(NamedTuple):
     """(m, 3) indices of vertices, counterclockwise from outside."""
 
 
+EMPTY = Mesh(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), np.int64))
+
+
 def shape_mesh(shape: Shape) -> Mesh:
     """Return the triangles of a shape in the frame of its body; a plane has none."""
     match shape.kind:
@@ -44,7 +47,7 @@ def shape_mesh(shape: Shape) -> Mesh:
         case "mesh":
             mesh = _hull(np.array(shape.vertices))
         case _:
-            mesh = Mesh(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), np.int64))
+            mesh = EMPTY
     rotation = rotation_matrix(np.array(shape.frame.orientation))
     return Mesh(mesh.vertices @ rotation.T + np.array(shape.frame.position), mesh.normals @ rotation.T, mesh.triangles)
 
@@ -52,7 +55,7 @@ def shape_mesh(shape: Shape) -> Mesh:
 def join(meshes: list[Mesh]) -> Mesh:
     """Return several meshes as one."""
     if not meshes:
-        return Mesh(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3), np.int64))
+        return EMPTY
     starts = np.cumsum([0] + [len(m.vertices) for m in meshes[:-1]])
     return Mesh(
         np.concatenate([m.vertices for m in meshes]),

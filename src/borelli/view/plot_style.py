@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from xarray import DataArray
 
 INK, GRID = "#2b2f36", "#e3e5e8"
 ORANGE, BLUE, GREEN, RED, VIOLET, OLIVE = "#d9822b", "#3f6fae", "#3a8f7d", "#c0506a", "#7b5ea7", "#7d9440"
@@ -18,3 +22,14 @@ def style_axes(axes: Any) -> None:
         ax.grid(color=GRID, linewidth=0.8)
         ax.set_axisbelow(True)
         ax.spines[["top", "right"]].set_visible(False)
+
+
+def draw_columns(axes: Axes, variable: DataArray, count: int, values: Any = None) -> None:
+    """Draw the columns (time, names) with the largest range; `values` replaces those of the variable."""
+    table = np.asarray(variable.values if values is None else values, float)
+    finite = np.where(np.isfinite(table), table, np.nan)
+    with np.errstate(all="ignore"):
+        extent = np.nan_to_num(np.fmax.reduce(finite) - np.fmin.reduce(finite))
+    names = variable[variable.dims[1]].values
+    for k, index in enumerate(np.argsort(-extent, kind="stable")[:count]):
+        axes.plot(variable["time"].values, table[:, index], color=LINES[k % len(LINES)], label=str(names[index]))

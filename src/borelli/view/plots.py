@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import SettingsError
-from borelli.view.plot_style import BLUE, GRID, INK, LINES, ORANGE, style_axes
+from borelli.view.plot_style import BLUE, GRID, INK, LINES, ORANGE, draw_columns, style_axes
 from borelli.view.recording_plots import recording_figure
 from borelli.view.results import dataset_model, handler
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from borelli.analysis.fit.fit_model import Fit
     from borelli.model.model import Model
 
-Array = NDArray[np.float64]
-
 MIN_TRANSLATION = 1e-3
 """Range of a translational coordinate that is plotted [m]."""
 
@@ -34,6 +31,8 @@ class Panel(NamedTuple):
 
     variable: str
     """Variable that the dataset must have."""
+    label: str
+    """Label of the vertical axis."""
     draw: Callable[[Axes, Dataset, int], None]
     """Draws a dataset, with at most so many lines."""
     has_content: Callable[[Dataset], bool] = lambda data: True
@@ -75,23 +74,13 @@ def _time_figure(panels: Iterable[tuple[Panel, Dataset]], lines: int) -> Figure:
     axes = figure.subplots(len(present), 1, sharex=True, squeeze=False)[:, 0]
     for ax, (panel, data) in zip(axes, present, strict=True):
         panel.draw(ax, data, lines)
+        ax.set_ylabel(panel.label)
         ax.tick_params(colors=INK)
         ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
         ax.margins(x=0)
     style_axes(axes)
     axes[-1].set_xlabel("time [s]")
     return figure
-
-
-def _lines(axes: Axes, variable: DataArray, count: int, values: Array | None = None) -> None:
-    """Draw the columns (time, names) with the largest range."""
-    table = np.asarray(variable.values if values is None else values, float)
-    finite = np.where(np.isfinite(table), table, np.nan)
-    with np.errstate(all="ignore"):
-        extent = np.nan_to_num(np.fmax.reduce(finite) - np.fmin.reduce(finite))
-    names = variable[variable.dims[1]].values
-    for k, index in enumerate(np.argsort(-extent, kind="stable")[:count]):
-        axes.plot(variable["time"].values, table[:, index], color=LINES[k % len(LINES)], label=str(names[index]))
 
 
 def _of_unit(data: Dataset, name: str, unit: str) -> DataArray:
@@ -102,8 +91,7 @@ def _of_unit(data: Dataset, name: str, unit: str) -> DataArray:
 
 def _angles(axes: Axes, data: Dataset, count: int) -> None:
     angles = _of_unit(data, "coordinate_value", "rad")
-    _lines(axes, angles, count, np.degrees(angles.values))
-    axes.set_ylabel("angle [deg]")
+    draw_columns(axes, angles, count, np.degrees(angles.values))
 
 
 def _moving(data: Dataset) -> DataArray:
@@ -113,26 +101,10 @@ def _moving(data: Dataset) -> DataArray:
     return values.isel(coordinate=np.flatnonzero(moving))
 
 
-def _translations(axes: Axes, data: Dataset, count: int) -> None:
-    _lines(axes, _moving(data), count)
-    axes.set_ylabel("translation [m]")
-
-
-def _torques(axes: Axes, data: Dataset, count: int) -> None:
-    _lines(axes, _of_unit(data, "torque", "rad"), count)
-    axes.set_ylabel("joint torque [N m]")
-
-
-def _joint_power(axes: Axes, data: Dataset, count: int) -> None:
-    _lines(axes, data["joint_power"], count)
-    axes.set_ylabel("joint power [W]")
-
-
 def _power_balance(axes: Axes, data: Dataset, count: int) -> None:
     labels = {"total_joint_power": "joints", "ground_power": "ground", "residual_power": "residual"}
     for k, (name, label) in enumerate(labels.items()):
         axes.plot(data["time"].values, data[name].values, color=LINES[k], label=label)
-    axes.set_ylabel("power [W]")
 
 
 def _marker_error(axes: Axes, data: Dataset, count: int) -> None:
@@ -144,7 +116,6 @@ def _marker_error(axes: Axes, data: Dataset, count: int) -> None:
     axes.plot(data["time"].values, largest, color=GRID, label="largest")
     axes.plot(data["time"].values, rms, color=INK, label="RMS")
     axes.set_ylim(bottom=0.0)
-    axes.set_ylabel("marker error [mm]")
 
 
 def _foot_forces(axes: Axes, data: Dataset, count: int) -> None:
@@ -153,14 +124,12 @@ def _foot_forces(axes: Axes, data: Dataset, count: int) -> None:
         axes.plot(data["time"].values, force[:, 2], color=color, label=f"{foot}, vertical")
         axes.plot(data["time"].values, np.hypot(force[:, 0], force[:, 1]), color=color, lw=0.8, ls="--",
                   label=f"{foot}, horizontal")  # fmt: skip
-    axes.set_ylabel("ground reaction\nforce [N]")
 
 
 def _residuals(axes: Axes, data: Dataset, count: int) -> None:
     for k, (name, label) in enumerate({"residual_force": "force [N]", "residual_moment": "moment [N m]"}.items()):
         axes.plot(data["time"].values, np.linalg.norm(data[name].values, axis=1), color=LINES[k], label=label)
     axes.set_ylim(bottom=0.0)
-    axes.set_ylabel("residual")
 
 
 def _energies(axes: Axes, data: Dataset, count: int) -> None:
@@ -169,7 +138,6 @@ def _energies(axes: Axes, data: Dataset, count: int) -> None:
     axes.plot(time, kinetic, color=LINES[0], label="kinetic")
     axes.plot(time, potential, color=LINES[1], label="potential")
     axes.plot(time, kinetic + potential, color=INK, label="sum")
-    axes.set_ylabel("energy [J]")
 
 
 def _ground_force(axes: Axes, data: Dataset, count: int) -> None:
@@ -182,21 +150,18 @@ def _ground_force(axes: Axes, data: Dataset, count: int) -> None:
     top = float(np.percentile(np.abs(total), 99)) * 1.4 + 1e-9
     if top < np.abs(total).max():
         axes.set_ylim(-0.35 * top, top)
-    axes.set_ylabel("ground reaction\nforce [N]")
 
 
 def _coordinate_error(axes: Axes, data: Dataset, count: int) -> None:
     """Draw the angles with the largest difference from their targets."""
     target = _of_unit(data, "coordinate_target", "rad")
     error = np.degrees(_of_unit(data, "coordinate_value", "rad").values - target.values)
-    _lines(axes, target, count, error - 360.0 * np.round(error / 360.0))
-    axes.set_ylabel("angle error [deg]")
+    draw_columns(axes, target, count, error - 360.0 * np.round(error / 360.0))
 
 
 def _body_tracking_error(axes: Axes, data: Dataset, count: int) -> None:
     axes.plot(data["time"].values, 1e3 * data["body_tracking_error"].values, color=INK, label="bodies, RMS")
     axes.set_ylim(bottom=0.0)
-    axes.set_ylabel("tracking error [mm]")
 
 
 def _root_wrench(axes: Axes, data: Dataset, count: int) -> None:
@@ -210,30 +175,43 @@ def _root_wrench(axes: Axes, data: Dataset, count: int) -> None:
         axes.plot(time, ground, color=LINES[2], label="ground reaction [N]", linewidth=0.8)
         top = max(1.1 * data.attrs["body_weight_n"], 1.2 * float(np.percentile(ground, 98)))
         axes.set_ylim(0.0, max(top, 1.1 * float(max(force.max(), moment.max()))))
-    axes.set_ylabel("root residual")
 
 
 COORDINATES = (
-    Panel("coordinate_value", _angles, lambda data: _of_unit(data, "coordinate_value", "rad").size > 0),
-    Panel("coordinate_value", _translations, lambda data: _moving(data).size > 0),
-)
+    Panel("coordinate_value", "angle [deg]", _angles, lambda data: _of_unit(data, "coordinate_value", "rad").size > 0),
+    Panel(
+        "coordinate_value", "translation [m]", lambda axes, data, count: draw_columns(axes, _moving(data), count),
+        lambda data: _moving(data).size > 0,
+    ),
+)  # fmt: skip
 TARGETS = Panel(
-    "coordinate_target", _coordinate_error,
+    "coordinate_target", "angle error [deg]", _coordinate_error,
     lambda data: bool(np.isfinite(_of_unit(data, "coordinate_target", "rad").values).any()),
 )  # fmt: skip
-MOTION = (*COORDINATES, Panel("marker_error", _marker_error))
-TORQUES = (Panel("torque", _torques), Panel("ground_reaction_force", _foot_forces), Panel("residual_force", _residuals))
+ENERGIES = Panel("kinetic_energy", "energy [J]", _energies)
+MOTION = (*COORDINATES, Panel("marker_error", "marker error [mm]", _marker_error))
+TORQUES = (
+    Panel(
+        "torque", "joint torque [N m]",
+        lambda axes, data, count: draw_columns(axes, _of_unit(data, "torque", "rad"), count),
+    ),
+    Panel("ground_reaction_force", "ground reaction\nforce [N]", _foot_forces),
+    Panel("residual_force", "residual", _residuals),
+)  # fmt: skip
 ENERGY = (
-    Panel("joint_power", _joint_power), Panel("total_joint_power", _power_balance), Panel("kinetic_energy", _energies),
+    Panel(
+        "joint_power", "joint power [W]", lambda axes, data, count: draw_columns(axes, data["joint_power"], count),
+    ),
+    Panel("total_joint_power", "power [W]", _power_balance),
+    ENERGIES,
 )  # fmt: skip
-SIMULATION = (
-    Panel("kinetic_energy", _energies), Panel("ground_reaction_force", _ground_force), *COORDINATES,
-    TARGETS,
-)  # fmt: skip
+GROUND_FORCE = Panel("ground_reaction_force", "ground reaction\nforce [N]", _ground_force)
+SIMULATION = (ENERGIES, GROUND_FORCE, *COORDINATES, TARGETS)
 ANIMATION = (
-    Panel("body_tracking_error", _body_tracking_error), TARGETS,
-    Panel("root_residual_force", _root_wrench),
-)  # fmt: skip
+    Panel("body_tracking_error", "tracking error [mm]", _body_tracking_error),
+    TARGETS,
+    Panel("root_residual_force", "root residual", _root_wrench),
+)
 
 
 def _simulation_figure(data: Dataset, lines: int) -> Figure:
@@ -263,8 +241,7 @@ def _fit_figure(fit: Fit, lines: int) -> Figure:
     data = fit.data
     length, sd, given = (1e3 * data[name].values for name in ("length", "length_sd", "length_given"))
     rms = 1e3 * data["marker_rms"].values
-    rows = max(len(length), len(rms))
-    figure, (left, right) = _bar_figure(rows)
+    figure, (left, right) = _bar_figure(max(len(length), len(rms)))
     _bars(left, data["segment"].values, length, "segment length [mm]", error=2.0 * sd)
     left.plot(given, np.arange(len(given)), "|", color=ORANGE, markersize=8, label="before the fit")
     left.legend(frameon=False, fontsize=7)

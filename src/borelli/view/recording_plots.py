@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError
-from borelli.view.plot_style import INK, LINES, RED
+from borelli.view.plot_style import INK, LINES, RED, draw_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
 
     from borelli.recording.recording import Recording
@@ -38,25 +38,20 @@ def recording_figure(recording: Recording, lines: int = 6) -> Figure:
     from matplotlib.figure import Figure
 
     points = _points(recording)
-    rows: list[Callable[[Axes], None]] = []
-    heights = []
+    rows: list[tuple[float, Callable[[Axes], None]]] = []  # height and drawing function
     if "plate_force" in recording.data:
-        rows.append(lambda ax: _forces(ax, recording))
-        heights.append(2.2)
+        rows.append((2.2, lambda ax: _forces(ax, recording)))
     if "marker_position" in recording.data and recording.frames:
-        rows.append(lambda ax: _raster(ax, recording))
-        heights.append(min(6.5, 0.9 + 0.11 * len(recording.markers)) if _missing(recording).any() else 0.7)
-    if "coordinate_value" in recording.data:
-        rows.append(lambda ax: _columns(ax, recording, "coordinate_value", lines))
-        heights.append(2.4)
-    if "column_value" in recording.data:
-        rows.append(lambda ax: _columns(ax, recording, "column_value", lines))
-        heights.append(2.4)
+        height = min(6.5, 0.9 + 0.11 * len(recording.markers)) if _missing(recording).any() else 0.7
+        rows.append((height, lambda ax: _raster(ax, recording)))
+    for variable in ("coordinate_value", "column_value"):
+        if variable in recording.data:
+            rows.append((2.4, partial(_columns, recording=recording, variable=variable, count=lines)))
     if points is None and not rows:
         raise SettingsError(
             f"{recording.name or 'The recording'}: There are no markers, force plates or columns to plot."
         )
-    top = 3.6 if points is not None else 0.0
+    top, heights = 3.6 if points is not None else 0.0, [height for height, _ in rows]
     figure = Figure(figsize=(11.0, top + sum(heights) + 0.4), layout="constrained")
     figure.suptitle(_title(recording), fontsize=10, color=INK, x=0.01, ha="left")
     # two sub-figures, since paths and time series share no axis
@@ -68,7 +63,7 @@ def recording_figure(recording: Recording, lines: int = 6) -> Figure:
         _side(side, points, recording)
     if rows:
         axes = lower.subplots(len(rows), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-        for ax, draw in zip(axes, rows, strict=True):
+        for ax, (_, draw) in zip(axes, rows, strict=True):
             draw(ax)
             _plain(ax)
         axes[-1].set_xlabel("time [s]", fontsize=8)
@@ -151,11 +146,14 @@ def _missing(recording: Recording) -> npt.NDArray[np.bool_]:
 
 
 def _raster(axes: Axes, recording: Recording) -> None:
+    from matplotlib.colors import ListedColormap
+
     missing = _missing(recording)
     time = recording.data["time"].values
     half = 0.5 / recording.rate if np.isfinite(recording.rate) else 0.5
     extent = (float(time[0]) - half, float(time[-1]) + half, missing.shape[1] - 0.5, -0.5)
-    axes.imshow(missing.T, aspect="auto", interpolation="nearest", extent=extent, cmap=_two_colors(), vmin=0, vmax=1)
+    colors = ListedColormap([VISIBLE_COLOR, RED])
+    axes.imshow(missing.T, aspect="auto", interpolation="nearest", extent=extent, cmap=colors, vmin=0, vmax=1)
     gaps = f"red: missing, {100.0 * missing.mean():.1f} % of all samples" if missing.any() else "visible in all frames"
     axes.set_title(f"{missing.shape[1]} markers; {gaps}", fontsize=8, loc="left", color=INK)
     if missing.any() and missing.shape[1] <= MAX_MARKER_NAMES:
@@ -164,20 +162,8 @@ def _raster(axes: Axes, recording: Recording) -> None:
         axes.set_yticks([])
 
 
-def _two_colors() -> ListedColormap:
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap([VISIBLE_COLOR, RED])
-
-
 def _columns(axes: Axes, recording: Recording, variable: str, count: int) -> None:
-    """Draw the columns with the largest range."""
-    values = recording.data[variable].values
-    with np.errstate(all="ignore"):
-        extent = np.fmax.reduce(values) - np.fmin.reduce(values)
-    for k, index in enumerate(np.argsort(-np.nan_to_num(extent))[:count]):
-        name = str(recording.data[recording.data[variable].dims[1]].values[index])
-        axes.plot(recording.data["time"].values, values[:, index], color=LINES[k % len(LINES)], label=name)
+    draw_columns(axes, recording.data[variable], count)
     axes.set_ylabel("coordinate [rad or m]" if variable == "coordinate_value" else "value, as in the file")
     axes.legend(frameon=False, fontsize=7, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=6)
     axes.margins(x=0)

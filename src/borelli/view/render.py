@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from borelli.view.drawing import Drawing
-from borelli.view.mesh import Array, Indices
+from borelli.view.mesh import Array, Indices, Mesh, join
 from borelli.view.raster import develop, fill_depth, fill_height, shade
 
 if TYPE_CHECKING:
@@ -40,13 +40,7 @@ class Actors(NamedTuple):
 
 def join_actors(actors: Sequence[Actors]) -> Actors:
     """Return several poses as one set of triangles."""
-    starts = np.cumsum([0] + [len(a.vertices) for a in actors[:-1]])
-    return Actors(
-        np.concatenate([a.vertices for a in actors]),
-        np.concatenate([a.normals for a in actors]),
-        np.concatenate([a.triangles + s for a, s in zip(actors, starts, strict=True)]),
-        np.concatenate([a.colors for a in actors]),
-    )
+    return Actors(*join([Mesh(*one[:3]) for one in actors]), np.concatenate([one.colors for one in actors]))
 
 
 def camera_for(

@@ -18,6 +18,7 @@ from borelli.view.results import posed_model
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+Progress = Callable[[float], None]
 RATE = 25.0  # frames per second; GIF counts in hundredths of a second
 AZIMUTH = -62.0  # direction of the camera [degrees from x]
 ANIMATIONS = (".gif", ".webp")
@@ -25,14 +26,7 @@ SUFFIXES = (*ANIMATIONS, ".png")
 
 
 def frames(
-    result: Any,
-    *,
-    rate: float = RATE,
-    speed: float = 1.0,
-    width: int = 640,
-    height: int = 360,
-    azimuth: float = AZIMUTH,
-    progress: Callable[[float], None] | None = None,
+    result: Any, rate: float, speed: float, width: int, height: int, azimuth: float, progress: Progress | None
 ) -> Iterator[Image]:
     """Yield the images of a video, drawn with a fixed camera; arguments as of `video`."""
     if not (rate > 0 and speed > 0):
@@ -64,7 +58,7 @@ def video(
     width: int = 640,
     height: int = 360,
     azimuth: float = AZIMUTH,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Write a video of a result.
 
@@ -95,10 +89,7 @@ def video(
     if path.suffix.lower() == ".png":
         picture(result, path, width=2 * width, height=2 * height)
         return path
-    images = list(
-        frames(result, rate=rate, speed=speed, width=width, height=height, azimuth=azimuth, progress=progress)
-    )
-    return save_animation(images, path, rate)
+    return save_animation(list(frames(result, rate, speed, width, height, azimuth, progress)), path, rate)
 
 
 def save_animation(images: Sequence[Image], path: str | Path, rate: float) -> Path:
@@ -125,14 +116,13 @@ def write_frames(
     speed: float = 1.0,
     width: int = 1280,
     height: int = 720,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Path]:
     """Write frame-0000.png, frame-0001.png, ... into a folder; arguments as of `video`."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    images = frames(result, rate=rate, speed=speed, width=width, height=height, progress=progress)
-    for index, image in enumerate(images):
+    for index, image in enumerate(frames(result, rate, speed, width, height, AZIMUTH, progress)):
         paths.append(folder / f"frame-{index:04d}.png")
         image.save(paths[-1])
     return paths
