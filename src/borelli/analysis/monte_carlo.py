@@ -139,15 +139,10 @@ def monte_carlo(
         return _differences(outputs, reference)
 
     results: list[dict[str, Array32] | None] = []
-    if workers == 1:
-        for i in range(n):
-            results.append(repeat(i))
-            progress(i + 1)
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            for i, result in enumerate(pool.map(repeat, range(n))):
-                results.append(result)
-                progress(i + 1)
+    with ThreadPoolExecutor(workers) as pool:
+        for result in map(repeat, range(n)) if workers == 1 else pool.map(repeat, range(n)):
+            results.append(result)
+            progress(len(results))
     good = [result for result in results if result is not None]
     failed = n - len(good)
     if failed > MAX_FAILED_FRACTION * n or len(good) < MIN_REPEATS:

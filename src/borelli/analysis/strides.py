@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,13 +97,18 @@ def spatiotemporal_parameters(motion: Motion, *, belt: Sequence[float] = (0.0, 0
             name: ("stride", column, {"units": unit})
             for (name, unit), column in zip(PARAMETERS.items(), table.T, strict=True)
         },
-        {
-            "stride": np.arange(len(strides)),
-            "stride_side": ("stride", [stride.side for stride in strides]),
-            "stride_start": ("stride", [stride.start for stride in strides], {"units": "s"}),
-            "stride_end": ("stride", [stride.end for stride in strides], {"units": "s"}),
-        },
+        stride_labels(strides),
     )
+
+
+def stride_labels(strides: Sequence[Stride]) -> dict[str, Any]:
+    """Return the labels of a dataset's strides: number, side, start and end."""
+    return {
+        "stride": np.arange(len(strides)),
+        "stride_side": ("stride", [stride.side for stride in strides]),
+        "stride_start": ("stride", [stride.start for stride in strides], {"units": "s"}),
+        "stride_end": ("stride", [stride.end for stride in strides], {"units": "s"}),
+    }
 
 
 def with_gait_events(recording: Recording) -> Recording:

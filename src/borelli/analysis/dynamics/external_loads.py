@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import Model
-from borelli.model.transforms import vector
 from borelli.numerics.filters import lowpass
 from borelli.recording.forces.assign_to_feet import assign_plates
 from borelli.recording.landmarks import identify_landmark
@@ -85,19 +84,7 @@ class Loads:
 
 
 def foot_bodies(model: Model, feet: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the bodies that the ground reaction forces act on: {"right": ..., "left": ...}.
-
-    Args:
-        model: The model.
-        feet: Bodies by side, where their names do not identify them.
-
-    Returns:
-        The body's name by side.
-
-    Raises:
-        SettingsError: A side is unknown.
-        ModelError: A body is unknown, or no body's name identifies a foot.
-    """
+    """Return the bodies of the "right" and "left" foot: those of `feet`, else those that their names identify."""
     names = [body.name for body in model.bodies]
     result = dict(feet or {})
     for side, name in result.items():
@@ -120,20 +107,7 @@ def foot_bodies(model: Model, feet: Mapping[str, str] | None = None) -> dict[str
 
 
 def plate_loads(model: Model, recording: Recording, feet: Mapping[str, str] | None = None) -> Loads:
-    """Return the loads that force plates measured, assigned to the feet on them.
-
-    Args:
-        model: The model whose feet they act on.
-        recording: A recording with force plates.
-        feet: Bodies of the "right" and "left" foot, where their names do not identify them.
-
-    Returns:
-        One load per foot.
-
-    Raises:
-        SettingsError: The recording has no plates, or no foot was on them.
-        ModelError: The model's feet are unknown.
-    """
+    """Return the loads that force plates measured, one per foot on them; `feet` as in `foot_bodies`."""
     assigned = recording
     where = recording.name or "Recording"
     if "ground_reaction_force" not in assigned.data:
@@ -148,12 +122,12 @@ def plate_loads(model: Model, recording: Recording, feet: Mapping[str, str] | No
             f"{where}: No foot was on a force plate, judging by heel and toe markers. Check the recording with "
             "`borelli doctor`, or pass loads that name the body of each plate."
         )
-    bodies = foot_bodies(model, feet)
+    bodies = tuple(foot_bodies(model, feet).values())
     data = assigned.data.sel(foot=list(FEET))
     force, point, moment = (np.asarray(data[name].values, dtype=float) for name in FOOT_VARIABLES)
     notes = tuple(note for note in assigned.notes if note not in recording.notes)
     clock = np.asarray(data["analog_time"].values, dtype=float)
-    return measured_loads(FEET, tuple(bodies[side] for side in FEET), clock, force, point, moment, notes)
+    return measured_loads(FEET, bodies, clock, force, point, moment, notes)
 
 
 def measured_loads(
@@ -165,23 +139,7 @@ def measured_loads(
     moment: Array,
     notes: tuple[Note, ...] = (),
 ) -> Loads:
-    """Return loads measured by plates; samples that are NaN count as zero, which a note reports.
-
-    Args:
-        name: Of each load.
-        body: Body that each load acts on.
-        time: (samples,) [s].
-        force: (samples, loads, 3) [N].
-        point: (samples, loads, 3) of application [m].
-        moment: (samples, loads, 3) about that point [N m].
-        notes: Earlier notes.
-
-    Returns:
-        The loads.
-
-    Raises:
-        SettingsError: There are fewer than two samples.
-    """
+    """Return loads measured by plates, arguments as in `Loads`; NaN samples count as zero, which a note reports."""
     if len(time) < 2:
         raise SettingsError(
             f"Ground reaction forces: At least 2 samples are needed, but there are {len(time)}. Use a longer recording."
@@ -192,21 +150,6 @@ def measured_loads(
         notes = (*notes, Note(text, "problem", "borelli doctor", code="plate_nan"))
     force, moment = (np.where(lost[..., None], 0.0, values) for values in (force, moment))
     return Loads(name, body, time, force, point, moment, "plates", notes)
-
-
-def predicted_loads(
-    model: Model,
-    time: Array,
-    force: Array,
-    point: Array,
-    moment: Array,
-    belt: Array,
-    feet: Mapping[str, str] | None = None,
-) -> Loads:
-    """Return predicted ground reaction forces as loads on the bodies of the feet."""
-    bodies = foot_bodies(model, feet)
-    on = tuple(bodies[side] for side in FEET)
-    return Loads(FEET, on, time, force, point, moment, "predicted", belt=vector(belt))
 
 
 def _fill_unknown(point: Array) -> Array:

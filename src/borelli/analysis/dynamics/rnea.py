@@ -115,17 +115,7 @@ class BodyKinematics:
 
 
 def forward_kinematics(model: Model, coordinates: Array, speeds: Array, accelerations: Array) -> BodyKinematics:
-    """Compute pose, velocity and acceleration of all bodies.
-
-    Args:
-        model: A model that `validate` accepts.
-        coordinates: (frames, coordinates) [rad or m]; couplings must hold already.
-        speeds: Their first time derivative.
-        accelerations: Their second time derivative.
-
-    Returns:
-        The kinematics in model axes.
-    """
+    """Compute the kinematics of all bodies from coordinates (frames, coordinates) that satisfy the couplings."""
     q, u, a = (np.ascontiguousarray(values.T) for values in (coordinates, speeds, accelerations))
     links = tree_links(model)
     poses = _poses(model, links, q)
@@ -268,18 +258,7 @@ def weight_wrenches(kinematics: BodyKinematics) -> Array:
 def load_wrenches(
     kinematics: BodyKinematics, bodies: Sequence[int], force: Array, point: Array, moment: Array
 ) -> Array:
-    """Return the wrenches (bodies, 6, frames) by which external loads relieve the joints, model axes.
-
-    Args:
-        kinematics: The motion.
-        bodies: Index of the body that each load acts on.
-        force: (frames, loads, 3) on the bodies [N].
-        point: (frames, loads, 3) of application [m].
-        moment: (frames, loads, 3) about those points [N m].
-
-    Returns:
-        Moment about the world origin [N m], then force [N].
-    """
+    """Return the wrenches (bodies, 6, frames) by which loads (frames, loads, 3) relieve the joints, model axes."""
     result = np.zeros((len(kinematics.position), 6, kinematics.position.shape[-1]))
     for k, body in enumerate(bodies):
         f = force[:, k].T

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import FOOT_VARIABLES, Loads, foot_bodies
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics, mechanical_energy
-from borelli.analysis.dynamics.torques import Torques, newton_euler
-from borelli.analysis.motion import to_model_axes
-from borelli.model.kinematics import root_coordinates
+from borelli.analysis.dynamics.torques import Torques, load_power, newton_euler
+from borelli.analysis.motion import root_columns, to_model_axes
 from borelli.recording.recording import MIN_PLATE_FORCE
 
 Array = NDArray[np.float64]
@@ -99,8 +98,7 @@ def balance_at_frames(torques: Torques) -> EnergyBalance:
     loads = _loads(torques, time) if "ground_reaction_force" in data else None
     if "joint_power" in data:
         return _stepped_balance(torques, time, kinematics, torque, loads)
-    ground = np.zeros(len(time)) if loads is None else _ground_power(kinematics, loads)
-    return _newton_euler_balance(torques, time, kinematics, torque, u, ground, loads)
+    return _newton_euler_balance(torques, time, kinematics, torque, loads)
 
 
 def balance_between_frames(torques: Torques, time: Array) -> EnergyBalance:
@@ -111,7 +109,7 @@ def balance_between_frames(torques: Torques, time: Array) -> EnergyBalance:
     loads = None if torques.loads is None else torques.loads.at(time)
     forces = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
     torque = forces.torque.sum(axis=0)
-    return _newton_euler_balance(torques, time, forces.kinematics, torque, u, forces.ground_power, loads)
+    return _newton_euler_balance(torques, time, forces.kinematics, torque, loads)
 
 
 def belt_velocity(balance: EnergyBalance) -> Array:
@@ -137,24 +135,11 @@ def belt_velocity(balance: EnergyBalance) -> Array:
     return np.array([*median, 0.0]) if np.linalg.norm(median) > MIN_BELT_SPEED else np.zeros(3)
 
 
-def root_columns(torques: Torques) -> list[int]:
-    """Return the columns of the root's coordinates, whose torques are the residual."""
-    model = torques.motion.model
-    names = [c.name for c in model.coordinates]
-    return [names.index(name) for name in root_coordinates(model)]
-
-
 def _newton_euler_balance(
-    torques: Torques,
-    time: Array,
-    kinematics: BodyKinematics,
-    torque: Array,
-    u: Array,
-    ground: Array,
-    loads: Loads | None,
+    torques: Torques, time: Array, kinematics: BodyKinematics, torque: Array, loads: Loads | None
 ) -> EnergyBalance:
-    root = root_columns(torques)
-    power = torque * u
+    root = root_columns(kinematics.model)
+    power, ground = torque * kinematics.speeds, load_power(kinematics, loads)
     residual = power[:, root].sum(axis=1)
     joints, own = power.copy(), torque.copy()
     joints[:, root], own[:, root] = 0.0, 0.0
@@ -210,18 +195,6 @@ def _loads(torques: Torques, time: Array) -> Loads:
     force, point, moment = (np.asarray(data[name].values, dtype=float) for name in FOOT_VARIABLES)
     on = tuple(bodies[side] for side in sides)
     return Loads(sides, on, time, force, np.nan_to_num(point), moment, torques.grf_source)
-
-
-def _ground_power(kinematics: BodyKinematics, loads: Loads) -> Array:
-    names = [body.name for body in kinematics.model.bodies]
-    rotation = to_model_axes(kinematics.model).T
-    power = np.zeros(len(loads.time))
-    for k, name in enumerate(loads.body):
-        body = names.index(name)
-        velocity = kinematics.point_velocity(body, loads.point[:, k] @ rotation)
-        power += (loads.force[:, k] @ rotation * velocity).sum(axis=-1)
-        power += (loads.moment[:, k] @ rotation * kinematics.angular_velocity[body].T).sum(axis=-1)
-    return power
 
 
 def _weighted_median(values: Array, weights: Array) -> float:

@@ -166,11 +166,7 @@ class FitParameters:
 
 
 def make_parameters(model: Model, symmetric: bool, keep: Mapping[str, float | Sequence[float]]) -> FitParameters:
-    """Return the parameters of a model with markers; `keep` as in `fit_model`.
-
-    Raises:
-        SettingsError: `keep` names an unknown segment or marker, or has a value of the wrong kind.
-    """
+    """Return the parameters of a model with markers; `keep` as in `fit_model`."""
     joints = tuple(
         joint for joint in model.joints if joint.parent != GROUND and joint.kind != "fixed" and not joint.closes_loop
     )

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import Loads, predicted_loads
+from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.plate_coverage import MIN_DEFICIT, MIN_DEFICIT_DURATION, PlateCoverage, sustained_deficit
 from borelli.analysis.dynamics.rnea import BodyKinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler, newton_euler_torques
@@ -93,7 +93,7 @@ def fill_loads(
     given = replace(now, force=kept * now.force, moment=kept * now.moment)
     balance = newton_euler(moved, given)
     ground = solve_ground_reaction(moved, curves, given=PlateForces(-balance.torque[2], free))
-    predicted = predicted_loads(moved.model, ground.time, *ground.on_feet(), ground.belt, feet)
+    predicted = ground.loads(moved.model, feet)
     before, after = curves.time < plates.time[0], curves.time > plates.time[-1]
     clock = np.concatenate([curves.time[before], plates.time, curves.time[after]])
     fraction = np.stack([np.interp(clock, curves.time, one) for one in free.T], axis=1)

@@ -7,12 +7,14 @@ confidence of its contact (`contact_detection`); the forces are those of least c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from borelli.analysis.dynamics.external_loads import Loads, foot_bodies
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
 from borelli.analysis.ground.contact_detection import (
     MIN_UNSUPPORTED_FRACTION,
@@ -27,6 +29,8 @@ from borelli.analysis.ground.solve_grf import solve_contact_forces
 from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import AXES, Motion, lengths, rotate, to_model_axes
 from borelli.errors import SettingsError
+from borelli.model.model import Model
+from borelli.model.transforms import vector
 from borelli.numerics.vectors import cross
 from borelli.recording.recording import LAB, MIN_PLATE_FORCE
 
@@ -53,11 +57,7 @@ class PlateForces:
 
 
 def predict_grf(
-    motion: Motion,
-    curves: Derivatives | None = None,
-    *,
-    friction: float = 0.8,
-    belt: ArrayLike | None = None,
+    motion: Motion, curves: Derivatives | None = None, *, friction: float = 0.8, belt: ArrayLike | None = None
 ) -> Dataset:
     """Predict the ground reaction force on each foot from the motion alone.
 
@@ -122,6 +122,11 @@ class GroundReaction:
         free = np.zeros_like(total)
         free[..., 2] = np.where(loaded, moment[..., 2] - (x * total[..., 1] - y * total[..., 0]), 0.0)
         return total, center, free
+
+    def loads(self, model: Model, feet: Mapping[str, str] | None = None) -> Loads:
+        """Return the forces as loads on the bodies of the feet."""
+        bodies = tuple(foot_bodies(model, feet).values())
+        return Loads(FEET, bodies, self.time, *self.on_feet(), "predicted", belt=vector(self.belt))
 
     def dataset(self) -> Dataset:
         """Return the dataset of `predict_grf`."""

@@ -88,11 +88,7 @@ class SoleMotion:
 
 
 def sole_motion(moved: BodyKinematics, soles: Soles) -> SoleMotion:
-    """Compute positions, velocities and Jacobians of the soles in a motion.
-
-    Raises:
-        ModelError: The feet are not on one root.
-    """
+    """Compute positions, velocities and Jacobians of the soles in a motion."""
     model, tree = moved.model, make_tree(moved.model)
     at = np.array(sole_bodies(model, soles), dtype=np.int64)
     root, of_root, of_legs = _variables(model, tuple(at.tolist()))
@@ -116,16 +112,7 @@ def sole_bodies(model: Model, soles: Soles) -> list[int]:
 
 
 def required_wrench(moved: BodyKinematics, soles: Soles, given: Array | float = 0.0) -> RequiredWrench:
-    """Compute what the ground must supply for a motion.
-
-    Args:
-        moved: Body kinematics of the motion.
-        soles: Points of the soles.
-        given: Known generalized forces (frames, coordinates) [N m or N].
-
-    Raises:
-        ModelError: The feet are not on one root, or the model has no mass.
-    """
+    """Compute what the ground must supply, besides given generalized forces (frames, coordinates) [N m or N]."""
     model = moved.model
     axes, own = to_model_axes(model), len(soles.bodies)
     motion = sole_motion(moved, soles)

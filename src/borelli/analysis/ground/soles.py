@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import marker_points, to_model_axes
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
-from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
+from borelli.analysis.tree_kernels.newton_ik import find_body_poses
 from borelli.errors import ModelError
-from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Body, Model, Shape
 from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix
@@ -82,13 +81,8 @@ class _Outline:
 def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
     """Return the points under the feet of a model.
 
-    Args:
-        model: Model with feet.
-        up: Up direction in the frame of the right foot's body and of the left's while they are flat on the ground.
-            Default: that of the model's default pose.
-
-    Raises:
-        ModelError: A foot is missing, or the position of its sole is not defined.
+    `up` is the up direction in the frames of the bodies of the right and the left foot while they are flat on the
+    ground. Default: that of the model's default pose.
     """
     bodies: list[str] = []
     positions: list[Array] = []
@@ -130,10 +124,8 @@ def _default_foot(model: Model, side: str) -> tuple[dict[str, tuple[Array, Array
 @cached_per_model
 def _default_poses(model: Model) -> tuple[Array, Array]:
     """Return positions (bodies, 3) and rotations (bodies, 3, 3) of the default pose."""
-    q, count = np.array([[c.default for c in model.coordinates]]), len(model.bodies)
-    tree, points = make_tree(model), marker_points(model, ())
-    position, rotation = np.empty((1, count, 3)), np.empty((1, count, 3, 3))
-    compute_body_poses(SharedTuple(make_ik_search(tree, points)), q, position, rotation, np.empty((1, 0, 3)))
+    q = np.array([[c.default for c in model.coordinates]])
+    position, rotation, _ = find_body_poses(make_tree(model), marker_points(model, ()), q)
     return position[0], rotation[0]
 
 

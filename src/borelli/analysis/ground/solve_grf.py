@@ -33,15 +33,7 @@ def solve_contact_forces(required: RequiredWrench, contact: Array, friction: flo
     rows = required.rows.reshape(frames, -1, 3 * count) * np.tile(units, count)
     ridge = FORCE_COST / np.maximum(contact, 1e-9) ** 2
     force, steps = np.empty((frames, count, 3)), np.empty(frames, np.int64)
-    solve_cone_forces(
-        rows,
-        required.need,
-        ridge,
-        FORCE_COST / MIN_CONTACT**2,
-        friction / TANGENT_UNIT,
-        make_buffers(rows.shape[1]),
-        force,
-        steps,
-    )
+    max_ridge, buffers = FORCE_COST / MIN_CONTACT**2, make_buffers(rows.shape[1])
+    solve_cone_forces(rows, required.need, ridge, max_ridge, friction / TANGENT_UNIT, buffers, force, steps)
     left = required.need - (rows @ force.reshape(frames, -1, 1))[..., 0]
     return force * units, left

@@ -97,20 +97,10 @@ class Derivatives:
 
 
 def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | None = None) -> Derivatives:
-    """Filter the coordinates of a motion and compute their speeds and accelerations.
+    """Filter the coordinates of a motion with a preset and compute their speeds and accelerations.
 
     Frames without a pose at the ends are left out; inside they are bridged if they last no longer than `MAX_BRIDGE`.
-
-    Args:
-        motion: The motion.
-        filter: "default", "strides", "opensim" or "none".
-        cutoff: Of the low-pass filter [Hz]. Default: 6.
-
-    Returns:
-        The coordinates [rad or m] and their derivatives.
-
-    Raises:
-        SettingsError: Unknown preset, cutoff not below the Nyquist frequency, uneven times, or too few frames.
+    The default cutoff is 6 Hz.
     """
     if filter not in PRESETS:
         raise SettingsError(unknown_name("filter", filter, PRESETS))
@@ -180,17 +170,6 @@ def _cutoff_of_both_passes(cutoff: float, rate: float) -> float:
     """Return the frequency [Hz] of gain sqrt(1/2) over both passes, if each has the cutoff, as `lowpass` takes it."""
     single = ORDER // 2
     return float(rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (0.5 / single)))
-
-
-def _filter_once(signal: Array, b: Array, a: Array) -> Array:
-    from scipy.signal import lfilter, lfiltic
-
-    order = len(b) - 1
-    result = signal.copy()
-    latest = signal[:order][::-1]
-    state = np.stack([lfiltic(b, a, column, column) for column in latest.T], axis=-1)
-    result[order:] = lfilter(b, a, signal[order:], axis=0, zi=state)[0]
-    return result
 
 
 def quintic_spline(time: Array, values: Array) -> BSpline:

@@ -71,16 +71,10 @@ def group_variables(model: Model, tree: Tree) -> Grouping:
 
 
 def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Array]]:
-    """Compute the snap of a motion, and the Jacobian of that of each spherical joint.
+    """Return the snap (frames - 4, variables) of coordinates q, and the Jacobian of that of each spherical joint.
 
-    Args:
-        grouping: How it is computed.
-        tree: The model's.
-        q: (frames, coordinates).
-
-    Returns:
-        The snap (frames - 4, variables); a joint's three entries are along the child's axes. For every joint
-        (5, frames - 4, 3, 3): derivative of its snap by its variables in each of the five frames.
+    A joint's three entries are along the child's axes; its Jacobian (5, frames - 4, 3, 3) is by its variables in each
+    of the five frames.
     """
     windows = len(q) - DIFFERENCE_ORDER
     snap = np.zeros((windows, len(tree.free)))

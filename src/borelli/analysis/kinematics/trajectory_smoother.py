@@ -35,8 +35,7 @@ from borelli.analysis.kinematics.snap_penalty import (
     group_variables,
     snap_gradient,
 )
-from borelli.analysis.tree_kernels.frame_derivatives import compute_frame_derivatives
-from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
+from borelli.analysis.tree_kernels.newton_ik import compute_frame_derivatives, make_ik_search
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
 from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
@@ -91,15 +90,9 @@ class SmoothingProblem:
 
 
 def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
-    """Smooth the coordinates of framewise poses.
+    """Smooth framewise poses q (frames, coordinates), NaN where too few markers are visible.
 
-    Args:
-        problem: The inverse kinematics problem.
-        q: (frames, coordinates) of framewise poses; NaN where too few markers are visible.
-        recording: Recording of the markers; its rate is used.
-
-    Returns:
-        Coordinates (frames, coordinates), NaN before the first and after the last frame with a pose; and notes.
+    Returns coordinates, NaN before the first and after the last frame with a pose; and notes.
     """
     posed = _has_pose(q)
     first, last = int(np.argmax(posed)), len(posed) - int(np.argmax(posed[::-1]))
@@ -107,7 +100,7 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
     if last - first < MIN_FRAMES:
         text = f"Not smoothed: {last - first} frames are too few, {MIN_FRAMES} are needed."
         return q, (Note(text, "problem", code="not_smoothed"),)
-    whole = _select(problem, span)
+    whole = problem.select(span)
     notes = _bridge_notes(posed[span], first, recording.rate)
     noise = _noise(whole, q[span])
     if noise <= _mean_stiffness(whole) * MIN_NOISE**2 and posed[span].all():
@@ -117,7 +110,7 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
     weight = noise / _mean_square_snap(grouping, whole, start)
     task = SmoothingProblem(_soften(whole, noise), grouping, noise, weight)
     windows = _scale_windows(len(start))
-    scale = choose_scale([System(replace(task, problem=_select(task.problem, s)), start[s]) for s in windows])
+    scale = choose_scale([System(replace(task, problem=task.problem.select(s)), start[s]) for s in windows])
     result = np.full_like(q, np.nan)
     result[span] = minimize_in_windows(task, scale, start)
     sd = 1e3 * (noise / _mean_stiffness(whole)) ** 0.5
@@ -126,17 +119,10 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
 
 
 def smooth_markers(problem: IkProblem, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
-    """Smooth the poses of a recording, without framewise poses at first.
+    """Return smooth coordinates of a recording, as `smooth_poses`, and notes.
 
     Each frame is solved from the pose of low-pass filtered markers, so that noise that leaves single frames without a
     pose, or in a local minimum, does no harm.
-
-    Args:
-        problem: The inverse kinematics problem.
-        recording: Recording of the markers; its rate is used.
-
-    Returns:
-        Coordinates and notes, as `smooth_poses`.
     """
     target = np.where(problem.weight[..., None] > 0.0, problem.target, np.nan)
     if recording.rate > 2.0 * CUTOFF:
@@ -168,12 +154,6 @@ def _scale_windows(frames: int) -> list[slice]:
     return [slice(int(at), int(at) + length) for at in np.linspace(0, frames - length, SCALE_WINDOWS)]
 
 
-def _select(problem: IkProblem, span: slice) -> IkProblem:
-    rest = problem.rest if len(problem.rest) == 1 else problem.rest[span]
-    return replace(problem, target=np.ascontiguousarray(problem.target[span]),
-                   weight=np.ascontiguousarray(problem.weight[span]), rest=np.ascontiguousarray(rest))  # fmt: skip
-
-
 def _bridge_notes(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, ...]:
     return tuple(
         Note(
@@ -188,8 +168,7 @@ def _bridge_notes(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[No
 def _noise(problem: IkProblem, q: Array) -> float:
     """Return twice the mean energy [J] of a marker spring along one axis if the model were exact."""
     posed = _has_pose(q)
-    part = replace(problem, target=problem.target[posed], weight=problem.weight[posed],
-                   rest=problem.rest if len(problem.rest) == 1 else problem.rest[posed])  # fmt: skip
+    part = problem.select(posed)
     energy, _, stiffness, _ = differentiate(part, q[posed])
     diagonal = part.rest_springs.stiffness
     least = 1e-9 * np.median(np.einsum("tii->i", stiffness) / len(stiffness))
@@ -207,7 +186,7 @@ def _soften(problem: IkProblem, noise: float) -> IkProblem:
 
 def _filtered_poses(problem: IkProblem, q: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
     """Return the poses of low-pass filtered markers; missing markers are taken from the model."""
-    model = _model_markers(problem, _interpolate(problem.model, q))
+    model = problem.model_markers(_interpolate(problem.model, q))
     visible = problem.weight > 0.0
     offset = np.where(visible[..., None], problem.target - model, np.nan)
     time = np.arange(len(q))
@@ -240,16 +219,6 @@ def _interpolate(model: Model, q: Array) -> Array:
         if coordinate.rotational:
             values = np.unwrap(values)
         result[~posed, i] = np.interp(np.flatnonzero(~posed), rows, values)
-    return result
-
-
-def _model_markers(problem: IkProblem, q: Array) -> Array:
-    """Return the positions (frames, markers, 3) [m] of the model's markers."""
-    frames, bodies, markers = len(q), len(problem.model.bodies), len(problem.markers)
-    result = np.empty((frames, markers, 3))
-    compute_body_poses(
-        problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), result
-    )
     return result
 
 
@@ -398,7 +367,7 @@ def minimize_in_windows(task: SmoothingProblem, scale: float, start: Array) -> A
             fade[: WINDOW // 2] = 1.0
         if part.stop == frames:
             fade[WINDOW // 2 :] = 1.0
-        result[part] += fade[:, None] * minimize(replace(task, problem=_select(task.problem, part)), scale, start[part])
+        result[part] += fade[:, None] * minimize(replace(task, problem=task.problem.select(part)), scale, start[part])
         total[part] += fade
     return result / total[:, None]
 

@@ -48,10 +48,6 @@ def adjust_loads(
         point_sd: Standard deviation of its center of pressure [m]; that of its free moment is this times the force.
         filter: Filter of the coordinates, as in `differentiate`.
         cutoff: Cutoff of the filter [Hz].
-
-    Raises:
-        SettingsError: A standard deviation is negative or not finite.
-        ModelError: The model has no free root.
     """
     for name, value in (("force", force_sd), ("point", point_sd)):
         if not 0.0 <= value < np.inf:

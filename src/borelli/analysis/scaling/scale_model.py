@@ -153,22 +153,16 @@ def place_markers(
     fixed: Sequence[str] = (),
     time: tuple[float, float] = (-inf, inf),
 ) -> Model:
-    """Move the markers of a model to where a static trial has them, in its best pose.
+    """Move the markers of a model to where a static trial, its mean over time, has them in the model's best pose.
 
     Args:
         model: A model with markers, scaled to the subject.
-        static: Static trial; the mean over time is used.
+        static: Static trial.
         weights: Stiffness of the marker springs [N/m], as in `inverse_kinematics`.
         pose_stiffness: Stiffness of the springs to the rest pose [N m/rad or N/m].
         rest: Pose in which the subject stands, by coordinate [rad or m]. Default: the model's default pose.
         fixed: Markers that keep their offset.
         time: First and last time [s] of the trial to use.
-
-    Returns:
-        The model with moved markers.
-
-    Raises:
-        SettingsError: The trial has no frame in this time, or no marker of the model.
     """
     for name in fixed:
         model.marker(name)

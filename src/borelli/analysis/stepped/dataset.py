@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import FEET
+from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES
 from borelli.analysis.dynamics.rnea import (
     BodyKinematics,
     coordinate_forces,
@@ -17,8 +17,9 @@ from borelli.analysis.dynamics.rnea import (
     subtree_wrenches,
     weight_wrenches,
 )
+from borelli.analysis.dynamics.torques import torque_labels
 from borelli.analysis.kinematics.differentiation import Derivatives
-from borelli.analysis.motion import AXES, to_model_axes
+from borelli.analysis.motion import root_columns, to_model_axes
 from borelli.analysis.stepped.rollout import StepRecord
 from borelli.analysis.stepped.soles_and_ground import descendants
 from borelli.analysis.stepped.step_work import step_power
@@ -65,7 +66,6 @@ def to_dataset(
     known |= np.isin([c.name for c in model.coordinates], root_coordinates(model))
     by_gravity, by_ground = by_gravity * known, by_ground * known
     force, moment = joint_reactions(moved, carried.sum(axis=0))
-    joints = {joint.child: joint.name for joint in model.joints if not joint.closes_loop}
     power = step_power(stepper, record, external)
     by_coordinate, by_axis, by_time, lab = ("time", "coordinate"), ("time", "axis"), ("time",), {"frame": LAB}
     rate = "rad or m, per second"
@@ -89,24 +89,16 @@ def to_dataset(
         "gyroscopic_power": (by_time, power.gyroscopic, {"units": "W", "of": "the scheme"}),
         "mechanical_energy": (by_time, power.energy, {"units": "J"}),
     }
-    coords: dict[str, Any] = {
-        "time": ("time", curves.time, {"units": "s"}),
-        "coordinate": [c.name for c in model.coordinates],
-        "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
-        "joint": [joints[model.bodies[link.child].name] for link in moved.links],
-        "axis": list(AXES),
-    }
     if feet is not None:
-        coords["foot"] = list(FEET)
         loads = foot_loads(stepper, record, external, feet, axes)
-        names = ("ground_reaction_force", "center_of_pressure", "free_moment")
-        for name, (values, units) in zip(names, loads, strict=True):
+        for name, (values, units) in zip(FOOT_VARIABLES, loads, strict=True):
             variables[name] = (("time", "foot", "axis"), values, {"units": units} | lab)
     attrs = {
         "method": "stepped", "grf_source": source, "root_body": stepper.root, "mass_kg": float(model.mass),
         "numerical_percent": power.numerical_percent,
     }  # fmt: skip
-    return xr.Dataset(variables, coords, attrs)
+    time = xr.Coordinates({"time": ("time", curves.time, {"units": "s"})})
+    return xr.Dataset(variables, time | torque_labels(model, () if feet is None else FEET), attrs)
 
 
 def residual_forces(stepper: Stepper, moved: BodyKinematics, residual: Array) -> Array:
@@ -121,9 +113,7 @@ def residual_forces(stepper: Stepper, moved: BodyKinematics, residual: Array) ->
 
 def residual_from_drives(stepper: Stepper, moved: BodyKinematics, force: Array) -> Array:
     """Return the residual (frames, 6) of generalized forces (frames, coordinates) of drives at the root."""
-    model = stepper.compiled.model
-    names = [c.name for c in model.coordinates]
-    columns = [names.index(name) for name in root_coordinates(model)]
+    columns = root_columns(stepper.compiled.model)
     units = [np.tile(unit, (len(force), 1)) for unit in np.eye(6)]
     maps = np.stack([residual_forces(stepper, moved, unit)[:, columns] for unit in units], axis=2)
     return np.asarray(np.einsum("fij,fj->fi", np.linalg.pinv(maps), force[:, columns]))

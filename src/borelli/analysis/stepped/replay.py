@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.motion import Motion, make_motion, to_model_axes
+from borelli.analysis.motion import Motion, coordinate_labels, make_motion, to_model_axes
 from borelli.analysis.stepped.rollout import AS_GIVEN, EACH_BODY, WITH_ROOT, Rollout, StepRecord, make_step_record
 from borelli.analysis.stepped.stepped_torques import SteppedTorques
 from borelli.analysis.stepped.stepper import Stepper, coordinate_errors, drive_axis_forces, drive_forces
@@ -80,21 +80,12 @@ class Replay:
 
 
 def replay(
-    torques: SteppedTorques,
-    *,
-    loop: str = "open",
-    stiffness: float = STIFFNESS,
-    damping: float = DAMPING,
+    torques: SteppedTorques, *, loop: str = "open", stiffness: float = STIFFNESS, damping: float = DAMPING
 ) -> Replay:
-    """Replay torques in the simulation they were computed in.
+    """Replay torques in the simulation they were computed in, in one of the `LOOPS`.
 
     Contacts act as they occur; measured forces and residuals are applied as recorded, at the present feet and root.
-
-    Args:
-        torques: Result of `stepped_torques`.
-        loop: "kinematic", "open" or "closed".
-        stiffness: Stiffness of the springs of a closed loop [N m/rad or N/m].
-        damping: Damping of the springs [N m s/rad or N s/m].
+    Stiffness [N m/rad or N/m] and damping [N m s/rad or N s/m] are those of the springs of a closed loop.
     """
     if loop not in LOOPS:
         raise SettingsError(unknown_name("loop", loop, LOOPS))
@@ -174,8 +165,7 @@ def _make_replay(torques: SteppedTorques, stepper: Stepper, poses: Array, feedba
         },
         {
             "time": ("time", time, {"units": "s"}),
-            "coordinate": [c.name for c in model.coordinates],
-            "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
+            **coordinate_labels(model),
         },
         {"loop": loop},
     )

@@ -44,15 +44,9 @@ def add_soles(
     feet: Mapping[str, str] | None = None,
     softness: Softness = SOLE_SOFTNESS,
 ) -> Model:
-    """Put the model on level ground, with soles as its only shapes that collide with it.
+    """Put the model on level ground at a height [m], with soles as its only shapes that collide with it.
 
-    Args:
-        model: The model.
-        coordinates: (frames, coordinates) of a motion in which each foot is stationary for a time [rad or m].
-        rate: Frame rate [Hz].
-        height: Height of the ground above the lab's origin [m].
-        feet: Bodies of the "right" and "left" foot. Default: by name.
-        softness: Softness of the soles, and of the ground.
+    In the motion, coordinates (frames, coordinates) at a rate [Hz], each foot must be stationary for a time.
     """
     axes, surface = to_model_axes(model), Surface(friction=SOLE_FRICTION, softness=softness)
     position, rotation = poses(model, coordinates)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import FEET, Loads, foot_bodies, plate_loads
+from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES, Loads, foot_bodies, plate_loads
 from borelli.analysis.dynamics.plate_coverage import find_plate_coverage, write_plate_coverage
 from borelli.analysis.dynamics.rnea import forward_kinematics, inertial_wrenches, weight_wrenches
 from borelli.analysis.dynamics.torques import Torques
@@ -158,10 +158,8 @@ def stepped_torques(
         write_plate_coverage(data, coverage)
         notes += coverage.notes(motion.model.mass)
     if contacts and sides is not None:
-        names = ("ground_reaction_force", "center_of_pressure", "free_moment")
-        force, point, moment = (np.asarray(data[name].values) for name in names)
-        bodies = tuple(sides[side] for side in FEET)
-        loads = Loads(FEET, bodies, curves.time, force, point, moment, "contacts")
+        force, point, moment = (np.asarray(data[name].values) for name in FOOT_VARIABLES)
+        loads = Loads(FEET, tuple(sides.values()), curves.time, force, point, moment, "contacts")
     return SteppedTorques(target, data, settings, tuple(notes), None, loads, stepper, record)
 
 

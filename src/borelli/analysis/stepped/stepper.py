@@ -82,11 +82,10 @@ class Stepper:
         state.coordinate[:] = self.coordinates[1]
         return state
 
-    def inputs(self, drives: Sequence[Drive] | None = None) -> Inputs:
+    def inputs(self) -> Inputs:
         """Return inputs with buffers for all steps."""
         forces = [AppliedForce(body) for body in self.loaded_bodies]
-        drives = self.drives if drives is None else drives
-        return make_inputs(self.compiled, drives=drives, forces=forces, pose=np.zeros_like(self.poses[1:]))
+        return make_inputs(self.compiled, drives=self.drives, forces=forces, pose=np.zeros_like(self.poses[1:]))
 
     def step_inputs(self, drive_force: Array | None = None, nominal_pose: Array | None = None) -> StepInputs:
         """Return the inputs of all steps; see `StepInputs`."""
@@ -153,12 +152,8 @@ def compile_stepped(
     free = len(named) == 6
     residuals = tuple(_to_model(model, r) for r in residual if free or r.body != root or _may_move(model, root, r))
     settings = SolverSettings(push_out_speed=PUSH_OUT_SPEED, tangent_softness=TANGENT_SOFTNESS)
-    return (
-        compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals),
-        drives,
-        residuals,
-        root,
-    )
+    compiled = compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals)
+    return compiled, drives, residuals, root
 
 
 def step_loads(loads: Loads, curves: Derivatives, poses: Array, compiled: CompiledModel) -> Array:
