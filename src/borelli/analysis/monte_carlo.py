@@ -18,12 +18,12 @@ from borelli.analysis.fit.fit_model import Fit
 from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
 Outputs = Mapping[str, Any]
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
@@ -21,13 +20,13 @@ from borelli.model.kinematics import root_coordinates
 from borelli.model.model import GROUND, Marker, Model
 from borelli.model.model_cache import cached_per_model
 from borelli.numerics.quaternions import quaternion_series
+from borelli.numerics.vectors import Array
 from borelli.recording.identify_marker_set import common_prefix, normalize_label
 from borelli.recording.recording import LAB, Note, Recording
 
 if TYPE_CHECKING:
     from xarray import Coordinates, Dataset
 
-Array = NDArray[np.float64]
 AXES = ("x", "y", "z")
 
 

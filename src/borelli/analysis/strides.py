@@ -7,17 +7,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion
+from borelli.numerics.vectors import Array
 from borelli.recording.forces.gait_events import OFF, STRIKE, add_events, gait_events, standardize_event
 from borelli.recording.landmarks import find_landmarks, mean_position
 from borelli.recording.recording import Event, Recording
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 SIDES = ("right", "left")
 MAX_STRIDE_TIME = 2.5

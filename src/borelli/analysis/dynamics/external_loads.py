@@ -12,16 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import Model
 from borelli.numerics.filters import lowpass
+from borelli.numerics.vectors import Array
 from borelli.recording.forces.assign_to_feet import assign_plates
 from borelli.recording.landmarks import identify_landmark
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 FEET = ("right", "left")
 FOOT_PARTS = ("heel", "foot", "toe", "ankle")

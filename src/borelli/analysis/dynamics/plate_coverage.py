@@ -18,13 +18,13 @@ from borelli.analysis.dynamics.external_loads import MAX_EXTRAPOLATION, Loads
 from borelli.analysis.motion import Motion
 from borelli.analysis.strides import Stride, find_strides
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MIN_DEFICIT = 0.25
@@ -43,19 +43,16 @@ MIN_WEIGHING_TIME = 0.4
 
 @dataclass(frozen=True)
 class PlateCoverage:
-    """Frames with the full ground reaction force on plates.
-
-    Attributes:
-        grf_complete: (frames,) whether the plates record all of the ground reaction force.
-        plate_mass: Mass that the plates weigh [kg]; NaN if the GRF was complete for too short a time.
-        duration: Time over which they weighed it [s].
-        whole_strides: Whether that was a whole number of strides.
-    """
+    """Frames with the full ground reaction force on plates."""
 
     grf_complete: Mask
+    """(frames,) whether the plates record all of the ground reaction force."""
     plate_mass: float
+    """Mass that the plates weigh [kg]; NaN if the GRF was complete for too short a time."""
     duration: float
+    """Time over which they weighed it [s]."""
     whole_strides: bool
+    """Whether that was a whole number of strides."""
 
     def notes(self, mass: float, filled: str | None = None) -> tuple[Note, ...]:
         """Return notes on incomplete frames and on the mass [kg]; `filled` describes the predicted steps."""

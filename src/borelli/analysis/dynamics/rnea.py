@@ -26,50 +26,44 @@ from numpy.typing import NDArray
 from borelli.model.kinematics import Link, tree_links
 from borelli.model.model import Model
 from borelli.model.transforms import orientation_matrix
-from borelli.numerics.vectors import cross
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array, cross
 
 _IDENTITY = np.eye(3).tolist()
 
 
 @dataclass(frozen=True)
 class BodyKinematics:
-    """Pose, velocity and acceleration of every body and joint axis in every frame, in model axes; time last.
-
-    Attributes:
-        model: Model that moves.
-        coordinates: (frames, coordinates) [rad or m].
-        speeds: (frames, coordinates) [rad/s or m/s].
-        links: Joints of the tree, parents first.
-        position: (bodies, 3, frames) origins of the body frames [m].
-        rotation: (bodies, 3, 3, frames) body to world.
-        angular_velocity: (bodies, 3, frames) [rad/s].
-        velocity: (bodies, 3, frames) of the body's point at the world origin [m/s].
-        angular_acceleration: (bodies, 3, frames) [rad/s^2].
-        acceleration: (bodies, 3, frames) time derivative of `velocity` [m/s^2].
-        origin: (links, 3, frames) of the child's joint frame [m].
-        axis: (axes, 3, frames) of translations, then rotations, link by link, times the slopes of their functions.
-        column: (axes,) coordinate of each axis; -1: constant.
-        link: (axes,) link of each axis.
-        rotational: (axes,) whether the axis is one of rotation.
-    """
+    """Pose, velocity and acceleration of every body and joint axis in every frame, in model axes; time last."""
 
     model: Model
     coordinates: Array
+    """(frames, coordinates) [rad or m]."""
     speeds: Array
+    """(frames, coordinates) [rad/s or m/s]."""
     links: tuple[Link, ...]
+    """Joints of the tree, parents first."""
     position: Array
+    """(bodies, 3, frames) origins of the body frames [m]."""
     rotation: Array
+    """(bodies, 3, 3, frames) body to world."""
     angular_velocity: Array
+    """(bodies, 3, frames) [rad/s]."""
     velocity: Array
+    """(bodies, 3, frames) of the body's point at the world origin [m/s]."""
     angular_acceleration: Array
+    """(bodies, 3, frames) [rad/s^2]."""
     acceleration: Array
+    """(bodies, 3, frames) time derivative of `velocity` [m/s^2]."""
     origin: Array
+    """(links, 3, frames) of the child's joint frame [m]."""
     axis: Array
+    """(axes, 3, frames) of translations, then rotations, link by link, times the slopes of their functions."""
     column: NDArray[np.int64]
+    """(axes,) coordinate of each axis; -1: constant."""
     link: NDArray[np.int64]
+    """(axes,) link of each axis."""
     rotational: NDArray[np.bool_]
+    """(axes,) whether the axis is one of rotation."""
 
     @cached_property
     def center(self) -> Array:

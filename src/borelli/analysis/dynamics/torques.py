@@ -29,13 +29,11 @@ from borelli.files.html_repr import Summary, main_series, summary_html, summary_
 from borelli.model.kinematics import coupled_forces, root_coordinates, tree_links
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
-from borelli.numerics.vectors import cross
+from borelli.numerics.vectors import Array, cross
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
     from xarray import Coordinates, Dataset
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.rnea import mechanical_energy
 from borelli.analysis.dynamics.torques import Torques
@@ -25,12 +24,11 @@ from borelli.analysis.energetics.energy_balance import (
 from borelli.analysis.motion import AXES, to_model_axes
 from borelli.analysis.strides import find_strides, stride_labels
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 MAX_BALANCE_ERROR = 5e-4
 """Fraction of the positive work by which the balance at the frames may err before times between them are used."""

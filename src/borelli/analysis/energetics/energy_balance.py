@@ -19,9 +19,8 @@ from borelli.analysis.dynamics.external_loads import FOOT_VARIABLES, Loads, foot
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics, mechanical_energy
 from borelli.analysis.dynamics.torques import Torques, load_power, newton_euler
 from borelli.analysis.motion import root_columns, to_model_axes
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import MIN_PLATE_FORCE
-
-Array = NDArray[np.float64]
 
 STEP_POWERS = ("joint_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
 """Variables of stepped torques whose sum is the change of energy."""
@@ -31,35 +30,31 @@ MIN_BELT_SPEED = 0.2
 
 @dataclass(frozen=True)
 class EnergyBalance:
-    """Power and energy at some times.
-
-    Attributes:
-        time: (times,) [s].
-        weight: (times,) of each time in a sum over time [s]; zero where the GRF is not known.
-        evaluated: (times - 1,) whether a sum over time includes the span from each time to the next.
-        kinematics: Of the bodies.
-        power: (times, coordinates) of the joints [W]; zero for the root's.
-        torque: (times, coordinates) [N m or N]; the root's is zero.
-        residual: (times,) power of the residual [W].
-        ground: (times,) power of the loads on the bodies [W].
-        numerical: (times,) power of the integration scheme of simulation steps [W]; zero for Newton-Euler torques.
-        total: (times,) mechanical energy [J].
-        loads: Loads on the feet; None: unknown.
-        error: Largest difference between work and energy at any time [J].
-    """
+    """Power and energy at some times."""
 
     time: Array
+    """(times,) [s]."""
     weight: Array
+    """(times,) of each time in a sum over time [s]; zero where the GRF is not known."""
     evaluated: NDArray[np.bool_]
+    """(times - 1,) whether a sum over time includes the span from each time to the next."""
     kinematics: BodyKinematics
     power: Array
+    """(times, coordinates) of the joints [W]; zero for the root's."""
     torque: Array
+    """(times, coordinates) [N m or N]; the root's is zero."""
     residual: Array
+    """(times,) power of the residual [W]."""
     ground: Array
+    """(times,) power of the loads on the bodies [W]."""
     numerical: Array
+    """(times,) power of the integration scheme of simulation steps [W]; zero for Newton-Euler torques."""
     total: Array
+    """(times,) mechanical energy [J]."""
     loads: Loads | None
+    """Loads on the feet; None: unknown."""
     error: float
+    """Largest difference between work and energy at any time [J]."""
 
     def integrate(self, values: Array) -> Array:
         """Return the integral over time of values (times, ...)."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.fit.parameters import MARKER_SD, FitParameters
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem
@@ -18,8 +17,7 @@ from borelli.analysis.tree_kernels.schur_complement import (
     solve_positive,
 )
 from borelli.kernels.shared_tuples import SharedTuple
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,9 @@ from borelli.analysis.motion import marker_points, match_markers, to_model_axes
 from borelli.errors import BorelliError, SettingsError, list_names
 from borelli.model.marker_sets import add_marker_set, list_marker_sets, markers_from_set
 from borelli.model.model import Joint, Marker, Model
+from borelli.numerics.vectors import Array
 from borelli.recording.identify_marker_set import MIN_MATCHED_FRACTION, MIN_NAMES
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 MAX_POSED_FRAMES = 600
 """Frames that are posed one after the other to find a start for the fit."""

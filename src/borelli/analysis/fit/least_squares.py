@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.fit.derivatives import FitDerivatives, FrameGroup, differentiate
 from borelli.analysis.fit.parameters import FitParameters
@@ -23,8 +22,7 @@ from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, solve_pos
 from borelli.analysis.motion import marker_points, root_columns
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
 from borelli.analysis.tree_kernels.schur_complement import solve_positive
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 MAX_ITERATIONS = 60
 STEP_TOLERANCE = 1e-7

@@ -17,8 +17,7 @@ from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import GROUND, Joint, Model, Vector
 from borelli.model.transforms import orientation_matrix, vector
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 MARKER_SD = 0.005
 """[m] of a marker about its offset: what skin and cameras leave."""

@@ -6,18 +6,16 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.fit.derivatives import NOISE_ENERGY
 from borelli.analysis.fit.least_squares import FitSolution
 from borelli.analysis.fit.parameters import FitParameters
 from borelli.analysis.motion import coordinate_labels
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 MAX_ZERO_SD = 0.07
 """[rad] Angles whose zero is less certain are listed: 4 degrees."""

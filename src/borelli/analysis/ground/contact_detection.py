@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import lengths
 from borelli.numerics.runs import find_runs
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 LOW_PERCENTILE = 5.0
 """Percentile of a point's heights that is the height of its ground."""

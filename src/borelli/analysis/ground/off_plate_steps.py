@@ -28,9 +28,9 @@ from borelli.analysis.ground.predict_grf import PlateForces, solve_ground_reacti
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import Motion
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 SOURCE = "plates and predicted"

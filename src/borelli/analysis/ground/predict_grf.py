@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from borelli.analysis.dynamics.external_loads import Loads, foot_bodies
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
@@ -31,13 +31,11 @@ from borelli.analysis.motion import AXES, Motion, lengths, rotate, to_model_axes
 from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.model.transforms import vector
-from borelli.numerics.vectors import cross
+from borelli.numerics.vectors import Array, cross
 from borelli.recording.recording import LAB, MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 FLAT_FRACTION = 0.1
 """Fraction of the frames, the slowest of a foot, in which it is flat on the ground."""
@@ -45,15 +43,12 @@ FLAT_FRACTION = 0.1
 
 @dataclass(frozen=True)
 class PlateForces:
-    """Forces that plates already supply.
-
-    Attributes:
-        forces: (frames, coordinates) generalized forces [N m or N].
-        free: (frames, feet) fraction of a foot's force to predict: 0 if all is measured, 1 if nothing is.
-    """
+    """Forces that plates already supply."""
 
     forces: Array
+    """(frames, coordinates) generalized forces [N m or N]."""
     free: Array
+    """(frames, feet) fraction of a foot's force to predict: 0 if all is measured, 1 if nothing is."""
 
 
 def predict_grf(
@@ -84,27 +79,23 @@ def predict_grf(
 
 @dataclass(frozen=True)
 class GroundReaction:
-    """Predicted forces of the ground on the feet, in lab axes.
-
-    Attributes:
-        time: (frames,) [s].
-        soles: Points of the soles.
-        required: Required wrench, and positions of the points.
-        level: (frames, points) height of the ground under each point [m].
-        contact: (frames, points) confidence of contact, 0 to 1.
-        force: (frames, points, 3) [N].
-        unexplained: (frames, 6) required force [N] and moment about the center of mass [N m] that is not supplied.
-        belt: (3,) velocity of the ground [m/s].
-    """
+    """Predicted forces of the ground on the feet, in lab axes."""
 
     time: Array
+    """(frames,) [s]."""
     soles: Soles
     required: RequiredWrench
+    """Required wrench, and positions of the points."""
     level: Array
+    """(frames, points) height of the ground under each point [m]."""
     contact: Array
+    """(frames, points) confidence of contact, 0 to 1."""
     force: Array
+    """(frames, points, 3) [N]."""
     unexplained: Array
+    """(frames, 6) required force [N] and moment about the center of mass [N m] that is not supplied."""
     belt: Array
+    """(3,) velocity of the ground [m/s]."""
 
     def on_feet(self) -> tuple[Array, Array, Array]:
         """Return force [N], its point [m] and the free moment [N m] of each foot (frames, feet, 3)."""

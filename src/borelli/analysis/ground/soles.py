@@ -24,9 +24,8 @@ from borelli.errors import ModelError
 from borelli.model.model import Body, Model, Shape
 from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix
+from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import identify_landmark
-
-Array = NDArray[np.float64]
 
 FEET = ("right", "left")
 POINTS = ("heel_medial", "heel_lateral", "ball_medial", "ball_lateral", "toe")
@@ -48,19 +47,16 @@ _OUTER, _INNER = re.compile(r"5|lat"), re.compile(r"1|med|hal|big")
 
 @dataclass(frozen=True)
 class Soles:
-    """Points under the feet, those of the right foot first.
-
-    Attributes:
-        bodies: The body of each point.
-        positions: (points, 3) [m] in the frames of those bodies.
-        foot: (points,) 0 for the right foot, 1 for the left.
-        names: Names of the points, such as "right heel_medial".
-    """
+    """Points under the feet, those of the right foot first."""
 
     bodies: tuple[str, ...]
+    """The body of each point."""
     positions: Array
+    """(points, 3) [m] in the frames of those bodies."""
     foot: NDArray[np.int64]
+    """(points,) 0 for the right foot, 1 for the left."""
     names: tuple[str, ...]
+    """Names of the points, such as "right heel_medial"."""
 
 
 @dataclass(frozen=True)

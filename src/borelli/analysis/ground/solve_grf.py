@@ -11,12 +11,10 @@ the solution unique, and as continuous in time as the motion and its contacts ar
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.ground.required_wrench import RequiredWrench
 from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 FORCE_COST = 0.25
 """Rho: cost of 1 N at a point of full confidence, relative to 1 N m of joint torque, both squared."""

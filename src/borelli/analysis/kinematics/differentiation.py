@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.joint_rotations import (
     ThreeAxisJoint,
@@ -40,13 +39,12 @@ from borelli.model.model import Model
 from borelli.numerics.filters import ORDER, lowpass, opensim_lowpass
 from borelli.numerics.runs import find_runs
 from borelli.numerics.series_extension import extend_series, reflect
+from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from scipy.interpolate import BSpline
-
-Array = NDArray[np.float64]
 
 PRESETS = ("default", "strides", "opensim", "none")
 LOW_PASSED = ("default", "strides")
@@ -62,33 +60,27 @@ STEP_TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Derivatives:
-    """Coordinates and their time derivatives, in the order of the model's coordinates.
-
-    Attributes:
-        model: Model of the coordinates.
-        time: (frames,) [s].
-        coordinates: (frames, coordinates) [rad or m], filtered.
-        speeds: Their first time derivative.
-        accelerations: Their second time derivative.
-        first: Frame of the motion that is the first of these.
-        rate: Frames per second [Hz].
-        settings: Preset and cutoff.
-        notes: Assumptions and changes.
-        curve: Splines of the coordinates, then of the quaternions of `rotation_joints`.
-        rotation_joints: Joints that are treated as rotations.
-    """
+    """Coordinates and their time derivatives, in the order of the model's coordinates."""
 
     model: Model
     time: Array
+    """(frames,) [s]."""
     coordinates: Array
+    """(frames, coordinates) [rad or m], filtered."""
     speeds: Array
+    """Their first time derivative."""
     accelerations: Array
-    first: int
+    """Their second time derivative."""
     rate: float
+    """Frames per second [Hz]."""
     settings: dict[str, Any]
+    """Preset and cutoff."""
     notes: tuple[Note, ...]
+    """Assumptions and changes."""
     curve: BSpline
+    """Splines of the coordinates, then of the quaternions of `rotation_joints`."""
     rotation_joints: tuple[ThreeAxisJoint, ...]
+    """Joints that are treated as rotations."""
 
     def at(self, time: Array) -> tuple[Array, Array, Array]:
         """Return coordinates, speeds and accelerations at other times [s] of the motion."""
@@ -148,7 +140,7 @@ def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | No
     curve = quintic_spline(np.concatenate([before, even, after]), extended)
     settings = {"filter": filter, "cutoff_hz": None if filter == "none" else cutoff}
     values = _evaluate(motion.model, curve, joints, time, q)
-    return Derivatives(motion.model, time, *values, start, motion.rate, settings, tuple(notes), curve, joints)
+    return Derivatives(motion.model, time, *values, motion.rate, settings, tuple(notes), curve, joints)
 
 
 def _evaluate(

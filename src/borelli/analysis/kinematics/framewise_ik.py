@@ -25,9 +25,8 @@ from borelli.errors import BorelliError, SettingsError, unknown_name
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Marker, Model
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 MARKER_STIFFNESS = 1000.0
 """[N/m] of a marker spring."""

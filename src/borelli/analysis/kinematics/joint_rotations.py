@@ -14,15 +14,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.model.kinematics import evaluate, tree_links
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
 from borelli.numerics.quaternions import rotate
-from borelli.numerics.vectors import cross
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array, cross
 
 GIMBAL_COSINE = 0.35
 """Cosine of the second angle, about 70 deg, below which a joint is treated as a rotation."""

@@ -21,8 +21,7 @@ from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.model.kinematics import Link, tree_links
 from borelli.model.model import Model
 from borelli.numerics.banded import BandedMatrix
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 COEFFICIENTS = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 """Of the fourth difference."""

@@ -41,9 +41,8 @@ from borelli.model.model import Model
 from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
 from borelli.numerics.filters import lowpass
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 CUTOFF = 6.0
 """[Hz] of the low-pass filter that gives the start and the relative weights."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.rnea import forward_kinematics
@@ -27,9 +26,8 @@ from borelli.errors import ModelError, SettingsError
 from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
 from borelli.numerics.series_extension import reflect
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note
-
-Array = NDArray[np.float64]
 
 DIFFERENCE_STEP = 1e-5
 """Step of numerical derivatives [rad, m, or per second]."""
@@ -45,20 +43,15 @@ MOMENT_ARM = 0.3
 
 @dataclass(frozen=True)
 class AdjustedMotion:
-    """A motion adjusted for a smaller residual.
-
-    Attributes:
-        motion: The adjusted motion.
-        adjustment: (frames, coordinates) difference from the filtered original [rad or m].
-        before: RMS residual force [N] and moment [N m] of the original.
-        after: The same of the adjusted motion.
-        notes: Changes made.
-    """
+    """A motion adjusted for a smaller residual."""
 
     motion: Motion
     adjustment: Array
+    """(frames, coordinates) difference from the filtered original [rad or m]."""
     before: tuple[float, float]
+    """RMS residual force [N] and moment [N m] of the original."""
     after: tuple[float, float]
+    """The same of the adjusted motion."""
     notes: tuple[Note, ...]
 
 

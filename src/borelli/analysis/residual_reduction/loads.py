@@ -14,16 +14,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import newton_euler_torques, root_body
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
 from borelli.errors import ModelError, SettingsError
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import MIN_PLATE_FORCE, Note
-
-Array = NDArray[np.float64]
 
 MOTION_FORCE_SD, MOTION_MOMENT_SD = 0.05, 0.01
 """Standard deviation of the forces that the motion requires: fractions of body weight, and of body weight times 1 m:

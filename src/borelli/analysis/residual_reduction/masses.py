@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.rnea import (
@@ -29,11 +28,10 @@ from borelli.analysis.motion import Motion, root_columns
 from borelli.errors import ModelError, SettingsError
 from borelli.model.model import Body, Model
 from borelli.model.transforms import vector
+from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.landmarks import identify_landmark, left_right_pairs
 from borelli.recording.recording import Note
-
-Array = NDArray[np.float64]
 
 MASS_BOUND = 0.1
 """Largest relative change of a segment's mass."""

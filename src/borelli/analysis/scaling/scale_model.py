@@ -13,7 +13,6 @@ from itertools import combinations
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, make_ik_problem, solve_framewise
 from borelli.analysis.motion import match_markers, to_model_axes
@@ -25,9 +24,8 @@ from borelli.model.model import Body, Joint, Model, Vector
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.transforms import vector
 from borelli.model.validate import validate
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,8 @@ def scale_model(
         if ratio is None:
             continue
         for body, axes in measurement.bodies.items():
-            _check_axes(measurement, axes)
+            if not axes or any(axis not in "xyz" for axis in axes.lower()):
+                raise SettingsError(f"Measurement {measurement.name!r}: Unknown axes {axes!r}. Use some of x, y, z.")
             if body not in known:
                 unknown.append(body)
                 continue
@@ -239,11 +238,6 @@ def _within(recording: Recording, time: tuple[float, float]) -> Array:
             f"Recording {recording.name!r}: No frame lies between {time[0]:g} and {time[1]:g} s. Change the time range."
         )
     return np.asarray(recording.data["marker_position"].values[frames])
-
-
-def _check_axes(measurement: Measurement, axes: str) -> None:
-    if not axes or any(axis not in "xyz" for axis in axes.lower()):
-        raise SettingsError(f"Measurement {measurement.name!r}: Unknown axes {axes!r}. Use some of x, y, z.")
 
 
 def _scale_body(model: Model, body: str, factors: Vector) -> Model:

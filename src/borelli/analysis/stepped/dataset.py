@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES
 from borelli.analysis.dynamics.rnea import (
@@ -22,18 +21,16 @@ from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import root_columns, to_model_axes
 from borelli.analysis.stepped.rollout import StepRecord
 from borelli.analysis.stepped.soles_and_ground import descendants
-from borelli.analysis.stepped.step_work import step_power
+from borelli.analysis.stepped.step_work import angular_momentum, step_power
 from borelli.analysis.stepped.stepper import Stepper, coordinate_errors, drive_forces, residual_wrench
 from borelli.model.kinematics import coupled_coordinates, coupled_forces, root_coordinates
-from borelli.numerics.vectors import cross
+from borelli.numerics.vectors import Array, cross
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.recording.recording import LAB
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 
 def to_dataset(
@@ -144,13 +141,9 @@ def inertial_wrenches(compiled: CompiledModel, record: StepRecord) -> Array:
     change = np.diff(record.twist, axis=0) / h
     angular_velocity = 0.5 * (record.twist[1:, :, 3:] + record.twist[:-1, :, 3:])
     rotation = rotation_matrices(record.pose[:-1, :, 3:])
-
-    def times_inertia(vector: Array) -> Array:
-        local = np.einsum("fbji,fbj->fbi", rotation, vector)
-        return np.asarray(np.einsum("fbij,fbj->fbi", rotation, np.einsum("bij,fbj->fbi", bodies.inertia, local)))
-
     force = bodies.mass[:, None] * change[..., :3]
-    moment = times_inertia(change[..., 3:]) + np.cross(angular_velocity, times_inertia(angular_velocity))
+    rate, momentum = (angular_momentum(bodies.inertia, rotation, v) for v in (change[..., 3:], angular_velocity))
+    moment = rate + np.cross(angular_velocity, momentum)
     return about_origin(record, np.concatenate([force, moment], axis=-1)).transpose(1, 2, 0)
 
 

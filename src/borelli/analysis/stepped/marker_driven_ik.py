@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from math import isclose
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import (
     MARKER_STIFFNESS,
@@ -27,6 +26,7 @@ from borelli.analysis.stepped.rollout import Rollout, make_step_inputs
 from borelli.analysis.stepped.soles_and_ground import add_ground
 from borelli.errors import SettingsError
 from borelli.model.model import Model, Softness
+from borelli.numerics.vectors import Array
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.diagnostics import coordinates_and_velocities
 from borelli.physics.inputs import Drive
@@ -34,8 +34,6 @@ from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import State, make_inputs, make_state
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 MARKER_SOFTNESS = Softness(erp=0.2, cfm=1e-4)
 """Softness of a marker spring of 1000 N/m at one step per frame, in ODE's numbers (Liu, Cooper and Ballard)."""

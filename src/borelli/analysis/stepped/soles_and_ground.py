@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import FEET, foot_bodies
 from borelli.analysis.ground.soles import BONE_BALL, BONE_BREADTH, BONE_TOES, shape_corners
@@ -20,8 +19,7 @@ from borelli.analysis.motion import to_model_axes
 from borelli.model.kinematics import poses
 from borelli.model.model import Body, Frame, Model, Shape, Softness, Surface
 from borelli.numerics.quaternions import quaternion_from_matrix
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 STATIONARY_FRACTION = 0.2
 """Fraction of the frames, those in which a foot moves least, in which it is stationary."""

@@ -8,7 +8,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES, Loads, foot_bodies, plate_loads
 from borelli.analysis.dynamics.plate_coverage import find_plate_coverage, write_plate_coverage
@@ -21,17 +20,16 @@ from borelli.analysis.residual_reduction.loads import adjust_loads
 from borelli.analysis.stepped.dataset import to_dataset
 from borelli.analysis.stepped.rollout import Rollout, StepRecord
 from borelli.analysis.stepped.soles_and_ground import SOLE_SOFTNESS, add_soles
-from borelli.analysis.stepped.stepper import Stepper, prepare_stepper
+from borelli.analysis.stepped.stepper import StepOptions, Stepper, prepare_stepper
 from borelli.analysis.stepped.substeps import average_to_frames, subdivide
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Softness
+from borelli.numerics.vectors import Array
 from borelli.physics.inputs import Residual
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 SOURCES = ("contacts", "plates")
 ZERO_WRENCH = 1e-6
@@ -135,7 +133,8 @@ def stepped_torques(
             notes.append(Note(text, "inferred", "ground=None", code="soles"))
         curves = replace(curves, model=model)
     fine = subdivide(curves, substeps)
-    stepper = prepare_stepper(fine, loads, contacts, residual, max_force, tolerance, substeps, root_tolerance)
+    options = StepOptions(residual, max_force, tolerance, root_tolerance)
+    stepper = prepare_stepper(fine, loads, contacts, options, substeps)
     rollout = Rollout(stepper.compiled)
     record = rollout.run(stepper.initial_state(), stepper.inputs(), stepper.step_inputs(), stepper.frames)
     settings = {

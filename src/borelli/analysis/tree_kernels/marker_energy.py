@@ -100,9 +100,8 @@ def compute_points(energy_at):
             point_position[m, 0], point_position[m, 1], point_position[m, 2] = x, y, z
             continue
         R, o = pose.rotation[b], pose.position[b]
-        point_position[m, 0] = o[0] + R[0, 0] * x + R[0, 1] * y + R[0, 2] * z
-        point_position[m, 1] = o[1] + R[1, 0] * x + R[1, 1] * y + R[1, 2] * z
-        point_position[m, 2] = o[2] + R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
+        for i in range(3):
+            point_position[m, i] = o[i] + R[i, 0] * x + R[i, 1] * y + R[i, 2] * z
 
 
 @inline_into_caller
