@@ -144,10 +144,8 @@ class _LiveTorques:
         self.state = make_state(self.compiled)
         bodies = len(model.bodies)
         self.inputs = make_inputs(self.compiled, drives=drives, pose=np.zeros((2, bodies, 7)))
-        self.step_inputs, self.record = (
-            make_step_inputs(self.compiled, pose=np.zeros((1, bodies, 7))),
-            make_step_record(self.compiled, 1),
-        )
+        self.step_inputs = make_step_inputs(self.compiled, pose=np.zeros((1, bodies, 7)))
+        self.record = make_step_record(self.compiled, 1)
         self.window = window
         self.last: deque[tuple[float, Array]] = deque(maxlen=2 * window + 1)
         # the cubic through the window, at the frame before the middle, the middle and the one after

@@ -161,9 +161,7 @@ def _times(events: Sequence[Event], label: str, side: str) -> list[float]:
 def _heel(recording: Recording, side: str, belt: Array) -> Array:
     """Return the horizontal position (frames, 2) [m] of a heel relative to the ground; NaN where it is unknown."""
     time = np.asarray(recording.data["time"].values, dtype=float)
-    if "marker_position" not in recording.data:
-        return np.full((len(time), 2), np.nan)
-    labels = recording.markers
+    labels = recording.markers if "marker_position" in recording.data else ()
     markers = find_landmarks(labels, ("heel",), side) or find_landmarks(labels, ("ankle",), side)
     if not markers:
         return np.full((len(time), 2), np.nan)

@@ -60,12 +60,9 @@ class Loads:
 
     def at(self, time: Array) -> Loads:
         """Return the loads at other times [s]; they are zero before the first and after the last sample."""
-        if np.array_equal(time, self.time):
-            force, point, moment = self.force, _fill_unknown(self.point), self.moment
-        else:
-            force, point, moment = (
-                _interpolate(time, self.time, values) for values in (self.force, _fill_unknown(self.point), self.moment)
-            )
+        force, point, moment = self.force, _fill_unknown(self.point), self.moment
+        if not np.array_equal(time, self.time):
+            force, point, moment = (_interpolate(time, self.time, values) for values in (force, point, moment))
         outside = (time < self.time[0] - MAX_EXTRAPOLATION) | (time > self.time[-1] + MAX_EXTRAPOLATION)
         force, moment = (np.where(outside[:, None, None], 0.0, values) for values in (force, moment))
         computed = self.computed
@@ -125,29 +122,23 @@ def plate_loads(model: Model, recording: Recording, feet: Mapping[str, str] | No
     force, point, moment = (np.asarray(data[name].values, dtype=float) for name in FOOT_VARIABLES)
     notes = tuple(note for note in assigned.notes if note not in recording.notes)
     clock = np.asarray(data["analog_time"].values, dtype=float)
-    return measured_loads(FEET, bodies, clock, force, point, moment, notes)
+    return measured_loads(Loads(FEET, bodies, clock, force, point, moment, "plates", notes))
 
 
-def measured_loads(
-    name: tuple[str, ...],
-    body: tuple[str, ...],
-    time: Array,
-    force: Array,
-    point: Array,
-    moment: Array,
-    notes: tuple[Note, ...] = (),
-) -> Loads:
-    """Return loads measured by plates, arguments as in `Loads`; NaN samples count as zero, which a note reports."""
-    if len(time) < 2:
+def measured_loads(loads: Loads) -> Loads:
+    """Return loads measured by plates with samples that are NaN as zero load, which a note reports."""
+    if len(loads.time) < 2:
         raise SettingsError(
-            f"Ground reaction forces: At least 2 samples are needed, but there are {len(time)}. Use a longer recording."
+            f"Ground reaction forces: At least 2 samples are needed, but there are {len(loads.time)}. Use a longer "
+            "recording."
         )
-    lost = np.asarray(~(np.isfinite(force) & np.isfinite(moment)).all(axis=-1))
+    lost = np.asarray(~(np.isfinite(loads.force) & np.isfinite(loads.moment)).all(axis=-1))
+    notes = loads.notes
     if lost.any():
-        text = f"{int(lost.any(axis=1).sum())} of {len(time)} force-plate samples are NaN and count as zero load."
+        text = f"{int(lost.any(axis=1).sum())} of {len(lost)} force-plate samples are NaN and count as zero load."
         notes = (*notes, Note(text, "problem", "borelli doctor", code="plate_nan"))
-    force, moment = (np.where(lost[..., None], 0.0, values) for values in (force, moment))
-    return Loads(name, body, time, force, point, moment, "plates", notes)
+    force, moment = (np.where(lost[..., None], 0.0, values) for values in (loads.force, loads.moment))
+    return replace(loads, force=force, moment=moment, notes=notes)
 
 
 def _fill_unknown(point: Array) -> Array:

@@ -6,6 +6,7 @@ the body are alike; kept lengths and offsets are exact.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -209,13 +210,9 @@ def default_displacement(model: Model, joint: Joint) -> Array:
 
 def left_name(name: str) -> str | None:
     """Return the name of the left counterpart of a name for the right (`_r`, `r_`, `right`); None for other names."""
-    if name.endswith("_r"):
-        return f"{name[:-2]}_l"
-    if name.startswith("r_"):
-        return f"l_{name[2:]}"
-    for right, left in (("right", "left"), ("Right", "Left")):
-        if right in name:
-            return name.replace(right, left)
+    for right, left in ((r"_r$", "_l"), (r"^r_", "l_"), ("right", "left"), ("Right", "Left")):
+        if re.search(right, name):
+            return re.sub(right, left, name)
     return None
 
 

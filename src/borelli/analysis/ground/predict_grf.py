@@ -1,8 +1,13 @@
 """Prediction of ground reaction forces from the motion alone.
 
 Inverse dynamics without ground gives the external wrench that the body requires and the joint torques without it. Each
-foot has five points (`soles`), each of which may exert a force within its friction cone, at a cost that falls with the
-confidence of its contact (`contact_detection`); the forces are those of least cost that fit (`solve_grf`).
+foot has five points (`soles`), each of which may exert a force f_p within its friction cone. With c_p the confidence of
+contact (`contact_detection`), the forces of each frame
+
+    minimize |D (W - W(f))|^2 + |tau - tau(f)|^2 + sum (rho / c_p^2) |f_p|^2
+
+The wrench must fit, joint torques should be small, and points with little confidence are costly. The last term makes
+the solution unique, and as continuous in time as the motion and its contacts are.
 """
 
 from __future__ import annotations
@@ -25,9 +30,9 @@ from borelli.analysis.ground.contact_detection import (
 )
 from borelli.analysis.ground.required_wrench import RequiredWrench, required_wrench, sole_bodies
 from borelli.analysis.ground.soles import FEET, POINTS, Soles, default_soles, find_soles, foot_names
-from borelli.analysis.ground.solve_grf import solve_contact_forces
 from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import AXES, Motion, lengths, rotate, to_model_axes
+from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
 from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.model.transforms import vector
@@ -39,6 +44,12 @@ if TYPE_CHECKING:
 
 FLAT_FRACTION = 0.1
 """Fraction of the frames, the slowest of a foot, in which it is flat on the ground."""
+FORCE_COST = 0.25
+"""Rho: cost of 1 N at a point of full confidence, relative to 1 N m of joint torque, both squared."""
+TANGENT_UNIT = 0.8
+"""1 N along the ground costs as much as 1 N / TANGENT_UNIT upward."""
+MIN_CONTACT = 1e-3
+"""Confidence below which a point has no force."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +78,6 @@ def predict_grf(
         `free_moment` [N m] of each foot; `sole_force` [N], `sole_position` [m] and `sole_contact` (0 to 1) of each
         point of the soles; `unexplained_force` [N] and `unexplained_moment` [N m] about the center of mass: the part
         of the required wrench that contact cannot supply; and `belt_velocity` [m/s].
-
-    Raises:
-        ModelError: The model has no feet.
-        SettingsError: The friction or the belt is not valid.
     """
     curves = curves or differentiate(motion, filter="strides")
     moved = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
@@ -171,15 +178,28 @@ def solve_ground_reaction(
     height = required.position[..., 2] - level
     ground_velocity = _ground_velocity(belt, height, required.velocity)
     contact = free * contact_confidence(height, required.velocity, ground_velocity)
-    force, left = solve_contact_forces(required, contact, friction)
+    force, left = _solve_forces(required, contact, friction)
     weight = model.mass * float(np.linalg.norm(model.gravity))
     unsupported = required.root_wrench(left)[:, 2] > MIN_UNSUPPORTED_FRACTION * weight
     lift = step_heights(height, required.velocity, ground_velocity, unsupported, curves.rate, len(FEET))[:, soles.foot]
     if lift.any():
         contact = free * contact_confidence(height - lift, required.velocity, ground_velocity)
-        force, left = solve_contact_forces(required, contact, friction)
+        force, left = _solve_forces(required, contact, friction)
     unexplained = required.root_wrench(left)
     return GroundReaction(curves.time, soles, required, level + lift, contact, force, unexplained, ground_velocity)
+
+
+def _solve_forces(required: RequiredWrench, contact: Array, friction: float) -> tuple[Array, Array]:
+    """Return the forces (frames, points, 3) [N] of the points, and the remaining requirement (frames, rows)."""
+    frames, count = contact.shape
+    units = np.array([TANGENT_UNIT, TANGENT_UNIT, 1.0])  # in these units all directions cost alike
+    rows = required.rows.reshape(frames, -1, 3 * count) * np.tile(units, count)
+    ridge = FORCE_COST / np.maximum(contact, 1e-9) ** 2
+    force, steps = np.empty((frames, count, 3)), np.empty(frames, np.int64)
+    max_ridge, buffers = FORCE_COST / MIN_CONTACT**2, make_buffers(rows.shape[1])
+    solve_cone_forces(rows, required.need, ridge, max_ridge, friction / TANGENT_UNIT, buffers, force, steps)
+    left = required.need - (rows @ force.reshape(frames, -1, 1))[..., 0]
+    return force * units, left
 
 
 def _flat_feet(moved: BodyKinematics, belt: ArrayLike | None) -> list[Array]:

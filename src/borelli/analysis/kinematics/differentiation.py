@@ -126,14 +126,9 @@ def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | No
     else:
         pad = min(pad, int(np.ceil(EXTENSION_PERIODS * rate / cutoff)))
         # the angles of rotation joints depend on the lab axes, their quaternions only as vectors do
-        periodic = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
-        extended = extend_series(
-            series,
-            pad,
-            rate / cutoff,
-            noisy=filter in LOW_PASSED,
-            stride_columns=periodic if filter == "strides" else (),
-        )
+        others = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
+        periodic = others if filter == "strides" else ()
+        extended = extend_series(series, pad, rate / cutoff, noisy=filter in LOW_PASSED, stride_columns=periodic)
     if filter in LOW_PASSED:
         extended = lowpass(extended, rate, _cutoff_of_both_passes(cutoff, rate), ORDER)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])

@@ -247,11 +247,10 @@ def find_initial_pose(problem: IkProblem, frame: int) -> Array:
         return q[0]
     tree = make_tree(problem.model, tuple(n for n in names if n not in root))
     free = len(tree.free)
-    rigid = IkProblem(
-        problem.model, tree, problem.markers, problem.points, problem.target, problem.weight,
-        RestSprings(np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)),
-        np.zeros((1, free)), start,
-    )  # fmt: skip
+    springs = RestSprings(
+        np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)
+    )
+    rigid = replace(problem, tree=tree, rest_springs=springs, rest=np.zeros((1, free)))
     visible = problem.weight[frame] > 0.0
     centroid = problem.target[frame, visible].mean(axis=0)
     angles = [i for i in tree.free if problem.model.coordinates[i].rotational]

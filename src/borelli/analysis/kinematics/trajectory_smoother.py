@@ -296,11 +296,8 @@ class System:
 
     def at_limit(self, scale: float) -> NDArray[np.bool_]:
         """Return which variables (frames, n) are pushed against a hard joint limit."""
-        x, springs, gradient = (
-            self.q[:, self.task.problem.tree.free],
-            self.task.problem.rest_springs,
-            self.gradient(scale),
-        )
+        problem, gradient = self.task.problem, self.gradient(scale)
+        x, springs = self.q[:, problem.tree.free], problem.rest_springs
         outward = ((x <= springs.lower) & (gradient > 0.0)) | ((x >= springs.upper) & (gradient < 0.0))
         return outward & ~np.isfinite(springs.limit_stiffness)
 

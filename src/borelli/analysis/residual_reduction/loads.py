@@ -39,13 +39,8 @@ def adjust_loads(
 ) -> Loads:
     """Adjust measured loads within their standard deviations towards what the motion requires.
 
-    Args:
-        motion: Motion of a model with masses and a free root.
-        loads: Measured loads.
-        force_sd: Standard deviation of each component of a foot's force [N].
-        point_sd: Standard deviation of its center of pressure [m]; that of its free moment is this times the force.
-        filter: Filter of the coordinates, as in `differentiate`.
-        cutoff: Cutoff of the filter [Hz].
+    These are of each component of a foot's force [N] and of its center of pressure [m]; that of its free moment is
+    `point_sd` times the force. Filter and cutoff are those of `differentiate`.
     """
     for name, value in (("force", force_sd), ("point", point_sd)):
         if not 0.0 <= value < np.inf:

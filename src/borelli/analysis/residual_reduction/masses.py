@@ -16,7 +16,6 @@ import numpy as np
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.rnea import (
-    BodyKinematics,
     coordinate_forces,
     forward_kinematics,
     inertial_wrenches,
@@ -120,18 +119,14 @@ def _demand(model: Model, curves: Derivatives, columns: list[int]) -> Array:
     root = moved.links[int(moved.link[np.flatnonzero(moved.column == columns[0])[0]])].child
     result = np.zeros((wrenches.shape[-1], len(wrenches), len(columns)))
     alone = np.zeros_like(wrenches)
-    for body in range(len(wrenches)):
-        if _is_in_subtree(moved, body, root):
-            alone[root] = wrenches[body]  # the root supports it, whatever is between
-            result[:, body] = coordinate_forces(moved, alone)[:, columns]
+    inside = {root}
+    for link in moved.links:
+        if link.parent in inside:
+            inside.add(link.child)
+    for body in inside:
+        alone[root] = wrenches[body]  # the root supports it, whatever is between
+        result[:, body] = coordinate_forces(moved, alone)[:, columns]
     return result
-
-
-def _is_in_subtree(moved: BodyKinematics, body: int, root: int) -> bool:
-    parent = {link.child: link.parent for link in moved.links}
-    while body >= 0 and body != root:
-        body = parent.get(body, -1)
-    return body == root
 
 
 def _linearize(
