@@ -6,12 +6,12 @@ computes the torques that reproduce the motion in borelli's own simulation. Each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
 from typing import Any
 
-from borelli.analysis.dynamics.external_loads import Loads, plate_loads
+from borelli.analysis.dynamics.external_loads import Feet, Loads, plate_loads
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler_torques
 from borelli.analysis.ground.off_plate_steps import SOURCE, torques_with_predicted_steps
@@ -26,7 +26,6 @@ from borelli.kernels.compile_cache import ensure_compiled
 from borelli.recording.recording import Note, Recording
 
 Forces = str | Recording | Loads | None
-Feet = Mapping[str, str] | None
 
 AUTO = "auto"
 
@@ -121,9 +120,8 @@ def _newton_euler(
     **options: Any,
 ) -> Torques:
     if options:
-        known = [
-            name for name in signature(stepped_torques).parameters if name not in signature(_newton_euler).parameters
-        ]
+        own = signature(_newton_euler).parameters
+        known = [name for name in signature(stepped_torques).parameters if name not in own]
         raise SettingsError(
             f'Unknown option {next(iter(options))!r} for method "newton_euler". Options of "stepped": '
             f"{', '.join(known)}."

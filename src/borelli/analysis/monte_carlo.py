@@ -182,7 +182,6 @@ def _differences(outputs: Outputs, reference: Mapping[str, Array]) -> dict[str, 
 
 
 def _noise_by_marker(recording: Recording, noise: float | Mapping[str, float]) -> Array:
-    """Return the standard deviation of every marker [m]."""
     given = dict.fromkeys(recording.markers, noise) if isinstance(noise, float | int) else dict(noise)
     for name, size in given.items():
         if name not in recording.markers:

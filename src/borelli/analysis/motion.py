@@ -104,10 +104,7 @@ def to_model_axes(model: Model) -> Array:
 
 
 def rotate(vectors: Array, rotation: Array) -> Array:
-    """Return vectors (..., 3) in lab axes from model axes, with `rotation` from `to_model_axes`.
-
-    Most models have lab axes: then the vectors are returned as they are.
-    """
+    """Return vectors (..., 3) in lab axes from model axes; as they are if `rotation`, of `to_model_axes`, is none."""
     return vectors if np.array_equal(rotation, np.eye(3)) else np.asarray(vectors @ rotation)
 
 
@@ -216,12 +213,9 @@ def make_motion(
             error = lengths(modeled - measured)
             variables["marker_position"] = (("time", "marker", "axis"), measured, {"units": "m", "frame": LAB})
             variables["marker_error"] = (("time", "marker"), error, {"units": "m"})
-    data = xr.Dataset(
-        variables,
-        xr.Coordinates({"time": ("time", np.asarray(time, float), {"units": "s"})})
-        | _labels(model, tuple(marker.name for marker in markers)),
-        {"rate_hz": float(rate)},
-    )
+    clock = xr.Coordinates({"time": ("time", np.asarray(time, float), {"units": "s"})})
+    labels = _labels(model, tuple(marker.name for marker in markers))
+    data = xr.Dataset(variables, clock | labels, {"rate_hz": float(rate)})
     return Motion(model, data, recording, dict(settings or {}), notes)
 
 

@@ -90,13 +90,11 @@ def spatiotemporal_parameters(motion: Motion, *, belt: Sequence[float] = (0.0, 0
         clock = np.asarray(motion.recording.data["time"].values, dtype=float)
         rows = [_parameters(stride, events, heels, clock) for stride in strides]
     table = np.array(rows, dtype=float).reshape(-1, len(PARAMETERS))
-    return xr.Dataset(
-        {
-            name: ("stride", column, {"units": unit})
-            for (name, unit), column in zip(PARAMETERS.items(), table.T, strict=True)
-        },
-        stride_labels(strides),
-    )
+    variables = {
+        name: ("stride", column, {"units": unit})
+        for (name, unit), column in zip(PARAMETERS.items(), table.T, strict=True)
+    }
+    return xr.Dataset(variables, stride_labels(strides))
 
 
 def stride_labels(strides: Sequence[Stride]) -> dict[str, Any]:

@@ -21,6 +21,9 @@ from borelli.recording.forces.assign_to_feet import assign_plates
 from borelli.recording.landmarks import identify_landmark
 from borelli.recording.recording import Note, Recording
 
+Feet = Mapping[str, str] | None
+"""Bodies of the "right" and "left" foot, where their names do not identify them."""
+
 FEET = ("right", "left")
 FOOT_PARTS = ("heel", "foot", "toe", "ankle")
 """Body parts that identify the foot's body, in order of preference."""
@@ -78,7 +81,7 @@ class Loads:
         return replace(self, force=force, point=_fill_unknown(self.point), moment=moment, notes=(*self.notes, note))
 
 
-def foot_bodies(model: Model, feet: Mapping[str, str] | None = None) -> dict[str, str]:
+def foot_bodies(model: Model, feet: Feet = None) -> dict[str, str]:
     """Return the bodies of the "right" and "left" foot: those of `feet`, else those that their names identify."""
     names = [body.name for body in model.bodies]
     result = dict(feet or {})
@@ -101,7 +104,7 @@ def foot_bodies(model: Model, feet: Mapping[str, str] | None = None) -> dict[str
     return {side: result[side] for side in FEET}
 
 
-def plate_loads(model: Model, recording: Recording, feet: Mapping[str, str] | None = None) -> Loads:
+def plate_loads(model: Model, recording: Recording, feet: Feet = None) -> Loads:
     """Return the loads that force plates measured, one per foot on them; `feet` as in `foot_bodies`."""
     assigned = recording
     where = recording.name or "Recording"

@@ -192,7 +192,12 @@ def _poses(model: Model, links: tuple[Link, ...], q: Array) -> _Poses:
         if i not in jointed:
             position[i] = np.array(body.frame.position)[:, None]
             rotation[i] = orientation_matrix(body.frame.orientation)[..., None]
-    parts = [(part, k) for k, link in enumerate(links) for part in (*link.translations, *link.rotations)]
+    parts = [
+        (part.column, k, rotational)
+        for k, link in enumerate(links)
+        for rotational, axes in enumerate((link.translations, link.rotations))
+        for part in axes
+    ]
     axis = np.empty((len(parts), 3, frames))
     slope, curvature = np.ones((len(parts), frames)), np.zeros((len(parts), frames))
     origin = np.empty((len(links), 3, frames))
@@ -225,12 +230,8 @@ def _poses(model: Model, links: tuple[Link, ...], q: Array) -> _Poses:
         rotation[link.child] = _rotated_by_constant(frame, link.child_rotation.T)
         np.subtract(o, _rotated_vector(rotation[link.child], link.child_position), out=position[link.child])
         origin[k] = o
-    column = np.array([part.column for part, _ in parts], dtype=np.int64)
-    owner = np.array([k for _, k in parts], dtype=np.int64)
-    rotational = np.zeros(len(parts), bool)
-    for _, first_rotation, last in span:
-        rotational[first_rotation:last] = True
-    return _Poses(position, rotation, origin, axis, slope, curvature, column, owner, rotational, tuple(span))
+    column, owner, rotational = np.array(parts, dtype=np.int64).reshape(-1, 3).T
+    return _Poses(position, rotation, origin, axis, slope, curvature, column, owner, rotational > 0, tuple(span))
 
 
 def inertial_wrenches(kinematics: BodyKinematics) -> Array:

@@ -91,9 +91,7 @@ class Torques:
     @property
     def evaluated(self) -> NDArray[np.bool_]:
         """(frames,) in which residuals are evaluated: those with complete GRF on plates, if any, else all."""
-        complete = (
-            np.asarray(self.data["grf_complete"].values, bool) if "grf_complete" in self.data else np.zeros(1, bool)
-        )
+        complete = np.asarray(self.data["grf_complete"].values if "grf_complete" in self.data else (), bool)
         return complete if complete.any() else np.ones(self.data.sizes["time"], bool)
 
     @property

@@ -181,7 +181,6 @@ def _evaluated(torques: Torques, time: Array) -> NDArray[np.bool_]:
 
 
 def _loads(torques: Torques, time: Array) -> Loads:
-    """Return the loads on the feet at the frames."""
     if torques.loads is not None:
         return torques.loads.at(time)
     data = torques.data

@@ -183,12 +183,8 @@ def static_frame(model: Model, static: Recording) -> tuple[FrameGroup, list[Note
         & (at != 0.0).any(axis=-1)
         & ~np.isin([static.markers[k] if k >= 0 else "" for k in column], moving)
     )
-    problem = problem_of_all_markers(model, static)
-    problem = replace(
-        problem,
-        target=np.ascontiguousarray(np.where(visible[:, None], at, 0.0)[None]),
-        weight=np.ascontiguousarray((visible * MARKER_STIFFNESS)[None]),
-    )
+    target, weight = np.where(visible[:, None], at, 0.0)[None], (visible * MARKER_STIFFNESS)[None]
+    problem = replace(problem_of_all_markers(model, static), target=target, weight=weight)
     q, _ = solve_framewise(problem)
     free, springs = problem.tree.free, problem.rest_springs
     neutral = _neutral_coordinates(model, q[0])

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import Loads
+from borelli.analysis.dynamics.external_loads import Feet, Loads
 from borelli.analysis.dynamics.plate_coverage import MIN_DEFICIT, MIN_DEFICIT_DURATION, PlateCoverage, sustained_deficit
 from borelli.analysis.dynamics.rnea import BodyKinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler, newton_euler_torques
@@ -41,12 +41,7 @@ BLEND_DURATION = 0.05
 
 
 def torques_with_predicted_steps(
-    motion: Motion,
-    curves: Derivatives,
-    moved: BodyKinematics,
-    plates: Loads,
-    settings: Mapping[str, Any],
-    feet: Mapping[str, str] | None,
+    motion: Motion, curves: Derivatives, moved: BodyKinematics, plates: Loads, settings: Mapping[str, Any], feet: Feet
 ) -> Torques:
     """Compute torques with plate forces, and predicted forces under feet that stood off the plates.
 
@@ -84,9 +79,7 @@ def torques_with_predicted_steps(
     return replace(torques, notes=notes)
 
 
-def fill_loads(
-    curves: Derivatives, moved: BodyKinematics, plates: Loads, free: Array, feet: Mapping[str, str] | None = None
-) -> Loads:
+def fill_loads(curves: Derivatives, moved: BodyKinematics, plates: Loads, free: Array, feet: Feet = None) -> Loads:
     """Return loads of plates where `free` (frames, loads) is 0, predicted ones where it is 1, at the plates' times."""
     now = plates.at(curves.time)
     kept = 1.0 - free[..., None]

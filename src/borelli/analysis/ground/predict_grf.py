@@ -12,14 +12,12 @@ the solution unique, and as continuous in time as the motion and its contacts ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from borelli.analysis.dynamics.external_loads import Loads, foot_bodies
+from borelli.analysis.dynamics.external_loads import Feet, Loads, foot_bodies
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
 from borelli.analysis.ground.contact_detection import (
     MIN_UNSUPPORTED_FRACTION,
@@ -33,7 +31,6 @@ from borelli.analysis.ground.soles import FEET, POINTS, Soles, default_soles, fi
 from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import AXES, Motion, lengths, rotate, to_model_axes
 from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
-from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.model.transforms import vector
 from borelli.numerics.vectors import Array, cross
@@ -44,6 +41,8 @@ if TYPE_CHECKING:
 
 FLAT_FRACTION = 0.1
 """Fraction of the frames, the slowest of a foot, in which it is flat on the ground."""
+FRICTION = 0.8
+"""Coulomb coefficient between sole and ground: usual for a shoe."""
 FORCE_COST = 0.25
 """Rho: cost of 1 N at a point of full confidence, relative to 1 N m of joint torque, both squared."""
 TANGENT_UNIT = 0.8
@@ -62,16 +61,12 @@ class PlateForces:
     """(frames, feet) fraction of a foot's force to predict: 0 if all is measured, 1 if nothing is."""
 
 
-def predict_grf(
-    motion: Motion, curves: Derivatives | None = None, *, friction: float = 0.8, belt: ArrayLike | None = None
-) -> Dataset:
+def predict_grf(motion: Motion, curves: Derivatives | None = None) -> Dataset:
     """Predict the ground reaction force on each foot from the motion alone.
 
     Args:
         motion: Motion of a model with feet and masses.
         curves: Its derivatives. Default: filtered at 6 Hz with strides, which suits walking.
-        friction: Coulomb coefficient between sole and ground.
-        belt: Velocity (x, y) or (x, y, z) of the ground [m/s], lab axes. Default: inferred, treadmill or not.
 
     Returns:
         By time, in lab axes: `ground_reaction_force` [N] on the body, `center_of_pressure` [m] (NaN below 20 N) and
@@ -81,7 +76,7 @@ def predict_grf(
     """
     curves = curves or differentiate(motion, filter="strides")
     moved = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
-    return solve_ground_reaction(moved, curves, friction, belt).dataset()
+    return solve_ground_reaction(moved, curves).dataset()
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,7 @@ class GroundReaction:
         free[..., 2] = np.where(loaded, moment[..., 2] - (x * total[..., 1] - y * total[..., 0]), 0.0)
         return total, center, free
 
-    def loads(self, model: Model, feet: Mapping[str, str] | None = None) -> Loads:
+    def loads(self, model: Model, feet: Feet = None) -> Loads:
         """Return the forces as loads on the bodies of the feet."""
         bodies = tuple(foot_bodies(model, feet).values())
         return Loads(FEET, bodies, self.time, *self.on_feet(), "predicted", belt=vector(self.belt))
@@ -146,50 +141,35 @@ class GroundReaction:
             ),
             "belt_velocity": (("axis",), self.belt, {"units": "m/s", "frame": LAB}),
         }  # fmt: skip
-        return xr.Dataset(
-            variables,
-            {
-                "time": ("time", self.time, {"units": "s"}),
-                "foot": list(FEET),
-                "sole": list(self.soles.names),
-                "axis": list(AXES),
-            },
-            {"grf_source": "predicted"},
-        )
+        clock = {"time": ("time", self.time, {"units": "s"})}
+        labels = {"foot": list(FEET), "sole": list(self.soles.names), "axis": list(AXES)}
+        return xr.Dataset(variables, {**clock, **labels}, {"grf_source": "predicted"})
 
 
 def solve_ground_reaction(
-    moved: BodyKinematics,
-    curves: Derivatives,
-    friction: float = 0.8,
-    belt: ArrayLike | None = None,
-    given: PlateForces | None = None,
+    moved: BodyKinematics, curves: Derivatives, given: PlateForces | None = None
 ) -> GroundReaction:
     """Solve for the ground reaction of `predict_grf`, in addition to given plate forces."""
-    if not 0.0 < friction < np.inf:
-        raise SettingsError(
-            f"friction: The coefficient is {friction}. Pass a positive number; 0.8 is usual for a shoe."
-        )
     model = moved.model
-    soles = find_soles(model, _flat_feet(moved, belt))
+    soles = find_soles(model, _flat_feet(moved))
     required = required_wrench(moved, soles, 0.0 if given is None else given.forces)
     free = 1.0 if given is None else given.free[:, soles.foot]
     level = ground_levels(required.position)
     height = required.position[..., 2] - level
-    ground_velocity = _ground_velocity(belt, height, required.velocity)
+    ground_velocity = belt_velocity(height, required.velocity)
     contact = free * contact_confidence(height, required.velocity, ground_velocity)
-    force, left = _solve_forces(required, contact, friction)
+    force, left = _solve_forces(required, contact)
     weight = model.mass * float(np.linalg.norm(model.gravity))
     unsupported = required.root_wrench(left)[:, 2] > MIN_UNSUPPORTED_FRACTION * weight
     lift = step_heights(height, required.velocity, ground_velocity, unsupported, curves.rate, len(FEET))[:, soles.foot]
     if lift.any():
         contact = free * contact_confidence(height - lift, required.velocity, ground_velocity)
-        force, left = _solve_forces(required, contact, friction)
+        force, left = _solve_forces(required, contact)
     unexplained = required.root_wrench(left)
     return GroundReaction(curves.time, soles, required, level + lift, contact, force, unexplained, ground_velocity)
 
 
-def _solve_forces(required: RequiredWrench, contact: Array, friction: float) -> tuple[Array, Array]:
+def _solve_forces(required: RequiredWrench, contact: Array) -> tuple[Array, Array]:
     """Return the forces (frames, points, 3) [N] of the points, and the remaining requirement (frames, rows)."""
     frames, count = contact.shape
     units = np.array([TANGENT_UNIT, TANGENT_UNIT, 1.0])  # in these units all directions cost alike
@@ -197,12 +177,12 @@ def _solve_forces(required: RequiredWrench, contact: Array, friction: float) -> 
     ridge = FORCE_COST / np.maximum(contact, 1e-9) ** 2
     force, steps = np.empty((frames, count, 3)), np.empty(frames, np.int64)
     max_ridge, buffers = FORCE_COST / MIN_CONTACT**2, make_buffers(rows.shape[1])
-    solve_cone_forces(rows, required.need, ridge, max_ridge, friction / TANGENT_UNIT, buffers, force, steps)
+    solve_cone_forces(rows, required.need, ridge, max_ridge, FRICTION / TANGENT_UNIT, buffers, force, steps)
     left = required.need - (rows @ force.reshape(frames, -1, 1))[..., 0]
     return force * units, left
 
 
-def _flat_feet(moved: BodyKinematics, belt: ArrayLike | None) -> list[Array]:
+def _flat_feet(moved: BodyKinematics) -> list[Array]:
     """Return the up direction in the frame of each foot's body while the foot is flat: when it is slowest."""
     model = moved.model
     axes, soles = to_model_axes(model), default_soles(model)
@@ -212,7 +192,7 @@ def _flat_feet(moved: BodyKinematics, belt: ArrayLike | None) -> list[Array]:
     position, velocity = (
         rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), axes) for values in (points, velocities)
     )
-    ground_velocity = _ground_velocity(belt, position[..., 2] - ground_levels(position), velocity)
+    ground_velocity = belt_velocity(position[..., 2] - ground_levels(position), velocity)
     speed = lengths(velocity - ground_velocity).reshape(len(position), len(FEET), -1).max(axis=2)
     names = [body.name for body in model.bodies]
     up = []
@@ -221,14 +201,3 @@ def _flat_feet(moved: BodyKinematics, belt: ArrayLike | None) -> list[Array]:
         mean = axes[:, 2] @ moved.rotation[names.index(name)][..., still].mean(axis=-1)
         up.append(mean / np.linalg.norm(mean))
     return up
-
-
-def _ground_velocity(belt: ArrayLike | None, height: Array, velocity: Array) -> Array:
-    if belt is None:
-        return belt_velocity(height, velocity)
-    given = np.asarray(belt, dtype=float)
-    if given.shape not in ((2,), (3,)) or not np.isfinite(given).all():
-        raise SettingsError(
-            f"belt: Got {given.tolist()}. Pass a velocity of two or three numbers [m/s], such as (-1.2, 0)."
-        )
-    return np.array([*given, 0.0][:3])

@@ -165,7 +165,6 @@ def _wrench_rows(jacobian: Array, probes: Array, center: Array, axes: Array) -> 
 
 
 def _center(moved: BodyKinematics) -> Array:
-    """Return the center of mass (frames, 3) [m]."""
     total = moved.masses.sum()
     if not total > 0.0:
         raise ModelError(f"Model {moved.model.name!r}: The bodies have no mass. Add masses.")

@@ -98,9 +98,8 @@ def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
             rotation, origin = poses[owner]
             positions.append(rotation.T @ (point - origin))
         bodies += owners
-    count = len(POINTS)
     names = tuple(f"{side} {point}" for side in FEET for point in POINTS)
-    return Soles(tuple(bodies), np.array(positions), np.repeat(np.arange(len(FEET)), count), names)
+    return Soles(tuple(bodies), np.array(positions), np.repeat(np.arange(len(FEET)), len(POINTS)), names)
 
 
 @cached_per_model

@@ -136,10 +136,7 @@ def add_snap(grouping: Grouping, jacobians: list[Array], weight: Array, hessian:
 
 
 def joint_rotation(joint: SphericalJoint, q: Array) -> tuple[Array, Array]:
-    """Return the rotation (frames, 3, 3) of a joint's child, and its angular velocity per speed of each variable.
-
-    The angular velocities are columns (frames, 3, 3), in the child's axes.
-    """
+    """Return rotations (frames, 3, 3) of a joint's child, and its angular velocities per variable, in child's axes."""
     rotation = np.broadcast_to(np.eye(3), (len(q), 3, 3))
     angular_velocity = np.zeros((len(q), 3, 3))
     for i, part in enumerate(joint.link.rotations):

@@ -141,7 +141,6 @@ def _has_pose(q: Array) -> NDArray[np.bool_]:
 
 
 def _mean_stiffness(problem: IkProblem) -> float:
-    """Return the mean stiffness [N/m] of visible markers."""
     return float(problem.weight[problem.weight > 0.0].mean())
 
 
@@ -235,10 +234,7 @@ def _mean_square_snap(grouping: Grouping, problem: IkProblem, q: Array) -> Array
 
 
 def differentiate(problem: IkProblem, q: Array) -> tuple[Array, Array, Array, Array]:
-    """Return energy (frames,), gradient (frames, n) and Hessian of the marker springs alone.
-
-    The Hessian is in two parts (frames, n, n): that of Gauss-Newton, and the rest.
-    """
+    """Return energy (frames,), gradient (frames, n), Gauss-Newton Hessian and the rest of it, of markers alone."""
     n = len(problem.tree.free)
     energy, gradient = np.empty(len(q)), np.empty((len(q), n))
     gauss_newton, rest = np.empty((len(q), n, n)), np.empty((len(q), n, n))

@@ -154,14 +154,8 @@ def place_markers(
 ) -> Model:
     """Move the markers of a model to where a static trial, its mean over time, has them in the model's best pose.
 
-    Args:
-        model: A model with markers, scaled to the subject.
-        static: Static trial.
-        weights: Stiffness of the marker springs [N/m], as in `inverse_kinematics`.
-        pose_stiffness: Stiffness of the springs to the rest pose [N m/rad or N/m].
-        rest: Pose in which the subject stands, by coordinate [rad or m]. Default: the model's default pose.
-        fixed: Markers that keep their offset.
-        time: First and last time [s] of the trial to use.
+    Springs and rest pose are those of `inverse_kinematics`. The markers `fixed` keep their offset; `time` is the first
+    and last time [s] of the trial to use.
     """
     for name in fixed:
         model.marker(name)
@@ -258,8 +252,6 @@ def _scale_body(model: Model, body: str, factors: Vector) -> Model:
 
 
 def _with_body_mass(model: Model, name: str, mass: float) -> Model:
-    """Return the model with the mass of one body changed."""
-
     def new(body: Body) -> Body:
         if body.name != name or not body.mass > 0.0:
             return body

@@ -135,10 +135,7 @@ def _make_replay(torques: SteppedTorques, stepper: Stepper, poses: Array, feedba
             "root_tracking_error": ("time", np.linalg.norm(away, axis=1), {"units": "m"}),
             "root_drop": ("time", -away[:, 2], {"units": "m"}),
         },
-        {
-            "time": ("time", time, {"units": "s"}),
-            **coordinate_labels(model),
-        },
+        {"time": ("time", time, {"units": "s"}), **coordinate_labels(model)},
         {"loop": loop},
     )
     motion = make_motion(

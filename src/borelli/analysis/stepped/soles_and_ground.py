@@ -7,13 +7,12 @@ which the foot moves least.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from borelli.analysis.dynamics.external_loads import FEET, foot_bodies
+from borelli.analysis.dynamics.external_loads import FEET, Feet, foot_bodies
 from borelli.analysis.ground.soles import BONE_BALL, BONE_BREADTH, BONE_TOES, shape_corners
 from borelli.analysis.motion import to_model_axes
 from borelli.model.kinematics import poses
@@ -35,12 +34,7 @@ SOLE_FRICTION = 0.8
 
 
 def add_soles(
-    model: Model,
-    coordinates: Array,
-    rate: float,
-    height: float = 0.0,
-    feet: Mapping[str, str] | None = None,
-    softness: Softness = SOLE_SOFTNESS,
+    model: Model, coordinates: Array, rate: float, height: float, feet: Feet, softness: Softness = SOLE_SOFTNESS
 ) -> Model:
     """Put the model on level ground at a height [m], with soles as its only shapes that collide with it.
 

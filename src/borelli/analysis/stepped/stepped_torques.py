@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES, Loads, foot_bodies, plate_loads
+from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES, Feet, Loads, foot_bodies, plate_loads
 from borelli.analysis.dynamics.plate_coverage import find_plate_coverage, write_plate_coverage
 from borelli.analysis.dynamics.rnea import forward_kinematics, inertial_wrenches, weight_wrenches
 from borelli.analysis.dynamics.torques import Torques
@@ -71,7 +71,7 @@ def stepped_torques(
     load_sd: tuple[float, float] | None = None,
     ground: float | None = 0.0,
     sole_softness: Softness = SOLE_SOFTNESS,
-    feet: Mapping[str, str] | None = None,
+    feet: Feet = None,
     substeps: int = 1,
 ) -> SteppedTorques:
     """Compute the torques with which a simulated model performs a motion, with one or several steps per frame.
@@ -175,7 +175,7 @@ def _root_tolerance_note(data: Dataset, root_tolerance: tuple[float, float]) -> 
     return Note(text, "changed", "root_tolerance=None", code="root_tolerance")
 
 
-def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping[str, str] | None) -> Loads | None:
+def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Feet) -> Loads | None:
     if forces is None or isinstance(forces, Loads) or forces == "contacts":
         return forces if isinstance(forces, Loads) else None
     if isinstance(forces, Recording):
