@@ -118,7 +118,6 @@ def _solve_poses(parameters: FitParameters, p: Array, groups: Sequence[FrameGrou
 
 
 def _energy(parameters: FitParameters, p: Array, groups: Sequence[FrameGroup]) -> float:
-    """Return the energy [J] of all fitted poses and of the prior."""
     poses = sum(float(group.energy.sum()) for group in groups if group.fitted)
     return poses + MARKER_STIFFNESS * parameters.prior(p)[0]
 

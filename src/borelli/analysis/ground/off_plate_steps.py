@@ -135,7 +135,6 @@ def _ramps(on: Mask, rate: float) -> Array:
 
 
 def _count_steps(names: tuple[str, ...], off: Mask) -> str:
-    """Describe how many steps of each foot were predicted."""
     counts = [(name, len(find_runs(one))) for name, one in zip(names, off.T, strict=True)]
     return " and ".join(f"{n} {name} step{'s' * (n > 1)}" for name, n in counts if n) or "no foot"
 

@@ -181,8 +181,6 @@ def _outline(model: Model, foot: Body, toes: Body | None, poses: dict[str, tuple
 
 
 def _from_shapes(foot: Body, toes: Body | None, poses: dict[str, tuple[Array, Array]]) -> _Outline:
-    """Return the outline of the shapes of foot and toes."""
-
     def corners(body: Body) -> Array:
         rotation, origin = poses[body.name]
         return np.concatenate([shape_corners(shape) for shape in body.shapes]) @ rotation.T + origin

@@ -270,7 +270,6 @@ def residual_wrench(stepper: Stepper, record: StepRecord) -> Array:
 def _root_drives(
     model: Model, named: Sequence[str], residual: Sequence[Residual] | float | None, root_tolerance: tuple[float, float]
 ) -> tuple[Drive, ...]:
-    """Return drives of the root's coordinates with dead zones of the tolerance."""
     along, about = root_tolerance
     if not (0.0 <= along < inf and 0.0 <= about < inf):
         raise SettingsError(f"root_tolerance: Got {along} m and {about} rad. Pass finite numbers, 0 or larger.")
