@@ -30,9 +30,9 @@ def test_live_torques_are_delayed_by_the_window():
     assert len(delayed) == len(found) - 8
     assert delayed[0].time - delayed[0].torque_time == pytest.approx(4 / 120)
     q, truth = job_truth()
-    from borelli.analysis.stepped.stepper import compile_stepped, drive_axis_forces
+    from borelli.analysis.stepped.stepper import StepOptions, compile_stepped, drive_axis_forces
 
-    compiled = compile_stepped(job_model(), 1 / 120, contacts=False)[0]
+    compiled = compile_stepped(job_model(), 1 / 120, False, StepOptions())[0]
     frames = [round(pose.torque_time * 120) for pose in delayed]
     torque = drive_axis_forces(compiled, q[frames], np.array([pose.torque for pose in delayed]))[:, 6:]
     assert torque_error(torque, truth[frames]) < 10.0  # [%]: no ground, springs to rest, a cubic through nine frames

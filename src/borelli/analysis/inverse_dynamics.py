@@ -6,12 +6,12 @@ computes the torques that reproduce the motion in borelli's own simulation. Each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
 from typing import Any
 
-from borelli.analysis.dynamics.external_loads import Loads, plate_loads, predicted_loads
+from borelli.analysis.dynamics.external_loads import Feet, Loads, plate_loads
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler_torques
 from borelli.analysis.ground.off_plate_steps import SOURCE, torques_with_predicted_steps
@@ -26,7 +26,6 @@ from borelli.kernels.compile_cache import ensure_compiled
 from borelli.recording.recording import Note, Recording
 
 Forces = str | Recording | Loads | None
-Feet = Mapping[str, str] | None
 
 AUTO = "auto"
 
@@ -127,9 +126,8 @@ def _newton_euler(
     **options: Any,
 ) -> Torques:
     if options:
-        known = [
-            name for name in signature(stepped_torques).parameters if name not in signature(_newton_euler).parameters
-        ]
+        own = signature(_newton_euler).parameters
+        known = [name for name in signature(stepped_torques).parameters if name not in own]
         raise SettingsError(
             f'Unknown option {next(iter(options))!r} for method "newton_euler". Options of "stepped": '
             f"{', '.join(known)}."
@@ -146,7 +144,7 @@ def _newton_euler(
             raise SettingsError('Residual reduction uses measured forces only. Use forces="plates" with residual=.')
         return torques_with_predicted_steps(motion, curves, kinematics, loads, settings, feet)
     if residual == "reduce":
-        return reduce_residuals(motion, curves, loads, settings).torques
+        return reduce_residuals(motion, curves, loads, settings)
     if residual is not None:
         raise SettingsError(unknown_name("residual option", str(residual), ("reduce",)))
     return newton_euler_torques(motion, curves, loads, settings, kinematics)
@@ -157,8 +155,7 @@ def _loads(motion: Motion, curves: Derivatives, kinematics: BodyKinematics, forc
     if forces is None or isinstance(forces, Loads):
         return forces
     if forces == "predicted":
-        ground = solve_ground_reaction(kinematics, curves)
-        return predicted_loads(motion.model, ground.time, *ground.on_feet(), ground.belt, feet)
+        return solve_ground_reaction(kinematics, curves).loads(motion.model, feet)
     recording = forces if isinstance(forces, Recording) else motion.recording
     if recording is None:
         raise SettingsError(

@@ -15,7 +15,6 @@ from typing import Any
 from borelli.analysis.kinematics.framewise_ik import (
     MARKER_STIFFNESS,
     POSE_STIFFNESS,
-    IkProblem,
     make_ik_problem,
     motion_from_coordinates,
     solve_framewise,
@@ -28,6 +27,8 @@ from borelli.errors import SettingsError, unknown_name
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.model import Model
 from borelli.recording.recording import Recording
+
+METHODS = ("framewise", "smoothed", "marker_driven")
 
 
 def inverse_kinematics(
@@ -73,35 +74,17 @@ def inverse_kinematics(
     ensure_compiled()
     name = option_value("inverse kinematics method", method, METHODS)
     problem = make_ik_problem(model, recording, weights, pose_stiffness, rest, hard_limits, fixed)
-    return _SOLVERS[name](problem, recording, **options)
+    _check_options(name, options)
+    if name == "marker_driven":
+        return marker_driven_ik(problem, recording, **options)
+    q, notes = solve_framewise(problem) if name == "framewise" else smooth_markers(problem, recording)
+    return motion_from_coordinates(problem, q, recording, name, notes)
 
 
-def _framewise(problem: IkProblem, recording: Recording, **options: Any) -> Motion:
-    _refuse(options, "framewise")
-    q, notes = solve_framewise(problem)
-    return motion_from_coordinates(problem, q, recording, "framewise", notes)
-
-
-def _smoothed(problem: IkProblem, recording: Recording, **options: Any) -> Motion:
-    _refuse(options, "smoothed")
-    q, notes = smooth_markers(problem, recording)
-    return motion_from_coordinates(problem, q, recording, "smoothed", notes)
-
-
-def _marker_driven(problem: IkProblem, recording: Recording, **options: Any) -> Motion:
+def _check_options(method: str, options: Mapping[str, Any]) -> None:
     for name in options:
+        if method != "marker_driven":
+            known = ", ".join(MARKER_DRIVEN_OPTIONS)
+            raise SettingsError(f'Unknown option {name!r} for method "{method}". Options of "marker_driven": {known}.')
         if name not in MARKER_DRIVEN_OPTIONS:
             raise SettingsError(unknown_name('option of method "marker_driven"', name, MARKER_DRIVEN_OPTIONS))
-    return marker_driven_ik(problem, recording, **options)
-
-
-def _refuse(options: Mapping[str, Any], method: str) -> None:
-    if options:
-        raise SettingsError(
-            f'Unknown option {next(iter(options))!r} for method "{method}". Options of "marker_driven": '
-            f"{', '.join(MARKER_DRIVEN_OPTIONS)}."
-        )
-
-
-_SOLVERS = {"framewise": _framewise, "smoothed": _smoothed, "marker_driven": _marker_driven}
-METHODS = tuple(_SOLVERS)

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import (
     MARKER_STIFFNESS,
@@ -25,18 +24,17 @@ from borelli.analysis.kinematics.framewise_ik import (
 )
 from borelli.analysis.motion import match_markers, to_model_axes
 from borelli.analysis.stepped.rollout import Rollout, make_step_inputs, make_step_record
-from borelli.analysis.stepped.stepper import compile_stepped, drive_forces, twists_between
+from borelli.analysis.stepped.stepper import StepOptions, compile_stepped, drive_forces, twists_between
 from borelli.analysis.tree_kernels.newton_ik import make_ik_search, solve_ik_frames
 from borelli.errors import SettingsError
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
+from borelli.numerics.vectors import Array
 from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.state import make_inputs, make_state
 from borelli.recording.live import LiveSource
 from borelli.recording.recording import Recording, make_dataset
-
-Array = NDArray[np.float64]
 
 WINDOW = 4
 """Frames on either side of the cubic for a torque."""
@@ -148,15 +146,13 @@ class _LiveTorques:
     """Torques of the middle of the last frames, by one simulation step."""
 
     def __init__(self, model: Model, rate: float, window: int) -> None:
-        self.compiled, drives, _, _ = compile_stepped(model, 1.0 / rate, contacts=False)
+        self.compiled, drives, _, _ = compile_stepped(model, 1.0 / rate, False, StepOptions())
         self.rollout = Rollout(self.compiled)
         self.state = make_state(self.compiled)
         bodies = len(model.bodies)
         self.inputs = make_inputs(self.compiled, drives=drives, pose=np.zeros((2, bodies, 7)))
-        self.step_inputs, self.record = (
-            make_step_inputs(self.compiled, pose=np.zeros((1, bodies, 7))),
-            make_step_record(self.compiled, 1),
-        )
+        self.step_inputs = make_step_inputs(self.compiled, pose=np.zeros((1, bodies, 7)))
+        self.record = make_step_record(self.compiled, 1)
         self.window = window
         self.last: deque[tuple[float, Array]] = deque(maxlen=2 * window + 1)
         # the cubic through the window, at the frame before the middle, the middle and the one after

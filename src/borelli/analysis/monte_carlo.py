@@ -18,12 +18,12 @@ from borelli.analysis.fit.fit_model import Fit
 from borelli.errors import BorelliError, SettingsError, list_names, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.model.model import Model
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Array = NDArray[np.float64]
 Array32 = NDArray[np.float32]
 Outputs = Mapping[str, Any]
 
@@ -148,15 +148,10 @@ def monte_carlo(
         return _differences(outputs, reference)
 
     results: list[dict[str, Array32] | None] = []
-    if workers == 1:
-        for i in range(n):
-            results.append(repeat(i))
-            progress(i + 1)
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            for i, result in enumerate(pool.map(repeat, range(n))):
-                results.append(result)
-                progress(i + 1)
+    with ThreadPoolExecutor(workers) as pool:
+        for result in map(repeat, range(n)) if workers == 1 else pool.map(repeat, range(n)):
+            results.append(result)
+            progress(len(results))
     good = [result for result in results if result is not None]
     failed = n - len(good)
     if failed > MAX_FAILED_FRACTION * n or len(good) < MIN_REPEATS:
@@ -196,7 +191,6 @@ def _differences(outputs: Outputs, reference: Mapping[str, Array]) -> dict[str, 
 
 
 def _noise_by_marker(recording: Recording, noise: float | Mapping[str, float]) -> Array:
-    """Return the standard deviation of every marker [m]."""
     given = dict.fromkeys(recording.markers, noise) if isinstance(noise, float | int) else dict(noise)
     for name, size in given.items():
         if name not in recording.markers:

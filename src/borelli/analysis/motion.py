@@ -10,24 +10,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
-from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
+from borelli.analysis.tree_kernels.newton_ik import find_body_poses
 from borelli.errors import ModelError, SettingsError
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
-from borelli.kernels.shared_tuples import SharedTuple
+from borelli.model.kinematics import root_coordinates
 from borelli.model.model import GROUND, Marker, Model
 from borelli.model.model_cache import cached_per_model
 from borelli.numerics.quaternions import quaternion_series
+from borelli.numerics.vectors import Array
 from borelli.recording.identify_marker_set import common_prefix, normalize_label
 from borelli.recording.recording import LAB, Note, Recording
 
 if TYPE_CHECKING:
     from xarray import Coordinates, Dataset
 
-Array = NDArray[np.float64]
 AXES = ("x", "y", "z")
 
 
@@ -86,11 +85,7 @@ class Motion:
 
 
 def to_model_axes(model: Model) -> Array:
-    """Return the rotation matrix from lab axes to model axes: lab z becomes the direction against gravity.
-
-    Raises:
-        ModelError: Gravity is not along one of the model's axes.
-    """
+    """Return the rotation matrix from lab axes to model axes: lab z becomes the direction against gravity."""
     gravity = np.array(model.gravity)
     size = np.abs(gravity).max()
     if not size > 0.0 or np.count_nonzero(np.abs(gravity) > 1e-9 * size) != 1:
@@ -109,11 +104,22 @@ def to_model_axes(model: Model) -> Array:
 
 
 def rotate(vectors: Array, rotation: Array) -> Array:
-    """Return vectors (..., 3) in lab axes from model axes, with `rotation` from `to_model_axes`.
-
-    Most models have lab axes: then the vectors are returned as they are.
-    """
+    """Return vectors (..., 3) in lab axes from model axes; as they are if `rotation`, of `to_model_axes`, is none."""
     return vectors if np.array_equal(rotation, np.eye(3)) else np.asarray(vectors @ rotation)
+
+
+def root_columns(model: Model) -> list[int]:
+    """Return the columns of the root's coordinates; empty if the model is fixed to the ground."""
+    names = [c.name for c in model.coordinates]
+    return [names.index(name) for name in root_coordinates(model)]
+
+
+def coordinate_labels(model: Model) -> dict[str, Any]:
+    """Return the labels of a dataset's coordinates, with their units."""
+    return {
+        "coordinate": [c.name for c in model.coordinates],
+        "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
+    }
 
 
 def lengths(vectors: Array) -> Array:
@@ -190,11 +196,7 @@ def make_motion(
             f"Coordinates: The shape is {q.shape}, but model {model.name!r} and {len(time)} times need "
             f"({len(time)}, {len(model.coordinates)})."
         )
-    points = marker_points(model, markers)
-    frames, bodies = len(q), len(model.bodies)
-    position, orientation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
-    modeled = np.empty((frames, len(markers), 3))
-    compute_body_poses(SharedTuple(make_ik_search(tree, points)), q, position, orientation, modeled)
+    position, orientation, modeled = find_body_poses(tree, marker_points(model, markers), q)
     rotation = to_model_axes(model)
     in_lab = orientation if np.array_equal(rotation, np.eye(3)) else rotation.T @ orientation
     variables = {
@@ -211,12 +213,9 @@ def make_motion(
             error = lengths(modeled - measured)
             variables["marker_position"] = (("time", "marker", "axis"), measured, {"units": "m", "frame": LAB})
             variables["marker_error"] = (("time", "marker"), error, {"units": "m"})
-    data = xr.Dataset(
-        variables,
-        xr.Coordinates({"time": ("time", np.asarray(time, float), {"units": "s"})})
-        | _labels(model, tuple(marker.name for marker in markers)),
-        {"rate_hz": float(rate)},
-    )
+    clock = xr.Coordinates({"time": ("time", np.asarray(time, float), {"units": "s"})})
+    labels = _labels(model, tuple(marker.name for marker in markers))
+    data = xr.Dataset(variables, clock | labels, {"rate_hz": float(rate)})
     return Motion(model, data, recording, dict(settings or {}), notes)
 
 
@@ -227,8 +226,7 @@ def _labels(model: Model, markers: tuple[str, ...]) -> Coordinates:
 
     return xr.Coordinates(
         {
-            "coordinate": [c.name for c in model.coordinates],
-            "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
+            **coordinate_labels(model),
             "body": [body.name for body in model.bodies],
             "marker": list(markers),
             "axis": list(AXES),

@@ -212,7 +212,7 @@ def loads_from_setup(
         point = np.nan_to_num(point)
     on = tuple(changed.get(one.name, one.body) for one in setup.forces)
     clock = np.asarray(data["analog_time"].values, dtype=float)
-    return measured_loads(tuple(names), on, clock, force, point, moment)
+    return measured_loads(Loads(tuple(names), on, clock, force, point, moment))
 
 
 def _tool(path: str | os.PathLike[str], kind: str) -> Item:

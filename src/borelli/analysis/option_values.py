@@ -8,19 +8,7 @@ from borelli.errors import SettingsError, unknown_name
 
 
 def option_value(what: str, value: str, known: Collection[str]) -> str:
-    """Return the known value that `value` names; a hyphen counts as an underscore, as on the command line.
-
-    Args:
-        what: Name of the option, for the error.
-        value: Value as the user wrote it.
-        known: Allowed values.
-
-    Returns:
-        One of `known`.
-
-    Raises:
-        SettingsError: The value is unknown.
-    """
+    """Return the known value that `value` names; a hyphen counts as an underscore, as on the command line."""
     name = value.replace("-", "_")
     if name not in known:
         raise SettingsError(unknown_name(what, value, known))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.motion import Motion
+from borelli.numerics.vectors import Array
 from borelli.recording.forces.gait_events import OFF, STRIKE, add_events, gait_events, standardize_event
 from borelli.recording.landmarks import find_landmarks, mean_position
 from borelli.recording.recording import Event, Recording
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 SIDES = ("right", "left")
 MAX_STRIDE_TIME = 2.5
@@ -92,18 +90,21 @@ def spatiotemporal_parameters(motion: Motion, *, belt: Sequence[float] = (0.0, 0
         clock = np.asarray(motion.recording.data["time"].values, dtype=float)
         rows = [_parameters(stride, events, heels, clock) for stride in strides]
     table = np.array(rows, dtype=float).reshape(-1, len(PARAMETERS))
-    return xr.Dataset(
-        {
-            name: ("stride", column, {"units": unit})
-            for (name, unit), column in zip(PARAMETERS.items(), table.T, strict=True)
-        },
-        {
-            "stride": np.arange(len(strides)),
-            "stride_side": ("stride", [stride.side for stride in strides]),
-            "stride_start": ("stride", [stride.start for stride in strides], {"units": "s"}),
-            "stride_end": ("stride", [stride.end for stride in strides], {"units": "s"}),
-        },
-    )
+    variables = {
+        name: ("stride", column, {"units": unit})
+        for (name, unit), column in zip(PARAMETERS.items(), table.T, strict=True)
+    }
+    return xr.Dataset(variables, stride_labels(strides))
+
+
+def stride_labels(strides: Sequence[Stride]) -> dict[str, Any]:
+    """Return the labels of a dataset's strides: number, side, start and end."""
+    return {
+        "stride": np.arange(len(strides)),
+        "stride_side": ("stride", [stride.side for stride in strides]),
+        "stride_start": ("stride", [stride.start for stride in strides], {"units": "s"}),
+        "stride_end": ("stride", [stride.end for stride in strides], {"units": "s"}),
+    }
 
 
 def with_gait_events(recording: Recording) -> Recording:
@@ -158,9 +159,7 @@ def _times(events: Sequence[Event], label: str, side: str) -> list[float]:
 def _heel(recording: Recording, side: str, belt: Array) -> Array:
     """Return the horizontal position (frames, 2) [m] of a heel relative to the ground; NaN where it is unknown."""
     time = np.asarray(recording.data["time"].values, dtype=float)
-    if "marker_position" not in recording.data:
-        return np.full((len(time), 2), np.nan)
-    labels = recording.markers
+    labels = recording.markers if "marker_position" in recording.data else ()
     markers = find_landmarks(labels, ("heel",), side) or find_landmarks(labels, ("ankle",), side)
     if not markers:
         return np.full((len(time), 2), np.nan)

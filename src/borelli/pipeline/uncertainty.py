@@ -13,7 +13,7 @@ import numpy as np
 from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
-from borelli.analysis.monte_carlo import MAX_NOISE, Array, MonteCarloResult, check_repeats, monte_carlo
+from borelli.analysis.monte_carlo import MAX_NOISE, MonteCarloResult, check_repeats, monte_carlo
 from borelli.analysis.strides import with_gait_events
 from borelli.errors import SettingsError
 from borelli.export.stage_files import read_provenance
@@ -26,6 +26,7 @@ from borelli.export.uncertainty_files import (
     write_uncertainty,
 )
 from borelli.model.model import Model
+from borelli.numerics.vectors import Array
 from borelli.pipeline.stages import run_stages, settings_of_results
 from borelli.recording.cleaning.marker_noise import marker_noise as estimate_marker_noise
 from borelli.recording.recording import Note, Recording

@@ -194,11 +194,11 @@ def test_loads_are_interpolated_and_zero_beyond_the_ends():
 def test_nan_samples_count_as_zero_load():
     force = np.zeros((3, 1, 3))
     force[:, 0, 2] = (100.0, np.nan, 100.0)
-    loads = measured_loads(("right",), ("foot_r",), np.arange(3.0), force, 0.0 * force, 0.0 * np.ones((3, 1, 3)))
+    loads = measured_loads(Loads(("right",), ("foot_r",), np.arange(3.0), force, 0.0 * force, np.zeros((3, 1, 3))))
     assert loads.force[:, 0, 2].tolist() == [100.0, 0.0, 100.0]
     assert loads.notes[0].code == "plate_nan" and "1 of 3" in loads.notes[0].text
     with pytest.raises(SettingsError, match="there are 1"):
-        measured_loads(("right",), ("foot_r",), np.zeros(1), force[:1], force[:1], force[:1])
+        measured_loads(Loads(("right",), ("foot_r",), np.zeros(1), force[:1], force[:1], force[:1]))
 
 
 def errors(found, reference, *, residuals):

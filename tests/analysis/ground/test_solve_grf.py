@@ -117,8 +117,8 @@ def test_required_force_at_the_root_obeys_newton():
     force = required.root_wrench(required.need)[:, :3]
     assert force == pytest.approx(model.mass * (acceleration - np.array(model.gravity)), abs=0.05)
     # a force at a sole's point is a force at the root, and a moment about the center of mass
-    push = np.array([3.0, -5.0, 70.0])
+    push, center = np.array([3.0, -5.0, 70.0]), center_of_mass(model, q)
     for p in range(10):
         wrench = required.root_wrench(required.rows[:, :, p] @ push)
         assert wrench[:, :3] == pytest.approx(np.broadcast_to(push, (len(q), 3)), abs=1e-8)
-        assert wrench[:, 3:] == pytest.approx(np.cross(required.position[:, p] - required.center, push), abs=1e-8)
+        assert wrench[:, 3:] == pytest.approx(np.cross(required.position[:, p] - center, push), abs=1e-8)

@@ -18,7 +18,7 @@ import borelli as bo
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.framewise_ik import make_ik_problem
 from borelli.analysis.opensim_setup import read_ik_setup
-from borelli.analysis.tree_kernels.newton_ik import compute_derivatives
+from borelli.analysis.tree_kernels.newton_ik import compute_frame_derivatives
 
 from ...shared_data import SHARED_DATA
 
@@ -76,9 +76,9 @@ class Trial:
         problem = make_ik_problem(self.body, self.recording, **self.settings)
         n, count = len(problem.tree.free), len(frames)
         energy = np.zeros(count)
-        compute_derivatives(
+        compute_frame_derivatives(
             problem.search, problem.rest, problem.target[frames].copy(), problem.weight[frames].copy(), q.copy(),
-            energy, np.zeros((count, n)), np.zeros((count, n, n)),
+            energy, np.zeros((count, n)), np.zeros((count, n, n)), np.zeros((count, n, n)),
         )  # fmt: skip
         return energy.sum()
 

@@ -130,7 +130,9 @@ def test_replayed_torques_reproduce_the_motion_then_drift(free):
     opened = replay(free, loop="open")
     error = opened.data["coordinate_error"].values - free.data["coordinate_error"].values
     assert np.abs(error[:60]).max() < 1e-9  # 0.5 s: only rounding, growing
-    assert opened.time_within(1e-3) < 1.9  # there is no feedback: the body drifts, and the replay reports it
+    angles = opened.data["coordinate_error"].values[:, opened.data["coordinate_units"].values == "rad"]
+    drifted = opened.data["time"].values[np.abs(angles).max(axis=1) > 1e-3]
+    assert drifted[0] - opened.data["time"].values[0] < 1.9  # there is no feedback: the body drifts
     closed = replay(free, loop="closed")
     assert closed.rms_error < 1e-6
     assert np.abs(closed.data["feedback"].values).max() < 1e-6
@@ -139,10 +141,9 @@ def test_replayed_torques_reproduce_the_motion_then_drift(free):
 
 def test_a_standing_body_falls_in_open_loop_and_stands_in_closed_loop():
     torques = stepped_torques(job(2.0), filter="none", forces="contacts", ground=None, residual=30.0)
-    assert replay(torques, loop="open").fall_time is not None
+    assert np.nanmax(replay(torques, loop="open").data["root_drop"].values) > 0.25  # [m]: it has fallen
     closed = replay(torques, loop="closed")
-    assert closed.fall_time is None
-    assert closed.max_root_error < 0.01
+    assert closed.data["root_tracking_error"].values.max() < 0.01
 
 
 def test_drives_with_limits_and_tolerances_have_tracking_errors():

@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.model import Model
-from borelli.model.transforms import vector
 from borelli.numerics.filters import lowpass
+from borelli.numerics.vectors import Array
 from borelli.recording.forces.assign_to_feet import assign_plates
 from borelli.recording.landmarks import identify_landmark
 from borelli.recording.recording import Note, Recording
 
-Array = NDArray[np.float64]
+Feet = Mapping[str, str] | None
+"""Bodies of the "right" and "left" foot, where their names do not identify them."""
 
 FEET = ("right", "left")
 FOOT_PARTS = ("heel", "foot", "toe", "ankle")
@@ -63,12 +63,9 @@ class Loads:
 
     def at(self, time: Array) -> Loads:
         """Return the loads at other times [s]; they are zero before the first and after the last sample."""
-        if np.array_equal(time, self.time):
-            force, point, moment = self.force, _fill_unknown(self.point), self.moment
-        else:
-            force, point, moment = (
-                _interpolate(time, self.time, values) for values in (self.force, _fill_unknown(self.point), self.moment)
-            )
+        force, point, moment = self.force, _fill_unknown(self.point), self.moment
+        if not np.array_equal(time, self.time):
+            force, point, moment = (_interpolate(time, self.time, values) for values in (force, point, moment))
         outside = (time < self.time[0] - MAX_EXTRAPOLATION) | (time > self.time[-1] + MAX_EXTRAPOLATION)
         force, moment = (np.where(outside[:, None, None], 0.0, values) for values in (force, moment))
         computed = self.computed
@@ -84,20 +81,8 @@ class Loads:
         return replace(self, force=force, point=_fill_unknown(self.point), moment=moment, notes=(*self.notes, note))
 
 
-def foot_bodies(model: Model, feet: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the bodies that the ground reaction forces act on: {"right": ..., "left": ...}.
-
-    Args:
-        model: The model.
-        feet: Bodies by side, where their names do not identify them.
-
-    Returns:
-        The body's name by side.
-
-    Raises:
-        SettingsError: A side is unknown.
-        ModelError: A body is unknown, or no body's name identifies a foot.
-    """
+def foot_bodies(model: Model, feet: Feet = None) -> dict[str, str]:
+    """Return the bodies of the "right" and "left" foot: those of `feet`, else those that their names identify."""
     names = [body.name for body in model.bodies]
     result = dict(feet or {})
     for side, name in result.items():
@@ -119,21 +104,8 @@ def foot_bodies(model: Model, feet: Mapping[str, str] | None = None) -> dict[str
     return {side: result[side] for side in FEET}
 
 
-def plate_loads(model: Model, recording: Recording, feet: Mapping[str, str] | None = None) -> Loads:
-    """Return the loads that force plates measured, assigned to the feet on them.
-
-    Args:
-        model: The model whose feet they act on.
-        recording: A recording with force plates.
-        feet: Bodies of the "right" and "left" foot, where their names do not identify them.
-
-    Returns:
-        One load per foot.
-
-    Raises:
-        SettingsError: The recording has no plates, or no foot was on them.
-        ModelError: The model's feet are unknown.
-    """
+def plate_loads(model: Model, recording: Recording, feet: Feet = None) -> Loads:
+    """Return the loads that force plates measured, one per foot on them; `feet` as in `foot_bodies`."""
     assigned = recording
     where = recording.name or "Recording"
     if "ground_reaction_force" not in assigned.data:
@@ -148,65 +120,28 @@ def plate_loads(model: Model, recording: Recording, feet: Mapping[str, str] | No
             f"{where}: No foot was on a force plate, judging by heel and toe markers. Check the recording with "
             "`borelli doctor`, or pass loads that name the body of each plate."
         )
-    bodies = foot_bodies(model, feet)
+    bodies = tuple(foot_bodies(model, feet).values())
     data = assigned.data.sel(foot=list(FEET))
     force, point, moment = (np.asarray(data[name].values, dtype=float) for name in FOOT_VARIABLES)
     notes = tuple(note for note in assigned.notes if note not in recording.notes)
     clock = np.asarray(data["analog_time"].values, dtype=float)
-    return measured_loads(FEET, tuple(bodies[side] for side in FEET), clock, force, point, moment, notes)
+    return measured_loads(Loads(FEET, bodies, clock, force, point, moment, "plates", notes))
 
 
-def measured_loads(
-    name: tuple[str, ...],
-    body: tuple[str, ...],
-    time: Array,
-    force: Array,
-    point: Array,
-    moment: Array,
-    notes: tuple[Note, ...] = (),
-) -> Loads:
-    """Return loads measured by plates; samples that are NaN count as zero, which a note reports.
-
-    Args:
-        name: Of each load.
-        body: Body that each load acts on.
-        time: (samples,) [s].
-        force: (samples, loads, 3) [N].
-        point: (samples, loads, 3) of application [m].
-        moment: (samples, loads, 3) about that point [N m].
-        notes: Earlier notes.
-
-    Returns:
-        The loads.
-
-    Raises:
-        SettingsError: There are fewer than two samples.
-    """
-    if len(time) < 2:
+def measured_loads(loads: Loads) -> Loads:
+    """Return loads measured by plates with samples that are NaN as zero load, which a note reports."""
+    if len(loads.time) < 2:
         raise SettingsError(
-            f"Ground reaction forces: At least 2 samples are needed, but there are {len(time)}. Use a longer recording."
+            f"Ground reaction forces: At least 2 samples are needed, but there are {len(loads.time)}. Use a longer "
+            "recording."
         )
-    lost = np.asarray(~(np.isfinite(force) & np.isfinite(moment)).all(axis=-1))
+    lost = np.asarray(~(np.isfinite(loads.force) & np.isfinite(loads.moment)).all(axis=-1))
+    notes = loads.notes
     if lost.any():
-        text = f"{int(lost.any(axis=1).sum())} of {len(time)} force-plate samples are NaN and count as zero load."
+        text = f"{int(lost.any(axis=1).sum())} of {len(lost)} force-plate samples are NaN and count as zero load."
         notes = (*notes, Note(text, "problem", "borelli doctor", code="plate_nan"))
-    force, moment = (np.where(lost[..., None], 0.0, values) for values in (force, moment))
-    return Loads(name, body, time, force, point, moment, "plates", notes)
-
-
-def predicted_loads(
-    model: Model,
-    time: Array,
-    force: Array,
-    point: Array,
-    moment: Array,
-    belt: Array,
-    feet: Mapping[str, str] | None = None,
-) -> Loads:
-    """Return predicted ground reaction forces as loads on the bodies of the feet."""
-    bodies = foot_bodies(model, feet)
-    on = tuple(bodies[side] for side in FEET)
-    return Loads(FEET, on, time, force, point, moment, "predicted", belt=vector(belt))
+    force, moment = (np.where(lost[..., None], 0.0, values) for values in (loads.force, loads.moment))
+    return replace(loads, force=force, moment=moment, notes=notes)
 
 
 def _fill_unknown(point: Array) -> Array:

@@ -18,13 +18,13 @@ from borelli.analysis.dynamics.external_loads import MAX_EXTRAPOLATION, Loads
 from borelli.analysis.motion import Motion
 from borelli.analysis.strides import Stride, find_strides
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MIN_DEFICIT = 0.25
@@ -43,30 +43,19 @@ MIN_WEIGHING_TIME = 0.4
 
 @dataclass(frozen=True)
 class PlateCoverage:
-    """Frames with the full ground reaction force on plates.
-
-    Attributes:
-        grf_complete: (frames,) whether the plates record all of the ground reaction force.
-        plate_mass: Mass that the plates weigh [kg]; NaN if the GRF was complete for too short a time.
-        duration: Time over which they weighed it [s].
-        whole_strides: Whether that was a whole number of strides.
-    """
+    """Frames with the full ground reaction force on plates."""
 
     grf_complete: Mask
+    """(frames,) whether the plates record all of the ground reaction force."""
     plate_mass: float
+    """Mass that the plates weigh [kg]; NaN if the GRF was complete for too short a time."""
     duration: float
+    """Time over which they weighed it [s]."""
     whole_strides: bool
+    """Whether that was a whole number of strides."""
 
     def notes(self, mass: float, filled: str | None = None) -> tuple[Note, ...]:
-        """Return notes on incomplete frames and on the mass.
-
-        Args:
-            mass: Of the model [kg].
-            filled: The steps whose forces were predicted, in words; None: none.
-
-        Returns:
-            The notes.
-        """
+        """Return notes on incomplete frames and on the mass [kg]; `filled` describes the predicted steps."""
         result = []
         if not self.grf_complete.all():
             percent = 100.0 * float(self.grf_complete.mean())
@@ -89,15 +78,8 @@ def find_plate_coverage(
 ) -> PlateCoverage:
     """Return the frames with complete GRF, and the mass that the plates weigh.
 
-    Args:
-        motion: Motion of the model; its recording gives the strides.
-        time: (frames,) [s].
-        needed: (frames,) vertical force m (g + a) that supports the body [N].
-        loads: Plate loads at their own times.
-        cutoff: Of the low-pass filter on the motion [Hz]; None: 6 Hz is used for the plates.
-
-    Returns:
-        The coverage.
+    `needed` (frames,) is the vertical force m (g + a) that supports the body [N]. Plates are filtered at the motion's
+    `cutoff` [Hz]; at 6 Hz if it is None.
     """
     model = motion.model
     gravity = float(np.linalg.norm(model.gravity))
@@ -140,15 +122,7 @@ def _mass_ratio(needed: Array, supplied: Array, weight: Array | float) -> float:
 
 
 def sustained_deficit(deficit: Array, time: Array) -> Mask:
-    """Return the frames (frames,) of spans with a large, lasting deficit, extended to where it is small.
-
-    Args:
-        deficit: (frames,) force that plates lack, as a fraction of the weight.
-        time: (frames,) [s].
-
-    Returns:
-        The mask.
-    """
+    """Return the frames of spans with a large, lasting deficit (fraction of weight), extended to where it is small."""
     result = np.zeros(len(deficit), bool)
     for start, end in find_runs(deficit > DEFICIT_EDGE):
         deep = find_runs(deficit[start:end] > MIN_DEFICIT)

@@ -26,50 +26,44 @@ from numpy.typing import NDArray
 from borelli.model.kinematics import Link, tree_links
 from borelli.model.model import Model
 from borelli.model.transforms import orientation_matrix
-from borelli.numerics.vectors import cross
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array, cross
 
 _IDENTITY = np.eye(3).tolist()
 
 
 @dataclass(frozen=True)
 class BodyKinematics:
-    """Pose, velocity and acceleration of every body and joint axis in every frame, in model axes; time last.
-
-    Attributes:
-        model: Model that moves.
-        coordinates: (frames, coordinates) [rad or m].
-        speeds: (frames, coordinates) [rad/s or m/s].
-        links: Joints of the tree, parents first.
-        position: (bodies, 3, frames) origins of the body frames [m].
-        rotation: (bodies, 3, 3, frames) body to world.
-        angular_velocity: (bodies, 3, frames) [rad/s].
-        velocity: (bodies, 3, frames) of the body's point at the world origin [m/s].
-        angular_acceleration: (bodies, 3, frames) [rad/s^2].
-        acceleration: (bodies, 3, frames) time derivative of `velocity` [m/s^2].
-        origin: (links, 3, frames) of the child's joint frame [m].
-        axis: (axes, 3, frames) of translations, then rotations, link by link, times the slopes of their functions.
-        column: (axes,) coordinate of each axis; -1: constant.
-        link: (axes,) link of each axis.
-        rotational: (axes,) whether the axis is one of rotation.
-    """
+    """Pose, velocity and acceleration of every body and joint axis in every frame, in model axes; time last."""
 
     model: Model
     coordinates: Array
+    """(frames, coordinates) [rad or m]."""
     speeds: Array
+    """(frames, coordinates) [rad/s or m/s]."""
     links: tuple[Link, ...]
+    """Joints of the tree, parents first."""
     position: Array
+    """(bodies, 3, frames) origins of the body frames [m]."""
     rotation: Array
+    """(bodies, 3, 3, frames) body to world."""
     angular_velocity: Array
+    """(bodies, 3, frames) [rad/s]."""
     velocity: Array
+    """(bodies, 3, frames) of the body's point at the world origin [m/s]."""
     angular_acceleration: Array
+    """(bodies, 3, frames) [rad/s^2]."""
     acceleration: Array
+    """(bodies, 3, frames) time derivative of `velocity` [m/s^2]."""
     origin: Array
+    """(links, 3, frames) of the child's joint frame [m]."""
     axis: Array
+    """(axes, 3, frames) of translations, then rotations, link by link, times the slopes of their functions."""
     column: NDArray[np.int64]
+    """(axes,) coordinate of each axis; -1: constant."""
     link: NDArray[np.int64]
+    """(axes,) link of each axis."""
     rotational: NDArray[np.bool_]
+    """(axes,) whether the axis is one of rotation."""
 
     @cached_property
     def center(self) -> Array:
@@ -115,17 +109,7 @@ class BodyKinematics:
 
 
 def forward_kinematics(model: Model, coordinates: Array, speeds: Array, accelerations: Array) -> BodyKinematics:
-    """Compute pose, velocity and acceleration of all bodies.
-
-    Args:
-        model: A model that `validate` accepts.
-        coordinates: (frames, coordinates) [rad or m]; couplings must hold already.
-        speeds: Their first time derivative.
-        accelerations: Their second time derivative.
-
-    Returns:
-        The kinematics in model axes.
-    """
+    """Compute the kinematics of all bodies from coordinates (frames, coordinates) that satisfy the couplings."""
     q, u, a = (np.ascontiguousarray(values.T) for values in (coordinates, speeds, accelerations))
     links = tree_links(model)
     poses = _poses(model, links, q)
@@ -208,7 +192,12 @@ def _poses(model: Model, links: tuple[Link, ...], q: Array) -> _Poses:
         if i not in jointed:
             position[i] = np.array(body.frame.position)[:, None]
             rotation[i] = orientation_matrix(body.frame.orientation)[..., None]
-    parts = [(part, k) for k, link in enumerate(links) for part in (*link.translations, *link.rotations)]
+    parts = [
+        (part.column, k, rotational)
+        for k, link in enumerate(links)
+        for rotational, axes in enumerate((link.translations, link.rotations))
+        for part in axes
+    ]
     axis = np.empty((len(parts), 3, frames))
     slope, curvature = np.ones((len(parts), frames)), np.zeros((len(parts), frames))
     origin = np.empty((len(links), 3, frames))
@@ -241,12 +230,8 @@ def _poses(model: Model, links: tuple[Link, ...], q: Array) -> _Poses:
         rotation[link.child] = _rotated_by_constant(frame, link.child_rotation.T)
         np.subtract(o, _rotated_vector(rotation[link.child], link.child_position), out=position[link.child])
         origin[k] = o
-    column = np.array([part.column for part, _ in parts], dtype=np.int64)
-    owner = np.array([k for _, k in parts], dtype=np.int64)
-    rotational = np.zeros(len(parts), bool)
-    for _, first_rotation, last in span:
-        rotational[first_rotation:last] = True
-    return _Poses(position, rotation, origin, axis, slope, curvature, column, owner, rotational, tuple(span))
+    column, owner, rotational = np.array(parts, dtype=np.int64).reshape(-1, 3).T
+    return _Poses(position, rotation, origin, axis, slope, curvature, column, owner, rotational > 0, tuple(span))
 
 
 def inertial_wrenches(kinematics: BodyKinematics) -> Array:
@@ -268,18 +253,7 @@ def weight_wrenches(kinematics: BodyKinematics) -> Array:
 def load_wrenches(
     kinematics: BodyKinematics, bodies: Sequence[int], force: Array, point: Array, moment: Array
 ) -> Array:
-    """Return the wrenches (bodies, 6, frames) by which external loads relieve the joints, model axes.
-
-    Args:
-        kinematics: The motion.
-        bodies: Index of the body that each load acts on.
-        force: (frames, loads, 3) on the bodies [N].
-        point: (frames, loads, 3) of application [m].
-        moment: (frames, loads, 3) about those points [N m].
-
-    Returns:
-        Moment about the world origin [N m], then force [N].
-    """
+    """Return the wrenches (bodies, 6, frames) by which loads (frames, loads, 3) relieve the joints, model axes."""
     result = np.zeros((len(kinematics.position), 6, kinematics.position.shape[-1]))
     for k, body in enumerate(bodies):
         f = force[:, k].T

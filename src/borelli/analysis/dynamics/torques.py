@@ -23,19 +23,17 @@ from borelli.analysis.dynamics.rnea import (
     subtree_wrenches,
 )
 from borelli.analysis.kinematics.differentiation import Derivatives
-from borelli.analysis.motion import AXES, Motion, rotate, to_model_axes
+from borelli.analysis.motion import AXES, Motion, coordinate_labels, rotate, to_model_axes
 from borelli.errors import SettingsError, unknown_name
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
 from borelli.model.kinematics import coupled_forces, root_coordinates, tree_links
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
-from borelli.numerics.vectors import cross
+from borelli.numerics.vectors import Array, cross
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
     from xarray import Coordinates, Dataset
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -93,9 +91,7 @@ class Torques:
     @property
     def evaluated(self) -> NDArray[np.bool_]:
         """(frames,) in which residuals are evaluated: those with complete GRF on plates, if any, else all."""
-        complete = (
-            np.asarray(self.data["grf_complete"].values, bool) if "grf_complete" in self.data else np.zeros(1, bool)
-        )
+        complete = np.asarray(self.data["grf_complete"].values if "grf_complete" in self.data else (), bool)
         return complete if complete.any() else np.ones(self.data.sizes["time"], bool)
 
     @property
@@ -124,8 +120,6 @@ class GeneralizedForces:
     """(3, frames, coordinates): inertial, gravity, ground; those of coupled coordinates are moved to their drivers."""
     wrench: Array
     """(bodies, 6, frames): wrench that each body's joint must supply, about the world origin."""
-    ground_power: Array
-    """(frames,) of the loads on the bodies [W]."""
 
 
 def newton_euler_torques(
@@ -136,19 +130,7 @@ def newton_euler_torques(
     kinematics: BodyKinematics | None = None,
     coverage: PlateCoverage | None = None,
 ) -> Torques:
-    """Compute inverse dynamics at the frames of the derivatives.
-
-    Args:
-        motion: The motion.
-        curves: Its derivatives.
-        loads: External loads; None: none.
-        settings: Recorded in the result.
-        kinematics: Of the derivatives, if already computed.
-        coverage: Plate coverage, if the loads are not those of plates alone.
-
-    Returns:
-        The torques.
-    """
+    """Compute inverse dynamics at the frames of the curves; `coverage` if the loads are not those of plates alone."""
     now = None if loads is None else loads.at(curves.time)
     kinematics = kinematics or forward_kinematics(curves.model, curves.coordinates, curves.speeds, curves.accelerations)
     data = _dataset(motion, curves, newton_euler(kinematics, now), now)
@@ -163,33 +145,30 @@ def newton_euler_torques(
 
 
 def newton_euler(kinematics: BodyKinematics, loads: Loads | None) -> GeneralizedForces:
-    """Compute the generalized forces of a motion, by cause, with loads given at the same times.
-
-    Args:
-        kinematics: Of the bodies.
-        loads: External loads at the frames of the kinematics, lab axes; None: none.
-
-    Returns:
-        The forces.
-
-    Raises:
-        SettingsError: A load acts on an unknown body.
-    """
+    """Compute the generalized forces of a motion, by cause, with loads (lab axes) given at the same times."""
     model, frames = kinematics.model, len(kinematics.coordinates)
-    wrench, power = kinematics.required_wrench.sum(axis=0), np.zeros(frames)
+    wrench = kinematics.required_wrench.sum(axis=0)
     by_ground = np.zeros((frames, len(model.coordinates)))
     if loads is not None:
         bodies, force, point, moment = _in_model_axes(model, loads)
         of_ground = subtree_wrenches(kinematics, load_wrenches(kinematics, bodies, force, point, moment))
         by_ground = coordinate_forces(kinematics, of_ground)
         wrench += of_ground
-        for k, body in enumerate(bodies):
-            power += (force[:, k] * kinematics.point_velocity(body, point[:, k])).sum(axis=-1)
-            power += (moment[:, k] * kinematics.angular_velocity[body].T).sum(axis=-1)
     torque = np.stack([*kinematics.required_force, by_ground])
     if model.couplings:
         torque = np.stack([coupled_forces(model, kinematics.coordinates, part) for part in torque])
-    return GeneralizedForces(kinematics, torque, wrench, power)
+    return GeneralizedForces(kinematics, torque, wrench)
+
+
+def load_power(kinematics: BodyKinematics, loads: Loads | None) -> Array:
+    """Return the power (frames,) of loads on the bodies [W]."""
+    power = np.zeros(len(kinematics.coordinates))
+    if loads is not None:
+        bodies, force, point, moment = _in_model_axes(kinematics.model, loads)
+        for k, body in enumerate(bodies):
+            power += (force[:, k] * kinematics.point_velocity(body, point[:, k])).sum(axis=-1)
+            power += (moment[:, k] * kinematics.angular_velocity[body].T).sum(axis=-1)
+    return power
 
 
 def _in_model_axes(model: Model, loads: Loads) -> tuple[list[int], Array, Array, Array]:
@@ -254,18 +233,17 @@ def _dataset(motion: Motion, curves: Derivatives, forces: GeneralizedForces, loa
         "root_body": model.bodies[root].name if root >= 0 else "", "mass_kg": float(model.mass),
     }  # fmt: skip
     coords = xr.Coordinates({"time": ("time", curves.time, {"units": "s"})})
-    return xr.Dataset(variables, coords | _labels(model, () if loads is None else loads.name), attrs)
+    return xr.Dataset(variables, coords | torque_labels(model, () if loads is None else loads.name), attrs)
 
 
 @cached_per_model
-def _labels(model: Model, feet: tuple[str, ...]) -> Coordinates:
+def torque_labels(model: Model, feet: tuple[str, ...]) -> Coordinates:
     """Return the labels of the dataset's dimensions other than time."""
     import xarray as xr
 
     joints = {joint.child: joint.name for joint in model.joints if not joint.closes_loop}
     names: dict[str, Any] = {
-        "coordinate": [c.name for c in model.coordinates],
-        "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
+        **coordinate_labels(model),
         "joint": [joints[model.bodies[link.child].name] for link in tree_links(model)],
         "axis": list(AXES),
     }

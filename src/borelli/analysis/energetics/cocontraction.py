@@ -19,23 +19,13 @@ def cocontraction(
     stiffness: Mapping[str, float] | None = None,
     stiffness_per_torque: float | None = None,
 ) -> dict[str, float]:
-    """Compute the cost of a motion whose joints are stiffened by co-contraction.
+    """Compute the cost of a motion whose joints are stiffened by co-contraction: entries of the summary of `result`.
 
     Both muscle groups pull by c more than the motion needs: the net torque stays, but one group shortens and does the
     positive work c |u| dt, the other lengthens and absorbs it, and the torque-time integral rises by 2 c dt.
 
-    Args:
-        result: Energy without co-contraction.
-        torque: c [N m]: one for all joints, or by coordinate.
-        stiffness: Required joint stiffness by coordinate [N m/rad]; needs `stiffness_per_torque`.
-        stiffness_per_torque: Stiffness per torque of a group, s [1/rad], so that K = s (|torque| + 2 c).
-
-    Returns:
-        `positive_work_j`, `negative_work_j`, `torque_time_integral_nms` and `cost_of_transport_j_per_kg_m` as in the
-        summary, with co-contraction.
-
-    Raises:
-        SettingsError: Unknown coordinate, negative value, or stiffness without `stiffness_per_torque`.
+    c [N m] is `torque`, one for all joints or by coordinate, or follows from the required joint `stiffness` K by
+    coordinate [N m/rad]: K = s (|torque| + 2 c), with s the `stiffness_per_torque` of a group [1/rad].
     """
     model, data = result.torques.motion.model, result.torques.data
     names = [c.name for c in model.coordinates]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.rnea import mechanical_energy
 from borelli.analysis.dynamics.torques import Torques
@@ -23,14 +22,13 @@ from borelli.analysis.energetics.energy_balance import (
     belt_velocity,
 )
 from borelli.analysis.motion import AXES, to_model_axes
-from borelli.analysis.strides import find_strides
+from borelli.analysis.strides import find_strides, stride_labels
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 MAX_BALANCE_ERROR = 5e-4
 """Fraction of the positive work by which the balance at the frames may err before times between them are used."""
@@ -194,10 +192,7 @@ def _datasets(
         for i, name in enumerate(("stride_positive_work", "stride_negative_work", "stride_torque_time_integral")):
             units = {"units": "N m s or N s"} if name == "stride_torque_time_integral" else joules
             variables[name] = (("stride", "coordinate"), np.array([part[i] for part in parts]), units)
-        coords["stride"] = np.arange(len(strides))
-        coords["stride_side"] = ("stride", [stride.side for stride in strides])
-        coords["stride_start"] = ("stride", [stride.start for stride in strides], {"units": "s"})
-        coords["stride_end"] = ("stride", [stride.end for stride in strides], {"units": "s"})
+        coords |= stride_labels(strides)
         sums = [total for part in parts if np.isfinite(total := float(part[0].sum()))]
         summary["positive_work_per_stride_j_per_kg"] = float(np.mean(sums)) / mass if sums else float("nan")
     return xr.Dataset(variables, coords, {"mass_kg": mass}), summary

@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import FOOT_VARIABLES, Loads, foot_bodies
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics, mechanical_energy
-from borelli.analysis.dynamics.torques import Torques, newton_euler
-from borelli.analysis.motion import to_model_axes
-from borelli.model.kinematics import root_coordinates
+from borelli.analysis.dynamics.torques import Torques, load_power, newton_euler
+from borelli.analysis.motion import root_columns, to_model_axes
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import MIN_PLATE_FORCE
-
-Array = NDArray[np.float64]
 
 STEP_POWERS = ("joint_power", "residual_power", "ground_power", "constraint_power", "gyroscopic_power")
 """Variables of stepped torques whose sum is the change of energy."""
@@ -32,35 +30,31 @@ MIN_BELT_SPEED = 0.2
 
 @dataclass(frozen=True)
 class EnergyBalance:
-    """Power and energy at some times.
-
-    Attributes:
-        time: (times,) [s].
-        weight: (times,) of each time in a sum over time [s]; zero where the GRF is not known.
-        evaluated: (times - 1,) whether a sum over time includes the span from each time to the next.
-        kinematics: Of the bodies.
-        power: (times, coordinates) of the joints [W]; zero for the root's.
-        torque: (times, coordinates) [N m or N]; the root's is zero.
-        residual: (times,) power of the residual [W].
-        ground: (times,) power of the loads on the bodies [W].
-        numerical: (times,) power of the integration scheme of simulation steps [W]; zero for Newton-Euler torques.
-        total: (times,) mechanical energy [J].
-        loads: Loads on the feet; None: unknown.
-        error: Largest difference between work and energy at any time [J].
-    """
+    """Power and energy at some times."""
 
     time: Array
+    """(times,) [s]."""
     weight: Array
+    """(times,) of each time in a sum over time [s]; zero where the GRF is not known."""
     evaluated: NDArray[np.bool_]
+    """(times - 1,) whether a sum over time includes the span from each time to the next."""
     kinematics: BodyKinematics
     power: Array
+    """(times, coordinates) of the joints [W]; zero for the root's."""
     torque: Array
+    """(times, coordinates) [N m or N]; the root's is zero."""
     residual: Array
+    """(times,) power of the residual [W]."""
     ground: Array
+    """(times,) power of the loads on the bodies [W]."""
     numerical: Array
+    """(times,) power of the integration scheme of simulation steps [W]; zero for Newton-Euler torques."""
     total: Array
+    """(times,) mechanical energy [J]."""
     loads: Loads | None
+    """Loads on the feet; None: unknown."""
     error: float
+    """Largest difference between work and energy at any time [J]."""
 
     def integrate(self, values: Array) -> Array:
         """Return the integral over time of values (times, ...)."""
@@ -99,8 +93,7 @@ def balance_at_frames(torques: Torques) -> EnergyBalance:
     loads = _loads(torques, time) if "ground_reaction_force" in data else None
     if "joint_power" in data:
         return _stepped_balance(torques, time, kinematics, torque, loads)
-    ground = np.zeros(len(time)) if loads is None else _ground_power(kinematics, loads)
-    return _newton_euler_balance(torques, time, kinematics, torque, u, ground, loads)
+    return _newton_euler_balance(torques, time, kinematics, torque, loads)
 
 
 def balance_between_frames(torques: Torques, time: Array) -> EnergyBalance:
@@ -111,7 +104,7 @@ def balance_between_frames(torques: Torques, time: Array) -> EnergyBalance:
     loads = None if torques.loads is None else torques.loads.at(time)
     forces = newton_euler(forward_kinematics(curves.model, q, u, a), loads)
     torque = forces.torque.sum(axis=0)
-    return _newton_euler_balance(torques, time, forces.kinematics, torque, u, forces.ground_power, loads)
+    return _newton_euler_balance(torques, time, forces.kinematics, torque, loads)
 
 
 def belt_velocity(balance: EnergyBalance) -> Array:
@@ -137,24 +130,11 @@ def belt_velocity(balance: EnergyBalance) -> Array:
     return np.array([*median, 0.0]) if np.linalg.norm(median) > MIN_BELT_SPEED else np.zeros(3)
 
 
-def root_columns(torques: Torques) -> list[int]:
-    """Return the columns of the root's coordinates, whose torques are the residual."""
-    model = torques.motion.model
-    names = [c.name for c in model.coordinates]
-    return [names.index(name) for name in root_coordinates(model)]
-
-
 def _newton_euler_balance(
-    torques: Torques,
-    time: Array,
-    kinematics: BodyKinematics,
-    torque: Array,
-    u: Array,
-    ground: Array,
-    loads: Loads | None,
+    torques: Torques, time: Array, kinematics: BodyKinematics, torque: Array, loads: Loads | None
 ) -> EnergyBalance:
-    root = root_columns(torques)
-    power = torque * u
+    root = root_columns(kinematics.model)
+    power, ground = torque * kinematics.speeds, load_power(kinematics, loads)
     residual = power[:, root].sum(axis=1)
     joints, own = power.copy(), torque.copy()
     joints[:, root], own[:, root] = 0.0, 0.0
@@ -201,7 +181,6 @@ def _evaluated(torques: Torques, time: Array) -> NDArray[np.bool_]:
 
 
 def _loads(torques: Torques, time: Array) -> Loads:
-    """Return the loads on the feet at the frames."""
     if torques.loads is not None:
         return torques.loads.at(time)
     data = torques.data
@@ -210,18 +189,6 @@ def _loads(torques: Torques, time: Array) -> Loads:
     force, point, moment = (np.asarray(data[name].values, dtype=float) for name in FOOT_VARIABLES)
     on = tuple(bodies[side] for side in sides)
     return Loads(sides, on, time, force, np.nan_to_num(point), moment, torques.grf_source)
-
-
-def _ground_power(kinematics: BodyKinematics, loads: Loads) -> Array:
-    names = [body.name for body in kinematics.model.bodies]
-    rotation = to_model_axes(kinematics.model).T
-    power = np.zeros(len(loads.time))
-    for k, name in enumerate(loads.body):
-        body = names.index(name)
-        velocity = kinematics.point_velocity(body, loads.point[:, k] @ rotation)
-        power += (loads.force[:, k] @ rotation * velocity).sum(axis=-1)
-        power += (loads.moment[:, k] @ rotation * kinematics.angular_velocity[body].T).sum(axis=-1)
-    return power
 
 
 def _weighted_median(values: Array, weights: Array) -> float:

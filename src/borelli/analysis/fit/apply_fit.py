@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.fit.parameters import FitParameters, default_displacement
 from borelli.model.kinematics import with_default_frames
@@ -14,8 +13,7 @@ from borelli.model.model import GROUND, Model
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.transforms import orientation_matrix, vector
 from borelli.model.validate import validate
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 MIN_JOINT_DISTANCE = 0.02
 """[m] Joints nearer to a body's own along an axis do not determine its size along it."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.fit.parameters import MARKER_SD, FitParameters
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem
@@ -18,8 +17,7 @@ from borelli.analysis.tree_kernels.schur_complement import (
     solve_positive,
 )
 from borelli.kernels.shared_tuples import SharedTuple
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 
 @dataclass(frozen=True)
@@ -65,12 +63,8 @@ def differentiate(
 ) -> FitDerivatives | None:
     """Return first and second derivatives by p; None if the exact Hessian is not positive definite.
 
-    Args:
-        parameters: Meaning of p.
-        p: (parameters,)
-        groups: Frames, whose poses are at their minimum energy.
-        exact: Whether the Hessian is exact; else that of Gauss-Newton, which is always positive definite.
-        uncertainty: Whether to compute `pose_compliance`, without joint limits, which are not evidence for a pose.
+    Poses of the groups are at their minimum energy. The Hessian is exact, or else that of Gauss-Newton, which is always
+    positive definite. `uncertainty` adds `pose_compliance`, without joint limits, which are not evidence for a pose.
     """
     _, prior_gradient, prior_matrix = parameters.prior(p)
     gradient, matrix = MARKER_STIFFNESS * prior_gradient, MARKER_STIFFNESS * prior_matrix

@@ -141,11 +141,11 @@ def fit_model(
         raise SettingsError(f"fit_model: frames is {frames} and held_out {held_out}. Use at least 1 and 0.")
     marked, notes = choose_marker_set(model, trials if static is None else (*trials, static))
     parameters = make_parameters(marked, symmetric, keep or {})
-    choice = choose_frames(parameters.model, trials, static, frames, held_out)
-    solution = solve(parameters, choice.groups)
+    groups, frame_notes = choose_frames(parameters.model, trials, static, frames, held_out)
+    solution = solve(parameters, groups)
     train = [marker_errors(group) for group in solution.groups if group.fitted]
     test = [marker_errors(group) for group in solution.groups if not group.fitted]
     data = fit_dataset(parameters, solution, train, test)
-    notes = (*notes, *choice.notes, *uncertainty_notes(parameters, solution, data, static is not None))
+    notes = (*notes, *frame_notes, *uncertainty_notes(parameters, solution, data, static is not None))
     fitted = fitted_model(parameters, solution.p)
     return Fit(fitted, data, rms(train), rms(test), solution.iterations, notes, parameters, solution)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,9 @@ from borelli.analysis.motion import marker_points, match_markers, to_model_axes
 from borelli.errors import BorelliError, SettingsError, list_names
 from borelli.model.marker_sets import add_marker_set, list_marker_sets, markers_from_set
 from borelli.model.model import Joint, Marker, Model
+from borelli.numerics.vectors import Array
 from borelli.recording.identify_marker_set import MIN_MATCHED_FRACTION, MIN_NAMES
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 MAX_POSED_FRAMES = 600
 """Frames that are posed one after the other to find a start for the fit."""
@@ -36,22 +35,8 @@ MAX_STATIC_DRIFT = 0.02
 """[m] Standard deviation of a marker that a static trial allows."""
 
 
-@dataclass(frozen=True)
-class FrameChoice:
-    """Frames of a fit."""
-
-    model: Model
-    """With only those markers that some recording has."""
-    groups: tuple[FrameGroup, ...]
-    notes: tuple[Note, ...]
-
-
 def choose_marker_set(model: Model, recordings: Sequence[Recording]) -> tuple[Model, tuple[Note, ...]]:
-    """Return the model with those markers that were recorded: its own, or if it has none, of the best matching set.
-
-    Raises:
-        SettingsError: The recordings' labels match no set that the model can have.
-    """
+    """Return the model with those markers that were recorded: its own, or if it has none, of the best matching set."""
     labels = list(dict.fromkeys(label for recording in recordings for label in recording.markers))
     notes = []
     if not model.markers:
@@ -125,15 +110,10 @@ def _add_best_set(model: Model, labels: Sequence[str]) -> tuple[Model, str, list
 
 def choose_frames(
     model: Model, recordings: Sequence[Recording], static: Recording | None, frames: int, held_out: int
-) -> FrameChoice:
+) -> tuple[tuple[FrameGroup, ...], tuple[Note, ...]]:
     """Return frames spread evenly over the recordings, with poses of the given model; every other one is held out.
 
-    Args:
-        model: With only those markers that some recording has.
-        recordings: One or more.
-        static: Static trial, which becomes one frame.
-        frames: Number of fitted frames, in all.
-        held_out: Number of held-out frames, in all; at most as many as are fitted.
+    `frames` and `held_out` are numbers in all; at most as many are held out as fitted. The static trial is one frame.
     """
     groups: list[FrameGroup] = []
     notes: list[Note] = []
@@ -148,17 +128,17 @@ def choose_frames(
                 "every frame. Check the markers with `borelli doctor`."
             )
         good = good[:: -(-len(good) // MAX_POSED_FRAMES)]
-        thinned = select_frames(problem, good)
+        thinned = problem.select(good)
         q, _ = solve_framewise(thinned)
         fitted, test = spread_frames(len(good), -(-frames // trials), held_out // trials)
-        groups.append(FrameGroup(select_frames(thinned, fitted), q[fitted]))
+        groups.append(FrameGroup(thinned.select(fitted), q[fitted]))
         if len(test):
-            groups.append(FrameGroup(select_frames(thinned, test), q[test], fitted=False))
+            groups.append(FrameGroup(thinned.select(test), q[test], fitted=False))
     if static is not None:
         group, more = static_frame(model, static)
         groups.append(group)
         notes += more
-    return FrameChoice(model, tuple(groups), tuple(notes))
+    return tuple(groups), tuple(notes)
 
 
 def spread_frames(count: int, frames: int, held_out: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -183,21 +163,8 @@ def problem_of_all_markers(model: Model, recording: Recording) -> IkProblem:
     return replace(problem, markers=model.markers, points=points, target=target, weight=weight)
 
 
-def select_frames(problem: IkProblem, frames: NDArray[np.int64]) -> IkProblem:
-    """Return the problem of some of its frames."""
-    return replace(
-        problem,
-        target=np.ascontiguousarray(problem.target[frames]),
-        weight=np.ascontiguousarray(problem.weight[frames]),
-    )
-
-
 def static_frame(model: Model, static: Recording) -> tuple[FrameGroup, list[Note]]:
-    """Return the static trial as one frame, with stiff springs on coordinates of limbs near neutral; and notes.
-
-    Raises:
-        SettingsError: The subject moves in the static trial.
-    """
+    """Return the static trial as one frame, with stiff springs on coordinates of limbs near neutral; and notes."""
     measured = static.data["marker_position"].values
     column = match_markers(model.markers, static.markers)
     used = [k for k in column if k >= 0]
@@ -216,12 +183,8 @@ def static_frame(model: Model, static: Recording) -> tuple[FrameGroup, list[Note
         & (at != 0.0).any(axis=-1)
         & ~np.isin([static.markers[k] if k >= 0 else "" for k in column], moving)
     )
-    problem = problem_of_all_markers(model, static)
-    problem = replace(
-        problem,
-        target=np.ascontiguousarray(np.where(visible[:, None], at, 0.0)[None]),
-        weight=np.ascontiguousarray((visible * MARKER_STIFFNESS)[None]),
-    )
+    target, weight = np.where(visible[:, None], at, 0.0)[None], (visible * MARKER_STIFFNESS)[None]
+    problem = replace(problem_of_all_markers(model, static), target=target, weight=weight)
     q, _ = solve_framewise(problem)
     free, springs = problem.tree.free, problem.rest_springs
     neutral = _neutral_coordinates(model, q[0])

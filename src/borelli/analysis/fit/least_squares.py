@@ -15,19 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.fit.derivatives import FitDerivatives, FrameGroup, differentiate
 from borelli.analysis.fit.parameters import FitParameters
-from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, IkProblem
-from borelli.analysis.kinematics.framewise_ik import MAX_ITERATIONS as MAX_POSE_ITERATIONS
-from borelli.analysis.motion import marker_points
+from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, solve_poses
+from borelli.analysis.motion import marker_points, root_columns
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
-from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, solve_ik_frames
 from borelli.analysis.tree_kernels.schur_complement import solve_positive
-from borelli.model.kinematics import root_coordinates
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 MAX_ITERATIONS = 60
 STEP_TOLERANCE = 1e-7
@@ -117,13 +112,12 @@ def _solve_poses(parameters: FitParameters, p: Array, groups: Sequence[FrameGrou
     for group in groups:
         problem = replace(group.problem, model=model, tree=tree, markers=model.markers, points=points)
         q = group.q.copy()
-        each = solve_group(problem, q)
+        each, _ = solve_poses(problem, np.arange(len(q)), q, chained=False)
         result.append(replace(group, problem=problem, q=q, energy=each))
     return result, _energy(parameters, p, result)
 
 
 def _energy(parameters: FitParameters, p: Array, groups: Sequence[FrameGroup]) -> float:
-    """Return the energy [J] of all fitted poses and of the prior."""
     poses = sum(float(group.energy.sum()) for group in groups if group.fitted)
     return poses + MARKER_STIFFNESS * parameters.prior(p)[0]
 
@@ -135,39 +129,23 @@ def _leave_local_minima(group: FrameGroup) -> FrameGroup:
     if not bad.any() or bad.all():
         return group
     problem, good = group.problem, np.flatnonzero(~bad)
-    column = {c.name: i for i, c in enumerate(problem.model.coordinates)}
-    root = [column[name] for name in root_coordinates(problem.model)]
+    root = root_columns(problem.model)
     q, energy = group.q.copy(), group.energy.copy()
     for i in np.flatnonzero(bad):
         near = good[np.argsort(np.abs(good - i), kind="stable")][:MAX_TRIALS]
         trial = np.concatenate([group.q[near], group.q[near]])
         trial[: len(near), root] = group.q[i, root]
-        one = np.full(len(trial), i)
-        each = solve_group(replace(problem, target=problem.target[one], weight=problem.weight[one]), trial)
+        each, _ = solve_poses(problem, np.full(len(trial), i), trial, chained=False)
         best = int(each.argmin())
         if each[best] < energy[i]:
             q[i], energy[i] = trial[best], each[best]
     return replace(group, q=q, energy=energy)
 
 
-def solve_group(problem: IkProblem, q_inout: Array) -> Array:
-    """Minimize the energy of each frame's pose in place; return the energies (frames,) [J]."""
-    energy, count = np.zeros(len(q_inout)), np.zeros(len(q_inout), np.int64)
-    solve_ik_frames(
-        problem.search, problem.rest, problem.target, problem.weight, q_inout, MAX_POSE_ITERATIONS, False, energy,
-        count,
-    )  # fmt: skip
-    return energy
-
-
 def marker_errors(group: FrameGroup) -> Array:
     """Return the distances (frames, markers) [m] between model and measured markers; NaN where missing."""
-    problem, q = group.problem, group.q.copy()
-    frames, markers, bodies = len(q), len(problem.markers), len(problem.model.bodies)
-    modeled = np.empty((frames, markers, 3))
-    position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
-    compute_body_poses(problem.search, q, position, rotation, modeled)
-    distance = np.linalg.norm(modeled - problem.target, axis=-1)
+    modeled = group.problem.model_markers(group.q)
+    distance = np.linalg.norm(modeled - group.problem.target, axis=-1)
     return np.where(group.problem.weight > 0.0, distance, np.nan)
 
 

@@ -6,6 +6,7 @@ the body are alike; kept lengths and offsets are exact.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,8 +18,7 @@ from borelli.errors import SettingsError, unknown_name
 from borelli.model.kinematics import tree_links
 from borelli.model.model import GROUND, Joint, Model, Vector
 from borelli.model.transforms import orientation_matrix, vector
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 MARKER_SD = 0.005
 """[m] of a marker about its offset: what skin and cameras leave."""
@@ -166,11 +166,7 @@ class FitParameters:
 
 
 def make_parameters(model: Model, symmetric: bool, keep: Mapping[str, float | Sequence[float]]) -> FitParameters:
-    """Return the parameters of a model with markers; `keep` as in `fit_model`.
-
-    Raises:
-        SettingsError: `keep` names an unknown segment or marker, or has a value of the wrong kind.
-    """
+    """Return the parameters of a model with markers; `keep` as in `fit_model`."""
     joints = tuple(
         joint for joint in model.joints if joint.parent != GROUND and joint.kind != "fixed" and not joint.closes_loop
     )
@@ -214,13 +210,9 @@ def default_displacement(model: Model, joint: Joint) -> Array:
 
 def left_name(name: str) -> str | None:
     """Return the name of the left counterpart of a name for the right (`_r`, `r_`, `right`); None for other names."""
-    if name.endswith("_r"):
-        return f"{name[:-2]}_l"
-    if name.startswith("r_"):
-        return f"l_{name[2:]}"
-    for right, left in (("right", "left"), ("Right", "Left")):
-        if right in name:
-            return name.replace(right, left)
+    for right, left in ((r"_r$", "_l"), (r"^r_", "l_"), ("right", "left"), ("Right", "Left")):
+        if re.search(right, name):
+            return re.sub(right, left, name)
     return None
 
 

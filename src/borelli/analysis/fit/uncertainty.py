@@ -6,17 +6,16 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.fit.derivatives import NOISE_ENERGY
 from borelli.analysis.fit.least_squares import FitSolution
 from borelli.analysis.fit.parameters import FitParameters
+from borelli.analysis.motion import coordinate_labels
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 MAX_ZERO_SD = 0.07
 """[rad] Angles whose zero is less certain are listed: 4 degrees."""
@@ -33,14 +32,7 @@ SENSITIVITY_FRAMES = 8
 
 
 def fit_dataset(parameters: FitParameters, solution: FitSolution, train: list[Array], test: list[Array]) -> Dataset:
-    """Return lengths, angles and markers with their uncertainty: the `data` of a `Fit`.
-
-    Args:
-        parameters: Of the fit.
-        solution: Of the fit.
-        train: Marker errors (frames, markers) [m] of fitted frames, by group.
-        test: Marker errors of held-out frames.
-    """
+    """Return the `data` of a `Fit`; `train` and `test` are marker errors (frames, markers) [m] of groups of frames."""
     import xarray as xr
 
     p, covariance = solution.p, solution.derivatives.covariance
@@ -72,8 +64,7 @@ def fit_dataset(parameters: FitParameters, solution: FitSolution, train: list[Ar
         },
         {
             "segment": [segment.name for segment in parameters.segments],
-            "coordinate": [c.name for c in parameters.model.coordinates],
-            "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in parameters.model.coordinates]),
+            **coordinate_labels(parameters.model),
             "marker": markers,
         },
     )
@@ -142,16 +133,20 @@ def _degrees(sds: dict[str, float]) -> str:
     return f"{listed} (standard deviation, degrees)"
 
 
+def _above(data: Dataset, name: str, limit: float) -> str:
+    """Return the labels of a variable's values [m] above a limit, each with its value in mm."""
+    values = data[name]
+    return ", ".join(
+        f"{label} {1e3 * value:.0f}"
+        for label, value in zip(data[values.dims[0]].values, values.values, strict=True)
+        if value > limit
+    )
+
+
 def _length_notes(data: Dataset) -> list[Note]:
-    uncertain = [
-        f"{name} {1e3 * sd:.0f}"
-        for name, sd in zip(data["segment"].values, data["length_sd"].values, strict=True)
-        if sd > MAX_LENGTH_SD
-    ]
-    if not uncertain:
-        return []
-    text = f"Lengths poorly determined by the recordings: {', '.join(uncertain)} (standard deviation, mm)."
-    return [Note(text, "inferred", code="uncertain_lengths")]
+    uncertain = _above(data, "length_sd", MAX_LENGTH_SD)
+    text = f"Lengths poorly determined by the recordings: {uncertain} (standard deviation, mm)."
+    return [Note(text, "inferred", code="uncertain_lengths")] if uncertain else []
 
 
 def _size_notes(data: Dataset) -> list[Note]:
@@ -170,12 +165,6 @@ def _size_notes(data: Dataset) -> list[Note]:
 
 
 def _marker_notes(data: Dataset) -> list[Note]:
-    far = [
-        f"{name} {1e3 * error:.0f}"
-        for name, error in zip(data["marker"].values, data["marker_rms"].values, strict=True)
-        if error > MAX_MARKER_ERROR
-    ]
-    if not far:
-        return []
-    text = f"Markers with large error after fitting: {', '.join(far)} (RMS, mm)."
-    return [Note(text, "problem", "check their labels, or leave them out", code="marker_error")]
+    far = _above(data, "marker_rms", MAX_MARKER_ERROR)
+    text = f"Markers with large error after fitting: {far} (RMS, mm)."
+    return [Note(text, "problem", "check their labels, or leave them out", code="marker_error")] if far else []

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import lengths
 from borelli.numerics.runs import find_runs
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 LOW_PERCENTILE = 5.0
 """Percentile of a point's heights that is the height of its ground."""
@@ -45,9 +44,7 @@ def ground_levels(position: Array) -> Array:
 def belt_velocity(height: Array, velocity: Array) -> Array:
     """Return the belt's velocity (3,) [m/s]: the geometric median of that of the lowest points, zero if slow.
 
-    Args:
-        height: (frames, points) above the ground [m].
-        velocity: (frames, points, 3) [m/s].
+    Points have heights above the ground (frames, points) [m] and velocities (frames, points, 3) [m/s].
     """
     lowest = height.argmin(axis=1)[:, None]
     near = np.take_along_axis(height, lowest, axis=1)[:, 0] < CONTACT_HEIGHT
@@ -70,13 +67,8 @@ def step_heights(
 ) -> Array:
     """Return how far [m] the ground of each foot is raised (frames, feet), from feet stationary without support.
 
-    Args:
-        height: (frames, points) above the level ground [m], foot by foot.
-        velocity: (frames, points, 3) [m/s].
-        belt: Velocity of the belt (3,) [m/s].
-        unsupported: (frames,) True where the level ground does not support the body.
-        rate: Frame rate [Hz].
-        feet: Number of feet.
+    `height` (frames, points) above the level ground [m] is foot by foot; in `unsupported` frames the level ground does
+    not support the body.
     """
     frames = len(height)
     if not unsupported.any():

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import Loads, predicted_loads
+from borelli.analysis.dynamics.external_loads import Feet, Loads
 from borelli.analysis.dynamics.plate_coverage import MIN_DEFICIT, MIN_DEFICIT_DURATION, PlateCoverage, sustained_deficit
 from borelli.analysis.dynamics.rnea import BodyKinematics
 from borelli.analysis.dynamics.torques import Torques, newton_euler, newton_euler_torques
@@ -28,9 +28,9 @@ from borelli.analysis.ground.predict_grf import PlateForces, solve_ground_reacti
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.analysis.motion import Motion
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 SOURCE = "plates and predicted"
@@ -41,12 +41,7 @@ BLEND_DURATION = 0.05
 
 
 def torques_with_predicted_steps(
-    motion: Motion,
-    curves: Derivatives,
-    moved: BodyKinematics,
-    plates: Loads,
-    settings: Mapping[str, Any],
-    feet: Mapping[str, str] | None,
+    motion: Motion, curves: Derivatives, moved: BodyKinematics, plates: Loads, settings: Mapping[str, Any], feet: Feet
 ) -> Torques:
     """Compute torques with plate forces, and predicted forces under feet that stood off the plates.
 
@@ -84,16 +79,14 @@ def torques_with_predicted_steps(
     return replace(torques, notes=notes)
 
 
-def fill_loads(
-    curves: Derivatives, moved: BodyKinematics, plates: Loads, free: Array, feet: Mapping[str, str] | None = None
-) -> Loads:
+def fill_loads(curves: Derivatives, moved: BodyKinematics, plates: Loads, free: Array, feet: Feet = None) -> Loads:
     """Return loads of plates where `free` (frames, loads) is 0, predicted ones where it is 1, at the plates' times."""
     now = plates.at(curves.time)
     kept = 1.0 - free[..., None]
     given = replace(now, force=kept * now.force, moment=kept * now.moment)
     balance = newton_euler(moved, given)
     ground = solve_ground_reaction(moved, curves, given=PlateForces(-balance.torque[2], free))
-    predicted = predicted_loads(moved.model, ground.time, *ground.on_feet(), ground.belt, feet)
+    predicted = ground.loads(moved.model, feet)
     before, after = curves.time < plates.time[0], curves.time > plates.time[-1]
     clock = np.concatenate([curves.time[before], plates.time, curves.time[after]])
     fraction = np.stack([np.interp(clock, curves.time, one) for one in free.T], axis=1)
@@ -142,7 +135,6 @@ def _ramps(on: Mask, rate: float) -> Array:
 
 
 def _count_steps(names: tuple[str, ...], off: Mask) -> str:
-    """Describe how many steps of each foot were predicted."""
     counts = [(name, len(find_runs(one))) for name, one in zip(names, off.T, strict=True)]
     return " and ".join(f"{n} {name} step{'s' * (n > 1)}" for name, n in counts if n) or "no foot"
 

@@ -1,8 +1,13 @@
 """Prediction of ground reaction forces from the motion alone.
 
 Inverse dynamics without ground gives the external wrench that the body requires and the joint torques without it. Each
-foot has five points (`soles`), each of which may exert a force within its friction cone, at a cost that falls with the
-confidence of its contact (`contact_detection`); the forces are those of least cost that fit (`solve_grf`).
+foot has five points (`soles`), each of which may exert a force f_p within its friction cone. With c_p the confidence of
+contact (`contact_detection`), the forces of each frame
+
+    minimize |D (W - W(f))|^2 + |tau - tau(f)|^2 + sum (rho / c_p^2) |f_p|^2
+
+The wrench must fit, joint torques should be small, and points with little confidence are costly. The last term makes
+the solution unique, and as continuous in time as the motion and its contacts are.
 """
 
 from __future__ import annotations
@@ -11,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from borelli.analysis.dynamics.external_loads import Feet, Loads, foot_bodies
 from borelli.analysis.dynamics.rnea import BodyKinematics, forward_kinematics
 from borelli.analysis.ground.contact_detection import (
     MIN_UNSUPPORTED_FRACTION,
@@ -23,88 +28,76 @@ from borelli.analysis.ground.contact_detection import (
 )
 from borelli.analysis.ground.required_wrench import RequiredWrench, required_wrench, sole_bodies
 from borelli.analysis.ground.soles import FEET, POINTS, Soles, default_soles, find_soles, foot_names
-from borelli.analysis.ground.solve_grf import solve_contact_forces
 from borelli.analysis.kinematics.differentiation import Derivatives, differentiate
 from borelli.analysis.motion import AXES, Motion, lengths, rotate, to_model_axes
-from borelli.errors import SettingsError
-from borelli.numerics.vectors import cross
+from borelli.analysis.tree_kernels.friction_cone_forces import make_buffers, solve_cone_forces
+from borelli.model.model import Model
+from borelli.model.transforms import vector
+from borelli.numerics.vectors import Array, cross
 from borelli.recording.recording import LAB, MIN_PLATE_FORCE
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Array = NDArray[np.float64]
-
 FLAT_FRACTION = 0.1
 """Fraction of the frames, the slowest of a foot, in which it is flat on the ground."""
+FRICTION = 0.8
+"""Coulomb coefficient between sole and ground: usual for a shoe."""
+FORCE_COST = 0.25
+"""Rho: cost of 1 N at a point of full confidence, relative to 1 N m of joint torque, both squared."""
+TANGENT_UNIT = 0.8
+"""1 N along the ground costs as much as 1 N / TANGENT_UNIT upward."""
+MIN_CONTACT = 1e-3
+"""Confidence below which a point has no force."""
 
 
 @dataclass(frozen=True)
 class PlateForces:
-    """Forces that plates already supply.
-
-    Attributes:
-        forces: (frames, coordinates) generalized forces [N m or N].
-        free: (frames, feet) fraction of a foot's force to predict: 0 if all is measured, 1 if nothing is.
-    """
+    """Forces that plates already supply."""
 
     forces: Array
+    """(frames, coordinates) generalized forces [N m or N]."""
     free: Array
+    """(frames, feet) fraction of a foot's force to predict: 0 if all is measured, 1 if nothing is."""
 
 
-def predict_grf(
-    motion: Motion,
-    curves: Derivatives | None = None,
-    *,
-    friction: float = 0.8,
-    belt: ArrayLike | None = None,
-) -> Dataset:
+def predict_grf(motion: Motion, curves: Derivatives | None = None) -> Dataset:
     """Predict the ground reaction force on each foot from the motion alone.
 
     Args:
         motion: Motion of a model with feet and masses.
         curves: Its derivatives. Default: filtered at 6 Hz with strides, which suits walking.
-        friction: Coulomb coefficient between sole and ground.
-        belt: Velocity (x, y) or (x, y, z) of the ground [m/s], lab axes. Default: inferred, treadmill or not.
 
     Returns:
         By time, in lab axes: `ground_reaction_force` [N] on the body, `center_of_pressure` [m] (NaN below 20 N) and
         `free_moment` [N m] of each foot; `sole_force` [N], `sole_position` [m] and `sole_contact` (0 to 1) of each
         point of the soles; `unexplained_force` [N] and `unexplained_moment` [N m] about the center of mass: the part
         of the required wrench that contact cannot supply; and `belt_velocity` [m/s].
-
-    Raises:
-        ModelError: The model has no feet.
-        SettingsError: The friction or the belt is not valid.
     """
     curves = curves or differentiate(motion, filter="strides")
     moved = forward_kinematics(motion.model, curves.coordinates, curves.speeds, curves.accelerations)
-    return solve_ground_reaction(moved, curves, friction, belt).dataset()
+    return solve_ground_reaction(moved, curves).dataset()
 
 
 @dataclass(frozen=True)
 class GroundReaction:
-    """Predicted forces of the ground on the feet, in lab axes.
-
-    Attributes:
-        time: (frames,) [s].
-        soles: Points of the soles.
-        required: Required wrench, and positions of the points.
-        level: (frames, points) height of the ground under each point [m].
-        contact: (frames, points) confidence of contact, 0 to 1.
-        force: (frames, points, 3) [N].
-        unexplained: (frames, 6) required force [N] and moment about the center of mass [N m] that is not supplied.
-        belt: (3,) velocity of the ground [m/s].
-    """
+    """Predicted forces of the ground on the feet, in lab axes."""
 
     time: Array
+    """(frames,) [s]."""
     soles: Soles
     required: RequiredWrench
+    """Required wrench, and positions of the points."""
     level: Array
+    """(frames, points) height of the ground under each point [m]."""
     contact: Array
+    """(frames, points) confidence of contact, 0 to 1."""
     force: Array
+    """(frames, points, 3) [N]."""
     unexplained: Array
+    """(frames, 6) required force [N] and moment about the center of mass [N m] that is not supplied."""
     belt: Array
+    """(3,) velocity of the ground [m/s]."""
 
     def on_feet(self) -> tuple[Array, Array, Array]:
         """Return force [N], its point [m] and the free moment [N m] of each foot (frames, feet, 3)."""
@@ -122,6 +115,11 @@ class GroundReaction:
         free = np.zeros_like(total)
         free[..., 2] = np.where(loaded, moment[..., 2] - (x * total[..., 1] - y * total[..., 0]), 0.0)
         return total, center, free
+
+    def loads(self, model: Model, feet: Feet = None) -> Loads:
+        """Return the forces as loads on the bodies of the feet."""
+        bodies = tuple(foot_bodies(model, feet).values())
+        return Loads(FEET, bodies, self.time, *self.on_feet(), "predicted", belt=vector(self.belt))
 
     def dataset(self) -> Dataset:
         """Return the dataset of `predict_grf`."""
@@ -143,50 +141,48 @@ class GroundReaction:
             ),
             "belt_velocity": (("axis",), self.belt, {"units": "m/s", "frame": LAB}),
         }  # fmt: skip
-        return xr.Dataset(
-            variables,
-            {
-                "time": ("time", self.time, {"units": "s"}),
-                "foot": list(FEET),
-                "sole": list(self.soles.names),
-                "axis": list(AXES),
-            },
-            {"grf_source": "predicted"},
-        )
+        clock = {"time": ("time", self.time, {"units": "s"})}
+        labels = {"foot": list(FEET), "sole": list(self.soles.names), "axis": list(AXES)}
+        return xr.Dataset(variables, {**clock, **labels}, {"grf_source": "predicted"})
 
 
 def solve_ground_reaction(
-    moved: BodyKinematics,
-    curves: Derivatives,
-    friction: float = 0.8,
-    belt: ArrayLike | None = None,
-    given: PlateForces | None = None,
+    moved: BodyKinematics, curves: Derivatives, given: PlateForces | None = None
 ) -> GroundReaction:
     """Solve for the ground reaction of `predict_grf`, in addition to given plate forces."""
-    if not 0.0 < friction < np.inf:
-        raise SettingsError(
-            f"friction: The coefficient is {friction}. Pass a positive number; 0.8 is usual for a shoe."
-        )
     model = moved.model
-    soles = find_soles(model, _flat_feet(moved, belt))
+    soles = find_soles(model, _flat_feet(moved))
     required = required_wrench(moved, soles, 0.0 if given is None else given.forces)
     free = 1.0 if given is None else given.free[:, soles.foot]
     level = ground_levels(required.position)
     height = required.position[..., 2] - level
-    ground_velocity = _ground_velocity(belt, height, required.velocity)
+    ground_velocity = belt_velocity(height, required.velocity)
     contact = free * contact_confidence(height, required.velocity, ground_velocity)
-    force, left = solve_contact_forces(required, contact, friction)
+    force, left = _solve_forces(required, contact)
     weight = model.mass * float(np.linalg.norm(model.gravity))
     unsupported = required.root_wrench(left)[:, 2] > MIN_UNSUPPORTED_FRACTION * weight
     lift = step_heights(height, required.velocity, ground_velocity, unsupported, curves.rate, len(FEET))[:, soles.foot]
     if lift.any():
         contact = free * contact_confidence(height - lift, required.velocity, ground_velocity)
-        force, left = solve_contact_forces(required, contact, friction)
+        force, left = _solve_forces(required, contact)
     unexplained = required.root_wrench(left)
     return GroundReaction(curves.time, soles, required, level + lift, contact, force, unexplained, ground_velocity)
 
 
-def _flat_feet(moved: BodyKinematics, belt: ArrayLike | None) -> list[Array]:
+def _solve_forces(required: RequiredWrench, contact: Array) -> tuple[Array, Array]:
+    """Return the forces (frames, points, 3) [N] of the points, and the remaining requirement (frames, rows)."""
+    frames, count = contact.shape
+    units = np.array([TANGENT_UNIT, TANGENT_UNIT, 1.0])  # in these units all directions cost alike
+    rows = required.rows.reshape(frames, -1, 3 * count) * np.tile(units, count)
+    ridge = FORCE_COST / np.maximum(contact, 1e-9) ** 2
+    force, steps = np.empty((frames, count, 3)), np.empty(frames, np.int64)
+    max_ridge, buffers = FORCE_COST / MIN_CONTACT**2, make_buffers(rows.shape[1])
+    solve_cone_forces(rows, required.need, ridge, max_ridge, FRICTION / TANGENT_UNIT, buffers, force, steps)
+    left = required.need - (rows @ force.reshape(frames, -1, 1))[..., 0]
+    return force * units, left
+
+
+def _flat_feet(moved: BodyKinematics) -> list[Array]:
     """Return the up direction in the frame of each foot's body while the foot is flat: when it is slowest."""
     model = moved.model
     axes, soles = to_model_axes(model), default_soles(model)
@@ -196,7 +192,7 @@ def _flat_feet(moved: BodyKinematics, belt: ArrayLike | None) -> list[Array]:
     position, velocity = (
         rotate(np.ascontiguousarray(values.transpose(2, 0, 1)), axes) for values in (points, velocities)
     )
-    ground_velocity = _ground_velocity(belt, position[..., 2] - ground_levels(position), velocity)
+    ground_velocity = belt_velocity(position[..., 2] - ground_levels(position), velocity)
     speed = lengths(velocity - ground_velocity).reshape(len(position), len(FEET), -1).max(axis=2)
     names = [body.name for body in model.bodies]
     up = []
@@ -205,14 +201,3 @@ def _flat_feet(moved: BodyKinematics, belt: ArrayLike | None) -> list[Array]:
         mean = axes[:, 2] @ moved.rotation[names.index(name)][..., still].mean(axis=-1)
         up.append(mean / np.linalg.norm(mean))
     return up
-
-
-def _ground_velocity(belt: ArrayLike | None, height: Array, velocity: Array) -> Array:
-    if belt is None:
-        return belt_velocity(height, velocity)
-    given = np.asarray(belt, dtype=float)
-    if given.shape not in ((2,), (3,)) or not np.isfinite(given).all():
-        raise SettingsError(
-            f"belt: Got {given.tolist()}. Pass a velocity of two or three numbers [m/s], such as (-1.2, 0)."
-        )
-    return np.array([*given, 0.0][:3])

@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.rnea import BodyKinematics
 from borelli.analysis.ground.soles import Soles
@@ -29,9 +28,7 @@ from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import coupled_forces
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
-from borelli.numerics.vectors import cross
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array, cross
 
 FORCE_WEIGHT, MOMENT_WEIGHT, TORQUE_WEIGHT = 20.0, 100.0, 1.0
 """Weights of 1 N and 1 N m left at the root, about the center of mass, and of 1 N m left at a joint of the legs.
@@ -45,21 +42,16 @@ MIN_ROOT_VOLUME = 1e-6
 
 @dataclass(frozen=True)
 class RequiredWrench:
-    """Required wrench and torques, and the effect of forces at the soles, in lab axes.
-
-    Attributes:
-        position: (frames, points, 3) of the soles' points [m].
-        velocity: (frames, points, 3) [m/s].
-        rows: (frames, 6 + leg variables, points, 3) effect of a force [N], weighted; the root's force and moment first.
-        need: (frames, 6 + leg variables) required effect.
-        center: (frames, 3) center of mass [m].
-    """
+    """Required wrench and torques, and the effect of forces at the soles, in lab axes."""
 
     position: Array
+    """(frames, points, 3) of the soles' points [m]."""
     velocity: Array
+    """(frames, points, 3) [m/s]."""
     rows: Array
+    """(frames, 6 + leg variables, points, 3) effect of a force [N], weighted; the root's force and moment first."""
     need: Array
-    center: Array
+    """(frames, 6 + leg variables) required effect."""
 
     def root_wrench(self, values: Array) -> Array:
         """Return force [N] and moment about the center of mass [N m] (frames, 6) of the first six weighted values."""
@@ -68,31 +60,23 @@ class RequiredWrench:
 
 @dataclass(frozen=True)
 class SoleMotion:
-    """Positions and Jacobians of the soles, in model axes.
-
-    Attributes:
-        tree: Kinematic tree of the model.
-        columns: Variables that move the soles, those of the root first.
-        of_root: Number of variables of the root.
-        position: (frames, points + 4, 3) [m]; the last four are the root's origin and the ends of its axes.
-        velocity: (frames, points, 3) [m/s].
-        jacobian: (frames, columns, points + 4, 3).
-    """
+    """Positions and Jacobians of the soles, in model axes."""
 
     tree: Tree
     columns: list[int]
+    """Variables that move the soles, those of the root first."""
     of_root: int
+    """Number of variables of the root."""
     position: Array
+    """(frames, points + 4, 3) [m]; the last four are the root's origin and the ends of its axes."""
     velocity: Array
+    """(frames, points, 3) [m/s]."""
     jacobian: Array
+    """(frames, columns, points + 4, 3)."""
 
 
 def sole_motion(moved: BodyKinematics, soles: Soles) -> SoleMotion:
-    """Compute positions, velocities and Jacobians of the soles in a motion.
-
-    Raises:
-        ModelError: The feet are not on one root.
-    """
+    """Compute positions, velocities and Jacobians of the soles in a motion."""
     model, tree = moved.model, make_tree(moved.model)
     at = np.array(sole_bodies(model, soles), dtype=np.int64)
     root, of_root, of_legs = _variables(model, tuple(at.tolist()))
@@ -116,16 +100,7 @@ def sole_bodies(model: Model, soles: Soles) -> list[int]:
 
 
 def required_wrench(moved: BodyKinematics, soles: Soles, given: Array | float = 0.0) -> RequiredWrench:
-    """Compute what the ground must supply for a motion.
-
-    Args:
-        moved: Body kinematics of the motion.
-        soles: Points of the soles.
-        given: Known generalized forces (frames, coordinates) [N m or N].
-
-    Raises:
-        ModelError: The feet are not on one root, or the model has no mass.
-    """
+    """Compute what the ground must supply, besides given generalized forces (frames, coordinates) [N m or N]."""
     model = moved.model
     axes, own = to_model_axes(model), len(soles.bodies)
     motion = sole_motion(moved, soles)
@@ -140,10 +115,8 @@ def required_wrench(moved: BodyKinematics, soles: Soles, given: Array | float = 
     np.multiply(TORQUE_WEIGHT, effects[:, k:], out=rows[:, 6:])
     of_root = (of_wrench @ needed[:, :k, None])[..., 0]
     need = np.concatenate([of_root, TORQUE_WEIGHT * needed[:, k:]], axis=1)
-    position, velocity, center = (
-        rotate(values, axes) for values in (motion.position[:, :own], motion.velocity, center)
-    )
-    return RequiredWrench(position, velocity, rows.reshape(*rows.shape[:2], own, 3), need, center)
+    position, velocity = (rotate(values, axes) for values in (motion.position[:, :own], motion.velocity))
+    return RequiredWrench(position, velocity, rows.reshape(*rows.shape[:2], own, 3), need)
 
 
 @cached_per_model
@@ -192,7 +165,6 @@ def _wrench_rows(jacobian: Array, probes: Array, center: Array, axes: Array) -> 
 
 
 def _center(moved: BodyKinematics) -> Array:
-    """Return the center of mass (frames, 3) [m]."""
     total = moved.masses.sum()
     if not total > 0.0:
         raise ModelError(f"Model {moved.model.name!r}: The bodies have no mass. Add masses.")

@@ -19,15 +19,13 @@ from numpy.typing import NDArray
 
 from borelli.analysis.motion import marker_points, to_model_axes
 from borelli.analysis.tree_kernels.kinematic_tree import make_tree
-from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
+from borelli.analysis.tree_kernels.newton_ik import find_body_poses
 from borelli.errors import ModelError
-from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Body, Model, Shape
 from borelli.model.model_cache import cached_per_model
 from borelli.model.transforms import orientation_matrix
+from borelli.numerics.vectors import Array
 from borelli.recording.landmarks import identify_landmark
-
-Array = NDArray[np.float64]
 
 FEET = ("right", "left")
 POINTS = ("heel_medial", "heel_lateral", "ball_medial", "ball_lateral", "toe")
@@ -49,19 +47,16 @@ _OUTER, _INNER = re.compile(r"5|lat"), re.compile(r"1|med|hal|big")
 
 @dataclass(frozen=True)
 class Soles:
-    """Points under the feet, those of the right foot first.
-
-    Attributes:
-        bodies: The body of each point.
-        positions: (points, 3) [m] in the frames of those bodies.
-        foot: (points,) 0 for the right foot, 1 for the left.
-        names: Names of the points, such as "right heel_medial".
-    """
+    """Points under the feet, those of the right foot first."""
 
     bodies: tuple[str, ...]
+    """The body of each point."""
     positions: Array
+    """(points, 3) [m] in the frames of those bodies."""
     foot: NDArray[np.int64]
+    """(points,) 0 for the right foot, 1 for the left."""
     names: tuple[str, ...]
+    """Names of the points, such as "right heel_medial"."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +77,8 @@ class _Outline:
 def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
     """Return the points under the feet of a model.
 
-    Args:
-        model: Model with feet.
-        up: Up direction in the frame of the right foot's body and of the left's while they are flat on the ground.
-            Default: that of the model's default pose.
-
-    Raises:
-        ModelError: A foot is missing, or the position of its sole is not defined.
+    `up` is the up direction in the frames of the bodies of the right and the left foot while they are flat on the
+    ground. Default: that of the model's default pose.
     """
     bodies: list[str] = []
     positions: list[Array] = []
@@ -108,9 +98,8 @@ def find_soles(model: Model, up: Sequence[Array] | None = None) -> Soles:
             rotation, origin = poses[owner]
             positions.append(rotation.T @ (point - origin))
         bodies += owners
-    count = len(POINTS)
     names = tuple(f"{side} {point}" for side in FEET for point in POINTS)
-    return Soles(tuple(bodies), np.array(positions), np.repeat(np.arange(len(FEET)), count), names)
+    return Soles(tuple(bodies), np.array(positions), np.repeat(np.arange(len(FEET)), len(POINTS)), names)
 
 
 @cached_per_model
@@ -130,10 +119,8 @@ def _default_foot(model: Model, side: str) -> tuple[dict[str, tuple[Array, Array
 @cached_per_model
 def _default_poses(model: Model) -> tuple[Array, Array]:
     """Return positions (bodies, 3) and rotations (bodies, 3, 3) of the default pose."""
-    q, count = np.array([[c.default for c in model.coordinates]]), len(model.bodies)
-    tree, points = make_tree(model), marker_points(model, ())
-    position, rotation = np.empty((1, count, 3)), np.empty((1, count, 3, 3))
-    compute_body_poses(SharedTuple(make_ik_search(tree, points)), q, position, rotation, np.empty((1, 0, 3)))
+    q = np.array([[c.default for c in model.coordinates]])
+    position, rotation, _ = find_body_poses(make_tree(model), marker_points(model, ()), q)
     return position[0], rotation[0]
 
 
@@ -194,8 +181,6 @@ def _outline(model: Model, foot: Body, toes: Body | None, poses: dict[str, tuple
 
 
 def _from_shapes(foot: Body, toes: Body | None, poses: dict[str, tuple[Array, Array]]) -> _Outline:
-    """Return the outline of the shapes of foot and toes."""
-
     def corners(body: Body) -> Array:
         rotation, origin = poses[body.name]
         return np.concatenate([shape_corners(shape) for shape in body.shapes]) @ rotation.T + origin

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.joint_rotations import (
     ThreeAxisJoint,
@@ -40,13 +39,12 @@ from borelli.model.model import Model
 from borelli.numerics.filters import ORDER, lowpass, opensim_lowpass
 from borelli.numerics.runs import find_runs
 from borelli.numerics.series_extension import extend_series, reflect
+from borelli.numerics.vectors import Array
 from borelli.recording.cleaning.filtering import CUTOFF
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from scipy.interpolate import BSpline
-
-Array = NDArray[np.float64]
 
 PRESETS = ("default", "strides", "opensim", "none")
 LOW_PASSED = ("default", "strides")
@@ -62,33 +60,27 @@ STEP_TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Derivatives:
-    """Coordinates and their time derivatives, in the order of the model's coordinates.
-
-    Attributes:
-        model: Model of the coordinates.
-        time: (frames,) [s].
-        coordinates: (frames, coordinates) [rad or m], filtered.
-        speeds: Their first time derivative.
-        accelerations: Their second time derivative.
-        first: Frame of the motion that is the first of these.
-        rate: Frames per second [Hz].
-        settings: Preset and cutoff.
-        notes: Assumptions and changes.
-        curve: Splines of the coordinates, then of the quaternions of `rotation_joints`.
-        rotation_joints: Joints that are treated as rotations.
-    """
+    """Coordinates and their time derivatives, in the order of the model's coordinates."""
 
     model: Model
     time: Array
+    """(frames,) [s]."""
     coordinates: Array
+    """(frames, coordinates) [rad or m], filtered."""
     speeds: Array
+    """Their first time derivative."""
     accelerations: Array
-    first: int
+    """Their second time derivative."""
     rate: float
+    """Frames per second [Hz]."""
     settings: dict[str, Any]
+    """Preset and cutoff."""
     notes: tuple[Note, ...]
+    """Assumptions and changes."""
     curve: BSpline
+    """Splines of the coordinates, then of the quaternions of `rotation_joints`."""
     rotation_joints: tuple[ThreeAxisJoint, ...]
+    """Joints that are treated as rotations."""
 
     def at(self, time: Array) -> tuple[Array, Array, Array]:
         """Return coordinates, speeds and accelerations at other times [s] of the motion."""
@@ -97,20 +89,10 @@ class Derivatives:
 
 
 def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | None = None) -> Derivatives:
-    """Filter the coordinates of a motion and compute their speeds and accelerations.
+    """Filter the coordinates of a motion with a preset and compute their speeds and accelerations.
 
     Frames without a pose at the ends are left out; inside they are bridged if they last no longer than `MAX_BRIDGE`.
-
-    Args:
-        motion: The motion.
-        filter: "default", "strides", "opensim" or "none".
-        cutoff: Of the low-pass filter [Hz]. Default: 6.
-
-    Returns:
-        The coordinates [rad or m] and their derivatives.
-
-    Raises:
-        SettingsError: Unknown preset, cutoff not below the Nyquist frequency, uneven times, or too few frames.
+    The default cutoff is 6 Hz.
     """
     if filter not in PRESETS:
         raise SettingsError(unknown_name("filter", filter, PRESETS))
@@ -144,21 +126,16 @@ def differentiate(motion: Motion, *, filter: str = "default", cutoff: float | No
     else:
         pad = min(pad, int(np.ceil(EXTENSION_PERIODS * rate / cutoff)))
         # the angles of rotation joints depend on the lab axes, their quaternions only as vectors do
-        periodic = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
-        extended = extend_series(
-            series,
-            pad,
-            rate / cutoff,
-            noisy=filter in LOW_PASSED,
-            stride_columns=periodic if filter == "strides" else (),
-        )
+        others = np.delete(np.arange(series.shape[1]), [column for joint in joints for column in joint.columns])
+        periodic = others if filter == "strides" else ()
+        extended = extend_series(series, pad, rate / cutoff, noisy=filter in LOW_PASSED, stride_columns=periodic)
     if filter in LOW_PASSED:
         extended = lowpass(extended, rate, _cutoff_of_both_passes(cutoff, rate), ORDER)
     before, after = even[0] - (even[pad:0:-1] - even[0]), even[-1] + (even[-1] - even[-2 : -pad - 2 : -1])
     curve = quintic_spline(np.concatenate([before, even, after]), extended)
     settings = {"filter": filter, "cutoff_hz": None if filter == "none" else cutoff}
     values = _evaluate(motion.model, curve, joints, time, q)
-    return Derivatives(motion.model, time, *values, start, motion.rate, settings, tuple(notes), curve, joints)
+    return Derivatives(motion.model, time, *values, motion.rate, settings, tuple(notes), curve, joints)
 
 
 def _evaluate(
@@ -180,17 +157,6 @@ def _cutoff_of_both_passes(cutoff: float, rate: float) -> float:
     """Return the frequency [Hz] of gain sqrt(1/2) over both passes, if each has the cutoff, as `lowpass` takes it."""
     single = ORDER // 2
     return float(rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (0.5 / single)))
-
-
-def _filter_once(signal: Array, b: Array, a: Array) -> Array:
-    from scipy.signal import lfilter, lfiltic
-
-    order = len(b) - 1
-    result = signal.copy()
-    latest = signal[:order][::-1]
-    state = np.stack([lfiltic(b, a, column, column) for column in latest.T], axis=-1)
-    result[order:] = lfilter(b, a, signal[order:], axis=0, zi=state)[0]
-    return result
 
 
 def quintic_spline(time: Array, values: Array) -> BSpline:

@@ -8,7 +8,7 @@ first frame is found from many initial orientations of the whole body.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import inf
@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from borelli.analysis.motion import Motion, make_motion, marker_points, match_markers, rotate, to_model_axes
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
-from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search, solve_ik_frames
+from borelli.analysis.tree_kernels.newton_ik import find_body_poses, make_ik_search, solve_ik_frames
 from borelli.errors import BorelliError, SettingsError, unknown_name
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Marker, Model
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 MARKER_STIFFNESS = 1000.0
 """[N/m] of a marker spring."""
@@ -68,6 +67,16 @@ class IkProblem:
         """Springs and work arrays shared with kernels: for one thread at a time."""
         return SharedTuple(make_ik_search(self.tree, self.points, self.rest_springs))
 
+    def select(self, frames: NDArray[Any] | slice) -> IkProblem:
+        """Return the problem of some of its frames."""
+        rest = self.rest if len(self.rest) == 1 else self.rest[frames]
+        target, weight, rest = map(np.ascontiguousarray, (self.target[frames], self.weight[frames], rest))
+        return replace(self, target=target, weight=weight, rest=rest)
+
+    def model_markers(self, q: Array) -> Array:
+        """Return the positions (frames, markers, 3) [m] of the model's markers in poses q (frames, coordinates)."""
+        return find_body_poses(self.tree, self.points, q.copy(), self.search)[2]
+
 
 def motion_from_coordinates(
     problem: IkProblem, q: Array, recording: Recording, method: str, notes: tuple[Note, ...]
@@ -92,11 +101,7 @@ def make_ik_problem(
     hard_limits: bool = False,
     fixed: tuple[str, ...] = (),
 ) -> IkProblem:
-    """Return the inverse kinematics problem of a model and a recording; arguments as in `inverse_kinematics`.
-
-    Raises:
-        SettingsError: Unknown marker or coordinate, negative weight, or no marker of the model was recorded.
-    """
+    """Return the inverse kinematics problem of a model and a recording; arguments as in `inverse_kinematics`."""
     names = [marker.name for marker in model.markers]
     stiffness = dict.fromkeys(names, weights) if isinstance(weights, (int, float)) else dict(weights)
     for name, value in stiffness.items():
@@ -118,7 +123,7 @@ def make_ik_problem(
     # many systems write the origin for a missing marker
     visible = np.isfinite(x + y + z) & ((x != 0.0) | (y != 0.0) | (z != 0.0))
     measured[~visible] = 0.0
-    tree = make_tree(model, fixed=fixed)
+    tree = make_tree(model, fixed)
     start, springs = _rest_springs(model, tree, pose_stiffness, rest or {}, hard_limits)
     return IkProblem(
         model, tree, markers, marker_points(model, markers), np.ascontiguousarray(measured, dtype=float),
@@ -151,12 +156,7 @@ def _rest_springs(
 
 
 def solve_framewise(problem: IkProblem) -> tuple[Array, tuple[Note, ...]]:
-    """Return coordinates (frames, coordinates) of minimum energy; NaN where too few markers are visible.
-
-    Raises:
-        SettingsError: Too few markers are visible in every frame.
-        BorelliError: No frame converges.
-    """
+    """Return coordinates (frames, coordinates) of minimum energy, NaN where too few markers are visible; and notes."""
     count = (problem.weight > 0.0).sum(axis=1)
     enough = np.flatnonzero(count >= MIN_VISIBLE_MARKERS)
     if not len(enough):
@@ -187,23 +187,14 @@ def solve_framewise(problem: IkProblem) -> tuple[Array, tuple[Note, ...]]:
 def solve_poses(
     problem: IkProblem, frames: NDArray[np.int64], q: Array, *, chained: bool
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Minimize the energy of poses q (frames, coordinates) in place.
+    """Minimize the energy of the poses q (frames, coordinates) of these frames in place.
 
-    Args:
-        problem: The problem.
-        frames: Frame of each pose.
-        q: Initial poses; overwritten.
-        chained: Whether each pose starts from the one before.
-
-    Returns:
-        Energies (frames,) [J] and iterations (frames,), negative where not converged.
+    With `chained`, each starts from the one before. Returns energies (frames,) [J] and iterations (frames,), negative
+    where not converged.
     """
     energy, count = np.zeros(len(frames)), np.zeros(len(frames), np.int64)
-    rest = problem.rest if len(problem.rest) == 1 else problem.rest[frames]
-    solve_ik_frames(
-        problem.search, np.ascontiguousarray(rest), np.ascontiguousarray(problem.target[frames]),
-        np.ascontiguousarray(problem.weight[frames]), q, MAX_ITERATIONS, chained, energy, count,
-    )  # fmt: skip
+    some = problem.select(frames)
+    solve_ik_frames(problem.search, some.rest, some.target, some.weight, q, MAX_ITERATIONS, chained, energy, count)
     return energy, count
 
 
@@ -254,13 +245,12 @@ def find_initial_pose(problem: IkProblem, frame: int) -> Array:
         q = start[None].copy()
         solve_poses(problem, frames, q, chained=False)
         return q[0]
-    tree = make_tree(problem.model, fixed=tuple(n for n in names if n not in root))
+    tree = make_tree(problem.model, tuple(n for n in names if n not in root))
     free = len(tree.free)
-    rigid = IkProblem(
-        problem.model, tree, problem.markers, problem.points, problem.target, problem.weight,
-        RestSprings(np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)),
-        np.zeros((1, free)), start,
-    )  # fmt: skip
+    springs = RestSprings(
+        np.full(free, 1e-6), np.zeros(free), np.full(free, -inf), np.full(free, inf), np.full(free, 1.0)
+    )
+    rigid = replace(problem, tree=tree, rest_springs=springs, rest=np.zeros((1, free)))
     visible = problem.weight[frame] > 0.0
     centroid = problem.target[frame, visible].mean(axis=0)
     angles = [i for i in tree.free if problem.model.coordinates[i].rotational]
@@ -294,7 +284,7 @@ def _min_rigid_energy(problem: IkProblem, frame: int) -> float:
     Of two point clouds about their centroids it is half the sum of their squares, less the singular values of the sum
     of outer products, the last of them with the sign of its determinant (Kabsch 1978).
     """
-    markers = _rest_markers(problem)
+    markers = problem.model_markers(problem.start[None])[0]
     weight = problem.weight[frame][:, None]
     own, measured = (x - (weight * x).sum(axis=0) / weight.sum() for x in (markers, problem.target[frame]))
     products = (weight * measured).T @ own
@@ -302,14 +292,6 @@ def _min_rigid_energy(problem: IkProblem, frame: int) -> float:
     size = 0.5 * float((weight * (own**2 + measured**2)).sum())
     minimum = size - float(singular[0] + singular[1] + np.sign(np.linalg.det(products)) * singular[2])
     return (1.0 + RIGID_FIT_TOLERANCE) * minimum + RIGID_FIT_TOLERANCE**2 * size
-
-
-def _rest_markers(problem: IkProblem) -> Array:
-    """Return the model's markers (markers, 3) [m] in the rest pose."""
-    markers, bodies = np.empty((1, len(problem.markers), 3)), len(problem.model.bodies)
-    start = problem.start[None].copy()
-    compute_body_poses(problem.search, start, np.empty((1, bodies, 3)), np.empty((1, bodies, 3, 3)), markers)
-    return markers[0]
 
 
 def _smallest_angles(

@@ -14,15 +14,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.model.kinematics import evaluate, tree_links
 from borelli.model.model import Model
 from borelli.model.model_cache import cached_per_model
 from borelli.numerics.quaternions import rotate
-from borelli.numerics.vectors import cross
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array, cross
 
 GIMBAL_COSINE = 0.35
 """Cosine of the second angle, about 70 deg, below which a joint is treated as a rotation."""
@@ -44,10 +41,6 @@ def find_rotation_joints(model: Model, coordinates: Array) -> tuple[ThreeAxisJoi
     Angles of other joints are filtered as they are, as is usual, and so are those of a pelvis whose joint is OpenSim's:
     filtering rotations instead changes angles by less than 0.1 deg but, in running, moments of hip and back by up to a
     tenth of their peak.
-
-    Args:
-        model: The model; joints with three perpendicular axes and coordinates of their own count.
-        coordinates: (frames, coordinates) [rad or m] of the motion.
     """
     free = {c.name for joint in model.joints if joint.kind == "free" for c in joint.coordinates}
     return tuple(
@@ -96,14 +89,9 @@ def joint_quaternions(joint: ThreeAxisJoint, coordinates: Array) -> Array:
 def angles_from_quaternions(
     joint: ThreeAxisJoint, p: Array, p1: Array, p2: Array, near: Array
 ) -> tuple[Array, Array, Array]:
-    """Return angles [rad], their speeds and accelerations (frames, 3) of quaternions and their derivatives.
+    """Return angles [rad], their speeds and accelerations (frames, 3), the angles nearest to `near`.
 
-    Args:
-        joint: The joint.
-        p: (frames, 4) quaternions, of any length.
-        p1: Their first time derivative.
-        p2: Their second time derivative.
-        near: (frames, 3) angles [rad] that the result shall be nearest to.
+    p (frames, 4) are quaternions of any length, p1 and p2 their first and second time derivatives.
     """
     p, p1, p2 = (np.ascontiguousarray(values.T) for values in (p, p1, p2))
     size = _dot(p, p)

@@ -21,8 +21,7 @@ from borelli.analysis.tree_kernels.kinematic_tree import Tree
 from borelli.model.kinematics import Link, tree_links
 from borelli.model.model import Model
 from borelli.numerics.banded import BandedMatrix
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 COEFFICIENTS = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 """Of the fourth difference."""
@@ -71,16 +70,10 @@ def group_variables(model: Model, tree: Tree) -> Grouping:
 
 
 def find_snap(grouping: Grouping, tree: Tree, q: Array) -> tuple[Array, list[Array]]:
-    """Compute the snap of a motion, and the Jacobian of that of each spherical joint.
+    """Return the snap (frames - 4, variables) of coordinates q, and the Jacobian of that of each spherical joint.
 
-    Args:
-        grouping: How it is computed.
-        tree: The model's.
-        q: (frames, coordinates).
-
-    Returns:
-        The snap (frames - 4, variables); a joint's three entries are along the child's axes. For every joint
-        (5, frames - 4, 3, 3): derivative of its snap by its variables in each of the five frames.
+    A joint's three entries are along the child's axes; its Jacobian (5, frames - 4, 3, 3) is by its variables in each
+    of the five frames.
     """
     windows = len(q) - DIFFERENCE_ORDER
     snap = np.zeros((windows, len(tree.free)))
@@ -143,10 +136,7 @@ def add_snap(grouping: Grouping, jacobians: list[Array], weight: Array, hessian:
 
 
 def joint_rotation(joint: SphericalJoint, q: Array) -> tuple[Array, Array]:
-    """Return the rotation (frames, 3, 3) of a joint's child, and its angular velocity per speed of each variable.
-
-    The angular velocities are columns (frames, 3, 3), in the child's axes.
-    """
+    """Return rotations (frames, 3, 3) of a joint's child, and its angular velocities per variable, in child's axes."""
     rotation = np.broadcast_to(np.eye(3), (len(q), 3, 3))
     angular_velocity = np.zeros((len(q), 3, 3))
     for i, part in enumerate(joint.link.rotations):

@@ -35,16 +35,14 @@ from borelli.analysis.kinematics.snap_penalty import (
     group_variables,
     snap_gradient,
 )
-from borelli.analysis.tree_kernels.frame_derivatives import compute_frame_derivatives
-from borelli.analysis.tree_kernels.newton_ik import compute_body_poses, make_ik_search
+from borelli.analysis.tree_kernels.newton_ik import compute_frame_derivatives, make_ik_search
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
 from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
 from borelli.numerics.filters import lowpass
 from borelli.numerics.runs import find_runs
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 CUTOFF = 6.0
 """[Hz] of the low-pass filter that gives the start and the relative weights."""
@@ -91,15 +89,9 @@ class SmoothingProblem:
 
 
 def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
-    """Smooth the coordinates of framewise poses.
+    """Smooth framewise poses q (frames, coordinates), NaN where too few markers are visible.
 
-    Args:
-        problem: The inverse kinematics problem.
-        q: (frames, coordinates) of framewise poses; NaN where too few markers are visible.
-        recording: Recording of the markers; its rate is used.
-
-    Returns:
-        Coordinates (frames, coordinates), NaN before the first and after the last frame with a pose; and notes.
+    Returns coordinates, NaN before the first and after the last frame with a pose; and notes.
     """
     posed = _has_pose(q)
     first, last = int(np.argmax(posed)), len(posed) - int(np.argmax(posed[::-1]))
@@ -107,7 +99,7 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
     if last - first < MIN_FRAMES:
         text = f"Not smoothed: {last - first} frames are too few, {MIN_FRAMES} are needed."
         return q, (Note(text, "problem", code="not_smoothed"),)
-    whole = _select(problem, span)
+    whole = problem.select(span)
     notes = _bridge_notes(posed[span], first, recording.rate)
     noise = _noise(whole, q[span])
     if noise <= _mean_stiffness(whole) * MIN_NOISE**2 and posed[span].all():
@@ -117,7 +109,7 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
     weight = noise / _mean_square_snap(grouping, whole, start)
     task = SmoothingProblem(_soften(whole, noise), grouping, noise, weight)
     windows = _scale_windows(len(start))
-    scale = choose_scale([System(replace(task, problem=_select(task.problem, s)), start[s]) for s in windows])
+    scale = choose_scale([System(replace(task, problem=task.problem.select(s)), start[s]) for s in windows])
     result = np.full_like(q, np.nan)
     result[span] = minimize_in_windows(task, scale, start)
     sd = 1e3 * (noise / _mean_stiffness(whole)) ** 0.5
@@ -126,17 +118,10 @@ def smooth_poses(problem: IkProblem, q: Array, recording: Recording) -> tuple[Ar
 
 
 def smooth_markers(problem: IkProblem, recording: Recording) -> tuple[Array, tuple[Note, ...]]:
-    """Smooth the poses of a recording, without framewise poses at first.
+    """Return smooth coordinates of a recording, as `smooth_poses`, and notes.
 
     Each frame is solved from the pose of low-pass filtered markers, so that noise that leaves single frames without a
     pose, or in a local minimum, does no harm.
-
-    Args:
-        problem: The inverse kinematics problem.
-        recording: Recording of the markers; its rate is used.
-
-    Returns:
-        Coordinates and notes, as `smooth_poses`.
     """
     target = np.where(problem.weight[..., None] > 0.0, problem.target, np.nan)
     if recording.rate > 2.0 * CUTOFF:
@@ -156,7 +141,6 @@ def _has_pose(q: Array) -> NDArray[np.bool_]:
 
 
 def _mean_stiffness(problem: IkProblem) -> float:
-    """Return the mean stiffness [N/m] of visible markers."""
     return float(problem.weight[problem.weight > 0.0].mean())
 
 
@@ -166,12 +150,6 @@ def _scale_windows(frames: int) -> list[slice]:
         return [slice(0, frames)]
     length = MAX_SCALE_FRAMES // SCALE_WINDOWS
     return [slice(int(at), int(at) + length) for at in np.linspace(0, frames - length, SCALE_WINDOWS)]
-
-
-def _select(problem: IkProblem, span: slice) -> IkProblem:
-    rest = problem.rest if len(problem.rest) == 1 else problem.rest[span]
-    return replace(problem, target=np.ascontiguousarray(problem.target[span]),
-                   weight=np.ascontiguousarray(problem.weight[span]), rest=np.ascontiguousarray(rest))  # fmt: skip
 
 
 def _bridge_notes(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[Note, ...]:
@@ -188,8 +166,7 @@ def _bridge_notes(posed: NDArray[np.bool_], first: int, rate: float) -> tuple[No
 def _noise(problem: IkProblem, q: Array) -> float:
     """Return twice the mean energy [J] of a marker spring along one axis if the model were exact."""
     posed = _has_pose(q)
-    part = replace(problem, target=problem.target[posed], weight=problem.weight[posed],
-                   rest=problem.rest if len(problem.rest) == 1 else problem.rest[posed])  # fmt: skip
+    part = problem.select(posed)
     energy, _, stiffness, _ = differentiate(part, q[posed])
     diagonal = part.rest_springs.stiffness
     least = 1e-9 * np.median(np.einsum("tii->i", stiffness) / len(stiffness))
@@ -207,7 +184,7 @@ def _soften(problem: IkProblem, noise: float) -> IkProblem:
 
 def _filtered_poses(problem: IkProblem, q: Array, rate: float) -> tuple[Array, tuple[Note, ...]]:
     """Return the poses of low-pass filtered markers; missing markers are taken from the model."""
-    model = _model_markers(problem, _interpolate(problem.model, q))
+    model = problem.model_markers(_interpolate(problem.model, q))
     visible = problem.weight > 0.0
     offset = np.where(visible[..., None], problem.target - model, np.nan)
     time = np.arange(len(q))
@@ -243,16 +220,6 @@ def _interpolate(model: Model, q: Array) -> Array:
     return result
 
 
-def _model_markers(problem: IkProblem, q: Array) -> Array:
-    """Return the positions (frames, markers, 3) [m] of the model's markers."""
-    frames, bodies, markers = len(q), len(problem.model.bodies), len(problem.markers)
-    result = np.empty((frames, markers, 3))
-    compute_body_poses(
-        problem.search, q.copy(), np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3)), result
-    )
-    return result
-
-
 def _mean_square_snap(grouping: Grouping, problem: IkProblem, q: Array) -> Array:
     """Return the mean square (variables,) of every variable's snap."""
     square = np.mean(find_snap(grouping, problem.tree, q)[0] ** 2, axis=0)
@@ -267,10 +234,7 @@ def _mean_square_snap(grouping: Grouping, problem: IkProblem, q: Array) -> Array
 
 
 def differentiate(problem: IkProblem, q: Array) -> tuple[Array, Array, Array, Array]:
-    """Return energy (frames,), gradient (frames, n) and Hessian of the marker springs alone.
-
-    The Hessian is in two parts (frames, n, n): that of Gauss-Newton, and the rest.
-    """
+    """Return energy (frames,), gradient (frames, n), Gauss-Newton Hessian and the rest of it, of markers alone."""
     n = len(problem.tree.free)
     energy, gradient = np.empty(len(q)), np.empty((len(q), n))
     gauss_newton, rest = np.empty((len(q), n, n)), np.empty((len(q), n, n))
@@ -328,11 +292,8 @@ class System:
 
     def at_limit(self, scale: float) -> NDArray[np.bool_]:
         """Return which variables (frames, n) are pushed against a hard joint limit."""
-        x, springs, gradient = (
-            self.q[:, self.task.problem.tree.free],
-            self.task.problem.rest_springs,
-            self.gradient(scale),
-        )
+        problem, gradient = self.task.problem, self.gradient(scale)
+        x, springs = self.q[:, problem.tree.free], problem.rest_springs
         outward = ((x <= springs.lower) & (gradient > 0.0)) | ((x >= springs.upper) & (gradient < 0.0))
         return outward & ~np.isfinite(springs.limit_stiffness)
 
@@ -398,7 +359,7 @@ def minimize_in_windows(task: SmoothingProblem, scale: float, start: Array) -> A
             fade[: WINDOW // 2] = 1.0
         if part.stop == frames:
             fade[WINDOW // 2 :] = 1.0
-        result[part] += fade[:, None] * minimize(replace(task, problem=_select(task.problem, part)), scale, start[part])
+        result[part] += fade[:, None] * minimize(replace(task, problem=task.problem.select(part)), scale, start[part])
         total[part] += fade
     return result / total[:, None]
 

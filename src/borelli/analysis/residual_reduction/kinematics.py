@@ -16,20 +16,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.rnea import forward_kinematics
 from borelli.analysis.dynamics.torques import newton_euler, root_body
 from borelli.analysis.kinematics.differentiation import Derivatives, differentiate, quintic_spline
-from borelli.analysis.motion import Motion, make_motion
+from borelli.analysis.motion import Motion, make_motion, root_columns
 from borelli.errors import ModelError, SettingsError
-from borelli.model.kinematics import coupled_motion, root_coordinates
+from borelli.model.kinematics import coupled_motion
 from borelli.model.model import Model
 from borelli.numerics.series_extension import reflect
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note
-
-Array = NDArray[np.float64]
 
 DIFFERENCE_STEP = 1e-5
 """Step of numerical derivatives [rad, m, or per second]."""
@@ -45,20 +43,15 @@ MOMENT_ARM = 0.3
 
 @dataclass(frozen=True)
 class AdjustedMotion:
-    """A motion adjusted for a smaller residual.
-
-    Attributes:
-        motion: The adjusted motion.
-        adjustment: (frames, coordinates) difference from the filtered original [rad or m].
-        before: RMS residual force [N] and moment [N m] of the original.
-        after: The same of the adjusted motion.
-        notes: Changes made.
-    """
+    """A motion adjusted for a smaller residual."""
 
     motion: Motion
     adjustment: Array
+    """(frames, coordinates) difference from the filtered original [rad or m]."""
     before: tuple[float, float]
+    """RMS residual force [N] and moment [N m] of the original."""
     after: tuple[float, float]
+    """The same of the adjusted motion."""
     notes: tuple[Note, ...]
 
 
@@ -73,20 +66,8 @@ def adjust_kinematics(
 ) -> AdjustedMotion:
     """Adjust root translation and trunk angles so that forces and motion agree better.
 
-    Args:
-        motion: Motion of a model with a free root and a trunk attached to it.
-        loads: Ground reaction forces; None: no forces.
-        max_translation: Largest adjustment of the root along an axis [m].
-        max_rotation: Largest adjustment of an angle between trunk and root [rad].
-        filter: Filter of the coordinates, as in `differentiate`.
-        cutoff: Cutoff of the filter [Hz].
-
-    Returns:
-        The adjusted motion with its residuals before and after.
-
-    Raises:
-        SettingsError: A bound is not positive.
-        ModelError: The model has no such root or trunk.
+    The root moves by at most `max_translation` along each axis [m], each angle between trunk and root by at most
+    `max_rotation` [rad]. Filter and cutoff are those of `differentiate`.
     """
     if not (max_translation > 0.0 and max_rotation > 0.0):
         raise SettingsError(
@@ -124,21 +105,16 @@ def _adjusted(curves: Derivatives, coordinates: Array) -> Derivatives:
     """Return the motion with other coordinates; the adjustment is reflected at its ends, as in `_best_adjustment`."""
     adjustment, pad = coordinates - curves.coordinates, len(curves.time) // 2
     spline = quintic_spline(reflect(curves.time[:, None], pad)[:, 0], reflect(adjustment, pad))
-    q, u, a = coupled_motion(
-        curves.model,
-        coordinates,
-        curves.speeds + spline(curves.time, 1),
-        curves.accelerations + spline(curves.time, 2),
-    )
+    speeds, accelerations = curves.speeds + spline(curves.time, 1), curves.accelerations + spline(curves.time, 2)
+    q, u, a = coupled_motion(curves.model, coordinates, speeds, accelerations)
     return replace(curves, coordinates=q, speeds=u, accelerations=a)
 
 
 def _columns(model: Model) -> list[int]:
     """Return the columns of the root's translations, and of the angles of its heaviest child."""
-    named = root_coordinates(model)
     root = root_body(model)
     names = [c.name for c in model.coordinates]
-    translations = [names.index(n) for n in named if not model.coordinates[names.index(n)].rotational]
+    translations = [i for i in root_columns(model) if not model.coordinates[i].rotational]
     if root < 0 or not translations:
         raise ModelError(f"Model {model.name!r} has no free root, so it has no residual. Use a model with a free root.")
     subtree_mass = {body.name: body.mass for body in model.bodies}
@@ -190,7 +166,8 @@ def _best_adjustment(r0: Array, parts: Array, done: Array, allowed: Array, rate:
     identity = sparse.identity(frames)
     jacobian: Any = 0
     for part, operator in zip(parts, (identity, first_difference, second_difference), strict=True):
-        jacobian = jacobian + _blocks(part) @ sparse.kron(operator.tocsr(), sparse.identity(count))
+        blocks = sparse.block_diag(list(part), format="csr")  # (frames, 6, columns)
+        jacobian = jacobian + blocks @ sparse.kron(operator.tocsr(), sparse.identity(count))
     penalty = sparse.diags(np.tile(1.0 / allowed**2, frames))
     normal, gradient = jacobian.T @ jacobian, -jacobian.T @ r0.ravel()
     bias = penalty @ done.ravel()
@@ -206,13 +183,6 @@ def _best_adjustment(r0: Array, parts: Array, done: Array, allowed: Array, rate:
         beyond = np.abs((solve(scale * 10.0**midpoint) + done) / allowed).max() > 1.0
         low, high = (midpoint, high) if beyond else (low, midpoint)
     return solve(scale * 10.0**high)
-
-
-def _blocks(part: Array) -> Any:
-    """Return (frames, 6, columns) as a block-diagonal sparse matrix."""
-    from scipy import sparse
-
-    return sparse.block_diag(list(part), format="csr")
 
 
 def _rms(residual: Array) -> tuple[float, float]:

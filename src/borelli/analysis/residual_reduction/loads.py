@@ -14,16 +14,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.dynamics.torques import newton_euler_torques, root_body
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
 from borelli.errors import ModelError, SettingsError
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import MIN_PLATE_FORCE, Note
-
-Array = NDArray[np.float64]
 
 MOTION_FORCE_SD, MOTION_MOMENT_SD = 0.05, 0.01
 """Standard deviation of the forces that the motion requires: fractions of body weight, and of body weight times 1 m:
@@ -41,17 +39,8 @@ def adjust_loads(
 ) -> Loads:
     """Adjust measured loads within their standard deviations towards what the motion requires.
 
-    Args:
-        motion: Motion of a model with masses and a free root.
-        loads: Measured loads.
-        force_sd: Standard deviation of each component of a foot's force [N].
-        point_sd: Standard deviation of its center of pressure [m]; that of its free moment is this times the force.
-        filter: Filter of the coordinates, as in `differentiate`.
-        cutoff: Cutoff of the filter [Hz].
-
-    Raises:
-        SettingsError: A standard deviation is negative or not finite.
-        ModelError: The model has no free root.
+    These are of each component of a foot's force [N] and of its center of pressure [m]; that of its free moment is
+    `point_sd` times the force. Filter and cutoff are those of `differentiate`.
     """
     for name, value in (("force", force_sd), ("point", point_sd)):
         if not 0.0 <= value < np.inf:

@@ -101,11 +101,7 @@ def read_scale_setup(path: str | os.PathLike[str]) -> ScaleSetup:
 
 
 def with_opensim_markers(model: Model, path: str | os.PathLike[str]) -> tuple[Model, tuple[str, ...]]:
-    """Return the model with the markers of an OpenSim marker set file, and the markers that placement does not move.
-
-    Raises:
-        FileFormatError: The file is not a marker set, or has no markers.
-    """
+    """Return the model with the markers of an OpenSim marker set file, and the markers that placement does not move."""
     marker_set = _find(path, "MarkerSet")
     inner = marker_set.child("objects") or marker_set
     markers, fixed = [], []

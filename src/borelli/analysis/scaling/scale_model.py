@@ -13,7 +13,6 @@ from itertools import combinations
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import MARKER_STIFFNESS, POSE_STIFFNESS, make_ik_problem, solve_framewise
 from borelli.analysis.motion import match_markers, to_model_axes
@@ -25,9 +24,8 @@ from borelli.model.model import Body, Joint, Model, Vector
 from borelli.model.resize import resize_body, scale_mass
 from borelli.model.transforms import vector
 from borelli.model.validate import validate
+from borelli.numerics.vectors import Array
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,8 @@ def scale_model(
         if ratio is None:
             continue
         for body, axes in measurement.bodies.items():
-            _check_axes(measurement, axes)
+            if not axes or any(axis not in "xyz" for axis in axes.lower()):
+                raise SettingsError(f"Measurement {measurement.name!r}: Unknown axes {axes!r}. Use some of x, y, z.")
             if body not in known:
                 unknown.append(body)
                 continue
@@ -159,22 +158,10 @@ def place_markers(
     fixed: Sequence[str] = (),
     time: tuple[float, float] = (-inf, inf),
 ) -> Model:
-    """Move the markers of a model to where a static trial has them, in its best pose.
+    """Move the markers of a model to where a static trial, its mean over time, has them in the model's best pose.
 
-    Args:
-        model: A model with markers, scaled to the subject.
-        static: Static trial; the mean over time is used.
-        weights: Stiffness of the marker springs [N/m], as in `inverse_kinematics`.
-        pose_stiffness: Stiffness of the springs to the rest pose [N m/rad or N/m].
-        rest: Pose in which the subject stands, by coordinate [rad or m]. Default: the model's default pose.
-        fixed: Markers that keep their offset.
-        time: First and last time [s] of the trial to use.
-
-    Returns:
-        The model with moved markers.
-
-    Raises:
-        SettingsError: The trial has no frame in this time, or no marker of the model.
+    Springs and rest pose are those of `inverse_kinematics`. The markers `fixed` keep their offset; `time` is the first
+    and last time [s] of the trial to use.
     """
     for name in fixed:
         model.marker(name)
@@ -253,11 +240,6 @@ def _within(recording: Recording, time: tuple[float, float]) -> Array:
     return np.asarray(recording.data["marker_position"].values[frames])
 
 
-def _check_axes(measurement: Measurement, axes: str) -> None:
-    if not axes or any(axis not in "xyz" for axis in axes.lower()):
-        raise SettingsError(f"Measurement {measurement.name!r}: Unknown axes {axes!r}. Use some of x, y, z.")
-
-
 def _scale_body(model: Model, body: str, factors: Vector) -> Model:
     """Return the model with one body scaled, and with it the translations of the joints on it."""
     scale = np.array(factors)
@@ -276,8 +258,6 @@ def _scale_body(model: Model, body: str, factors: Vector) -> Model:
 
 
 def _with_body_mass(model: Model, name: str, mass: float) -> Model:
-    """Return the model with the mass of one body changed."""
-
     def new(body: Body) -> Body:
         if body.name != name or not body.mass > 0.0:
             return body

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import FEET
+from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES
 from borelli.analysis.dynamics.rnea import (
     BodyKinematics,
     coordinate_forces,
@@ -17,22 +16,21 @@ from borelli.analysis.dynamics.rnea import (
     subtree_wrenches,
     weight_wrenches,
 )
+from borelli.analysis.dynamics.torques import torque_labels
 from borelli.analysis.kinematics.differentiation import Derivatives
-from borelli.analysis.motion import AXES, to_model_axes
+from borelli.analysis.motion import root_columns, to_model_axes
 from borelli.analysis.stepped.rollout import StepRecord
 from borelli.analysis.stepped.soles_and_ground import descendants
-from borelli.analysis.stepped.step_work import step_power
+from borelli.analysis.stepped.step_work import angular_momentum, step_power
 from borelli.analysis.stepped.stepper import Stepper, coordinate_errors, drive_forces, residual_wrench
 from borelli.model.kinematics import coupled_coordinates, coupled_forces, root_coordinates
-from borelli.numerics.vectors import cross
+from borelli.numerics.vectors import Array, cross
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.recording.recording import LAB
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 
 def to_dataset(
@@ -65,7 +63,6 @@ def to_dataset(
     known |= np.isin([c.name for c in model.coordinates], root_coordinates(model))
     by_gravity, by_ground = by_gravity * known, by_ground * known
     force, moment = joint_reactions(moved, carried.sum(axis=0))
-    joints = {joint.child: joint.name for joint in model.joints if not joint.closes_loop}
     power = step_power(stepper, record, external)
     by_coordinate, by_axis, by_time, lab = ("time", "coordinate"), ("time", "axis"), ("time",), {"frame": LAB}
     rate = "rad or m, per second"
@@ -89,24 +86,16 @@ def to_dataset(
         "gyroscopic_power": (by_time, power.gyroscopic, {"units": "W", "of": "the scheme"}),
         "mechanical_energy": (by_time, power.energy, {"units": "J"}),
     }
-    coords: dict[str, Any] = {
-        "time": ("time", curves.time, {"units": "s"}),
-        "coordinate": [c.name for c in model.coordinates],
-        "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
-        "joint": [joints[model.bodies[link.child].name] for link in moved.links],
-        "axis": list(AXES),
-    }
     if feet is not None:
-        coords["foot"] = list(FEET)
         loads = foot_loads(stepper, record, external, feet, axes)
-        names = ("ground_reaction_force", "center_of_pressure", "free_moment")
-        for name, (values, units) in zip(names, loads, strict=True):
+        for name, (values, units) in zip(FOOT_VARIABLES, loads, strict=True):
             variables[name] = (("time", "foot", "axis"), values, {"units": units} | lab)
     attrs = {
         "method": "stepped", "grf_source": source, "root_body": stepper.root, "mass_kg": float(model.mass),
         "numerical_percent": power.numerical_percent,
     }  # fmt: skip
-    return xr.Dataset(variables, coords, attrs)
+    time = xr.Coordinates({"time": ("time", curves.time, {"units": "s"})})
+    return xr.Dataset(variables, time | torque_labels(model, () if feet is None else FEET), attrs)
 
 
 def residual_forces(stepper: Stepper, moved: BodyKinematics, residual: Array) -> Array:
@@ -121,9 +110,7 @@ def residual_forces(stepper: Stepper, moved: BodyKinematics, residual: Array) ->
 
 def residual_from_drives(stepper: Stepper, moved: BodyKinematics, force: Array) -> Array:
     """Return the residual (frames, 6) of generalized forces (frames, coordinates) of drives at the root."""
-    model = stepper.compiled.model
-    names = [c.name for c in model.coordinates]
-    columns = [names.index(name) for name in root_coordinates(model)]
+    columns = root_columns(stepper.compiled.model)
     units = [np.tile(unit, (len(force), 1)) for unit in np.eye(6)]
     maps = np.stack([residual_forces(stepper, moved, unit)[:, columns] for unit in units], axis=2)
     return np.asarray(np.einsum("fij,fj->fi", np.linalg.pinv(maps), force[:, columns]))
@@ -154,13 +141,9 @@ def inertial_wrenches(compiled: CompiledModel, record: StepRecord) -> Array:
     change = np.diff(record.twist, axis=0) / h
     angular_velocity = 0.5 * (record.twist[1:, :, 3:] + record.twist[:-1, :, 3:])
     rotation = rotation_matrices(record.pose[:-1, :, 3:])
-
-    def times_inertia(vector: Array) -> Array:
-        local = np.einsum("fbji,fbj->fbi", rotation, vector)
-        return np.asarray(np.einsum("fbij,fbj->fbi", rotation, np.einsum("bij,fbj->fbi", bodies.inertia, local)))
-
     force = bodies.mass[:, None] * change[..., :3]
-    moment = times_inertia(change[..., 3:]) + np.cross(angular_velocity, times_inertia(angular_velocity))
+    rate, momentum = (angular_momentum(bodies.inertia, rotation, v) for v in (change[..., 3:], angular_velocity))
+    moment = rate + np.cross(angular_velocity, momentum)
     return about_origin(record, np.concatenate([force, moment], axis=-1)).transpose(1, 2, 0)
 
 

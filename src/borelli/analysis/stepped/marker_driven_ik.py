@@ -8,27 +8,25 @@ its inertia; poses lag behind the markers, which `find_lag` measures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.framewise_ik import (
     MARKER_STIFFNESS,
-    MAX_ITERATIONS,
     MIN_VISIBLE_MARKERS,
     IkProblem,
     find_initial_pose,
     motion_from_coordinates,
+    solve_poses,
 )
 from borelli.analysis.motion import Motion
 from borelli.analysis.stepped.rollout import Rollout, make_step_inputs
 from borelli.analysis.stepped.soles_and_ground import add_ground
-from borelli.analysis.tree_kernels.newton_ik import solve_ik_frames
 from borelli.errors import SettingsError
 from borelli.model.model import Model, Softness
+from borelli.numerics.vectors import Array
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.diagnostics import coordinates_and_velocities
 from borelli.physics.inputs import Drive
@@ -36,8 +34,6 @@ from borelli.physics.joints.coordinates import poses_from_coordinates
 from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import State, make_inputs, make_state
 from borelli.recording.recording import Note, Recording
-
-Array = NDArray[np.float64]
 
 MARKER_SOFTNESS = Softness(erp=0.2, cfm=1e-4)
 """Softness of a marker spring of 1000 N/m at one step per frame, in ODE's numbers (Liu, Cooper and Ballard)."""
@@ -76,13 +72,8 @@ def marker_driven_ik(
 ) -> Motion:
     """Compute a motion by a simulation that is pulled by the markers.
 
-    Args:
-        problem: The model, its markers and their measured positions.
-        recording: Source of the markers.
-        substeps: Physics steps per frame.
-        ground: Enable contact with level ground; a number is its height [m], True is 0.
-        softness: Softness of a marker spring of 1000 N/m; others scale with their weights.
-        rest_torque: Largest torque [N m] or force [N] of a drive to the rest pose.
+    `ground` enables contact with level ground at a height [m], True at 0. `softness` is that of a marker spring of 1000
+    N/m; others scale with their weights. `rest_torque` limits the drives to the rest pose [N m or N].
     """
     if not 1 <= substeps <= 1000:
         raise SettingsError(f"substeps: The value is {substeps}. Pass 1 to 1000.")
@@ -151,12 +142,7 @@ def initial_state(problem: IkProblem, driven: MarkerDrivenModel, q0: Array, fram
     velocity = np.zeros_like(q0)
     if frame + 1 < len(problem.target) and (problem.weight[frame + 1] > 0.0).sum() >= MIN_VISIBLE_MARKERS:
         q1 = q0[None].copy()
-        rest = problem.rest[min(frame + 1, len(problem.rest) - 1)][None].copy()
-        part = slice(frame + 1, frame + 2)
-        solve_ik_frames(
-            problem.search, rest, np.ascontiguousarray(problem.target[part]),
-            np.ascontiguousarray(problem.weight[part]), q1, MAX_ITERATIONS, False, np.zeros(1), np.zeros(1, np.int64),
-        )  # fmt: skip
+        solve_poses(problem, np.array([frame + 1]), q1, chained=False)
         velocity = (q1[0] - q0) * rate
     state = make_state(driven.compiled)
     poses_from_coordinates(driven.compiled.tables.joints, q0, velocity, state.position, state.quaternion, state.twist)
@@ -179,11 +165,9 @@ def _with_markers(problem: IkProblem) -> Model:
     return replace(model, markers=problem.markers)
 
 
-def find_lag(motion: Motion, reference: Motion, coordinates: Sequence[str] | None = None) -> float:
-    """Return the lag of a motion behind another [s]: the delay at which their coordinates differ least."""
-    names = [str(name) for name in motion.data["coordinate"].values]
-    rotational = motion.data["coordinate_units"].values == "rad"
-    chosen = [n in coordinates if coordinates else bool(t) for n, t in zip(names, rotational, strict=True)]
+def find_lag(motion: Motion, reference: Motion) -> float:
+    """Return the lag of a motion behind another [s]: the delay at which their angles differ least."""
+    chosen = motion.data["coordinate_units"].values == "rad"
     a, b = motion.coordinates[:, chosen], reference.coordinates[:, chosen]
     max_shift = min(int(MAX_LAG * motion.rate), len(a) // 3)
     misfit = []

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from borelli.analysis.motion import Motion, make_motion, to_model_axes
+from borelli.analysis.motion import Motion, coordinate_labels, make_motion, to_model_axes
 from borelli.analysis.stepped.rollout import AS_GIVEN, EACH_BODY, WITH_ROOT, Rollout, StepRecord, make_step_record
 from borelli.analysis.stepped.stepped_torques import SteppedTorques
 from borelli.analysis.stepped.stepper import Stepper, coordinate_errors, drive_axis_forces, drive_forces
 from borelli.errors import DivergedError, SettingsError, unknown_name
 from borelli.model.kinematics import coupled_coordinates, root_coordinates
+from borelli.numerics.vectors import Array
 from borelli.physics.arrays.compile_model import compile_model
 from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.physics.inputs import Drive
@@ -27,74 +27,37 @@ from borelli.physics.inputs import Drive
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Array = NDArray[np.float64]
-
 LOOPS = ("kinematic", "open", "closed")
 STIFFNESS, DAMPING = 1000.0, 20.0
 """Springs of a closed loop [N m/rad, N m s/rad]."""
 PASSES_PER_STEP = 3
 """Solves per step of an open-loop replay, so that gyroscopic terms are evaluated midway."""
-FALL_DISTANCE = 0.25
-"""Distance of the root below its target at which the body has fallen [m]."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A replayed motion.
-
-    Attributes:
-        motion: The resulting motion.
-        data: By time: `coordinate_error` [rad or m], `root_tracking_error` [m], `feedback` [N m or N].
-        loop: "kinematic", "open" or "closed".
-    """
+    """A replayed motion."""
 
     motion: Motion
     data: Dataset
+    """By time: `coordinate_error` [rad or m], `root_tracking_error` [m], `feedback` [N m or N]."""
     loop: str
+    """"kinematic", "open" or "closed"."""
 
     @property
     def rms_error(self) -> float:
         """RMS tracking error of rotational coordinates over all frames [rad]."""
-        return float(np.sqrt(np.nanmean(self._angle_errors() ** 2)))
-
-    @property
-    def max_root_error(self) -> float:
-        """Largest distance of the root from its target [m]."""
-        return float(np.nanmax(self.data["root_tracking_error"].values))
-
-    def time_within(self, angle: float) -> float:
-        """Return the time [s] from the start for which all tracking errors of angles stay within a bound [rad]."""
-        beyond = np.flatnonzero(~(np.abs(self._angle_errors()).max(axis=1) <= angle))
-        time = self.data["time"].values
-        return float(time[beyond[0]] - time[0]) if len(beyond) else float(time[-1] - time[0])
-
-    def _angle_errors(self) -> Array:
         rotational = self.data["coordinate_units"].values == "rad"
-        return np.asarray(self.data["coordinate_error"].values[:, rotational])
-
-    @property
-    def fall_time(self) -> float | None:
-        """Time [s] at which the root is 0.25 m below its target; None if it never is."""
-        low = np.flatnonzero(self.data["root_drop"].values > FALL_DISTANCE)
-        return float(self.data["time"].values[low[0]]) if len(low) else None
+        return float(np.sqrt(np.nanmean(self.data["coordinate_error"].values[:, rotational] ** 2)))
 
 
 def replay(
-    torques: SteppedTorques,
-    *,
-    loop: str = "open",
-    stiffness: float = STIFFNESS,
-    damping: float = DAMPING,
+    torques: SteppedTorques, *, loop: str = "open", stiffness: float = STIFFNESS, damping: float = DAMPING
 ) -> Replay:
-    """Replay torques in the simulation they were computed in.
+    """Replay torques in the simulation they were computed in, in one of the `LOOPS`.
 
     Contacts act as they occur; measured forces and residuals are applied as recorded, at the present feet and root.
-
-    Args:
-        torques: Result of `stepped_torques`.
-        loop: "kinematic", "open" or "closed".
-        stiffness: Stiffness of the springs of a closed loop [N m/rad or N/m].
-        damping: Damping of the springs [N m s/rad or N s/m].
+    Stiffness [N m/rad or N/m] and damping [N m s/rad or N s/m] are those of the springs of a closed loop.
     """
     if loop not in LOOPS:
         raise SettingsError(unknown_name("loop", loop, LOOPS))
@@ -172,11 +135,7 @@ def _make_replay(torques: SteppedTorques, stepper: Stepper, poses: Array, feedba
             "root_tracking_error": ("time", np.linalg.norm(away, axis=1), {"units": "m"}),
             "root_drop": ("time", -away[:, 2], {"units": "m"}),
         },
-        {
-            "time": ("time", time, {"units": "s"}),
-            "coordinate": [c.name for c in model.coordinates],
-            "coordinate_units": ("coordinate", ["rad" if c.rotational else "m" for c in model.coordinates]),
-        },
+        {"time": ("time", time, {"units": "s"}), **coordinate_labels(model)},
         {"loop": loop},
     )
     motion = make_motion(

@@ -7,21 +7,18 @@ which the foot moves least.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import FEET, foot_bodies
+from borelli.analysis.dynamics.external_loads import FEET, Feet, foot_bodies
 from borelli.analysis.ground.soles import BONE_BALL, BONE_BREADTH, BONE_TOES, shape_corners
 from borelli.analysis.motion import to_model_axes
 from borelli.model.kinematics import poses
 from borelli.model.model import Body, Frame, Model, Shape, Softness, Surface
 from borelli.numerics.quaternions import quaternion_from_matrix
-
-Array = NDArray[np.float64]
+from borelli.numerics.vectors import Array
 
 STATIONARY_FRACTION = 0.2
 """Fraction of the frames, those in which a foot moves least, in which it is stationary."""
@@ -37,22 +34,11 @@ SOLE_FRICTION = 0.8
 
 
 def add_soles(
-    model: Model,
-    coordinates: Array,
-    rate: float,
-    height: float = 0.0,
-    feet: Mapping[str, str] | None = None,
-    softness: Softness = SOLE_SOFTNESS,
+    model: Model, coordinates: Array, rate: float, height: float, feet: Feet, softness: Softness = SOLE_SOFTNESS
 ) -> Model:
-    """Put the model on level ground, with soles as its only shapes that collide with it.
+    """Put the model on level ground at a height [m], with soles as its only shapes that collide with it.
 
-    Args:
-        model: The model.
-        coordinates: (frames, coordinates) of a motion in which each foot is stationary for a time [rad or m].
-        rate: Frame rate [Hz].
-        height: Height of the ground above the lab's origin [m].
-        feet: Bodies of the "right" and "left" foot. Default: by name.
-        softness: Softness of the soles, and of the ground.
+    In the motion, coordinates (frames, coordinates) at a rate [Hz], each foot must be stationary for a time.
     """
     axes, surface = to_model_axes(model), Surface(friction=SOLE_FRICTION, softness=softness)
     position, rotation = poses(model, coordinates)

@@ -18,15 +18,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.stepped.rollout import StepRecord
 from borelli.analysis.stepped.stepper import Stepper
 from borelli.model.kinematics import root_coordinates
 from borelli.numerics.quaternions import conjugate, quaternion_product, rotation_logarithm
+from borelli.numerics.vectors import Array
 from borelli.physics.diagnostics import kinetic_energy, potential_energy, rotation_matrices
-
-Array = NDArray[np.float64]
 
 
 class StepPower(NamedTuple):
@@ -73,8 +71,12 @@ def gyroscopic_power(stepper: Stepper, record: StepRecord) -> Array:
     before, after = record.twist[:-1, :, 3:], record.twist[1:, :, 3:]
     now, target = record.pose[:-1, :, 3:], stepper.poses[2:, :, 3:]
     angular_velocity = 0.5 * (before + rotation_logarithm(quaternion_product(target, conjugate(now))) / h)
-    rotation = rotation_matrices(now)
-    local = np.einsum("bij,fbj->fbi", bodies.inertia, np.einsum("fbji,fbj->fbi", rotation, angular_velocity))
-    moment = -np.cross(angular_velocity, np.einsum("fbij,fbj->fbi", rotation, local))
+    moment = -np.cross(angular_velocity, angular_momentum(bodies.inertia, rotation_matrices(now), angular_velocity))
     power = (0.5 * (before + after) * moment).sum(axis=2)
     return np.asarray(power[:, bodies.kinematic == 0].sum(axis=1))
+
+
+def angular_momentum(inertia: Array, rotation: Array, vectors: Array) -> Array:
+    """Return inertias (bodies, 3, 3) in body axes times world vectors (steps, bodies, 3), world axes."""
+    local = np.einsum("fbji,fbj->fbi", rotation, vectors)
+    return np.asarray(np.einsum("fbij,fbj->fbi", rotation, np.einsum("bij,fbj->fbi", inertia, local)))

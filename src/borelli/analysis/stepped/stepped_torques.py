@@ -8,9 +8,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from borelli.analysis.dynamics.external_loads import FEET, Loads, foot_bodies, plate_loads
+from borelli.analysis.dynamics.external_loads import FEET, FOOT_VARIABLES, Feet, Loads, foot_bodies, plate_loads
 from borelli.analysis.dynamics.plate_coverage import find_plate_coverage, write_plate_coverage
 from borelli.analysis.dynamics.rnea import forward_kinematics, inertial_wrenches, weight_wrenches
 from borelli.analysis.dynamics.torques import Torques
@@ -21,17 +20,16 @@ from borelli.analysis.residual_reduction.loads import adjust_loads
 from borelli.analysis.stepped.dataset import to_dataset
 from borelli.analysis.stepped.rollout import Rollout, StepRecord
 from borelli.analysis.stepped.soles_and_ground import SOLE_SOFTNESS, add_soles
-from borelli.analysis.stepped.stepper import Stepper, prepare_stepper
+from borelli.analysis.stepped.stepper import StepOptions, Stepper, prepare_stepper
 from borelli.analysis.stepped.substeps import average_to_frames, subdivide
 from borelli.errors import SettingsError, unknown_name
 from borelli.model.model import Softness
+from borelli.numerics.vectors import Array
 from borelli.physics.inputs import Residual
 from borelli.recording.recording import Note, Recording
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 SOURCES = ("contacts", "plates")
 ZERO_WRENCH = 1e-6
@@ -73,7 +71,7 @@ def stepped_torques(
     load_sd: tuple[float, float] | None = None,
     ground: float | None = 0.0,
     sole_softness: Softness = SOLE_SOFTNESS,
-    feet: Mapping[str, str] | None = None,
+    feet: Feet = None,
     substeps: int = 1,
 ) -> SteppedTorques:
     """Compute the torques with which a simulated model performs a motion, with one or several steps per frame.
@@ -135,7 +133,8 @@ def stepped_torques(
             notes.append(Note(text, "inferred", "ground=None", code="soles"))
         curves = replace(curves, model=model)
     fine = subdivide(curves, substeps)
-    stepper = prepare_stepper(fine, loads, contacts, residual, max_force, tolerance, substeps, root_tolerance)
+    options = StepOptions(residual, max_force, tolerance, root_tolerance)
+    stepper = prepare_stepper(fine, loads, contacts, options, substeps)
     rollout = Rollout(stepper.compiled)
     record = rollout.run(stepper.initial_state(), stepper.inputs(), stepper.step_inputs(), stepper.frames)
     settings = {
@@ -158,10 +157,8 @@ def stepped_torques(
         write_plate_coverage(data, coverage)
         notes += coverage.notes(motion.model.mass)
     if contacts and sides is not None:
-        names = ("ground_reaction_force", "center_of_pressure", "free_moment")
-        force, point, moment = (np.asarray(data[name].values) for name in names)
-        bodies = tuple(sides[side] for side in FEET)
-        loads = Loads(FEET, bodies, curves.time, force, point, moment, "contacts")
+        force, point, moment = (np.asarray(data[name].values) for name in FOOT_VARIABLES)
+        loads = Loads(FEET, tuple(sides.values()), curves.time, force, point, moment, "contacts")
     return SteppedTorques(target, data, settings, tuple(notes), None, loads, stepper, record)
 
 
@@ -178,7 +175,7 @@ def _root_tolerance_note(data: Dataset, root_tolerance: tuple[float, float]) -> 
     return Note(text, "changed", "root_tolerance=None", code="root_tolerance")
 
 
-def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Mapping[str, str] | None) -> Loads | None:
+def _loads(motion: Motion, forces: str | Recording | Loads | None, feet: Feet) -> Loads | None:
     if forces is None or isinstance(forces, Loads) or forces == "contacts":
         return forces if isinstance(forces, Loads) else None
     if isinstance(forces, Recording):

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.dynamics.external_loads import Loads
 from borelli.analysis.kinematics.differentiation import Derivatives
@@ -23,13 +23,12 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.kinematics import root_coordinates, tree_links
 from borelli.model.model import Model, Softness
 from borelli.numerics.quaternions import conjugate, quaternion_from_matrix, quaternion_product, rotation_logarithm
+from borelli.numerics.vectors import Array
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.diagnostics import coordinates_and_velocities, rotation_matrices
 from borelli.physics.inputs import AppliedForce, Drive, Residual
 from borelli.physics.solver_settings import SolverSettings
 from borelli.physics.state import Inputs, State, make_inputs, make_state
-
-Array = NDArray[np.float64]
 
 MAX_RESIDUAL_MOMENT = 100.0
 """Largest residual moment about each axis with contacts [N m] (Liu, Cooper and Ballard: 30 to 100 N m)."""
@@ -44,6 +43,15 @@ COUPLING_CFM = 1e-9
 """CFM of couplings [ODE number]: a thousandth of a degree under 100 N m."""
 SAMPLES_PER_STEP = 4
 """Samples of measured forces in the step before and after a frame; the frame is one more."""
+
+
+class StepOptions(NamedTuple):
+    """Options of drives and residuals: see `stepped_torques`."""
+
+    residual: Sequence[Residual] | float | None = None
+    max_force: Mapping[str, float] | float = inf
+    tolerance: Mapping[str, float] | float = 0.0
+    root_tolerance: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,11 +90,10 @@ class Stepper:
         state.coordinate[:] = self.coordinates[1]
         return state
 
-    def inputs(self, drives: Sequence[Drive] | None = None) -> Inputs:
+    def inputs(self) -> Inputs:
         """Return inputs with buffers for all steps."""
         forces = [AppliedForce(body) for body in self.loaded_bodies]
-        drives = self.drives if drives is None else drives
-        return make_inputs(self.compiled, drives=drives, forces=forces, pose=np.zeros_like(self.poses[1:]))
+        return make_inputs(self.compiled, drives=self.drives, forces=forces, pose=np.zeros_like(self.poses[1:]))
 
     def step_inputs(self, drive_force: Array | None = None, nominal_pose: Array | None = None) -> StepInputs:
         """Return the inputs of all steps; see `StepInputs`."""
@@ -97,36 +104,23 @@ class Stepper:
 
 
 def prepare_stepper(
-    curves: Derivatives,
-    loads: Loads | None,
-    contacts: bool,
-    residual: Sequence[Residual] | float | None,
-    max_force: Mapping[str, float] | float,
-    tolerance: Mapping[str, float] | float,
-    substeps: int = 1,
-    root_tolerance: tuple[float, float] | None = None,
+    curves: Derivatives, loads: Loads | None, contacts: bool, options: StepOptions, substeps: int = 1
 ) -> Stepper:
     """Prepare the model with its target poses and measured forces; curves are those of `subdivide`."""
     step = 1.0 / curves.rate
-    compiled, drives, residuals, root = compile_stepped(
-        curves.model, step, contacts, residual, max_force, tolerance, root_tolerance
-    )
+    compiled, drives, residuals, root = compile_stepped(curves.model, step, contacts, options)
     time = np.concatenate([[curves.time[0] - step], curves.time, [curves.time[-1] + step]])
     coordinates = curves.at(time)[0]
     poses = body_poses(make_motion(curves.model, coordinates, time, curves.rate), compiled)
     applied = None if loads is None else step_loads(loads, curves, poses[1:-1], compiled)
     bodies = () if loads is None else tuple(loads.body)
-    return Stepper(compiled, drives, residuals, root, coordinates, poses, applied, bodies, substeps, root_tolerance)
+    return Stepper(
+        compiled, drives, residuals, root, coordinates, poses, applied, bodies, substeps, options.root_tolerance
+    )
 
 
 def compile_stepped(
-    model: Model,
-    step: float,
-    contacts: bool,
-    residual: Sequence[Residual] | float | None = None,
-    max_force: Mapping[str, float] | float = inf,
-    tolerance: Mapping[str, float] | float = 0.0,
-    root_tolerance: tuple[float, float] | None = None,
+    model: Model, step: float, contacts: bool, options: StepOptions
 ) -> tuple[CompiledModel, tuple[Drive, ...], tuple[Residual, ...], str]:
     """Compile the model with hard joints, without limits and markers; also return drives, residuals and root body."""
     model = hard_model(model, ground=contacts)
@@ -139,10 +133,12 @@ def compile_stepped(
     root = next((j.child for j in model.joints if named and any(c.name == named[0] for c in j.coordinates)), "")
     coupled = {coupling.coordinate for coupling in model.couplings}
     driven = [c.name for c in model.coordinates if not (c.locked or c.name in coupled or c.name in named)]
-    limits, zones = _by_name(max_force, driven, "max_force", inf), _by_name(tolerance, driven, "tolerance", 0.0)
+    limits = _by_name(options.max_force, driven, "max_force", inf)
+    zones = _by_name(options.tolerance, driven, "tolerance", 0.0)
     drives = tuple(Drive(name, stiffness=inf, max_force=limits[name], dead_zone=zones[name]) for name in driven)
-    if root_tolerance is not None:
-        drives = (*_root_drives(model, named, residual, root_tolerance), *drives)
+    residual = options.residual
+    if options.root_tolerance is not None:
+        drives = (*_root_drives(model, named, residual, options.root_tolerance), *drives)
         residual = []
     if residual is None:
         residual = MAX_RESIDUAL_MOMENT if contacts else inf
@@ -153,12 +149,8 @@ def compile_stepped(
     free = len(named) == 6
     residuals = tuple(_to_model(model, r) for r in residual if free or r.body != root or _may_move(model, root, r))
     settings = SolverSettings(push_out_speed=PUSH_OUT_SPEED, tangent_softness=TANGENT_SOFTNESS)
-    return (
-        compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals),
-        drives,
-        residuals,
-        root,
-    )
+    compiled = compile_model(model, step=step, settings=settings, drives=drives, residuals=residuals)
+    return compiled, drives, residuals, root
 
 
 def step_loads(loads: Loads, curves: Derivatives, poses: Array, compiled: CompiledModel) -> Array:
@@ -278,7 +270,6 @@ def residual_wrench(stepper: Stepper, record: StepRecord) -> Array:
 def _root_drives(
     model: Model, named: Sequence[str], residual: Sequence[Residual] | float | None, root_tolerance: tuple[float, float]
 ) -> tuple[Drive, ...]:
-    """Return drives of the root's coordinates with dead zones of the tolerance."""
     along, about = root_tolerance
     if not (0.0 <= along < inf and 0.0 <= about < inf):
         raise SettingsError(f"root_tolerance: Got {along} m and {about} rad. Pass finite numbers, 0 or larger.")

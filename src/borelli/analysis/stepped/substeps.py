@@ -11,15 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.analysis.kinematics.differentiation import Derivatives
 from borelli.errors import SettingsError
+from borelli.numerics.vectors import Array
 
 if TYPE_CHECKING:
     from xarray import Dataset
-
-Array = NDArray[np.float64]
 
 MAX_SUBSTEPS = 100
 """Largest number of steps per frame."""

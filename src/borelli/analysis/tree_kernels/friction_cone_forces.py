@@ -221,14 +221,9 @@ def solve_cone_forces(rows, required, ridge, max_ridge, mu, buffers, force_out, 
 
 @kernel
 def compute_point_paths(search_at, slot, q_inout, position_out, jacobian_out):
-    """Compute positions of points in all frames, and their Jacobian for some of the variables.
+    """Compute positions (frames, points, 3) of points, and their Jacobian (frames, columns, points, 3).
 
-    Args:
-        search_at: Search of the model and its points.
-        slot: (variables,) column of the Jacobian of a variable; -1: none.
-        q_inout: (frames, coordinates); coupled coordinates are set.
-        position_out: (frames, points, 3) [m]
-        jacobian_out: (frames, columns, points, 3) [m/rad or 1]
+    `slot` (variables,) is the column of a variable in the Jacobian; -1: none. Coupled coordinates of q are set.
     """
     energy_at = search_at.energy
     direction, point_position, body = energy_at.pose.direction, energy_at.point_position, energy_at.points.body

@@ -84,13 +84,9 @@ class Tree(NamedTuple):
     """(pieces, order) of powers of the distance from the start."""
 
 
-def make_tree(model: Model, *, fixed: tuple[str, ...] = ()) -> Tree:
-    """Return the arrays of a model; coordinates named in `fixed` are not variables, as if they were locked."""
-    return _tree(model, fixed)
-
-
 @cached_per_model
-def _tree(model: Model, fixed: tuple[str, ...]) -> Tree:
+def make_tree(model: Model, fixed: tuple[str, ...] = ()) -> Tree:
+    """Return the arrays of a model; coordinates named in `fixed` are not variables, as if they were locked."""
     links = tree_links(model)
     functions: list[Function] = []
     axis, coordinate, function, previous, rotations = [], [], [], [], []

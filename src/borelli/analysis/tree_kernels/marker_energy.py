@@ -100,9 +100,8 @@ def compute_points(energy_at):
             point_position[m, 0], point_position[m, 1], point_position[m, 2] = x, y, z
             continue
         R, o = pose.rotation[b], pose.position[b]
-        point_position[m, 0] = o[0] + R[0, 0] * x + R[0, 1] * y + R[0, 2] * z
-        point_position[m, 1] = o[1] + R[1, 0] * x + R[1, 1] * y + R[1, 2] * z
-        point_position[m, 2] = o[2] + R[2, 0] * x + R[2, 1] * y + R[2, 2] * z
+        for i in range(3):
+            point_position[m, i] = o[i] + R[i, 0] * x + R[i, 1] * y + R[i, 2] * z
 
 
 @inline_into_caller
@@ -242,38 +241,22 @@ def _limit_violation(lower, upper, x):
 def _sum_subtrees(energy_at, target, weight):
     body, point_position, subtree = energy_at.points.body, energy_at.point_position, energy_at.subtree
     child, parent = energy_at.tree.child, energy_at.tree.parent
-    for b in range(len(subtree)):
-        for n in range(SUBTREE_COLUMNS):
-            subtree[b, n] = 0.0
+    subtree[:] = 0.0
     for m in range(len(weight)):
         k, b = weight[m], body[m]
         if not k > 0.0 or b < 0:
             continue
-        load = subtree[b]
-        x, y, z = point_position[m, 0], point_position[m, 1], point_position[m, 2]
-        fx, fy, fz = k * (x - target[m, 0]), k * (y - target[m, 1]), k * (z - target[m, 2])
+        load, x = subtree[b], point_position[m]
         load[K] += k
-        load[KX] += k * x
-        load[KX + 1] += k * y
-        load[KX + 2] += k * z
-        load[KXX] += k * x * x
-        load[KXX + 1] += k * x * y
-        load[KXX + 2] += k * x * z
-        load[KXX + 3] += k * y * y
-        load[KXX + 4] += k * y * z
-        load[KXX + 5] += k * z * z
-        load[FORCE] += fx
-        load[FORCE + 1] += fy
-        load[FORCE + 2] += fz
-        load[MOMENT] += x * fx
-        load[MOMENT + 1] += x * fy
-        load[MOMENT + 2] += x * fz
-        load[MOMENT + 3] += y * fx
-        load[MOMENT + 4] += y * fy
-        load[MOMENT + 5] += y * fz
-        load[MOMENT + 6] += z * fx
-        load[MOMENT + 7] += z * fy
-        load[MOMENT + 8] += z * fz
+        n = KXX
+        for i in range(3):
+            load[KX + i] += k * x[i]
+            load[FORCE + i] += k * (x[i] - target[m, i])
+            for j in range(3):
+                load[MOMENT + 3 * i + j] += x[i] * (k * (x[j] - target[m, j]))
+            for j in range(i, 3):
+                load[n] += k * x[i] * x[j]
+                n += 1
     for link in range(len(child) - 1, -1, -1):
         b, a = child[link], parent[link]
         if a >= 0:

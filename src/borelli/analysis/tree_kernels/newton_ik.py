@@ -26,7 +26,7 @@ from borelli.analysis.tree_kernels.marker_energy import (
     make_marker_energy,
 )
 from borelli.kernels.jit import inline, inline_into_caller, kernel, kernel_function
-from borelli.kernels.shared_tuples import load_shared
+from borelli.kernels.shared_tuples import SharedTuple, load_shared
 
 Floats = NDArray[np.float64]
 
@@ -277,7 +277,7 @@ def solve_ik_frames(search_at, rest, target, weight, q_inout, max_iterations, ch
 
 
 @kernel_function
-def unpack(energy_at, matrix):
+def _unpack(energy_at, matrix):
     """Write the Hessian as a full matrix."""
     rows, first, column = energy_at.hessian, energy_at.tree.row_first, energy_at.tree.row_column
     for i in range(len(rows)):
@@ -294,19 +294,34 @@ def unpack(energy_at, matrix):
 
 
 @kernel
-def compute_derivatives(search_at, rest, target, weight, q_inout, energy_out, gradient_out, matrix_out):
-    """Compute energy, gradient (frames, n) and Gauss-Newton Hessian (frames, n, n) of every frame."""
+def compute_frame_derivatives(
+    search_at, rest, target, weight, q_inout, energy_out, gradient_out, gauss_out, remainder_out
+):  # fmt: skip
+    """Compute energy, gradient (frames, n), Gauss-Newton Hessian (frames, n, n) and the remainder of the Hessian."""
     energy_at = search_at.energy
     gradient, rest_position = energy_at.gradient, energy_at.rest_springs.rest
+    n = len(gradient)
     for t in range(len(q_inout)):
-        for v in range(len(gradient)):
+        for v in range(n):
             rest_position[v] = rest[min(t, len(rest) - 1), v]
         energy_out[t] = compute_energy(energy_at, target[t], weight[t], q_inout[t])
         compute_gradient(energy_at, target[t], weight[t], q_inout[t])
-        compute_hessian(energy_at, q_inout[t], 1.0, 0.0)
-        for i in range(len(gradient)):
+        for i in range(n):
             gradient_out[t, i] = gradient[i]
-        unpack(energy_at, matrix_out[t])
+        for gauss in range(1, -1, -1):
+            compute_hessian(energy_at, q_inout[t], float(gauss), float(1 - gauss))
+            _unpack(energy_at, gauss_out[t] if gauss else remainder_out[t])
+
+
+def find_body_poses(
+    tree: Tree, points: Points, q_inout: Floats, search: SharedTuple | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Return positions (frames, bodies, 3), rotations (frames, bodies, 3, 3) and points (frames, points, 3)."""
+    frames, bodies = len(q_inout), len(tree.body_part)
+    position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
+    point = np.empty((frames, len(points.body), 3))
+    compute_body_poses(search or SharedTuple(make_ik_search(tree, points)), q_inout, position, rotation, point)
+    return position, rotation, point
 
 
 @kernel

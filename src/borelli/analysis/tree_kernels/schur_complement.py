@@ -76,16 +76,12 @@ def _fill_coupling(buffers_at, target, weight, exact):
     tree = marker_energy.tree
     body_part, part_variable, previous = tree.body_part, tree.part_variable, tree.previous
     rotation, force, coupling = buffers_at.rotation, buffers_at.force, buffers_at.coupling
-    n = coupling.shape[2]
+    force[:], coupling[:] = 0.0, 0.0
     for u in range(len(positions.body)):
-        b = positions.body[u]
+        b, G = positions.body[u], coupling[u]
         for i in range(3):
-            force[u, i] = 0.0
-            for v in range(n):
-                coupling[u, i, v] = 0.0
             for j in range(3):
                 rotation[u, i, j] = body_rotation[b, i, j] if b >= 0 else (1.0 if i == j else 0.0)
-        G = coupling[u]
         for m in range(len(weight)):
             k = weight[m]
             if not (positions.moves_point[u, m] and k > 0.0):
