@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import pi
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import ModelError, unknown_name
 from borelli.files.text import MAX_NUMBER
 from borelli.model.model import SHAPE_KINDS, Body, Frame, Shape, Vector
-from borelli.model.transforms import orientation_matrix, vector
+from borelli.model.transforms import Array, orientation_matrix, vector
 
-Array = NDArray[np.float64]
 Matrix = tuple[Vector, Vector, Vector]
 
 
@@ -135,6 +133,12 @@ def body_from_shapes(
 def mass_of_body(body: Body) -> MassProperties:
     """Return the mass properties of a body, in its own frame."""
     return MassProperties(body.mass, np.array(body.center_of_mass), np.array(body.inertia))
+
+
+def scale_body(body: Body, factor: float) -> Body:
+    """Return the body with `factor` times the mass and inertia."""
+    x, y, z = (vector(factor * entry for entry in row) for row in body.inertia)
+    return replace(body, mass=factor * body.mass, inertia=(x, y, z))
 
 
 def _point_inertia(offset: Array) -> Array:

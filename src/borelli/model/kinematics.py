@@ -26,9 +26,7 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Frame, Joint, Model, Vector
 from borelli.model.model_cache import cached_per_model
-from borelli.model.transforms import AXES, orientation_from_matrix, orientation_matrix, vector
-
-Array = NDArray[np.float64]
+from borelli.model.transforms import AXES, Array, orientation_from_matrix, orientation_matrix, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,12 +331,11 @@ def tree_links(model: Model) -> tuple[Link, ...]:
     order = TopologicalSorter({child: (joint.parent,) for child, (joint, _) in inboard.items()}).static_order()
     links = []
     for joint, column in (inboard[body] for body in order if body in inboard):
-        frames = (
-            part
-            for frame in (joint.parent_frame, joint.child_frame)
-            for part in (np.array(frame.position), orientation_matrix(frame.orientation))
-        )
-        links.append(Link(index[joint.child], index[joint.parent], *frames, *_link_axes(joint, column)))
+        frames = joint.parent_frame, joint.child_frame
+        at_parent, at_child = (np.array(frame.position) for frame in frames)
+        in_parent, in_child = (orientation_matrix(frame.orientation) for frame in frames)
+        ends = index[joint.child], index[joint.parent]
+        links.append(Link(*ends, at_parent, in_parent, at_child, in_child, *_link_axes(joint, column)))
     return tuple(links)
 
 

@@ -36,6 +36,7 @@ from borelli.model.model import (
     Softness,
     TransformAxis,
     WrapObject,
+    names_by_kind,
 )
 
 MAX_NAME_LENGTH = 1000
@@ -136,16 +137,8 @@ def _problems(model: Model, sound_masses: bool) -> Iterator[str]:
 
 
 def _name_problems(model: Model) -> Iterator[str]:
-    for kind, elements in (
-        ("body", model.bodies),
-        ("joint", model.joints),
-        ("coordinate", model.coordinates),
-        ("marker", model.markers),
-        ("coupling", model.couplings),
-        ("muscle", model.muscles),
-        ("wrap object", model.wrap_objects),
-    ):
-        for name, count in Counter(element.name for element in elements).items():
+    for kind, names in names_by_kind(model).items():
+        for name, count in Counter(names).items():
             if not name:
                 yield f"A {kind} has no name. Give it one."
             if len(name) > MAX_NAME_LENGTH:
@@ -205,7 +198,9 @@ def _frame_problems(frame: Frame, name: str = "frame") -> Iterator[str]:
 
 
 def _softness_problems(softness: Softness, name: str = "softness") -> Iterator[str]:
-    yield from _at(name, _negative(softness, "stiffness", "damping", "cfm"))
+    yield from _at(name, _negative(softness, "stiffness", "damping"))
+    if softness.cfm is not None:
+        yield from _at(name, _negative(softness, "cfm"))
     yield from _at(name, _not_fraction(softness, "erp"))
     if softness.cfm is None and softness.stiffness == 0.0 and softness.damping == 0.0:
         yield f"{name}: Stiffness and damping are both zero. Set at least one of them."
@@ -213,9 +208,8 @@ def _softness_problems(softness: Softness, name: str = "softness") -> Iterator[s
 
 def _negative(element: object, *names: str) -> Iterator[str]:
     for name in names:
-        value = getattr(element, name)
-        if value is not None and value < 0.0:
-            yield f"{name} is {value}. It must not be negative."
+        if getattr(element, name) < 0.0:
+            yield f"{name} is {getattr(element, name)}. It must not be negative."
 
 
 def _not_fraction(element: object, name: str) -> Iterator[str]:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError, SettingsError
+from borelli.errors import FileFormatError, SettingsError
 from borelli.files.paths import as_path
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
+from borelli.model.formats.parsing import validate_file
 from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
 from borelli.model.transforms import AXES, Array, orientation_from_matrix, vector
-from borelli.model.validate import validate
 
 FRACTIONS = {  # of body mass, equal on both sides; segments of the table are divided among their bones
     "root": 0.132,
@@ -98,10 +98,7 @@ def read_asf(path: str | Path, *, mass: float | None = None, units: float | None
         f"Body mass: {total:.1f} kg, {'as specified' if mass is not None else 'inferred from stature'}; "
         f"segment masses from {source}.",
     )
-    try:
-        return validate(with_default_frames(Model(asf.name, tuple(bodies), tuple(joints), notes=notes)))
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
+    return validate_file(with_default_frames(Model(asf.name, tuple(bodies), tuple(joints), notes=notes)), path)
 
 
 def _joint(bone: Bone, parent: str, position: Array, path: Path) -> Joint:

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError
+from borelli.errors import FileFormatError
 from borelli.files.paths import as_path
 from borelli.files.text import read_text
-from borelli.model.formats.parsing import parse_numbers
+from borelli.model.formats.parsing import parse_numbers, validate_file
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, Shape
 from borelli.model.transforms import Array, compose, inverse, orientation_from_matrix, vector
-from borelli.model.validate import validate
 
 TABLES = ("dimMap.txt", "anchorMap.txt", "markMap.txt", "posMap.txt")
 
@@ -93,10 +92,7 @@ def read_qtvr(source: str | Path | Sequence[str | Path], *, labels: Sequence[str
         ),
         notes=tuple(notes),
     )
-    try:
-        return validate(model)
-    except ModelError as error:
-        raise ModelError(f"{dimensions.parent}: {error}") from None
+    return validate_file(model, dimensions.parent)
 
 
 def _paths(source: str | Path | Sequence[str | Path]) -> list[Path]:

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError, list_names, unknown_name
+from borelli.errors import FileFormatError, list_names, unknown_name
 from borelli.files.xml import Element, read_xml
-from borelli.model.formats.parsing import parse_numbers
+from borelli.model.formats.parsing import parse_numbers, validate_file
 from borelli.model.functions import linear
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, Shape, Vector
 from borelli.model.transforms import AXES, axis_angle, orientation_from_matrix, orientation_matrix, vector
-from borelli.model.validate import validate
 
 WORLD = "world"
 MAX_ELEMENTS = {
@@ -80,10 +79,7 @@ def read_urdf(path: str | Path) -> Model:
         notes.append(f"Elements not read: {list_names(unread)}.")
     name = root.attributes.get("name", "").strip() or "robot"
     model = Model(name, bodies, tuple(joints), couplings=tuple(couplings), notes=tuple(dict.fromkeys(notes)))
-    try:
-        return with_default_frames(validate(model, sound_masses=False))
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
+    return with_default_frames(validate_file(model, path, sound_masses=False))
 
 
 def _check_numbers(root: Element) -> None:

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from math import inf, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.parsing import parse_numbers
 from borelli.model.model import Frame, Quaternion, Vector
-from borelli.model.transforms import AXES, axis_angle, orientation_from_matrix, orientation_matrix, vector
+from borelli.model.transforms import AXES, Array, axis_angle, orientation_from_matrix, orientation_matrix, vector
 
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 ACTUATORS = (
@@ -292,12 +291,12 @@ def _merged(defaults: Mapping[str, str], own: Mapping[str, str]) -> dict[str, st
     return {**defaults, **own}
 
 
-def _quaternion(values: NDArray[np.float64]) -> Quaternion:
+def _quaternion(values: Array) -> Quaternion:
     w, x, y, z = (float(v) for v in values)
     return w, x, y, z
 
 
-def _of_axes(x: NDArray[np.float64], y: NDArray[np.float64], values: Values) -> Quaternion:
+def _of_axes(x: Array, y: Array, values: Values) -> Quaternion:
     """Return the frame with the given x and y; y is made perpendicular to x."""
     problem = f"{values.element.tag}: The axes {tuple(x)} and {tuple(y)} of xyaxes do not span a plane. Correct them."
     if np.linalg.norm(x) < 1e-14:

@@ -13,19 +13,16 @@ from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.model.functions import constant, linear
 from borelli.model.model import Body, Coordinate, Frame, Joint, TransformAxis, Vector
-from borelli.model.transforms import axis_angle, compose, orientation_from_matrix, orientation_matrix, vector
+from borelli.model.transforms import Array, axis_angle, compose, orientation_from_matrix, orientation_matrix, vector
 
 AXIS_TOLERANCE = 1e-9
 """Largest distance [m] of axes that meet, and largest sine of parallel axes: far below the rounding in files."""
 MIN_AXES_VOLUME = 1e-3
 """Smallest volume spanned by three unit axes of one joint: below it the coordinates are nearly dependent."""
 NO_INERTIA = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

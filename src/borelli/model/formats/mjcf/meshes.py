@@ -20,9 +20,7 @@ from borelli.files.xml import Element
 from borelli.model.formats.mjcf.defaults import Settings, Values
 from borelli.model.inertia import MassProperties, shape_mass, tetrahedra_mass
 from borelli.model.model import Shape, Vector
-from borelli.model.transforms import orientation_matrix, vector
-
-Array = NDArray[np.float64]
+from borelli.model.transforms import Array, orientation_matrix, vector
 
 STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 MAX_CORNERS = 2_000_000

@@ -8,12 +8,11 @@ of fiber lengths (in optimal fiber lengths). With a constant tendon length LT, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import list_names, unknown_name
 from borelli.files.xml import Element
@@ -21,8 +20,8 @@ from borelli.model.formats.mjcf.bodies import Tree
 from borelli.model.formats.mjcf.defaults import MUSCLE_PARAMETERS, Values
 from borelli.model.kinematics import poses
 from borelli.model.model import GROUND, Model, Muscle, PathPoint, PathWrap, WrapObject
+from borelli.model.transforms import Array
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 
 MAX_MUSCLES = 5000
@@ -188,30 +187,19 @@ def _sampled(model: Model) -> dict[str, tuple[Array, Array]]:
 
 def notes(result: Muscles) -> list[str]:
     """Return sentences on how the muscles were read."""
-    sentences = []
-    if result.inferred_lengths:
-        sentences.append(
-            f"{_title(result.inferred_lengths)}: The file has no lengthrange; fiber and tendon lengths are inferred "
-            "from the straight path over random poses."
-        )
-    if result.inferred_forces:
-        sentences.append(
-            f"{_title(result.inferred_forces)}: The maximum force is left to MuJoCo's compiler (scale / acceleration "
-            "at unit force); the scale is used in its place. Set max_isometric_force."
-        )
-    if result.short_tendons:
-        sentences.append(
-            f"{_title(result.short_tendons)}: The lengths in the file imply a negative tendon length; zero is used."
-        )
-    if result.branched:
-        sentences.append(
-            f"{_title(result.branched)}: The pulleys of the tendon are ignored; its branches are in sequence."
-        )
-    return sentences
-
-
-def _title(names: Sequence[str]) -> str:
-    return f"Muscle{'s' * (len(names) > 1)} {list_names(names, 5)}"
+    lengths = "fiber and tendon lengths are inferred from the straight path over random poses"
+    compiled = "left to MuJoCo's compiler (scale / acceleration at unit force)"
+    sentences = {
+        f"The file has no lengthrange; {lengths}.": result.inferred_lengths,
+        f"The maximum force is {compiled}; the scale is used in its place. Set max_isometric_force.": (
+            result.inferred_forces
+        ),
+        "The lengths in the file imply a negative tendon length; zero is used.": result.short_tendons,
+        "The pulleys of the tendon are ignored; its branches are in sequence.": result.branched,
+    }
+    return [
+        f"Muscle{'s' * (len(names) > 1)} {list_names(names, 5)}: {text}" for text, names in sentences.items() if names
+    ]
 
 
 def _known(values: Values, kind: str, known: Mapping[str, T]) -> T:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from math import inf, pi
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.model.formats.mjcf.joints import AxisMotion
 from borelli.model.functions import Function, polynomial
@@ -22,6 +21,7 @@ from borelli.model.kinematics import evaluate
 from borelli.model.model import Coordinate, Frame, Joint, Model, Vector
 from borelli.model.transforms import (
     AXES,
+    Array,
     axis_angle,
     compose,
     inverse,
@@ -36,8 +36,6 @@ FIT_POINTS = 201
 """Points at which a function is fitted and its error evaluated."""
 DEFAULT_RANGE = pi
 """Range [rad or m] on both sides of zero in which a function is fitted where its coordinate has no range."""
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,25 @@ from pathlib import Path
 from borelli.errors import list_names
 from borelli.files.atomic import write_atomic
 from borelli.files.xml import Element, format_xml, make_element
-from borelli.model.formats.osim.contact_geometry import half_space_frame
-from borelli.model.formats.osim.frames import xyz_angles
-from borelli.model.formats.osim.write_common import ILLEGAL, Names, Notes, legal_names, objects, value, words
-from borelli.model.formats.osim.write_joints import coupling_element, free_joint, joint_element, loop_element
-from borelli.model.formats.osim.write_muscles import muscle_element, wrap_element
+from borelli.model.formats.osim.frames import HALF_SPACE, xyz_angles
+from borelli.model.formats.osim.write_elements import (
+    ILLEGAL,
+    Names,
+    Notes,
+    coupling_element,
+    free_joint,
+    joint_element,
+    legal_names,
+    loop_element,
+    muscle_element,
+    objects,
+    value,
+    words,
+    wrap_element,
+)
 from borelli.model.formats.parsing import Namer
 from borelli.model.model import GROUND, Body, Marker, Model, Shape
+from borelli.model.transforms import compose, inverse
 from borelli.model.validate import validate
 
 VERSION = "40000"
@@ -117,7 +129,7 @@ def _contact_geometry(model: Model, names: Names, notes: Notes) -> list[Element]
 
 
 def _contact(shape: Shape, name: str, path: str) -> Element:
-    frame = half_space_frame(shape) if shape.kind == "plane" else shape.frame
+    frame = compose(shape.frame, inverse(HALF_SPACE)) if shape.kind == "plane" else shape.frame
     return make_element(
         "ContactHalfSpace" if shape.kind == "plane" else "ContactSphere",
         words("socket_frame", path),
