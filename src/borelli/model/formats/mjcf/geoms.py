@@ -12,8 +12,8 @@ from borelli.files.xml import Element
 from borelli.model.formats.mjcf.defaults import Settings, Values, rotation_from_z
 from borelli.model.formats.mjcf.meshes import Mesh
 from borelli.model.inertia import MassProperties, shape_mass
-from borelli.model.model import Frame, Shape, Surface, Vector
-from borelli.model.transforms import compose, orientation_matrix
+from borelli.model.model import Frame, Shape, Surface
+from borelli.model.transforms import compose, orientation_matrix, vector
 
 GEOM_KINDS = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
@@ -101,9 +101,7 @@ def between(ends: tuple[float, ...], values: Values) -> tuple[Frame, float]:
     along = first - second
     midpoint = 0.5 * (first + second)
     half = 0.5 * sqrt(float(along @ along))
-    return Frame(
-        (float(midpoint[0]), float(midpoint[1]), float(midpoint[2])), rotation_from_z(tuple(along), values)
-    ), half
+    return Frame(vector(midpoint), rotation_from_z(tuple(along), values)), half
 
 
 def _surface(values: Values) -> Surface:
@@ -133,9 +131,8 @@ def inertial(settings: Settings, element: Element) -> MassProperties:
     if full is not None:
         xx, yy, zz, xy, xz, yz = full
         return MassProperties(mass, center, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
-    diagonal: Vector = values.vector("diaginertia")
     rotation = orientation_matrix(settings.orientation(values))
-    return MassProperties(mass, center, rotation @ np.diag(diagonal) @ rotation.T)
+    return MassProperties(mass, center, rotation @ np.diag(values.vector("diaginertia")) @ rotation.T)
 
 
 def bounded(settings: Settings, mass: MassProperties) -> MassProperties:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from borelli.errors import BorelliError
 from borelli.files.text import read_bytes
 from borelli.files.xml import Element
-from borelli.model.formats.mjcf.defaults import Settings, Values
+from borelli.model.formats.mjcf.defaults import UNIT, Settings, Values
 from borelli.model.inertia import MassProperties, shape_mass, tetrahedra_mass
 from borelli.model.model import Shape, Vector
 from borelli.model.transforms import Array, orientation_matrix, vector
@@ -67,24 +67,16 @@ def _mesh(values: Values, settings: Settings, file: str, folder: Path) -> Mesh:
         corners = np.array(stated[: len(stated) // 3 * 3]).reshape(-1, 3)
         triangles = None
     else:
-        path = _located(file, settings, folder)
+        path = folder / settings.mesh_folder / (Path(file).name if settings.strip_path else file)
         corners, triangles = _read_file(path)
     corners = corners * np.array(values.vector("scale", (1.0, 1.0, 1.0)))
-    quaternion = values.numbers("refquat", 4, 4) or (1.0, 0.0, 0.0, 0.0)
-    corners = (corners - np.array(values.vector("refpos"))) @ orientation_matrix(
-        (quaternion[0], quaternion[1], quaternion[2], quaternion[3])
-    )
+    w, x, y, z = values.numbers("refquat", 4, 4) or UNIT
+    corners = (corners - np.array(values.vector("refpos"))) @ orientation_matrix((w, x, y, z))
     hull = _hull(corners)
     mass = shape_mass(Shape("mesh", vertices=hull, density=1.0))
     if triangles is not None and values.text("inertia") != "convex":
         mass = _solid(corners[triangles], mass)
     return Mesh(hull, mass)
-
-
-def _located(file: str, settings: Settings, folder: Path) -> Path:
-    if settings.strip_path:
-        file = Path(file).name
-    return folder / settings.mesh_folder / file
 
 
 def _read_file(path: Path) -> tuple[Array, NDArray[np.int64]]:

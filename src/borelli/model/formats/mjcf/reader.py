@@ -182,7 +182,7 @@ def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh
         notes.append(
             f"The limits of the ball joints {list_names(tree.lost_limits, 6)} are not read: a cone is not supported."
         )
-    if moved := [name for name in tree.moved_defaults if name not in dependent]:
+    if moved := [name for name in tree.references if name not in dependent]:
         notes.append(f"The reference of {list_names(moved, 6)} is outside the range: the default is the nearer limit.")
     if dependent:
         notes.append(f"The defaults of {len(dependent)} coupled coordinates are computed from their couplings.")
