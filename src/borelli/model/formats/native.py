@@ -109,9 +109,8 @@ def _completed(table: Any, path: object, where: str) -> Any:
     name = str(table.get("name", where))
     where = f"{where} {name[:60]!r}"
     if "center_of_mass" in table:
-        raise FileFormatError(
-            path, f"{where}: center_of_mass is given without inertia. Give both, or neither (from the shapes)."
-        )
+        problem = "center_of_mass is given without inertia. Give both, or neither (from the shapes)."
+        raise FileFormatError(path, f"{where}: {problem}")
     shapes = convert_value(tuple[Shape, ...], table.get("shapes", []), path, f"{where}: shapes")
     mass = None if "mass" not in table else convert_value(float, table["mass"], path, f"{where}: mass")
     try:

@@ -72,16 +72,8 @@ def _loop(item: Item, frames: Frames, notes: list[str]) -> Joint | None:
     if second == GROUND:
         first, first_frame, second, second_frame = second, second_frame, first, first_frame
     kind = "fixed" if item.kind == "WeldConstraint" else "ball"
-    return Joint(
-        item.name or f"{second}_{kind}",
-        kind,
-        first,
-        second,
-        first_frame,
-        second_frame,
-        axes=AXES if kind == "ball" else (),
-        closes_loop=True,
-    )
+    name, axes = item.name or f"{second}_{kind}", AXES if kind == "ball" else ()
+    return Joint(name, kind, first, second, first_frame, second_frame, axes, closes_loop=True)
 
 
 def _named(loop: Joint, name: str, joints: JointReader) -> Joint:
