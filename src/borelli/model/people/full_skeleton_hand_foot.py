@@ -7,7 +7,7 @@ metacarpal has two, as its saddle joint has; the joints after it flex about the 
 A foot stands on its sole: the talus between the axes of ankle and subtalar joint, which are oblique, as measured; the
 foot; and five toes, which rotate about the transverse axis. The great toe has a second joint.
 
-The mass of fingers or toes is a part of the hand's or foot's, divided among them by volume; palm and foot have the rest.
+The mass of fingers or toes is a part of the hand's or foot's, divided by volume; palm and foot have the rest.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def _read_children(tree: Tree, element: Element, context: _Context, own: _Own) -
         elif child.tag in _READERS:
             _READERS[child.tag](tree, child, context, own)
         else:
-            tree.settings.leave_out(child.tag)
+            tree.settings.unused[child.tag] += 1
 
 
 def _read_geom(tree: Tree, element: Element, context: _Context, own: _Own) -> None:
@@ -240,9 +240,9 @@ def _read_geom(tree: Tree, element: Element, context: _Context, own: _Own) -> No
     if geom.mesh:
         tree.meshes_missing.add(geom.mesh)
     elif geom.shape is None:
-        tree.settings.leave_out(f"geom of type {geom.kind}")
+        tree.settings.unused[f"geom of type {geom.kind}"] += 1
     elif geom.kind == "plane" and context.body != GROUND:
-        tree.settings.leave_out("plane fixed to a body")
+        tree.settings.unused["plane fixed to a body"] += 1
 
 
 def _read_site(tree: Tree, element: Element, context: _Context, own: _Own) -> None:

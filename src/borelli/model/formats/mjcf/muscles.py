@@ -64,12 +64,12 @@ def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
             tendon = values.text("tendon")
             if values.text("gaintype") != "muscle" or not tendon:
                 kind = "muscle without tendon" if values.text("gaintype") == "muscle" else f"{element.tag} actuator"
-                tree.settings.leave_out(kind)
+                tree.settings.unused[kind] += 1
                 continue
             if tendon not in tendons:
                 raise element.error(f"{element.tag}: {unknown_name('tendon', tendon, tendons)}")
             if tendons[tendon].tag != "spatial":
-                tree.settings.leave_out("muscle on a tendon of joints")
+                tree.settings.unused["muscle on a tendon of joints"] += 1
                 continue
             if len(result.muscles) >= MAX_MUSCLES:
                 raise element.error(f"The model has more than {MAX_MUSCLES} muscles.")
@@ -77,7 +77,7 @@ def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
             path = _path(tendons[tendon], tree, result)
             result.muscles.append(_muscle(values, path, tree, model, result))
     for _ in tendons.keys() - used:
-        tree.settings.leave_out("tendon without muscle")
+        tree.settings.unused["tendon without muscle"] += 1
     return result
 
 

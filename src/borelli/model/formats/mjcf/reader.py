@@ -168,22 +168,18 @@ def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh
     if tree.meshes_missing:
         example = next((f" ({text})" for name, text in mesh_problems.items() if name in tree.meshes_missing), "")
         notes.append(f"{len(tree.meshes_missing)} meshes are not read{example}: their geoms have no shape.")
-    if tree.lost_mass:
-        notes.append(
-            f"The mass of {list_names(tree.lost_mass, 6)} depends on meshes that are not read: only the other geoms "
-            "and the compiler's minimum mass count."
-        )
-    if tree.inserted_bodies:
-        notes.append(
-            f"The joints of {list_names(tree.inserted_bodies, 6)} cannot be one joint: massless bodies (..._carrier1 "
-            "and so on) are inserted between them. Give them mass for forward simulation."
-        )
-    if tree.lost_limits:
-        notes.append(
-            f"The limits of the ball joints {list_names(tree.lost_limits, 6)} are not read: a cone is not supported."
-        )
-    if moved := [name for name in tree.references if name not in dependent]:
-        notes.append(f"The reference of {list_names(moved, 6)} is outside the range: the default is the nearer limit.")
+    moved = [name for name in tree.references if name not in dependent]
+    depends = "depends on meshes that are not read: only the other geoms and the compiler's minimum mass count."
+    inserted = (
+        "massless bodies (..._carrier1 and so on) are inserted between them. Give them mass for forward simulation."
+    )
+    listed = {
+        f"The mass of {{}} {depends}": tree.lost_mass,
+        f"The joints of {{}} cannot be one joint: {inserted}": tree.inserted_bodies,
+        "The limits of the ball joints {} are not read: a cone is not supported.": tree.lost_limits,
+        "The reference of {} is outside the range: the default is the nearer limit.": moved,
+    }
+    notes += [text.format(list_names(names, 6)) for text, names in listed.items() if names]
     if dependent:
         notes.append(f"The defaults of {len(dependent)} coupled coordinates are computed from their couplings.")
     if tree.passive:
@@ -191,7 +187,7 @@ def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh
     for section in root.children:
         if section.tag not in READ_SECTIONS and section.tag not in IGNORED_SECTIONS:
             for element in section.children or [section]:
-                tree.settings.leave_out(element.tag if section.children else section.tag)
+                tree.settings.unused[element.tag if section.children else section.tag] += 1
     if keys:
         used = f"{DEFAULT_POSE!r} is the default pose" if DEFAULT_POSE in keys else "none is used"
         notes.append(f"Keyframes: {', '.join(keys[:8])}; {used}. Override with read_mjcf(..., keyframe=...).")

@@ -95,9 +95,8 @@ class JointReader:
     def _add(self, item: Item, parent: tuple[str, Frame], child: tuple[str, Frame]) -> None:
         known = [c for c in item.listed("CoordinateSet", "coordinates") if c.kind == "Coordinate"]
         if len({c.name for c in known}) < len(known):
-            raise item.error(
-                f"Two coordinates have the same name ({', '.join(c.name for c in known)[:80]}). Rename one."
-            )
+            names = ", ".join(c.name for c in known)[:80]
+            raise item.error(f"Two coordinates have the same name ({names}). Rename one.")
         name = self.new_joint(item.name or f"{child[0]}_joint")
         if item.kind == "CustomJoint":
             joint = self._custom(item, name, known)
@@ -139,7 +138,7 @@ class JointReader:
 
     def _coordinate(self, item: Item, joint: str, rotational: bool) -> Coordinate:
         name = self.new_coordinate(item.name, joint)
-        low, high = (_bound(number) for number in item.pair("range", DEFAULT_RANGE))
+        low, high = (n if abs(n) < UNLIMITED else copysign(inf, n) for n in item.pair("range", DEFAULT_RANGE))
         clamped, default = item.flag("clamped"), item.number("default_value", 0.0)
         if low > high:
             self.notes.append(f"Coordinate {name!r}: The range {low:g} to {high:g} is reversed; its ends are swapped.")
@@ -180,10 +179,6 @@ def _is_free(motion: Sequence[TransformAxis], coordinates: Sequence[Coordinate])
     axes = [part.axis for part in motion[:3]] * 2
     free = [TransformAxis(axis, linear(1.0), c.name) for axis, c in zip(axes, coordinates, strict=True)]
     return free == list(motion) and bool(np.allclose(np.array(axes[:3]) @ np.transpose(axes[:3]), np.eye(3), atol=1e-9))
-
-
-def _bound(number: float) -> float:
-    return number if abs(number) < UNLIMITED else copysign(inf, number)
 
 
 def _transform_axis(item: Item | None, own: dict[str, Item], axis: Vector) -> TransformAxis:
