@@ -302,9 +302,8 @@ def _common_range(one: Coordinate, other: Coordinate) -> tuple[float, float]:
     """Return the range that both coordinates allow; the first one's own range where the two do not overlap."""
 
     def of(c: Coordinate) -> tuple[float, float]:
-        lower, upper = (
-            (c.usual_range or (c.lower, c.upper)) if c.lower == -inf and c.upper == inf else (c.lower, c.upper)
-        )
+        limits = (c.lower, c.upper)
+        lower, upper = c.usual_range if limits == (-inf, inf) and c.usual_range else limits
         return max(lower, c.default - MAX_DISPLACEMENT), min(upper, c.default + MAX_DISPLACEMENT)
 
     (a, b), (c, d) = of(one), of(other)

@@ -12,7 +12,7 @@ The mass of fingers or toes is a part of the hand's or foot's, divided by volume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
@@ -79,28 +79,18 @@ def thumb_axes(side: float) -> tuple[Array, Array, Array]:
 
 def hand_joints() -> list[JointRow]:
     """Return the joints of the right hand's fingers."""
-    rows = []
-    for name in FINGERS:
-        to_thumb = name in ("index", "middle")
-        first, *others = zip(PHALANGES[name], KNUCKLES[name], strict=True)
-        body, joint = f"{name}_{first[0]}_*", f"{name}_{first[1]}"
-        angles = (f"{joint}_flexion", f"{joint}_abduction")
-        rows.append(JointRow(f"{joint}_*", "universal", "hand_*", body, (X, NOT_Y if to_thumb else Y), angles))
-        rows += _after(name, body, others, X)
     _, flexion, abduction = thumb_axes(-1.0)
-    angles = ("thumb_cmc_flexion", "thumb_cmc_abduction")
-    axes = (vector(flexion), vector(abduction))
-    rows.append(JointRow("thumb_cmc_*", "universal", "hand_*", "thumb_metacarpal_*", axes, angles))
-    rest = list(zip(PHALANGES["thumb"], KNUCKLES["thumb"], strict=True))[1:]
-    return [*rows, *_after("thumb", "thumb_metacarpal_*", rest, axes[0])]
-
-
-def _after(name: str, before: str, parts: Iterable[tuple[str, str]], axis: Vector) -> list[JointRow]:
+    axes = {name: (X, NOT_Y if name in ("index", "middle") else Y) for name in FINGERS}
     rows = []
-    for phalanx, knuckle in parts:
-        body, joint = f"{name}_{phalanx}_*", f"{name}_{knuckle}"
-        rows.append(JointRow(f"{joint}_*", "hinge", before, body, (axis,), (f"{joint}_flexion",)))
-        before = body
+    for name, own_axes in (axes | {"thumb": (vector(flexion), vector(abduction))}).items():
+        before = "hand_*"
+        for phalanx, knuckle in zip(PHALANGES[name], KNUCKLES[name], strict=True):
+            body, joint = f"{name}_{phalanx}_*", f"{name}_{knuckle}"
+            first = before == "hand_*"
+            angles = (f"{joint}_flexion", f"{joint}_abduction")[: 2 if first else 1]
+            kind = "universal" if first else "hinge"
+            rows.append(JointRow(f"{joint}_*", kind, before, body, own_axes[: len(angles)], angles))
+            before = body
     return rows
 
 

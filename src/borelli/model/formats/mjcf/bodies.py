@@ -126,8 +126,7 @@ def read_tree(root: Element, settings: Settings, meshes: Mapping[str, Mesh]) -> 
     _reserve_names(root, tree)
     for section in root.all("worldbody"):
         own = _Own()
-        childclass = section.attributes.get("childclass")
-        _read_children(tree, section, _Context(GROUND, Frame(), childclass), own)
+        _read_children(tree, section, _Context(GROUND, Frame(), section.attributes.get("childclass")), own)
         tree.ground.extend(own.geoms)
         for element, context in own.inner:
             _read_body(tree, element, context)
@@ -176,9 +175,8 @@ def _read_body(tree: Tree, element: Element, context: _Context) -> None:
 def _body_name(tree: Tree, element: Element) -> str:
     stated = element.attributes.get("name", "")
     if stated in tree.body_names:
-        raise element.error(
-            f"Body: The name {stated!r} is {'reserved' if stated == WORLD else 'used twice'}. Rename the body."
-        )
+        problem = "reserved" if stated == WORLD else "used twice"
+        raise element.error(f"Body: The name {stated!r} is {problem}. Rename the body.")
     name = stated or tree.unique_name("body", f"body{len(tree.bodies) + 1}")
     if name == GROUND:
         name = tree.unique_name("body", "ground_body")

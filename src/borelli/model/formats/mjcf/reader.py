@@ -170,12 +170,10 @@ def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh
         notes.append(f"{len(tree.meshes_missing)} meshes are not read{example}: their geoms have no shape.")
     moved = [name for name in tree.references if name not in dependent]
     depends = "depends on meshes that are not read: only the other geoms and the compiler's minimum mass count."
-    inserted = (
-        "massless bodies (..._carrier1 and so on) are inserted between them. Give them mass for forward simulation."
-    )
+    inserted = "massless bodies (..._carrier1 and so on) are inserted between them. Give them mass"
     listed = {
         f"The mass of {{}} {depends}": tree.lost_mass,
-        f"The joints of {{}} cannot be one joint: {inserted}": tree.inserted_bodies,
+        f"The joints of {{}} cannot be one joint: {inserted} for forward simulation.": tree.inserted_bodies,
         "The limits of the ball joints {} are not read: a cone is not supported.": tree.lost_limits,
         "The reference of {} is outside the range: the default is the nearer limit.": moved,
     }

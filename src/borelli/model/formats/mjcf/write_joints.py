@@ -63,12 +63,10 @@ class BodyMotion:
         """Return both motions as one, with `inner` following this one directly."""
         back = inverse(inner.pose)
         rotation = orientation_matrix(back.orientation)
-        moves = [
-            replace(
-                move, anchor=compose(back, Frame(move.anchor)).position, axis=vector(rotation @ np.array(move.axis))
-            )
-            for move in self.moves
-        ]
+        moves = []
+        for move in self.moves:
+            anchor = compose(back, Frame(move.anchor)).position
+            moves.append(replace(move, anchor=anchor, axis=vector(rotation @ np.array(move.axis))))
         return BodyMotion(
             compose(self.pose, inner.pose),
             moves + inner.moves,
@@ -201,9 +199,8 @@ def fit_polynomial(function: Function, span: tuple[float, float]) -> tuple[tuple
         return powers, 0.0
     lower, upper = span
     center, half = 0.5 * (lower + upper), max(0.5 * (upper - lower), 1e-6)
-    x = center + half * np.cos(
-        pi * (np.arange(FIT_POINTS) + 0.5) / FIT_POINTS
-    )  # dense at the ends, where fits are worst
+    # dense at the ends, where fits are worst
+    x = center + half * np.cos(pi * (np.arange(FIT_POINTS) + 0.5) / FIT_POINTS)
     y = evaluate(function, x)[0]
     fit = np.polynomial.Polynomial.fit(x, y, ORDER, domain=[center - half, center + half])
     error = float(np.abs(fit(x) - y).max())

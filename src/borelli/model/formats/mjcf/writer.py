@@ -188,9 +188,8 @@ def _joint(writer: _Writer, move: AxisMotion) -> Element:
 def _driver(writer: _Writer, coordinate: Coordinate) -> Element:
     """Return an almost massless body whose only joint is a coordinate that no axis equals."""
     move = AxisMotion(coordinate, coordinate.rotational, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
-    light = make_element(
-        "inertial", pos="0 0 0", mass=numbers(MIN_MASS), diaginertia=numbers(MIN_MASS, MIN_MASS, MIN_MASS)
-    )
+    moments = numbers(MIN_MASS, MIN_MASS, MIN_MASS)
+    light = make_element("inertial", pos="0 0 0", mass=numbers(MIN_MASS), diaginertia=moments)
     return make_element("body", _joint(writer, move), light, name=f"{coordinate.name}_driver")
 
 
@@ -222,10 +221,8 @@ def _moments(inertia: Array) -> dict[str, str]:
 
 def _marks(writer: _Writer, body: str) -> list[Element]:
     markers = [(marker.name, marker.position) for marker in writer.model.markers if marker.body == body]
-    sites = [
-        make_element("site", name=name, pos=numbers(*pose))
-        for name, pose in [*markers, *writer.sites.added.get(body, [])]
-    ]
+    points = [*markers, *writer.sites.added.get(body, [])]
+    sites = [make_element("site", name=name, pos=numbers(*position)) for name, position in points]
     return [*sites, *(_wrap(wrap) for wrap in writer.wraps if wrap.body == body)]
 
 
@@ -236,11 +233,9 @@ def _is_shape(model: Model, wrap: WrapObject) -> bool:
 
 
 def _wrap(wrap: WrapObject) -> Element:
-    size = numbers(*wrap.size)
-    constant_attributes = {"contype": "0", "conaffinity": "0", "mass": "0", "group": "3"}
-    return make_element(
-        "geom", name=wrap.name, type=wrap.kind, size=size, **_pose_attributes(wrap.frame), **constant_attributes
-    )
+    own = {"size": numbers(*wrap.size), **_pose_attributes(wrap.frame)}
+    no_contact = {"contype": "0", "conaffinity": "0", "mass": "0", "group": "3"}
+    return make_element("geom", name=wrap.name, type=wrap.kind, **own, **no_contact)
 
 
 def _geom(writer: _Writer, shape: Shape, body: str) -> Element:

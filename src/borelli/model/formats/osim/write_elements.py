@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -52,23 +52,23 @@ COMPLETE_CLASSES = ("Thelen2003Muscle", "Millard2012EquilibriumMuscle", "DeGroot
 KINDS = (*COMPLETE_CLASSES, "Millard2012AccelerationMuscle", "RigidTendonMuscle")
 DEFAULT_CLASS = "Millard2012EquilibriumMuscle"
 COMPLETE_ONLY = ("activation_time_constant", "deactivation_time_constant", "default_activation")
-FLAGS = ("appliesForce", "ignore_passive_fiber_force")
-WRAP_TAGS = {"sphere": "WrapSphere", "cylinder": "WrapCylinder", "ellipsoid": "WrapEllipsoid", "torus": "WrapTorus"}
 
 
-def value(tag: str, *numbers: float) -> Element:
-    """Return a property with numbers, with all their digits."""
-    return make_element(tag, text=" ".join(repr(float(number)) for number in numbers))
+Value = str | bool | float | Sequence[float]
 
 
-def words(tag: str, text: str) -> Element:
-    """Return a property with text."""
-    return make_element(tag, text=text)
+def properties(**values: Value | None) -> list[Element]:
+    """Return properties with text, a boolean or numbers; those that are None are left out."""
+    return [make_element(tag, text=_text(value)) for tag, value in values.items() if value is not None]
 
 
-def flag(tag: str, state: bool) -> Element:
-    """Return a property with a boolean."""
-    return make_element(tag, text="true" if state else "false")
+def _text(value: Value) -> str:
+    """Return a value as text, numbers with all their digits."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return " ".join(repr(float(number)) for number in np.ravel(np.asarray(value, dtype=float)))
 
 
 def objects(tag: str, members: Iterable[Element]) -> Element:
@@ -78,13 +78,8 @@ def objects(tag: str, members: Iterable[Element]) -> Element:
 
 def offset_frame(name: str, body_path: str, frame: Frame) -> Element:
     """Return a frame fixed to a body."""
-    return make_element(
-        "PhysicalOffsetFrame",
-        words("socket_parent", body_path),
-        value("translation", *frame.position),
-        value("orientation", *xyz_angles(frame)),
-        name=name,
-    )
+    own = properties(socket_parent=body_path, translation=frame.position, orientation=xyz_angles(frame))
+    return make_element("PhysicalOffsetFrame", *own, name=name)
 
 
 Notes = dict[str, list[str]]
@@ -95,20 +90,9 @@ Notes = dict[str, list[str]]
 class Names:
     """Names that OpenSim allows, one for each element of the model."""
 
-    notes: Notes
-    known: dict[tuple[str, str], str] = field(default_factory=dict)
-    joint_of: dict[str, str] = field(default_factory=dict)
+    known: dict[tuple[str, str], str]
+    joint_of: dict[str, str]
     """Joint of each coordinate."""
-
-    def add(self, kind: str, names: Iterable[str]) -> None:
-        """Add all elements of one kind."""
-        namer = Namer()
-        for name in names:
-            legal = namer.unique(ILLEGAL.sub("_", name))
-            if legal != name:
-                text = f"Names of kind {kind!r} are changed, because OpenSim does not allow them"
-                self.notes.setdefault(text, []).append(f"{name!r} as {legal!r}")
-            self.known[kind, name] = legal
 
     def of(self, kind: str, name: str) -> str:
         """Return the name to write."""
@@ -124,23 +108,23 @@ class Names:
 
 
 def legal_names(model: Model, notes: Notes) -> Names:
-    """Return legal names for all elements of a model."""
-    names = Names(notes)
-    for kind, own in names_by_kind(model).items():
-        names.add(kind, own)
-    names.joint_of = {c.name: joint.name for joint in model.joints for c in joint.coordinates}
-    return names
+    """Return legal names for all elements of a model; changed names are added to the notes."""
+    known = {}
+    for kind, names in names_by_kind(model).items():
+        namer = Namer()
+        for name in names:
+            known[kind, name] = legal = namer.unique(ILLEGAL.sub("_", name))
+            if legal != name:
+                text = f"Names of kind {kind!r} are changed, because OpenSim does not allow them"
+                notes.setdefault(text, []).append(f"{name!r} as {legal!r}")
+    return Names(known, {c.name: joint.name for joint in model.joints for c in joint.coordinates})
 
 
 def joint_element(joint: Joint, names: Names) -> Element:
     """Return the element of a joint of the tree."""
     axes_frame = None if joint.kind == "coordinate" else _axes_frame(joint)
-    name = names.of("joint", joint.name)
     ends = []
-    for end, body, frame in (
-        ("parent", joint.parent, joint.parent_frame),
-        ("child", joint.child, joint.child_frame),
-    ):
+    for end, body, frame in (("parent", joint.parent, joint.parent_frame), ("child", joint.child, joint.child_frame)):
         rotated = frame if axes_frame is None or axes_frame == Frame() else compose(frame, axes_frame)
         ends.append(offset_frame(f"{end}_offset", names.body_path(body), rotated))
     kind, order = CLASSES.get(joint.kind, ("CustomJoint", tuple(range(len(joint.coordinates)))))
@@ -153,12 +137,11 @@ def joint_element(joint: Joint, names: Names) -> Element:
     coordinates = [_coordinate_element(joint.coordinates[i], names) for i in order]
     return make_element(
         kind,
-        words("socket_parent_frame", "parent_offset"),
-        words("socket_child_frame", "child_offset"),
+        *properties(socket_parent_frame="parent_offset", socket_child_frame="child_offset"),
         make_element("coordinates", *coordinates) if coordinates else None,
         make_element("frames", *ends),
         _transform(joint, motion, names) if motion else None,
-        name=name,
+        name=names.of("joint", joint.name),
     )
 
 
@@ -167,8 +150,7 @@ def free_joint(body: Body, names: Names) -> Element:
     name = names.of("body", body.name)
     return make_element(
         "FreeJoint",
-        words("socket_parent_frame", "parent_offset"),
-        words("socket_child_frame", names.body_path(body.name)),
+        *properties(socket_parent_frame="parent_offset", socket_child_frame=names.body_path(body.name)),
         make_element("coordinates", *(make_element("Coordinate", name=f"free_{name}_coord_{i}") for i in range(6))),
         make_element("frames", offset_frame("parent_offset", f"/{GROUND}", body.frame)),
         name=f"free_{name}",
@@ -179,29 +161,17 @@ def loop_element(joint: Joint, names: Names) -> Element | None:
     """Return a joint that closes a loop as a constraint; None if OpenSim has no such constraint."""
     name = names.of("joint", joint.name)
     first, second = names.body_path(joint.parent), names.body_path(joint.child)
+    enforced = properties(isEnforced=True)
     if joint.kind == "fixed":
-        return make_element(
-            "WeldConstraint",
-            words("socket_frame1", "first_offset"),
-            words("socket_frame2", "second_offset"),
-            make_element(
-                "frames",
-                offset_frame("first_offset", first, joint.parent_frame),
-                offset_frame("second_offset", second, joint.child_frame),
-            ),
-            flag("isEnforced", True),
-            name=name,
-        )
+        sockets = properties(socket_frame1="first_offset", socket_frame2="second_offset")
+        frame1 = offset_frame("first_offset", first, joint.parent_frame)
+        frame2 = offset_frame("second_offset", second, joint.child_frame)
+        return make_element("WeldConstraint", *sockets, make_element("frames", frame1, frame2), *enforced, name=name)
     if joint.kind == "ball":
-        return make_element(
-            "PointConstraint",
-            words("socket_body_1", first),
-            words("socket_body_2", second),
-            value("location_body_1", *joint.parent_frame.position),
-            value("location_body_2", *joint.child_frame.position),
-            flag("isEnforced", True),
-            name=name,
-        )
+        sockets = properties(socket_body_1=first, socket_body_2=second)
+        places = joint.parent_frame.position, joint.child_frame.position
+        locations = properties(location_body_1=places[0], location_body_2=places[1])
+        return make_element("PointConstraint", *sockets, *locations, *enforced, name=name)
     return None
 
 
@@ -210,11 +180,13 @@ def coupling_element(coupling: Coupling, names: Names) -> Element:
     function = function_element(coupling.function, f"Coupling {coupling.name!r}")
     return make_element(
         "CoordinateCouplerConstraint",
-        flag("isEnforced", True),
+        *properties(isEnforced=True),
         make_element("coupled_coordinates_function", function),
-        words("independent_coordinate_names", names.of("coordinate", coupling.on)),
-        words("dependent_coordinate_name", names.of("coordinate", coupling.coordinate)),
-        value("scale_factor", 1.0),
+        *properties(
+            independent_coordinate_names=names.of("coordinate", coupling.on),
+            dependent_coordinate_name=names.of("coordinate", coupling.coordinate),
+            scale_factor=1.0,
+        ),
         name=names.of("coupling", coupling.name),
     )
 
@@ -268,25 +240,17 @@ def _transform(joint: Joint, motion: tuple[TransformAxis, ...], names: Names) ->
         function = function_element(part.function, f"Joint {joint.name!r}")
         function.attributes["name"] = "function"
         coordinate = "" if part.coordinate is None else names.of("coordinate", part.coordinate)
-        axes.append(
-            make_element(
-                "TransformAxis", words("coordinates", coordinate), value("axis", *part.axis), function, name=tag
-            )
-        )
+        own = properties(coordinates=coordinate, axis=part.axis)
+        axes.append(make_element("TransformAxis", *own, function, name=tag))
     return make_element("SpatialTransform", *axes)
 
 
 def _coordinate_element(coordinate: Coordinate, names: Names) -> Element:
     clamped = coordinate.lower > -inf or coordinate.upper < inf
     span = (coordinate.lower, coordinate.upper) if clamped else coordinate.usual_range
-    return make_element(
-        "Coordinate",
-        value("default_value", coordinate.default),
-        None if span is None else value("range", *(float(np.clip(s, -UNLIMITED, UNLIMITED)) for s in span)),
-        flag("clamped", clamped),
-        flag("locked", coordinate.locked),
-        name=names.of("coordinate", coordinate.name),
-    )
+    limits = None if span is None else [float(np.clip(s, -UNLIMITED, UNLIMITED)) for s in span]
+    own = properties(default_value=coordinate.default, range=limits, clamped=clamped, locked=coordinate.locked)
+    return make_element("Coordinate", *own, name=names.of("coordinate", coordinate.name))
 
 
 def muscle_element(muscle: Muscle, names: Names, notes: Notes) -> Element:
@@ -300,16 +264,12 @@ def muscle_element(muscle: Muscle, names: Names, notes: Notes) -> Element:
         for i, point in enumerate(muscle.path)
     ]
     wraps = [_wrap(wrap, i, muscle, names, notes) for i, wrap in enumerate(muscle.wraps)]
+    sets = objects("PathPointSet", points), objects("PathWrapSet", wraps)
+    tags = (tag for tag in FIELDS if kind in COMPLETE_CLASSES or tag not in COMPLETE_ONLY)
     return make_element(
         kind,
-        make_element(
-            "GeometryPath", objects("PathPointSet", points), objects("PathWrapSet", wraps), name="geometrypath"
-        ),
-        *(
-            value(tag, getattr(muscle, name))
-            for tag, (name, _) in FIELDS.items()
-            if kind in COMPLETE_CLASSES or tag not in COMPLETE_ONLY
-        ),
+        make_element("GeometryPath", *sets, name="geometrypath"),
+        *properties(**{tag: getattr(muscle, FIELDS[tag][0]) for tag in tags}),
         *(_parameters(muscle) if kind == muscle.kind else ()),
         name=names.of("muscle", muscle.name),
     )
@@ -319,22 +279,16 @@ def wrap_element(wrap: WrapObject, names: Names) -> Element:
     """Return the element of a wrap object."""
     match wrap.kind:
         case "sphere":
-            sizes = [value("radius", wrap.size[0])]
+            sizes = properties(radius=wrap.size[0])
         case "cylinder":
-            sizes = [value("radius", wrap.size[0]), value("length", 2.0 * wrap.size[1])]
+            sizes = properties(radius=wrap.size[0], length=2.0 * wrap.size[1])
         case "torus":
-            sizes = [value("inner_radius", wrap.size[0]), value("outer_radius", wrap.size[1])]
+            sizes = properties(inner_radius=wrap.size[0], outer_radius=wrap.size[1])
         case _:
-            sizes = [value("dimensions", *wrap.size)]
-    return make_element(
-        WRAP_TAGS[wrap.kind],
-        flag("active", wrap.active),
-        value("xyz_body_rotation", *xyz_angles(wrap.frame)),
-        value("translation", *wrap.frame.position),
-        words("quadrant", wrap.side.lstrip("+")),
-        *sizes,
-        name=names.of("wrap object", wrap.name),
-    )
+            sizes = properties(dimensions=wrap.size)
+    angles, side = xyz_angles(wrap.frame), wrap.side.lstrip("+")
+    own = properties(active=wrap.active, xyz_body_rotation=angles, translation=wrap.frame.position, quadrant=side)
+    return make_element(f"Wrap{wrap.kind.capitalize()}", *own, *sizes, name=names.of("wrap object", wrap.name))
 
 
 def _parameters(muscle: Muscle) -> list[Element]:
@@ -343,8 +297,8 @@ def _parameters(muscle: Muscle) -> list[Element]:
     curves: dict[str, Element] = {}
     for key, number in muscle.parameters:
         curve, _, tag = key.rpartition(".")
-        is_flag = tag in FLAGS or tag.startswith("ignore_")
-        element = flag(tag, bool(number)) if is_flag else value(tag, number)
+        is_flag = tag == "appliesForce" or tag.startswith("ignore_")
+        (element,) = properties(**{tag: bool(number) if is_flag else number})
         if curve and curve not in curves:
             curves[curve] = make_element(curve)
             result.append(curves[curve])
@@ -354,34 +308,25 @@ def _parameters(muscle: Muscle) -> list[Element]:
 
 def _point(point: PathPoint, default: str, muscle: Muscle, names: Names, notes: Notes) -> Element:
     name = point.name or default
-    frame = words("socket_parent_frame", names.body_path(point.body))
+    frame = properties(socket_parent_frame=names.body_path(point.body))
     functions = _components(point.motion) if point.motion else None
     if functions is not None and point.only_within is None:
         where = f"Muscle {muscle.name!r}: Point {name!r}"
-        sockets = [
-            words(f"socket_{letter}_coordinate", names.coordinate_path(on))
-            for letter, (_, on) in zip("xyz", functions, strict=True)
-        ]
-        locations = [
-            make_element(f"{letter}_location", function_element(function, where))
-            for letter, (function, _) in zip("xyz", functions, strict=True)
-        ]
-        return make_element("MovingPathPoint", frame, *sockets, *locations, name=name)
+        sockets, locations = {}, []
+        for letter, (function, on) in zip("xyz", functions, strict=True):
+            sockets[f"socket_{letter}_coordinate"] = names.coordinate_path(on)
+            locations.append(make_element(f"{letter}_location", function_element(function, where)))
+        return make_element("MovingPathPoint", *frame, *properties(**sockets), *locations, name=name)
     if point.motion:
         text = "Moving path points that OpenSim cannot represent are written at their default positions"
         notes.setdefault(text, []).append(f"{name} of {muscle.name}")
-    location = value("location", *point.position)
+    location = properties(location=point.position)
     if point.only_within is None:
-        return make_element("PathPoint", frame, location, name=name)
+        return make_element("PathPoint", *frame, *location, name=name)
     span = point.only_within
-    return make_element(
-        "ConditionalPathPoint",
-        frame,
-        location,
-        words("socket_coordinate", names.coordinate_path(span.coordinate)),
-        value("range", max(span.lower, -UNLIMITED), min(span.upper, UNLIMITED)),
-        name=name,
-    )
+    limits = max(span.lower, -UNLIMITED), min(span.upper, UNLIMITED)
+    condition = properties(socket_coordinate=names.coordinate_path(span.coordinate), range=limits)
+    return make_element("ConditionalPathPoint", *frame, *location, *condition, name=name)
 
 
 def _components(motion: tuple[TransformAxis, ...]) -> list[tuple[Function, str]] | None:
@@ -405,12 +350,11 @@ def _components(motion: tuple[TransformAxis, ...]) -> list[tuple[Function, str]]
     result = []
     for offset, one in zip(offsets, moving, strict=True):
         function, on = one or (constant(0.0), driver or "")
-        result.append((function if offset == 0.0 else _add_offset(function, offset), on))
+        if offset != 0.0:
+            pieces = tuple((piece[0] + offset, *piece[1:]) for piece in function.coefficients)
+            function = Function(function.breaks, pieces)
+        result.append((function, on))
     return result
-
-
-def _add_offset(function: Function, offset: float) -> Function:
-    return Function(function.breaks, tuple((piece[0] + offset, *piece[1:]) for piece in function.coefficients))
 
 
 def _wrap(wrap: PathWrap, number: int, muscle: Muscle, names: Names, notes: Notes) -> Element:
@@ -418,10 +362,6 @@ def _wrap(wrap: PathWrap, number: int, muscle: Muscle, names: Names, notes: Note
         text = "Side points of wraps are not written"
         notes.setdefault(text, []).append(f"{muscle.name} on {wrap.wrap_object}")
     first = wrap.first + 1 if wrap.first or wrap.last >= 0 else -1
-    return make_element(
-        "PathWrap",
-        words("wrap_object", names.of("wrap object", wrap.wrap_object)),
-        words("method", wrap.method),
-        words("range", f"{first} {wrap.last + 1 if wrap.last >= 0 else -1}"),
-        name="pathwrap" if number == 0 else f"pathwrap_{number}",
-    )
+    span = f"{first} {wrap.last + 1 if wrap.last >= 0 else -1}"
+    own = properties(wrap_object=names.of("wrap object", wrap.wrap_object), method=wrap.method, range=span)
+    return make_element("PathWrap", *own, name="pathwrap" if number == 0 else f"pathwrap_{number}")
