@@ -52,7 +52,10 @@ def read_urdf(path: str | Path) -> Model:
     root = read_xml(path)
     if root.tag != "robot":
         raise FileFormatError(path, f"The root element is <{root.tag[:40]}>. A URDF file begins with <robot>.")
-    _check_numbers(root)
+    counts = Counter(element.tag for element in root.walk())
+    for tag, most in MAX_ELEMENTS.items():
+        if counts[tag] > most:
+            raise FileFormatError(root.path, f"The file has {counts[tag]} elements <{tag}> (maximum {most}).")
     links = _links(root)
     notes: list[str] = []
     world = {WORLD: GROUND}
@@ -70,13 +73,6 @@ def read_urdf(path: str | Path) -> Model:
     name = root.attributes.get("name", "").strip() or "robot"
     model = Model(name, bodies, tuple(joints), couplings=tuple(couplings), notes=tuple(dict.fromkeys(notes)))
     return with_default_frames(validate_file(model, path, sound_masses=False))
-
-
-def _check_numbers(root: Element) -> None:
-    counts = Counter(element.tag for element in root.walk())
-    for tag, most in MAX_ELEMENTS.items():
-        if counts[tag] > most:
-            raise FileFormatError(root.path, f"The file has {counts[tag]} elements <{tag}> (maximum {most}).")
 
 
 def _links(root: Element) -> dict[str, Element]:

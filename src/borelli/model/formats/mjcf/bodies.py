@@ -13,9 +13,8 @@ import numpy as np
 from borelli.errors import unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.mjcf.defaults import Settings, Values
-from borelli.model.formats.mjcf.geoms import Geom, between, bounded, inertial, read_geom, transform_geom
+from borelli.model.formats.mjcf.geoms import Geom, Mesh, between, bounded, inertial, read_geom, transform_geom
 from borelli.model.formats.mjcf.joints import AxisMotion, free_joint, joint_chain
-from borelli.model.formats.mjcf.meshes import Mesh
 from borelli.model.formats.parsing import Namer
 from borelli.model.inertia import MassProperties
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Marker, Vector

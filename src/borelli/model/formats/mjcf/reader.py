@@ -20,8 +20,8 @@ from borelli.model.formats.mjcf import muscles as mjcf_muscles
 from borelli.model.formats.mjcf.bodies import FileJoint, Tree, read_tree
 from borelli.model.formats.mjcf.defaults import UNIT, Settings, Values, read_settings
 from borelli.model.formats.mjcf.equalities import apply_equalities, read_equalities
+from borelli.model.formats.mjcf.geoms import read_meshes
 from borelli.model.formats.mjcf.includes import load
-from borelli.model.formats.mjcf.meshes import read_meshes
 from borelli.model.inertia import scale_body
 from borelli.model.kinematics import coupled_coordinates, with_default_frames
 from borelli.model.model import Body, Coordinate, Model, Shape

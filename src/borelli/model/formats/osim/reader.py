@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from borelli.errors import FileFormatError, ModelError
-from borelli.model.formats.osim.constraints import read_constraints
 from borelli.model.formats.osim.frames import (
     HALF_SPACE,
     Frames,
@@ -23,7 +22,7 @@ from borelli.model.formats.osim.frames import (
     frame_from_angles,
     transform_point,
 )
-from borelli.model.formats.osim.joints import JointReader
+from borelli.model.formats.osim.joints import JointReader, read_constraints
 from borelli.model.formats.osim.muscles import MuscleReader
 from borelli.model.formats.osim.properties import Item, load
 from borelli.model.formats.osim.spanning_tree import make_tree
