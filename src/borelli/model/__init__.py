@@ -4,12 +4,7 @@ from borelli.model.compare import ModelComparison, compare_models
 from borelli.model.formats.asf import read_asf
 from borelli.model.formats.mjcf.reader import read_mjcf
 from borelli.model.formats.mjcf.writer import write_mjcf
-from borelli.model.formats.native import (
-    model_from_table,
-    model_from_text,
-    model_to_table,
-    model_to_text,
-)
+from borelli.model.formats.native import model_from_table, model_from_text, model_to_table, model_to_text
 from borelli.model.formats.osim.reader import read_osim
 from borelli.model.formats.osim.writer import write_osim
 from borelli.model.formats.pagoda import read_pagoda

@@ -10,7 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from borelli.errors import SettingsError, list_names, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
@@ -23,11 +23,10 @@ from borelli.model.kinematics import (
     poses,
 )
 from borelli.model.model import Coordinate, Model
+from borelli.model.transforms import Array
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-Array = NDArray[np.float64]
 
 MAX_DISPLACEMENT = 1.0
 """Largest distance [rad or m] of a coordinate from its default in a random pose."""
@@ -166,25 +165,19 @@ def compare_models(
         raise SettingsError(f"poses is {poses}. It must be at least 1.")
     pair = _Pair.of(a, b, poses, seed, frame)
     quantities = (
-        Quantity("total mass", "kg", (_scalar("total", a.mass, b.mass),)),
-        _scalars("body mass", "kg", pair.bodies, lambda m, name: m.body(name).mass, pair),
-        _vectors("body center of mass", "m", pair, lambda m, name: m.body(name).center_of_mass),
-        _vectors("body inertia", "kg m^2", pair, lambda m, name: sum(m.body(name).inertia, ())),
-        _scalars("segment length", "m", *_lengths(pair)),
-        _positions("body position", pair, pair.bodies, pair.positions),
+        Quantity("total mass", "kg", (_compared("total", a.mass, b.mass),)),
+        _values("body mass", "kg", pair, "bodies", "mass"),
+        _values("body center of mass", "m", pair, "bodies", "center_of_mass"),
+        _values("body inertia", "kg m^2", pair, "bodies", "inertia"),
+        _segment_lengths(pair),
+        _series("body position", "m", pair.bodies, pair.positions),
         _orientations(pair),
-        _positions("model center of mass", pair, [("model", "model")] if a.mass and b.mass else [], pair.centers),
-        _positions("marker position", pair, pair.markers, pair.marker_positions),
-        _forces(pair),
-        _scalars(
-            "muscle maximum isometric force",
-            "N",
-            pair.muscles,
-            lambda m, name: m.muscle(name).max_isometric_force,
-            pair,
-        ),
-        _scalars("optimal fiber length", "m", pair.muscles, lambda m, name: m.muscle(name).optimal_fiber_length, pair),
-        _scalars("tendon slack length", "m", pair.muscles, lambda m, name: m.muscle(name).tendon_slack_length, pair),
+        _series("model center of mass", "m", [("model", "model")] if a.mass and b.mass else [], pair.centers),
+        _series("marker position", "m", pair.markers, pair.marker_positions),
+        _series("inverse dynamics", "N m or N", pair.free_coordinates(), pair.forces),
+        _values("muscle maximum isometric force", "N", pair, "muscles", "max_isometric_force"),
+        _values("optimal fiber length", "m", pair, "muscles", "optimal_fiber_length"),
+        _values("tendon slack length", "m", pair, "muscles", "tendon_slack_length"),
     )
     first, second = labels or ((a.name, b.name) if a.name != b.name else (f"{a.name} (1)", f"{b.name} (2)"))
     return ModelComparison(first, second, poses, quantities, pair.only(0), pair.only(1), tuple(pair.notes))
@@ -192,6 +185,9 @@ def compare_models(
 
 Names = Sequence[tuple[str, str]]
 """Names, in the first and second model, of elements in both."""
+Motion = tuple[Array, Array, Array]
+"""Coordinates, speeds and accelerations (frames, coordinates)."""
+_KINDS = ("bodies", "coordinates", "markers", "muscles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +199,7 @@ class _Pair:
     coordinates: Names
     markers: Names
     muscles: Names
-    motion: tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]
+    motion: tuple[Motion, Motion]
     rotation: Array
     """From the world of the second model to that of the first."""
     frame: str | None
@@ -234,21 +230,31 @@ class _Pair:
                 result[kind] = tuple(own)
         return result
 
+    def free_coordinates(self) -> Names:
+        """Return the coordinates that no coupling determines in either model."""
+        coupled = [{coupling.coordinate for coupling in model.couplings} for model in self.models]
+        return [(a, b) for a, b in self.coordinates if a not in coupled[0] and b not in coupled[1]]
+
+    # The following return values (frames, components) by name, of one of the models.
+
     def positions(self, which: int) -> dict[str, Array]:
-        """Return the body origins (frames, 3) by body."""
         model = self.models[which]
-        return self._named([body.name for body in model.bodies], poses(model, self.motion[which][0])[0], which)
+        return self._in_frame([body.name for body in model.bodies], poses(model, self.motion[which][0])[0], which)
 
     def marker_positions(self, which: int) -> dict[str, Array]:
-        """Return the markers (frames, 3) by name."""
         model = self.models[which]
-        return self._named([m.name for m in model.markers], marker_positions(model, self.motion[which][0]), which)
+        return self._in_frame([m.name for m in model.markers], marker_positions(model, self.motion[which][0]), which)
 
     def centers(self, which: int) -> dict[str, Array]:
-        """Return the model's center of mass (frames, 3)."""
-        return self._named(["model"], center_of_mass(self.models[which], self.motion[which][0])[:, None], which)
+        return self._in_frame(["model"], center_of_mass(self.models[which], self.motion[which][0])[:, None], which)
 
-    def _named(self, names: Sequence[str], points: Array, which: int) -> dict[str, Array]:
+    def forces(self, which: int) -> dict[str, Array]:
+        """Return the forces of inverse dynamics; those of coupled coordinates count at those they depend on."""
+        model, (q, u, a) = self.models[which], self.motion[which]
+        forces = coupled_forces(model, q, generalized_forces(model, q, u, a))
+        return {c.name: forces[:, i, None] for i, c in enumerate(model.coordinates)}
+
+    def _in_frame(self, names: Sequence[str], points: Array, which: int) -> dict[str, Array]:
         """Return points (frames, elements, 3) in the common frame, by name."""
         if self.frame is not None:
             body = self.frame if which == 0 else dict(self.bodies)[self.frame]
@@ -258,9 +264,6 @@ class _Pair:
         elif which == 1:
             points = points @ self.rotation.T
         return {name: points[:, k] for k, name in enumerate(names)}
-
-
-_KINDS = ("bodies", "coordinates", "markers", "muscles")
 
 
 def _match_names(first: Sequence[str], second: Sequence[str]) -> Names:
@@ -277,10 +280,8 @@ def _plain_names(names: Iterable[str], exact: set[str]) -> dict[str, str]:
     return {key: name for key, name in plain if key and counts[key] == 1}
 
 
-def _random_motion(
-    a: Model, b: Model, shared: Names, count: int, seed: int
-) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
-    """Return coordinates, speeds and accelerations of both models; the first frame is the default pose at rest."""
+def _random_motion(a: Model, b: Model, shared: Names, count: int, seed: int) -> tuple[Motion, Motion]:
+    """Return the motion of both models; the first frame is the default pose at rest."""
     rng = np.random.default_rng(seed)
     known = [{c.name: (i, c) for i, c in enumerate(model.coordinates)} for model in (a, b)]
     tables = []
@@ -301,9 +302,8 @@ def _common_range(one: Coordinate, other: Coordinate) -> tuple[float, float]:
     """Return the range that both coordinates allow; the first one's own range where the two do not overlap."""
 
     def of(c: Coordinate) -> tuple[float, float]:
-        lower, upper = (
-            (c.usual_range or (c.lower, c.upper)) if c.lower == -inf and c.upper == inf else (c.lower, c.upper)
-        )
+        limits = (c.lower, c.upper)
+        lower, upper = c.usual_range if limits == (-inf, inf) and c.usual_range else limits
         return max(lower, c.default - MAX_DISPLACEMENT), min(upper, c.default + MAX_DISPLACEMENT)
 
     (a, b), (c, d) = of(one), of(other)
@@ -327,32 +327,27 @@ def _rotation_between(from_down: Array, to_down: Array) -> Array:
     return np.asarray(np.eye(3) + skew + skew @ skew / (1.0 + cosine))
 
 
-def _scalar(name: str, a: float, b: float) -> ComparedValue:
-    return ComparedValue(name, (float(a),), (float(b),), abs(float(a) - float(b)))
+def _compared(name: str, a: ArrayLike, b: ArrayLike) -> ComparedValue:
+    one, other = (tuple(map(float, np.ravel(value))) for value in (a, b))
+    return ComparedValue(name, one, other, float(np.abs(np.subtract(one, other)).max()))
 
 
-def _scalars(name: str, unit: str, names: Names, value: Callable[[Model, str], float], pair: _Pair) -> Quantity:
-    a, b = pair.models
-    return Quantity(name, unit, tuple(_scalar(first, value(a, first), value(b, second)) for first, second in names))
+def _values(name: str, unit: str, pair: _Pair, kind: str, field: str) -> Quantity:
+    """Compare a field of all elements of a kind, which does not depend on the pose."""
+    a, b = ({element.name: getattr(element, field) for element in getattr(model, kind)} for model in pair.models)
+    return Quantity(name, unit, tuple(_compared(one, a[one], b[other]) for one, other in getattr(pair, kind)))
 
 
-def _vectors(name: str, unit: str, pair: _Pair, value: Callable[[Model, str], Sequence[float]]) -> Quantity:
-    rows = []
-    for first, second in pair.bodies:
-        one, other = (tuple(map(float, value(m, n))) for m, n in zip(pair.models, (first, second), strict=True))
-        rows.append(ComparedValue(first, one, other, float(np.abs(np.subtract(one, other)).max())))
-    return Quantity(name, unit, tuple(rows))
-
-
-def _positions(name: str, pair: _Pair, names: Names, positions: Callable[[int], dict[str, Array]]) -> Quantity:
+def _series(name: str, unit: str, names: Names, values: Callable[[int], dict[str, Array]]) -> Quantity:
+    """Compare vectors in every pose."""
     rows = []
     if names:
-        a, b = positions(0), positions(1)
+        a, b = values(0), values(1)
         for first, second in names:
             one, other = a[first], b[second]
             distance = float(np.linalg.norm(one - other, axis=1).max())
             rows.append(ComparedValue(first, tuple(map(float, one[0])), tuple(map(float, other[0])), distance))
-    return Quantity(name, "m", tuple(rows))
+    return Quantity(name, unit, tuple(rows))
 
 
 def _orientations(pair: _Pair) -> Quantity:
@@ -369,18 +364,16 @@ def _orientations(pair: _Pair) -> Quantity:
     return Quantity("body orientation", "rad", tuple(rows))
 
 
-def _lengths(pair: _Pair) -> tuple[Names, Callable[[Model, str], float], _Pair]:
-    """Return pairs of joints and the distance between them on the body that has both."""
-    lengths = [_segments(model) for model in pair.models]
-    bodies = dict(pair.bodies)
-    names = []
-    for name in lengths[0]:
+def _segment_lengths(pair: _Pair) -> Quantity:
+    """Compare the distances between joints on the bodies that have both."""
+    lengths, others = (_segments(model) for model in pair.models)
+    bodies, rows = dict(pair.bodies), []
+    for name, length in lengths.items():
         parent, child = name.split(" to ", 1)
-        other = f"{bodies.get(parent, '')} to {bodies.get(child, '')}"
-        if other in lengths[1]:
-            names.append((name, other))
-    by_model = {id(model): own for model, own in zip(pair.models, lengths, strict=True)}
-    return names, lambda model, name: by_model[id(model)][name], pair
+        other = others.get(f"{bodies.get(parent, '')} to {bodies.get(child, '')}")
+        if other is not None:
+            rows.append(_compared(name, length, other))
+    return Quantity("segment length", "m", tuple(rows))
 
 
 def _segments(model: Model) -> dict[str, float]:
@@ -393,21 +386,6 @@ def _segments(model: Model) -> dict[str, float]:
         for joint in inboard.values()
         if joint.parent in inboard
     }
-
-
-def _forces(pair: _Pair) -> Quantity:
-    """Return the comparison of inverse dynamics; forces of coupled coordinates count at those they depend on."""
-    forces_by_name, free = [], []
-    for model, (q, u, a) in zip(pair.models, pair.motion, strict=True):
-        forces = coupled_forces(model, q, generalized_forces(model, q, u, a))
-        forces_by_name.append({c.name: forces[:, i] for i, c in enumerate(model.coordinates)})
-        free.append({c.name for c in model.coordinates} - {coupling.coordinate for coupling in model.couplings})
-    rows = []
-    for first, second in pair.coordinates:
-        if first in free[0] and second in free[1]:
-            one, other = forces_by_name[0][first], forces_by_name[1][second]
-            rows.append(ComparedValue(first, (float(one[0]),), (float(other[0]),), float(np.abs(one - other).max())))
-    return Quantity("inverse dynamics", "N m or N", tuple(rows))
 
 
 def _detail(quantity: Quantity, a: str, b: str, count: int) -> Table:

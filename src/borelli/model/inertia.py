@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import pi
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import ModelError, unknown_name
 from borelli.files.text import MAX_NUMBER
 from borelli.model.model import SHAPE_KINDS, Body, Frame, Shape, Vector
-from borelli.model.transforms import orientation_matrix, vector
+from borelli.model.transforms import Array, orientation_matrix, vector
 
-Array = NDArray[np.float64]
 Matrix = tuple[Vector, Vector, Vector]
 
 
@@ -56,9 +54,8 @@ class MassProperties:
     def transformed(self, frame: Frame) -> MassProperties:
         """Return the properties in the frame in which the body's own frame is `frame`."""
         rotation = orientation_matrix(frame.orientation)
-        return MassProperties(
-            self.mass, np.array(frame.position) + rotation @ self.center, rotation @ self.inertia @ rotation.T
-        )
+        center = np.array(frame.position) + rotation @ self.center
+        return MassProperties(self.mass, center, rotation @ self.inertia @ rotation.T)
 
     def fields(self) -> tuple[float, Vector, Matrix]:
         """Return mass, center of mass and inertia as `Body` stores them."""
@@ -121,9 +118,8 @@ def body_from_shapes(
     """
     shapes = tuple(shapes)
     if not shapes:
-        raise ModelError(
-            f"Body {name!r} has neither shapes nor inertia. Give it shapes, or state its mass and inertia."
-        )
+        problem = "has neither shapes nor inertia. Give it shapes, or state its mass and inertia."
+        raise ModelError(f"Body {name!r} {problem}")
     solid = mass_of_shapes(shapes)
     if mass is not None:
         if not mass > 0.0:
@@ -135,6 +131,12 @@ def body_from_shapes(
 def mass_of_body(body: Body) -> MassProperties:
     """Return the mass properties of a body, in its own frame."""
     return MassProperties(body.mass, np.array(body.center_of_mass), np.array(body.inertia))
+
+
+def scale_body(body: Body, factor: float) -> Body:
+    """Return the body with `factor` times the mass and inertia."""
+    x, y, z = (vector(factor * entry for entry in row) for row in body.inertia)
+    return replace(body, mass=factor * body.mass, inertia=(x, y, z))
 
 
 def _point_inertia(offset: Array) -> Array:
@@ -189,9 +191,8 @@ def _mesh(vertices: Array) -> MassProperties:
     try:
         hull = ConvexHull(vertices)
     except (QhullError, ValueError) as error:
-        raise ModelError(
-            f"The {len(vertices)} vertices of a mesh span no volume. Give four or more that do."
-        ) from error
+        problem = f"The {len(vertices)} vertices of a mesh span no volume. Give four or more that do."
+        raise ModelError(problem) from error
     inner = vertices.mean(axis=0)
     corners = vertices[hull.simplices] - inner
     volumes = np.abs(np.linalg.det(corners)) / 6.0
@@ -199,12 +200,9 @@ def _mesh(vertices: Array) -> MassProperties:
 
 
 def tetrahedra_mass(apex: Array, corners: Array, volumes: Array) -> MassProperties:
-    """Return the mass properties at unit density of tetrahedra with a common apex.
+    """Return the mass properties at unit density of tetrahedra with a common apex [m].
 
-    Args:
-        apex: Position (3,) [m].
-        corners: The other corners (tetrahedra, 3, 3) relative to the apex [m].
-        volumes: Volumes (tetrahedra,) [m^3]; negative for tetrahedra to subtract.
+    Their other corners (tetrahedra, 3, 3) [m] are relative to the apex; volumes [m^3] to subtract are negative.
     """
     volume = volumes.sum()
     sums = corners.sum(axis=1)

@@ -72,7 +72,8 @@ def model_reader(path: str | Path) -> Callable[[str | Path], Model]:
         return read_asf
     if re.search(rb'^[ \t]*format[ \t]*=[ \t]*"borelli-model"', head, re.MULTILINE):
         return native.read_model
-    if _looks_like_pagoda(head):
+    # a body of pagoda: a name, then box or cap and a number
+    if re.search(rb"^[^\s#]+[ \t]+(box|cap)[ \t]+[\d.+-]", head, re.MULTILINE):
         return read_pagoda
     if where.suffix.lower() == ".toml":
         return native.read_model
@@ -118,11 +119,6 @@ def _xml_reader(content: bytes, path: object) -> Callable[[str | Path], Model]:
         known = "<OpenSimDocument> (OpenSim), <mujoco> (MuJoCo) or <robot> (URDF)"
         raise FileFormatError(path, f"The root element is <{tag[:40]}>. XML models begin with {known}.")
     return ROOTS[tag]
-
-
-def _looks_like_pagoda(head: bytes) -> bool:
-    """Return True if a line begins like a body of pagoda: a name, then box or cap and a number."""
-    return re.search(rb"^[^\s#]+[ \t]+(box|cap)[ \t]+[\d.+-]", head, re.MULTILINE) is not None
 
 
 def _hint(head: bytes) -> str:

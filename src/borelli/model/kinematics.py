@@ -26,9 +26,7 @@ from borelli.errors import ModelError, SettingsError, unknown_name
 from borelli.model.functions import Function
 from borelli.model.model import GROUND, Frame, Joint, Model, Vector
 from borelli.model.model_cache import cached_per_model
-from borelli.model.transforms import AXES, orientation_from_matrix, orientation_matrix, vector
-
-Array = NDArray[np.float64]
+from borelli.model.transforms import AXES, Array, orientation_from_matrix, orientation_matrix, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +41,10 @@ class LinkAxis:
 
     def values(self, coordinates: Array) -> tuple[Array, Array, Array]:
         """Return value, slope and curvature in every frame."""
-        frames = len(coordinates)
-        x = coordinates[:, self.column] if self.column >= 0 else np.zeros(frames)
-        if self.function is None:
-            return x, np.ones(frames), np.zeros(frames)
-        value, slope, curvature = evaluate(self.function, x)
-        return (value, slope, curvature) if self.column >= 0 else (value, np.zeros(frames), np.zeros(frames))
+        zero = np.zeros(len(coordinates))
+        x = coordinates[:, self.column] if self.column >= 0 else zero
+        value, slope, curvature = (x, zero + 1.0, zero) if self.function is None else evaluate(self.function, x)
+        return (value, slope, curvature) if self.column >= 0 else (value, zero, zero)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +73,12 @@ class _LinkState:
 
     origin: Array
     """Origin (frames, 3) of the child's joint frame."""
-    a: Array
-    """Rotation axes A_i (rotations, frames, 3)."""
-    b: Array
-    """Translation axes (translations, frames, 3)."""
+    rotation: Array
+    """Rotation (frames, 3, 3) of the child's joint frame."""
+    axes: Array
+    """Rotation axes A_i, then translation axes (axes, frames, 3)."""
     slope: Array
-    """(axes, frames), rotations first."""
+    """(axes, frames)"""
     curvature: Array
 
 
@@ -127,29 +123,23 @@ def point_positions(model: Model, coordinates: ArrayLike, bodies: Sequence[str],
 
 def marker_positions(model: Model, coordinates: ArrayLike) -> Array:
     """Return the positions (frames, markers, 3) [m] of the model's markers in the world."""
-    bodies, points = _markers(model)
-    return point_positions(model, coordinates, bodies, points)
+    return point_positions(model, coordinates, *_markers(model))
 
 
 def marker_jacobians(model: Model, coordinates: ArrayLike) -> Array:
     """Return the derivatives (frames, markers, 3, coordinates) [m/rad or m/m] of marker positions."""
-    bodies, points = _markers(model)
     state = _forward_kinematics(model, _table(model, coordinates, "coordinates"))
-    positions, owners = _world_points(model, state, bodies, points)
+    positions, owners = _world_points(model, state, *_markers(model))
     result = np.zeros((*positions.shape, len(model.coordinates)))
     subtree = _subtrees(state.links, len(model.bodies))
     for link, joint in zip(state.links, state.link_states, strict=True):
         moved = np.flatnonzero(subtree[link.child][owners])
-        if not len(moved):
-            continue
         arm = positions[:, moved] - joint.origin[:, None]
         for i, part in enumerate(link.axes):
-            if part.column < 0:
-                continue
-            rotates = i < len(link.rotations)
-            velocity = np.cross(joint.a[i][:, None], arm) if rotates else joint.b[i - len(link.rotations)][:, None]
-            of_coordinate = result[..., part.column]
-            of_coordinate[:, moved] += joint.slope[i][:, None, None] * velocity
+            if part.column >= 0:
+                axis = joint.axes[i][:, None]
+                velocity = np.cross(axis, arm) if i < len(link.rotations) else axis
+                result[..., part.column][:, moved] += joint.slope[i][:, None, None] * velocity
     return result
 
 
@@ -208,8 +198,7 @@ def generalized_forces(
         n = moment[link.child] + np.cross(state.position[link.child] - joint.origin, f)  # about the joint
         for i, part in enumerate(link.axes):
             if part.column >= 0:
-                rotates = i < len(link.rotations)
-                force_on_axis = _dot(joint.a[i], n) if rotates else _dot(joint.b[i - len(link.rotations)], f)
+                force_on_axis = np.einsum("fi,fi->f", joint.axes[i], n if i < len(link.rotations) else f)
                 result[:, part.column] += joint.slope[i] * force_on_axis
         if link.parent >= 0:
             force[link.parent] += f
@@ -302,9 +291,8 @@ def _table(model: Model, values: ArrayLike, name: str) -> Array:
     return table
 
 
-def _markers(model: Model) -> tuple[list[str], Array]:
-    points = np.array([marker.position for marker in model.markers], dtype=float).reshape(-1, 3)
-    return [marker.body for marker in model.markers], points
+def _markers(model: Model) -> tuple[list[str], list[Vector]]:
+    return [marker.body for marker in model.markers], [marker.position for marker in model.markers]
 
 
 def _world_points(
@@ -339,25 +327,15 @@ def tree_links(model: Model) -> tuple[Link, ...]:
     """Return the joints of the tree (without those that close loops), parents first."""
     index = {body.name: i for i, body in enumerate(model.bodies)} | {GROUND: -1}
     first = np.cumsum([0, *(len(joint.coordinates) for joint in model.joints)])
-    inboard = {
-        joint.child: (joint, int(k)) for joint, k in zip(model.joints, first, strict=False) if not joint.closes_loop
-    }
+    inboard = {j.child: (j, int(k)) for j, k in zip(model.joints, first, strict=False) if not j.closes_loop}
     order = TopologicalSorter({child: (joint.parent,) for child, (joint, _) in inboard.items()}).static_order()
     links = []
     for joint, column in (inboard[body] for body in order if body in inboard):
-        rotations, translations = _link_axes(joint, column)
-        links.append(
-            Link(
-                index[joint.child],
-                index[joint.parent],
-                np.array(joint.parent_frame.position),
-                orientation_matrix(joint.parent_frame.orientation),
-                np.array(joint.child_frame.position),
-                orientation_matrix(joint.child_frame.orientation),
-                rotations,
-                translations,
-            )
-        )
+        frames = joint.parent_frame, joint.child_frame
+        at_parent, at_child = (np.array(frame.position) for frame in frames)
+        in_parent, in_child = (orientation_matrix(frame.orientation) for frame in frames)
+        ends = index[joint.child], index[joint.parent]
+        links.append(Link(*ends, at_parent, in_parent, at_child, in_child, *_link_axes(joint, column)))
     return tuple(links)
 
 
@@ -368,18 +346,11 @@ def root_coordinates(model: Model) -> tuple[str, ...]:
     The root joint connects the ground with the largest subtree. The result is empty if it has fewer than three
     coordinates.
     """
-    links = tree_links(model)
-    subtree_sizes = [1] * len(model.bodies)
-    for link in reversed(links):
-        if link.parent >= 0:
-            subtree_sizes[link.parent] += subtree_sizes[link.child]
-    on_ground = [link for link in links if link.parent < 0]
-    if not on_ground:
-        return ()
-    root = max(on_ground, key=lambda link: subtree_sizes[link.child])
-    child = model.bodies[root.child].name
-    joint = next(j for j in model.joints if j.child == child and not j.closes_loop)
-    return tuple(c.name for c in joint.coordinates) if len(joint.coordinates) >= 3 else ()
+    sizes = _subtrees(tree_links(model), len(model.bodies)).sum(axis=1)
+    size_of = {body.name: size for body, size in zip(model.bodies, sizes, strict=True)}
+    on_ground = [joint for joint in model.joints if joint.parent == GROUND and not joint.closes_loop]
+    root = max(on_ground, key=lambda joint: size_of[joint.child], default=None)
+    return tuple(c.name for c in root.coordinates) if root is not None and len(root.coordinates) >= 3 else ()
 
 
 def _link_axes(joint: Joint, column: int) -> tuple[tuple[LinkAxis, ...], tuple[LinkAxis, ...]]:
@@ -415,40 +386,26 @@ def _forward_kinematics(model: Model, q: Array) -> _ModelState:
         origin, base = np.zeros((frames, 3)), np.broadcast_to(np.eye(3), (frames, 3, 3))
         if link.parent >= 0:
             origin, base = position[link.parent], rotation[link.parent]
-        state, child = _link_state(link, q, origin + base @ link.parent_position, base @ link.parent_rotation)
-        rotation[link.child] = child @ link.child_rotation.T
+        state = _link_state(link, q, origin + base @ link.parent_position, base @ link.parent_rotation)
+        rotation[link.child] = state.rotation @ link.child_rotation.T
         position[link.child] = state.origin - rotation[link.child] @ link.child_position
         states.append(state)
     return _ModelState(links, tuple(states), position, rotation)
 
 
-def _link_state(link: Link, q: Array, origin: Array, rotation: Array) -> tuple[_LinkState, Array]:
-    """Return the state of a joint whose parent frame has this origin and rotation, and the child frame's rotation."""
-    slopes, curvatures, a, b = [], [], [], []
-    base = rotation
-    for part in link.rotations:
-        value, slope, curvature = part.values(q)
-        a.append(rotation @ part.axis)
-        rotation = rotation @ _rotation_about(part.axis, value)
-        slopes.append(slope)
-        curvatures.append(curvature)
-    for part in link.translations:
-        value, slope, curvature = part.values(q)
-        b.append(base @ part.axis)
-        origin = origin + value[:, None] * b[-1]
-        slopes.append(slope)
-        curvatures.append(curvature)
-    shape = (len(link.axes), len(q))
-    return (
-        _LinkState(
-            origin,
-            np.array(a).reshape(-1, len(q), 3),
-            np.array(b).reshape(-1, len(q), 3),
-            np.array(slopes).reshape(shape),
-            np.array(curvatures).reshape(shape),
-        ),
-        rotation,
-    )
+def _link_state(link: Link, q: Array, origin: Array, rotation: Array) -> _LinkState:
+    """Return the state of a joint whose parent frame has this origin and rotation."""
+    axes, base = np.zeros((len(link.axes), len(q), 3)), rotation
+    value, slope, curvature = np.zeros((3, len(link.axes), len(q)))
+    for i, part in enumerate(link.axes):
+        value[i], slope[i], curvature[i] = part.values(q)
+        if i < len(link.rotations):
+            axes[i] = rotation @ part.axis
+            rotation = rotation @ _rotation_about(part.axis, value[i])
+        else:
+            axes[i] = base @ part.axis
+            origin = origin + value[i][:, None] * axes[i]
+    return _LinkState(origin, rotation, axes, slope, curvature)
 
 
 def _rotation_about(axis: Array, angle: Array) -> Array:
@@ -459,45 +416,33 @@ def _rotation_about(axis: Array, angle: Array) -> Array:
     return np.asarray(np.eye(3) + sine[:, None, None] * cross + versine[:, None, None] * (cross @ cross))
 
 
-def _dot(a: Array, b: Array) -> Array:
-    return np.asarray(np.einsum("fi,fi->f", a, b))
-
-
 def _accelerations(model: Model, state: _ModelState, u: Array, a: Array) -> tuple[Array, Array, Array]:
     """Return angular velocities, angular accelerations and accelerations of origins (bodies, frames, 3), world axes."""
     shape = (len(model.bodies) + 1, len(u), 3)  # the last row is the ground, at index -1
     angular_velocity, angular_acceleration, acceleration = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for link, joint in zip(state.links, state.link_states, strict=True):
         base_velocity, base_acceleration = angular_velocity[link.parent], angular_acceleration[link.parent]
-        rate, rate_derivative = _axis_rates(link, joint, u, a)
-        w, dw = base_velocity, base_acceleration
-        for i in range(len(link.rotations)):
+        # a constant axis has zero slope and curvature, so its column does not matter
+        columns = np.array([part.column for part in link.axes], dtype=np.int64)
+        rate = joint.slope * u.T[columns]
+        rate_derivative = joint.slope * a.T[columns] + joint.curvature * u.T[columns] ** 2
+        w, dw, k = base_velocity, base_acceleration, len(link.rotations)
+        for axis, first, second in zip(joint.axes[:k], rate[:k, :, None], rate_derivative[:k, :, None], strict=True):
             # the axis rotates with the angular velocity of the rotations before it
-            dw = dw + rate_derivative[i][:, None] * joint.a[i] + np.cross(w, rate[i][:, None] * joint.a[i])
-            w = w + rate[i][:, None] * joint.a[i]
-        k = len(link.rotations)
-        translation = np.einsum("pf,pfi->fi", rate[k:], joint.b)
+            dw = dw + second * axis + np.cross(w, first * axis)
+            w = w + first * axis
+        translation = np.einsum("pf,pfi->fi", rate[k:], joint.axes[k:])
         arm = joint.origin - (state.position[link.parent] if link.parent >= 0 else 0.0)
         at_joint = (
             acceleration[link.parent]
             + _rotating_acceleration(base_velocity, base_acceleration, arm)
             + 2.0 * np.cross(base_velocity, translation)
-            + np.einsum("pf,pfi->fi", rate_derivative[k:], joint.b)
+            + np.einsum("pf,pfi->fi", rate_derivative[k:], joint.axes[k:])
         )
         arm = state.position[link.child] - joint.origin
         angular_velocity[link.child], angular_acceleration[link.child] = w, dw
         acceleration[link.child] = at_joint + _rotating_acceleration(w, dw, arm)
     return angular_velocity[:-1], angular_acceleration[:-1], acceleration[:-1]
-
-
-def _axis_rates(link: Link, joint: _LinkState, u: Array, a: Array) -> tuple[Array, Array]:
-    """Return first and second time derivatives (axes, frames) of a link's rotations and translations."""
-    columns = np.array([part.column for part in link.axes], dtype=np.int64)
-    rates, changes = (
-        u.T[columns],
-        a.T[columns],
-    )  # a constant axis has zero slope and curvature, so its column does not matter
-    return joint.slope * rates, joint.slope * changes + joint.curvature * rates**2
 
 
 def _rotating_acceleration(angular_velocity: Array, angular_acceleration: Array, arm: Array) -> Array:

@@ -52,9 +52,8 @@ class _MarkerSet:
 
 def list_marker_sets() -> tuple[str, ...]:
     """Return the names of the marker sets included in borelli."""
-    return tuple(
-        sorted(file.name.removesuffix(".toml") for file in _included_sets().iterdir() if file.name.endswith(".toml"))
-    )
+    names = (file.name for file in _included_sets().iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
 def add_marker_set(model: Model, marker_set: str | Path) -> Model:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from math import atan2, cos, hypot, pi, sin
 
 import numpy as np
@@ -162,11 +163,10 @@ def net(
     bar = body_from_shapes("bar", (rod,), mass=bar_mass)
     positions, slopes = _hammock(rows, columns, spacing, arc)
     bodies, joints = [], []
-    for row in range(rows):
-        for column in range(columns):
-            fixed = row == 0 and column in (0, columns - 1)
-            at = compose(frame, Frame(vector(positions[row, column])))
-            bodies.append(replace(knot, name=_knot(row, column), frame=at, kinematic=fixed))
+    for row, column in product(range(rows), range(columns)):
+        fixed = row == 0 and column in (0, columns - 1)
+        at = compose(frame, Frame(vector(positions[row, column])))
+        bodies.append(replace(knot, name=_knot(row, column), frame=at, kinematic=fixed))
     half = spacing / 2.0
     for here, there in _bars(rows, columns):
         along = there[1] > here[1]
@@ -183,13 +183,7 @@ def net(
 
 
 def with_mace(
-    model: Model,
-    hand: str,
-    *,
-    at: Frame = Frame(),
-    links: int = 6,
-    handle: float = 0.5,
-    head_mass: float = 2.0,
+    model: Model, hand: str, *, at: Frame = Frame(), links: int = 6, handle: float = 0.5, head_mass: float = 2.0
 ) -> Model:
     """Return the model with a mace in a hand: a handle fixed to the hand, a chain of passive joints, a heavy head.
 
@@ -298,9 +292,8 @@ def _conjugate(rotation: Quaternion) -> Quaternion:
 
 def _bars(rows: int, columns: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Yield the knots at both ends of each bar."""
-    for row in range(rows):
-        for column in range(columns):
-            if column + 1 < columns:
-                yield (row, column), (row, column + 1)
-            if row + 1 < rows:
-                yield (row, column), (row + 1, column)
+    for row, column in product(range(rows), range(columns)):
+        if column + 1 < columns:
+            yield (row, column), (row, column + 1)
+        if row + 1 < rows:
+            yield (row, column), (row + 1, column)

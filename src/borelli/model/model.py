@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from borelli.errors import ModelError, unknown_name
 from borelli.files.html_repr import html_table
@@ -370,6 +370,20 @@ class Model:
     def _counts(self) -> list[tuple[str, int]]:
         kinds = ("bodies", "joints", "coordinates", "markers", "muscles")
         return [(kind, len(getattr(self, kind))) for kind in kinds]
+
+
+def names_by_kind(model: Model) -> dict[str, list[str]]:
+    """Return the names of all elements, which are unique within a kind."""
+    elements: dict[str, Sequence[Any]] = {
+        "body": model.bodies,
+        "joint": model.joints,
+        "coordinate": model.coordinates,
+        "marker": model.markers,
+        "coupling": model.couplings,
+        "muscle": model.muscles,
+        "wrap object": model.wrap_objects,
+    }
+    return {kind: [element.name for element in own] for kind, own in elements.items()}
 
 
 _Named = TypeVar("_Named", Body, Joint, Marker, Muscle)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite, sqrt
+from typing import TypeVar
 
 import numpy as np
 
 from borelli.errors import ModelError
-from borelli.model.inertia import mass_of_body
-from borelli.model.model import Body, Frame, Joint, Model, Shape, Vector
+from borelli.model.inertia import mass_of_body, scale_body
+from borelli.model.model import Frame, Joint, Marker, Model, PathPoint, Shape, Vector
 from borelli.model.transforms import orientation_matrix, vector
+
+Attached = TypeVar("Attached", Marker, PathPoint)
 
 
 def scale_mass(model: Model, total: float) -> Model:
@@ -23,11 +26,10 @@ def scale_mass(model: Model, total: float) -> Model:
     if not (total > 0.0 and isfinite(total)):
         raise ModelError(f"Model {model.name!r}: The total mass is {total} kg. It must be positive.")
     if not model.mass > 0.0:
-        raise ModelError(
-            f"Model {model.name!r} has no moving body with mass to scale to {total} kg. Give its bodies masses."
-        )
+        problem = f"has no moving body with mass to scale to {total} kg. Give its bodies masses."
+        raise ModelError(f"Model {model.name!r} {problem}")
     factor = total / model.mass
-    return replace(model, bodies=tuple(body if body.kinematic else _scale_body(body, factor) for body in model.bodies))
+    return replace(model, bodies=tuple(body if body.kinematic else scale_body(body, factor) for body in model.bodies))
 
 
 def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
@@ -56,6 +58,9 @@ def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
     def scaled_frame(frame: Frame) -> Frame:
         return replace(frame, position=scaled(frame.position))
 
+    def scaled_point(point: Attached) -> Attached:
+        return replace(point, position=scaled(point.position)) if point.body == name else point
+
     def scaled_joint(joint: Joint) -> Joint:
         if joint.parent == name:
             joint = replace(joint, parent_frame=scaled_frame(joint.parent_frame))
@@ -70,26 +75,9 @@ def resize_body(model: Model, name: str, factors: Sequence[float]) -> Model:
         model,
         bodies=tuple(new if other.name == name else other for other in model.bodies),
         joints=tuple(map(scaled_joint, model.joints)),
-        markers=tuple(
-            replace(marker, position=scaled(marker.position)) if marker.body == name else marker
-            for marker in model.markers
-        ),
-        muscles=tuple(
-            replace(
-                muscle,
-                path=tuple(
-                    replace(point, position=scaled(point.position)) if point.body == name else point
-                    for point in muscle.path
-                ),
-            )
-            for muscle in model.muscles
-        ),
+        markers=tuple(map(scaled_point, model.markers)),
+        muscles=tuple(replace(muscle, path=tuple(map(scaled_point, muscle.path))) for muscle in model.muscles),
     )
-
-
-def _scale_body(body: Body, factor: float) -> Body:
-    x, y, z = (vector(factor * entry for entry in row) for row in body.inertia)
-    return replace(body, mass=factor * body.mass, inertia=(x, y, z))
 
 
 def _stretch_shape(shape: Shape, factors: Vector) -> Shape:

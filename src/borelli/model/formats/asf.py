@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError, SettingsError
+from borelli.errors import FileFormatError, SettingsError
 from borelli.files.paths import as_path
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, Bone, bone_rotation, read_asf_text
+from borelli.model.formats.parsing import validate_file
 from borelli.model.inertia import body_from_shapes
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape
 from borelli.model.transforms import AXES, Array, orientation_from_matrix, vector
-from borelli.model.validate import validate
 
 FRACTIONS = {  # of body mass, equal on both sides; segments of the table are divided among their bones
     "root": 0.132,
@@ -84,40 +84,37 @@ def read_asf(path: str | Path, *, mass: float | None = None, units: float | None
     if not total > 0.0:
         raise SettingsError(f"mass is {total} kg. It must be positive.")
     masses, source = _masses(asf, unit, total)
-    bodies = [_body(ROOT, np.zeros(3), masses[0])]
-    bodies += [
-        _body(bone.name, TO_MODEL_AXES @ bone.end * unit, m) for bone, m in zip(asf.bones, masses[1:], strict=True)
-    ]
-    joints = [_root_joint(asf, unit, path)]
     ends = {ROOT: np.zeros(3)} | {bone.name: TO_MODEL_AXES @ bone.end * unit for bone in asf.bones}
-    for bone, parent in zip(asf.bones, asf.parents, strict=True):
-        joints.append(_joint(bone, parent, ends[parent], path))
+    bodies = [_body(name, end, m) for (name, end), m in zip(ends.items(), masses, strict=True)]
+    joints = [_root_joint(asf, unit, path)]
+    joints += [_joint(b, parent, ends[parent], path) for b, parent in zip(asf.bones, asf.parents, strict=True)]
     notes = (
         f"Length unit: {unit:.5g} m ({reason}). Override with units.",
         "Vertical axis: y, rotated to z.",
         f"Body mass: {total:.1f} kg, {'as specified' if mass is not None else 'inferred from stature'}; "
         f"segment masses from {source}.",
     )
-    try:
-        return validate(with_default_frames(Model(asf.name, tuple(bodies), tuple(joints), notes=notes)))
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
+    return validate_file(with_default_frames(Model(asf.name, tuple(bodies), tuple(joints), notes=notes)), path)
 
 
 def _joint(bone: Bone, parent: str, position: Array, path: Path) -> Joint:
-    rotations = _rotations(bone.name, bone.freedoms, path)
+    if odd := [word for word in bone.freedoms if word[0] != "r"]:
+        problem = f"has translational degrees of freedom ({', '.join(odd)}), which are not supported"
+        raise FileFormatError(path, f"Bone {bone.name!r} {problem}. Remove them from its dof line.")
     frame = orientation_from_matrix(TO_MODEL_AXES @ bone_rotation(bone.axis, bone.order))
-    limits = dict(zip(bone.freedoms, bone.limits, strict=True))
-    # the last axis named is the outermost
-    coordinates = [_coordinate(f"{bone.name}_{rotation}", *limits[rotation]) for rotation in reversed(rotations)]
+    axes, coordinates = [], []
+    for rotation, (lower, upper) in zip(reversed(bone.freedoms), reversed(bone.limits), strict=True):
+        # the last axis named is the outermost
+        axes.append(AXES["xyz".index(rotation[1])])
+        coordinates.append(Coordinate(f"{bone.name}_{rotation}", min(max(0.0, lower), upper), lower, upper))
     return Joint(
         name=bone.name,
-        kind=KINDS[len(rotations)],
+        kind=KINDS[len(axes)],
         parent=parent,
         child=bone.name,
         parent_frame=Frame(vector(position), frame),
         child_frame=Frame((0.0, 0.0, 0.0), frame),
-        axes=tuple(AXES["xyz".index(rotation[1])] for rotation in reversed(rotations)),
+        axes=tuple(axes),
         coordinates=tuple(coordinates),
     )
 
@@ -125,37 +122,18 @@ def _joint(bone: Bone, parent: str, position: Array, path: Path) -> Joint:
 def _root_joint(asf: AsfSkeleton, unit: float, path: Path) -> Joint:
     letters = [word[1] for word in asf.root_order if word[0] == "r"][::-1]
     if sorted(letters) != ["x", "y", "z"] or sum(word[0] == "t" for word in asf.root_order) != 3:
-        raise FileFormatError(
-            path, f"The order of the root is {' '.join(asf.root_order)!r}. It must contain all of tx ... rz."
-        )
+        problem = f"The order of the root is {' '.join(asf.root_order)!r}. It must contain all of tx ... rz."
+        raise FileFormatError(path, problem)
     if asf.root_orientation != (0.0, 0.0, 0.0):
         raise FileFormatError(path, "The orientation of the root must be 0 0 0. Rotate the motion instead.")
     translations = [
         Coordinate(f"{ROOT}_t{letter}", unit * asf.root_position["xyz".index(letter)], rotational=False)
         for letter in letters
     ]
-    return Joint(
-        name=ROOT,
-        kind="free",
-        parent=GROUND,
-        child=ROOT,
-        parent_frame=Frame(orientation=orientation_from_matrix(TO_MODEL_AXES)),
-        child_frame=Frame(orientation=orientation_from_matrix(TO_MODEL_AXES)),
-        axes=tuple(AXES["xyz".index(letter)] for letter in letters),
-        coordinates=(*translations, *(Coordinate(f"{ROOT}_r{letter}") for letter in letters)),
-    )
-
-
-def _rotations(name: str, freedoms: tuple[str, ...], path: Path) -> list[str]:
-    odd = [word for word in freedoms if word[0] != "r"]
-    if odd:
-        problem = f"Bone {name!r} has translational degrees of freedom ({', '.join(odd)}), which are not supported."
-        raise FileFormatError(path, f"{problem} Remove them from its dof line.")
-    return list(freedoms)
-
-
-def _coordinate(name: str, lower: float, upper: float) -> Coordinate:
-    return Coordinate(name, min(max(0.0, lower), upper), lower, upper)
+    frame = Frame(orientation=orientation_from_matrix(TO_MODEL_AXES))
+    axes = tuple(AXES["xyz".index(letter)] for letter in letters)
+    coordinates = (*translations, *(Coordinate(f"{ROOT}_r{letter}") for letter in letters))
+    return Joint(ROOT, "free", GROUND, ROOT, frame, frame, axes, coordinates)
 
 
 def _kind_of(name: str) -> str:

@@ -6,6 +6,7 @@ of freedom rotate it about its own `axis`, in the order of the axis word (XYZ: a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, radians
@@ -61,8 +62,6 @@ class AsfSkeleton:
     root_orientation: Vector
     bones: tuple[Bone, ...]
     parents: tuple[str, ...]
-    documentation: str = ""
-    settings: dict[str, str] = field(default_factory=dict)
 
     def default_starts(self) -> Array:
         """Return the start of each bone in the default pose, relative to the root [file units]."""
@@ -103,7 +102,8 @@ def read_asf_text(path: str | Path) -> AsfSkeleton:
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].strip()
         if words:
-            reader.add_line(words, number)
+            reader.line = number
+            reader.add_line(words)
     return reader.skeleton()
 
 
@@ -120,19 +120,20 @@ def bone_rotation(angles: Vector, order: str) -> Array:
     return matrix
 
 
+@dataclass
 class _Reader:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.section = ""
-        self.settings: dict[str, str] = {}
-        self.root: dict[str, list[str]] = {}
-        self.documentation: list[str] = []
-        self.bone: dict[str, list[str]] = {}
-        self.bones: dict[str, Bone] = {}
-        self.parent_of: dict[str, str] = {}
-        self.key = ""
+    path: Path
+    line: int | None = None
+    """Number of the line that is read, for errors; None: the whole file."""
+    section: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    root: dict[str, list[str]] = field(default_factory=dict)
+    bone: dict[str, list[str]] = field(default_factory=dict)
+    bones: dict[str, Bone] = field(default_factory=dict)
+    parent_of: dict[str, str] = field(default_factory=dict)
+    key: str = ""
 
-    def add_line(self, text: str, number: int) -> None:
+    def add_line(self, text: str) -> None:
         if text.startswith(":"):
             self.section, _, rest = text[1:].partition(" ")
             self.section = self.section.lower()
@@ -145,22 +146,20 @@ class _Reader:
         elif self.section == "root":
             self.root[words[0].lower()] = words[1:]
         elif self.section == "bonedata":
-            self._add_bone_line(words, number)
+            self._add_bone_line(words)
         elif self.section == "hierarchy":
-            self._add_children(words, number)
-        elif self.section == "documentation":
-            self.documentation.append(text)
+            self._add_children(words)
 
-    def _add_bone_line(self, words: list[str], number: int) -> None:
+    def _add_bone_line(self, words: list[str]) -> None:
         key = words[0].lower()
         if key == "begin":
             self.bone, self.key = {}, ""
         elif key == "end":
-            bone = self._bone(number)
+            bone = self._bone()
             if bone.name in self.bones or bone.name == ROOT:
-                raise FileFormatError(self.path, f"Bone {bone.name!r} is defined twice. Rename one.", line=number)
+                raise self._error(f"Bone {bone.name!r} is defined twice. Rename one.")
             if len(self.bones) >= MAX_BONES:
-                raise FileFormatError(self.path, f"The file has more than {MAX_BONES} bones.", line=number)
+                raise self._error(f"The file has more than {MAX_BONES} bones.")
             self.bones[bone.name] = bone
         elif key[0] == "(" and self.key == "limits":
             self.bone["limits"] += words
@@ -168,31 +167,31 @@ class _Reader:
             self.key = key
             self.bone[key] = words[1:]
 
-    def _bone(self, number: int) -> Bone:
+    def _bone(self) -> Bone:
         for key in ("name", "direction", "length", "axis"):
             if not self.bone.get(key):
-                raise FileFormatError(self.path, f"The bone that ends here has no {key}.", line=number)
+                raise self._error(f"The bone that ends here has no {key}.")
         name = " ".join(self.bone["name"])
         freedoms = tuple(word.lower() for word in self.bone.get("dof", []))
         for word in freedoms:
             if word not in FREEDOMS:
                 problem = f"Bone {name!r}: {unknown_name('degree of freedom', word, FREEDOMS)}"
-                raise FileFormatError(self.path, problem, line=number)
+                raise self._error(problem)
         if len(set(freedoms)) < len(freedoms):
-            raise FileFormatError(self.path, f"Bone {name!r}: A degree of freedom is repeated.", line=number)
+            raise self._error(f"Bone {name!r}: A degree of freedom is repeated.")
         *angles, order = self.bone["axis"] if len(self.bone["axis"]) == 4 else [*self.bone["axis"], "XYZ"]
         return Bone(
             name=name,
-            direction=self._vector(self.bone["direction"], f"Bone {name!r}: direction", number),
-            length=self._numbers(self.bone["length"], 1, f"Bone {name!r}: length", number)[0],
-            axis=self._to_radians(self._vector(angles, f"Bone {name!r}: axis", number)),
-            order=self._order(order, number),
+            direction=self._vector(self.bone["direction"], f"Bone {name!r}: direction"),
+            length=self._numbers(self.bone["length"], 1, f"Bone {name!r}: length")[0],
+            axis=self._to_radians(self._vector(angles, f"Bone {name!r}: axis")),
+            order=self._order(order),
             freedoms=freedoms,
-            limits=self._limits(name, freedoms, number),
+            limits=self._limits(name, freedoms),
         )
 
-    def _limits(self, name: str, freedoms: Sequence[str], number: int) -> tuple[tuple[float, float], ...]:
-        words = " ".join(self.bone.get("limits", [])).replace("(", " ").replace(")", " ").replace(",", " ").split()
+    def _limits(self, name: str, freedoms: Sequence[str]) -> tuple[tuple[float, float], ...]:
+        words = re.sub(r"[(),]", " ", " ".join(self.bone.get("limits", []))).split()
         try:
             values = [float(word) for word in words]
         except ValueError:
@@ -201,58 +200,51 @@ class _Reader:
             return ((-inf, inf),) * len(freedoms)
         if len(values) != 2 * len(freedoms) or any(value != value for value in values):
             problem = f"Bone {name!r}: Expected {len(freedoms)} limits in brackets (found {' '.join(words)[:60]!r})."
-            raise FileFormatError(self.path, problem, line=number)
+            raise self._error(problem)
         pairs = []
         for freedom, low, high in zip(freedoms, values[0::2], values[1::2], strict=True):
             if low > high:
-                raise FileFormatError(
-                    self.path, f"Bone {name!r}: The limits {low} {high} are reversed. Swap them.", line=number
-                )
+                raise self._error(f"Bone {name!r}: The limits {low} {high} are reversed. Swap them.")
             in_degrees = freedom[0] == "r" and self._degrees()
             pairs.append((radians(low), radians(high)) if in_degrees else (low, high))
         return tuple(pairs)
 
-    def _add_children(self, words: list[str], number: int) -> None:
+    def _add_children(self, words: list[str]) -> None:
         if words[0].lower() in ("begin", "end") and len(words) == 1:
             return
         for child in words[1:]:
             if child == ROOT:
-                raise FileFormatError(
-                    self.path, f"The root is a child of {words[0]!r}. It cannot have a parent.", line=number
-                )
+                raise self._error(f"The root is a child of {words[0]!r}. It cannot have a parent.")
             if child in self.parent_of:
-                raise FileFormatError(self.path, f"Bone {child!r} has two parents. Remove one.", line=number)
+                raise self._error(f"Bone {child!r} has two parents. Remove one.")
             for name in (words[0], child):
                 if name not in self.bones and name != ROOT:
-                    raise FileFormatError(self.path, unknown_name("bone", name, self.bones), line=number)
+                    raise self._error(unknown_name("bone", name, self.bones))
             self.parent_of[child] = words[0]
 
     def skeleton(self) -> AsfSkeleton:
+        self.line = None
         if not self.bones:
-            raise FileFormatError(self.path, "There is no bone between `:bonedata` and `:hierarchy`. Pass an ASF file.")
+            raise self._error("There is no bone between `:bonedata` and `:hierarchy`. Pass an ASF file.")
         order = self._parents_first()
-        length = self._numbers(self.settings.get("length", "1").split(), 1, "length", None)[0]
+        length = self._numbers(self.settings.get("length", "1").split(), 1, "length")[0]
         if not length > 0.0:
-            raise FileFormatError(self.path, f"length is {length}. It must be positive.")
+            raise self._error(f"length is {length}. It must be positive.")
         root_order = tuple(word.lower() for word in self.root.get("order", ["tx", "ty", "tz", "rx", "ry", "rz"]))
         if len(set(root_order)) < len(root_order) or not set(root_order) <= set(FREEDOMS[:6]):
-            raise FileFormatError(
-                self.path, f"The order of the root is {' '.join(root_order)!r}. Allowed are tx ... rz."
-            )
+            raise self._error(f"The order of the root is {' '.join(root_order)!r}. Allowed are tx ... rz.")
         return AsfSkeleton(
             name=self.settings.get("name", self.path.stem),
             length=length,
             degrees=self._degrees(),
             root_order=root_order,
-            root_axis=self._order("".join(self.root.get("axis", ["XYZ"])), None),
-            root_position=self._vector(self.root.get("position", ["0", "0", "0"]), "root position", None),
+            root_axis=self._order("".join(self.root.get("axis", ["XYZ"]))),
+            root_position=self._vector(self.root.get("position", ["0", "0", "0"]), "root position"),
             root_orientation=self._to_radians(
-                self._vector(self.root.get("orientation", ["0", "0", "0"]), "root orientation", None)
+                self._vector(self.root.get("orientation", ["0", "0", "0"]), "root orientation")
             ),
             bones=tuple(self.bones[name] for name in order),
             parents=tuple(self.parent_of[name] for name in order),
-            documentation="\n".join(self.documentation),
-            settings=dict(self.settings),
         )
 
     def _parents_first(self) -> list[str]:
@@ -268,10 +260,11 @@ class _Reader:
         connected = set(order)
         orphans = [name for name in self.bones if name not in connected]
         if orphans:
-            raise FileFormatError(
-                self.path, f"Bones without a parent: {', '.join(orphans[:10])}. Correct `:hierarchy`."
-            )
+            raise self._error(f"Bones without a parent: {', '.join(orphans[:10])}. Correct `:hierarchy`.")
         return order
+
+    def _error(self, problem: str) -> FileFormatError:
+        return FileFormatError(self.path, problem, line=self.line)
 
     def _degrees(self) -> bool:
         return not self.settings.get("angle", "deg").lower().startswith("rad")
@@ -280,20 +273,20 @@ class _Reader:
         x, y, z = angles
         return (radians(x), radians(y), radians(z)) if self._degrees() else angles
 
-    def _order(self, word: str, number: int | None) -> str:
+    def _order(self, word: str) -> str:
         if sorted(word.upper()) != ["X", "Y", "Z"]:
-            raise FileFormatError(self.path, f"The axis order is {word!r}. It must be XYZ in some order.", line=number)
+            raise self._error(f"The axis order is {word!r}. It must be XYZ in some order.")
         return word.upper()
 
-    def _vector(self, words: Sequence[str], name: str, number: int | None) -> Vector:
-        x, y, z = self._numbers(words, 3, name, number)
+    def _vector(self, words: Sequence[str], name: str) -> Vector:
+        x, y, z = self._numbers(words, 3, name)
         return x, y, z
 
-    def _numbers(self, words: Sequence[str], count: int, name: str, number: int | None) -> list[float]:
+    def _numbers(self, words: Sequence[str], count: int, name: str) -> list[float]:
         values = parse_numbers(words, count)
         if values is None:
             found = " ".join(words)[:60]
-            raise FileFormatError(self.path, f"{name}: Expected {count} numbers (found {found!r}).", line=number)
+            raise self._error(f"{name}: Expected {count} numbers (found {found!r}).")
         return values
 
 

@@ -23,9 +23,10 @@ from borelli.files.text import (
     to_plain,
     to_table,
 )
+from borelli.model.formats.parsing import validate_file
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Model, Shape
-from borelli.model.validate import check_shape, validate
+from borelli.model.validate import check_shape
 
 FORMAT = "borelli-model"
 VERSION = 2
@@ -74,11 +75,7 @@ def model_from_table(table: Mapping[str, Any], path: object = "model table", *, 
     _check_shapes(content, path)
     if isinstance(content.get("bodies"), list):
         content["bodies"] = [_completed(body, path, f"bodies[{i}]") for i, body in enumerate(content["bodies"])]
-    model = from_table(Model, content, path)
-    try:
-        return validate(model, sound_masses=sound_masses)
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
+    return validate_file(from_table(Model, content, path), path, sound_masses=sound_masses)
 
 
 def model_to_text(model: Model) -> str:
@@ -112,9 +109,8 @@ def _completed(table: Any, path: object, where: str) -> Any:
     name = str(table.get("name", where))
     where = f"{where} {name[:60]!r}"
     if "center_of_mass" in table:
-        raise FileFormatError(
-            path, f"{where}: center_of_mass is given without inertia. Give both, or neither (from the shapes)."
-        )
+        problem = "center_of_mass is given without inertia. Give both, or neither (from the shapes)."
+        raise FileFormatError(path, f"{where}: {problem}")
     shapes = convert_value(tuple[Shape, ...], table.get("shapes", []), path, f"{where}: shapes")
     mass = None if "mass" not in table else convert_value(float, table["mass"], path, f"{where}: mass")
     try:

@@ -1,10 +1,13 @@
-"""Parsing shared by the readers: numbers in words, and unique names."""
+"""Parsing shared by the readers: numbers in words, unique names, and errors that name the file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from borelli.errors import ModelError
 from borelli.files.text import MAX_NUMBER
+from borelli.model.model import Model
+from borelli.model.validate import validate
 
 
 def parse_numbers(words: Sequence[str], count: int) -> list[float] | None:
@@ -14,6 +17,14 @@ def parse_numbers(words: Sequence[str], count: int) -> list[float] | None:
     except ValueError:
         return None
     return values if len(values) == count and all(abs(value) < MAX_NUMBER for value in values) else None
+
+
+def validate_file(model: Model, path: object, *, sound_masses: bool = True) -> Model:
+    """Return the model after `validate`; an error begins with the path of its file."""
+    try:
+        return validate(model, sound_masses=sound_masses)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
 
 
 class Namer:

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError
+from borelli.errors import FileFormatError
 from borelli.files.paths import as_path
 from borelli.files.text import read_text
-from borelli.model.formats.parsing import parse_numbers
+from borelli.model.formats.parsing import parse_numbers, validate_file
 from borelli.model.inertia import body_from_shapes
 from borelli.model.model import Body, Coordinate, Frame, Joint, Marker, Model, Shape
 from borelli.model.transforms import Array, compose, inverse, orientation_from_matrix, vector
-from borelli.model.validate import validate
 
 TABLES = ("dimMap.txt", "anchorMap.txt", "markMap.txt", "posMap.txt")
 
@@ -71,12 +70,11 @@ def read_qtvr(source: str | Path | Sequence[str | Path], *, labels: Sequence[str
     notes = ["QtVR tables contain no joint limits and no standing pose: angles are unlimited, and the pose is assumed."]
     bodies, halves = _bodies(dimensions)
     joints = _joints(_anchors(anchors, halves, notes), anchors)
-    segments = _marker_segments(marks)
+    segments = [_index(value, -1, len(SEGMENTS), "segment", marks, line) for line, (value,) in _rows(marks, 1)]
     points = _rows(offsets, 3)
     if len(points) != len(segments):
-        raise FileFormatError(
-            offsets, f"The table has {len(points)} positions, but {marks.name} has {len(segments)} points."
-        )
+        problem = f"The table has {len(points)} positions, but {marks.name} has {len(segments)} points."
+        raise FileFormatError(offsets, problem)
     if labels is None:
         labels = [f"point_{k}" for k in range(len(segments))]
     elif len(labels) != len(segments):
@@ -93,10 +91,7 @@ def read_qtvr(source: str | Path | Sequence[str | Path], *, labels: Sequence[str
         ),
         notes=tuple(notes),
     )
-    try:
-        return validate(model)
-    except ModelError as error:
-        raise ModelError(f"{dimensions.parent}: {error}") from None
+    return validate_file(model, dimensions.parent)
 
 
 def _paths(source: str | Path | Sequence[str | Path]) -> list[Path]:
@@ -165,9 +160,8 @@ def _anchors(path: Path, halves: list[Array], notes: list[str]) -> dict[tuple[in
         if (joint, segment) not in expected:
             unassigned.append((line, segment, joint, anchor))
         elif (joint, segment) in anchors:
-            raise FileFormatError(
-                path, f"Joint {joint} has a second anchor on segment {segment}. Remove one.", line=line
-            )
+            problem = f"Joint {joint} has a second anchor on segment {segment}. Remove one."
+            raise FileFormatError(path, problem, line=line)
         else:
             anchors[joint, segment] = anchor
     for line, segment, joint, anchor in unassigned:
@@ -190,21 +184,13 @@ def _joints(anchors: dict[tuple[int, int], Array], path: Path) -> list[Joint]:
     for index, (name, kind, parent, child, letters) in enumerate(JOINTS):
         for segment in (parent, child):
             if (index, segment) not in anchors:
-                raise FileFormatError(
-                    path, f"Joint {index} ({name}) has no anchor on segment {segment} ({SEGMENTS[segment]})."
-                )
-        joints.append(
-            Joint(
-                name=name,
-                kind=kind,
-                parent=SEGMENTS[parent],
-                child=SEGMENTS[child],
-                parent_frame=_level(anchors[index, parent], parent),
-                child_frame=_level(anchors[index, child], child),
-                axes=tuple(AXES[letter] for letter in letters),
-                coordinates=tuple(Coordinate(f"{name}_{letter}") for letter in letters),
-            )
-        )
+                problem = f"Joint {index} ({name}) has no anchor on segment {segment} ({SEGMENTS[segment]})."
+                raise FileFormatError(path, problem)
+        parent_frame, child_frame = (_level(anchors[index, segment], segment) for segment in (parent, child))
+        axes = tuple(AXES[letter] for letter in letters)
+        coordinates = tuple(Coordinate(f"{name}_{letter}") for letter in letters)
+        ends = SEGMENTS[parent], SEGMENTS[child]
+        joints.append(Joint(name, kind, *ends, parent_frame, child_frame, axes, coordinates))
     return joints
 
 
@@ -228,10 +214,6 @@ def _standing_bodies(bodies: list[Body], halves: list[Array], joints: list[Joint
         replace(body, frame=replace(frames[body.name], position=vector(frames[body.name].position + lift)))
         for body in bodies
     )
-
-
-def _marker_segments(path: Path) -> list[int]:
-    return [_index(value, -1, len(SEGMENTS), "segment", path, line) for line, (value,) in _rows(path, 1)]
 
 
 def _asymmetries(table: str, segments: list[int], labels: Sequence[str]) -> list[str]:

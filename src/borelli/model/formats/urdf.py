@@ -13,25 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from borelli.errors import FileFormatError, ModelError, list_names, unknown_name
+from borelli.errors import FileFormatError, list_names, unknown_name
 from borelli.files.xml import Element, read_xml
-from borelli.model.formats.parsing import parse_numbers
+from borelli.model.formats.parsing import parse_numbers, validate_file
 from borelli.model.functions import linear
 from borelli.model.kinematics import with_default_frames
 from borelli.model.model import GROUND, Body, Coordinate, Coupling, Frame, Joint, Model, Shape, Vector
 from borelli.model.transforms import AXES, axis_angle, orientation_from_matrix, orientation_matrix, vector
-from borelli.model.validate import validate
 
 WORLD = "world"
-MAX_ELEMENTS = {
-    "link": 2000,
-    "joint": 2000,
-    "collision": 4000,
-    "box": 4000,
-    "sphere": 4000,
-    "cylinder": 4000,
-    "capsule": 4000,
-}
+MAX_ELEMENTS = dict.fromkeys(("link", "joint"), 2000)
+MAX_ELEMENTS |= dict.fromkeys(("collision", "box", "sphere", "cylinder", "capsule"), 4000)
 """Maximum number of elements of a tag: ten times that of the largest robots."""
 KINDS = {
     "revolute": "hinge",
@@ -60,15 +52,15 @@ def read_urdf(path: str | Path) -> Model:
     root = read_xml(path)
     if root.tag != "robot":
         raise FileFormatError(path, f"The root element is <{root.tag[:40]}>. A URDF file begins with <robot>.")
-    _check_numbers(root)
+    counts = Counter(element.tag for element in root.walk())
+    for tag, most in MAX_ELEMENTS.items():
+        if counts[tag] > most:
+            raise FileFormatError(root.path, f"The file has {counts[tag]} elements <{tag}> (maximum {most}).")
     links = _links(root)
     notes: list[str] = []
     world = {WORLD: GROUND}
-    joints, couplings = [], []
-    for element in root.all("joint"):
-        joint, coupling = _joint(element, links, world)
-        joints.append(joint)
-        couplings += coupling
+    joints = [_joint(element, links, world) for element in root.all("joint")]
+    couplings = [coupling for element in root.all("joint") for coupling in _mimic(element)]
     children = {joint.child for joint in joints}
     bodies = tuple(_body(name, link, notes) for name, link in links.items() if name != WORLD)
     roots = [body.name for body in bodies if body.name not in children]
@@ -80,17 +72,7 @@ def read_urdf(path: str | Path) -> Model:
         notes.append(f"Elements not read: {list_names(unread)}.")
     name = root.attributes.get("name", "").strip() or "robot"
     model = Model(name, bodies, tuple(joints), couplings=tuple(couplings), notes=tuple(dict.fromkeys(notes)))
-    try:
-        return with_default_frames(validate(model, sound_masses=False))
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
-
-
-def _check_numbers(root: Element) -> None:
-    counts = Counter(element.tag for element in root.walk())
-    for tag, most in MAX_ELEMENTS.items():
-        if counts[tag] > most:
-            raise FileFormatError(root.path, f"The file has {counts[tag]} elements <{tag}> (maximum {most}).")
+    return with_default_frames(validate_file(model, path, sound_masses=False))
 
 
 def _links(root: Element) -> dict[str, Element]:
@@ -105,8 +87,7 @@ def _links(root: Element) -> dict[str, Element]:
     return links
 
 
-def _joint(element: Element, links: dict[str, Element], world: dict[str, str]) -> tuple[Joint, list[Coupling]]:
-    """Return a joint and, if it mimics another, the coupling."""
+def _joint(element: Element, links: dict[str, Element], world: dict[str, str]) -> Joint:
     name = element.attributes.get("name", "")
     urdf_type = element.attributes.get("type", "")
     if urdf_type not in KINDS:
@@ -125,8 +106,7 @@ def _joint(element: Element, links: dict[str, Element], world: dict[str, str]) -
     if kind == "planar":
         axes = _plane(axis, element)
     frame = _frame(element.find("origin"))
-    coupling = _mimic(element, name)
-    return Joint(name, kind, ends[0], ends[1], frame, Frame(), axes, _coordinates(element, name, urdf_type)), coupling
+    return Joint(name, kind, ends[0], ends[1], frame, Frame(), axes, _coordinates(element, name, urdf_type))
 
 
 def _coordinates(element: Element, name: str, urdf_type: str) -> tuple[Coordinate, ...]:
@@ -144,11 +124,12 @@ def _coordinates(element: Element, name: str, urdf_type: str) -> tuple[Coordinat
     return (Coordinate(name, default, lower, upper, rotational=kind == "hinge"),)
 
 
-def _mimic(element: Element, name: str) -> list[Coupling]:
+def _mimic(element: Element) -> list[Coupling]:
     mimic = element.find("mimic")
     if mimic is None:
         return []
     factor, offset = (_numbers(mimic, key, 1, (d,))[0] for key, d in (("multiplier", 1.0), ("offset", 0.0)))
+    name = element.attributes.get("name", "")
     return [Coupling(f"{name}_mimics", name, mimic.attributes.get("joint", ""), linear(factor, offset))]
 
 
@@ -182,9 +163,8 @@ def _body(name: str, link: Element, notes: list[str]) -> Body:
                 notes.append(f"Collision shapes of kind {geometry_element.tag} are not read.")
                 continue
             kind, size = SHAPES[geometry_element.tag](geometry_element)
-            shapes.append(
-                Shape(kind, size, _frame(collision.find("origin")), name=collision.attributes.get("name", ""))
-            )
+            frame, title = _frame(collision.find("origin")), collision.attributes.get("name", "")
+            shapes.append(Shape(kind, size, frame, name=title))
     x, y, z = (vector(row) for row in inertia)
     return Body(name, mass, center, (x, y, z), tuple(shapes))
 

@@ -50,6 +50,15 @@ class Proportions:
         self.length = s
         self.shape: dict[str, Any] = {name: height * np.array(size) for name, size in data["shape"].items()}
 
+    def shoulder(self, side: float) -> Array:
+        """Return the shoulder joint of the standing person; `side` is the sign of its y."""
+        return np.array([0.0, side * self.length["shoulder_half_width"], self.length["shoulder_height"]])
+
+    def leg(self, side: float) -> list[Array]:
+        """Return hip, knee and ankle joint of the standing person."""
+        heights = (self.length[f"{name}_height"] for name in ("hip", "knee", "ankle"))
+        return [np.array([0.0, side * self.length["hip_half_width"], height]) for height in heights]
+
     def solid(self, segment: str, start: Array, end: Array) -> MassProperties:
         """Return a segment of the tables, from its first end to its second."""
         numbers = self.segments[segment]

@@ -23,24 +23,12 @@ import numpy as np
 
 from borelli.model.inertia import mass_of_shapes
 from borelli.model.model import Frame, Model, Shape
-from borelli.model.people import full_skeleton_foot as foot_bones
-from borelli.model.people import full_skeleton_hand as hand_bones
 from borelli.model.people import full_skeleton_spine as spine_bones
 from borelli.model.people.anthropometry import Proportions, check_person, table
+from borelli.model.people.full_skeleton_hand_foot import FINGERS, foot, foot_joints, hand, hand_joints
 from borelli.model.people.full_skeleton_spine import Spine, spine_of
-from borelli.model.people.segment_builder import (
-    NOT_X,
-    NOT_Y,
-    SIDES,
-    JointRow,
-    Segment,
-    bone,
-    joints_of,
-    limb,
-    offset,
-    root_joint,
-)
-from borelli.model.transforms import Array, X, Y, Z, vector
+from borelli.model.people.segment_builder import NOT_X, NOT_Y, SIDES, JointRow, Segment, bone, limb, offset, person
+from borelli.model.transforms import X, Y, Z, vector
 from borelli.model.validate import validate
 
 JOINTS = tuple(JointRow(*row) for row in (
@@ -78,15 +66,8 @@ def full_skeleton(mass: float = 75.0, height: float = 1.75, sex: str = "male") -
     """
     check_person(mass, height, sex)
     segments = _segments(Proportions(mass, height, sex))
-    origins = {segment.name: segment.origin for segment in segments}
-    rows = [*spine_bones.joint_rows(), *JOINTS, *hand_bones.joint_rows(), *foot_bones.joint_rows()]
-    model = Model(
-        name=f"full skeleton, {sex}, {mass:g} kg, {height:g} m",
-        bodies=tuple(segment.body() for segment in segments),
-        joints=(root_joint(origins["pelvis"]), *joints_of(rows, origins, _ranges())),
-        ground=(Shape("plane"),),
-    )
-    return validate(model)
+    rows = [*spine_bones.joint_rows(), *JOINTS, *hand_joints(), *foot_joints()]
+    return validate(person(f"full skeleton, {sex}, {mass:g} kg, {height:g} m", segments, rows, _ranges()))
 
 
 def _segments(p: Proportions) -> list[Segment]:
@@ -146,17 +127,14 @@ def _head(p: Proportions, spine: Spine) -> list[Segment]:
         "ellipsoid", vector(h * np.array([0.026, 0.030, 0.028])),
         Frame((float(at[0] + 0.036 * h), 0.0, float(0.920 * h))),
     )  # fmt: skip
-    return [
-        Segment("head", at, rest, (skull, face)),
-        Segment("jaw", hinge, jaw, shapes),
-    ]
+    return [Segment("head", at, rest, (skull, face)), Segment("jaw", hinge, jaw, shapes)]
 
 
 def _collar(p: Proportions, spine: Spine, letter: str, side: float) -> Segment:
     h = p.height
     front = spine["T1"].disc + offset(x=table("full_skeleton")["ribs"]["ahead"][0] * h)
     inner = np.array([front[0], side * p.length["clavicle_half_width"], p.length["shoulder_height"]])
-    shoulder = _shoulder(p, side)
+    shoulder = p.shoulder(side)
     clavicle = limb(inner, shoulder + offset(x=-0.004 * h, z=0.018 * h), _radius(p, "clavicle"))
     blade = [shoulder + offset(x=-0.008 * h, y=-side * 0.012 * h)]
     blade.append(shoulder + offset(x=-0.035 * h, y=-side * 0.056 * h, z=0.004 * h))
@@ -171,7 +149,7 @@ def _collar(p: Proportions, spine: Spine, letter: str, side: float) -> Segment:
 
 
 def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
-    shoulder = _shoulder(p, side)
+    shoulder = p.shoulder(side)
     elbow = shoulder - offset(z=p.length["upper_arm"])
     wrist = elbow - offset(z=p.length["forearm"])
     radius_fraction = table("full_skeleton")["mass_fraction"]["radius"]
@@ -186,15 +164,12 @@ def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
         ),
         Segment(f"ulna_{letter}", elbow, forearm.scaled(1.0 - radius_fraction), (ulna,)),
         Segment(f"radius_{letter}", elbow, forearm.scaled(radius_fraction), (radius,)),
-        *hand_bones.hand(p, letter, side, wrist),
+        *hand(p, letter, side, wrist),
     ]  # fmt: skip
 
 
 def _leg(p: Proportions, letter: str, side: float) -> list[Segment]:
-    hip, knee, ankle = (
-        np.array([0.0, side * p.length["hip_half_width"], p.length[f"{name}_height"]])
-        for name in ("hip", "knee", "ankle")
-    )
+    hip, knee, ankle = p.leg(side)
     h = p.height
     femur, tibia = _radius(p, "femur"), _radius(p, "tibia")
     shaft = hip + offset(x=-0.003 * h, y=side * 0.022 * h, z=-0.022 * h)
@@ -212,12 +187,8 @@ def _leg(p: Proportions, letter: str, side: float) -> list[Segment]:
                 bone(knee + fibula - offset(z=0.02 * h), ankle + above + fibula, _radius(p, "fibula")),
             ),
         ),
-        *foot_bones.foot(p, letter, side, ankle),
+        *foot(p, letter, side, ankle),
     ]  # fmt: skip
-
-
-def _shoulder(p: Proportions, side: float) -> Array:
-    return np.array([0.0, side * p.length["shoulder_half_width"], p.length["shoulder_height"]])
 
 
 def _radius(p: Proportions, name: str) -> float:
@@ -230,7 +201,7 @@ def _ranges() -> dict[str, tuple[float, float]]:
     own = table("full_skeleton")["range"]
     fingers = {
         f"{finger}_{angle}": own[angle]
-        for finger in hand_bones.FINGERS
+        for finger in FINGERS
         for angle in ("mcp_flexion", "mcp_abduction", "pip_flexion", "dip_flexion")
     }
     return table("human")["range"] | spine_bones.ranges() | fingers | own

@@ -9,9 +9,8 @@ for flexion, atlas on axis one for rotation: the main motions of these joints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
 from math import cos, radians, sin
 
@@ -119,10 +118,7 @@ def spine_of(p: Proportions) -> Spine:
 def trunk(p: Proportions, spine: Spine, collars: MassProperties) -> list[Segment]:
     """Return the segments of loins and chest: each has the slices of the trunk at the levels of its vertebrae.
 
-    Args:
-        p: Proportions of the person.
-        spine: Spine in the standing pose.
-        collars: Mass of both shoulder girdles, which cover the upper eight ribs and are not part of the slices.
+    The shoulder girdles `collars` cover the upper eight ribs; their mass is not part of the slices.
     """
     data = table("full_skeleton")["spine"]
     levels = [vertebra for vertebra in spine.vertebrae if vertebra.mass_fraction > 0.0]
@@ -139,7 +135,12 @@ def trunk(p: Proportions, spine: Spine, collars: MassProperties) -> list[Segment
         return _disk(mass, vertebra.disc, spine.above(vertebra), p.height * np.array(half), float(ahead))
 
     return [
-        Segment(body, (own := spine.of_body(body))[0].disc, _sum(map(slice_at, own)), _bones(p, own))
+        Segment(
+            body,
+            (own := spine.of_body(body))[0].disc,
+            reduce(MassProperties.__add__, map(slice_at, own)),
+            _bones(p, own),
+        )
         for body in bodies()
         if not body.startswith("C")
     ]
@@ -204,13 +205,6 @@ def _disk(mass: float, bottom: Array, top: Array, half: Array, ahead: float) -> 
     depth, breadth, height = half[0] ** 2 / 4.0, half[1] ** 2 / 4.0, (top - bottom)[2] ** 2 / 12.0
     radii = np.array([breadth + height, depth + height, depth + breadth])
     return MassProperties(mass, (bottom + top) / 2.0 + offset(x=ahead), mass * np.diag(radii))
-
-
-def _sum(parts: Iterator[MassProperties]) -> MassProperties:
-    whole = next(parts)
-    for part in parts:
-        whole = whole + part
-    return whole
 
 
 def _bones(p: Proportions, vertebrae: list[Vertebra]) -> tuple[Shape, ...]:

@@ -20,19 +20,7 @@ import numpy as np
 from borelli.model.marker_sets import add_marker_set
 from borelli.model.model import Frame, Model, Shape
 from borelli.model.people.anthropometry import Proportions, check_person, table
-from borelli.model.people.segment_builder import (
-    NOT_X,
-    NOT_Y,
-    SIDES,
-    JointRow,
-    Segment,
-    box,
-    joints_of,
-    limb,
-    offset,
-    root_joint,
-    slab,
-)
+from borelli.model.people.segment_builder import NOT_X, NOT_Y, SIDES, JointRow, Segment, box, limb, offset, person, slab
 from borelli.model.transforms import X, Y, Z
 from borelli.model.validate import validate
 
@@ -62,13 +50,7 @@ JOINTS = (
 )  # fmt: skip
 
 
-def human(
-    mass: float = 75.0,
-    height: float = 1.75,
-    sex: str = "male",
-    *,
-    markers: str | Path | None = None,
-) -> Model:
+def human(mass: float = 75.0, height: float = 1.75, sex: str = "male", *, markers: str | Path | None = None) -> Model:
     """Return a standing human on level ground.
 
     Args:
@@ -86,18 +68,8 @@ def human(
         (21, 54, 72.6)
     """
     check_person(mass, height, sex)
-    segments = _segments(Proportions(mass, height, sex))
-    origins = {segment.name: segment.origin for segment in segments}
-    rows = map(JointRow._make, JOINTS)
-    model = Model(
-        name=f"human, {sex}, {mass:g} kg, {height:g} m",
-        bodies=tuple(segment.body() for segment in segments),
-        joints=(
-            root_joint(origins["pelvis"]),
-            *joints_of(rows, origins, table("human")["range"]),
-        ),
-        ground=(Shape("plane"),),
-    )
+    segments, rows = _segments(Proportions(mass, height, sex)), map(JointRow._make, JOINTS)
+    model = person(f"human, {sex}, {mass:g} kg, {height:g} m", segments, rows, table("human")["range"])
     return validate(add_marker_set(model, markers) if markers is not None else model)
 
 
@@ -142,13 +114,13 @@ def _head(p: Proportions) -> list[Segment]:
 
 def _collar(p: Proportions, letter: str, side: float) -> Segment:
     inner = np.array([0.0, side * p.length["clavicle_half_width"], p.length["shoulder_height"]])
-    outer = np.array([0.0, side * p.length["shoulder_half_width"], p.length["shoulder_height"]])
+    outer = p.shoulder(side)
     shape = limb(inner, outer, p.shape["collar"])
     return Segment(f"collar_{letter}", inner, p.part("upper_trunk", p.mass_fraction["collar"], shape), (shape,))
 
 
 def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
-    shoulder = np.array([0.0, side * p.length["shoulder_half_width"], p.length["shoulder_height"]])
+    shoulder = p.shoulder(side)
     elbow = shoulder - offset(z=p.length["upper_arm"])
     wrist = elbow - offset(z=p.length["forearm"])
     fingertip = wrist - offset(z=p.length["hand"])
@@ -167,10 +139,7 @@ def _arm(p: Proportions, letter: str, side: float) -> list[Segment]:
 
 
 def _leg(p: Proportions, letter: str, side: float) -> list[Segment]:
-    hip, knee, ankle = (
-        np.array([0.0, side * p.length["hip_half_width"], p.length[f"{name}_height"]])
-        for name in ("hip", "knee", "ankle")
-    )
+    hip, knee, ankle = p.leg(side)
     sole = ankle * [1.0, 1.0, 0.0]
     heel = sole - offset(x=p.length["ankle_from_heel"])
     ball = heel + offset(x=p.length["ball_from_heel"])

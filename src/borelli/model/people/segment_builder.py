@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from borelli.model.inertia import MassProperties
-from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Quaternion, Shape, Vector
+from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Quaternion, Shape, Vector
 from borelli.model.transforms import Array, vector
 
 NOT_X, NOT_Y = (-1.0, 0.0, 0.0), (0.0, -1.0, 0.0)
@@ -68,6 +68,16 @@ def joints_of(
         for row in rows
         for side in (("r", "l") if "*" in row.name else ("",))
     ]
+
+
+def person(
+    title: str, segments: Sequence[Segment], rows: Iterable[JointRow], ranges: Mapping[str, tuple[float, float]]
+) -> Model:
+    """Return a person on level ground from its segments, which begin with the pelvis, and joints."""
+    origins = {segment.name: segment.origin for segment in segments}
+    bodies = tuple(segment.body() for segment in segments)
+    joints = (root_joint(origins["pelvis"]), *joints_of(rows, origins, ranges))
+    return Model(title, bodies, joints, ground=(Shape("plane"),))
 
 
 def _angle(name: str, side: str, limits: tuple[float, float]) -> Coordinate:

@@ -13,12 +13,11 @@ import numpy as np
 from borelli.errors import unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.mjcf.defaults import Settings, Values
-from borelli.model.formats.mjcf.geoms import Geom, between, bounded, inertial, read_geom, transform_geom
-from borelli.model.formats.mjcf.joints import AxisMotion, free_joint, joint_chain, make_coordinate
-from borelli.model.formats.mjcf.meshes import Mesh
+from borelli.model.formats.mjcf.geoms import Geom, Mesh, between, bounded, inertial, read_geom, transform_geom
+from borelli.model.formats.mjcf.joints import AxisMotion, free_joint, joint_chain
 from borelli.model.formats.parsing import Namer
 from borelli.model.inertia import MassProperties
-from borelli.model.model import GROUND, Body, Frame, Joint, Marker, Vector
+from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Marker, Vector
 from borelli.model.transforms import AXES, compose, orientation_matrix, vector
 
 WORLD = "world"
@@ -85,9 +84,8 @@ class Tree:
     inserted_bodies: list[str] = field(default_factory=list)
     """Bodies that require massless bodies before them."""
     lost_limits: list[str] = field(default_factory=list)
-    moved_defaults: list[str] = field(default_factory=list)
     references: dict[str, float] = field(default_factory=dict)
-    """Coordinates in the pose of the file, where it is not the default pose."""
+    """Coordinates in the pose of the file, where it is outside their range and so not the default pose."""
     passive: set[str] = field(default_factory=set)
     """Passive joint parameters that are not read."""
 
@@ -127,8 +125,7 @@ def read_tree(root: Element, settings: Settings, meshes: Mapping[str, Mesh]) -> 
     _reserve_names(root, tree)
     for section in root.all("worldbody"):
         own = _Own()
-        childclass = section.attributes.get("childclass")
-        _read_children(tree, section, _Context(GROUND, Frame(), childclass), own)
+        _read_children(tree, section, _Context(GROUND, Frame(), section.attributes.get("childclass")), own)
         tree.ground.extend(own.geoms)
         for element, context in own.inner:
             _read_body(tree, element, context)
@@ -141,9 +138,8 @@ def _reserve_names(root: Element, tree: Tree) -> None:
         for number, element in enumerate(section.walk()):
             if number > MAX_PARTS:
                 raise element.error(f"The worldbody has more than {MAX_PARTS} elements.")
-            for unknown in element.attributes.keys() - set(
-                KNOWN.get(element.tag, " ".join(element.attributes)).split()
-            ):
+            known = KNOWN.get(element.tag, " ".join(element.attributes)).split()
+            for unknown in element.attributes.keys() - set(known):
                 tree.settings.notes.append(
                     f"Line {element.line}: {element.tag} has the attribute {unknown!r}, which is not part of MJCF."
                 )
@@ -178,9 +174,8 @@ def _read_body(tree: Tree, element: Element, context: _Context) -> None:
 def _body_name(tree: Tree, element: Element) -> str:
     stated = element.attributes.get("name", "")
     if stated in tree.body_names:
-        raise element.error(
-            f"Body: The name {stated!r} is {'reserved' if stated == WORLD else 'used twice'}. Rename the body."
-        )
+        problem = "reserved" if stated == WORLD else "used twice"
+        raise element.error(f"Body: The name {stated!r} is {problem}. Rename the body.")
     name = stated or tree.unique_name("body", f"body{len(tree.bodies) + 1}")
     if name == GROUND:
         name = tree.unique_name("body", "ground_body")
@@ -195,12 +190,11 @@ def _add_body(tree: Tree, body: Body, parent: str, pose: Frame, own: _Own, eleme
         if own.moves or parent != GROUND:
             where = "next to other joints" if own.moves else f"in a child of {parent!r}"
             raise element.error(f"Body {body.name!r}: A free joint {where} is not possible, as in MuJoCo. Remove it.")
-        name = own.free
         suffixes = ("tx", "ty", "tz", "rx", "ry", "rz")
-        coordinates = tuple(tree.unique_name("coordinate", f"{name}_{suffix}") for suffix in suffixes)
-        tree.joints.append(free_joint(name, body.name, parent, pose, coordinates))
+        coordinates = tuple(tree.unique_name("coordinate", f"{own.free}_{suffix}") for suffix in suffixes)
+        tree.joints.append(free_joint(own.free, body.name, parent, pose, coordinates))
         tree.bodies.append(body)
-        tree.file_joints.append(FileJoint(name, "free", coordinates, pose))
+        tree.file_joints.append(FileJoint(own.free, "free", coordinates, pose))
         return
     single = own.joint_names[0] if len(own.joint_names) == 1 else ""
     joints, between_bodies = joint_chain(body.name, parent, pose, own.moves, single)
@@ -223,14 +217,12 @@ def _read_children(tree: Tree, element: Element, context: _Context, own: _Own) -
             _read_children(tree, child, _Context(context.body, frame, childclass), own)
         elif child.tag == "body":
             own.inner.append((child, context))
+        elif child.tag == "inertial":
+            own.stated = inertial(tree.settings, child).transformed(context.frame)
         elif child.tag in _READERS:
             _READERS[child.tag](tree, child, context, own)
         else:
-            tree.settings.leave_out(child.tag)
-
-
-def _read_inertial(tree: Tree, element: Element, context: _Context, own: _Own) -> None:
-    own.stated = inertial(tree.settings, element).transformed(context.frame)
+            tree.settings.unused[child.tag] += 1
 
 
 def _read_geom(tree: Tree, element: Element, context: _Context, own: _Own) -> None:
@@ -245,9 +237,9 @@ def _read_geom(tree: Tree, element: Element, context: _Context, own: _Own) -> No
     if geom.mesh:
         tree.meshes_missing.add(geom.mesh)
     elif geom.shape is None:
-        tree.settings.leave_out(f"geom of type {geom.kind}")
+        tree.settings.unused[f"geom of type {geom.kind}"] += 1
     elif geom.kind == "plane" and context.body != GROUND:
-        tree.settings.leave_out("plane fixed to a body")
+        tree.settings.unused["plane fixed to a body"] += 1
 
 
 def _read_site(tree: Tree, element: Element, context: _Context, own: _Own) -> None:
@@ -257,9 +249,8 @@ def _read_site(tree: Tree, element: Element, context: _Context, own: _Own) -> No
     name = values.text("name") or tree.unique_name("site", f"{context.body}_site")
     if context.frame != Frame():
         position = compose(context.frame, Frame(position)).position
-    marker = Marker(name, context.body, position)
-    tree.markers.append(marker)
-    tree.sites[name] = marker
+    tree.sites[name] = Marker(name, context.body, position)
+    tree.markers.append(tree.sites[name])
 
 
 def _read_joint(tree: Tree, element: Element, context: _Context, own: _Own) -> None:
@@ -279,8 +270,9 @@ def _read_joint(tree: Tree, element: Element, context: _Context, own: _Own) -> N
         return
     anchor = compose(context.frame, Frame(values.vector("pos"))).position
     rotation = orientation_matrix(context.frame.orientation)
-    if kind == "ball":
-        moves = _ball_moves(tree, name, anchor)
+    if kind == "ball":  # three rotations about x, y and z, each rotated by the ones before
+        coordinates = [Coordinate(tree.unique_name("coordinate", f"{name}_{letter}")) for letter in "xyz"]
+        moves = [AxisMotion(c, True, anchor, axis) for c, axis in zip(coordinates, AXES, strict=True)]
         if _range(tree, values, 1.0) is not None:
             tree.lost_limits.append(name)
     else:
@@ -290,24 +282,15 @@ def _read_joint(tree: Tree, element: Element, context: _Context, own: _Own) -> N
     tree.file_joints.append(FileJoint(name, kind, tuple(move.coordinate.name for move in moves)))
 
 
-def _ball_moves(tree: Tree, name: str, anchor: Vector) -> list[AxisMotion]:
-    """Return three rotations about x, y and z, each rotated by the ones before."""
-    names = (tree.unique_name("coordinate", f"{name}_{letter}") for letter in "xyz")
-    return [
-        AxisMotion(make_coordinate(coordinate, 0.0, None, True), True, anchor, axis)
-        for coordinate, axis in zip(names, AXES, strict=True)
-    ]
-
-
 def _move(tree: Tree, values: Values, name: str, kind: str, anchor: Vector, axis: Vector) -> AxisMotion:
     rotational = kind == "hinge"
     unit = tree.settings.to_radians if rotational else 1.0
     offset = values.number("ref", 0.0) * unit
-    coordinate = make_coordinate(name, offset, _range(tree, values, unit), rotational)
-    if coordinate.default != offset:
-        tree.moved_defaults.append(name)
+    lower, upper = _range(tree, values, unit) or (-inf, inf)
+    default = min(max(offset, lower), upper)
+    if default != offset:
         tree.references[name] = offset
-    return AxisMotion(coordinate, rotational, anchor, axis, offset)
+    return AxisMotion(Coordinate(name, default, lower, upper, rotational=rotational), rotational, anchor, axis, offset)
 
 
 def _axis(values: Values) -> Vector:
@@ -348,7 +331,6 @@ def _mass(tree: Tree, name: str, own: _Own, pose: Frame) -> MassProperties:
 
 
 _READERS: dict[str, Callable[[Tree, Element, _Context, _Own], None]] = {
-    "inertial": _read_inertial,
     "geom": _read_geom,
     "site": _read_site,
     "joint": _read_joint,

@@ -6,18 +6,18 @@ missing attributes from its own class, or else from the `childclass` of its body
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.parsing import parse_numbers
 from borelli.model.model import Frame, Quaternion, Vector
-from borelli.model.transforms import AXES, axis_angle, orientation_from_matrix, orientation_matrix, vector
+from borelli.model.transforms import AXES, Array, axis_angle, orientation_from_matrix, orientation_matrix, vector
 
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 ACTUATORS = (
@@ -106,7 +106,7 @@ class Settings:
     classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"main": {}})
     main: str = "main"
     missing_files: list[str] = field(default_factory=list)
-    unused: dict[str, int] = field(default_factory=dict)
+    unused: Counter[str] = field(default_factory=Counter)
     """Number of elements that are not read, by kind."""
     notes: list[str] = field(default_factory=list)
 
@@ -116,12 +116,9 @@ class Settings:
         return pi / 180.0 if self.degrees else 1.0
 
     def values(self, element: Element, childclass: str | None = None, kind: str | None = None) -> Values:
-        """Return the element's attributes completed by its class.
+        """Return the element's attributes completed by its class, or else by the `childclass` of its body.
 
-        Args:
-            element: Element of the file.
-            childclass: Default class of the surrounding body.
-            kind: Tag of its defaults. Default: its own tag.
+        The defaults are those of the tag `kind`, or else of its own tag.
         """
         return Values(element, _merged(self._defaults(element, childclass, kind or element.tag), element.attributes))
 
@@ -138,15 +135,16 @@ class Settings:
         """Return the orientation of an element, in any of MJCF's notations."""
         if (q := values.numbers("quat", 4, 4)) is not None:
             length = sqrt(sum(c * c for c in q))
-            return UNIT if length < 1e-14 else _quaternion(np.array(q) / length)
+            w, x, y, z = UNIT if length < 1e-14 else (c / length for c in q)
+            return w, x, y, z
         if (a := values.numbers("axisangle", 4, 4)) is not None:
             return checked_axis_angle(a[:3], a[3] * self.to_radians, values)
         if (angles := values.numbers("euler", 3, 3)) is not None:
             return self._euler(angles)
         if (axes := values.numbers("xyaxes", 6, 6)) is not None:
             return _of_axes(np.array(axes[:3]), np.array(axes[3:]), values)
-        if (z := values.numbers("zaxis", 3, 3)) is not None:
-            return rotation_from_z(z, values)
+        if (direction := values.numbers("zaxis", 3, 3)) is not None:
+            return rotation_from_z(direction, values)
         return UNIT
 
     def _defaults(self, element: Element, childclass: str | None, kind: str) -> Mapping[str, str]:
@@ -155,10 +153,6 @@ class Settings:
             lost = f" It may be in {' or '.join(map(repr, self.missing_files))}, which is missing."
             raise element.error(f"{unknown_name('class', name, self.classes)}{lost if self.missing_files else ''}")
         return self.classes[name].get(kind, {})
-
-    def leave_out(self, kind_of_element: str) -> None:
-        """Count an element that is not read."""
-        self.unused[kind_of_element] = self.unused.get(kind_of_element, 0) + 1
 
     def _euler(self, angles: tuple[float, ...]) -> Quaternion:
         rotation = np.eye(3)
@@ -207,9 +201,8 @@ def _read_compiler(settings: Settings, section: Element) -> None:
         raise section.error(
             "Compiler: coordinate 'global' was removed from MuJoCo 2.3.4. Convert the file with an older version."
         )
-    settings.degrees = (
-        values.choice("angle", "degree" if settings.degrees else "radian", ("degree", "radian")) == "degree"
-    )
+    units = ("degree", "radian")
+    settings.degrees = values.choice("angle", units[not settings.degrees], units) == "degree"
     order = values.text("eulerseq", settings.euler_order)
     if len(order) != 3 or not set(order) <= set("xyzXYZ"):
         raise section.error(f"Compiler: eulerseq is {_short(order)!r}. It must be three of x y z X Y Z.")
@@ -292,12 +285,7 @@ def _merged(defaults: Mapping[str, str], own: Mapping[str, str]) -> dict[str, st
     return {**defaults, **own}
 
 
-def _quaternion(values: NDArray[np.float64]) -> Quaternion:
-    w, x, y, z = (float(v) for v in values)
-    return w, x, y, z
-
-
-def _of_axes(x: NDArray[np.float64], y: NDArray[np.float64], values: Values) -> Quaternion:
+def _of_axes(x: Array, y: Array, values: Values) -> Quaternion:
     """Return the frame with the given x and y; y is made perpendicular to x."""
     problem = f"{values.element.tag}: The axes {tuple(x)} and {tuple(y)} of xyaxes do not span a plane. Correct them."
     if np.linalg.norm(x) < 1e-14:

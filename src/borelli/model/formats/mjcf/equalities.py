@@ -32,26 +32,21 @@ def read_equalities(root: Element, tree: Tree, model: Model) -> Equalities:
     couplings: list[Coupling] = []
     loops: list[Joint] = []
     fixed: list[tuple[str, float]] = []
-    offsets = _offsets(tree, model)
+    # the file's reference pose: a joint's ref, a free body's position
+    offsets = {c.name: c.default for c in model.coordinates} | tree.references
     poses_by_body = _poses(model, offsets)
     for section in root.all("equality"):
         for element in section.children:
             values = tree.settings.values(element, kind=f"equality {element.tag}")
             if not values.flag("active", True):
-                tree.settings.leave_out(f"inactive {element.tag} equality")
+                tree.settings.unused[f"inactive {element.tag} equality"] += 1
             elif element.tag == "joint":
                 _read_coupling(values, tree, offsets, couplings, fixed)
             elif element.tag in ("connect", "weld"):
                 loops.append(_loop(values, tree, poses_by_body))
             else:
-                tree.settings.leave_out(f"{element.tag} equality")
+                tree.settings.unused[f"{element.tag} equality"] += 1
     return Equalities(tuple(couplings), tuple(loops), tuple(fixed))
-
-
-def _offsets(tree: Tree, model: Model) -> dict[str, float]:
-    """Return the coordinates in the file's reference pose: a joint's ref, a free body's position."""
-    defaults = {c.name: c.default for c in model.coordinates}
-    return {**defaults, **tree.references}
 
 
 def _poses(model: Model, offsets: dict[str, float]) -> dict[str, Frame]:
@@ -64,11 +59,7 @@ def _poses(model: Model, offsets: dict[str, float]) -> dict[str, Frame]:
 
 
 def _read_coupling(
-    values: Values,
-    tree: Tree,
-    offsets: dict[str, float],
-    couplings: list[Coupling],
-    fixed: list[tuple[str, float]],
+    values: Values, tree: Tree, offsets: dict[str, float], couplings: list[Coupling], fixed: list[tuple[str, float]]
 ) -> None:
     """Read y - y0 = polynomial of x - x0, with y0 and x0 in the reference pose; without x, y is fixed."""
     powers = values.numbers("polycoef", 1, 5) or (0.0, 1.0)
@@ -116,14 +107,11 @@ def _loop(values: Values, tree: Tree, poses_by_body: dict[str, Frame]) -> Joint:
         first = tree.body(values.text("body1"), element)
         second = tree.body(values.text("body2", WORLD), element)
         anchor = Frame(values.vector("anchor"))
-        ends = (
-            _weld_ends(values, first, second, poses_by_body)
-            if welds
-            else [
-                (first, anchor),
-                (second, compose(inverse(poses_by_body[second]), compose(poses_by_body[first], anchor))),
-            ]
-        )
+        if welds:
+            ends = _weld_ends(values, first, second, poses_by_body)
+        else:
+            there = compose(inverse(poses_by_body[second]), compose(poses_by_body[first], anchor))
+            ends = [(first, anchor), (second, there)]
     (child, child_frame), (parent, parent_frame) = ends
     if child == GROUND:
         (child, child_frame), (parent, parent_frame) = ends[::-1]
@@ -147,22 +135,14 @@ def _weld_ends(values: Values, first: str, second: str, poses_by_body: dict[str,
 def apply_equalities(model: Model, equalities: Equalities, settings: Settings) -> Model:
     """Return the model with couplings, loops and fixed coordinates."""
     fixed = dict(equalities.fixed)
-    joints = tuple(
-        replace(joint, coordinates=tuple(_fixed(c, fixed) for c in joint.coordinates)) for joint in model.joints
-    )
+
+    def locked(c: Coordinate) -> Coordinate:
+        if c.name not in fixed:
+            return c
+        value = fixed[c.name]
+        return replace(c, default=value, lower=min(c.lower, value), upper=max(c.upper, value), locked=True)
+
+    joints = (replace(joint, coordinates=tuple(map(locked, joint.coordinates))) for joint in model.joints)
     if fixed:
         settings.notes.append(f"Coordinates fixed by an equality are locked: {', '.join(fixed)}.")
     return replace(model, joints=(*joints, *equalities.loops), couplings=equalities.couplings)
-
-
-def _fixed(coordinate: Coordinate, fixed: dict[str, float]) -> Coordinate:
-    if coordinate.name not in fixed:
-        return coordinate
-    value = fixed[coordinate.name]
-    return replace(
-        coordinate,
-        default=value,
-        lower=min(coordinate.lower, value),
-        upper=max(coordinate.upper, value),
-        locked=True,
-    )

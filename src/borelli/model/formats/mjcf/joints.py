@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.model.functions import constant, linear
 from borelli.model.model import Body, Coordinate, Frame, Joint, TransformAxis, Vector
-from borelli.model.transforms import axis_angle, compose, orientation_from_matrix, orientation_matrix, vector
+from borelli.model.transforms import Array, axis_angle, compose, orientation_from_matrix, orientation_matrix, vector
 
 AXIS_TOLERANCE = 1e-9
 """Largest distance [m] of axes that meet, and largest sine of parallel axes: far below the rounding in files."""
 MIN_AXES_VOLUME = 1e-3
 """Smallest volume spanned by three unit axes of one joint: below it the coordinates are nearly dependent."""
 NO_INERTIA = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +40,19 @@ class AxisMotion:
 
 def free_joint(name: str, body: str, parent: str, pose: Frame, coordinates: Sequence[str]) -> Joint:
     """Return the free joint whose translations are the body's position and whose angles are zero in the file's pose."""
-    rotation = orientation_matrix(pose.orientation)
-    values = (*pose.position, 0.0, 0.0, 0.0)
-    named = tuple(
-        Coordinate(coordinate, default=value, rotational=i >= 3)
-        for i, (coordinate, value) in enumerate(zip(coordinates, values, strict=True))
-    )
-    return Joint(
-        name,
-        "free",
-        parent,
-        body,
-        child_frame=Frame(orientation=orientation_from_matrix(rotation.T)),
-        coordinates=named,
-    )
+    child_frame = Frame(orientation=orientation_from_matrix(orientation_matrix(pose.orientation).T))
+    values = zip(coordinates, (*pose.position, 0.0, 0.0, 0.0), strict=True)
+    named = tuple(Coordinate(coordinate, value, rotational=i >= 3) for i, (coordinate, value) in enumerate(values))
+    return Joint(name, "free", parent, body, child_frame=child_frame, coordinates=named)
 
 
 def joint_chain(
     body: str, parent: str, pose: Frame, moves: Sequence[AxisMotion], joint_name: str = ""
 ) -> tuple[list[Joint], list[Body]]:
-    """Return the joints that give a body these motions, and the massless bodies between them.
+    """Return the joints that give a body these motions, in MuJoCo's order, and the massless bodies between them.
 
-    Args:
-        body: Name of the moving body.
-        parent: Name of its parent.
-        pose: Pose of the body in its parent before any motion.
-        moves: Motions in MuJoCo's order.
-        joint_name: Name of a single joint; several motions or joints are named after the body.
+    `pose` is that of the body in its parent before any motion. A single joint has the name `joint_name`; several
+    motions or joints are named after the body.
     """
     groups = _groups(moves)
     joints: list[Joint] = []
@@ -98,12 +81,8 @@ class _Group:
         """Return the group with one more motion, or None if one joint cannot have them all."""
         if move.rotational:
             rotations = (*self.rotations, move)
-            point = _meeting_point(rotations)
-            return (
-                replace(self, rotations=rotations, point=vector(point))
-                if point is not None and _span(rotations)
-                else None
-            )
+            point = _meeting_point(rotations) if _span(rotations) else None
+            return None if point is None else replace(self, rotations=rotations, point=vector(point))
         # a translation along the axis of a rotation commutes with it
         if any(np.linalg.norm(np.cross(rotation.axis, move.axis)) > AXIS_TOLERANCE for rotation in self.rotations):
             return None
@@ -165,24 +144,19 @@ def _joint(name: str, parent: str, child: str, pose: Frame, group: _Group) -> Jo
     parent_frame, child_frame = compose(pose, Frame(group.point)), Frame(group.point)
     coordinates = tuple(move.coordinate for move in moves)
     axes = tuple(move.axis for move in moves)
+    kind = _simple_kind(group)
     if len(moves) == 1:  # a single offset is moved to the frame
         (move,) = moves
-        single = "hinge" if move.rotational else "slider"
-        return Joint(
-            name, single, parent, child, compose(parent_frame, _offset_frame(move)), child_frame, axes, coordinates
-        )
-    kind = _simple_kind(group)
+        if move.rotational:
+            kind, offset = "hinge", Frame(orientation=axis_angle(move.axis, -move.offset))
+        else:
+            kind, offset = "slider", Frame(vector(-move.offset * np.array(move.axis)))
+        parent_frame = compose(parent_frame, offset)
     if kind is not None:
         axes = axes[:2] if kind == "planar" else axes[:3]
         return Joint(name, kind, parent, child, parent_frame, child_frame, axes, coordinates)
     motion = (*_motion(group.rotations), *_motion(group.translations))
     return Joint(name, "coordinate", parent, child, parent_frame, child_frame, (), coordinates, motion)
-
-
-def _offset_frame(move: AxisMotion) -> Frame:
-    if not move.rotational:
-        return Frame(vector(-move.offset * np.array(move.axis)))
-    return Frame(orientation=axis_angle(move.axis, -move.offset))
 
 
 def _simple_kind(group: _Group) -> str | None:
@@ -212,15 +186,8 @@ def _same(first: Sequence[Vector | Array], second: Sequence[Vector | Array]) -> 
 
 def _motion(moves: Sequence[AxisMotion]) -> Iterator[TransformAxis]:
     """Yield three axes of a coordinate joint's motion: these motions, then constant ones."""
-    axes = _completed([move.axis for move in moves])
-    for i, axis in enumerate(axes):
-        if i < len(moves):
-            yield TransformAxis(axis, linear(1.0, -moves[i].offset), moves[i].coordinate.name)
-        else:
+    for axis, move in zip_longest(_completed([move.axis for move in moves]), moves):
+        if move is None:
             yield TransformAxis(axis, constant(0.0))
-
-
-def make_coordinate(name: str, offset: float, span: tuple[float, float] | None, rotational: bool) -> Coordinate:
-    """Return a coordinate whose default is its offset, limited to its range of motion."""
-    lower, upper = span or (-inf, inf)
-    return Coordinate(name, default=min(max(offset, lower), upper), lower=lower, upper=upper, rotational=rotational)
+        else:
+            yield TransformAxis(axis, linear(1.0, -move.offset), move.coordinate.name)

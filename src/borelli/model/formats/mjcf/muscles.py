@@ -8,12 +8,11 @@ of fiber lengths (in optimal fiber lengths). With a constant tendon length LT, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.errors import list_names, unknown_name
 from borelli.files.xml import Element
@@ -21,8 +20,8 @@ from borelli.model.formats.mjcf.bodies import Tree
 from borelli.model.formats.mjcf.defaults import MUSCLE_PARAMETERS, Values
 from borelli.model.kinematics import poses
 from borelli.model.model import GROUND, Model, Muscle, PathPoint, PathWrap, WrapObject
+from borelli.model.transforms import Array
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 
 MAX_MUSCLES = 5000
@@ -65,12 +64,12 @@ def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
             tendon = values.text("tendon")
             if values.text("gaintype") != "muscle" or not tendon:
                 kind = "muscle without tendon" if values.text("gaintype") == "muscle" else f"{element.tag} actuator"
-                tree.settings.leave_out(kind)
+                tree.settings.unused[kind] += 1
                 continue
             if tendon not in tendons:
                 raise element.error(f"{element.tag}: {unknown_name('tendon', tendon, tendons)}")
             if tendons[tendon].tag != "spatial":
-                tree.settings.leave_out("muscle on a tendon of joints")
+                tree.settings.unused["muscle on a tendon of joints"] += 1
                 continue
             if len(result.muscles) >= MAX_MUSCLES:
                 raise element.error(f"The model has more than {MAX_MUSCLES} muscles.")
@@ -78,7 +77,7 @@ def read_muscles(root: Element, tree: Tree, model: Model) -> Muscles:
             path = _path(tendons[tendon], tree, result)
             result.muscles.append(_muscle(values, path, tree, model, result))
     for _ in tendons.keys() - used:
-        tree.settings.leave_out("tendon without muscle")
+        tree.settings.unused["tendon without muscle"] += 1
     return result
 
 
@@ -188,30 +187,19 @@ def _sampled(model: Model) -> dict[str, tuple[Array, Array]]:
 
 def notes(result: Muscles) -> list[str]:
     """Return sentences on how the muscles were read."""
-    sentences = []
-    if result.inferred_lengths:
-        sentences.append(
-            f"{_title(result.inferred_lengths)}: The file has no lengthrange; fiber and tendon lengths are inferred "
-            "from the straight path over random poses."
-        )
-    if result.inferred_forces:
-        sentences.append(
-            f"{_title(result.inferred_forces)}: The maximum force is left to MuJoCo's compiler (scale / acceleration "
-            "at unit force); the scale is used in its place. Set max_isometric_force."
-        )
-    if result.short_tendons:
-        sentences.append(
-            f"{_title(result.short_tendons)}: The lengths in the file imply a negative tendon length; zero is used."
-        )
-    if result.branched:
-        sentences.append(
-            f"{_title(result.branched)}: The pulleys of the tendon are ignored; its branches are in sequence."
-        )
-    return sentences
-
-
-def _title(names: Sequence[str]) -> str:
-    return f"Muscle{'s' * (len(names) > 1)} {list_names(names, 5)}"
+    lengths = "fiber and tendon lengths are inferred from the straight path over random poses"
+    compiled = "left to MuJoCo's compiler (scale / acceleration at unit force)"
+    sentences = {
+        f"The file has no lengthrange; {lengths}.": result.inferred_lengths,
+        f"The maximum force is {compiled}; the scale is used in its place. Set max_isometric_force.": (
+            result.inferred_forces
+        ),
+        "The lengths in the file imply a negative tendon length; zero is used.": result.short_tendons,
+        "The pulleys of the tendon are ignored; its branches are in sequence.": result.branched,
+    }
+    return [
+        f"Muscle{'s' * (len(names) > 1)} {list_names(names, 5)}: {text}" for text, names in sentences.items() if names
+    ]
 
 
 def _known(values: Values, kind: str, known: Mapping[str, T]) -> T:

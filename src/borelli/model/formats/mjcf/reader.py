@@ -18,12 +18,13 @@ from borelli.errors import FileFormatError, ModelError, list_names, unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.mjcf import muscles as mjcf_muscles
 from borelli.model.formats.mjcf.bodies import FileJoint, Tree, read_tree
-from borelli.model.formats.mjcf.defaults import Settings, Values, read_settings
+from borelli.model.formats.mjcf.defaults import UNIT, Settings, Values, read_settings
 from borelli.model.formats.mjcf.equalities import apply_equalities, read_equalities
+from borelli.model.formats.mjcf.geoms import read_meshes
 from borelli.model.formats.mjcf.includes import load
-from borelli.model.formats.mjcf.meshes import read_meshes
+from borelli.model.inertia import scale_body
 from borelli.model.kinematics import coupled_coordinates, with_default_frames
-from borelli.model.model import Body, Model, Quaternion
+from borelli.model.model import Body, Coordinate, Model, Shape
 from borelli.model.transforms import orientation_matrix
 from borelli.model.validate import validate
 
@@ -69,47 +70,38 @@ def read_mjcf(path: str | Path, *, keyframe: str | int | None = None) -> Model:
         model = apply_equalities(model, read_equalities(root, tree, model), settings)
         muscles = mjcf_muscles.read_muscles(root, tree, model)
         model = _with_muscles(model, muscles)
-        if keyframe is None and DEFAULT_POSE in _key_names(root):
+        key_names, keys = _keyframes(root)
+        if keyframe is None and DEFAULT_POSE in key_names:
             keyframe = DEFAULT_POSE
         if keyframe is not None:
-            model = _with_defaults(model, _keyframe(tree, root, keyframe))
-        model = _with_defaults(model, _coupled_defaults(model))
-        notes = (
-            *includes.notes,
-            *settings.notes,
-            *_notes(tree, root, model, mesh_problems),
-            *mjcf_muscles.notes(muscles),
-        )
+            model = _with_defaults(model, _keyframe(tree, key_names, keys, keyframe))
+        coupled = coupled_coordinates(model, [c.default for c in model.coordinates])[0]
+        dependent = {coupling.coordinate for coupling in model.couplings}
+        values = {c.name: float(x) for c, x in zip(model.coordinates, coupled, strict=True) if c.name in dependent}
+        model = _with_defaults(model, values)
+        own = _notes(tree, root, dependent, key_names, mesh_problems)
+        notes = (*includes.notes, *settings.notes, *own, *mjcf_muscles.notes(muscles))
         return validate(replace(with_default_frames(model), notes=notes), sound_masses=False)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 
 
-def _with_muscles(model: Model, includes: mjcf_muscles.Muscles) -> Model:
+def _with_muscles(model: Model, found: mjcf_muscles.Muscles) -> Model:
     """Return the model with its muscles; geoms that only serve wrapping become wrap objects."""
-    wraps = includes.wrap_objects
-    bodies = tuple(
-        replace(body, shapes=tuple(s for s in body.shapes if s.collides or s.name not in wraps))
-        for body in model.bodies
-    )
-    ground = tuple(s for s in model.ground if s.collides or s.name not in wraps)
-    muscles, objects = tuple(includes.muscles), tuple(wraps.values())
-    return replace(model, bodies=bodies, ground=ground, muscles=muscles, wrap_objects=objects)
+
+    def others(shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+        return tuple(shape for shape in shapes if shape.collides or shape.name not in found.wrap_objects)
+
+    bodies = tuple(replace(body, shapes=others(body.shapes)) for body in model.bodies)
+    muscles, wraps = tuple(found.muscles), tuple(found.wrap_objects.values())
+    return replace(model, bodies=bodies, ground=others(model.ground), muscles=muscles, wrap_objects=wraps)
 
 
 def _rescaled(bodies: Iterable[Body], settings: Settings) -> tuple[Body, ...]:
     total = sum(body.mass for body in bodies)
     if not (settings.total_mass > 0.0 and total > 0.0):
         return tuple(bodies)
-    factor = settings.total_mass / total
-    return tuple(
-        replace(
-            body,
-            mass=factor * body.mass,
-            inertia=tuple(tuple(factor * c for c in row) for row in body.inertia),  # type: ignore[arg-type]
-        )
-        for body in bodies
-    )
+    return tuple(scale_body(body, settings.total_mass / total) for body in bodies)
 
 
 def _self_collision(tree: Tree) -> bool:
@@ -121,14 +113,12 @@ def _self_collision(tree: Tree) -> bool:
     return False
 
 
-def _key_names(root: Element) -> list[str]:
-    keys = (key for section in root.all("keyframe") for key in section.all("key"))
-    return [key.attributes.get("name", str(i)) for i, key in enumerate(keys)]
-
-
-def _keyframe(tree: Tree, root: Element, keyframe: str | int) -> dict[str, float]:
+def _keyframes(root: Element) -> tuple[list[str], list[Element]]:
     keys = [key for section in root.all("keyframe") for key in section.all("key")]
-    names = _key_names(root)
+    return [key.attributes.get("name", str(i)) for i, key in enumerate(keys)], keys
+
+
+def _keyframe(tree: Tree, names: list[str], keys: list[Element], keyframe: str | int) -> dict[str, float]:
     if str(keyframe) not in names and not (isinstance(keyframe, int) and 0 <= keyframe < len(keys)):
         raise ModelError(unknown_name("keyframe", str(keyframe), names))
     key = keys[names.index(str(keyframe)) if str(keyframe) in names else int(keyframe)]
@@ -145,31 +135,21 @@ def _keyframe(tree: Tree, root: Element, keyframe: str | int) -> dict[str, float
     return values_by_name
 
 
-def _coupled_defaults(model: Model) -> dict[str, float]:
-    """Return the defaults of coupled coordinates that satisfy their couplings."""
-    values = coupled_coordinates(model, [c.default for c in model.coordinates])[0]
-    dependent = {coupling.coordinate for coupling in model.couplings}
-    return {c.name: float(x) for c, x in zip(model.coordinates, values, strict=True) if c.name in dependent}
-
-
 def _with_defaults(model: Model, values: dict[str, float]) -> Model:
     """Return the model with these defaults, limited to the range of motion."""
-    joints = tuple(
-        replace(
-            joint,
-            coordinates=tuple(
-                replace(c, default=min(max(values.get(c.name, c.default), c.lower), c.upper)) for c in joint.coordinates
-            ),
-        )
-        for joint in model.joints
-    )
-    return replace(model, joints=joints)
+
+    def with_default(c: Coordinate) -> Coordinate:
+        return replace(c, default=min(max(values.get(c.name, c.default), c.lower), c.upper))
+
+    joints = (replace(joint, coordinates=tuple(map(with_default, joint.coordinates))) for joint in model.joints)
+    return replace(model, joints=tuple(joints))
 
 
 def _coordinates(joint: FileJoint, numbers: tuple[float, ...]) -> tuple[float, ...]:
     if joint.kind not in ("free", "ball"):
         return numbers
-    rotation = orientation_matrix(_quaternion(numbers[-4:]))
+    w, x, y, z = numbers[-4:] if any(numbers[-4:]) else UNIT
+    rotation = orientation_matrix((w, x, y, z))
     if joint.kind == "free":
         rotation = rotation @ orientation_matrix(joint.reference.orientation).T
     return numbers[:-4] + cardan_angles(rotation)
@@ -183,33 +163,21 @@ def cardan_angles(rotation: np.ndarray) -> tuple[float, float, float]:
     return atan2(-float(rotation[1, 2]), float(rotation[2, 2])), b, atan2(-float(rotation[0, 1]), float(rotation[0, 0]))
 
 
-def _quaternion(values: tuple[float, ...]) -> Quaternion:
-    w, x, y, z = values
-    return (w, x, y, z) if any(values) else (1.0, 0.0, 0.0, 0.0)
-
-
-def _notes(tree: Tree, root: Element, model: Model, mesh_problems: dict[str, str]) -> list[str]:
+def _notes(tree: Tree, root: Element, dependent: set[str], keys: list[str], mesh_problems: dict[str, str]) -> list[str]:
     notes = []
     if tree.meshes_missing:
         example = next((f" ({text})" for name, text in mesh_problems.items() if name in tree.meshes_missing), "")
         notes.append(f"{len(tree.meshes_missing)} meshes are not read{example}: their geoms have no shape.")
-    if tree.lost_mass:
-        notes.append(
-            f"The mass of {list_names(tree.lost_mass, 6)} depends on meshes that are not read: only the other geoms "
-            "and the compiler's minimum mass count."
-        )
-    if tree.inserted_bodies:
-        notes.append(
-            f"The joints of {list_names(tree.inserted_bodies, 6)} cannot be one joint: massless bodies (..._carrier1 "
-            "and so on) are inserted between them. Give them mass for forward simulation."
-        )
-    if tree.lost_limits:
-        notes.append(
-            f"The limits of the ball joints {list_names(tree.lost_limits, 6)} are not read: a cone is not supported."
-        )
-    dependent = {c.coordinate for c in model.couplings}
-    if moved := [name for name in tree.moved_defaults if name not in dependent]:
-        notes.append(f"The reference of {list_names(moved, 6)} is outside the range: the default is the nearer limit.")
+    moved = [name for name in tree.references if name not in dependent]
+    depends = "depends on meshes that are not read: only the other geoms and the compiler's minimum mass count."
+    inserted = "massless bodies (..._carrier1 and so on) are inserted between them. Give them mass"
+    listed = {
+        f"The mass of {{}} {depends}": tree.lost_mass,
+        f"The joints of {{}} cannot be one joint: {inserted} for forward simulation.": tree.inserted_bodies,
+        "The limits of the ball joints {} are not read: a cone is not supported.": tree.lost_limits,
+        "The reference of {} is outside the range: the default is the nearer limit.": moved,
+    }
+    notes += [text.format(list_names(names, 6)) for text, names in listed.items() if names]
     if dependent:
         notes.append(f"The defaults of {len(dependent)} coupled coordinates are computed from their couplings.")
     if tree.passive:
@@ -217,8 +185,8 @@ def _notes(tree: Tree, root: Element, model: Model, mesh_problems: dict[str, str
     for section in root.children:
         if section.tag not in READ_SECTIONS and section.tag not in IGNORED_SECTIONS:
             for element in section.children or [section]:
-                tree.settings.leave_out(element.tag if section.children else section.tag)
-    if keys := _key_names(root):
+                tree.settings.unused[element.tag if section.children else section.tag] += 1
+    if keys:
         used = f"{DEFAULT_POSE!r} is the default pose" if DEFAULT_POSE in keys else "none is used"
         notes.append(f"Keyframes: {', '.join(keys[:8])}; {used}. Override with read_mjcf(..., keyframe=...).")
     if tree.settings.unused:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from math import inf, pi
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.model.formats.mjcf.joints import AxisMotion
 from borelli.model.functions import Function, polynomial
@@ -22,6 +21,7 @@ from borelli.model.kinematics import evaluate
 from borelli.model.model import Coordinate, Frame, Joint, Model, Vector
 from borelli.model.transforms import (
     AXES,
+    Array,
     axis_angle,
     compose,
     inverse,
@@ -36,8 +36,6 @@ FIT_POINTS = 201
 """Points at which a function is fitted and its error evaluated."""
 DEFAULT_RANGE = pi
 """Range [rad or m] on both sides of zero in which a function is fitted where its coordinate has no range."""
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +63,10 @@ class BodyMotion:
         """Return both motions as one, with `inner` following this one directly."""
         back = inverse(inner.pose)
         rotation = orientation_matrix(back.orientation)
-        moves = [
-            replace(
-                move, anchor=compose(back, Frame(move.anchor)).position, axis=vector(rotation @ np.array(move.axis))
-            )
-            for move in self.moves
-        ]
+        moves = []
+        for move in self.moves:
+            anchor = compose(back, Frame(move.anchor)).position
+            moves.append(replace(move, anchor=anchor, axis=vector(rotation @ np.array(move.axis))))
         return BodyMotion(
             compose(self.pose, inner.pose),
             moves + inner.moves,
@@ -203,9 +199,8 @@ def fit_polynomial(function: Function, span: tuple[float, float]) -> tuple[tuple
         return powers, 0.0
     lower, upper = span
     center, half = 0.5 * (lower + upper), max(0.5 * (upper - lower), 1e-6)
-    x = center + half * np.cos(
-        pi * (np.arange(FIT_POINTS) + 0.5) / FIT_POINTS
-    )  # dense at the ends, where fits are worst
+    # dense at the ends, where fits are worst
+    x = center + half * np.cos(pi * (np.arange(FIT_POINTS) + 0.5) / FIT_POINTS)
     y = evaluate(function, x)[0]
     fit = np.polynomial.Polynomial.fit(x, y, ORDER, domain=[center - half, center + half])
     error = float(np.abs(fit(x) - y).max())

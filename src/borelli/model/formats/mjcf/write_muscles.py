@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -51,12 +52,8 @@ class MuscleParts:
 
     tendons: list[Element] = field(default_factory=list)
     actuators: list[Element] = field(default_factory=list)
-    unwritten: dict[str, int] = field(default_factory=dict)
+    unwritten: Counter[str] = field(default_factory=Counter)
     """Number of properties that MJCF cannot represent."""
-
-    def count_unwritten(self, kind: str) -> None:
-        """Count something that is not written."""
-        self.unwritten[kind] = self.unwritten.get(kind, 0) + 1
 
 
 def muscle_parts(model: Model, sites: Sites) -> MuscleParts:
@@ -68,7 +65,7 @@ def muscle_parts(model: Model, sites: Sites) -> MuscleParts:
         parts.tendons.append(make_element("spatial", *_path(muscle, model, wraps, sites, parts), name=tendon))
         parts.actuators.append(_actuator(muscle, tendon))
         if muscle.pennation_angle:
-            parts.count_unwritten("pennation angles")
+            parts.unwritten["pennation angles"] += 1
     return parts
 
 
@@ -78,14 +75,14 @@ def _path(
     between: dict[int, Element] = {}
     for wrap in muscle.wraps:
         if wrap.wrap_object not in wraps or not wraps[wrap.wrap_object].active:
-            parts.count_unwritten("wraps over ellipsoids, tori or inactive surfaces")
+            parts.unwritten["wraps over ellipsoids, tori or inactive surfaces"] += 1
             continue
         surface = wraps[wrap.wrap_object]
         last = len(muscle.path) - 1 if wrap.last < 0 else wrap.last
         segment = wrap.first if last - wrap.first <= 1 else _nearest_segment(model, muscle, surface, wrap.first, last)
         segment = min(segment, len(muscle.path) - 2)
         if segment in between:
-            parts.count_unwritten("second wraps between the same two points")
+            parts.unwritten["second wraps between the same two points"] += 1
             continue
         side = wrap.side_point or _side_point(surface)
         named = {} if side is None else {"sidesite": sites.at(side.body, side.position, side.name)}
@@ -93,9 +90,9 @@ def _path(
     path: list[Element] = []
     for i, point in enumerate(muscle.path):
         if point.motion:
-            parts.count_unwritten("motions of path points (written at their default positions)")
+            parts.unwritten["motions of path points (written at their default positions)"] += 1
         if point.only_within is not None:
-            parts.count_unwritten("conditions of path points (always active)")
+            parts.unwritten["conditions of path points (always active)"] += 1
         site = sites.at(point.body, point.position, point.name or f"{muscle.name}-P{i + 1}")
         if not path or path[-1].attributes != {"site": site}:  # MuJoCo does not allow a repeated site
             path.append(make_element("site", site=site))

@@ -13,7 +13,6 @@ from math import inf
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from borelli.files.atomic import write_atomic
 from borelli.files.xml import Element, format_xml, make_element
@@ -33,10 +32,8 @@ from borelli.model.formats.mjcf.write_joints import (
 from borelli.model.formats.mjcf.write_muscles import MuscleParts, Sites, muscle_parts, numbers
 from borelli.model.inertia import MassProperties
 from borelli.model.model import GROUND, Body, Coordinate, Frame, Joint, Model, Shape, Surface, WrapObject
-from borelli.model.transforms import compose, inverse, orientation_from_matrix
+from borelli.model.transforms import Array, compose, inverse, orientation_from_matrix
 from borelli.model.validate import inertia_problem, validate
-
-Array = NDArray[np.float64]
 
 FLAT_TOLERANCE = 1e-9
 """Fraction below which a body's largest moment of inertia counts as the sum of the others (flat body)."""
@@ -93,12 +90,7 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
     muscles = muscle_parts(model, sites)
     loops = _loops(model, sites)
     world = _world(writer)
-    equality = [
-        *(_dependent(writer, dependent) for dependent in writer.dependents),
-        *_couplings(writer),
-        *_locks(writer),
-        *loops,
-    ]
+    equality = [*_couplings(writer), *_locks(writer), *loops]
     root = make_element(
         "mujoco",
         make_element("compiler", angle="radian", autolimits="true"),
@@ -126,13 +118,9 @@ def _section(tag: str, children: Iterable[Element]) -> list[Element]:
 def _world(writer: _Writer) -> Element:
     model = writer.model
     connected = {joint.child for joint in model.joints if not joint.closes_loop}
-    parts = [_geom(writer, shape, GROUND) for shape in model.ground]
-    parts += _marks(writer, GROUND)
-    for joint in writer.children.get(GROUND, ()):
-        parts.append(_body(writer, joint))
-    for body in model.bodies:
-        if body.name not in connected:
-            parts.append(_loose_body(writer, body))
+    parts = [_geom(writer, shape, GROUND) for shape in model.ground] + _marks(writer, GROUND)
+    parts += [_body(writer, joint) for joint in writer.children.get(GROUND, ())]
+    parts += [_loose_body(writer, body) for body in model.bodies if body.name not in connected]
     parts += [_driver(writer, coordinate) for coordinate in writer.drivers]
     return make_element("worldbody", *parts)
 
@@ -200,9 +188,8 @@ def _joint(writer: _Writer, move: AxisMotion) -> Element:
 def _driver(writer: _Writer, coordinate: Coordinate) -> Element:
     """Return an almost massless body whose only joint is a coordinate that no axis equals."""
     move = AxisMotion(coordinate, coordinate.rotational, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
-    light = make_element(
-        "inertial", pos="0 0 0", mass=numbers(MIN_MASS), diaginertia=numbers(MIN_MASS, MIN_MASS, MIN_MASS)
-    )
+    moments = numbers(MIN_MASS, MIN_MASS, MIN_MASS)
+    light = make_element("inertial", pos="0 0 0", mass=numbers(MIN_MASS), diaginertia=moments)
     return make_element("body", _joint(writer, move), light, name=f"{coordinate.name}_driver")
 
 
@@ -211,10 +198,8 @@ def _inertial(writer: _Writer, body: Body, moves: bool) -> Element:
     mass = body.mass
     if body.mass > 0.0 and inertia_problem(inertia) and np.any(inertia):
         writer.unsound.append(body.name)
-        corrected = bounded(
-            Settings(balance_inertia=True, min_inertia=MIN_MASS), MassProperties(mass, np.zeros(3), inertia)
-        )
-        inertia = corrected.inertia
+        settings = Settings(balance_inertia=True, min_inertia=MIN_MASS)
+        inertia = bounded(settings, MassProperties(mass, np.zeros(3), inertia)).inertia
     if moves and (mass < MIN_MASS or np.linalg.eigvalsh(inertia)[0] < MIN_MASS):
         writer.light.append(body.name)
         mass, inertia = max(mass, MIN_MASS), inertia + MIN_MASS * np.eye(3)
@@ -236,10 +221,8 @@ def _moments(inertia: Array) -> dict[str, str]:
 
 def _marks(writer: _Writer, body: str) -> list[Element]:
     markers = [(marker.name, marker.position) for marker in writer.model.markers if marker.body == body]
-    sites = [
-        make_element("site", name=name, pos=numbers(*pose))
-        for name, pose in [*markers, *writer.sites.added.get(body, [])]
-    ]
+    points = [*markers, *writer.sites.added.get(body, [])]
+    sites = [make_element("site", name=name, pos=numbers(*position)) for name, position in points]
     return [*sites, *(_wrap(wrap) for wrap in writer.wraps if wrap.body == body)]
 
 
@@ -250,11 +233,9 @@ def _is_shape(model: Model, wrap: WrapObject) -> bool:
 
 
 def _wrap(wrap: WrapObject) -> Element:
-    size = numbers(*wrap.size)
-    constant_attributes = {"contype": "0", "conaffinity": "0", "mass": "0", "group": "3"}
-    return make_element(
-        "geom", name=wrap.name, type=wrap.kind, size=size, **_pose_attributes(wrap.frame), **constant_attributes
-    )
+    own = {"size": numbers(*wrap.size), **_pose_attributes(wrap.frame)}
+    no_contact = {"contype": "0", "conaffinity": "0", "mass": "0", "group": "3"}
+    return make_element("geom", name=wrap.name, type=wrap.kind, **own, **no_contact)
 
 
 def _geom(writer: _Writer, shape: Shape, body: str) -> Element:
@@ -290,20 +271,18 @@ def _equality(name: str, first: str, second: str | None, powers: Iterable[float]
     return make_element("joint", name=name, joint1=first, **on, polycoef=numbers(*powers))
 
 
-def _dependent(writer: _Writer, dependent: DependentCoordinate) -> Element:
-    powers = shift_polynomial(dependent.powers, writer.refs[dependent.on], writer.refs[dependent.coordinate])
-    return _equality(f"{dependent.coordinate}_follows", dependent.coordinate, dependent.on, powers)
-
-
 def _couplings(writer: _Writer) -> list[Element]:
-    elements = []
+    """Return equalities for axes that depend on a coordinate, and for couplings of coordinates."""
+    dependents = [(f"{dependent.coordinate}_follows", dependent) for dependent in writer.dependents]
     for coupling in writer.model.couplings:
         powers, fit_error = fit_polynomial(coupling.function, writer.ranges[coupling.on])
         if fit_error > 0.0:
             writer.fit_error[coupling.coordinate] = fit_error
-        counted = shift_polynomial(powers, writer.refs[coupling.on], writer.refs[coupling.coordinate])
-        elements.append(_equality(coupling.name, coupling.coordinate, coupling.on, counted))
-    return elements
+        dependents.append((coupling.name, DependentCoordinate(coupling.coordinate, coupling.on, powers)))
+    return [
+        _equality(name, d.coordinate, d.on, shift_polynomial(d.powers, writer.refs[d.on], writer.refs[d.coordinate]))
+        for name, d in dependents
+    ]
 
 
 def _locks(writer: _Writer) -> list[Element]:
@@ -338,48 +317,35 @@ def _default_pose(writer: _Writer) -> list[Element]:
     """Return the default pose as a keyframe, unless it is the pose of the file."""
     if writer.floating or all(c.default == writer.refs[c.name] for c in writer.order):
         return []
-    values = {dependent.coordinate: dependent for dependent in writer.dependents}
-    known = {c.name: c.default for c in writer.order}
-    qpos = []
-    for coordinate in writer.order:
-        dependent = values.get(coordinate.name)
-        qpos.append(
-            coordinate.default
-            if dependent is None
-            else float(np.polynomial.Polynomial(dependent.powers)(known[dependent.on]))
-        )
-    return [make_element("key", name="default", qpos=numbers(*qpos))]
+    values = {c.name: c.default for c in writer.order}
+    own = {d.coordinate: float(np.polynomial.Polynomial(d.powers)(values[d.on])) for d in writer.dependents}
+    return [make_element("key", name="default", qpos=numbers(*(values | own).values()))]
 
 
 def _notes(writer: _Writer, muscles: MuscleParts) -> list[str]:
+    model, fits = writer.model, writer.fit_error
+    worst = max(fits, key=lambda name: fits[name], default="")
+    shapes = [shape for body in model.bodies for shape in body.shapes] + list(model.ground)
+    listed = {
+        "Almost massless bodies are added for coordinates that no axis equals": [c.name for c in writer.drivers],
+        "Massless bodies between joints are not written": sorted(writer.skipped),
+        f"Massless moving bodies get {MIN_MASS:g} kg and kg m^2": writer.light,
+        "Invalid inertias are changed to the nearest that MuJoCo accepts": writer.unsound,
+        "Bodies without a joint get a free joint": writer.floating,
+        "Joints that close loops are not written unless ball or fixed": [
+            j.name for j in model.joints if j.closes_loop and j.kind not in ("ball", "fixed")
+        ],
+    }
     notes = []
-    model = writer.model
-    if writer.fit_error:
-        worst = max(writer.fit_error, key=lambda name: writer.fit_error[name])
+    if fits:
         notes.append(
-            f"MJCF has only polynomials of order four: {len(writer.fit_error)} functions are fitted, with an error "
-            f"of up to {writer.fit_error[worst]:.2g} rad or m for {worst!r}."
+            f"MJCF has only polynomials of order four: {len(fits)} functions are fitted, with an error "
+            f"of up to {fits[worst]:.2g} rad or m for {worst!r}."
         )
     if writer.dependents:
         notes.append(f"{len(writer.dependents)} axes of motions are written as joints that depend on their coordinate.")
-    if writer.drivers:
-        names = ", ".join(c.name for c in writer.drivers[:6])
-        notes.append(f"Almost massless bodies are added for coordinates that no axis equals: {names}.")
-    if writer.skipped:
-        notes.append(f"Massless bodies between joints are not written: {', '.join(sorted(writer.skipped)[:6])}.")
-    if writer.light:
-        notes.append(f"Massless moving bodies get {MIN_MASS:g} kg and kg m^2: {', '.join(writer.light[:6])}.")
-    if writer.unsound:
-        notes.append(
-            f"Invalid inertias are changed to the nearest that MuJoCo accepts: {', '.join(writer.unsound[:6])}."
-        )
-    if writer.floating:
-        notes.append(f"Bodies without a joint get a free joint: {', '.join(writer.floating[:6])}.")
-    unwritten = [j.name for j in model.joints if j.closes_loop and j.kind not in ("ball", "fixed")]
-    if unwritten:
-        notes.append(f"Joints that close loops are not written unless ball or fixed: {', '.join(unwritten[:6])}.")
+    notes += [f"{text}: {', '.join(names[:6])}." for text, names in listed.items() if names]
     notes += [f"Not written: {kind} ({count})." for kind, count in muscles.unwritten.items()]
-    shapes = [shape for body in model.bodies for shape in body.shapes] + list(model.ground)
     if any(shape.surface != Surface(friction=shape.surface.friction) for shape in shapes):
         notes.append("Not written: restitution, rolling friction, softness and motion of surfaces.")
     return notes

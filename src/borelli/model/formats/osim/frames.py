@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import cos, sin
+from math import cos, sin, sqrt
 from posixpath import normpath
 
 import numpy as np
@@ -12,8 +12,10 @@ from borelli.errors import unknown_name
 from borelli.files.xml import Element
 from borelli.model.formats.osim.properties import Item
 from borelli.model.model import GROUND, Frame, Vector
-from borelli.model.transforms import compose, orientation_matrix
+from borelli.model.transforms import compose, orientation_matrix, vector
 
+HALF_SPACE = Frame(orientation=(sqrt(0.5), 0.0, -sqrt(0.5), 0.0))
+"""Rotation of the outward normal from z, of a plane, to -x, of Simbody's half space."""
 MAX_PATH = 300
 MAX_OFFSETS = 64
 """Maximum depth of nested offset frames."""
@@ -21,17 +23,14 @@ MAX_OFFSETS = 64
 
 def frame_from_angles(position: Vector, angles: Vector) -> Frame:
     """Return the frame at a position [m], rotated by angles [rad] about x, then the new y, then the new z."""
-    x, y, z = ((cos(a / 2.0), sin(a / 2.0)) for a in angles)
-    (cx, sx), (cy, sy), (cz, sz) = x, y, z
-    return Frame(
-        position,
-        (
-            cx * cy * cz - sx * sy * sz,
-            sx * cy * cz + cx * sy * sz,
-            cx * sy * cz - sx * cy * sz,
-            cx * cy * sz + sx * sy * cz,
-        ),
+    (cx, sx), (cy, sy), (cz, sz) = ((cos(a / 2.0), sin(a / 2.0)) for a in angles)
+    orientation = (
+        cx * cy * cz - sx * sy * sz,
+        sx * cy * cz + cx * sy * sz,
+        cx * sy * cz - sx * cy * sz,
+        cx * cy * sz + sx * sy * cz,
     )
+    return Frame(position, orientation)
 
 
 def xyz_angles(frame: Frame) -> Vector:
@@ -52,8 +51,7 @@ def transform_point(frame: Frame, point: Vector) -> Vector:
     """Return a point stated in `frame` in the frame in which `frame` is stated."""
     if frame == Frame():
         return point
-    x, y, z = (float(c) for c in np.array(frame.position) + orientation_matrix(frame.orientation) @ np.array(point))
-    return x, y, z
+    return vector(np.array(frame.position) + orientation_matrix(frame.orientation) @ np.array(point))
 
 
 @dataclass(slots=True)
@@ -73,12 +71,9 @@ class Frames:
     _located: dict[str, tuple[str, Frame]] = field(default_factory=dict)
 
     def locate(self, owner: Item, owner_path: str, stated: str) -> tuple[str, Frame]:
-        """Return the body to which a frame is fixed, and the frame's pose in it.
+        """Return the body to which the frame `stated` by path or name is fixed, and the frame's pose in it.
 
-        Args:
-            owner: Element that refers to the frame, named in errors.
-            owner_path: Start of relative paths.
-            stated: Path or name of the frame.
+        Relative paths begin at `owner_path`, the path of the element `owner` that refers to the frame.
         """
         path = self._path(owner, owner_path, stated)
         if path not in self._located:

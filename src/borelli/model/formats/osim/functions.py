@@ -101,18 +101,12 @@ _READERS: dict[str, Callable[[Item], Function]] = {
 
 
 def function_element(function: Function, where: str) -> Element:
-    """Return the OpenSim function that equals a function of the model.
-
-    Raises:
-        ModelError: if OpenSim has no such function; `where` begins the message.
-    """
+    """Return the OpenSim function that equals a function; a ModelError that there is none begins with `where`."""
     for candidate in (_as_line, _as_polynomial, _as_piecewise_linear, _as_simm_spline, _as_natural_spline):
         match = candidate(function)
         if match is not None:
             kind, parts = match
-            return make_element(
-                kind, *(make_element(tag, text=" ".join(repr(v) for v in values)) for tag, values in parts.items())
-            )
+            return make_element(kind, *(make_element(tag, text=" ".join(map(repr, v))) for tag, v in parts.items()))
     raise ModelError(
         f"{where}: OpenSim has no such function. Use a spline, a polynomial or a piecewise linear function."
     )

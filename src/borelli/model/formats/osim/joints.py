@@ -1,4 +1,7 @@
-"""Joints and coordinates of an .osim file."""
+"""Joints, coordinates and constraints of an .osim file.
+
+Constraints are couplings of coordinates, and weld and point constraints, which become joints that close loops.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from math import copysign, inf
 import numpy as np
 
 from borelli.errors import unknown_name
-from borelli.model.formats.osim.frames import Frames, frame_from_angles
+from borelli.model.formats.osim.frames import Frames, compose_offset, frame_from_angles
 from borelli.model.formats.osim.functions import function_in
 from borelli.model.formats.osim.properties import Item
 from borelli.model.formats.parsing import Namer
 from borelli.model.functions import constant, linear
-from borelli.model.model import GROUND, Coordinate, Frame, Joint, TransformAxis, Vector
+from borelli.model.model import GROUND, Coordinate, Coupling, Frame, Joint, TransformAxis, Vector
 from borelli.model.transforms import AXES, X, Y, Z
 
 # OpenSim's class: kind and axes of the joint, and for each coordinate its index in OpenSim's class
@@ -95,9 +98,8 @@ class JointReader:
     def _add(self, item: Item, parent: tuple[str, Frame], child: tuple[str, Frame]) -> None:
         known = [c for c in item.listed("CoordinateSet", "coordinates") if c.kind == "Coordinate"]
         if len({c.name for c in known}) < len(known):
-            raise item.error(
-                f"Two coordinates have the same name ({', '.join(c.name for c in known)[:80]}). Rename one."
-            )
+            names = ", ".join(c.name for c in known)[:80]
+            raise item.error(f"Two coordinates have the same name ({names}). Rename one.")
         name = self.new_joint(item.name or f"{child[0]}_joint")
         if item.kind == "CustomJoint":
             joint = self._custom(item, name, known)
@@ -139,7 +141,7 @@ class JointReader:
 
     def _coordinate(self, item: Item, joint: str, rotational: bool) -> Coordinate:
         name = self.new_coordinate(item.name, joint)
-        low, high = (_bound(number) for number in item.pair("range", DEFAULT_RANGE))
+        low, high = (n if abs(n) < UNLIMITED else copysign(inf, n) for n in item.pair("range", DEFAULT_RANGE))
         clamped, default = item.flag("clamped"), item.number("default_value", 0.0)
         if low > high:
             self.notes.append(f"Coordinate {name!r}: The range {low:g} to {high:g} is reversed; its ends are swapped.")
@@ -182,10 +184,6 @@ def _is_free(motion: Sequence[TransformAxis], coordinates: Sequence[Coordinate])
     return free == list(motion) and bool(np.allclose(np.array(axes[:3]) @ np.transpose(axes[:3]), np.eye(3), atol=1e-9))
 
 
-def _bound(number: float) -> float:
-    return number if abs(number) < UNLIMITED else copysign(inf, number)
-
-
 def _transform_axis(item: Item | None, own: dict[str, Item], axis: Vector) -> TransformAxis:
     if item is None:
         return TransformAxis(axis, constant(0.0))
@@ -195,3 +193,70 @@ def _transform_axis(item: Item | None, own: dict[str, Item], axis: Vector) -> Tr
     if names and names[0] not in own:
         raise item.error(unknown_name("coordinate", names[0], own))
     return TransformAxis(item.vector("axis", axis), function_in(item) or constant(0.0), names[0] if names else None)
+
+
+def read_constraints(model: Item, joints: JointReader, notes: list[str]) -> tuple[list[Coupling], list[Joint]]:
+    """Return couplings of coordinates and joints that close loops; unsupported constraints are noted."""
+    couplings: dict[str, Coupling] = {}
+    loops: list[Joint] = []
+    namer = Namer()
+    for item in model.listed("ConstraintSet", "components"):
+        if not item.kind.endswith("Constraint"):
+            continue
+        if not item.flag("isEnforced", not item.flag("isDisabled")):
+            notes.append(f"{item.title} is disabled in the file and not read.")
+        elif item.kind == "CoordinateCouplerConstraint":
+            coupling = _coupling(item, joints, notes)
+            if coupling is not None and coupling.coordinate in couplings:
+                notes.append(
+                    f"{item.title} is not read: {coupling.coordinate!r} already depends on another constraint."
+                )
+            elif coupling is not None:
+                couplings[coupling.coordinate] = replace(coupling, name=namer.unique(coupling.name))
+        elif item.kind in ("WeldConstraint", "PointConstraint"):
+            loop = _loop(item, joints.frames, notes)
+            if loop is not None:
+                loops.append(_named_loop(loop, joints.new_joint(loop.name), joints))
+        else:
+            notes.append(f"{item.title} is not read: this class is not supported.")
+    return list(couplings.values()), loops
+
+
+def _coupling(item: Item, joints: JointReader, notes: list[str]) -> Coupling | None:
+    independent = item.text("independent_coordinate_names").split()
+    if len(independent) != 1:
+        several = f"it depends on {len(independent)} coordinates, and only one is supported"
+        notes.append(f"{item.title} is not read: {several}.")
+        return None
+    holder = item.child("coupled_coordinates_function")
+    function = None if holder is None else function_in(holder)
+    if function is None:
+        raise item.error("coupled_coordinates_function is missing.")
+    dependent = joints.coordinate(item, item.text("dependent_coordinate_name"))
+    on, scale = joints.coordinate(item, independent[0]), item.number("scale_factor", 1.0)
+    return Coupling(item.name or f"{dependent}_coupling", dependent, on, function.scaled(scale))
+
+
+def _loop(item: Item, frames: Frames, notes: list[str]) -> Joint | None:
+    ends = []
+    for side in ("1", "2"):
+        stated = item.socket(f"frame{side}") or item.socket(f"body_{side}", f"body_{side}")
+        body, frame = frames.locate(item, f"/constraintset/{item.name}", stated)
+        offset = frame_from_angles(item.vector(f"location_body_{side}"), item.vector(f"orientation_body_{side}"))
+        ends.append((body, compose_offset(frame, offset)))
+    (first, first_frame), (second, second_frame) = ends
+    if first == second:
+        notes.append(f"{item.title} is not read: it connects {first!r} to itself.")
+        return None
+    if second == GROUND:
+        first, first_frame, second, second_frame = second, second_frame, first, first_frame
+    kind = "fixed" if item.kind == "WeldConstraint" else "ball"
+    name, axes = item.name or f"{second}_{kind}", AXES if kind == "ball" else ()
+    return Joint(name, kind, first, second, first_frame, second_frame, axes, closes_loop=True)
+
+
+def _named_loop(loop: Joint, name: str, joints: JointReader) -> Joint:
+    """Return the joint with a unique name; the angles of a ball joint, which OpenSim does not have, get names too."""
+    letters = "xyz" if loop.kind == "ball" else ""
+    coordinates = tuple(Coordinate(joints.new_coordinate(f"{name}_{axis}", name)) for axis in letters)
+    return replace(loop, name=name, coordinates=coordinates)

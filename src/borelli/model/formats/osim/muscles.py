@@ -25,33 +25,21 @@ from borelli.model.model import (
 )
 from borelli.model.transforms import AXES, orientation_matrix, vector
 
-# activation, deactivation time [s] and default activation where a file leaves them out
-DEFAULTS = {
-    "Thelen2003Muscle": (0.015, 0.05, 0.05),
-    "Millard2012EquilibriumMuscle": (0.01, 0.04, 0.05),
-    "DeGrooteFregly2016Muscle": (0.015, 0.06, 0.5),
+FIELDS = {  # property of OpenSim: field of `Muscle`, and its value where a file leaves it out
+    "max_isometric_force": ("max_isometric_force", 1000.0),
+    "optimal_fiber_length": ("optimal_fiber_length", 0.1),
+    "tendon_slack_length": ("tendon_slack_length", 0.2),
+    "pennation_angle_at_optimal": ("pennation_angle", 0.0),
+    "max_contraction_velocity": ("max_contraction_velocity", 10.0),
+    "activation_time_constant": ("activation_time", 0.01),
+    "deactivation_time_constant": ("deactivation_time", 0.04),
+    "default_activation": ("default_activation", 0.05),
 }
-OTHER_DEFAULTS = (0.01, 0.04, 0.05)
-FIELDS = {
-    "max_isometric_force": "max_isometric_force",
-    "optimal_fiber_length": "optimal_fiber_length",
-    "tendon_slack_length": "tendon_slack_length",
-    "pennation_angle_at_optimal": "pennation_angle",
-    "max_contraction_velocity": "max_contraction_velocity",
-    "activation_time_constant": "activation_time",
-    "deactivation_time_constant": "deactivation_time",
-    "default_activation": "default_activation",
+CLASS_DEFAULTS = {  # that differ from those of `FIELDS`
+    "Thelen2003Muscle": {"activation_time": 0.015, "deactivation_time": 0.05},
+    "DeGrooteFregly2016Muscle": {"activation_time": 0.015, "deactivation_time": 0.06, "default_activation": 0.5},
 }
-NOT_PARAMETERS = (
-    "GeometryPath",
-    "path",
-    "Appearance",
-    "VisibleObject",
-    "display",
-    "groups",
-    "components",
-    "isDisabled",
-)
+IGNORED = ("GeometryPath", "path", "Appearance", "VisibleObject", "display", "groups", "components", "isDisabled")
 
 
 @dataclass(slots=True)
@@ -84,16 +72,8 @@ class MuscleReader:
                         f"{item.title} on {body!r} is renamed {name!r}: its name is empty or already used."
                     )
                 own = frame_from_angles(item.vector("translation"), item.vector("xyz_body_rotation"))
-                side = _side(item)
-                self.wrap_objects[name] = WrapObject(
-                    name,
-                    size[0],
-                    body,
-                    size[1],
-                    compose_offset(frame, own),
-                    side,
-                    item.flag("active", True),
-                )
+                pose, side, active = compose_offset(frame, own), _side(item), item.flag("active", True)
+                self.wrap_objects[name] = WrapObject(name, size[0], body, size[1], pose, side, active)
 
     def add(self, item: Item) -> None:
         """Read one muscle; one that cannot be used is noted."""
@@ -105,17 +85,9 @@ class MuscleReader:
         if len(points) < 2:
             self.notes.append(f"{item.title} is not read: its path has {len(points)} points, and two are required.")
             return
-        defaults = DEFAULTS.get(item.kind, OTHER_DEFAULTS)
-        values = {
-            "max_isometric_force": item.number("max_isometric_force", 1000.0),
-            "optimal_fiber_length": item.number("optimal_fiber_length", 0.1),
-            "tendon_slack_length": item.number("tendon_slack_length", 0.2),
-            "pennation_angle": item.number("pennation_angle_at_optimal", item.number("pennation_angle", 0.0)),
-            "max_contraction_velocity": item.number("max_contraction_velocity", 10.0),
-            "activation_time": item.number("activation_time_constant", defaults[0]),
-            "deactivation_time": item.number("deactivation_time_constant", defaults[1]),
-            "default_activation": item.number("default_activation", defaults[2]),
-        }
+        stated = {"pennation_angle": item.number("pennation_angle", 0.0)}  # older name of the property
+        defaults = stated | CLASS_DEFAULTS.get(item.kind, {})
+        values = {name: item.number(tag, defaults.get(name, usual)) for tag, (name, usual) in FIELDS.items()}
         positive = ("max_isometric_force", "optimal_fiber_length", "max_contraction_velocity")
         invalid = [key for key, v in values.items() if v < 0.0 or (v == 0.0 and key in positive)]
         if invalid or values["pennation_angle"] >= pi / 2.0:
@@ -129,15 +101,13 @@ class MuscleReader:
     def _point(self, item: Item, muscle: Item) -> PathPoint:
         path = f"/forceset/{muscle.name}/geometrypath/{item.name}"
         body, frame = self.frames.locate(item, path, item.socket("parent_frame", "body"))
-        if item.kind == "MovingPathPoint":
-            motion = self._motion(item, frame)
-            return PathPoint(body, transform_point(frame, item.vector("location")), item.name, motion=motion)
+        motion = self._motion(item, frame) if item.kind == "MovingPathPoint" else ()
         span = None
         if item.kind == "ConditionalPathPoint":
             low, high = item.pair("range", (0.0, 0.0))
             stated = item.socket("coordinate", "coordinate")
             span = CoordinateRange(self.joints.coordinate(item, stated), low, high)
-        return PathPoint(body, transform_point(frame, item.vector("location")), item.name, span)
+        return PathPoint(body, transform_point(frame, item.vector("location")), item.name, span, motion)
 
     def _motion(self, item: Item, frame: Frame) -> tuple[TransformAxis, ...]:
         """Return translations of a moving point along the axes of its frame, and the frame's own position."""
@@ -175,7 +145,7 @@ class MuscleReader:
         if item.flag("isDisabled"):
             values_by_name["appliesForce"] = 0.0
         for child in item.children():
-            if child.kind in FIELDS or child.kind in NOT_PARAMETERS:
+            if child.kind in FIELDS or child.kind in IGNORED:
                 continue
             prefix = f"{child.kind}." if child.element.children else ""
             for leaf in child.children() if prefix else (child,):
@@ -210,13 +180,10 @@ def _side(item: Item) -> str:
 
 
 def _value(element: Element) -> float | None:
-    text = element.text
     if element.children:
         return None
-    if text.lower() in ("true", "false"):
-        return float(text.lower() == "true")
+    text = {"true": "1", "false": "0"}.get(element.text.lower(), element.text)
     try:
-        value = float(text)
+        return value if isfinite(value := float(text)) else None
     except ValueError:
         return None
-    return value if isfinite(value) else None

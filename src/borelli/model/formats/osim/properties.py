@@ -12,6 +12,7 @@ from borelli.errors import FileFormatError
 from borelli.files.xml import Element, read_xml
 from borelli.model.model import Vector
 
+FLAGS = {"true": True, "1": True, "false": False, "0": False}
 MIN_VERSION = 20000
 """Documents before OpenSim 2.0 define joints differently."""
 MAX_DEFAULTS = 20_000_000
@@ -105,13 +106,9 @@ class Item:
     def flag(self, tag: str, default: bool = False) -> bool:
         """Return the boolean of a property."""
         word = self.text(tag).lower()
-        if word in ("true", "1"):
-            return True
-        if word in ("false", "0"):
-            return False
-        if word:
+        if word not in FLAGS and word:
             raise self.error(f"<{tag}> is {word[:40]!r}. It must be true or false.")
-        return default
+        return FLAGS.get(word, default)
 
     def socket(self, name: str, *older: str) -> str:
         """Return what the object is connected to under this name: a path, or in older files a plain name."""
@@ -140,13 +137,11 @@ def load(path: str | Path) -> Item:
         raise FileFormatError(path, f"The root element is <{root.tag[:40]}>, not <OpenSimDocument>.{hint}")
     stated = root.attributes.get("Version", "")
     if not stated.isascii() or not stated.isdigit() or len(stated) > 9:
-        raise FileFormatError(
-            path, f"The Version of the document is {stated[:20]!r}. It must be a number such as 40000."
-        )
+        problem = f"The Version of the document is {stated[:20]!r}. It must be a number such as 40000."
+        raise FileFormatError(path, problem)
     if int(stated) < MIN_VERSION:
-        raise FileFormatError(
-            path, f"The file is from OpenSim before 2.0 (Version {stated}). Save it again with OpenSim 3 or 4."
-        )
+        problem = f"The file is from OpenSim before 2.0 (Version {stated}). Save it again with OpenSim 3 or 4."
+        raise FileFormatError(path, problem)
     model = root.find("Model")
     if model is None:
         items = root.children[0].tag[:40] if root.children else "nothing"
@@ -162,7 +157,7 @@ def _fill_defaults(model: Element, path: object) -> None:
     if section is None:
         return
     patterns = {element.tag: element for element in section.children}
-    sizes = {tag: _text_size(element) for tag, element in patterns.items()}
+    sizes = {tag: sum(len(e.tag) + len(e.text) + 16 for e in pattern.walk()) for tag, pattern in patterns.items()}
     model.children = [child for child in model.children if child is not section]
     added = 0
     for element in list(model.walk()):
@@ -177,19 +172,11 @@ def _fill_defaults(model: Element, path: object) -> None:
 
 
 def _check_counts(model: Element, path: object) -> None:
-    counts: Counter[str] = Counter()
-    spline_text = 0
-    for element in model.walk():
-        counts[element.tag] += 1
-        if element.tag == "x":
-            spline_text += len(element.text)
+    counts = Counter(element.tag for element in model.walk())
+    spline_text = sum(len(element.text) for element in model.walk() if element.tag == "x")
     for ending, most in MAX_ELEMENTS.items():
         items = sum(count for tag, count in counts.items() if tag.endswith(ending))
         if items > most:
             raise FileFormatError(path, f"The file has {items} elements <...{ending}> (maximum {most}).")
     if spline_text > MAX_SPLINE_TEXT:
         raise FileFormatError(path, f"The splines have more than {MAX_SPLINE_TEXT} characters.")
-
-
-def _text_size(element: Element) -> int:
-    return sum(len(part.tag) + len(part.text) + 16 for part in element.walk())

@@ -7,24 +7,29 @@ compared with OpenSim's. The model's notes list what a `Model` cannot represent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from borelli.errors import FileFormatError, ModelError
-from borelli.model.formats.osim.constraints import read_constraints
-from borelli.model.formats.osim.contact_geometry import read_contact_geometry
-from borelli.model.formats.osim.frames import Frames, find_frames, transform_point
-from borelli.model.formats.osim.joints import JointReader
+from borelli.model.formats.osim.frames import (
+    HALF_SPACE,
+    Frames,
+    compose_offset,
+    find_frames,
+    frame_from_angles,
+    transform_point,
+)
+from borelli.model.formats.osim.joints import JointReader, read_constraints
 from borelli.model.formats.osim.muscles import MuscleReader
 from borelli.model.formats.osim.properties import Item, load
 from borelli.model.formats.osim.spanning_tree import make_tree
 from borelli.model.formats.parsing import Namer
 from borelli.model.kinematics import with_default_frames
-from borelli.model.model import GROUND, Body, Marker, Model, Muscle, PathPoint, Shape
-from borelli.model.transforms import Array, vector
+from borelli.model.model import GROUND, Body, Marker, Model, PathPoint, Shape
+from borelli.model.transforms import Array, compose, vector
 from borelli.model.validate import inertia_problem, validate
 
 GRAVITY = (0.0, -9.80665, 0.0)
@@ -43,7 +48,7 @@ def read_osim(path: str | Path) -> Model:
     file = load(path)
     notes = _unit_notes(file)
     frames = find_frames(file)
-    shapes = read_contact_geometry(file, frames, notes)
+    shapes = _contact_shapes(file, frames, notes)
     bodies = [_body(item, shapes.get(item.name, ()), notes) for item in frames.bodies]
     joints = JointReader(file, frames, notes)
     joints.read_all()
@@ -55,8 +60,10 @@ def read_osim(path: str | Path) -> Model:
         couplings, loops = read_constraints(file, joints, notes)
         muscles = MuscleReader(frames, joints, notes)
         muscles.read_wrap_objects()
-        others = _read_forces(file, muscles)
-        notes.extend(_left_out(file, others))
+        forces = file.listed("ForceSet", "components")
+        for item in filter(_is_muscle, forces):
+            muscles.add(item)
+        notes.extend(_left_out(file, forces))
         model = Model(
             name=file.name or Path(path).stem or "model",
             bodies=tuple(bodies),
@@ -106,6 +113,29 @@ def _inertia(item: Item) -> Array:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
+def _contact_shapes(model: Item, frames: Frames, notes: list[str]) -> dict[str, list[Shape]]:
+    """Return shapes by body; unsupported geometry is noted."""
+    shapes: dict[str, list[Shape]] = {}
+    for item in model.listed("ContactGeometrySet", "components"):
+        if not item.kind.startswith("Contact"):
+            continue
+        stated = item.socket("frame", "body_name")
+        body, frame = frames.locate(item, f"/contactgeometryset/{item.name}", stated)
+        frame = compose_offset(frame, frame_from_angles(item.vector("location"), item.vector("orientation")))
+        if item.kind == "ContactSphere" and item.number("radius", 0.0) > 0.0:
+            shape = Shape("sphere", (item.number("radius", 0.0),), frame, name=item.name)
+        elif item.kind == "ContactHalfSpace" and body == GROUND:
+            shape = Shape("plane", (), compose(frame, HALF_SPACE), name=item.name)
+        else:
+            named = f" (file {item.text('filename')!r})" if item.text("filename") else ""
+            notes.append(
+                f"{item.title}{named} on {body!r} is not read (only spheres, and half spaces on the ground, are)."
+            )
+            continue
+        shapes.setdefault(body, []).append(shape)
+    return shapes
+
+
 def _markers(model: Item, frames: Frames, notes: list[str]) -> Iterator[Marker]:
     namer = Namer()
     for item in model.listed("MarkerSet", "components"):
@@ -119,43 +149,29 @@ def _markers(model: Item, frames: Frames, notes: list[str]) -> Iterator[Marker]:
         yield Marker(name, body, transform_point(frame, item.vector("location")))
 
 
-def _read_forces(model: Item, muscles: MuscleReader) -> list[Item]:
-    others = []
-    for item in model.listed("ForceSet", "components"):
-        if "Muscle" in item.kind and "Probe" not in item.kind:
-            muscles.add(item)
-        else:
-            others.append(item)
-    return others
+def _is_muscle(item: Item) -> bool:
+    return "Muscle" in item.kind and "Probe" not in item.kind
 
 
 def _left_out(model: Item, forces: Sequence[Item]) -> Iterator[str]:
     known = ("Body", "Joint", "Constraint", "Marker", "PhysicalOffsetFrame")
-    counts = Counter(item.kind for item in forces if not item.kind.endswith(known) and "Contact" not in item.kind)
-    for item in model.listed("ControllerSet", "ProbeSet", "ComponentSet", "AnalysisSet"):
-        if item.kind != "PhysicalOffsetFrame":
-            counts[item.kind] += 1
-    display = sum(element.tag in ("Mesh", "DisplayGeometry") for element in model.element.walk())
-    if display:
-        counts["display mesh"] += display
-    if counts:
+    others = [i for i in forces if not (_is_muscle(i) or i.kind.endswith(known) or "Contact" in i.kind)]
+    others += model.listed("ControllerSet", "ProbeSet", "ComponentSet", "AnalysisSet")
+    counts = Counter(item.kind for item in others if item.kind != "PhysicalOffsetFrame")
+    counts["display mesh"] = sum(element.tag in ("Mesh", "DisplayGeometry") for element in model.element.walk())
+    if counts := +counts:
         yield f"Not read: {', '.join(f'{count} {kind}' for kind, count in counts.items())}."
 
 
 def _at_defaults(model: Model) -> Model:
     """Return the model with its moving path points at the positions of the default coordinates."""
     values = {c.name: c.default for c in model.coordinates}
-    return replace(model, muscles=tuple(_muscle_at(muscle, values) for muscle in model.muscles))
 
+    def at_default(point: PathPoint) -> PathPoint:
+        if not point.motion:
+            return point
+        amounts = (m.function(values[m.coordinate] if m.coordinate else 0.0) for m in point.motion)
+        translations = [np.array(m.axis) * amount for m, amount in zip(point.motion, amounts, strict=True)]
+        return replace(point, position=vector(np.sum(translations, axis=0)))
 
-def _muscle_at(muscle: Muscle, values: Mapping[str, float]) -> Muscle:
-    if not any(point.motion for point in muscle.path):
-        return muscle
-    return replace(muscle, path=tuple(_point_at(point, values) for point in muscle.path))
-
-
-def _point_at(point: PathPoint, values: Mapping[str, float]) -> PathPoint:
-    if not point.motion:
-        return point
-    translations = [np.array(m.axis) * m.function(values[m.coordinate] if m.coordinate else 0.0) for m in point.motion]
-    return replace(point, position=vector(np.sum(translations, axis=0)))
+    return replace(model, muscles=tuple(replace(m, path=tuple(map(at_default, m.path))) for m in model.muscles))

@@ -71,20 +71,16 @@ def reversed_joint(joint: Joint) -> Joint:
         ModelError: if the joint both rotates and translates, so that it cannot be reversed.
     """
     swapped = replace(
-        joint,
-        parent=joint.child,
-        child=joint.parent,
-        parent_frame=joint.child_frame,
-        child_frame=joint.parent_frame,
+        joint, parent=joint.child, child=joint.parent, parent_frame=joint.child_frame, child_frame=joint.parent_frame
     )
     if joint.kind in ("fixed", "hinge", "slider", "universal", "ball"):
         axes = tuple(_opposite(axis) for axis in reversed(joint.axes))
         return replace(swapped, axes=axes, coordinates=joint.coordinates[::-1])
     rotations, translations = joint.motion[:3], joint.motion[3:]
-    if joint.kind == "coordinate" and all(_is_zero(part) for part in translations):
-        return replace(swapped, motion=(*(_reversed_axis(part) for part in reversed(rotations)), *translations))
-    if joint.kind == "coordinate" and all(_is_zero(part) for part in rotations):
-        return replace(swapped, motion=(*rotations, *(_reversed_axis(part) for part in translations)))
+    if joint.kind == "coordinate" and all(map(_is_zero, translations)):
+        return replace(swapped, motion=(*map(_reversed_axis, reversed(rotations)), *translations))
+    if joint.kind == "coordinate" and all(map(_is_zero, rotations)):
+        return replace(swapped, motion=(*rotations, *map(_reversed_axis, translations)))
     raise ModelError(
         f"Joint {joint.name!r}: The child {joint.child!r} is nearer to the ground than the parent {joint.parent!r}, "
         "and the joint both rotates and translates. Swap parent and child in the file."

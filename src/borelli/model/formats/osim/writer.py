@@ -8,13 +8,24 @@ from pathlib import Path
 from borelli.errors import list_names
 from borelli.files.atomic import write_atomic
 from borelli.files.xml import Element, format_xml, make_element
-from borelli.model.formats.osim.contact_geometry import half_space_frame
-from borelli.model.formats.osim.frames import xyz_angles
-from borelli.model.formats.osim.write_common import ILLEGAL, Names, Notes, legal_names, objects, value, words
-from borelli.model.formats.osim.write_joints import coupling_element, free_joint, joint_element, loop_element
-from borelli.model.formats.osim.write_muscles import muscle_element, wrap_element
+from borelli.model.formats.osim.frames import HALF_SPACE, xyz_angles
+from borelli.model.formats.osim.write_elements import (
+    ILLEGAL,
+    Names,
+    Notes,
+    coupling_element,
+    free_joint,
+    joint_element,
+    legal_names,
+    loop_element,
+    muscle_element,
+    objects,
+    properties,
+    wrap_element,
+)
 from borelli.model.formats.parsing import Namer
 from borelli.model.model import GROUND, Body, Marker, Model, Shape
+from borelli.model.transforms import compose, inverse
 from borelli.model.validate import validate
 
 VERSION = "40000"
@@ -43,20 +54,14 @@ def osim_text(model: Model) -> tuple[str, tuple[str, ...]]:
     for wrap in model.wrap_objects:
         wraps.setdefault(wrap.body, []).append(wrap_element(wrap, names))
     connected = {joint.child for joint in model.joints if not joint.closes_loop}
+    joints = [joint_element(joint, names) for joint in model.joints if not joint.closes_loop]
+    joints += [free_joint(body, names) for body in model.bodies if body.name not in connected]
     root = make_element(
         "Model",
         make_element("Ground", objects("WrapObjectSet", wraps.get(GROUND, ())), name=GROUND),
-        value("gravity", *model.gravity),
-        words("length_units", "meters"),
-        words("force_units", "N"),
+        *properties(gravity=model.gravity, length_units="meters", force_units="N"),
         objects("BodySet", (_body(body, wraps.get(body.name, []), names) for body in model.bodies)),
-        objects(
-            "JointSet",
-            (
-                *(joint_element(joint, names) for joint in model.joints if not joint.closes_loop),
-                *(free_joint(body, names) for body in model.bodies if body.name not in connected),
-            ),
-        ),
+        objects("JointSet", joints),
         objects("ConstraintSet", _constraints(model, names, notes)),
         objects("ForceSet", (muscle_element(muscle, names, notes) for muscle in model.muscles)),
         objects("MarkerSet", (_marker(marker, names) for marker in model.markers)),
@@ -71,23 +76,13 @@ def osim_text(model: Model) -> tuple[str, tuple[str, ...]]:
 
 def _body(body: Body, wraps: list[Element], names: Names) -> Element:
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = body.inertia
-    return make_element(
-        "Body",
-        objects("WrapObjectSet", wraps),
-        value("mass", body.mass),
-        value("mass_center", *body.center_of_mass),
-        value("inertia", xx, yy, zz, xy, xz, yz),
-        name=names.of("body", body.name),
-    )
+    own = properties(mass=body.mass, mass_center=body.center_of_mass, inertia=(xx, yy, zz, xy, xz, yz))
+    return make_element("Body", objects("WrapObjectSet", wraps), *own, name=names.of("body", body.name))
 
 
 def _marker(marker: Marker, names: Names) -> Element:
-    return make_element(
-        "Marker",
-        words("socket_parent_frame", names.body_path(marker.body)),
-        value("location", *marker.position),
-        name=names.of("marker", marker.name),
-    )
+    own = properties(socket_parent_frame=names.body_path(marker.body), location=marker.position)
+    return make_element("Marker", *own, name=names.of("marker", marker.name))
 
 
 def _constraints(model: Model, names: Names, notes: Notes) -> list[Element]:
@@ -117,22 +112,15 @@ def _contact_geometry(model: Model, names: Names, notes: Notes) -> list[Element]
 
 
 def _contact(shape: Shape, name: str, path: str) -> Element:
-    frame = half_space_frame(shape) if shape.kind == "plane" else shape.frame
-    return make_element(
-        "ContactHalfSpace" if shape.kind == "plane" else "ContactSphere",
-        words("socket_frame", path),
-        value("location", *frame.position),
-        value("orientation", *xyz_angles(frame)),
-        value("radius", shape.size[0]) if shape.kind == "sphere" else None,
-        name=name,
-    )
+    frame = compose(shape.frame, inverse(HALF_SPACE)) if shape.kind == "plane" else shape.frame
+    tag, radius = ("ContactHalfSpace", None) if shape.kind == "plane" else ("ContactSphere", shape.size[0])
+    own = properties(socket_frame=path, location=frame.position, orientation=xyz_angles(frame), radius=radius)
+    return make_element(tag, *own, name=name)
 
 
 def _left_out(model: Model) -> Notes:
-    kinematic = [body.name for body in model.bodies if body.kinematic]
-    aliases = [marker.name for marker in model.markers if marker.aliases]
     elements = {
-        "Kinematic bodies are written as free bodies": kinematic,
-        "Aliases of markers are not written": aliases,
+        "Kinematic bodies are written as free bodies": [body.name for body in model.bodies if body.kinematic],
+        "Aliases of markers are not written": [marker.name for marker in model.markers if marker.aliases],
     }
     return {text: names for text, names in elements.items() if names}
