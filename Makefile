@@ -34,7 +34,7 @@ bench: $(VENV)/.made-test ode
 	@$(BIN)/borelli bench --peers
 
 soak: $(VENV)/.made-test
-	@SYSTEMS=20 $(BIN)/python -m pytest tests/physics/test_solver.py tests/physics/test_twin.py
+	@SYSTEMS=20 $(BIN)/python -m pytest tests/physics/solver
 	@$(BIN)/python -m pytest -m slow -rP
 
 docs: $(VENV)/.made-docs
