@@ -255,7 +255,7 @@ def _read_site(tree: Tree, element: Element, context: _Context, own: _Own) -> No
 
 def _read_joint(tree: Tree, element: Element, context: _Context, own: _Own) -> None:
     if context.body == GROUND:
-        raise element.error("The world cannot have joints. AxisMotion the joint to a body.")
+        raise element.error("The world cannot have joints. Move the joint to a body.")
     if len(tree.file_joints) >= MAX_BODIES:
         raise element.error(f"The model has more than {MAX_BODIES} joints.")
     values = tree.settings.values(element, context.childclass)
