@@ -1,6 +1,8 @@
 # make demo    analyze synthetic recordings, simulate    make test   all checks (what .ci/run runs)
 # make bench   speed against other engines               make lint   style, types, layers
 # make soak    the long tests (hours)                    make docs   the documentation, into site/
+# make test-oldest   the tests with the oldest dependencies that pyproject.toml admits, on the oldest Python found
+# make test-pythons  the tests on every other supported Python found
 
 # the first supported Python; `make PYTHON=python3.12 test` to choose
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -9,8 +11,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 WORKERS ?= 2
+# supported interpreters: those on PATH that run, and those of pyenv
+PYTHONS = $(shell for v in 3.11 3.12 3.13; do for p in python$$v $(HOME)/.pyenv/versions/$$v.*/bin/python; do \
+	$$p -c '' 2> /dev/null && echo $$p && break; done; done)
 
-.PHONY: demo test lint bench soak docs clean
+.PHONY: demo test test-oldest test-pythons lint bench soak docs clean
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.made
@@ -37,12 +42,30 @@ soak: $(VENV)/.made-test
 	@SYSTEMS=20 $(BIN)/python -m pytest tests/physics/solver
 	@$(BIN)/python -m pytest -m slow -rP
 
+# uv resolves each dependency to its lower bound, which pip cannot; referees (other engines) are left out
+test-oldest:
+	@test -n "$(PYTHONS)" || { echo "no supported Python was found" >&2; exit 1; }
+	@echo "installing the oldest dependencies with $$($(firstword $(PYTHONS)) --version)"
+	@rm -rf .venv-oldest && $(firstword $(PYTHONS)) -m venv .venv-oldest
+	@.venv-oldest/bin/python -m pip install -qq --disable-pip-version-check uv
+	@.venv-oldest/bin/uv pip install -q --python .venv-oldest/bin/python --resolution lowest-direct -e ".[view]"
+	@.venv-oldest/bin/uv pip install -q --python .venv-oldest/bin/python pytest pytest-xdist hypothesis mypy
+	@.venv-oldest/bin/borelli doctor
+	@.venv-oldest/bin/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-pythons:
+	@for python in $(wordlist 2,9,$(PYTHONS)); do \
+		venv=.venv-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		$(MAKE) --no-print-directory VENV=$$venv PYTHON=$$python $$venv/.made-test && $$venv/bin/borelli doctor \
+			&& $$venv/bin/python -m pytest -n $(WORKERS) -m "not slow" || exit 1; \
+	done
+
 docs: $(VENV)/.made-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "the documentation is in site/index.html"
 
 clean:
-	rm -rf $(VENV) site demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-* site demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 # ODE is a system library: used for comparison, never required
 .PHONY: ode
