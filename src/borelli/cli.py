@@ -27,6 +27,7 @@ from borelli.commands.info import info
 from borelli.commands.simulate import simulate
 from borelli.commands.stages import energy, fit, id, ik, report
 from borelli.errors import BorelliError
+from borelli.files.inputs import protect_inputs
 
 app = typer.Typer(
     help="Human movement as physics: recordings, models, and the forces that move them.",
@@ -47,7 +48,8 @@ def main() -> None:
     # numba and xarray keep half a million objects alive, which each collection visits in 0.1 s
     gc.set_threshold(100_000, 20, 50)
     try:
-        app()
+        with protect_inputs():
+            app()
     except BrokenPipeError:
         # the reader of the output has closed it, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

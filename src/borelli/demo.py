@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from borelli.analysis.motion import Motion
+from borelli.files.netcdf_writer import write_netcdf
+from borelli.files.results_folder import check_results, results_folders
 from borelli.pipeline.analysis_settings import AnalysisSettings
-from borelli.pipeline.analyze import Analysis, analyze
+from borelli.pipeline.analyze import FIT_FILES, TRIAL_FILES, Analysis, analyze
 from borelli.scenes.gallery import gallery_scene
 from borelli.scenes.scene import Scene, run_scene
 from borelli.scenes.scene_files import with_changes
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 Log = Callable[[str], None]
 
+TASKS = ("walk", "jump", "reach")
+"""Synthetic recordings that are analyzed."""
+SCENE_FILES = ("human.png", "human.gif", "human-plot.png", "human.nc")
+"""Files of the falling human."""
 CUTOFFS = {"jump": 12.0}
 """Low-pass cutoff of coordinates [Hz] for tasks too fast for the default of 6 Hz."""
 
@@ -41,34 +47,37 @@ class Finding(NamedTuple):
     expected: str
 
 
-def run_demo(folder: Path, log: Log = lambda _: None) -> tuple[list[Finding], list[Path]]:
+def run_demo(folder: Path, log: Log = lambda _: None, *, overwrite: bool = False) -> tuple[list[Finding], list[Path]]:
     """Analyze recordings, run scenes and write the results.
 
     Args:
         folder: Folder for the results.
         log: Callback with the running task.
+        overwrite: Replace files of the folder that are not results of the demonstration.
 
     Returns:
         Computed and expected values, and the files to look at.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    check_results({folder / task: (*FIT_FILES, *TRIAL_FILES) for task in TASKS}, "analyze", overwrite=overwrite)
     findings: list[Finding] = []
     files: list[Path] = []
-    for task in ("walk", "jump", "reach"):
-        log(f"analyzing a synthetic {task}")
-        values, page = analyze_task(task, folder)
-        findings += values
-        files.append(page)
-    values, images = run_scenes(folder, log)
+    outputs = {folder: (*(f"{task}.nc" for task in TASKS), *SCENE_FILES)}
+    with results_folders(outputs, "demo", overwrite=overwrite):
+        for task in TASKS:
+            log(f"analyzing a synthetic {task}")
+            values, page = analyze_task(task, folder, overwrite=overwrite)
+            findings += values
+            files.append(page)
+        values, images = run_scenes(folder, log)
     return findings + values, files + images
 
 
-def analyze_task(task: str, folder: Path) -> tuple[list[Finding], Path]:
+def analyze_task(task: str, folder: Path, *, overwrite: bool = False) -> tuple[list[Finding], Path]:
     """Create a synthetic recording, analyze it like any other and compare the results with the ground truth."""
     truth = synthetic_recording(task)
     file = folder / f"{task}.nc"
     truth.recording.to_netcdf(file)
-    result = analyze(file, folder / task, AnalysisSettings(cutoff=CUTOFFS.get(task)))[0]
+    result = analyze(file, folder / task, AnalysisSettings(cutoff=CUTOFFS.get(task)), overwrite=overwrite)[0]
     return _analysis_findings(task, truth, result), result.folder / "report.html"
 
 
@@ -91,11 +100,11 @@ def run_scenes(folder: Path, log: Log = lambda _: None) -> tuple[list[Finding], 
         scene = gallery_scene(name)
         findings += compare(scene, run_scene(scene))
     log("drawing")
-    files = [folder / name for name in ("human.png", "human.gif", "human-plot.png", "human.nc")]
+    files = [folder / name for name in SCENE_FILES]
     strobe(human, files[0], times=(0.0, 0.25, 0.45, 0.62, 0.78, 1.5), height=600)
     video(human, files[1], rate=10.0, width=480, height=270)
     plot(human, files[2])
-    human.to_netcdf(files[3], engine="h5netcdf")
+    write_netcdf(files[3], {"/": human})
     return findings, files
 
 

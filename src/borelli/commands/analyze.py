@@ -50,6 +50,7 @@ def analyze(
     marker_noise: Annotated[
         float | None, option("Standard deviation of marker noise [mm]. Default: estimated from the recording.", "MM")
     ] = None,
+    force: options.ForceFolder = False,
     json: options.Json = False,
 ) -> None:
     """Analyze recordings and write a report.
@@ -71,7 +72,7 @@ def analyze(
     check_uncertainty_settings(settings.monte_carlo, settings.marker_noise)
     compile_once(*recordings, model, static, forces, skeleton)
     with progress_bar("starting") as update:
-        results = run_analysis(recordings, folder, settings, lambda task, done: update(done, task))
+        results = run_analysis(recordings, folder, settings, lambda task, done: update(done, task), overwrite=force)
     if json:
         by_name = {str(result.summary["recording"]): dict(result.summary) for result in results}
         print_json(dict(results[0].summary) if len(results) == 1 else by_name)

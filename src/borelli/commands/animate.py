@@ -19,11 +19,13 @@ from borelli.commands.console import (
     print_values,
     progress_bar,
 )
-from borelli.commands.options import check_folder, option, output
+from borelli.commands.options import option, output
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
+FILES = ("animation.nc", "summary.json", "deviation.png", "animation.png", "animation.gif")
+"""Files of an animation, the video last."""
 IMAGE_POSES = 6
 """Number of poses in the image."""
 MIN_POSE_SPACING = 0.9
@@ -79,6 +81,7 @@ def animate(
     write_video: Annotated[
         bool, option("Write a video, which takes most of the time. Default: on.", None, "--video/--no-video")
     ] = True,
+    force: options.ForceFolder = False,
     json: options.Json = False,
 ) -> None:
     """Track a motion with a simulated character.
@@ -90,9 +93,10 @@ def animate(
     from borelli.control.animate import TrackingSettings
     from borelli.control.animate import animate as run_animation
     from borelli.control.parse_perturbations import parse_perturbation
+    from borelli.files.inputs import protect_inputs
+    from borelli.files.results_folder import results_folders
     from borelli.pipeline.analysis_settings import AnalysisSettings
 
-    check_folder(folder)
     tracking = TrackingSettings(
         settling_time, root_settling_time, max_root_force, max_root_torque, ground or bool(move_ground)
     )
@@ -100,21 +104,23 @@ def animate(
         model=model, mass=mass, height=height, sex=sex, start=start, end=end,
         reading={"units": units, "up": up, "forward": forward, "skeleton": skeleton},
     )  # fmt: skip
-    compile_once(motion, model, skeleton, control=True)
-    with err.status("reading the motion"):
-        target = load_motion(motion, settings)
     texts = {"push": push, "carry": carry, "weaken": weaken, "obstacle": obstacle, "move-ground": move_ground}
-    perturbations = [
-        parse_perturbation(kind, text, target.model) for kind, several in texts.items() for text in several or ()
-    ]
-    with progress_bar("simulating") as update:
-        result = run_animation(target, perturbations, tracking=tracking, step=step, cutoff=cutoff, progress=update)
-    notes = (*target.notes, *result.notes)
-    given = {kind: list(several) for kind, several in texts.items() if several}
-    summary: dict[str, Any] = {
-        "motion": str(motion), **given, **result.metrics, "notes": [note.text for note in notes],
-    }  # fmt: skip
-    _write(result.data, folder, summary, write_video)
+    outputs = {folder: FILES if write_video else FILES[:-1]}
+    with protect_inputs(motion, model, skeleton), results_folders(outputs, "animate", overwrite=force):
+        compile_once(motion, model, skeleton, control=True)
+        with err.status("reading the motion"):
+            target = load_motion(motion, settings)
+        perturbations = [
+            parse_perturbation(kind, text, target.model) for kind, several in texts.items() for text in several or ()
+        ]
+        with progress_bar("simulating") as update:
+            result = run_animation(target, perturbations, tracking=tracking, step=step, cutoff=cutoff, progress=update)
+        notes = (*target.notes, *result.notes)
+        given = {kind: list(several) for kind, several in texts.items() if several}
+        summary: dict[str, Any] = {
+            "motion": str(motion), **given, **result.metrics, "notes": [note.text for note in notes],
+        }  # fmt: skip
+        _write(result.data, folder, summary, write_video)
     if json:
         print_json(summary)
         return
@@ -126,14 +132,13 @@ def animate(
 def _write(data: Dataset, folder: Path, summary: dict[str, Any], write_video: bool) -> None:
     import json
 
-    from borelli.files.atomic import atomic_path, write_atomic
+    from borelli.files.atomic import write_atomic
+    from borelli.files.netcdf_writer import write_netcdf
     from borelli.view.picture import side_view, strobe
     from borelli.view.plots import plot
     from borelli.view.video import AZIMUTH, video
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with atomic_path(folder / "animation.nc") as temporary:
-        data.to_netcdf(temporary, engine="h5netcdf")
+    write_netcdf(folder / "animation.nc", {"/": data})
     write_atomic(json.dumps(finite(summary), indent=1, allow_nan=False) + "\n", folder / "summary.json")
     plot(data, folder / "deviation.png")
     azimuth, distance = side_view(data)

@@ -73,7 +73,7 @@ def clean(
             threshold=threshold, plate_cutoff=plate_cutoff or None, feet=assign_feet, events=events,
             start=start, end=end,
         )  # fmt: skip
-        write_recording(result, target)
+        write_recording(result, target, overwrite=force)
         losses = conversion_losses(result, target)
     if json:
         texts = [note.text for note in changes(result)]

@@ -36,7 +36,7 @@ def convert(
     check_target(target, (source, forces, skeleton), force=force)
     reading = {"units": units, "up": up, "forward": forward, "skeleton": skeleton, "forces": forces}
     with err.status("converting"):
-        kind, losses = _convert(source, target, reading)
+        kind, losses = _convert(source, target, reading, force)
     if json:
         print_json({"in": str(source), "out": str(target), "kind": kind, "lost": losses})
         return
@@ -44,7 +44,7 @@ def convert(
     print_marked([("lost", text) for text in losses] or [("", "Nothing was lost.")])
 
 
-def _convert(source: Path, target: Path, reading: dict[str, Any]) -> tuple[str, list[str]]:
+def _convert(source: Path, target: Path, reading: dict[str, Any], force: bool) -> tuple[str, list[str]]:
     """Write the target; return the kind of the content and what was lost."""
     from borelli.commands.detect_file import detect_kind
 
@@ -54,7 +54,7 @@ def _convert(source: Path, target: Path, reading: dict[str, Any]) -> tuple[str, 
         from borelli.recording.io import write_recording
 
         recording = read_with(source, **reading)
-        write_recording(recording, target)
+        write_recording(recording, target, overwrite=force)
         return kind, conversion_losses(recording, target)
     if given := given_options(reading):
         raise SettingsError(f"{source}: The file contains a {kind}; {given} apply to recordings only.")
@@ -62,4 +62,4 @@ def _convert(source: Path, target: Path, reading: dict[str, Any]) -> tuple[str, 
         raise SettingsError(f"{source}: The file contains a {kind}. Pass a recording or a model.")
     from borelli.model.io import read_model, write_model
 
-    return kind, list(write_model(read_model(source), target))
+    return kind, list(write_model(read_model(source), target, overwrite=force))

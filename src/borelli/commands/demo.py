@@ -9,11 +9,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli.commands.console import err, out, print_line
-from borelli.commands.options import option
+from borelli.commands.options import ForceFolder, option
 
 
 def demo(
     folder: Annotated[Path, option("Folder for the results. Default: demo.", "FOLDER", "--out")] = Path("demo"),
+    force: ForceFolder = False,
 ) -> None:
     """Run a demonstration with known results.
 
@@ -25,7 +26,7 @@ def demo(
 
     compile_once()
     with err.status("starting") as status:
-        findings, files = run_demo(folder, status.update)
+        findings, files = run_demo(folder, status.update, overwrite=force)
     table = Table("", "", "computed", "expected", title="computed and expected values", title_justify="left")
     last = None
     for finding in findings:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli.commands.console import err, out, print_json, print_line
-from borelli.commands.options import Json, option, output
+from borelli.commands.options import ForceFolder, Json, option, output
 from borelli.errors import BorelliError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def experiment(
     quick: Annotated[
         bool, option("Run few trials, to check that the experiment works; not for results.", None, "--quick")
     ] = False,
+    force: ForceFolder = False,
     json: Json = False,
 ) -> None:
     """Reproduce a published experiment.
@@ -51,7 +52,7 @@ def experiment(
     if name in EXPERIMENTS:
         compile_once(recording, control=True)
     with err.status("starting") as status:
-        outcome = run_experiment(name, folder, recording=recording, quick=quick, log=status.update)
+        outcome = run_experiment(name, folder, recording=recording, quick=quick, overwrite=force, log=status.update)
     if json:
         claims, files = [asdict(claim) for claim in outcome.claims], [str(file) for file in outcome.files]
         print_json({"name": name, "claims": claims, "passed": outcome.passed, "files": files})

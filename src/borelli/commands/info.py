@@ -46,7 +46,7 @@ def info(
     for number, file in enumerate(files):
         with err.status(escape(f"{number + 1} of {len(files)}: {file}")):
             try:
-                summaries[str(file)] = _summarize(file, reading, plot)
+                summaries[str(file)] = _summarize(file, reading, plot, force)
             except (BorelliError, OSError) as error:
                 if len(files) == 1:
                     raise
@@ -60,7 +60,7 @@ def info(
         raise typer.Exit(1)
 
 
-def _summarize(file: Path, reading: Mapping[str, Any], plot: Path | None) -> dict[str, Any]:
+def _summarize(file: Path, reading: Mapping[str, Any], plot: Path | None, force: bool) -> dict[str, Any]:
     from borelli.commands.detect_file import open_file
     from borelli.commands.file_summary import summarize_file
 
@@ -70,7 +70,7 @@ def _summarize(file: Path, reading: Mapping[str, Any], plot: Path | None) -> dic
             raise SettingsError(f"{file}: The file contains a {content.kind}; --plot applies to recordings only.")
         from borelli.view.plots import plot as draw_plot
 
-        draw_plot(content.value, plot)
+        draw_plot(content.value, plot, overwrite=force)
     return summarize_file(content)
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from borelli.errors import SettingsError
-
 if TYPE_CHECKING:
     from borelli.recording.recording import Recording
 
@@ -22,6 +20,14 @@ def option(help: str, metavar: str | None = None, *flags: str, **more: Any) -> A
 Json = Annotated[bool, option("Print one JSON object instead of tables.", None, "--json")]
 Force = Annotated[
     bool, option("Overwrite an existing output file. Input files are never overwritten.", None, "--force")
+]
+ForceFolder = Annotated[
+    bool,
+    option(
+        "Overwrite other or edited files that have names of results. Input files are never overwritten.",
+        None,
+        "--force",
+    ),
 ]
 Units = Annotated[
     str | None, option("Length unit of the file: m, cm, mm, in, or a number of meters. Default: inferred.", "UNIT")
@@ -86,26 +92,13 @@ def read_with(file: Path, *, forces: Path | None = None, **reading: Any) -> Reco
     return recording if forces is None else add_plates(recording, read_recording(forces))
 
 
-def check_folder(folder: Path) -> None:
-    """Raise SettingsError if the path for a folder of results is a file."""
-    if folder.exists() and not folder.is_dir():
-        raise SettingsError(f"{folder}: The path for results is a file. Choose a folder with --out.")
-
-
-def check_parent(path: Path) -> None:
-    """Raise SettingsError if the folder of an output file does not exist."""
-    if not path.absolute().parent.is_dir():
-        raise SettingsError(f"{path}: The folder {path.parent} does not exist. Create it first.")
-
-
 def check_target(target: Path, sources: Sequence[Path | None], *, force: bool) -> None:
-    """Raise SettingsError if the output would overwrite an input, or another file without `force`."""
-    check_parent(target)
-    if target.is_dir():
-        raise SettingsError(f"{target}: The output is a folder. Give the name of a file.")
-    if not target.exists():
-        return
-    if any(source is not None and source.exists() and target.samefile(source) for source in sources):
-        raise SettingsError(f"{target}: The output is an input file. Choose another name.")
-    if not force:
-        raise SettingsError(f"{target}: The file exists. Choose another name, or use --force to overwrite it.")
+    """Raise SettingsError if the output would overwrite an input, or another file without `force`.
+
+    The inputs stay protected. The output is checked before a computation takes its time, and again when it is written.
+    """
+    from borelli.files.atomic import check_output
+    from borelli.files.inputs import register_inputs
+
+    register_inputs(*sources)
+    check_output(target, overwrite=force, inputs=sources)

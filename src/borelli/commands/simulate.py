@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from borelli.commands.console import err, out, print_json, print_values, progress_bar
-from borelli.commands.options import Json, check_parent, option
+from borelli.commands.options import Force, Json, check_target, option
 from borelli.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def simulate(
     frames: Annotated[Path | None, option("Write numbered PNG frames into this folder.", "FOLDER")] = None,
     view: Annotated[bool, option("Show the result in the browser.", None, "--view")] = False,
     port: Annotated[int, option("Port of --view. Default: 8080.", "PORT")] = 8080,
+    force: Force = False,
     json: Json = False,
     quiet: Annotated[bool, option("Print neither progress nor tables.", None, "--quiet", "-q")] = False,
 ) -> None:
@@ -44,22 +46,22 @@ def simulate(
         raise SettingsError(
             "SCENE: No scene is given. Pass a scene file or a name of the gallery (borelli simulate --list)."
         )
-    for path in (result, save, video, frames):
-        if path is not None:
-            check_parent(path)
     _check_suffixes(result, video)
+    _check_outputs((result, save, video), frames, scene, force)
+    from borelli.files.netcdf_writer import write_netcdf
     from borelli.model.validate import validate
     from borelli.scenes.scene_files import read_scene, with_changes, write_scene
     from borelli.scenes.summary import summary
 
     changed = with_changes(read_scene(scene), step=step, duration=duration)
     validate(changed.model)  # a massless body can be read, but not simulated: refuse it before compiling kernels
+    _check_outputs((result, save, video), frames, scene, force)  # again: now the files of the model are known
     if save is not None:
-        write_scene(changed, save)
+        write_scene(changed, save, overwrite=force)
     dataset, seconds = _run(changed, quiet)
     if result is not None:
-        dataset.to_netcdf(result, engine="h5netcdf")
-    _draw(dataset, video, frames, quiet)
+        write_netcdf(result, {"/": dataset}, overwrite=force)
+    _draw(dataset, video, frames, quiet, force)
     values = {**summary(dataset), "times real time": changed.duration / seconds}
     if json:
         print_json(values)
@@ -80,6 +82,19 @@ def _check_suffixes(result: Path | None, video: Path | None) -> None:
         raise SettingsError(f"{video}: Unknown video format. Use .gif or .webp, or .png for the last frame.")
 
 
+def _check_outputs(paths: Sequence[Path | None], frames: Path | None, scene: str, force: bool) -> None:
+    """Raise SettingsError if an output must not be written."""
+    files = [path for path in paths if path is not None]
+    for path in files:
+        check_target(path, [Path(scene)], force=force)
+    if len({path.absolute() for path in files}) < len(files):
+        raise SettingsError(f"{files[0]}: Two outputs have the same name. Give each its own.")
+    if frames is not None:
+        from borelli.view.video import check_frames
+
+        check_frames(frames, overwrite=force)
+
+
 def _run(scene: Scene, quiet: bool) -> tuple[Dataset, float]:
     """Return the result and its run time [s] without the loading of kernels."""
     from borelli.commands.compile_notice import compile_once
@@ -94,7 +109,7 @@ def _run(scene: Scene, quiet: bool) -> tuple[Dataset, float]:
         return dataset, perf_counter() - start
 
 
-def _draw(dataset: Dataset, video: Path | None, frames: Path | None, quiet: bool) -> None:
+def _draw(dataset: Dataset, video: Path | None, frames: Path | None, quiet: bool, force: bool) -> None:
     if video is None and frames is None:
         return
     from borelli.view.video import video as write_video
@@ -102,9 +117,9 @@ def _draw(dataset: Dataset, video: Path | None, frames: Path | None, quiet: bool
 
     with progress_bar("drawing", hidden=quiet) as update:
         if video is not None:
-            write_video(dataset, video, progress=update)
+            write_video(dataset, video, progress=update, overwrite=force)
         if frames is not None:
-            write_frames(dataset, frames, progress=update)
+            write_frames(dataset, frames, progress=update, overwrite=force)
 
 
 def _print_gallery() -> None:

@@ -41,7 +41,7 @@ def fit(
 
     Segment lengths, joint centers and marker offsets are estimated.
     """
-    check_target(target, (*recordings, model, static), force=force)
+    check_target(target, (*recordings, model, static, skeleton), force=force)
     from borelli.analysis.fit.fit_model import fit_model
     from borelli.commands.compile_notice import compile_once
     from borelli.model.io import write_model
@@ -55,7 +55,7 @@ def fit(
     with err.status("fitting the model"):
         trials = [read_trial(path, settings) for path in recordings]
         result = fit_model(generic_model(settings, trials[0]), trials, static=read_static(settings))
-        lost = write_model(result.model, target)
+        lost = write_model(result.model, target, overwrite=force)
     notes = (*size_notes(settings, trials[0]), *result.notes)
     values = {
         "out": str(target), "rms_mm": 1e3 * result.train_rms, "held_out_rms_mm": 1e3 * result.held_out_rms,
@@ -87,7 +87,7 @@ def ik(
     json: options.Json = False,
 ) -> None:
     """Run inverse kinematics on a recording and write the motion."""
-    _check_stage_file(target, (model, recording, forces), force)
+    _check_stage_file(target, (model, recording, forces, skeleton), force)
     from borelli.commands.compile_notice import compile_once
     from borelli.export.stage_files import write_stage
     from borelli.model.io import read_model
@@ -102,7 +102,7 @@ def ik(
     with err.status("inverse kinematics"):
         trial = read_trial(recording, settings)
         motion = run_inverse_kinematics(trial, read_model(model), StageSettings(ik_method=settings.ik_method))
-        write_stage(motion, target)
+        write_stage(motion, target, overwrite=force)
     values = {
         "frames": motion.data.sizes["time"], "marker_rms_mm": 1e3 * motion.marker_rms,
         "marker_max_mm": 1e3 * float(motion.data["marker_error"].max()),
@@ -134,7 +134,7 @@ def id(
     compile_once(motion)
     with err.status("inverse dynamics"):
         torques = compute_torques(_select_stage(read_stage(motion), Motion, motion), settings)
-        write_stage(torques, target)
+        write_stage(torques, target, overwrite=force)
     values = {
         "grf_source": torques.grf_source, "residual_force_rms_n": torques.residual_force_rms,
         "residual_moment_rms_nm": torques.residual_moment_rms,
@@ -156,7 +156,7 @@ def energy(
 
     with err.status("energetics"):
         result = compute_energy(_select_stage(read_stage(torques), Torques, torques))
-        write_stage(result, target)
+        write_stage(result, target, overwrite=force)
     _show_stage(target, dict(result.summary), result.notes, json)
 
 
@@ -183,7 +183,7 @@ def report(
             result, target, fit=read_fit(energy.with_name("fit.nc")),
             predicted_grf=predict_grf_for_comparison(result.torques),
             uncertainty=read_uncertainty(file) if key and read_provenance(file).get("energy") == key else None,
-            provenance={"file": energy.name},
+            provenance={"file": energy.name}, overwrite=force,
         )  # fmt: skip
     show_title(target)
 

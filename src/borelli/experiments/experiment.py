@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from borelli.experiments.outcome import Outcome, write_outcome
-from borelli.view.plot_style import style_axes
+from borelli.files.inputs import protect_inputs
+from borelli.files.results_folder import results_folders
+from borelli.view.plot_style import save_figure, style_axes
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Experiment:
         module: Full name of the module with its function `run(request) -> Outcome`.
         paper: Authors of the paper.
         takes_recording: True if it can use a recording instead of synthetic data.
+        endings: Ends of the names of its files, after the name of the experiment.
     """
 
     about: str
@@ -51,11 +54,16 @@ class Experiment:
     module: str
     paper: str
     takes_recording: bool = False
+    endings: tuple[str, ...] = (".csv", ".json", ".png")
 
-    def run(self, request: Request) -> Outcome:
+    def run(self, request: Request, *, overwrite: bool = False) -> Outcome:
         """Run the experiment and write its table, plots and images."""
-        request.out.mkdir(parents=True, exist_ok=True)
-        return write_outcome(import_module(self.module).run(request), request.out)
+        outputs = {request.out: [f"{request.name}{ending}" for ending in self.endings]}
+        with (
+            protect_inputs(request.recording),
+            results_folders(outputs, f"experiment {request.name}", overwrite=overwrite),
+        ):
+            return write_outcome(import_module(self.module).run(request), request.out)
 
 
 @contextmanager
@@ -77,4 +85,4 @@ def figure(
         if ax.get_legend_handles_labels()[0]:
             ax.legend(frameon=False, fontsize=8)
     style_axes(axes)
-    drawn.savefig(path, dpi=130)
+    save_figure(drawn, path)

@@ -6,9 +6,12 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from io import StringIO
 from math import isfinite
 from pathlib import Path
 from typing import Any
+
+from borelli.files.atomic import write_atomic
 
 Rows = Sequence[Mapping[str, Any]]
 """Rows of a table: values by the name of their column."""
@@ -71,14 +74,15 @@ class Outcome:
 def write_outcome(outcome: Outcome, out: Path) -> Outcome:
     """Write the table as CSV and the complete outcome as JSON into a folder; return the outcome with these files."""
     table, document = out / f"{outcome.name}.csv", out / f"{outcome.name}.json"
-    with table.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(outcome.rows[0]))
-        writer.writeheader()
-        writer.writerows(outcome.rows)
+    text = StringIO()
+    writer = csv.DictWriter(text, list(outcome.rows[0]))
+    writer.writeheader()
+    writer.writerows(outcome.rows)
+    write_atomic(text.getvalue(), table)
     claims = [asdict(claim) | {"passed": bool(claim.passed)} for claim in outcome.claims]  # JSON takes no numpy bool
     rows = [{key: _finite_or_none(value) for key, value in row.items()} for row in outcome.rows]
     content = {"name": outcome.name, "about": outcome.about, "claims": claims, "rows": rows}
-    document.write_text(json.dumps(content, indent=1) + "\n")
+    write_atomic(json.dumps(content, indent=1) + "\n", document)
     return replace(outcome, files=(table, document, *outcome.files))
 
 

@@ -7,7 +7,6 @@ are the stage (`borelli_stage`), the model as text (`model`), and the rest as JS
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
@@ -24,8 +23,8 @@ from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
 from borelli.errors import BorelliError, FileFormatError
-from borelli.files.atomic import atomic_path
 from borelli.files.netcdf import DAMAGED
+from borelli.files.netcdf_writer import write_netcdf
 from borelli.model.formats.native import model_from_text, model_to_text
 from borelli.recording.recording import Note, Recording
 
@@ -42,6 +41,7 @@ def write_stage(
     provenance: Mapping[str, Any] | None = None,
     *,
     previous: tuple[Stage, Path] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write a motion, torques or energy atomically, with everything they were computed from.
 
@@ -51,6 +51,7 @@ def write_stage(
         provenance: Plain values to store, such as the key and the run time of the pipeline.
         previous: A stage and the file that contains it. If the result was computed from it, groups are copied from that
             file, which takes a tenth of the time.
+        overwrite: Replace an existing file. The recording is never replaced.
 
     Examples:
         >>> walk = bo.synthetic_recording("walk")
@@ -89,13 +90,13 @@ def write_stage(
         copied = ("recording", "motion")
     elif previous is not None and previous[0] is torques:
         copied = ("recording", "motion", "torques", "loads")
-    with atomic_path(Path(path)) as temporary:
-        if previous is not None and copied:
-            shutil.copyfile(previous[1], temporary)
-        xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf", mode="a")
-        for group, data in groups.items():
-            if group not in copied:
-                data.to_netcdf(temporary, engine="h5netcdf", group=group, mode="a")
+    write_netcdf(
+        path,
+        {"/": xarray.Dataset(attrs=attrs)} | {group: data for group, data in groups.items() if group not in copied},
+        copy_of=previous[1] if previous is not None and copied else None,
+        overwrite=overwrite,
+        inputs=[motion.recording.path if motion.recording is not None else None],
+    )
 
 
 def read_stage(path: str | PathLike[str]) -> Stage:
@@ -137,15 +138,15 @@ def read_stage(path: str | PathLike[str]) -> Stage:
         raise FileFormatError(path, f"The file is damaged: {' '.join(str(error).split())}") from None
 
 
-def write_fit(fit: Fit, path: Path, provenance: Mapping[str, Any] | None = None) -> None:
+def write_fit(fit: Fit, path: Path, provenance: Mapping[str, Any] | None = None, *, overwrite: bool = False) -> None:
     """Write a fit atomically as netCDF 4, with its model as text."""
     metadata = {
         "train_rms": fit.train_rms, "held_out_rms": to_json_values(fit.held_out_rms), "iterations": fit.iterations,
         "notes": [asdict(note) for note in fit.notes], "provenance": to_json_values(provenance or {}),
     }  # fmt: skip
     attrs = {"borelli_stage": "fit", "borelli_version": __version__, "model": model_to_text(fit.model)}
-    with atomic_path(path) as temporary:
-        fit.data.assign_attrs(attrs, borelli_metadata=json.dumps(metadata)).to_netcdf(temporary, engine="h5netcdf")
+    data = fit.data.assign_attrs(attrs, borelli_metadata=json.dumps(metadata))
+    write_netcdf(path, {"/": data}, overwrite=overwrite)
 
 
 def read_fit(path: Path) -> Fit | None:

@@ -38,6 +38,9 @@ TABLES = {
     "ground_forces": ("mot", "Ground reaction forces"),
 }
 """Suffix and first line of the file of each table."""
+ERROR_FILE = "marker_errors.csv"
+TABLE_FILES = (*(f"{table}.{suffix}" for table, (suffix, _) in TABLES.items()), ERROR_FILE)
+"""Files that `write_tables` writes."""
 
 
 def write_tables(energy: Energy, folder: Path) -> None:
@@ -49,7 +52,7 @@ def write_tables(energy: Energy, folder: Path) -> None:
     data = energy.torques.motion.data
     if "marker_error" in data:
         columns = [f"{name}_mm" for name in map(str, data["marker"].values)]
-        write_csv(folder / "marker_errors.csv", data["time"].values, columns, 1e3 * data["marker_error"].values, ".4f")
+        write_csv(folder / ERROR_FILE, data["time"].values, columns, 1e3 * data["marker_error"].values, ".4f")
 
 
 def _tables(energy: Energy) -> dict[str, tuple[Array, list[str], Array]]:

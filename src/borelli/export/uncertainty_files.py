@@ -21,9 +21,9 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.errors import BorelliError
 from borelli.export.stage_files import read_group, to_json_values
 from borelli.export.tables import TABLES, write_csv
-from borelli.files.atomic import atomic_path
 from borelli.files.html_repr import Summary, summary_html, summary_repr
 from borelli.files.netcdf import DAMAGED
+from borelli.files.netcdf_writer import write_netcdf
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -103,7 +103,11 @@ def summary_values(energy: Energy) -> dict[str, float]:
 
 
 def write_uncertainty(
-    uncertainty: AnalysisUncertainty, path: Path, provenance: Mapping[str, Any] | None = None
+    uncertainty: AnalysisUncertainty,
+    path: Path,
+    provenance: Mapping[str, Any] | None = None,
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Write the uncertainty of an analysis atomically."""
     import xarray
@@ -111,10 +115,7 @@ def write_uncertainty(
     metadata = {name: to_json_values(getattr(uncertainty, name)) for name in FIELDS}
     metadata |= {"notes": [asdict(note) for note in uncertainty.notes], "provenance": to_json_values(provenance or {})}
     attrs = {"borelli_stage": "uncertainty", "borelli_version": __version__, "borelli_metadata": json.dumps(metadata)}
-    with atomic_path(path) as temporary:
-        xarray.Dataset(attrs=attrs).to_netcdf(temporary, engine="h5netcdf")
-        for group, data in uncertainty.groups.items():
-            data.to_netcdf(temporary, engine="h5netcdf", group=group, mode="a")
+    write_netcdf(path, {"/": xarray.Dataset(attrs=attrs), **uncertainty.groups}, overwrite=overwrite)
 
 
 def read_uncertainty(path: Path) -> AnalysisUncertainty | None:
@@ -141,14 +142,12 @@ def write_uncertainty_tables(uncertainty: AnalysisUncertainty, folder: Path) -> 
         names = [f"{column}_{suffix}" for column in data[f"{table}_column"].values for suffix in SUFFIXES]
         values = np.stack([data[f"{table}_{suffix}"].values for suffix in SUFFIXES], axis=-1)
         rows = values.reshape(len(values), -1)
-        write_csv(_table_path(folder, table), data[f"{table}_time"].values, names, rows, ".6g")
+        write_csv(folder / _table_name(table), data[f"{table}_time"].values, names, rows, ".6g")
 
 
-def remove_uncertainty(folder: Path) -> None:
-    """Remove the uncertainty files of a folder."""
-    for path in (folder / UNCERTAINTY_FILE, *(_table_path(folder, table) for table in TABLES)):
-        path.unlink(missing_ok=True)
+def _table_name(table: str) -> str:
+    return f"{table}_uncertainty.csv"
 
 
-def _table_path(folder: Path, table: str) -> Path:
-    return folder / f"{table}_uncertainty.csv"
+UNCERTAINTY_FILES = (UNCERTAINTY_FILE, *map(_table_name, TABLES))
+"""Files of a folder of results that contain its uncertainty."""

@@ -80,14 +80,19 @@ def model_reader(path: str | Path) -> Callable[[str | Path], Model]:
     raise FileFormatError(path, f"Unknown model format. Supported formats: {SUPPORTED}.{_hint(head)}")
 
 
-def write_model(model: Model, path: str | Path) -> tuple[str, ...]:
+def write_model(model: Model, path: str | Path, *, overwrite: bool = False) -> tuple[str, ...]:
     """Write a model in the format of the file name's ending.
+
+    Args:
+        model: Model to write.
+        path: File to write.
+        overwrite: Replace an existing file.
 
     Returns:
         Sentences on what the format cannot store.
 
     Raises:
-        SettingsError: if no format has that ending.
+        SettingsError: if no format has that ending, or the file exists.
 
     Examples:
         >>> bo.write_model(bo.human(), "human.toml")
@@ -95,13 +100,13 @@ def write_model(model: Model, path: str | Path) -> tuple[str, ...]:
     """
     ending = as_path(path).suffix.lower()
     if ending == ".toml":
-        native.write_model(model, path)
+        native.write_model(model, path, overwrite=overwrite)
         return ()
     writers = {".osim": write_osim, ".xml": write_mjcf, ".mjcf": write_mjcf}
     if ending not in writers:
         known = ".toml (borelli), .osim (OpenSim) or .xml (MuJoCo)"
         raise SettingsError(f"{path}: Unknown ending {ending!r} of a model file. Use {known}.")
-    return writers[ending](model, path)
+    return writers[ending](model, path, overwrite=overwrite)
 
 
 def _is_folder(path: Path) -> bool:

@@ -23,15 +23,17 @@ from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
 from borelli.export.stage_files import read_fit, read_provenance, to_json_values, write_fit
 from borelli.export.summary import summarize
-from borelli.export.tables import write_tables
+from borelli.export.tables import TABLE_FILES, write_tables
 from borelli.export.uncertainty_files import (
     UNCERTAINTY_FILE,
+    UNCERTAINTY_FILES,
     AnalysisUncertainty,
-    remove_uncertainty,
     write_uncertainty_tables,
 )
-from borelli.files.atomic import remove_stale_temporaries, write_atomic
+from borelli.files.atomic import write_atomic
 from borelli.files.html_repr import html_table
+from borelli.files.inputs import protect_inputs
+from borelli.files.results_folder import ResultsFolders, check_folder, results_folders
 from borelli.kernels.source_hash import source_hash
 from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
@@ -62,6 +64,11 @@ from borelli.reports.report_warnings import report_warnings
 if TYPE_CHECKING:
     from xarray import Dataset
 
+FIT_FILES = ("fit.nc", "model.toml")
+STAGE_FILES = {"ik": "motion.nc", "id": "torques.nc", "energy": "energy.nc"}
+"""File of each stage after the fit."""
+TRIAL_FILES = (*STAGE_FILES.values(), *TABLE_FILES, "report.html", "summary.json")
+"""Files of each recording."""
 STAGE_ENDS = {"read": 0.1, "fit": 0.35, "ik": 0.5, "id": 0.8, "energy": 0.9, "report": 1.0}
 """Fraction of the work done at the end of each stage, without Monte Carlo repeats."""
 RESULT_MODULES = tuple(function.__module__ for function in (read_trial, fit_model, compute_torques))
@@ -125,6 +132,8 @@ def analyze(
     folder: str | PathLike[str],
     settings: AnalysisSettings | None = None,
     progress: Progress = lambda task, done: None,
+    *,
+    overwrite: bool = False,
 ) -> tuple[Analysis, ...]:
     """Analyze recordings of one subject and write the results.
 
@@ -133,12 +142,15 @@ def analyze(
         folder: Folder for the results, created if needed; each of several recordings has its own folder inside.
         settings: Settings of the analysis.
         progress: Callback with the running task and the fraction of work done.
+        overwrite: Replace files of the folder that have names of results, but are not results of an earlier analysis,
+            or were edited. Inputs are never replaced.
 
     Returns:
         One analysis for each recording, in order.
 
     Raises:
-        SettingsError: No recording, two of the same name, or a setting that does not apply.
+        SettingsError: No recording, two of the same name, a setting that does not apply, a file that must not be
+            replaced, or another analysis that is writing into the folder.
 
     Examples:
         >>> bo.write_recording(bo.synthetic_recording("walk").recording, "walk.c3d")
@@ -149,8 +161,25 @@ def analyze(
     """
     settings = AnalysisSettings() if settings is None else settings
     paths, folder = _check_arguments(recordings, folder, settings)
-    folder.mkdir(parents=True, exist_ok=True)
-    remove_stale_temporaries(folder)
+    folders = [folder] if len(paths) == 1 else [folder / path.stem for path in paths]
+    files = (*TRIAL_FILES, *(UNCERTAINTY_FILES if settings.monte_carlo else ()))
+    outputs: dict[Path, tuple[str, ...]] = {folder: FIT_FILES if settings.fit else ()}
+    for own in folders:
+        outputs[own] = (*outputs.get(own, ()), *files)
+    sources = (*paths, *(getattr(settings, name) for name in PATHS), settings.reading.get("skeleton"))
+    with protect_inputs(*sources), results_folders(outputs, "analyze", overwrite=overwrite) as results:
+        return _analyze(paths, folder, folders, settings, results, progress)
+
+
+def _analyze(
+    paths: Sequence[Path],
+    folder: Path,
+    folders: Sequence[Path],
+    settings: AnalysisSettings,
+    results: ResultsFolders,
+    progress: Progress,
+) -> tuple[Analysis, ...]:
+    """Analyze recordings; the fit is written into `folder`, the results of each recording into one of `folders`."""
     runtime: dict[str, float] = {}
     start = perf_counter()
     progress("loading libraries", 0.0)
@@ -163,10 +192,16 @@ def analyze(
     runtime["read"] = perf_counter() - start
     ends = stage_ends(settings.monte_carlo)
     progress("fitting the model", ends["read"])
-    hashes = {path: file_hash(path) for path in paths}
-    inputs: dict[str, Any] = {"recordings": list(hashes.values())}
+    sources = [{"file": path.name, "sha256": file_hash(path)} for path in paths]
+    inputs: dict[str, Any] = {"recordings": [source["sha256"] for source in sources]}
     inputs |= {name: file_hash(path) for name in PATHS if (path := getattr(settings, name)) is not None}
-    fitted = _fit_subject(trials, static, folder, settings, inputs)
+    fit_key = _fit_key(settings, inputs)
+    keys = [_stage_keys(fit_key, source["sha256"], settings) for source in sources]
+    if settings.fit and read_provenance(folder / "fit.nc").get("key") == fit_key:
+        results.keep(folder / name for name in FIT_FILES)
+    for own, expected in zip(folders, keys, strict=True):
+        results.keep(_reusable_stages(own, expected, settings))
+    fitted = _fit_subject(trials, static, folder, settings, fit_key)
     runtime["fit"] = fitted.runtime
 
     @cache
@@ -177,21 +212,18 @@ def analyze(
         again = fit_model(generic_model(settings, trials[0]), list(trials), static=static)
         return replace(again, model=fitted.model)  # whose mass may come from the plates
 
-    results = []
-    for i, (path, trial) in enumerate(zip(paths, trials, strict=True)):
-        own = folder if len(paths) == 1 else folder / path.stem
-        own.mkdir(exist_ok=True)
-        remove_stale_temporaries(own)
+    analyses = []
+    for i, (own, trial, source) in enumerate(zip(folders, trials, sources, strict=True)):
 
         def report_progress(task: str, done: float, i: int = i) -> None:
             first = ends["fit"]
             progress(task, first + (1.0 - first) * (i + (done - first) / (1.0 - first)) / len(paths))
 
-        source = {"file": path.name, "sha256": hashes[path]}
-        stages = _make_cache(own, source, fitted, settings, {**runtime}, report_progress)
-        results.append(_analyze_trial(trial, fitted, settings, source, stages, get_fit))
+        reused = ["fit"] if fitted.reused else []
+        stages = StageCache(own, keys[i], {**runtime}, report_progress, reused)
+        analyses.append(_analyze_trial(trial, fitted, settings, source, stages, get_fit))
     progress("done", 1.0)
-    return tuple(results)
+    return tuple(analyses)
 
 
 def _check_arguments(recordings: Any, folder: Any, settings: AnalysisSettings) -> tuple[list[Path], Path]:
@@ -208,8 +240,7 @@ def _check_arguments(recordings: Any, folder: Any, settings: AnalysisSettings) -
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
         raise SettingsError(f"recordings: Two files are called {duplicate!r}, like the folders of results. Rename one.")
-    if folder.exists() and not folder.is_dir():
-        raise SettingsError(f"{folder}: The path for results is a file. Choose a folder with --out.")
+    check_folder(folder)
     if settings.forces is not None and len(paths) > 1:
         raise SettingsError(
             f"{settings.forces.name}: The plates of one file cannot belong to {len(paths)} recordings. Analyze one "
@@ -237,22 +268,48 @@ def stage_ends(repeats: int) -> dict[str, float]:
     return {**ends, "uncertainty": 1.0 - rest * (1.0 - STAGE_ENDS["energy"]), "report": 1.0}
 
 
+def _fit_key(settings: AnalysisSettings, inputs: Mapping[str, Any]) -> str:
+    used = {name: getattr(settings, name) for name in ("mass", "height", "sex", "fit", "start", "end", "plates")}
+    return stage_key("fit", inputs, used | {"reading": settings.reading}, code=result_hash())
+
+
+def _stage_keys(fit_key: str, recording: str, settings: AnalysisSettings) -> dict[str, str]:
+    """Return the keys of the stages after the fit, for the hash of a recording."""
+    key = partial(stage_key, code=result_hash())
+    keys = {"ik": key("ik", [fit_key, recording], {"method": settings.ik_method})}
+    used = {"method": settings.id_method, "plates": settings.plates, "cutoff": settings.cutoff}
+    keys["id"] = key("id", keys["ik"], used)
+    keys["energy"] = key("energy", keys["id"], {})
+    return keys
+
+
+def _reusable_stages(folder: Path, keys: Mapping[str, str], settings: AnalysisSettings) -> list[Path]:
+    """Return the files of earlier stages with the same keys, and those of their uncertainty unless it is replaced."""
+    files = {stage: folder / file for stage, file in STAGE_FILES.items()}
+    reusable = [path for stage, path in files.items() if read_provenance(path).get("key") == keys[stage]]
+    stored = read_provenance(folder / UNCERTAINTY_FILE)
+    replaced = settings.monte_carlo and stored.get("key") != _uncertainty_key(keys["energy"], settings)
+    if stored.get("energy") == keys["energy"] and not replaced:
+        reusable += [folder / name for name in UNCERTAINTY_FILES]
+    return reusable
+
+
+def _uncertainty_key(energy_key: str, settings: AnalysisSettings) -> str:
+    used = {"repeats": settings.monte_carlo, "marker_noise": settings.marker_noise}
+    return stage_key("uncertainty", energy_key, used, code=source_hash(load_or_compute_uncertainty.__module__))
+
+
 def _fit_subject(
-    trials: Sequence[Recording],
-    static: Recording | None,
-    folder: Path,
-    settings: AnalysisSettings,
-    inputs: Mapping[str, Any],
+    trials: Sequence[Recording], static: Recording | None, folder: Path, settings: AnalysisSettings, key: str
 ) -> _FittedModel:
     """Fit the model to the trials, or read the fit of an earlier run."""
     start = perf_counter()
-    used = {name: getattr(settings, name) for name in ("mass", "height", "sex", "fit", "start", "end", "plates")}
-    key = stage_key("fit", inputs, used | {"reading": settings.reading}, code=result_hash())
     path = folder / "fit.nc"
     provenance = read_provenance(path)
     if settings.fit and provenance.get("key") == key:
         known = read_fit(path)
         if known is not None:
+            write_atomic(model_to_text(known.model), folder / "model.toml")
             return _FittedModel(known.model, known, known.notes, key, float(provenance["runtime_s"]), reused=True)
     model = generic_model(settings, trials[0])
     notes = size_notes(settings, trials[0])
@@ -271,22 +328,6 @@ def _fit_subject(
     write_fit(fit, path, {"key": key, "runtime_s": runtime})
     write_atomic(model_to_text(fit.model), folder / "model.toml")
     return _FittedModel(fit.model, fit, fit.notes, key, runtime)
-
-
-def _make_cache(
-    folder: Path,
-    source: Mapping[str, str],
-    fitted: _FittedModel,
-    settings: AnalysisSettings,
-    runtime: dict[str, float],
-    progress: Progress,
-) -> StageCache:
-    key = partial(stage_key, code=result_hash())
-    keys = {"ik": key("ik", [fitted.key, source["sha256"]], {"method": settings.ik_method})}
-    used = {"method": settings.id_method, "plates": settings.plates, "cutoff": settings.cutoff}
-    keys["id"] = key("id", keys["ik"], used)
-    keys["energy"] = key("energy", keys["id"], {})
-    return StageCache(folder, keys, runtime, progress, ["fit"] if fitted.reused else [])
 
 
 def _analyze_trial(
@@ -344,16 +385,16 @@ def _run_stages(
         return replace(motion, notes=(*fitted.notes, *motion.notes, *missing_marker_notes(motion)))
 
     def make_torques() -> Torques:
-        motion = stages.load_or_compute("ik", "motion.nc", make_motion)
+        motion = stages.load_or_compute("ik", STAGE_FILES["ik"], make_motion)
         with stages.timed("id", "inverse dynamics", ends["ik"]):
             return compute_torques(motion, settings)
 
     def make_energy() -> Energy:
-        torques = stages.load_or_compute("id", "torques.nc", make_torques)
+        torques = stages.load_or_compute("id", STAGE_FILES["id"], make_torques)
         with stages.timed("energy", "energetics", ends["id"]):
             return compute_energy(torques)
 
-    return stages.load_or_compute("energy", "energy.nc", make_energy)
+    return stages.load_or_compute("energy", STAGE_FILES["energy"], make_energy)
 
 
 def _run_uncertainty(
@@ -363,20 +404,16 @@ def _run_uncertainty(
     ends: Mapping[str, float],
     get_fit: Callable[[], Fit | None],
 ) -> AnalysisUncertainty | None:
-    """Compute the requested uncertainty, or remove that of other results from the folder."""
+    """Compute the requested uncertainty, or read what an earlier run left."""
     folder, key, repeats = stages.folder, stages.keys["energy"], settings.monte_carlo
     if not repeats:
-        if read_provenance(folder / UNCERTAINTY_FILE).get("energy", key) != key:
-            remove_uncertainty(folder)
         return None
 
     def count(done: int) -> None:
         fraction = ends["energy"] + (ends["uncertainty"] - ends["energy"]) * done / repeats
         stages.progress(f"Monte Carlo repeats: {done} of {repeats}", fraction)
 
-    used = {"repeats": repeats, "marker_noise": settings.marker_noise}
-    code = source_hash(load_or_compute_uncertainty.__module__)
-    provenance = {"key": stage_key("uncertainty", key, used, code=code), "energy": key}
+    provenance = {"key": _uncertainty_key(key, settings), "energy": key}
     uncertainty, stages.runtime["uncertainty"], reused = load_or_compute_uncertainty(
         folder, provenance, energy, get_fit, repeats=repeats, marker_noise=settings.marker_noise, progress=count
     )

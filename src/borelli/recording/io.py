@@ -43,7 +43,7 @@ FORMATS: Mapping[str, Format] = {  # in the order in which they are tried
     "CSV": Format((".csv", ".tsv"), looks_like_csv, read_csv),
 }
 WRITERS: Mapping[str, Callable[..., None]] = {
-    ".nc": lambda recording, path: recording.to_netcdf(path),
+    ".nc": Recording.to_netcdf,
     ".c3d": write_c3d,
     ".trc": write_trc,
     ".mot": write_table,
@@ -107,16 +107,17 @@ def read_recording(
     return rename_markers(recording, names) if names else recording
 
 
-def write_recording(recording: Recording, path: str | Path, **options: Any) -> None:
+def write_recording(recording: Recording, path: str | Path, *, overwrite: bool = False, **options: Any) -> None:
     """Write a recording in the format of the file extension: .c3d, .trc, .mot, .sto, .csv, .bvh or .nc.
 
     Args:
         recording: Recording to write.
         path: File to write.
+        overwrite: Replace an existing file. The file that the recording was read from is never replaced.
         options: Options of the writer of that format, such as `units` for TRC.
 
     Raises:
-        SettingsError: if the extension is unknown, or the format cannot contain the recording.
+        SettingsError: if the extension is unknown, the format cannot contain the recording, or the file exists.
 
     Examples:
         >>> walk = bo.synthetic_recording("walk").recording
@@ -125,7 +126,7 @@ def write_recording(recording: Recording, path: str | Path, **options: Any) -> N
     extension = as_path(path).suffix.lower()
     if extension not in WRITERS:
         raise SettingsError(unknown_name("file extension of a recording", extension, WRITERS))
-    WRITERS[extension](recording, path, **options)
+    WRITERS[extension](recording, path, overwrite=overwrite, **options)
 
 
 def rename_markers(recording: Recording, names: Mapping[str, str]) -> Recording:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from borelli import __version__
@@ -53,6 +52,7 @@ def write_report(
     predicted_grf: Dataset | None = None,
     uncertainty: AnalysisUncertainty | None = None,
     provenance: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write the report of an analysis as one HTML file that needs no network.
 
@@ -63,6 +63,7 @@ def write_report(
         predicted_grf: Ground reaction forces predicted from the motion where plates measured them too.
         uncertainty: Uncertainty of the outputs; None: not computed.
         provenance: Further facts to show: `file`, `sha256`, `settings`, `runtime_s`, `version`, `code`.
+        overwrite: Replace an existing file.
 
     Examples:
         >>> walk = bo.synthetic_recording("walk")
@@ -101,7 +102,7 @@ def write_report(
         f'<script type="application/json" id="motion">{_json(pack_motion(energy))}</script>'
         f"<script>{_asset('page.js')}</script></body></html>\n"
     )
-    write_atomic(page, Path(path))
+    write_atomic(page, path, overwrite=overwrite)
 
 
 def _asset(name: str) -> str:

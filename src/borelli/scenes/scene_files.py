@@ -60,9 +60,12 @@ def read_scene(path_or_name: str | os.PathLike[str]) -> Scene:
     return scene_from_text(read_text(path), path)
 
 
-def write_scene(scene: Scene, path: str | os.PathLike[str]) -> None:
-    """Write the scene, its model included; the write is atomic."""
-    write_atomic(scene_to_text(scene), path)
+def write_scene(scene: Scene, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write the scene, its model included; the write is atomic.
+
+    An existing file is replaced only with `overwrite`.
+    """
+    write_atomic(scene_to_text(scene), path, overwrite=overwrite)
 
 
 def scene_from_text(text: str, path: str | os.PathLike[str] = "scene text") -> Scene:

@@ -11,7 +11,7 @@ import numpy as np
 
 from borelli.errors import SettingsError
 from borelli.view.drawing import Drawing
-from borelli.view.picture import actors_at, caption, drawing_with_floor, sampled_points
+from borelli.view.picture import actors_at, caption, drawing_with_floor, sampled_points, save_image
 from borelli.view.render import Camera, camera_for, render
 from borelli.view.results import PosedModel, posed_model
 from borelli.view.video import save_animation
@@ -35,7 +35,14 @@ class View(NamedTuple):
     """Elevation of the camera [degrees]."""
 
 
-def stills(runs: Mapping[str, Any], path: str | Path, times: Sequence[float], view: View = View()) -> Path:
+def stills(
+    runs: Mapping[str, Any],
+    path: str | Path,
+    times: Sequence[float],
+    view: View = View(),
+    *,
+    overwrite: bool = False,
+) -> Path:
     """Write an image with a row of panels for each run, one panel for each time [s]."""
     if not len(times):
         raise SettingsError("Stills need at least one time, but there is none. Set times.")
@@ -48,7 +55,7 @@ def stills(runs: Mapping[str, Any], path: str | Path, times: Sequence[float], vi
             row.append(image)
         title(row[0], scene.name)
         rows.append(row)
-    _grid(rows).save(path)
+    save_image(_grid(rows), path, overwrite=overwrite)
     return Path(path)
 
 
@@ -61,6 +68,7 @@ def film(
     speed: float = 1.0,
     columns: int = 4,
     progress: Callable[[float], None] | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write a video, .gif or .webp, of all runs at once; a shorter run stays at its last frame."""
     if not (rate > 0 and speed > 0):
@@ -81,7 +89,7 @@ def film(
         frames.append(_grid([panels[k * each : (k + 1) * each] for k in range(lines)]))
         if progress is not None:
             progress((number + 1) / len(times))
-    return save_animation(frames, path, rate)
+    return save_animation(frames, path, rate, overwrite=overwrite)
 
 
 def title(image: Image, text: str) -> None:

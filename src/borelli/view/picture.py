@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from borelli.errors import SettingsError
+from borelli.files.atomic import atomic_path, check_output
+from borelli.files.paths import as_path
 from borelli.view.drawing import Drawing, make_drawing, transform_vertices, with_floor
 from borelli.view.mesh import Array
 from borelli.view.render import Actors, Camera, axes_at, camera_for, join_actors, project, render
@@ -31,6 +34,7 @@ def picture(
     width: int = 1280,
     height: int = 720,
     camera: Camera | None = None,
+    overwrite: bool = False,
 ) -> Image:
     """Draw a result at one instant.
 
@@ -41,25 +45,28 @@ def picture(
         width: Width [pixels].
         height: Height [pixels].
         camera: Position and target of the camera. Default: one that shows everything.
+        overwrite: Replace an existing file.
 
     Returns:
         The image.
 
     Raises:
-        SettingsError: The result has no poses to draw.
+        SettingsError: The result has no poses to draw, or the file exists.
 
     Examples:
         >>> image = bo.picture(bo.human(), "human.png", width=320, height=180)
         >>> image.size
         (320, 180)
     """
+    if path is not None:
+        check_output(path, overwrite=overwrite)
     posed = posed_model(result)
     drawing = drawing_with_floor(posed)
     frame = posed.nearest_frame(time)
     camera = camera or camera_for(visible_points(drawing, posed, [frame]), width / height)
     image = render(drawing, actors_at(drawing, posed, frame), camera, width, height)
     if path is not None:
-        image.save(path)
+        save_image(image, path, overwrite=overwrite)
     return image
 
 
@@ -73,6 +80,7 @@ def strobe(
     width: int = 1600,
     height: int = 720,
     azimuth: float = -68.0,
+    overwrite: bool = False,
 ) -> Image:
     """Draw several instants of a result in one image, from left to right, with their times.
 
@@ -86,17 +94,20 @@ def strobe(
         width: Width [pixels].
         height: Height [pixels].
         azimuth: Direction of the camera [degrees from x].
+        overwrite: Replace an existing file.
 
     Returns:
         The image.
 
     Raises:
-        SettingsError: There is no instant, or the result has no poses to draw.
+        SettingsError: There is no instant, the result has no poses to draw, or the file exists.
 
     Examples:
         >>> result = bo.simulate(bo.human(), duration=0.5, initial_coordinates={"root_z": 1.2})
         >>> image = bo.strobe(result, "fall.png", count=3, width=640, height=240)
     """
+    if path is not None:
+        check_output(path, overwrite=overwrite)
     posed = posed_model(result)
     chosen = list(np.linspace(posed.time[0], posed.time[-1], count) if times is None else times)
     if not chosen:
@@ -115,8 +126,22 @@ def strobe(
         center = (cloud.min(0) + cloud.max(0)) / 2
         caption(image, f"{posed.time[frame]:.2f} s", float(project(center[None], camera, width, height)[0, 0]))
     if path is not None:
-        image.save(path)
+        save_image(image, path, overwrite=overwrite)
     return image
+
+
+def save_image(image: Image, path: str | Path, *, overwrite: bool = False, **options: Any) -> None:
+    """Write an image in the format of the file name's suffix, completely or not at all; options are those of Pillow."""
+    from PIL import Image as images
+
+    path = as_path(path)
+    form = images.registered_extensions().get(path.suffix.lower())
+    if form not in images.SAVE:
+        raise SettingsError(f"{path}: Unknown image format {path.suffix!r}. Use a name that ends in .png.")
+    with atomic_path(path, overwrite=overwrite) as temporary:
+        content = BytesIO()
+        image.save(content, form, **options)
+        temporary.write_bytes(content.getbuffer())
 
 
 def _spread(extents: Sequence[Array]) -> float:

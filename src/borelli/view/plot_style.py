@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from borelli.errors import SettingsError
+from borelli.files.atomic import atomic_path
+from borelli.files.paths import as_path
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from xarray import DataArray
 
 INK, GRID = "#2b2f36", "#e3e5e8"
@@ -22,6 +29,20 @@ def style_axes(axes: Any) -> None:
         ax.grid(color=GRID, linewidth=0.8)
         ax.set_axisbelow(True)
         ax.spines[["top", "right"]].set_visible(False)
+
+
+def save_figure(figure: Figure, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a figure in the format of the file name's suffix, completely or not at all."""
+    path = as_path(path)
+    formats = figure.canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in formats:
+        raise SettingsError(
+            f"{path}: Unknown image format {path.suffix!r}. Supported suffixes: .{', .'.join(formats)}."
+        )
+    with atomic_path(path, overwrite=overwrite) as temporary:
+        content = BytesIO()
+        figure.savefig(content, dpi=130, format=path.suffix[1:].lower())
+        temporary.write_bytes(content.getbuffer())
 
 
 def draw_columns(axes: Axes, variable: DataArray, count: int, values: Any = None) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from borelli.errors import SettingsError
-from borelli.view.plot_style import BLUE, GRID, INK, LINES, ORANGE, draw_columns, style_axes
+from borelli.files.atomic import check_output
+from borelli.view.plot_style import BLUE, GRID, INK, LINES, ORANGE, draw_columns, save_figure, style_axes
 from borelli.view.recording_plots import recording_figure
 from borelli.view.results import dataset_model, handler
 
@@ -39,7 +40,7 @@ class Panel(NamedTuple):
     """Returns false if the variable is there but has nothing to draw."""
 
 
-def plot(result: Any, path: str | Path | None = None, *, coordinates: int = 6) -> Figure:
+def plot(result: Any, path: str | Path | None = None, *, coordinates: int = 6, overwrite: bool = False) -> Figure:
     """Plot a result: of most kinds, its main quantities against time.
 
     Args:
@@ -47,19 +48,22 @@ def plot(result: Any, path: str | Path | None = None, *, coordinates: int = 6) -
             `track_targets` or `run_scene`.
         path: Image file to write. Default: none.
         coordinates: Number of coordinates in a panel: those with the largest range.
+        overwrite: Replace an existing file.
 
     Returns:
         The matplotlib figure.
 
     Raises:
-        SettingsError: The result cannot be plotted, or contains nothing to plot.
+        SettingsError: The result cannot be plotted, or contains nothing to plot; or the file exists.
 
     Examples:
         >>> figure = bo.plot(bo.synthetic_recording("walk").recording, "walk.png")
     """
+    if path is not None:
+        check_output(path, overwrite=overwrite)
     figure = handler(PLOTS, result, "plotted")(result, coordinates)
     if path is not None:
-        figure.savefig(path, dpi=130)
+        save_figure(figure, path, overwrite=overwrite)
     return figure
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from borelli.errors import SettingsError
-from borelli.view.picture import actors_at, caption, drawing_with_floor, picture, sampled_points
+from borelli.files.atomic import check_output
+from borelli.files.results_folder import check_results, results_folders
+from borelli.view.picture import actors_at, caption, drawing_with_floor, picture, sampled_points, save_image
 from borelli.view.render import camera_for, render
 from borelli.view.results import posed_model
 
@@ -23,6 +25,8 @@ RATE = 25.0  # frames per second; GIF counts in hundredths of a second
 AZIMUTH = -62.0  # direction of the camera [degrees from x]
 ANIMATIONS = (".gif", ".webp")
 SUFFIXES = (*ANIMATIONS, ".png")
+FRAMES = "simulate --frames"
+"""Name of the command that writes single frames."""
 
 
 def frames(
@@ -59,6 +63,7 @@ def video(
     height: int = 360,
     azimuth: float = AZIMUTH,
     progress: Progress | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write a video of a result.
 
@@ -71,12 +76,13 @@ def video(
         height: Height [pixels].
         azimuth: Direction of the camera [degrees from x].
         progress: Called with the fraction done, 0 to 1.
+        overwrite: Replace an existing file.
 
     Returns:
         The path.
 
     Raises:
-        SettingsError: Unknown suffix, rate or speed not positive, or a result without poses.
+        SettingsError: Unknown suffix, rate or speed not positive, a result without poses, or a file that exists.
 
     Examples:
         >>> result = bo.simulate(bo.human(), duration=0.2, initial_coordinates={"root_z": 1.2})
@@ -87,12 +93,14 @@ def video(
     if path.suffix.lower() not in SUFFIXES:
         raise SettingsError(f"{path}: Unknown video format {path.suffix!r}. Supported suffixes: {', '.join(SUFFIXES)}.")
     if path.suffix.lower() == ".png":
-        picture(result, path, width=2 * width, height=2 * height)
+        picture(result, path, width=2 * width, height=2 * height, overwrite=overwrite)
         return path
-    return save_animation(list(frames(result, rate, speed, width, height, azimuth, progress)), path, rate)
+    check_output(path, overwrite=overwrite)
+    images = list(frames(result, rate, speed, width, height, azimuth, progress))
+    return save_animation(images, path, rate, overwrite=overwrite)
 
 
-def save_animation(images: Sequence[Image], path: str | Path, rate: float) -> Path:
+def save_animation(images: Sequence[Image], path: str | Path, rate: float, *, overwrite: bool = False) -> Path:
     """Write images as an animation, .gif or .webp, at a frame rate [1/s]."""
     path = Path(path)
     if path.suffix.lower() not in ANIMATIONS:
@@ -103,8 +111,11 @@ def save_animation(images: Sequence[Image], path: str | Path, rate: float) -> Pa
         # one palette for all frames: no flicker, smaller file
         palette = images[len(images) // 2].quantize(128)
         images = [image.quantize(palette=palette) for image in images]
-    options = {"quality": 80, "method": 2} if path.suffix.lower() == ".webp" else {"optimize": False}
-    images[0].save(path, save_all=True, append_images=images[1:], duration=round(1000 / rate), loop=0, **options)
+    options: dict[str, Any] = {"optimize": False}
+    if path.suffix.lower() == ".webp":
+        options = {"quality": 80, "method": 2}
+    options |= {"save_all": True, "append_images": images[1:], "duration": round(1000 / rate), "loop": 0}
+    save_image(images[0], path, overwrite=overwrite, **options)
     return path
 
 
@@ -117,12 +128,28 @@ def write_frames(
     width: int = 1280,
     height: int = 720,
     progress: Progress | None = None,
+    overwrite: bool = False,
 ) -> list[Path]:
-    """Write frame-0000.png, frame-0001.png, ... into a folder; arguments as of `video`."""
+    """Write frame-0000.png, frame-0001.png, ... into a folder; arguments as of `video`.
+
+    Frames that an earlier call wrote there are replaced, other files of these names only with `overwrite`.
+    """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for index, image in enumerate(frames(result, rate, speed, width, height, AZIMUTH, progress)):
-        paths.append(folder / f"frame-{index:04d}.png")
-        image.save(paths[-1])
+    with results_folders({folder: list_frames(folder)}, FRAMES, overwrite=overwrite):
+        for index, image in enumerate(frames(result, rate, speed, width, height, AZIMUTH, progress)):
+            paths.append(folder / f"frame-{index:04d}.png")
+            save_image(image, paths[-1])
     return paths
+
+
+def check_frames(folder: Path, *, overwrite: bool = False) -> None:
+    """Raise SettingsError if `write_frames` would refuse to write into a folder."""
+    if not folder.absolute().parent.is_dir():
+        raise SettingsError(f"{folder}: The folder {folder.parent} does not exist. Create it first.")
+    check_results({folder: list_frames(folder)}, FRAMES, overwrite=overwrite)
+
+
+def list_frames(folder: Path) -> list[str]:
+    """Return the names of all frames in a folder, whoever wrote them."""
+    return sorted(path.name for path in folder.glob("frame-*.png")) if folder.is_dir() else []

@@ -7,15 +7,20 @@ from borelli.experiments.experiment import Experiment
 PAPER = "Weinstein, Guendelman and Fedkiw"
 
 
-def _experiment(about: str, figures: str, module: str) -> Experiment:
-    return Experiment(about, figures, f"{__name__}.{module}", PAPER)
+ENDINGS = (".csv", ".json", ".png", "-stills.png", ".gif")
+
+
+def _experiment(about: str, figures: str, module: str, endings: tuple[str, ...] = ENDINGS) -> Experiment:
+    return Experiment(about, figures, f"{__name__}.{module}", PAPER, endings=endings)
 
 
 EXPERIMENTS = {
     "pd-convergence": _experiment("convergence of impulse-based PD to the specified response", "3", "pd_convergence"),
     "pd-large-step": _experiment("steps too long for traditional PD", "2, 4", "pd_large_step"),
     "plank-gravity": _experiment("a plank rotated to level, with and without gravity", "5, 6", "plank_gravity"),
-    "chain": _experiment("chains of planks that stretch out level or curl", "7", "chain"),
+    "chain": _experiment(
+        "chains of planks that stretch out level or curl", "7", "chain", (*ENDINGS, "-curl-stills.png", "-curl.gif")
+    ),
     "curl-obstacle": _experiment("planks that curl against an immovable block", "8, top", "curl_obstacle"),
     "ball-hit": _experiment("a chain hit by a falling ball, and its recovery", "8, bottom", "ball_hit"),
     "carry-block": _experiment("a block carried by a chain, known and unknown to the controller", "1", "carry_block"),

@@ -30,7 +30,7 @@ from borelli.numerics.runs import find_runs
 from borelli.recording.clean import clean
 from borelli.recording.recording import MIN_PLATE_FORCE
 from borelli.synthetic.recordings import synthetic_recording
-from borelli.view.plot_style import BLUE, ORANGE, style_axes
+from borelli.view.plot_style import BLUE, ORANGE, save_figure, style_axes
 
 NOISE = (0.0, 0.001)
 """Standard deviations of marker noise in the synthetic walk [m]."""
@@ -159,4 +159,4 @@ def _draw(trial: Trial, rows: Rows, path: Path) -> None:
         for start, end in find_runs(~data["grf_complete"].values):
             ax.axvspan(time[start], time[end - 1], color="#f0f1f3", lw=0)
     style_axes(axes)
-    figure.savefig(path, dpi=130)
+    save_figure(figure, path)

@@ -60,8 +60,7 @@ def run(request: Request) -> Outcome:
             "angle_rms_deg": float(np.degrees(torques.rms_error)), "root_deviation_m": root_deviation(torques),
             "residual_moment_rms_nm": torques.residual_moment_rms,
         })  # fmt: skip
-    image = request.out / "foreign_body.png"
-    _draw(results, image)
+    _draw(results, request.plot)
     claims = [
         Claim(f"{row['inertia']}: correlation of leg torques with the original", row["leg_torque_r"], "identifiable",
               row["leg_torque_r"] >= MIN_CORRELATION)
@@ -75,7 +74,7 @@ def run(request: Request) -> Outcome:
     about = (
         f"{source}, {motion.data.sizes['time']} frames at {motion.rate:g} Hz, with the inertia of {', '.join(bodies)}"
     )
-    return Outcome(request.name, about, rows, claims, (image,))
+    return Outcome(request.name, about, rows, claims, (request.plot,))
 
 
 def with_inertia_of(model: Model, other: Model) -> Model:

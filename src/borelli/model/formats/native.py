@@ -49,9 +49,9 @@ def read_model(path: str | Path) -> Model:
     return model_from_text(read_text(path), path=path)
 
 
-def write_model(model: Model, path: str | Path) -> None:
+def write_model(model: Model, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a model as a native file; the write is atomic."""
-    write_atomic(model_to_text(model), path)
+    write_atomic(model_to_text(model), path, overwrite=overwrite)
 
 
 def model_from_text(text: str, path: object = "model text") -> Model:

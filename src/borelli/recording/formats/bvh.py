@@ -100,7 +100,7 @@ def read_bvh(
     return Recording(dataset, path.stem, str(path), "BVH", metadata={"skeleton": skeleton}, notes=tuple(notes))
 
 
-def write_bvh(recording: Recording, path: str | Path) -> None:
+def write_bvh(recording: Recording, path: str | Path, *, overwrite: bool = False) -> None:
     """Write skeleton and motion of a BVH or AMC file as BVH, in the unit of that file."""
     path = as_path(path)
     if "skeleton" not in recording.metadata or "coordinate_value" not in recording.data:
@@ -119,7 +119,7 @@ def write_bvh(recording: Recording, path: str | Path) -> None:
     rate = usable_rate(recording.rate) or 1.0
     lines = ["HIERARCHY", *_hierarchy(links), "MOTION", f"Frames: {len(values)}", f"Frame Time: {1.0 / rate!r}"]
     lines += [" ".join(format_numbers(row, "nan")) for row in numbers.tolist()]
-    write_atomic("\n".join(lines) + "\n", path)
+    write_atomic("\n".join(lines) + "\n", path, overwrite=overwrite, inputs=[recording.path])
 
 
 @dataclass

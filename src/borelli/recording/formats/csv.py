@@ -104,7 +104,7 @@ def read_csv(
     return _read_plain(path, data, frame, rate)
 
 
-def write_csv(recording: Recording, path: str | Path) -> None:
+def write_csv(recording: Recording, path: str | Path, *, overwrite: bool = False) -> None:
     """Write all numbers of a recording exactly, with names and units; meters, z up."""
     data = recording.data
     about: dict[str, Any] = {"name": recording.name, "subject": dict(recording.subject)}
@@ -134,7 +134,7 @@ def write_csv(recording: Recording, path: str | Path) -> None:
         rows = zip(*(data[key].values.tolist() for key in ("event_time", "event_label", "event_context")), strict=True)
         writer.writerows([repr(time), *(to_single_line(str(text)) for text in texts)] for time, *texts in rows)
         text.write("\n")
-    write_atomic(text.getvalue(), path)
+    write_atomic(text.getvalue(), path, overwrite=overwrite, inputs=[recording.path])
 
 
 def _more_attributes(attributes: Mapping[Any, Any]) -> dict[str, str | float | int]:

@@ -98,7 +98,12 @@ def read_table(
 
 
 def write_table(
-    recording: Recording, path: str | Path, *, variables: Sequence[str] | None = None, up: str | None = None
+    recording: Recording,
+    path: str | Path,
+    *,
+    variables: Sequence[str] | None = None,
+    up: str | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write coordinates (in degrees), ground reaction forces and other columns as a MOT or STO table of OpenSim.
 
@@ -125,7 +130,7 @@ def write_table(
     lines += [f"inDegrees={'yes' if degrees else 'no'}", "", "endheader", "\t".join(["time", *names])]
     for stamp, row in zip(stamps[0].tolist(), table.tolist(), strict=True):
         lines.append("\t".join([repr(stamp), *format_numbers(row, "nan")]))
-    write_atomic("\n".join(lines) + "\n", path)
+    write_atomic("\n".join(lines) + "\n", path, overwrite=overwrite, inputs=[recording.path])
 
 
 @dataclass

@@ -86,7 +86,14 @@ def read_trc(
     return content.recording(path, "TRC")
 
 
-def write_trc(recording: Recording, path: str | Path, *, units: str | None = None, up: str | None = None) -> None:
+def write_trc(
+    recording: Recording,
+    path: str | Path,
+    *,
+    units: str | None = None,
+    up: str | None = None,
+    overwrite: bool = False,
+) -> None:
     """Write the markers as TRC.
 
     Default units are those of the file that was read, else mm; the default vertical axis is that of the MOT, STO or TRC
@@ -121,7 +128,7 @@ def write_trc(recording: Recording, path: str | Path, *, units: str | None = Non
     ]
     for k, row in enumerate(positions.reshape(frames, 3 * count).tolist()):
         lines.append("\t".join([str(k + 1), repr(float(times[k])), *format_numbers(row)]))
-    write_atomic("\n".join(lines) + "\n", path)
+    write_atomic("\n".join(lines) + "\n", path, overwrite=overwrite, inputs=[recording.path])
 
 
 @dataclass

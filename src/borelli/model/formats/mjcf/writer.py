@@ -65,14 +65,14 @@ class _Writer:
     floating: list[str] = field(default_factory=list)
 
 
-def write_mjcf(model: Model, path: str | Path) -> tuple[str, ...]:
+def write_mjcf(model: Model, path: str | Path, *, overwrite: bool = False) -> tuple[str, ...]:
     """Write the model as an MJCF file.
 
     Returns:
         Sentences on what MuJoCo cannot represent.
     """
     text, notes = mjcf_text(model)
-    write_atomic(text, path)
+    write_atomic(text, path, overwrite=overwrite)
     return notes
 
 

@@ -31,7 +31,7 @@ from borelli.model.validate import validate
 VERSION = "40000"
 
 
-def write_osim(model: Model, path: str | Path) -> tuple[str, ...]:
+def write_osim(model: Model, path: str | Path, *, overwrite: bool = False) -> tuple[str, ...]:
     """Write the model as an .osim file.
 
     Returns:
@@ -41,7 +41,7 @@ def write_osim(model: Model, path: str | Path) -> tuple[str, ...]:
         ModelError: if OpenSim has no such function as one in the model, or the model is inconsistent.
     """
     text, notes = osim_text(model)
-    write_atomic(text, path)
+    write_atomic(text, path, overwrite=overwrite)
     return notes
 
 

@@ -56,13 +56,13 @@ class _Channels:
     descriptions: list[str]
 
 
-def write_c3d(recording: Recording, path: str | Path) -> None:
+def write_c3d(recording: Recording, path: str | Path, *, overwrite: bool = False) -> None:
     """Write markers, model outputs, plates, analog channels and events as a C3D file, completely or not at all.
 
     The format does not support joint angles and table columns, which are omitted.
     """
     content = _Content(recording)
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
+    with atomic_path(path, overwrite=overwrite, inputs=[recording.path]) as temporary, temporary.open("wb") as file:
         content.write(file)
 
 

@@ -1,0 +1,143 @@
+"""Folders of results: one writer at a time, and only files that borelli wrote there are replaced.
+
+A file of the manifest that was not edited since may be replaced or removed by the command that wrote it; all other
+files are the user's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from borelli.errors import SettingsError, list_names
+from borelli.files.atomic import check_replaceable, move, open_results, remove_stale_temporaries
+from borelli.files.folder_lock import lock_folder
+from borelli.files.inputs import is_input
+from borelli.files.manifest import MANIFEST, Manifest, Record, hash_file
+
+MAX_LISTED = 20
+"""File names in a message."""
+
+
+class ResultsFolders:
+    """Folders of results of one run: see `results_folders`."""
+
+    def __init__(self, outputs: Mapping[Path, Sequence[str]], by: str, *, overwrite: bool) -> None:
+        """Raise SettingsError if an output must not be replaced."""
+        self._by, self._overwrite = by, overwrite
+        self._folders = {folder.resolve(): folder for folder in outputs}
+        self._manifests = {folder: Manifest(folder) for folder in outputs}
+        self._current: set[Path] = set()
+        self._check([folder / name for folder, names in outputs.items() for name in names])
+
+    def keep(self, paths: Iterable[Path]) -> None:
+        """Make files of an earlier run, which agree with this one, part of this run."""
+        self._current.update(map(self._spelled, paths))
+
+    def contains(self, path: Path) -> bool:
+        """Return whether the path is of a file directly in one of the folders."""
+        return path.name != MANIFEST and path.parent.resolve() in self._folders
+
+    def check(self, path: Path) -> None:
+        """Raise SettingsError unless the file may be written."""
+        self._check([self._spelled(path)])
+
+    def accept(self, temporary: Path, path: Path) -> None:
+        """Move a complete temporary file to its path, unless the file there has the same content.
+
+        Files of earlier runs that are not part of this one are removed first: even if this run is interrupted, files of
+        two runs are never together.
+        """
+        path = self._spelled(path)
+        ours = self._is_ours(path)
+        record = Record(path.name, self._by, temporary.stat().st_size, hash_file(temporary))
+        self._current.add(path)
+        if ours and hash_file(path) == record.sha256:
+            return
+        self._manifests[path.parent].add(record)
+        self.remove_outdated()
+        move(temporary, path, overwrite=ours or self._overwrite)
+
+    def remove_outdated(self) -> None:
+        """Remove the files of earlier runs of the same command that are not part of this run."""
+        for folder, manifest in self._manifests.items():
+            for path in (folder / name for name in manifest.names):
+                if path not in self._current and not is_input(path) and self._is_ours(path):
+                    path.unlink()
+
+    def _spelled(self, path: Path) -> Path:
+        """Return the path with its folder as the run names it."""
+        return self._folders[path.parent.resolve()] / path.name
+
+    def _is_ours(self, path: Path) -> bool:
+        return self._manifests[path.parent].lists(path, self._by)
+
+    def _check(self, paths: Sequence[Path]) -> None:
+        """Raise SettingsError if files must not be replaced; the message lists them all."""
+        first = next(iter(self._manifests))
+        if inputs := [path for path in paths if is_input(path)]:
+            names = _relative(inputs, first)
+            raise SettingsError(
+                f"{first}: Results would replace input files ({names}). Choose another folder with --out."
+            )
+        for path in paths:
+            check_replaceable(path)
+        if self._overwrite:
+            return
+        others = [manifest.path for manifest in self._manifests.values() if manifest.damaged]
+        others += [path for path in paths if os.path.lexists(path) and not self._is_ours(path)]
+        if others:
+            raise SettingsError(
+                f"{first}: Files have names of results, but `{self._by}` did not write them, or they were edited "
+                f"({_relative(others, first)}). Choose another folder with --out, or replace them with --force (in "
+                "Python: overwrite=True)."
+            )
+
+
+@contextmanager
+def results_folders(
+    outputs: Mapping[Path, Sequence[str]], by: str, *, overwrite: bool = False
+) -> Iterator[ResultsFolders]:
+    """Open folders of results for one run: files written into them in the block follow the rules of the folders.
+
+    Args:
+        outputs: Names of the files that the run writes, by folder; folders are created.
+        by: Command that writes the results.
+        overwrite: Replace other and edited files too; inputs are never replaced.
+
+    Raises:
+        SettingsError: Another run writes into a folder, or a file must not be replaced.
+    """
+    with ExitStack() as stack:
+        for folder in outputs:
+            check_folder(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock_folder(folder))
+            remove_stale_temporaries(folder)
+        results = ResultsFolders(outputs, by, overwrite=overwrite)
+        token = open_results.set((*open_results.get(), results))
+        try:
+            yield results
+        finally:
+            open_results.reset(token)
+        results.remove_outdated()
+
+
+def check_results(outputs: Mapping[Path, Sequence[str]], by: str, *, overwrite: bool = False) -> None:
+    """Raise SettingsError if `results_folders` would refuse to write; arguments as there."""
+    for folder in outputs:
+        check_folder(folder)
+    if existing := {folder: names for folder, names in outputs.items() if folder.is_dir()}:
+        ResultsFolders(existing, by, overwrite=overwrite)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise SettingsError if the path for a folder of results is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder}: The path for results is a file. Choose a folder with --out.")
+
+
+def _relative(paths: Iterable[Path], folder: Path) -> str:
+    return list_names([os.path.relpath(path, folder) for path in paths], MAX_LISTED)
