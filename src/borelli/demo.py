@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from borelli.analysis.motion import Motion
+from borelli.files.netcdf import netcdf_path
 from borelli.pipeline.analysis_settings import AnalysisSettings
 from borelli.pipeline.analyze import Analysis, analyze
 from borelli.scenes.gallery import gallery_scene
@@ -95,7 +96,8 @@ def run_scenes(folder: Path, log: Log = lambda _: None) -> tuple[list[Finding], 
     strobe(human, files[0], times=(0.0, 0.25, 0.45, 0.62, 0.78, 1.5), height=600)
     video(human, files[1], rate=10.0, width=480, height=270)
     plot(human, files[2])
-    human.to_netcdf(files[3], engine="h5netcdf")
+    with netcdf_path(files[3]) as temporary:
+        human.to_netcdf(temporary, engine="h5netcdf")
     return findings, files
 
 

@@ -126,13 +126,14 @@ def animate(
 def _write(data: Dataset, folder: Path, summary: dict[str, Any], write_video: bool) -> None:
     import json
 
-    from borelli.files.atomic import atomic_path, write_atomic
+    from borelli.files.atomic import write_atomic
+    from borelli.files.netcdf import netcdf_path
     from borelli.view.picture import side_view, strobe
     from borelli.view.plots import plot
     from borelli.view.video import AZIMUTH, video
 
     folder.mkdir(parents=True, exist_ok=True)
-    with atomic_path(folder / "animation.nc") as temporary:
+    with netcdf_path(folder / "animation.nc") as temporary:
         data.to_netcdf(temporary, engine="h5netcdf")
     write_atomic(json.dumps(finite(summary), indent=1, allow_nan=False) + "\n", folder / "summary.json")
     plot(data, folder / "deviation.png")

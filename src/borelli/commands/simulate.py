@@ -48,6 +48,7 @@ def simulate(
         if path is not None:
             check_parent(path)
     _check_suffixes(result, video)
+    from borelli.files.netcdf import netcdf_path
     from borelli.model.validate import validate
     from borelli.scenes.scene_files import read_scene, with_changes, write_scene
     from borelli.scenes.summary import summary
@@ -58,7 +59,8 @@ def simulate(
         write_scene(changed, save)
     dataset, seconds = _run(changed, quiet)
     if result is not None:
-        dataset.to_netcdf(result, engine="h5netcdf")
+        with netcdf_path(result) as temporary:
+            dataset.to_netcdf(temporary, engine="h5netcdf")
     _draw(dataset, video, frames, quiet)
     values = {**summary(dataset), "times real time": changed.duration / seconds}
     if json:

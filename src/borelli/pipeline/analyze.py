@@ -21,7 +21,7 @@ from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.fit.fit_model import Fit, fit_model
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
-from borelli.export.stage_files import read_fit, read_provenance, to_json_values, write_fit
+from borelli.export.stage_files import load_fit, read_provenance, to_json_values, write_fit
 from borelli.export.summary import summarize
 from borelli.export.tables import write_tables
 from borelli.export.uncertainty_files import (
@@ -46,7 +46,7 @@ from borelli.pipeline.analysis_settings import (
     read_trial,
     size_notes,
 )
-from borelli.pipeline.resume import Progress, StageCache, file_hash, stage_key
+from borelli.pipeline.resume import Progress, StageCache, file_hash, load_if_current, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
     compute_torques,
@@ -118,6 +118,8 @@ class _FittedModel:
     key: str
     runtime: float
     reused: bool = False
+    damaged: tuple[str, ...] = ()
+    """Sentences on damaged files of earlier runs."""
 
 
 def analyze(
@@ -249,11 +251,11 @@ def _fit_subject(
     used = {name: getattr(settings, name) for name in ("mass", "height", "sex", "fit", "start", "end", "plates")}
     key = stage_key("fit", inputs, used | {"reading": settings.reading}, code=result_hash())
     path = folder / "fit.nc"
-    provenance = read_provenance(path)
-    if settings.fit and provenance.get("key") == key:
-        known = read_fit(path)
-        if known is not None:
-            return _FittedModel(known.model, known, known.notes, key, float(provenance["runtime_s"]), reused=True)
+    damaged: list[str] = []
+    stored = load_if_current(path, key, load_fit, damaged) if settings.fit else None
+    if stored is not None:
+        known, runtimes = stored
+        return _FittedModel(known.model, known, known.notes, key, runtimes["fit"], reused=True)
     model = generic_model(settings, trials[0])
     notes = size_notes(settings, trials[0])
     if not settings.fit:
@@ -270,7 +272,7 @@ def _fit_subject(
     runtime = perf_counter() - start
     write_fit(fit, path, {"key": key, "runtime_s": runtime})
     write_atomic(model_to_text(fit.model), folder / "model.toml")
-    return _FittedModel(fit.model, fit, fit.notes, key, runtime)
+    return _FittedModel(fit.model, fit, fit.notes, key, runtime, damaged=tuple(damaged))
 
 
 def _make_cache(
@@ -286,7 +288,7 @@ def _make_cache(
     used = {"method": settings.id_method, "plates": settings.plates, "cutoff": settings.cutoff}
     keys["id"] = key("id", keys["ik"], used)
     keys["energy"] = key("energy", keys["id"], {})
-    return StageCache(folder, keys, runtime, progress, ["fit"] if fitted.reused else [])
+    return StageCache(folder, keys, runtime, progress, ["fit"] if fitted.reused else [], list(fitted.damaged))
 
 
 def _analyze_trial(
@@ -316,7 +318,7 @@ def _analyze_trial(
         provenance=provenance,
     )  # fmt: skip
     stages.runtime["report"] = perf_counter() - start
-    warnings = [warning.text for warning in report_warnings(energy)]
+    warnings = [*stages.damaged, *(warning.text for warning in report_warnings(energy))]
     if uncertainty is not None:
         warnings += [note.text for note in uncertainty.notes if note.kind == "problem"]
     summary = summarize(
@@ -378,7 +380,14 @@ def _run_uncertainty(
     code = source_hash(load_or_compute_uncertainty.__module__)
     provenance = {"key": stage_key("uncertainty", key, used, code=code), "energy": key}
     uncertainty, stages.runtime["uncertainty"], reused = load_or_compute_uncertainty(
-        folder, provenance, energy, get_fit, repeats=repeats, marker_noise=settings.marker_noise, progress=count
+        folder,
+        provenance,
+        energy,
+        get_fit,
+        repeats=repeats,
+        marker_noise=settings.marker_noise,
+        progress=count,
+        damaged=stages.damaged,
     )
     stages.reused.extend(["uncertainty"] if reused else [])
     return uncertainty

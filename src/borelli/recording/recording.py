@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from borelli.errors import SettingsError, list_names, unknown_name
-from borelli.files.atomic import atomic_path
 from borelli.files.html_repr import html_table, sparkline_svg
+from borelli.files.netcdf import netcdf_path
 from borelli.files.number_rows import mask_implausible
 
 if TYPE_CHECKING:
@@ -187,12 +187,12 @@ class Recording:
         return replace(self, data=self.data.isel(marker=[known.index(name) for name in chosen]))
 
     def to_netcdf(self, path: str | Path) -> None:
-        """Write the recording with its notes as netCDF 4, completely or not at all."""
+        """Write the recording with its notes as netCDF 4 with a checksum, completely or not at all."""
         about = {key: getattr(self, key) for key in ("name", "path", "format")}
         about |= {"subject": dict(self.subject), "metadata": dict(self.metadata)}
         about["notes"] = [asdict(note) for note in self.notes]
         data = self.data.assign_attrs(borelli_recording=json.dumps(about))
-        with atomic_path(path) as temporary:
+        with netcdf_path(path) as temporary:
             data.to_netcdf(temporary, engine="h5netcdf")
 
     def __repr__(self) -> str:
