@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ import xarray
 
 import borelli as bo
 from borelli.commands.analyze import summary_table
-from borelli.export.uncertainty_files import AnalysisUncertainty, read_uncertainty
+from borelli.errors import FileFormatError
+from borelli.export.stage_files import open_stage_file
+from borelli.export.uncertainty_files import AnalysisUncertainty, load_uncertainty
 from borelli.model.model import Body, Coordinate, Joint, Marker, Model
 from borelli.pipeline import analyze as pipeline
 from borelli.pipeline import uncertainty as uncertainty_module
@@ -235,9 +238,18 @@ def test_uncertainty_of_other_results_is_removed(repeated, tmp_path, quick):
 
 
 def test_damaged_file_is_not_read(repeated, tmp_path):
-    content = (repeated[0].folder / "uncertainty.nc").read_bytes()
-    (tmp_path / "uncertainty.nc").write_bytes(content[:5000])
-    assert read_uncertainty(tmp_path / "uncertainty.nc") is None and read_uncertainty(tmp_path / "no.nc") is None
+    found, path = repeated[0], tmp_path / "uncertainty.nc"
+    content = (found.folder / "uncertainty.nc").read_bytes()
+    path.write_bytes(content[:5000])
+    with pytest.raises(FileFormatError, match="no checksum"):
+        load_uncertainty(open_stage_file(path), found.energy)
+    path.write_bytes(content[:5000] + b"x" + content[5001:])
+    with pytest.raises(FileFormatError, match="damaged or was changed"):
+        load_uncertainty(open_stage_file(path), found.energy)
+    path.write_bytes(content)
+    shorter = replace(found.energy, data=found.energy.data.isel(time=slice(1, None)))
+    with pytest.raises(FileFormatError, match="are not those of the energy"):
+        load_uncertainty(open_stage_file(path), shorter)
 
 
 @pytest.mark.parametrize(

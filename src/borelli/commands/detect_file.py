@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from borelli.commands.options import given_options, read_with
 from borelli.errors import FileFormatError, SettingsError
+from borelli.files.netcdf import SIGNATURE
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 HEAD_BYTES = 65536
 """Number of bytes read to detect the kind of a file."""
-HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 class Content(NamedTuple):
@@ -44,10 +44,7 @@ def open_file(path: Path, **reading: Any) -> Content:
     if kind in ("stage", "fit"):
         from borelli.export.stage_files import read_fit, read_stage
 
-        value = read_stage(path) if kind == "stage" else read_fit(path)
-        if value is None:
-            raise FileFormatError(path, "The file contains a fit, but is damaged.")
-        return Content(kind, value)
+        return Content(kind, read_stage(path) if kind == "stage" else read_fit(path))
     if kind == "scene":
         from borelli.scenes.scene_files import read_scene
 
@@ -66,7 +63,7 @@ def detect_kind(path: Path) -> str:
     if path.is_dir():
         return "model"
     head = _read_head(path)
-    if head.startswith(HDF5):
+    if head.startswith(SIGNATURE):
         return _detect_netcdf(path)
     stated = re.search(rb'^\s*format\s*=\s*"borelli-(model|scene)"', head, re.MULTILINE)
     if stated:
@@ -101,28 +98,24 @@ def _read_head(path: Path) -> bytes:
 
 
 def _detect_netcdf(path: Path) -> str:
-    import h5py
+    from borelli.files.netcdf import open_netcdf
 
-    try:
-        with h5py.File(path, "r") as file:
-            attributes = set(file.attrs)
-            stage = str(file.attrs.get("borelli_stage", ""))
-    except (OSError, RuntimeError, ValueError) as error:
-        raise FileFormatError(path, f"The file cannot be read as netCDF: {' '.join(str(error).split())}.") from None
+    attributes = open_netcdf(path, needs_checksum=False).attrs
     if "borelli_recording" in attributes:
         return "recording"
-    if stage:
-        return "fit" if stage == "fit" else "stage"
+    if "borelli_stage" in attributes:
+        return "fit" if attributes["borelli_stage"] == "fit" else "stage"
     if "model" not in attributes:
         raise FileFormatError(path, "The file contains no result of borelli: the attribute 'model' is missing.")
     return "result"
 
 
 def _read_result(path: Path) -> Dataset:
-    import xarray
+    from borelli.export.stage_schema import check_result
+    from borelli.files.netcdf import open_netcdf
+    from borelli.model.formats.native import model_from_text
 
-    try:
-        with xarray.open_dataset(path, engine="h5netcdf") as dataset:
-            return dataset.load()
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise FileFormatError(path, f"The file cannot be read as netCDF: {' '.join(str(error).split())}.") from None
+    dataset = open_netcdf(path).load()
+    check_result(dataset, path)
+    model_from_text(str(dataset.attrs["model"]), path)
+    return dataset

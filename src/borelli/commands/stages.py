@@ -11,9 +11,12 @@ import typer
 from borelli.commands import options
 from borelli.commands.console import err, note_lines, print_json, print_marked, print_pairs, show_title
 from borelli.commands.options import ID_HELP, IK_HELP, check_target, option, output
-from borelli.errors import SettingsError
+from borelli.errors import BorelliError, SettingsError
 
 if TYPE_CHECKING:
+    from borelli.analysis.energetics.energy import Energy
+    from borelli.analysis.fit.fit_model import Fit
+    from borelli.export.uncertainty_files import AnalysisUncertainty
     from borelli.recording.recording import Note
 
 CREATED_BY = {"Motion": "borelli ik", "Torques": "borelli id", "Energy": "borelli energy"}
@@ -170,22 +173,40 @@ def report(
         raise SettingsError(f"{target}: Reports are HTML files. Use a name that ends in .html.")
     check_target(target, (energy,), force=force)
     from borelli.analysis.energetics.energy import Energy
-    from borelli.export.stage_files import read_fit, read_provenance, read_stage
-    from borelli.export.uncertainty_files import UNCERTAINTY_FILE, read_uncertainty
+    from borelli.export.stage_files import STAGES, load_stage, open_stage_file
     from borelli.pipeline.stages import predict_grf_for_comparison
     from borelli.reports.report import write_report
 
     with err.status("writing the report"):
-        result = _select_stage(read_stage(energy), Energy, energy)
-        # uncertainty in the same folder, if it belongs to these results
-        key, file = read_provenance(energy).get("key"), energy.with_name(UNCERTAINTY_FILE)
+        file = open_stage_file(energy, STAGES)
+        result = _select_stage(load_stage(file), Energy, energy)
+        fit, uncertainty, problems = _read_neighbors(energy, result, file.provenance.get("key"))
         write_report(
-            result, target, fit=read_fit(energy.with_name("fit.nc")),
-            predicted_grf=predict_grf_for_comparison(result.torques),
-            uncertainty=read_uncertainty(file) if key and read_provenance(file).get("energy") == key else None,
+            result, target, fit=fit, predicted_grf=predict_grf_for_comparison(result.torques), uncertainty=uncertainty,
             provenance={"file": energy.name}, overwrite=force,
         )  # fmt: skip
     show_title(target)
+    print_marked([("problem", f"The report was written without a damaged file. {text}") for text in problems])
+
+
+def _read_neighbors(path: Path, energy: Energy, key: Any) -> tuple[Fit | None, AnalysisUncertainty | None, list[str]]:
+    """Return the fit and the uncertainty in the folder of an energy file with this key, and sentences on damage."""
+    from borelli.export.stage_files import open_stage_file, read_fit
+    from borelli.export.uncertainty_files import UNCERTAINTY_FILE, load_uncertainty
+
+    fit, uncertainty, problems = None, None, []
+    fit_file, uncertainty_file = path.with_name("fit.nc"), path.with_name(UNCERTAINTY_FILE)
+    try:
+        fit = read_fit(fit_file) if fit_file.exists() else None
+    except BorelliError as error:
+        problems.append(str(error))
+    try:
+        file = open_stage_file(uncertainty_file, ("uncertainty",)) if key and uncertainty_file.exists() else None
+        if file is not None and file.provenance.get("energy") == key:
+            uncertainty = load_uncertainty(file, energy)
+    except BorelliError as error:
+        problems.append(str(error))
+    return fit, uncertainty, problems
 
 
 def _check_stage_file(target: Path, sources: tuple[Path | None, ...], force: bool) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -22,16 +22,22 @@ from borelli.analysis.energetics.energy import Energy
 from borelli.analysis.fit.fit_model import Fit
 from borelli.analysis.kinematics.differentiation import differentiate
 from borelli.analysis.motion import Motion
-from borelli.errors import BorelliError, FileFormatError
-from borelli.files.netcdf import DAMAGED
+from borelli.errors import FileFormatError
+from borelli.export.stage_schema import check_energy, check_fit, check_loads, check_motion, check_torques
+from borelli.files.netcdf import CREATE_AGAIN, NetcdfFile, open_netcdf
 from borelli.files.netcdf_writer import write_netcdf
+from borelli.files.text import MAX_NUMBER, parse_json
 from borelli.model.formats.native import model_from_text, model_to_text
-from borelli.recording.recording import Note, Recording
+from borelli.model.model import Model
+from borelli.recording.formats.netcdf import make_recording, parse_notes
+from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 STAGES = ("motion", "torques", "energy")
+KINDS = (*STAGES, "fit", "uncertainty")
+"""Values of the attribute `borelli_stage`."""
 Stage = Motion | Torques | Energy
 
 
@@ -99,6 +105,72 @@ def write_stage(
     )
 
 
+@dataclass(frozen=True)
+class StageFile:
+    """A file of an analysis whose checksum and structure are checked and whose arrays are not loaded.
+
+    Attributes:
+        file: The netCDF file.
+        stage: One of `KINDS`.
+        metadata: Settings, notes and provenance as JSON values.
+    """
+
+    file: NetcdfFile
+    stage: str
+    metadata: Mapping[str, Any]
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return self.file.path
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Plain values that were stored with the stage."""
+        return dict(self.table("provenance"))
+
+    def model(self) -> Model:
+        """Return the model of the stage."""
+        text = self.file.attrs.get("model")
+        if not isinstance(text, str):
+            self.refuse("The model is missing")
+        return model_from_text(text, self.path)
+
+    def table(self, *keys: str) -> dict[str, Any]:
+        """Return a table of the metadata."""
+        table: Any = self.metadata
+        for key in keys:
+            table = table.get(key)
+            if not isinstance(table, dict):
+                self.refuse(f"{'.'.join(keys)} is missing in the metadata")
+        return dict(table)
+
+    def number(self, key: str) -> float:
+        """Return a number of the metadata; NaN if it is null."""
+        value = self.metadata.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float | None) or (value and abs(value) > MAX_NUMBER):
+            self.refuse(f"{key} is {str(value)[:40]!r} in the metadata, expected a number")
+        return float("nan") if value is None else float(value)
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise `FileFormatError`."""
+        raise FileFormatError(self.path, f"The file is damaged: {problem}. {CREATE_AGAIN}")
+
+
+def open_stage_file(path: str | PathLike[str], known: Sequence[str] = KINDS) -> StageFile:
+    """Check a file of an analysis and return it without its arrays.
+
+    Raises:
+        FileFormatError: The file is missing, damaged, or contains none of the known stages.
+    """
+    file = open_netcdf(path)
+    stage = file.attrs.get("borelli_stage")
+    if stage not in known:
+        got = "no stage of an analysis" if stage is None else f"the stage {str(stage)[:40]!r}"
+        raise FileFormatError(file.path, f"The file contains {got}, expected one of {', '.join(known)}.")
+    return StageFile(file, str(stage), parse_json(file.attrs.get("borelli_metadata"), file.path, "borelli_metadata"))
+
+
 def read_stage(path: str | PathLike[str]) -> Stage:
     """Read the motion, torques or energy that `write_stage` wrote.
 
@@ -112,30 +184,43 @@ def read_stage(path: str | PathLike[str]) -> Stage:
         >>> bo.read_stage("motion.nc").data["coordinate_value"].equals(motion.data["coordinate_value"])
         True
     """
-    path = Path(path)
-    name, model_text, metadata = _read_root(path)
-    try:
-        model = model_from_text(model_text, path)
-        motion = Motion(
-            model, read_group(path, "motion"), _read_recording(path, metadata), dict(metadata["motion"]["settings"]),
-            _notes(metadata["motion"]),
-        )  # fmt: skip
-        if name == "motion":
-            return motion
-        settings = dict(metadata["torques"]["settings"])
-        curves = None
-        if settings.get("method") == "newton_euler":
-            curves = differentiate(motion, filter=settings["filter"], cutoff=settings.get("cutoff_hz"))
-        torques = Torques(
-            motion, read_group(path, "torques"), settings, _notes(metadata["torques"]), curves, _read_loads(path),
-        )  # fmt: skip
-        if name == "torques":
-            return torques
-        return Energy(torques, read_group(path, "energy"), metadata["energy"]["summary"], _notes(metadata["energy"]))
-    except BorelliError:
-        raise
-    except DAMAGED as error:
-        raise FileFormatError(path, f"The file is damaged: {' '.join(str(error).split())}") from None
+    return load_stage(open_stage_file(path, STAGES))
+
+
+def load_stage(stage: StageFile) -> Stage:
+    """Load the motion, torques or energy of a file, with everything they were computed from, and check them."""
+    path, model = stage.path, stage.model()
+    data = stage.file.load("motion")
+    check_motion(data, model, path)
+    recording = None
+    if stage.metadata.get("recording") is not None:
+        recording = make_recording(stage.file.load("recording"), stage.table("recording"), path)
+    motion = Motion(model, data, recording, stage.table("motion", "settings"), _notes(stage, "motion"))
+    if stage.stage == "motion":
+        return motion
+    torques = _load_torques(stage, motion)
+    if stage.stage == "torques":
+        return torques
+    data, summary = stage.file.load("energy"), stage.table("energy").get("summary")
+    check_energy(data, summary, torques.data, model, path)
+    return Energy(torques, data, dict(summary or {}), _notes(stage, "energy"))
+
+
+def _load_torques(stage: StageFile, motion: Motion) -> Torques:
+    data, settings = stage.file.load("torques"), stage.table("torques", "settings")
+    check_torques(data, motion.model, stage.path)
+    curves = None
+    if settings.get("method") == "newton_euler":
+        preset, cutoff = settings.get("filter"), settings.get("cutoff_hz")
+        if not isinstance(preset, str) or isinstance(cutoff, bool) or not isinstance(cutoff, int | float | None):
+            stage.refuse("The filter of the torques is not stated")
+        curves = differentiate(motion, filter=preset, cutoff=cutoff)
+        if not np.array_equal(curves.time, data["time"].values):
+            stage.refuse("The times of motion and torques differ")
+    elif not np.isin(data["time"].values, motion.data["time"].values).all():
+        stage.refuse("The times of motion and torques differ")
+    loads = _load_loads(stage, motion.model) if "loads" in stage.file.groups else None
+    return Torques(motion, data, settings, _notes(stage, "torques"), curves, loads)
 
 
 def write_fit(fit: Fit, path: Path, provenance: Mapping[str, Any] | None = None, *, overwrite: bool = False) -> None:
@@ -149,25 +234,30 @@ def write_fit(fit: Fit, path: Path, provenance: Mapping[str, Any] | None = None,
     write_netcdf(path, {"/": data}, overwrite=overwrite)
 
 
-def read_fit(path: Path) -> Fit | None:
-    """Read the fit that `write_fit` wrote; None if the file is missing or damaged."""
-    import xarray
+def read_fit(path: Path) -> Fit:
+    """Read the fit that `write_fit` wrote.
 
-    try:
-        with xarray.open_dataset(path, engine="h5netcdf") as opened:
-            data = opened.load()
-        metadata = json.loads(data.attrs["borelli_metadata"])
-        held_out = float("nan") if metadata["held_out_rms"] is None else metadata["held_out_rms"]
-        model = model_from_text(data.attrs["model"], path)
-        return Fit(model, data, metadata["train_rms"], held_out, metadata["iterations"], _notes(metadata))
-    except (*DAMAGED, BorelliError):
-        return None
+    Raises:
+        FileFormatError: The file contains no fit, or is damaged.
+    """
+    return load_fit(open_stage_file(path, ("fit",)))
+
+
+def load_fit(stage: StageFile) -> Fit:
+    """Load the fit of a file and check it."""
+    data, model = stage.file.load(), stage.model()
+    check_fit(data, model, stage.path)
+    iterations = stage.metadata.get("iterations")
+    if not isinstance(iterations, int):
+        stage.refuse("The number of iterations is missing")
+    notes = parse_notes(stage.metadata.get("notes"), stage.path)
+    return Fit(model, data, stage.number("train_rms"), stage.number("held_out_rms"), iterations, notes)
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
     """Return the provenance stored in a stage file; {} if the file is missing, damaged or of another kind."""
     try:
-        return dict(_read_root(path, (*STAGES, "fit", "uncertainty"))[2].get("provenance", {}))
+        return open_stage_file(path).provenance
     except FileFormatError:
         return {}
 
@@ -187,48 +277,12 @@ def to_json_values(value: Any) -> Any:
     return value if isinstance(value, str | int | bool) or value is None else str(value)
 
 
-def _read_root(path: Path, known: Sequence[str] = STAGES) -> tuple[str, str, dict[str, Any]]:
-    """Return the stage, the model's text and the metadata of a file."""
-    import h5py
-
-    if not path.is_file():
-        raise FileFormatError(path, "The file does not exist.")
-    try:
-        with h5py.File(path, "r") as file:
-            stage, text = (str(file.attrs[key]) for key in ("borelli_stage", "borelli_metadata"))
-            model = str(file.attrs.get("model", ""))
-        metadata = json.loads(text)
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
-        problem = f"The file contains no motion, torques or energy of borelli: {' '.join(str(error).split())}."
-        raise FileFormatError(path, problem) from None
-    if stage not in known:
-        raise FileFormatError(path, f"The file contains the stage {stage!r}; expected one of {', '.join(known)}.")
-    return stage, model, metadata
-
-
-def read_group(path: Path, group: str) -> Dataset:
-    """Read one dataset of a stage file."""
-    import xarray
-
-    # xarray would decode the units "s" of a time as timestamps
-    opened = xarray.open_dataset(path, engine="h5netcdf", group=group, decode_times=False, decode_timedelta=False)
-    with opened as dataset:
-        return dataset.load()
-
-
-def _read_recording(path: Path, metadata: dict[str, Any]) -> Recording | None:
-    fields = metadata.get("recording")
-    if fields is None:
-        return None
-    return Recording(data=read_group(path, "recording"), **{**fields, "notes": _notes(fields)})
-
-
 def _settings_and_notes(settings: Mapping[str, Any], notes: Sequence[Note]) -> dict[str, Any]:
     return {"settings": to_json_values(settings), "notes": [asdict(note) for note in notes]}
 
 
-def _notes(metadata: Mapping[str, Any]) -> tuple[Note, ...]:
-    return tuple(Note(**note) for note in metadata["notes"])
+def _notes(stage: StageFile, name: str) -> tuple[Note, ...]:
+    return parse_notes(stage.table(name).get("notes"), stage.path)
 
 
 def _loads_dataset(loads: Loads) -> Dataset:
@@ -256,18 +310,15 @@ def _loads_dataset(loads: Loads) -> Dataset:
     return dataset
 
 
-def _read_loads(path: Path) -> Loads | None:
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        if "loads" not in file:
-            return None
-    data = read_group(path, "loads")
-    notes = tuple(Note(**note) for note in json.loads(data.attrs["notes"]))
+def _load_loads(stage: StageFile, model: Model) -> Loads:
+    data = stage.file.load("loads")
+    check_loads(data, model, stage.path)
+    notes = parse_json(f'{{"notes": {data.attrs.get("notes")}}}', stage.path, "notes of the loads")["notes"]
     belt = tuple(map(float, data.attrs["belt"])) if "belt" in data.attrs else None
     return Loads(
         tuple(map(str, data["load"].values)), tuple(map(str, data["load_body"].values)), data["time"].values,
-        data["force"].values, data["point"].values, data["moment"].values, str(data.attrs["source"]), notes,
+        data["force"].values, data["point"].values, data["moment"].values, str(data.attrs["source"]),
+        parse_notes(notes, stage.path),
         belt,  # type: ignore[arg-type]
         data["computed"].values if "computed" in data else None,
     )  # fmt: skip

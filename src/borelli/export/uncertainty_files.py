@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from borelli import __version__
 from borelli.analysis.energetics.energy import Energy
-from borelli.errors import BorelliError
-from borelli.export.stage_files import read_group, to_json_values
+from borelli.export.stage_files import StageFile, to_json_values
+from borelli.export.stage_schema import SUFFIXES, check_uncertainty
 from borelli.export.tables import TABLES, write_csv
 from borelli.files.html_repr import Summary, summary_html, summary_repr
-from borelli.files.netcdf import DAMAGED
 from borelli.files.netcdf_writer import write_netcdf
+from borelli.recording.formats.netcdf import parse_notes
 from borelli.recording.recording import Note
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 UNCERTAINTY_FILE = "uncertainty.nc"
-SUFFIXES = ("sd", "low", "high")
 FIELDS = ("repeats", "marker_noise", "noise_stated", "models_drawn", "seed")
 
 
@@ -118,19 +117,23 @@ def write_uncertainty(
     write_netcdf(path, {"/": xarray.Dataset(attrs=attrs), **uncertainty.groups}, overwrite=overwrite)
 
 
-def read_uncertainty(path: Path) -> AnalysisUncertainty | None:
-    """Read the uncertainty that `write_uncertainty` wrote; None if the file is missing or damaged."""
-    import h5py
+def load_uncertainty(stage: StageFile, energy: Energy) -> AnalysisUncertainty:
+    """Load the uncertainty that `write_uncertainty` wrote and check that it belongs to the energy.
 
-    try:
-        with h5py.File(path, "r") as file:
-            metadata = json.loads(str(file.attrs["borelli_metadata"]))
-            names = list(file)
-        groups = {name: read_group(path, name) for name in names}
-        notes = tuple(Note(**note) for note in metadata["notes"])
-        return AnalysisUncertainty(groups, notes=notes, **{name: metadata[name] for name in FIELDS})
-    except (*DAMAGED, BorelliError):
-        return None
+    Raises:
+        FileFormatError: The file is damaged.
+    """
+    groups = {name: stage.file.load(name) for name in stage.file.groups}
+    check_uncertainty(groups, energy.data, stage.path)
+    kinds = {"repeats": int, "seed": int, "noise_stated": bool, "models_drawn": bool}
+    for name, kind in kinds.items():
+        if type(stage.metadata.get(name)) is not kind:
+            stage.refuse(f"{name} is missing in the metadata")
+    noise = stage.table("marker_noise")
+    if not noise or not all(isinstance(value, float) for value in noise.values()):
+        stage.refuse("The marker noise is missing")
+    notes = parse_notes(stage.metadata.get("notes"), stage.path)
+    return AnalysisUncertainty(groups, notes=notes, **{name: stage.metadata[name] for name in FIELDS})
 
 
 def write_uncertainty_tables(uncertainty: AnalysisUncertainty, folder: Path) -> None:

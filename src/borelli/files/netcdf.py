@@ -1,39 +1,123 @@
-"""Bounded reading of netCDF 4: HDF5 itself trusts the sizes and links stated by a file."""
+"""netCDF 4 files with a checksum at their end, read bounded.
+
+A file that borelli writes ends with a line after the HDF5 content, `borelli sha256 <64 digits>`: the SHA-256 of
+everything before it. HDF5 and netCDF ignore bytes after the end of their content. The checksum is verified before HDF5
+parses anything, and the structure (`netcdf_bounds`) before anything is loaded: a malicious file can have a correct
+checksum.
+"""
 
 from __future__ import annotations
 
-import math
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 from borelli.errors import FileFormatError
+from borelli.files.netcdf_bounds import REMEDY, check_structure
+from borelli.files.paths import as_path
 
 if TYPE_CHECKING:
-    import h5py
     from xarray import Dataset
 
-EXTRA_BYTES = 200_000_000
-"""Memory [bytes] that arrays may take beyond four times the size of their file, because they may be compressed."""
-MAX_ARRAYS = 1000
-"""Variables and coordinates of one file; a recording has about thirty."""
-STRING_CHUNK = 64_000_000
-"""Strings [bytes] that are measured together."""
+T = TypeVar("T")
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+"""First bytes of HDF5 content."""
+TRAILER = b"borelli sha256 "
+TRAILER_SIZE = len(TRAILER) + 64 + 1
+"""[bytes]"""
+BLOCK = 1024**2
+"""Bytes that are hashed at a time."""
 DAMAGED = (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError)
 """Exceptions that the netCDF libraries raise for damaged files."""
-REMEDY = "Copy the file again, or convert it again."
+CREATE_AGAIN = "Create it again with the command that wrote it."
 
 
-def load_bounded(path: Path, attribute: str, content: str) -> Dataset:
-    """Load a netCDF file after checking that its arrays fit the file size and lie inside the file.
+class NetcdfFile(NamedTuple):
+    """A netCDF file whose checksum and structure are checked and whose arrays are not loaded."""
 
-    The file must have an attribute; `content` says in messages what a file with it contains.
+    path: Path
+    attrs: Mapping[str, Any]
+    """Attributes of the root group."""
+    groups: tuple[str, ...]
+    has_checksum: bool
+
+    def load(self, group: str | None = None) -> Dataset:
+        """Load the dataset of a group, by default of the root group."""
+        return _refuse_damage(self.path, lambda: _load(self.path, group))
+
+
+def stamp_checksum(path: Path) -> None:
+    """Append the checksum of its content to a file."""
+    with path.open("r+b") as file:
+        digest = _hash(file, os.fstat(file.fileno()).st_size)
+        file.write(TRAILER + digest + b"\n")
+
+
+def copy_content(source: Path, target: Path) -> None:
+    """Copy a netCDF file without its checksum, which is verified."""
+    with target.open("wb") as copy:
+        _verify_checksum(source, copy.write)
+
+
+def open_netcdf(path: str | PathLike[str], *, needs_checksum: bool = True) -> NetcdfFile:
+    """Verify the checksum of a netCDF file, check that its structure is bounded and return it without its arrays.
+
+    Raises:
+        FileFormatError: The file is missing, damaged, changed by another program or not bounded. Without
+            `needs_checksum`, a file may have none.
     """
-    if not path.is_file():
-        problem = "The path is not a regular file." if path.exists() else "The file does not exist."
-        raise FileFormatError(path, problem)
+    path = as_path(path)
     try:
-        _check_arrays(path, attribute, content)
-        return _load(path)
+        if not path.is_file():
+            problem = "The path is not a regular file." if path.exists() else "The file does not exist."
+            raise FileFormatError(path, problem)
+        has_checksum = _verify_checksum(path)
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
+        raise FileFormatError(path, f"The file cannot be read ({getattr(error, 'strerror', None) or error}).") from None
+    if needs_checksum and not has_checksum:
+        raise FileFormatError(
+            path, f"The file has no checksum, so it is incomplete or another program wrote it. {CREATE_AGAIN}"
+        )
+    attrs, groups = _refuse_damage(path, lambda: check_structure(path))
+    return NetcdfFile(path, attrs, groups, has_checksum)
+
+
+def _verify_checksum(path: Path, copy: Callable[[bytes], Any] | None = None) -> bool:
+    """Return whether a file has a checksum; raise `FileFormatError` if it is wrong. `copy` receives the content."""
+    with path.open("rb") as file:
+        if file.read(len(SIGNATURE)) != SIGNATURE:
+            raise FileFormatError(path, "The file is not in netCDF 4 format.")
+        size = os.fstat(file.fileno()).st_size - TRAILER_SIZE
+        file.seek(max(size, 0))
+        trailer = file.read(TRAILER_SIZE)
+        if not trailer.startswith(TRAILER):
+            return False
+        file.seek(0)
+        if trailer != TRAILER + _hash(file, size, copy) + b"\n":
+            problem = "The file is damaged or was changed after borelli wrote it (checksum)."
+            raise FileFormatError(path, f"{problem} {CREATE_AGAIN}")
+    return True
+
+
+def _hash(file: BinaryIO, size: int, copy: Callable[[bytes], Any] | None = None) -> bytes:
+    """Return the SHA-256 of the next `size` bytes as hexadecimal digits."""
+    digest = hashlib.sha256()
+    while size > 0 and (block := file.read(min(BLOCK, size))):
+        digest.update(block)
+        if copy is not None:
+            copy(block)
+        size -= len(block)
+    return digest.hexdigest().encode()
+
+
+def _refuse_damage(path: Path, read: Callable[[], T]) -> T:
+    """Return what `read` returns; raise `FileFormatError` in place of the errors of the netCDF libraries."""
+    try:
+        return read()
     except DAMAGED as error:
         raise FileFormatError(path, f"The file cannot be read as netCDF ({_describe(error)}). {REMEDY}") from None
 
@@ -46,65 +130,13 @@ def _describe(error: Exception) -> str:
     return "its variables and dimensions are inconsistent"
 
 
-def _check_arrays(path: Path, attribute: str, content: str) -> None:
-    """Refuse arrays that take more memory than the file justifies or that lie in another file."""
-    import h5py
-
-    size = path.stat().st_size
-    limit = 4 * size + EXTRA_BYTES
-    total = 0
-    with h5py.File(path, "r") as file:
-        if attribute not in file.attrs:
-            raise FileFormatError(path, f"The netCDF file does not contain {content}.")
-        if len(file) > MAX_ARRAYS:
-            raise FileFormatError(path, f"The file has {len(file)} variables (maximum {MAX_ARRAYS}).")
-        for name in file:
-            total += _memory(_open_array(file, name, path), size, path)
-            if total > limit:
-                what = f"The file is damaged: it has {size} bytes, but its arrays up to {name!r} would take {total}"
-                raise FileFormatError(path, f"{what} bytes (maximum {limit}). {REMEDY}")
-
-
-def _open_array(file: h5py.File, name: str, path: Path) -> h5py.Dataset:
-    """Return the array of that name; refuse links, groups and arrays stored in another file."""
-    import h5py
-
-    link = file.get(name, getlink=True)
-    if not isinstance(link, h5py.HardLink):
-        raise FileFormatError(path, f"{name!r} is a link to another location, which is not followed. {REMEDY}")
-    array = file[name]
-    if not isinstance(array, h5py.Dataset) or array.shape is None:
-        raise FileFormatError(path, f"{name!r} is a {type(array).__name__.lower()} without values, expected an array.")
-    if array.is_virtual or array.external:
-        raise FileFormatError(path, f"The values of {name!r} are in another file, which is not followed. {REMEDY}")
-    return array
-
-
-def _memory(array: h5py.Dataset, size: int, path: Path) -> int:
-    """Return the memory [bytes] that loading an array takes, without loading it; strings are measured."""
-    import h5py
-
-    if array.dtype.kind not in "fiubSO":
-        raise FileFormatError(path, f"{array.name!r} contains {array.dtype}, expected numbers or strings. {REMEDY}")
-    chunk = math.prod(array.chunks) * array.dtype.itemsize if array.chunks else 0
-    if array.dtype.kind != "O":
-        return int(array.nbytes) + chunk
-    if h5py.check_string_dtype(array.dtype) is None or array.ndim != 1 or len(array) > size:
-        raise FileFormatError(path, f"{array.name!r} has shape {array.shape}, expected a list of strings. {REMEDY}")
-    total, step = int(array.nbytes) + chunk, max(1, STRING_CHUNK // size)
-    for start in range(0, len(array), step):  # all elements may refer to the same long string
-        total += sum(map(len, array[start : start + step]))
-        if total > 4 * size + EXTRA_BYTES:
-            break
-    return total
-
-
-def _load(path: Path) -> Dataset:
+def _load(path: Path, group: str | None) -> Dataset:
     import xarray
 
     opened = xarray.open_dataset(
         path,
         engine="h5netcdf",
+        group=group,
         phony_dims="access",  # dimensions without a name are refused later, by the layout
         decode_times=False,  # the units "s" would become timestamps
         decode_timedelta=False,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from borelli.files.atomic import atomic_path
 from borelli.files.inputs import AnyPath
+from borelli.files.netcdf import copy_content, stamp_checksum
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -23,7 +23,7 @@ def write_netcdf(
     overwrite: bool = False,
     inputs: Iterable[AnyPath | None] = (),
 ) -> None:
-    """Write datasets into one file, completely or not at all.
+    """Write datasets into one file with a checksum, completely or not at all.
 
     Args:
         path: File to write.
@@ -37,12 +37,13 @@ def write_netcdf(
 
     with atomic_path(path, overwrite=overwrite, inputs=inputs) as temporary:
         if copy_of is not None:
-            shutil.copyfile(copy_of, temporary)
+            copy_content(copy_of, temporary)
         with _DelayedErrors(temporary, "w+" if copy_of is None else "r+") as file:
             with h5netcdf.File(file, "w" if copy_of is None else "r+") as root:
                 for group, data in groups.items():
                     data.dump_to_store(H5NetCDFStore(root, group=group, mode="a"))
             file.raise_error()
+        stamp_checksum(temporary)
 
 
 class _DelayedErrors(io.FileIO):

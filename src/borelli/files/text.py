@@ -24,6 +24,8 @@ MAX_BYTES = 16 * 1024 * 1024
 """Largest file that is read; an .osim file of 80 bodies and 520 muscles has 3 megabytes."""
 MAX_TOML = 1_000_000
 """Characters of TOML, which is slow to parse; a model of 80 bodies and 520 muscles has 600 thousand."""
+MAX_JSON_DEPTH = 20
+"""Levels of lists and tables in JSON; the header of a C3D file has four."""
 MAX_NUMBER = 1e30
 """Largest plausible number in a model, in any unit; volumes and moments of inertia stay finite."""
 
@@ -77,6 +79,26 @@ def parse_toml(text: str, path: object) -> dict[str, Any]:
         number = None if match is None else int(match[1]) if match[1] else text.count("\n") + 1
         message = message[: match.start()] if match else message
         raise FileFormatError(path, f"Invalid TOML: {message}.", line=number) from None
+
+
+def parse_json(text: Any, path: object, where: str) -> dict[str, Any]:
+    """Return the table of JSON text of at most `MAX_BYTES` characters; errors name `where` it is in the file."""
+    if not isinstance(text, str) or len(text) > MAX_BYTES:
+        got = f"{len(text)} characters" if isinstance(text, str) else type(text).__name__
+        raise FileFormatError(path, f"{where} is not JSON ({got}, expected a text of at most {MAX_BYTES}).")
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(path, f"{where} is not JSON ({str(error)[:200]}).") from None
+    if not isinstance(table, dict):
+        raise FileFormatError(path, f"{where} is {_shown(table)}, expected a table.")
+    level: list[Any] = [table]
+    for _ in range(MAX_JSON_DEPTH):
+        inner = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [value for part in inner for value in part if isinstance(value, dict | list)]
+    if level:
+        raise FileFormatError(path, f"{where} is nested too deeply (maximum {MAX_JSON_DEPTH} levels).")
+    return table
 
 
 def check_format(table: Mapping[str, Any], name: str, version: int, path: object) -> None:

@@ -21,7 +21,7 @@ from borelli.analysis.energetics.energy import Energy, compute_energy
 from borelli.analysis.fit.fit_model import Fit, fit_model
 from borelli.analysis.motion import Motion
 from borelli.errors import SettingsError
-from borelli.export.stage_files import read_fit, read_provenance, to_json_values, write_fit
+from borelli.export.stage_files import load_fit, read_provenance, to_json_values, write_fit
 from borelli.export.summary import summarize
 from borelli.export.tables import TABLE_FILES, write_tables
 from borelli.export.uncertainty_files import (
@@ -48,7 +48,7 @@ from borelli.pipeline.analysis_settings import (
     read_trial,
     size_notes,
 )
-from borelli.pipeline.resume import Progress, StageCache, file_hash, stage_key
+from borelli.pipeline.resume import Progress, StageCache, file_hash, load_if_current, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
     compute_torques,
@@ -125,6 +125,8 @@ class _FittedModel:
     key: str
     runtime: float
     reused: bool = False
+    damaged: tuple[str, ...] = ()
+    """Sentences on damaged files of earlier runs."""
 
 
 def analyze(
@@ -220,7 +222,7 @@ def _analyze(
             progress(task, first + (1.0 - first) * (i + (done - first) / (1.0 - first)) / len(paths))
 
         reused = ["fit"] if fitted.reused else []
-        stages = StageCache(own, keys[i], {**runtime}, report_progress, reused)
+        stages = StageCache(own, keys[i], {**runtime}, report_progress, reused, list(fitted.damaged))
         analyses.append(_analyze_trial(trial, fitted, settings, source, stages, get_fit))
     progress("done", 1.0)
     return tuple(analyses)
@@ -305,12 +307,12 @@ def _fit_subject(
     """Fit the model to the trials, or read the fit of an earlier run."""
     start = perf_counter()
     path = folder / "fit.nc"
-    provenance = read_provenance(path)
-    if settings.fit and provenance.get("key") == key:
-        known = read_fit(path)
-        if known is not None:
-            write_atomic(model_to_text(known.model), folder / "model.toml")
-            return _FittedModel(known.model, known, known.notes, key, float(provenance["runtime_s"]), reused=True)
+    damaged: list[str] = []
+    stored = load_if_current(path, key, load_fit, damaged) if settings.fit else None
+    if stored is not None:
+        known, runtimes = stored
+        write_atomic(model_to_text(known.model), folder / "model.toml")
+        return _FittedModel(known.model, known, known.notes, key, runtimes["fit"], reused=True)
     model = generic_model(settings, trials[0])
     notes = size_notes(settings, trials[0])
     if not settings.fit:
@@ -327,7 +329,7 @@ def _fit_subject(
     runtime = perf_counter() - start
     write_fit(fit, path, {"key": key, "runtime_s": runtime})
     write_atomic(model_to_text(fit.model), folder / "model.toml")
-    return _FittedModel(fit.model, fit, fit.notes, key, runtime)
+    return _FittedModel(fit.model, fit, fit.notes, key, runtime, damaged=tuple(damaged))
 
 
 def _analyze_trial(
@@ -357,7 +359,7 @@ def _analyze_trial(
         provenance=provenance,
     )  # fmt: skip
     stages.runtime["report"] = perf_counter() - start
-    warnings = [warning.text for warning in report_warnings(energy)]
+    warnings = [*stages.damaged, *(warning.text for warning in report_warnings(energy))]
     if uncertainty is not None:
         warnings += [note.text for note in uncertainty.notes if note.kind == "problem"]
     summary = summarize(
@@ -415,7 +417,14 @@ def _run_uncertainty(
 
     provenance = {"key": _uncertainty_key(key, settings), "energy": key}
     uncertainty, stages.runtime["uncertainty"], reused = load_or_compute_uncertainty(
-        folder, provenance, energy, get_fit, repeats=repeats, marker_noise=settings.marker_noise, progress=count
+        folder,
+        provenance,
+        energy,
+        get_fit,
+        repeats=repeats,
+        marker_noise=settings.marker_noise,
+        progress=count,
+        damaged=stages.damaged,
     )
     stages.reused.extend(["uncertainty"] if reused else [])
     return uncertainty

@@ -18,9 +18,18 @@ from typing import Any, TypeVar, cast
 
 from borelli import __version__
 from borelli.errors import BorelliError
-from borelli.export.stage_files import Stage, read_provenance, read_stage, to_json_values, write_stage
+from borelli.export.stage_files import (
+    STAGES,
+    Stage,
+    StageFile,
+    load_stage,
+    open_stage_file,
+    to_json_values,
+    write_stage,
+)
 
 S = TypeVar("S", bound=Stage)
+T = TypeVar("T")
 Progress = Callable[[str, float], None]
 """Callback with a description of the running task and the fraction of all work that is done."""
 
@@ -35,6 +44,7 @@ class StageCache:
         runtime: Run time of each stage [s].
         progress: Callback for progress.
         reused: Stages that were read from files.
+        damaged: Sentences on files that cannot be reused because they are damaged.
         written: Results and the files that contain them, the latest last.
     """
 
@@ -43,22 +53,19 @@ class StageCache:
     runtime: dict[str, float]
     progress: Progress
     reused: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
     written: list[tuple[Any, Path]] = field(default_factory=list)
 
     def load_or_compute(self, name: str, file: str, compute: Callable[[], S]) -> S:
         """Read a stage, with those before it, from its file, or compute it and write the file."""
         path = self.folder / file
-        provenance = read_provenance(path)
-        if provenance.get("key") == self.keys[name]:
-            try:
-                result: Any = read_stage(path)
-            except BorelliError:
-                pass  # the file is damaged: compute the stage again
-            else:
-                self.runtime.update(provenance["runtime_s"])
-                self.reused.extend(provenance["runtime_s"])
-                self.written.append((result, path))
-                return cast("S", result)
+        stored = load_if_current(path, self.keys[name], load_stage, self.damaged)
+        if stored is not None:
+            result: Any = stored[0]
+            self.runtime.update(stored[1])
+            self.reused.extend(stored[1])
+            self.written.append((result, path))
+            return cast("S", result)
         result = compute()
         runtime = {stage: self.runtime[stage] for stage in self.keys if stage in self.runtime}
         previous = self.written[-1] if self.written else None
@@ -73,6 +80,29 @@ class StageCache:
         start = perf_counter()
         yield
         self.runtime[name] = perf_counter() - start
+
+
+def load_if_current(
+    path: Path, key: str, load: Callable[[StageFile], T], damaged: list[str]
+) -> tuple[T, dict[str, float]] | None:
+    """Return what a file of an earlier run, named after its stage, contains, and the run times [s] of its stages.
+
+    None if the file is missing, has another key, or is damaged; `damaged` gets a sentence then.
+    """
+    if not path.exists():
+        return None
+    try:
+        stage = open_stage_file(path, (path.stem,))
+        if stage.provenance.get("key") != key:
+            return None
+        runtime = stage.provenance.get("runtime_s")
+        runtime = runtime if path.stem in STAGES else {path.stem: runtime}
+        if not isinstance(runtime, dict) or not all(isinstance(value, float) for value in runtime.values()):
+            stage.refuse("The run time is missing")
+        return load(stage), runtime
+    except BorelliError as error:
+        damaged.append(f"A file of an earlier run cannot be reused and was computed again. {error}")
+        return None
 
 
 def stage_key(stage: str, inputs: Any, settings: Mapping[str, Any], *, code: str) -> str:

@@ -16,17 +16,17 @@ from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
 from borelli.analysis.monte_carlo import MAX_NOISE, MonteCarloResult, check_repeats, monte_carlo
 from borelli.analysis.strides import with_gait_events
 from borelli.errors import SettingsError
-from borelli.export.stage_files import read_provenance
 from borelli.export.tables import table_dataset
 from borelli.export.uncertainty_files import (
     UNCERTAINTY_FILE,
     AnalysisUncertainty,
-    read_uncertainty,
+    load_uncertainty,
     summary_values,
     write_uncertainty,
 )
 from borelli.model.model import Model
 from borelli.numerics.vectors import Array
+from borelli.pipeline.resume import load_if_current
 from borelli.pipeline.stages import run_stages, settings_of_results
 from borelli.recording.cleaning.marker_noise import marker_noise as estimate_marker_noise
 from borelli.recording.recording import Note, Recording
@@ -61,19 +61,19 @@ def load_or_compute_uncertainty(
     repeats: int,
     marker_noise: float | None,
     progress: Callable[[int], None],
+    damaged: list[str],
 ) -> tuple[AnalysisUncertainty, float, bool]:
     """Read the uncertainty from its file if the key matches, or compute it and write the file.
 
     `provenance` has the `key` of the uncertainty and that of the `energy` it belongs to; `get_fit` returns the fit with
-    its solution. The result has the run time [s] and whether the file was read; other arguments as of
+    its solution; `damaged` gets a sentence if the file is damaged. The result has the run time [s] and whether the
+    file was read; other arguments as of
     `propagate_uncertainty`.
     """
     path = folder / UNCERTAINTY_FILE
-    stored = read_provenance(path)
-    if stored.get("key") == provenance["key"]:
-        result = read_uncertainty(path)
-        if result is not None:
-            return result, float(stored["runtime_s"]), True
+    stored = load_if_current(path, provenance["key"], lambda file: load_uncertainty(file, energy), damaged)
+    if stored is not None:
+        return stored[0], stored[1]["uncertainty"], True
     start = perf_counter()
     progress(0)
     workers = min(MAX_WORKERS, os.cpu_count() or 1)

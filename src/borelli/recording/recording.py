@@ -187,7 +187,7 @@ class Recording:
         return replace(self, data=self.data.isel(marker=[known.index(name) for name in chosen]))
 
     def to_netcdf(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the recording with its notes as netCDF 4, completely or not at all.
+        """Write the recording with its notes as netCDF 4 with a checksum, completely or not at all.
 
         An existing file is replaced only with `overwrite`, the file that the recording was read from never.
         """

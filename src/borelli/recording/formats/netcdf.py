@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from borelli.errors import FileFormatError, list_names
-from borelli.files.netcdf import REMEDY, load_bounded
+from borelli.files.netcdf import open_netcdf
+from borelli.files.netcdf_bounds import REMEDY
 from borelli.files.number_rows import MAX_MAGNITUDE, mask_implausible
 from borelli.files.paths import as_path
+from borelli.files.text import parse_json
 from borelli.recording.recording import LAYOUT, NOTE_KINDS, Note, Recording
 from borelli.recording.time_stamps import backward_notes
 
@@ -35,48 +37,66 @@ REQUIRED = {"event_time": ("event_label", "event_context")}
 
 
 def read_netcdf(path: str | Path) -> Recording:
-    """Read a recording written by `Recording.to_netcdf`."""
+    """Read a recording written by `Recording.to_netcdf`, or by another program in the same layout."""
     path = as_path(path)
-    dataset = load_bounded(path, ATTRIBUTE, "a borelli recording")
-    fields = _description(dataset.attrs.pop(ATTRIBUTE), path)
-    notes = tuple(fields.pop("notes"))
+    file = open_netcdf(path, needs_checksum=False)
+    if ATTRIBUTE not in file.attrs:
+        raise FileFormatError(path, "The netCDF file does not contain a borelli recording.")
+    if file.groups:
+        raise FileFormatError(path, f"{file.groups[0]!r} is a group, expected variables only. {REMEDY}")
+    dataset = file.load()
+    recording = make_recording(dataset, parse_json(dataset.attrs.pop(ATTRIBUTE, None), path, ATTRIBUTE), path)
+    notes = _time_notes(recording.data, recording.notes)
+    if not file.has_checksum:
+        text = "The netCDF file has no checksum: another program wrote it, and damage to its numbers is not noticed."
+        notes.append(Note(text, "stated", code="no_checksum"))
+    return recording.with_notes(*notes)
+
+
+def make_recording(dataset: Dataset, fields: Mapping[str, Any], path: Path) -> Recording:
+    """Return the recording of a dataset and its other fields as JSON values, after checking both.
+
+    Raises:
+        FileFormatError: They contradict `LAYOUT` or the types of the fields.
+    """
+    checked = _check_fields(fields, path)
     _check_layout(dataset, path)
     _check_coordinates(dataset, path)
     _check_attributes(dataset.attrs, path)
     dataset, problems = _mask_implausible(dataset)
-    return Recording(data=dataset, notes=(*notes, *problems, *_time_notes(dataset, notes)), **fields)
+    return Recording(data=dataset, **checked).with_notes(*problems)
 
 
-def _description(text: Any, path: Path) -> dict[str, Any]:
+def _check_fields(fields: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return the fields of a recording besides its dataset, with their types checked."""
-    try:
-        fields = json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise FileFormatError(path, f"{ATTRIBUTE} is not JSON ({str(error)[:200]}). {REMEDY}") from None
     kinds: dict[str, tuple[Any, str]] = {
         "name": (str, "a string"), "path": (str | None, "a string or null"), "format": (str, "a string"),
         "subject": (dict, "a table"), "metadata": (dict, "a table"), "notes": (list, "a list"),
     }  # fmt: skip
-    if not isinstance(fields, dict) or set(fields) != set(kinds):
-        got = list_names([str(key) for key in fields]) if isinstance(fields, dict) else type(fields).__name__
-        raise FileFormatError(path, f"{ATTRIBUTE} contains {got or 'nothing'}, expected {', '.join(kinds)}.")
+    if set(fields) != set(kinds):
+        got = list_names([str(key) for key in fields]) or "nothing"
+        raise FileFormatError(path, f"The description of the recording has {got}, expected {', '.join(kinds)}.")
     for key, (kind, expected) in kinds.items():
         if not isinstance(fields[key], kind):
             got = json.dumps(fields[key])[:40]
-            raise FileFormatError(path, f"{ATTRIBUTE}: {key} is {got}, expected {expected}. {REMEDY}")
+            raise FileFormatError(path, f"The recording's {key} is {got}, expected {expected}. {REMEDY}")
     for key, value in fields["subject"].items():
         if not isinstance(value, str | int | float) or (not isinstance(value, str) and abs(value) > MAX_MAGNITUDE):
             got = json.dumps(value)[:40]
-            raise FileFormatError(path, f"{ATTRIBUTE}: {key!r} of the subject is {got}, expected a string or a number.")
-    return fields | {"notes": [_note(note, path) for note in fields["notes"]]}
+            raise FileFormatError(path, f"The subject's {key} is {got}, expected a string or a number.")
+    return {**fields, "notes": parse_notes(fields["notes"], path)}
 
 
-def _note(fields: Any, path: Path) -> Note:
-    strings = isinstance(fields, dict) and all(isinstance(value, str) for value in fields.values())
-    if not strings or set(fields) != {"text", "kind", "action", "code"} or fields["kind"] not in NOTE_KINDS:
-        expected = "expected the strings text, kind, action and code"
-        raise FileFormatError(path, f"{ATTRIBUTE}: A note is {json.dumps(fields)[:60]}, {expected}.")
-    return Note(**fields)
+def parse_notes(values: Any, path: Path) -> tuple[Note, ...]:
+    """Return the notes of a list of JSON values."""
+    if not isinstance(values, list):
+        raise FileFormatError(path, f"The notes are {json.dumps(values)[:60]}, expected a list. {REMEDY}")
+    for fields in values:
+        strings = isinstance(fields, dict) and all(isinstance(value, str) for value in fields.values())
+        if not strings or set(fields) != {"text", "kind", "action", "code"} or fields["kind"] not in NOTE_KINDS:
+            expected = "expected the strings text, kind, action and code"
+            raise FileFormatError(path, f"A note is {json.dumps(fields)[:60]}, {expected}. {REMEDY}")
+    return tuple(Note(**fields) for fields in values)
 
 
 def _check_layout(dataset: Dataset, path: Path) -> None:
