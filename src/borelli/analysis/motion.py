@@ -215,7 +215,7 @@ def make_motion(
             variables["marker_error"] = (("time", "marker"), error, {"units": "m"})
     clock = xr.Coordinates({"time": ("time", np.asarray(time, float), {"units": "s"})})
     labels = _labels(model, tuple(marker.name for marker in markers))
-    data = xr.Dataset(variables, clock | labels, {"rate_hz": float(rate)})
+    data = xr.Dataset(variables, clock.assign(labels), {"rate_hz": float(rate)})
     return Motion(model, data, recording, dict(settings or {}), notes)
 
 

@@ -233,7 +233,7 @@ def _dataset(motion: Motion, curves: Derivatives, forces: GeneralizedForces, loa
         "root_body": model.bodies[root].name if root >= 0 else "", "mass_kg": float(model.mass),
     }  # fmt: skip
     coords = xr.Coordinates({"time": ("time", curves.time, {"units": "s"})})
-    return xr.Dataset(variables, coords | torque_labels(model, () if loads is None else loads.name), attrs)
+    return xr.Dataset(variables, coords.assign(torque_labels(model, () if loads is None else loads.name)), attrs)
 
 
 @cached_per_model

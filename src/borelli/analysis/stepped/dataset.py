@@ -95,7 +95,7 @@ def to_dataset(
         "numerical_percent": power.numerical_percent,
     }  # fmt: skip
     time = xr.Coordinates({"time": ("time", curves.time, {"units": "s"})})
-    return xr.Dataset(variables, time | torque_labels(model, () if feet is None else FEET), attrs)
+    return xr.Dataset(variables, time.assign(torque_labels(model, () if feet is None else FEET)), attrs)
 
 
 def residual_forces(stepper: Stepper, moved: BodyKinematics, residual: Array) -> Array:
