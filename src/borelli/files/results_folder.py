@@ -7,7 +7,7 @@ files are the user's.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from borelli.errors import SettingsError, list_names
 from borelli.files.atomic import check_replaceable, move, open_results, remove_stale_temporaries
 from borelli.files.folder_lock import lock_folder
 from borelli.files.inputs import is_input
-from borelli.files.manifest import MANIFEST, Manifest, Record, hash_file
+from borelli.files.manifest import MANIFEST, Manifest, Record, hash_file, is_regular
 
 MAX_LISTED = 20
 """File names in a message."""
@@ -24,9 +24,11 @@ MAX_LISTED = 20
 class ResultsFolders:
     """Folders of results of one run: see `results_folders`."""
 
-    def __init__(self, outputs: Mapping[Path, Sequence[str]], by: str, *, overwrite: bool) -> None:
-        """Raise SettingsError if an output must not be replaced."""
-        self._by, self._overwrite = by, overwrite
+    def __init__(
+        self, outputs: Mapping[Path, Sequence[str]], by: str, *, overwrite: bool, is_damaged: Callable[[Path], bool]
+    ) -> None:
+        """Raise SettingsError if an output must not be replaced; arguments as of `results_folders`."""
+        self._by, self._overwrite, self._is_damaged = by, overwrite, is_damaged
         self._folders = {folder.resolve(): folder for folder in outputs}
         self._manifests = {folder: Manifest(folder) for folder in outputs}
         self._current: set[Path] = set()
@@ -72,7 +74,12 @@ class ResultsFolders:
         return self._folders[path.parent.resolve()] / path.name
 
     def _is_ours(self, path: Path) -> bool:
-        return self._manifests[path.parent].lists(path, self._by)
+        """Return whether the command wrote a file and nobody edited it since; damage is not an edit."""
+        manifest = self._manifests[path.parent]
+        if manifest.lists(path, self._by):
+            return True
+        known = is_regular(path) and path.stat().st_size <= manifest.max_size(path.name, self._by)
+        return known and self._is_damaged(path)
 
     def _check(self, paths: Sequence[Path]) -> None:
         """Raise SettingsError if files must not be replaced; the message lists them all."""
@@ -98,7 +105,11 @@ class ResultsFolders:
 
 @contextmanager
 def results_folders(
-    outputs: Mapping[Path, Sequence[str]], by: str, *, overwrite: bool = False
+    outputs: Mapping[Path, Sequence[str]],
+    by: str,
+    *,
+    overwrite: bool = False,
+    is_damaged: Callable[[Path], bool] = lambda path: False,
 ) -> Iterator[ResultsFolders]:
     """Open folders of results for one run: files written into them in the block follow the rules of the folders.
 
@@ -106,6 +117,7 @@ def results_folders(
         outputs: Names of the files that the run writes, by folder; folders are created.
         by: Command that writes the results.
         overwrite: Replace other and edited files too; inputs are never replaced.
+        is_damaged: Test of a file of the manifest whose content has changed: a damaged file may be replaced.
 
     Raises:
         SettingsError: Another run writes into a folder, or a file must not be replaced.
@@ -116,7 +128,7 @@ def results_folders(
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock_folder(folder))
             remove_stale_temporaries(folder)
-        results = ResultsFolders(outputs, by, overwrite=overwrite)
+        results = ResultsFolders(outputs, by, overwrite=overwrite, is_damaged=is_damaged)
         token = open_results.set((*open_results.get(), results))
         try:
             yield results
@@ -130,7 +142,7 @@ def check_results(outputs: Mapping[Path, Sequence[str]], by: str, *, overwrite: 
     for folder in outputs:
         check_folder(folder)
     if existing := {folder: names for folder, names in outputs.items() if folder.is_dir()}:
-        ResultsFolders(existing, by, overwrite=overwrite)
+        ResultsFolders(existing, by, overwrite=overwrite, is_damaged=lambda path: False)
 
 
 def check_folder(folder: Path) -> None:

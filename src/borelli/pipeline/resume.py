@@ -18,8 +18,11 @@ from typing import Any, TypeVar, cast
 
 from borelli import __version__
 from borelli.errors import BorelliError
-from borelli.export.stage_files import Stage, read_provenance, read_stage, to_json_values, write_stage
+from borelli.export.stage_files import Stage, read_fit, read_provenance, read_stage, to_json_values, write_stage
+from borelli.export.uncertainty_files import read_uncertainty
 
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+"""First bytes of a netCDF 4 file."""
 S = TypeVar("S", bound=Stage)
 Progress = Callable[[str, float], None]
 """Callback with a description of the running task and the fraction of all work that is done."""
@@ -79,6 +82,22 @@ def stage_key(stage: str, inputs: Any, settings: Mapping[str, Any], *, code: str
     """Return the key of a stage from the hashes or keys of its inputs, its settings and the hash of its code."""
     parts = [stage, __version__, code, to_json_values(inputs), to_json_values(settings)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def is_damaged_stage(path: Path) -> bool:
+    """Return whether a file is empty, or begins as stage files do but cannot be read."""
+    with path.open("rb") as file:
+        head = file.read(len(SIGNATURE))
+    if head != SIGNATURE:
+        return not head
+    readers: tuple[Callable[[Path], Any], ...] = (read_stage, read_fit, read_uncertainty)
+    for read in readers:
+        try:
+            if read(path) is not None:
+                return False
+        except BorelliError:
+            continue
+    return True
 
 
 def file_hash(path: Path) -> str:
