@@ -11,4 +11,4 @@ animation = bo.animate(motion, [Push("hand_r", (0.0, 80.0, 0.0), start=0.4, dura
 
 error = animation.data["body_tracking_error"]
 print(f"strayed {1e3 * float(error.max()):.0f} mm; back at {animation.data.attrs['recovered_at_s']:.2f} s")
-bo.strobe(animation, "push.png", count=5)
+bo.strobe(animation, "push.png", count=5, overwrite=True)

@@ -3,7 +3,7 @@
 import borelli as bo
 from borelli.synthetic import synthetic_recording
 
-bo.write_recording(synthetic_recording("walk").recording, "walk.nc")
+bo.write_recording(synthetic_recording("walk").recording, "walk.nc", overwrite=True)
 settings = bo.AnalysisSettings(mass=68.0, height=1.72, sex="female", monte_carlo=4)
 (analysis,) = bo.analyze("walk.nc", "walk", settings)
 

@@ -14,7 +14,6 @@ from borelli.export.opensim_names import opensim_name, pelvis_coordinates
 from borelli.export.stage_files import read_fit, read_provenance, read_stage, to_json_values, write_fit, write_stage
 from borelli.export.summary import STAGES, summarize
 from borelli.export.tables import coordinate_table, ground_table, moment_table, power_table
-from borelli.files.atomic import atomic_path, remove_stale_temporaries
 from borelli.recording.io import read_recording
 
 KEYS = {  # stable names
@@ -85,25 +84,6 @@ def test_truncated_file_is_rejected(analyzed, tmp_path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(FileFormatError):
         read_stage(path)
-
-
-def test_interrupted_write_keeps_the_old_file(tmp_path):
-    path = tmp_path / "x.txt"
-    path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), atomic_path(path) as temporary:
-        temporary.write_text("half")
-        raise KeyboardInterrupt
-    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
-
-
-def test_stale_temporaries_of_dead_processes_are_removed(tmp_path):
-    import os
-
-    dead, living = tmp_path / ".a.nc.999999999.tmp", tmp_path / f".a.nc.{os.getpid()}.tmp"
-    for path in (dead, living):
-        path.write_text("half")
-    remove_stale_temporaries(tmp_path)
-    assert not dead.exists() and living.exists()
 
 
 def test_summary_has_stable_names(analyzed):

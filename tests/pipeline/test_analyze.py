@@ -33,6 +33,7 @@ def test_every_stage_has_its_file(analyzed):
     assert names == {
         "fit.nc", "model.toml", "motion.nc", "torques.nc", "energy.nc", "report.html", "summary.json",
         "coordinates.mot", "moments.sto", "powers.sto", "ground_forces.mot", "marker_errors.csv",
+        "borelli-results.jsonl",
     }  # fmt: skip
 
 
@@ -61,7 +62,7 @@ def test_damaged_stage_is_recomputed(folder):
 def test_changed_recording_invalidates_all_stages(folder):
     from borelli.synthetic.recordings import synthetic_recording
 
-    synthetic_recording("walk", seed=1).recording.to_netcdf(folder / "walk.nc")
+    synthetic_recording("walk", seed=1).recording.to_netcdf(folder / "walk.nc", overwrite=True)
     assert analyze([folder / "walk.nc"], folder / "out", AnalysisSettings())[0].reused_stages == ()
 
 
@@ -97,14 +98,14 @@ def test_interrupt_while_writing_keeps_the_old_file(folder, monkeypatch):
     import xarray
 
     before = stamps(folder / "out")
-    original = xarray.Dataset.to_netcdf
+    original = xarray.Dataset.dump_to_store
 
-    def interrupted(self, path, **options):
-        original(self, path, **options)
-        if options.get("group") == "torques":
+    def interrupted(self, store, **options):
+        original(self, store, **options)
+        if "torque" in self:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(xarray.Dataset, "to_netcdf", interrupted)
+    monkeypatch.setattr(xarray.Dataset, "dump_to_store", interrupted)
     with pytest.raises(KeyboardInterrupt):
         analyze([folder / "walk.nc"], folder / "out", AnalysisSettings(cutoff=9.0))
     assert stamps(folder / "out") == before

@@ -64,11 +64,15 @@ class Manifest:
     def lists(self, path: Path, by: str) -> bool:
         """Return whether a file of the folder has content that a command wrote."""
         records = [record for record in self._records.get(path.name, ()) if record.by == by]
-        if not records or not _is_regular(path):
+        if not records or not is_regular(path):
             return False
         size = path.stat().st_size
         hashes = {record.sha256 for record in records if record.size == size}
         return bool(hashes) and hash_file(path) in hashes
+
+    def max_size(self, name: str, by: str) -> int:
+        """Return the largest size [bytes] that a command wrote of a file; -1 if it wrote none."""
+        return max((record.size for record in self._records.get(name, ()) if record.by == by), default=-1)
 
     def add(self, record: Record) -> None:
         """Add a record."""
@@ -103,14 +107,14 @@ def _read_lines(path: Path) -> list[bytes] | None:
     """Return the lines after the header; [] without a file, None if it is not a manifest."""
     if not os.path.lexists(path):
         return []
-    if not _is_regular(path) or path.stat().st_size > MAX_BYTES:
+    if not is_regular(path) or path.stat().st_size > MAX_BYTES:
         return None
     with path.open("rb") as file:
         lines = file.read(MAX_BYTES).splitlines()
     return lines[1:] if lines and _parse(lines[0]) == HEADER else None
 
 
-def _is_regular(path: Path) -> bool:
+def is_regular(path: Path) -> bool:
     """Return whether a path is a file and not a link, which may lead out of the folder."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)

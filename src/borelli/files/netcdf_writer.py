@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,25 +39,34 @@ def write_netcdf(
     with atomic_path(path, overwrite=overwrite, inputs=inputs) as temporary:
         if copy_of is not None:
             copy_content(copy_of, temporary)
-        with _DelayedErrors(temporary, "w+" if copy_of is None else "r+") as file:
-            with h5netcdf.File(file, "w" if copy_of is None else "r+") as root:
-                for group, data in groups.items():
-                    data.dump_to_store(H5NetCDFStore(root, group=group, mode="a"))
-            file.raise_error()
+        with (
+            _DelayedErrors(temporary, "w+" if copy_of is None else "r+") as file,
+            h5netcdf.File(file, "w" if copy_of is None else "r+") as root,
+        ):
+            for group, data in groups.items():
+                data.dump_to_store(H5NetCDFStore(root, group=group, mode="a"))
         stamp_checksum(temporary)
 
 
 class _DelayedErrors(io.FileIO):
-    """File that accepts everything after an error, which `raise_error` raises.
+    """File that accepts everything after an error of writing, and raises the error at the end of its block.
 
     HDF5 cannot close a file that it cannot write: it leaves the file open and crashes when the program ends.
     """
 
-    _error: OSError | None = None
+    def __init__(self, path: Path, mode: str) -> None:
+        super().__init__(path, mode)
+        self._error: OSError | None = None
+        self._end = super().seek(0, os.SEEK_END)
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        if self._error is not None:
+            raise self._error  # also instead of what HDF5 made of it
 
     def write(self, data: Any) -> int:
         rest = memoryview(data).cast("B")
-        size = len(rest)
+        size, self._end = len(rest), max(self._end, self.tell() + len(rest))
         try:
             while rest and self._error is None:
                 rest = rest[super().write(rest) or 0 :]
@@ -65,13 +75,15 @@ class _DelayedErrors(io.FileIO):
         return size
 
     def truncate(self, size: int | None = None) -> int:
+        self._end = self.tell() if size is None else size
         try:
-            return super().truncate(size)
+            super().truncate(size)
         except OSError as error:
             self._error = self._error or error
-            return self.tell() if size is None else size
+        return self._end
 
-    def raise_error(self) -> None:
-        """Raise the first error of writing."""
-        if self._error is not None:
-            raise self._error
+    def seek(self, position: int, whence: int = os.SEEK_SET) -> int:
+        """Return the new position; the end is where it would be without the error."""
+        if whence == os.SEEK_END:
+            position, whence = self._end + position, os.SEEK_SET
+        return super().seek(position, whence)

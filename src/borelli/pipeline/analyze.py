@@ -48,7 +48,7 @@ from borelli.pipeline.analysis_settings import (
     read_trial,
     size_notes,
 )
-from borelli.pipeline.resume import Progress, StageCache, file_hash, load_if_current, stage_key
+from borelli.pipeline.resume import Progress, StageCache, file_hash, is_damaged_stage, load_if_current, stage_key
 from borelli.pipeline.stages import (
     StageSettings,
     compute_torques,
@@ -169,7 +169,10 @@ def analyze(
     for own in folders:
         outputs[own] = (*outputs.get(own, ()), *files)
     sources = (*paths, *(getattr(settings, name) for name in PATHS), settings.reading.get("skeleton"))
-    with protect_inputs(*sources), results_folders(outputs, "analyze", overwrite=overwrite) as results:
+    with (
+        protect_inputs(*sources),
+        results_folders(outputs, "analyze", overwrite=overwrite, is_damaged=is_damaged_stage) as results,
+    ):
         return _analyze(paths, folder, folders, settings, results, progress)
 
 

@@ -111,6 +111,15 @@ def stage_key(stage: str, inputs: Any, settings: Mapping[str, Any], *, code: str
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
+def is_damaged_stage(path: Path) -> bool:
+    """Return whether a file cannot be read as a stage: its content is not what borelli wrote."""
+    try:
+        open_stage_file(path)
+    except BorelliError:
+        return True
+    return False
+
+
 def file_hash(path: Path) -> str:
     """Return the SHA-256 of a file, or of all files of a folder."""
     digest = hashlib.sha256()
