@@ -107,16 +107,18 @@ def _create(folder: Path) -> None:
 
 def _find_problem(folder: Path, real: Path) -> str | None:
     """Return who else could change the contents of a folder; None if nobody."""
+    # the owner of the root folder can change everything; in a container it may not be user 0
+    trusted = (0, os.geteuid(), real.parents[-1].stat().st_uid)
     for path in (folder, *folder.parents):
         info = path.lstat()
-        if stat.S_ISLNK(info.st_mode) and info.st_uid not in (0, os.geteuid()):
+        if stat.S_ISLNK(info.st_mode) and info.st_uid not in trusted:
             return f"the link {path} belongs to user {info.st_uid}"
     problem = ownership_problem(real.stat())
     if problem:
         return f"{real} {problem}"
     for path in real.parents:
         info = path.stat()
-        if info.st_uid not in (0, os.geteuid()):
+        if info.st_uid not in trusted:
             return f"{path} belongs to user {info.st_uid}"
         writable = info.st_mode & (stat.S_IWOTH if _is_own_group(info) else stat.S_IWOTH | stat.S_IWGRP)
         # in a sticky folder, such as /tmp, others cannot rename what is not theirs

@@ -108,26 +108,24 @@ def write_code(path: Path, key: bytes, content: bytes) -> None:
 
 def read_code(path: Path, key: bytes) -> bytes | None:
     """Return the content of a file; None if it does not exist. Remove it and announce it if it is damaged."""
+    damaged, stored = path.parent, b""
     try:
         folder = path.parent.lstat()
-        stored, problem = b"", ownership_problem(folder) if stat.S_ISDIR(folder.st_mode) else "is a link"
-        damaged = path.parent
+        problem = ownership_problem(folder) if stat.S_ISDIR(folder.st_mode) else "is not a folder"
         if problem is None:
             damaged = path
             stored, problem = _read(path)
     except FileNotFoundError:
         return None
     except OSError as error:
-        problem = f"cannot be read: {error.strerror}"
+        problem = f"cannot be read ({error.strerror})"
     content = stored[DIGEST_SIZE:]
     if problem is None and stored[:DIGEST_SIZE] != _checksum(key, content):
-        problem = "has another checksum"
+        problem = "is damaged (another checksum)"
     if problem is None:
         mark_used(path.parent)
         return content
-    announce_once(
-        "damaged", f"{damaged}: Compiled kernels are damaged ({problem}). They are removed and compiled again."
-    )
+    announce_once("damaged", f"{damaged}: This part of the kernel cache {problem}. It is removed and compiled again.")
     try:
         remove(damaged)
     except OSError as error:

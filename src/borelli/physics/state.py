@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from math import inf
 from typing import NamedTuple
 
@@ -189,11 +189,10 @@ def drive_arrays(compiled: CompiledModel, drives: Sequence[Drive]) -> Drives:
 
 def _with_floats(drive: Drive) -> Drive:
     """Return the drive with 64-bit numbers; raise SettingsError if a value is not a number."""
-    where, numbers = f"drive of {drive.coordinate!r}", {}
-    for field in fields(drive)[1:]:
-        unbounded = field.name in ("stiffness", "max_force")
-        numbers[field.name] = as_number(f"{where}: {field.name}", getattr(drive, field.name), finite=not unbounded)
-    return replace(drive, **numbers)
+    names = [field.name for field in fields(drive)[1:]]
+    where, unbounded = f"drive of {drive.coordinate!r}", ("stiffness", "max_force")
+    numbers = [as_number(f"{where}: {n}", getattr(drive, n), finite=n not in unbounded) for n in names]
+    return Drive(drive.coordinate, *numbers)
 
 
 def _force_arrays(compiled: CompiledModel, forces: Sequence[AppliedForce]) -> AppliedForces:
