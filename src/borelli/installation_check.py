@@ -9,7 +9,8 @@ from importlib import metadata
 from typing import NamedTuple
 
 from borelli.errors import BorelliError
-from borelli.kernels.jit import JIT_ON, cache_root
+from borelli.kernels.cache_folder import cache_root, private_folder
+from borelli.kernels.jit import JIT_ON
 
 REQUIRED = ("numpy", "scipy", "numba", "xarray", "h5netcdf", "matplotlib", "pillow")
 OPTIONAL = {"viser": "the browser viewer", "mujoco": "comparison", "pin": "comparison"}
@@ -47,15 +48,12 @@ def _package(name: str, purpose: str = "") -> Finding:
 
 
 def _cache() -> Finding:
-    folder = cache_root()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".probe"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        return Finding("kernel cache", False, f"{folder}: {error.strerror}. Set BORELLI_CACHE to another folder.")
-    return Finding("kernel cache", True, str(folder))
+        folder = private_folder(cache_root())
+    except BorelliError as error:
+        return Finding("kernel cache", False, str(error))
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return Finding("kernel cache", True, f"{folder} ({size / 1e6:.0f} MB)")
 
 
 def _kernels(log: Callable[[str], None]) -> Finding:
@@ -63,7 +61,10 @@ def _kernels(log: Callable[[str], None]) -> Finding:
         return Finding("kernels", True, "not compiled, since BORELLI_JIT is 0", required=False)
     from borelli.kernels.compile_cache import compile_kernels
 
-    seconds = compile_kernels(lambda name, done: log(f"compiling {name} ({done:.0%})"))
+    try:
+        seconds = compile_kernels(lambda name, done: log(f"compiling {name} ({done:.0%})"))
+    except BorelliError as error:
+        return Finding("kernels", False, str(error))
     return Finding("kernels", True, f"ready after {seconds:.1f} s")
 
 

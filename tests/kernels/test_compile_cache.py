@@ -46,6 +46,30 @@ def test_kernels_of_control_are_compiled_when_needed(empty_cache):
     assert compile_cache.missing_tasks(control=True) == ()
 
 
+def test_missing_and_damaged_files_of_a_complete_cache_are_noticed(empty_cache, tmp_path):
+    code = compile_cache.code_folder() / f"physics.soft_step-{compile_cache.source_hash('borelli.physics.soft_step')}"
+    code.mkdir(0o700)
+    (code / "step.code").touch()
+    compile_cache.compile_kernels()
+    assert compile_cache.missing_tasks(control=True) == ()
+    (code / "step.code").unlink()
+    assert compile_cache.missing_tasks(control=True) == compile_cache.all_tasks()
+    (code / "step.code").touch()
+    marker = compile_cache._marker("main")
+    whole = marker.read_bytes()
+    for damaged in (b"", whole[:-1], whole[:20], b"\0\xff" + whole, whole.replace(b"/", b"-")):
+        marker.write_bytes(damaged)
+        assert {task.group for task in compile_cache.missing_tasks(control=True)} == {"main"}
+    marker.write_bytes(whole)
+    assert compile_cache.missing_tasks(control=True) == ()
+
+
+def test_folder_that_cannot_be_written_to_is_noticed_before_compiling(empty_cache, monkeypatch, tmp_path):
+    monkeypatch.setattr(compile_cache, "code_folder", lambda: tmp_path / "gone")
+    with pytest.raises(BorelliError, match="probe: The file cannot be written"):
+        compile_cache.compile_kernels()
+
+
 def test_interrupted_compilation_leaves_tasks_missing(empty_cache, monkeypatch):
     monkeypatch.setattr(compile_cache, "start_task", lambda task: start_process("raise SystemExit('no disk')"))
     with pytest.raises(BorelliError, match=r"Compiling \w+ failed: no disk"):
@@ -116,7 +140,7 @@ def test_failure_to_compile_ahead_does_not_stop_the_caller(empty_cache, monkeypa
 
 def test_started_tasks_know_that_they_compile(monkeypatch):
     environments = []
-    monkeypatch.setattr(compile_cache.subprocess, "Popen", lambda command, env, stderr: environments.append(env))
+    monkeypatch.setattr(compile_cache, "start_worker", lambda program, environment: environments.append(environment))
     compile_cache.start_task(CONTROL[0])
     assert environments[0][compile_cache.COMPILING] == "1"
     assert compile_cache.COMPILING not in os.environ

@@ -18,7 +18,7 @@ def private_parts():
     """Return (part, module that uses it, whether it exists)."""
     import numba
     from numba import _dispatcher
-    from numba.core import callconv, cgutils, codegen, compiler, config, funcdesc, options, types
+    from numba.core import callconv, cgutils, codegen, compiler, dispatcher, funcdesc, options, serialize, types
     from numba.core.typing import templates
 
     flags = {name: hasattr(compiler.Flags, name) for name in ("nrt", "no_cpython_wrapper", "no_cfunc_wrapper")}
@@ -34,7 +34,10 @@ def private_parts():
         ("call_conv.return_status_propagate", "jit", hasattr(convention, "return_status_propagate")),
         ("get_pointer_to_function", "jit", hasattr(codegen.JITCodeLibrary, "get_pointer_to_function")),
         ("fndesc.llvm_func_name", "jit", hasattr(funcdesc.FunctionDescriptor, "llvm_func_name")),
-        ("config.CACHE_DIR", "jit", hasattr(config, "CACHE_DIR")),
+        ("CompileResult._reduce", "machine_code", hasattr(compiler.CompileResult, "_reduce")),
+        ("CompileResult._rebuild", "machine_code", hasattr(compiler.CompileResult, "_rebuild")),
+        ("serialize.dumps", "machine_code", hasattr(serialize, "dumps")),
+        ("Dispatcher._cache", "jit", "_cache" in dispatcher.Dispatcher.compile.__code__.co_names),
         ("option forceinline", "jit", hasattr(options.DefaultOptions, "forceinline")),
         *((f"option {name}", "jit", exists) for name, exists in flags.items()),
     ]

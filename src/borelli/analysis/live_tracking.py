@@ -26,8 +26,8 @@ from borelli.analysis.motion import match_markers, to_model_axes
 from borelli.analysis.stepped.rollout import Rollout, make_step_inputs, make_step_record
 from borelli.analysis.stepped.stepper import StepOptions, compile_stepped, drive_forces, twists_between
 from borelli.analysis.tree_kernels.newton_ik import make_ik_search, solve_ik_frames
-from borelli.errors import SettingsError
 from borelli.files.html_repr import Summary, summary_html, summary_repr
+from borelli.kernels.array_checks import as_floats, check_integer
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
 from borelli.numerics.vectors import Array
@@ -104,8 +104,8 @@ def live_inverse_kinematics(
         >>> next(poses).coordinates.shape
         (54,)
     """
-    if torques and window < 2:
-        raise SettingsError(f"window: {window} is too short for a cubic. Use at least 2 frames.")
+    if torques:
+        check_integer("window of torques", window, 2)
     # any position but the origin, which means a missing marker
     blank = np.ones((1, len(source.markers), 3))
     data = make_dataset({"marker_position": blank}, {"marker": list(source.markers)}, rate=source.rate)
@@ -119,7 +119,8 @@ def live_inverse_kinematics(
     before, gap = q.copy(), 1
     dynamics = _LiveTorques(model, source.rate, window) if torques else None
     for frame in source.frames():
-        measured = frame.markers[labels] @ rotation.T
+        given = as_floats("markers of a live frame", frame.markers, (len(source.markers), 3), finite=False)
+        measured = given[labels] @ rotation.T
         visible = np.asarray(np.isfinite(measured).all(axis=1) & (measured != 0.0).any(axis=1))
         problem.target[0] = np.where(visible[:, None], measured, 0.0)
         problem.weight[0] = full * visible

@@ -14,8 +14,9 @@ import numpy as np
 from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points
 from borelli.analysis.tree_kernels.newton_ik import find_body_poses
-from borelli.errors import ModelError, SettingsError
+from borelli.errors import ModelError
 from borelli.files.html_repr import Summary, main_series, summary_html, summary_repr
+from borelli.kernels.array_checks import as_floats
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import GROUND, Marker, Model
 from borelli.model.model_cache import cached_per_model
@@ -190,12 +191,10 @@ def make_motion(
     import xarray as xr
 
     tree = tree or make_tree(model)
-    q = np.array(coordinates, dtype=float)
-    if q.shape != (len(time), len(model.coordinates)):
-        raise SettingsError(
-            f"Coordinates: The shape is {q.shape}, but model {model.name!r} and {len(time)} times need "
-            f"({len(time)}, {len(model.coordinates)})."
-        )
+    clock = as_floats("time", time, (None,))
+    q = as_floats("coordinates", coordinates, (len(clock), len(model.coordinates)), finite=False).copy()
+    if measured is not None:
+        measured = as_floats("measured", measured, (len(clock), len(markers), 3), finite=False)
     position, orientation, modeled = find_body_poses(tree, marker_points(model, markers), q)
     rotation = to_model_axes(model)
     in_lab = orientation if np.array_equal(rotation, np.eye(3)) else rotation.T @ orientation
@@ -213,9 +212,9 @@ def make_motion(
             error = lengths(modeled - measured)
             variables["marker_position"] = (("time", "marker", "axis"), measured, {"units": "m", "frame": LAB})
             variables["marker_error"] = (("time", "marker"), error, {"units": "m"})
-    clock = xr.Coordinates({"time": ("time", np.asarray(time, float), {"units": "s"})})
+    stamps = xr.Coordinates({"time": ("time", clock, {"units": "s"})})
     labels = _labels(model, tuple(marker.name for marker in markers))
-    data = xr.Dataset(variables, clock.assign(labels), {"rate_hz": float(rate)})
+    data = xr.Dataset(variables, stamps.assign(labels), {"rate_hz": float(rate)})
     return Motion(model, data, recording, dict(settings or {}), notes)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from borelli.bench import workload as jobs
 from borelli.bench.ground_truth import Motion
 from borelli.bench.metrics import Job, Measurement, summary, torque_error, tracking_errors
-from borelli.kernels.jit import cache_root
+from borelli.kernels.cache_folder import code_folder
 from borelli.model.model import GROUND, Model
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ def absent() -> str | None:
 
 def _driver() -> Path:
     """Return the path of the compiled driver, named by the hash of its source."""
-    return cache_root() / f"ode_driver-{sha256(SOURCE.read_bytes()).hexdigest()[:16]}"
+    return code_folder() / f"ode_driver-{sha256(SOURCE.read_bytes()).hexdigest()[:16]}"
 
 
 def measure_job(job: Job, motion: Motion, solver: str = "step") -> Measurement:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from borelli.bench import workload as jobs
 from borelli.bench.ground_truth import Motion, twists
 from borelli.bench.metrics import Job, Measurement, summary, timed, torque_error, tracking_errors
+from borelli.kernels.worker_process import start_worker
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
 from borelli.physics.inputs import Drive, Residual
 from borelli.physics.run_soft_steps import Record, Simulation, make_record
@@ -72,10 +71,11 @@ def compile_seconds(fresh: bool) -> float:
         return time.perf_counter() - start
     program = "from borelli.kernels.compile_cache import compile_kernels; print(compile_kernels())"
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"BORELLI_CACHE": folder}
-        command = [sys.executable, "-c", program]
-        result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return float(result.stdout)
+        process = start_worker(program, {"BORELLI_CACHE": folder}, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        output = process.stdout.read()
+        process.wait()
+    return float(output)
 
 
 def _time_run(

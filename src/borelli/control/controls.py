@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, isnan
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from borelli.control.response import PD, Response
 from borelli.control.rotation_targets import RotationTargets
 from borelli.control.targets import Targets
 from borelli.errors import SettingsError, unknown_name
+from borelli.kernels.array_checks import as_number
 from borelli.model.model import Model
 
 Array = NDArray[np.float64]
@@ -55,10 +56,9 @@ class Control:
         """Return the largest torque or force (times,) [N m or N]."""
         if not callable(self.max_force):
             return np.full(len(times), float(self.max_force))
-        values = np.array([self.max_force(float(time)) for time in times], float)
-        for value in values:
+        for value in (values := [self.max_force(float(time)) for time in times]):
             _check_max_force(self.name, value)
-        return values
+        return np.array(values, float)
 
 
 def make_controls(
@@ -101,5 +101,5 @@ def check_controls(model: Model, controls: Sequence[Control]) -> None:
 
 
 def _check_max_force(name: str, max_force: float) -> None:
-    if isnan(max_force) or max_force < 0.0:
+    if as_number(f"control of {name!r}: max_force", max_force, finite=False) < 0.0:
         raise SettingsError(f"control of {name!r}: max_force is {max_force}, but it must be 0 or larger. Correct it.")

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from borelli.errors import SettingsError, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
+from borelli.kernels.array_checks import as_floats
 from borelli.model.kinematics import coupled_coordinates
 from borelli.model.model import Joint, Marker, Model, Softness, Vector
 from borelli.numerics.quaternions import rotate
@@ -42,6 +43,8 @@ HARD = Softness(erp=1.0)
 """Softness of a hard row whose error is gone after one step."""
 POINT_STEP = 0.005
 """Largest displacement of the point in one step [m]."""
+MAX_DISTANCE = 100.0
+"""Largest distance of a goal [m]: about a minute of steps."""
 GOAL_TOLERANCE = 1e-6
 """Distance from the goal [m] within which the point has reached it."""
 ROUNDING_DISTANCE = 1e-11
@@ -141,7 +144,12 @@ class _Drag:
     def drag_to(self, goal: Array) -> DragResult:
         """Move the point along a straight line, then until nothing brings it nearer."""
         begin = self.goals[0].copy()
-        steps = int(np.ceil(np.linalg.norm(goal - begin) / POINT_STEP))
+        distance = float(np.linalg.norm(goal - begin))
+        if not distance <= MAX_DISTANCE:
+            raise SettingsError(
+                f"drag_point: The goal is {distance:.3g} m from the point. Pass a goal within {MAX_DISTANCE:g} m."
+            )
+        steps = int(np.ceil(distance / POINT_STEP))
         tried = False
         for k in range(1, steps + 1):
             last = self.points()[0]
@@ -276,10 +284,7 @@ def _check(model: Model, body: str, point: Vector, goal: Vector, fixed: Sequence
             known = unknown_name("body or coordinate", name, (*bodies, *coordinates))
             raise SettingsError(f"drag_point: fixed: {known}")
     for argument, vector in (("point", point), ("goal", goal)):
-        if len(vector) != 3 or not np.isfinite(vector).all():
-            raise SettingsError(
-                f"drag_point: {argument} is {vector}. Pass three finite numbers [m], such as (0.4, 0, 1.2)."
-            )
+        as_floats(f"drag_point: {argument}", vector, (3,))
     if body in fixed or model.body(body).kinematic:
         raise SettingsError(f"drag_point: Body {body!r} is fixed and cannot be dragged. Remove it from `fixed`.")
     if all(joint.child != body for joint in model.joints):

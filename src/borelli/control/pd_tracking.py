@@ -31,6 +31,7 @@ from borelli.errors import SettingsError
 from borelli.model.model import Model
 from borelli.physics import diagnostics
 from borelli.physics.arrays.compile_model import CompiledModel, compile_model
+from borelli.physics.arrays.joints import JointTables, with_own_scratch
 from borelli.physics.inputs import AppliedForce, Drive
 from borelli.physics.run_soft_steps import Simulation, make_record
 from borelli.physics.simulate import initial_state, to_dataset
@@ -124,10 +125,10 @@ def track_with_springs(
 
 def coordinate_errors(compiled: CompiledModel, state: State, target: Array, ahead: Array) -> tuple[Array, Array]:
     """Return the errors of all coordinates from their targets now and one step ahead [rad or m], and their rates."""
-    joints, h = compiled.tables.joints, compiled.step
+    joints, h = with_own_scratch(compiled.tables.joints), compiled.step
     pose = np.concatenate([state.position, state.quaternion], axis=1)
     values, velocities = (
-        part[0] for part in diagnostics.coordinates_and_velocities(compiled, pose[None], state.twist[None])
+        part[0] for part in diagnostics.joint_coordinates(joints, len(pose), pose[None], state.twist[None])
     )
     rotational = np.array([coordinate.rotational for coordinate in compiled.model.coordinates], bool)
     error = np.where(rotational, wrap_angle(values - target), values - target)
@@ -135,23 +136,26 @@ def coordinate_errors(compiled: CompiledModel, state: State, target: Array, ahea
     for j in np.flatnonzero(joints.rotation_driven):
         three = slice(int(joints.coordinate_first[j]), int(joints.coordinate_first[j + 1]))
         sign = np.array([1.0, 1.0, joints.sign[three][2]])
-        error[three], rate[three] = _rotation_error(compiled, state, int(j), sign * target[three], sign * ahead[three])
+        error[three], rate[three] = _rotation_error(joints, h, state, int(j), sign * target[three], sign * ahead[three])
         error[three], rate[three] = sign * error[three], sign * rate[three]
     return error, rate
 
 
-def _rotation_error(compiled: CompiledModel, state: State, j: int, target: Array, ahead: Array) -> tuple[Array, Array]:
-    """Return the rotation vector from the target and its rate, in the child's joint axes; targets are Cardan angles."""
+def _rotation_error(
+    joints: JointTables, step: float, state: State, j: int, target: Array, ahead: Array
+) -> tuple[Array, Array]:
+    """Return the rotation vector from the target and its rate, in the child's joint axes; targets are Cardan angles.
+
+    The scratch arrays of `joints` contain the joint's axes in the present pose.
+    """
     from scipy.spatial.transform import Rotation
 
-    joints = compiled.tables.joints
-    # `coordinates_of` left the joint's axes in the world in the tables
     angular_velocity = _angular_velocity(state, int(joints.child[j])) - _angular_velocity(state, int(joints.parent[j]))
     relative = joints.axes_parent[j] @ joints.axes_child[j].T
     now, later = (Rotation.from_euler("XYZ", angles).as_matrix() for angles in (target, ahead))
     error, rotation = (Rotation.from_matrix(now.T @ matrix).as_rotvec() for matrix in (relative, later))
     # the target's angular velocity is stated in the target's axes and expressed in the child's
-    return error, joints.axes_child[j] @ angular_velocity - relative.T @ now @ rotation / compiled.step
+    return error, joints.axes_child[j] @ angular_velocity - relative.T @ now @ rotation / step
 
 
 def _angular_velocity(state: State, body: int) -> Array:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.kernels.array_checks import as_floats, as_number
 from borelli.model.model import GROUND, Frame, Model, Shape, Vector
 
 Array = NDArray[np.float64]
@@ -46,7 +47,8 @@ class Push:
     """Point of application, in the body's frame [m]; None: center of mass."""
 
     def __post_init__(self) -> None:
-        _check_finite(f"push on {self.body!r}", force=self.force, point=self.point, start=self.start)
+        _check_vectors(f"push on {self.body!r}", force=self.force, point=self.point)
+        as_number(f"push on {self.body!r}: start", self.start)
         _check_positive(f"push on {self.body!r}", "duration", self.duration, "s")
 
 
@@ -65,7 +67,7 @@ class CarriedLoad:
     """The load is unknown to the controller and weighs it down; otherwise the controller compensates for it."""
 
     def __post_init__(self) -> None:
-        _check_finite(f"load on {self.body!r}", point=self.point)
+        _check_vectors(f"load on {self.body!r}", point=self.point)
         _check_positive(f"load on {self.body!r}", "mass", self.mass, "kg")
 
     @property
@@ -90,7 +92,7 @@ class WeakenedJoint:
     """[s]"""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.fraction <= 1.0:
+        if not 0.0 <= as_number(f"weakened {self.name!r}: fraction", self.fraction) <= 1.0:
             raise SettingsError(
                 f"weakened {self.name!r}: The remaining fraction is {self.fraction:g}. Pass a number from 0 to 1."
             )
@@ -126,7 +128,7 @@ class Obstacle:
     name: str = "obstacle"
 
     def __post_init__(self) -> None:
-        _check_finite(f"{self.name}", position=self.frame.position, velocity=self.velocity)
+        _check_vectors(f"{self.name}", position=self.frame.position, velocity=self.velocity)
         _check_span(f"{self.name}", self.start, self.end)
 
 
@@ -141,7 +143,8 @@ class MoveGround:
     """[s]"""
 
     def __post_init__(self) -> None:
-        _check_finite("ground", displacement=self.displacement, start=self.start)
+        _check_vectors("ground", displacement=self.displacement)
+        as_number("ground: start", self.start)
         _check_positive("ground", "duration", self.duration, "s")
 
     def fraction(self, time: float) -> float:
@@ -179,17 +182,17 @@ def heading_axes(model: Model, rotation: Array) -> Array:
     return np.array([forward, np.cross(up, forward), up])
 
 
-def _check_finite(where: str, **values: float | Vector | None) -> None:
-    for what, value in values.items():
-        if value is not None and not np.isfinite(value).all():
-            raise SettingsError(f"{where}: {what} is {value}. Pass a finite value.")
+def _check_vectors(where: str, **vectors: Vector | None) -> None:
+    for what, vector in vectors.items():
+        if vector is not None:
+            as_floats(f"{where}: {what}", vector, (3,))
 
 
 def _check_positive(where: str, what: str, value: float, unit: str) -> None:
-    if not (isfinite(value) and value > 0.0):
+    if not as_number(f"{where}: {what}", value) > 0.0:
         raise SettingsError(f"{where}: {what} is {value:g} {unit}. Pass a positive, finite value.")
 
 
 def _check_span(where: str, start: float, end: float) -> None:
-    if not (isfinite(start) and end > start):
+    if not as_number(f"{where}: end", end, finite=False) > as_number(f"{where}: start", start):
         raise SettingsError(f"{where}: It starts at {start:g} s and ends at {end:g} s. The end must be later.")

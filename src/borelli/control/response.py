@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from borelli.control.stability import check_ratio
 from borelli.errors import SettingsError
+from borelli.kernels.array_checks import as_floats, as_number
 
 Array = NDArray[np.float64]
 
@@ -99,7 +100,7 @@ class PD:
     """Damping ratio; 1 is critical, the quickest without overshoot."""
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.stiffness) and self.stiffness > 0.0):
+        if not as_number("PD: stiffness", self.stiffness) > 0.0:
             raise SettingsError(f"PD: stiffness is {self.stiffness} 1/s^2. Pass a positive, finite stiffness.")
         check_ratio(self.ratio)
 
@@ -111,7 +112,7 @@ class PD:
     @staticmethod
     def from_settling_time(time: float, ratio: float = 1.0) -> PD:
         """Return the gains with which an error, released at rest, stays below 2 % after a time [s]."""
-        if not (isfinite(time) and time > 0.0):
+        if not as_number("PD: settling time", time) > 0.0:
             raise SettingsError(f"PD: The settling time is {time} s. Pass a positive, finite time.")
         check_ratio(ratio)
         return PD((_settling_at_unit_stiffness(ratio) / time) ** 2, ratio)
@@ -144,7 +145,11 @@ class MinimumJerk:
     """[s]"""
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.duration) and self.duration > 0.0):
+        error = as_floats("MinimumJerk: error", self.error, np.shape(self.error))
+        rate = as_floats("MinimumJerk: rate", self.rate, np.shape(self.rate))
+        if error.ndim and rate.ndim and error.shape != rate.shape:
+            raise SettingsError(f"MinimumJerk: error has shape {error.shape} and rate {rate.shape}. Pass equal shapes.")
+        if not as_number("MinimumJerk: duration", self.duration) > 0.0:
             raise SettingsError(f"MinimumJerk: duration is {self.duration} s. Pass a positive, finite duration.")
 
     def path(self, time: float) -> Array:

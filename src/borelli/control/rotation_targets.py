@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from borelli.control.targets import check_rising, check_times
 from borelli.errors import SettingsError, unknown_name
+from borelli.kernels.array_checks import as_floats
 from borelli.model.model import Model
 
 Array = NDArray[np.float64]
@@ -43,12 +44,10 @@ class RotationTargets:
             SettingsError: A time is not finite, or a value is not a rotation.
         """
         times = check_times(time)
-        values = np.asarray(self.curve(np.clip(times, self.start, self.end)), float)
-        if values.shape != (len(times), 4):
-            raise SettingsError(
-                f"targets: The values of joint {self.joint!r} have shape {values.shape}. Return quaternions of shape "
-                f"({len(times)}, 4) for {len(times)} times."
-            )
+        values = as_floats(
+            f"targets: quaternions of joint {self.joint!r}", self.curve(np.clip(times, self.start, self.end)),
+            (len(times), 4), finite=False,
+        )  # fmt: skip
         length = np.linalg.norm(values, axis=1)
         good = np.abs(length - 1.0) <= UNIT_TOLERANCE
         if not good.all():
@@ -72,7 +71,7 @@ def rotation_keyframes(model: Model, joint: str, times: ArrayLike, quaternions: 
     from scipy.spatial.transform import Rotation, Slerp
 
     t = check_rising("keyframes", times)
-    table = np.asarray(quaternions, float)
+    table = as_floats("keyframes: quaternions", quaternions, (len(t), 4), finite=False)
     keys = RotationTargets(model, joint, lambda _: table).at(t)
     if len(t) == 1:
         return RotationTargets(model, joint, lambda times: np.repeat(keys, len(times), axis=0))

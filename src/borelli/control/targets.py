@@ -17,6 +17,7 @@ from borelli.analysis.motion import Motion
 from borelli.control.response import check_step
 from borelli.errors import SettingsError, list_names, unknown_name
 from borelli.files.html_repr import Summary, summary_html, summary_repr
+from borelli.kernels.array_checks import as_floats
 from borelli.model.model import Model
 
 Array = NDArray[np.float64]
@@ -63,7 +64,8 @@ class Targets:
             SettingsError: A time or a value is not finite, or a value exceeds a joint limit.
         """
         times = check_times(time)
-        values = np.asarray(self.curve(np.clip(times, self.start, self.end)), float)
+        values = np.asarray(self.curve(np.clip(times, self.start, self.end)))
+        values = as_floats("targets: values", values, (len(times), len(self.coordinates)), finite=False)
         check_values(self.model, self.coordinates, times, values)
         return values if np.ndim(time) else values[0]
 
@@ -191,20 +193,14 @@ def _interpolate(times: Array, values: Array, interpolation: str) -> Curve:
 
 def check_times(time: ArrayLike) -> Array:
     """Return times as an array; raise SettingsError if one is not finite."""
-    times = np.atleast_1d(np.asarray(time, float))
-    if not np.isfinite(times).all():
-        raise SettingsError(f"targets: A time is {times[~np.isfinite(times)][0]} s. Pass finite times.")
-    return times
+    return as_floats("targets: times", np.atleast_1d(np.asarray(time)), (None,))
 
 
 def check_rising(where: str, times: ArrayLike) -> Array:
     """Return times as an array; raise SettingsError unless they are finite and increase."""
-    t = np.asarray(times, float)
-    if t.ndim != 1 or not len(t):
-        raise SettingsError(f"{where}: The times have shape {t.shape}. Pass a list of at least one time.")
-    if not np.isfinite(t).all():
-        index = int(np.argmin(np.isfinite(t)))
-        raise SettingsError(f"{where}: Time {index} is {t[index]}. Pass finite times.")
+    t = as_floats(f"{where}: times", times, (None,))
+    if not len(t):
+        raise SettingsError(f"{where}: There are no times. Pass a list of at least one time.")
     back = np.flatnonzero(np.diff(t) <= 0.0)
     if len(back):
         first = int(back[0])
@@ -218,12 +214,7 @@ def _table(where: str, values: Mapping[str, ArrayLike], count: int) -> Array:
     """Return the values (count, coordinates), one column for each name."""
     columns = []
     for name, column in values.items():
-        array = np.asarray(column, float)
-        if array.shape != (count,):
-            raise SettingsError(
-                f"{where}: The values of coordinate {name!r} have shape {array.shape}. Pass shape ({count},)."
-            )
-        columns.append(array)
+        columns.append(as_floats(f"{where}: values of coordinate {name!r}", column, (count,), finite=False))
     if not columns:
         raise SettingsError(f"{where}: There is no coordinate. Pass values of at least one.")
     return np.stack(columns, axis=1)

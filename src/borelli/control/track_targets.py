@@ -12,6 +12,7 @@ from borelli.control.control_arrays import ControlArrays
 from borelli.control.controls import Control, check_controls
 from borelli.control.pd_tracking import track_with_springs
 from borelli.errors import SettingsError, unknown_name
+from borelli.kernels.array_checks import check_integer
 from borelli.model.model import Model
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.impulse_step.arrays import compile_impulse
@@ -99,8 +100,7 @@ def track_targets(
     check_step(step)
     check_controls(model, controls)
     steps = count_steps(duration, step)
-    if record_every < 1:
-        raise SettingsError(f"record_every: The value is {record_every}. Pass 1 or larger.")
+    check_integer("record_every", record_every, 1)
     arrays = ControlArrays(model, controls, step, steps)
     options: dict[str, Any] = {
         "initial_velocities": initial_velocities, "initial_twists": initial_twists, "forces": forces,

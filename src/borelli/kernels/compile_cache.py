@@ -10,7 +10,6 @@ import hashlib
 import os
 import platform
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +18,12 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 from borelli.errors import BorelliError
-from borelli.kernels.jit import JIT_ON, cache_root
+from borelli.files.atomic import atomic_path
+from borelli.kernels.cache_folder import announce, code_folder, mark_used, remove_unused
+from borelli.kernels.jit import JIT_ON
+from borelli.kernels.machine_code import COMPILING, SUFFIX
 from borelli.kernels.source_hash import PACKAGE, source_hash
+from borelli.kernels.worker_process import start_worker
 
 WORKERS = min(max(2, os.cpu_count() or 2), 4)
 """Number of processes at a time; each takes about 300 MB."""
@@ -30,8 +33,8 @@ COMPILER = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_OPT"
 
 Report = Callable[[str, float], None]
 """Receives the names of the running tasks, and the fraction done."""
-COMPILING = "BORELLI_COMPILING"
-"""Environment variable of the processes that compile, which must not start any themselves."""
+MARKER_END = b"end"
+"""Last line of a marker."""
 QUIET = "BORELLI_QUIET"
 """Environment variable; 1 suppresses the message of `ensure_compiled`."""
 
@@ -74,7 +77,7 @@ def all_tasks() -> tuple[CompileTask, ...]:
 def missing_tasks(*, control: bool) -> tuple[CompileTask, ...]:
     """Return the tasks that no earlier run with these sources and this Python has completed."""
     groups = ("main", "control") if control else ("main",)
-    missing = [group for group in groups if JIT_ON and not _marker(group).exists()]
+    missing = [group for group in groups if JIT_ON and not _is_compiled(group)]
     return tuple(task for task in all_tasks() if task.group in missing) if missing else ()
 
 
@@ -91,11 +94,12 @@ def compile_kernels(report: Report = lambda what, fraction: None, tasks: Iterabl
     start = time.perf_counter()
     if JIT_ON:
         chosen = all_tasks() if tasks is None else tuple(tasks)
+        _check_writable()
         run_tasks(chosen, start_task, report)
         for group in {task.group for task in chosen}:
             if all(task in chosen for task in all_tasks() if task.group == group):
-                _marker(group).parent.mkdir(parents=True, exist_ok=True)
-                _marker(group).touch()
+                _write_marker(group)
+        remove_unused(code_folder())
     report("done", 1.0)
     return time.perf_counter() - start
 
@@ -126,7 +130,7 @@ _ENSURED: set[bool] = set()
 
 def _announce(text: str) -> None:
     if os.environ.get(QUIET) != "1":
-        print(f"borelli: {text}", file=sys.stderr, flush=True)
+        announce(text)
 
 
 def run_tasks(
@@ -157,9 +161,8 @@ def start_task(task: CompileTask) -> subprocess.Popen[bytes]:
     """Start a process that compiles one task into the cache."""
     # numba creates millions of objects; garbage collection would take a twelfth of the time
     program = f"import gc; gc.disable(); from {task.run.__module__} import {task.run.__name__} as run; run()"
-    path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | COMPILER | dict(task.compiler) | {"PYTHONPATH": path, COMPILING: "1"}
-    return subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE)
+    environment = COMPILER | dict(task.compiler) | {COMPILING: "1", "BORELLI_CACHE": str(code_folder())}
+    return start_worker(program, environment)
 
 
 def _finish(name: str, process: subprocess.Popen[bytes]) -> None:
@@ -169,10 +172,41 @@ def _finish(name: str, process: subprocess.Popen[bytes]) -> None:
 
 
 def _marker(group: str) -> Path:
-    """Return the file whose presence shows that a group is compiled.
-
-    numba stores code by the path of its source, for one version of numba and of Python.
-    """
+    """Return the file that lists the machine code of a group once all of it is compiled, for this build."""
     sources = source_hash(*warmup_modules())
     build = f"{PACKAGE} {platform.python_version()} {metadata.version('numba')} {sources} {group}"
-    return cache_root() / f"complete-{hashlib.sha256(build.encode()).hexdigest()[:16]}"
+    return code_folder() / f"complete-{hashlib.sha256(build.encode()).hexdigest()[:16]}"
+
+
+def _is_compiled(group: str) -> bool:
+    """Return True if the marker of a group is complete and all files that it lists exist."""
+    marker = _marker(group)
+    try:
+        *names, end = marker.read_bytes().split(b"\n")
+    except OSError:
+        return False
+    mark_used(marker)
+    return end == MARKER_END and all((marker.parent / os.fsdecode(name)).is_file() for name in names)
+
+
+def _write_marker(group: str) -> None:
+    """List the machine code of the present sources."""
+    folders = [path for path in code_folder().iterdir() if path.is_dir() and _is_current(path.name)]
+    names = sorted(
+        os.fsencode(f"{folder.name}/{file.name}") for folder in folders for file in folder.glob(f"*{SUFFIX}")
+    )
+    with atomic_path(_marker(group), overwrite=True) as temporary:
+        temporary.write_bytes(b"\n".join([*names, MARKER_END]))
+
+
+def _is_current(folder: str) -> bool:
+    """Return True if a folder of machine code belongs to the present sources of its module."""
+    module, _, sources = folder.rpartition("-")
+    return source_hash(f"borelli.{module}") == sources
+
+
+def _check_writable() -> None:
+    """Raise BorelliError if nothing can be saved in the folder of machine code."""
+    with atomic_path(code_folder() / "probe", overwrite=True) as temporary:
+        temporary.touch()
+    (code_folder() / "probe").unlink(missing_ok=True)

@@ -1,7 +1,6 @@
-"""Compilation of kernels by numba, and the directory of their machine code.
+"""Compilation of kernels by numba; `machine_code` stores the result.
 
-Machine code is stored in a directory named after a hash of every source that a kernel's module is made from
-(`source_hash`). Set `BORELLI_JIT=0` to run the kernels as plain Python (slow; for debugging and coverage).
+Set `BORELLI_JIT=0` to run the kernels as plain Python (slow; for debugging and coverage).
 """
 
 from __future__ import annotations
@@ -9,30 +8,16 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.kernels.source_hash import source_hash
+from borelli.kernels.machine_code import MachineCodeCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 JIT_ON = os.environ.get("BORELLI_JIT", "1") != "0"
-
-
-def cache_root() -> Path:
-    """Return the directory of machine code: `BORELLI_CACHE`, else the user's cache directory."""
-    named = os.environ.get("BORELLI_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "borelli"
-
-
-def cache_directory(module: str) -> Path:
-    """Return the directory of the machine code that belongs to the present sources of a module."""
-    return cache_root() / f"{module.removeprefix('borelli.')}-{source_hash(module)}"
 
 
 def _takes_pointers(function: Any) -> bool:
@@ -50,13 +35,8 @@ if JIT_ON:
     UNWRAPPED = COMMON | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
     def _cached(function: F, options: dict[str, Any]) -> F:
-        # numba reads this setting while decorating; kernels of other packages keep their own directory
-        previous = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(cache_directory(function.__module__))
-        try:
-            compiled: F = numba.njit(function, cache=True, **options)
-        finally:
-            numba.config.CACHE_DIR = previous
+        compiled: F = numba.njit(function, **options)
+        compiled._cache = MachineCodeCache(function)  # type: ignore[attr-defined]
         return compiled
 
     def kernel(function: F) -> F:

@@ -11,6 +11,7 @@ contain the tuple alone and compute their own addresses.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, TypeVar
 
@@ -171,10 +172,12 @@ class SharedTuples:
     def __init__(self) -> None:
         self._shared: dict[str, tuple[Any, Any]] = {}
 
-    def __call__(self, name: str, value: Any) -> Any:
-        """Return the shared tuple of a tuple."""
+    def __call__(self, name: str, value: Any, check: Callable[[Any], None] | None = None) -> Any:
+        """Return the shared tuple of a tuple; `check` raises an error if kernels cannot take it."""
         known = self._shared.get(name)
         if known is None or known[0] is not value:
+            if check is not None:
+                check(value)
             known = self._shared[name] = (value, SharedTuple(value))
         return known[1]
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from borelli.kernels.array_checks import as_floats
 from borelli.kernels.jit import kernel
 from borelli.physics.arrays.compile_model import CompiledModel
+from borelli.physics.arrays.joints import JointTables, with_own_scratch
 from borelli.physics.joints.coordinates import coordinates_from_poses
 from borelli.physics.rigid_bodies import compute_rotations
 from borelli.physics.rows.joint_rows import pose_joints
@@ -83,13 +85,23 @@ def joint_gap(compiled: CompiledModel, pose: Floats) -> Floats:
 
 def coordinates_and_velocities(compiled: CompiledModel, pose: Floats, twist: Floats) -> tuple[Floats, Floats]:
     """Return generalized coordinates [rad or m] and their velocities, (frames, coordinates) each."""
-    count = len(compiled.model.coordinates)
+    return joint_coordinates(with_own_scratch(compiled.tables.joints), len(compiled.model.bodies), pose, twist)
+
+
+def joint_coordinates(joints: JointTables, bodies: int, pose: Floats, twist: Floats) -> tuple[Floats, Floats]:
+    """Return coordinates and velocities; the scratch arrays of `joints` then belong to the last frame.
+
+    Raises:
+        SettingsError: Poses or twists are not those of this number of bodies, or their numbers of frames differ.
+    """
+    pose = as_floats("pose", pose, (None, bodies, 7), finite=False)
+    twist = as_floats("twist", twist, (len(pose), bodies, 6), finite=False)
+    count = len(joints.joint)
     values, velocities = np.zeros((len(pose), count)), np.zeros((len(pose), count))
     if count:
-        last = compiled.tables.joints.default.copy()
-        rotation = np.zeros((pose.shape[1], 3, 3))
+        last, rotation = joints.default.copy(), np.zeros((bodies, 3, 3))
         position, quaternion = pose[..., :3].copy(), pose[..., 3:].copy()
-        _all_coordinates(compiled.tables.joints, position, quaternion, twist, rotation, last, values, velocities)
+        _all_coordinates(joints, position, quaternion, twist, rotation, last, values, velocities)
     return values, velocities
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import DivergedError, SettingsError, unknown_name
+from borelli.kernels.array_checks import as_floats
 from borelli.kernels.jit import kernel
 from borelli.kernels.shared_tuples import ArrayOwner, SharedTuples, load_shared
 from borelli.model.model import Model
@@ -31,7 +32,7 @@ from borelli.physics.solver.factor_arrays import IMPULSE, SOLUTION, Capacity
 from borelli.physics.solver.gauss_seidel import make_joint_blocks, sweep_joints_by_pointer
 from borelli.physics.solver.newton import NO_PIVOT, init_active_pieces
 from borelli.physics.solver.redundant_rows import make_ridge, solve_redundant_by_pointer
-from borelli.physics.state import State, make_inputs
+from borelli.physics.state import State, make_inputs, make_state
 from borelli.physics.work_arrays import make_work
 
 Floats = NDArray[np.float64]
@@ -113,12 +114,9 @@ class PostStabilizer(ArrayOwner):
         drives = [Drive(name, stiffness=np.inf) for name in _coordinates(model, controlled)]
         self.compiled = compile_model(model, step=1.0, drives=drives)
         self.row_names = tuple(self.compiled.rows.names)
-        if weights is not None and (len(weights) != len(self.row_names) or not np.all(np.asarray(weights) > 0.0)):
-            raise SettingsError(
-                f"weights: {len(weights)} values. Pass one value larger than 0 for each of the {len(self.row_names)} "
-                "rows (`row_names`)."
-            )
-        self.weights = None if weights is None else np.asarray(weights, float)
+        self.weights = None if weights is None else as_floats("weights", weights, (len(self.row_names),))
+        if self.weights is not None and not np.all(self.weights > 0.0):
+            raise SettingsError("weights: A value is not larger than 0. Pass a positive value for each row.")
         self._inputs = make_inputs(self.compiled, drives=drives)
         self._capacity = Capacity.initial(len(model.bodies), len(self.row_names))
         self._work = make_work(self.compiled, 1, self._capacity)
@@ -138,12 +136,12 @@ class PostStabilizer(ArrayOwner):
             SettingsError: A target is unknown or not finite, or the state is of another model.
             DivergedError: Rows of one joint are redundant, or the state is not finite.
         """
-        bodies = len(self.compiled.model.bodies)
-        if len(state.position) != bodies:
-            raise SettingsError(f"state: {len(state.position)} bodies, but the model has {bodies} bodies.")
-        if not all(np.all(np.isfinite(array)) for array in (state.position, state.quaternion, state.twist)):
+        own = make_state(self.compiled)
+        for name in ("position", "quaternion", "twist", "coordinate"):
+            array = getattr(own, name)
+            array[:] = as_floats(f"state.{name}", getattr(state, name), array.shape, finite=False)
+        if not all(np.all(np.isfinite(array)) for array in (own.position, own.quaternion, own.twist)):
             raise DivergedError("post-stabilization: Poses or velocities are not finite. Pass a finite state.")
-        own = state.copy()
         tables, shared = self.compiled.tables, self._shared
         while True:
             arguments = (
@@ -277,10 +275,7 @@ def _coordinates(model: Model, controlled: Collection[str]) -> list[str]:
 
 
 def _numbers(name: str, target: Target, count: int) -> Floats:
-    numbers = np.atleast_1d(np.asarray(target, float))
-    if numbers.shape != (count,) or not np.all(np.isfinite(numbers)):
-        raise SettingsError(f"target of {name!r}: {target}. Pass {count} finite number{'s' * (count > 1)}.")
-    return numbers
+    return as_floats(f"target of {name!r}", np.atleast_1d(target), (count,))
 
 
 @kernel

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import DivergedError
+from borelli.errors import DivergedError, SettingsError
+from borelli.kernels.array_checks import check_arrays, check_integer, optional_rows
 from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import ArrayOwner, SharedTuples, load_shared
 from borelli.physics.arrays.compile_model import CompiledModel
 from borelli.physics.arrays.indices import GROUND_IMPULSE, GROUND_POINT, GROUND_WEIGHT
+from borelli.physics.arrays.joints import with_own_scratch
 from borelli.physics.function_pointers import pointers
 from borelli.physics.rows.contact_rows import BODY_A, CONTACTS_NOW
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE, Capacity
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, NO_PIVOT, NOT_CONVERGED, NOT_FINITE, SOLVED
-from borelli.physics.state import Inputs, State
+from borelli.physics.state import Inputs, State, check_input_frames, check_inputs, check_state
 from borelli.physics.work_arrays import make_work
 
 Floats = NDArray[np.float64]
@@ -48,6 +50,7 @@ class Record(NamedTuple):
 
 def make_record(compiled: CompiledModel, frames: int) -> Record:
     """Return an empty record of `frames` steps."""
+    check_integer("frames", frames, 0)
     bodies = len(compiled.tables.bodies.mass)
     return Record(
         pose=np.zeros((frames, bodies, 7)),
@@ -147,10 +150,18 @@ class WorkOwner(ArrayOwner):
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled
+        # threads that simulate one compiled model must not share its scratch arrays
+        self.tables = compiled.tables._replace(joints=with_own_scratch(compiled.tables.joints))
         self._contacts = INITIAL_CONTACTS
         self._capacity: Capacity | None = None
         self.work = make_work(compiled, self._contacts)
         self._shared = SharedTuples()
+
+    def _check_state(self, state: State) -> None:
+        check_state(self.compiled, state)
+
+    def _check_inputs(self, inputs: Inputs) -> None:
+        check_inputs(self.compiled, inputs)
 
     def _grow(self) -> None:
         old = self._capacity or Capacity.initial(len(self.compiled.model.bodies), len(self.work.rows.pieces))
@@ -165,6 +176,13 @@ class Simulation(WorkOwner):
     """
 
     def __init__(self, compiled: CompiledModel, state: State, inputs: Inputs) -> None:
+        """Start from a state.
+
+        Raises:
+            SettingsError: State or inputs are not those of the model.
+        """
+        check_state(compiled, state)
+        check_inputs(compiled, inputs)
         super().__init__(compiled)
         self.state, self.inputs = state, inputs
         self.index = 0
@@ -191,25 +209,63 @@ class Simulation(WorkOwner):
             twists: (steps, n, 6) likewise.
 
         Raises:
+            SettingsError: Record, poses or inputs are too short or not those of the model.
             DivergedError: The rows of a step have no solution; the state is that before the step.
         """
-        bodies = len(self.state.position)
-        start_poses = np.zeros((0, bodies, 7)) if poses is None else np.ascontiguousarray(poses, float)
-        start_twists = np.zeros((0, bodies, 6)) if twists is None else np.ascontiguousarray(twists, float)
+        self._share(record)
+        self._check_steps(steps, record, record_every, frame)
         begun, end = self.index, self.index + steps
+        start_poses, start_twists = self._initial_bodies(poses, twists, end)
         while self.index < end:
             recorded = frame + self.index // record_every - begun // record_every
-            shared = self._shared
             made, status = run(
-                pointers(), shared("tables", self.compiled.tables), shared("state", self.state),
-                shared("inputs", self.inputs), shared("work", self.work), shared("record", record),
-                self.index, end - self.index, record_every, recorded, start_poses, start_twists,
+                pointers(), *self._share(record), self.index, end - self.index, record_every, recorded, start_poses,
+                start_twists,
             )
             self.index += made
             if status == CAPACITY_EXCEEDED:
                 self._grow()
             elif status != SOLVED:
                 raise DivergedError(self._failure(status))
+
+    def _share(self, record: Record) -> tuple[Any, Any, Any, Any, Any]:
+        """Return tables, state, inputs, work and record for kernels; check those that are new."""
+        shared = self._shared
+        return (
+            shared("tables", self.tables), shared("state", self.state, self._check_state),
+            shared("inputs", self.inputs, self._check_inputs), shared("work", self.work),
+            shared("record", record, self._check_record),
+        )
+
+    def _check_steps(self, steps: int, record: Record, record_every: int, frame: int) -> None:
+        """Raise SettingsError if the steps, the inputs or the record are too short."""
+        first = check_integer("index", self.index, 0)
+        end = first + check_integer("steps", steps, 0)
+        every = check_integer("record_every", record_every, 1)
+        last = check_integer("frame", frame, 0) + end // every - first // every
+        lengths = [len(array) for array in record]
+        if last > min(lengths):
+            raise SettingsError(
+                f"record: It has {min(lengths)} frames, but {steps} steps are recorded up to frame {last}. Pass a "
+                "longer record (`make_record`)."
+            )
+        check_input_frames(self.inputs, len(self.compiled.model.bodies), end)
+
+    def _initial_bodies(self, poses: Floats | None, twists: Floats | None, end: int) -> tuple[Floats, Floats]:
+        """Return the poses and twists from which steps start; no rows if they start from the state."""
+        if (poses is None) != (twists is None):
+            raise SettingsError("poses and twists: One of them is missing. Pass both or neither.")
+        bodies = len(self.compiled.model.bodies)
+        arrays = optional_rows("poses", poses, (bodies, 7)), optional_rows("twists", twists, (bodies, 6))
+        if poses is not None and min(map(len, arrays)) < end:
+            raise SettingsError(
+                f"poses and twists: They have {len(arrays[0])} and {len(arrays[1])} rows, but steps up to {end} start "
+                "from them. Pass a row for each step."
+            )
+        return arrays
+
+    def _check_record(self, record: Record) -> None:
+        check_arrays("record", record, make_record(self.compiled, 0), Record._fields)
 
     def _failure(self, status: int) -> str:
         names = [body.name for body in self.compiled.model.bodies]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.kernels.array_checks import as_floats, as_number, check_integer
 from borelli.kernels.compile_cache import ensure_compiled
 from borelli.model.formats.native import model_to_text
 from borelli.model.model import Model
@@ -47,6 +48,7 @@ def initial_state(
 
     Raises:
         ModelError: A coordinate or body is unknown.
+        SettingsError: A value is not finite, or a twist does not have six numbers.
     """
     state = make_state(compiled)
     joints = compiled.tables.joints
@@ -56,7 +58,7 @@ def initial_state(
             for name, number in given.items():
                 if name not in compiled.coordinate_index:
                     raise ModelError(unknown_name("coordinate", name, compiled.coordinate_index))
-                array[compiled.coordinate_index[name]] = number
+                array[compiled.coordinate_index[name]] = as_number(f"initial value of {name!r}", number)
         poses_from_coordinates(joints, value, speed, state.position, state.quaternion, state.twist)
         state.coordinate[:] = value
     elif coordinates or velocities:
@@ -65,7 +67,7 @@ def initial_state(
     for name, twist in (twists or {}).items():
         if name not in compiled.body_index:
             raise ModelError(unknown_name("body", name, compiled.body_index))
-        state.twist[compiled.body_index[name]] = twist
+        state.twist[compiled.body_index[name]] = as_floats(f"initial twist of {name!r}", twist, (6,))
     return state
 
 
@@ -117,8 +119,7 @@ def simulate(
     """
     check_step(step)
     steps = count_steps(duration, step)
-    if record_every < 1:
-        raise SettingsError(f"record_every: {record_every}. It must be 1 or larger.")
+    check_integer("record_every", record_every, 1)
     ensure_compiled()
     compiled = compile_model(model, step=step, settings=settings, drives=drives)
     state = initial_state(

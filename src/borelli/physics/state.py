@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import ModelError, unknown_name
+from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.kernels.array_checks import as_floats, as_indices, as_number, check_arrays, check_integer, optional_rows
 from borelli.model.transforms import orientation_matrix
 from borelli.physics.arrays.compile_model import MIN_SLOPE, CompiledModel
 from borelli.physics.inputs import AppliedForce, Drive
@@ -48,7 +50,12 @@ class State(NamedTuple):
         return State._make(array.copy() for array in self)
 
     def restore(self, saved: State) -> None:
-        """Write a snapshot to this state."""
+        """Write a snapshot to this state.
+
+        Raises:
+            SettingsError: The snapshot is of another model.
+        """
+        check_arrays("saved state", saved, self)
         for array, saved_array in zip(self, saved, strict=True):
             array[...] = saved_array
 
@@ -112,20 +119,48 @@ def make_inputs(
     pose: Floats | None = None,
     substeps: int = 1,
 ) -> Inputs:
-    """Return inputs as arrays; `drives` are those the model was compiled with."""
+    """Return inputs as arrays; `drives` are those the model was compiled with.
+
+    Raises:
+        ModelError: A body or coordinate is unknown.
+        SettingsError: An array has the wrong shape or type, or a value is not finite.
+    """
     count, coordinates = len(compiled.model.bodies), len(compiled.model.coordinates)
     return Inputs(
         drives=drive_arrays(compiled, drives),
-        drive_target=_array(drive_target, (0, coordinates)),
-        marker=_array(marker, (0, len(compiled.model.markers), 3)),
-        pose=_array(pose, (0, count, 7)),
-        substeps=np.array([substeps], np.int64),
+        drive_target=optional_rows("drive_target", drive_target, (coordinates,)),
+        marker=optional_rows("marker", marker, (len(compiled.model.markers), 3), finite=False),
+        pose=optional_rows("pose", pose, (count, 7)),
+        substeps=np.array([check_integer("substeps", substeps, 1)], np.int64),
         applied_forces=_force_arrays(compiled, forces),
     )
 
 
-def _array(given: Floats | None, empty: tuple[int, ...]) -> Floats:
-    return np.zeros(empty) if given is None else np.ascontiguousarray(given, float)
+def check_state(compiled: CompiledModel, state: State) -> None:
+    """Raise SettingsError if a state is not one of this model, or not finite."""
+    check_arrays("state", state, make_state(compiled))
+    for name, array in zip(State._fields, state, strict=True):
+        as_floats(f"state.{name}", array, array.shape)
+
+
+def check_inputs(compiled: CompiledModel, inputs: Inputs) -> None:
+    """Raise SettingsError if inputs are not those of this model."""
+    empty = make_inputs(compiled)
+    check_arrays("inputs", inputs, empty, ("drive_target", "marker", "pose", *AppliedForces._fields))
+    lengths = {len(array) for array in inputs.applied_forces}
+    if len(lengths) > 1:
+        raise SettingsError(f"inputs.applied_forces: The arrays have lengths {sorted(lengths)}. Pass equal lengths.")
+
+
+def check_input_frames(inputs: Inputs, bodies: int, steps: int) -> None:
+    """Raise SettingsError if inputs are too short for steps 0 to `steps`, or an index is out of range."""
+    check_integer("inputs.substeps", inputs.substeps[0], 1)
+    needed = (steps - 1) // int(inputs.substeps[0]) + 2
+    for name, rows in (("drive_target", steps), ("marker", needed), ("pose", needed)):
+        length = len(getattr(inputs, name))
+        if 0 < length < rows:
+            raise SettingsError(f"inputs.{name}: It has {length} rows, but {steps} steps need {rows}. Pass more rows.")
+    as_indices("inputs.applied_forces.body", inputs.applied_forces.body, (None,), bodies)
 
 
 def drive_arrays(compiled: CompiledModel, drives: Sequence[Drive]) -> Drives:
@@ -135,6 +170,9 @@ def drive_arrays(compiled: CompiledModel, drives: Sequence[Drive]) -> Drives:
     inertias = compiled.tables.bodies.inertia
     lightest = min(float(np.linalg.eigvalsh(inertia)[0]) for inertia in inertias) if drives else 1.0
     for drive in drives:
+        if drive.coordinate not in compiled.coordinate_index:
+            raise ModelError(f"drive: {unknown_name('coordinate', drive.coordinate, compiled.coordinate_index)}")
+        drive = _with_floats(drive)
         i = compiled.coordinate_index[drive.coordinate]
         spring = h * drive.stiffness + drive.damping
         arrays.target[i], arrays.velocity[i], arrays.dead_zone[i] = drive.target, drive.velocity, drive.dead_zone
@@ -149,17 +187,31 @@ def drive_arrays(compiled: CompiledModel, drives: Sequence[Drive]) -> Drives:
     return arrays
 
 
+def _with_floats(drive: Drive) -> Drive:
+    """Return the drive with 64-bit numbers; raise SettingsError if a value is not a number."""
+    names = [field.name for field in fields(drive)[1:]]
+    where, unbounded = f"drive of {drive.coordinate!r}", ("stiffness", "max_force")
+    numbers = [as_number(f"{where}: {n}", getattr(drive, n), finite=n not in unbounded) for n in names]
+    return Drive(drive.coordinate, *numbers)
+
+
 def _force_arrays(compiled: CompiledModel, forces: Sequence[AppliedForce]) -> AppliedForces:
-    for force in forces:
+    arrays = AppliedForces(
+        body=np.zeros(len(forces), np.int64),
+        force=np.zeros((len(forces), 3)),
+        torque=np.zeros((len(forces), 3)),
+        arm=np.zeros((len(forces), 3)),
+        span=np.zeros((len(forces), 2)),
+    )
+    for i, force in enumerate(forces):
         if force.body not in compiled.body_index:
             raise ModelError(f"applied force: {unknown_name('body', force.body, compiled.body_index)}")
-    body = np.array([compiled.body_index[force.body] for force in forces], np.int64)
-    com = compiled.center_of_mass
-    arms = [np.zeros(3) if f.point is None else np.array(f.point) - com[b] for f, b in zip(forces, body, strict=True)]
-    return AppliedForces(
-        body=body,
-        force=np.array([force.force for force in forces], float).reshape(-1, 3),
-        torque=np.array([force.torque for force in forces], float).reshape(-1, 3),
-        arm=np.array(arms).reshape(-1, 3),
-        span=np.array([(force.start, force.end) for force in forces], float).reshape(-1, 2),
-    )
+        where, b = f"applied force on {force.body!r}", compiled.body_index[force.body]
+        arrays.body[i] = b
+        arrays.force[i] = as_floats(f"{where}: force", force.force, (3,))
+        arrays.torque[i] = as_floats(f"{where}: torque", force.torque, (3,))
+        if force.point is not None:
+            arrays.arm[i] = as_floats(f"{where}: point", force.point, (3,)) - compiled.center_of_mass[b]
+        for n, name in enumerate(("start", "end")):
+            arrays.span[i, n] = as_number(f"{where}: {name}", getattr(force, name), finite=False)
+    return arrays

@@ -213,5 +213,6 @@ def develop(pixels, table, image_out):
                 light = 0.0
                 for i in range(samples):
                     for j in range(samples):
-                        light += min(max(pixels[row * samples + i, column * samples + j, k], 0.0), 1.0)
+                        value = pixels[row * samples + i, column * samples + j, k]
+                        light += min(value, 1.0) if value > 0.0 else 0.0  # NaN is no index of the table
                 image_out[row, column, k] = table[int(light * scale)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from borelli.kernels.array_checks import as_floats, as_indices, check_integer
 from borelli.view.drawing import Drawing
 from borelli.view.mesh import Array, Indices, Mesh, join
 from borelli.view.raster import develop, fill_depth, fill_height, shade
@@ -66,7 +67,9 @@ def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height:
     """Render an image with `samples` squared rays per pixel."""
     from PIL import Image as images
 
-    w, h = width * samples, height * samples
+    actors = _check_actors(actors)
+    camera = Camera(*(as_floats(f"camera: {name}", at, (3,)) for name, at in zip(Camera._fields, camera, strict=True)))
+    w, h = check_integer("width", width, 1) * samples, check_integer("height", height, 1) * samples
     right, up, forward = _screen(camera, width / height)
     screen = project(actors.vertices, camera, w, h)
     depth, triangle = np.zeros((h, w)), np.zeros((h, w), np.int32)
@@ -87,6 +90,17 @@ def render(drawing: Drawing, actors: Actors, camera: Camera, width: int, height:
     image = np.empty((height, width, 3), np.uint8)
     develop(pixels, SRGB, image)
     return images.fromarray(image)
+
+
+def _check_actors(actors: Actors) -> Actors:
+    """Return the arrays for kernels; raise SettingsError if a vertex does not exist or is not finite."""
+    vertices = as_floats("vertices", actors.vertices, (None, 3))
+    return Actors(
+        vertices,
+        as_floats("normals", actors.normals, vertices.shape, finite=False),
+        as_indices("triangles", actors.triangles, (None, 3), len(vertices)),
+        as_floats("colors", actors.colors, vertices.shape, finite=False),
+    )
 
 
 def axes_at(azimuth: float, elevation: float) -> tuple[Array, Array, Array]:

@@ -22,6 +22,7 @@ from borelli.analysis.tree_kernels.kinematic_tree import Tree, make_tree
 from borelli.analysis.tree_kernels.marker_energy import Points, RestSprings
 from borelli.analysis.tree_kernels.newton_ik import find_body_poses, make_ik_search, solve_ik_frames
 from borelli.errors import BorelliError, SettingsError, unknown_name
+from borelli.kernels.array_checks import as_number, check_array
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.kinematics import root_coordinates
 from borelli.model.model import Marker, Model
@@ -103,11 +104,11 @@ def make_ik_problem(
 ) -> IkProblem:
     """Return the inverse kinematics problem of a model and a recording; arguments as in `inverse_kinematics`."""
     names = [marker.name for marker in model.markers]
-    stiffness = dict.fromkeys(names, weights) if isinstance(weights, (int, float)) else dict(weights)
+    stiffness = dict(weights) if isinstance(weights, Mapping) else dict.fromkeys(names, as_number("weights", weights))
     for name, value in stiffness.items():
         if name not in names:
             raise SettingsError(f"weights: {unknown_name('marker', name, names)}")
-        if not 0.0 <= value < inf:
+        if not 0.0 <= as_number(f"weights: Marker {name!r}", value) < inf:
             raise SettingsError(f"weights: Marker {name!r} has {value} N/m. Use zero or a positive number.")
     column = match_markers(model.markers, recording.markers)
     used = [i for i, k in enumerate(column) if k >= 0 and stiffness.get(names[i], 0.0) > 0.0]
@@ -141,11 +142,10 @@ def _rest_springs(
         if name not in names:
             raise SettingsError(unknown_name("coordinate", name, names))
     root = set(root_coordinates(model))
-    start = np.array([rest.get(c.name, c.default) for c in coordinates])
-    if isinstance(pose_stiffness, Mapping):
-        stiffness = np.array([pose_stiffness.get(name, 0.0) for name in names])
-    else:
-        stiffness = np.array([0.0 if name in root else float(pose_stiffness) for name in names])
+    start = np.array([as_number(f"rest: {c.name!r}", rest.get(c.name, c.default)) for c in coordinates])
+    if not isinstance(pose_stiffness, Mapping):
+        pose_stiffness = {name: pose_stiffness for name in names if name not in root}
+    stiffness = np.array([as_number(f"pose_stiffness: {name!r}", pose_stiffness.get(name, 0.0)) for name in names])
     free = tree.free
     limit_stiffness = np.full(len(free), inf if hard else LIMIT_STIFFNESS)
     springs = RestSprings(
@@ -192,6 +192,7 @@ def solve_poses(
     With `chained`, each starts from the one before. Returns energies (frames,) [J] and iterations (frames,), negative
     where not converged.
     """
+    check_array("coordinates", q, (len(frames), len(problem.tree.variable)))
     energy, count = np.zeros(len(frames)), np.zeros(len(frames), np.int64)
     some = problem.select(frames)
     solve_ik_frames(problem.search, some.rest, some.target, some.weight, q, MAX_ITERATIONS, chained, energy, count)

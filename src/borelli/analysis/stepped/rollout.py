@@ -6,12 +6,13 @@ Either side times the mean of both velocities is the change of kinetic energy, s
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from borelli.errors import DivergedError
+from borelli.errors import DivergedError, SettingsError
+from borelli.kernels.array_checks import check_arrays, check_integer, optional_rows
 from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import SharedTuple, load_shared
 from borelli.numerics.rotation_kernels import quaternion_product, rotate
@@ -24,7 +25,7 @@ from borelli.physics.run_soft_steps import FAILURES, WorkOwner, record_bodies, r
 from borelli.physics.soft_step import FRICTION_NOT_CONVERGED, step_by_pointer
 from borelli.physics.solver.factor_arrays import IMPULSE
 from borelli.physics.solver.newton import CAPACITY_EXCEEDED, SOLVED
-from borelli.physics.state import Inputs, State
+from borelli.physics.state import Inputs, State, check_input_frames
 
 Floats = NDArray[np.float64]
 
@@ -80,15 +81,19 @@ def make_step_inputs(
     pose: Floats | None = None,
     nominal_pose: Floats | None = None,
 ) -> StepInputs:
-    """Return the inputs as arrays; None: no such input."""
+    """Return the inputs as arrays; None: no such input.
+
+    Raises:
+        SettingsError: An array has the wrong shape or type, or a value is not finite.
+    """
     bodies, coordinates = len(compiled.model.bodies), len(compiled.model.coordinates)
-    empty = ((0, coordinates), (0, 0, 9), (0, len(compiled.model.markers)), (0, bodies, 7), (0, bodies, 7))
-    given = (drive_force, applied_force, marker_beta, pose, nominal_pose)
+    loads = np.shape(applied_force)[1] if np.ndim(applied_force) == 3 else 0  # type: ignore[arg-type]
     return StepInputs(
-        *(
-            np.zeros(shape) if array is None else np.ascontiguousarray(array, float)
-            for array, shape in zip(given, empty, strict=True)
-        )
+        drive_force=optional_rows("drive_force", drive_force, (coordinates,)),
+        applied_force=optional_rows("applied_force", applied_force, (loads, 9)),
+        marker_beta=optional_rows("marker_beta", marker_beta, (len(compiled.model.markers),)),
+        pose=optional_rows("pose", pose, (bodies, 7)),
+        nominal_pose=optional_rows("nominal_pose", nominal_pose, (bodies, 7)),
     )
 
 
@@ -246,6 +251,45 @@ def run_steps(
 class Rollout(WorkOwner):
     """A compiled model with the solver's buffers, for repeated runs."""
 
+    def __init__(self, compiled: CompiledModel) -> None:
+        super().__init__(compiled)
+        # steps write to the slopes of marker springs
+        springs = self.tables.marker_springs
+        self.tables = self.tables._replace(marker_springs=springs._replace(beta=springs.beta.copy()))
+
+    def _share(self, state: State, inputs: Inputs, step_inputs: StepInputs, record: StepRecord) -> tuple[Any, ...]:
+        """Return tables, state, inputs, work, inputs of steps and record for kernels; check those that are new."""
+        shared = self._shared
+        return (
+            shared("tables", self.tables), shared("state", state, self._check_state),
+            shared("inputs", inputs, self._check_inputs), shared("work", self.work),
+            shared("step_inputs", step_inputs, self._check_step_inputs), shared("record", record, self._check_record),
+        )
+
+    def _check_step_inputs(self, step_inputs: StepInputs) -> None:
+        template = make_step_inputs(self.compiled)
+        if isinstance(step_inputs, StepInputs) and np.ndim(step_inputs.applied_force) == 3:
+            template = template._replace(applied_force=np.zeros((0, np.shape(step_inputs.applied_force)[1], 9)))
+        check_arrays("step_inputs", step_inputs, template, StepInputs._fields)
+
+    def _check_record(self, record: StepRecord) -> None:
+        check_arrays("record", record, make_step_record(self.compiled, 0), StepRecord._fields)
+
+    def _check_rows(self, inputs: Inputs, step_inputs: StepInputs, record: StepRecord, steps: int) -> None:
+        """Raise SettingsError unless the arrays of steps fit the inputs and the number of steps."""
+        check_input_frames(inputs, len(self.compiled.model.bodies), steps)
+        for name, array in zip(StepInputs._fields, step_inputs, strict=True):
+            if 0 < len(array) < steps:
+                raise SettingsError(f"step_inputs.{name}: It has {len(array)} rows. Pass {steps}, one for each step.")
+        loads, given = len(inputs.applied_forces.body), step_inputs.applied_force
+        if len(given) and given.shape[1] != loads:
+            raise SettingsError(f"step_inputs.applied_force: It has {given.shape[1]} loads. Pass {loads}.")
+        if len(step_inputs.marker_beta) and len(self.tables.marker_springs.beta) != step_inputs.marker_beta.shape[1]:
+            raise SettingsError("step_inputs.marker_beta: The model has no marker springs. Compile it with them.")
+        length = min(len(record.pose) - 1, len(record.twist) - 1, *map(len, record[2:]))
+        if length < steps:
+            raise SettingsError(f"record: It has room for {length} steps, not {steps}. Pass one of `make_step_record`.")
+
     def run(
         self,
         state: State,
@@ -271,15 +315,28 @@ class Rollout(WorkOwner):
             record: Record to write to, of `make_step_record`.
 
         Raises:
+            SettingsError: State, inputs or record are too short or not those of the model.
             DivergedError: A step has no solution.
         """
+        check_integer("steps", steps, 0)
+        check_integer("passes", passes, 1)
+        check_integer("target_frame", target_frame, AS_GIVEN, WITH_ROOT)
+        check_integer("root", root, 0, max(len(self.compiled.model.bodies) - 1, 0))
         record = make_step_record(self.compiled, steps) if record is None else record
-        shared, saved, done = self._shared, SharedTuple(state.copy()), 0
+        self._share(state, inputs, step_inputs, record)
+        self._check_rows(inputs, step_inputs, record, steps)
+        if (len(step_inputs.pose) or passes > 1) and len(inputs.pose) <= steps:
+            raise SettingsError(f"inputs.pose: It has {len(inputs.pose)} rows. Pass {steps + 1}, for the target poses.")
+        if len(step_inputs.pose) and target_frame != AS_GIVEN and not len(step_inputs.nominal_pose):
+            raise SettingsError("step_inputs.nominal_pose: It is empty. Pass the poses without tracking error.")
+        saved, done = SharedTuple(state.copy()), 0
         for _ in range(MAX_GROWTH):
+            tables, state_at, inputs_at, work, step_inputs_at, record_at = self._share(
+                state, inputs, step_inputs, record
+            )
             done, status = run_steps(
-                pointers(), shared("tables", self.compiled.tables), shared("state", state), saved,
-                shared("inputs", inputs), shared("work", self.work), shared("step_inputs", step_inputs),
-                shared("record", record), done, steps, passes, target_frame, root,
+                pointers(), tables, state_at, saved, inputs_at, work, step_inputs_at, record_at, done, steps, passes,
+                target_frame, root,
             )
             if status == SOLVED:
                 return record

@@ -25,6 +25,7 @@ from borelli.analysis.tree_kernels.marker_energy import (
     compute_points,
     make_marker_energy,
 )
+from borelli.kernels.array_checks import check_array
 from borelli.kernels.jit import inline, inline_into_caller, kernel, kernel_function
 from borelli.kernels.shared_tuples import SharedTuple, load_shared
 
@@ -317,6 +318,7 @@ def find_body_poses(
     tree: Tree, points: Points, q_inout: Floats, search: SharedTuple | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Return positions (frames, bodies, 3), rotations (frames, bodies, 3, 3) and points (frames, points, 3)."""
+    check_array("coordinates", q_inout, (None, len(tree.variable)))
     frames, bodies = len(q_inout), len(tree.body_part)
     position, rotation = np.empty((frames, bodies, 3)), np.empty((frames, bodies, 3, 3))
     point = np.empty((frames, len(points.body), 3))

@@ -151,6 +151,18 @@ class JointTables(NamedTuple):
     motion: CustomJointTables
 
 
+SCRATCH = ("arm_child", "arm_parent", "gap", "axes_child", "axes_parent", "direction")
+"""Arrays of `JointTables` that kernels write to."""
+CUSTOM_SCRATCH = ("subspace", "factor", "basis", "residual", "step")
+"""Arrays of `CustomJointTables` that kernels write to."""
+
+
+def with_own_scratch(joints: JointTables) -> JointTables:
+    """Return the tables with scratch arrays of their own, so that another thread can use the original."""
+    motion = joints.motion._replace(**{name: getattr(joints.motion, name).copy() for name in CUSTOM_SCRATCH})
+    return joints._replace(motion=motion, **{name: getattr(joints, name).copy() for name in SCRATCH})
+
+
 class JointSide(NamedTuple):
     """Pose of the joint frame on one body."""
 

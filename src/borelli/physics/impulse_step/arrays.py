@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import ModelError, SettingsError, unknown_name
+from borelli.kernels.array_checks import as_floats, as_indices, check_arrays
 from borelli.model.model import GROUND, Joint, Model, Shape, Softness
 from borelli.model.validate import validate
 from borelli.physics.arrays.compile_model import MIN_SLOPE, NET_LOOPS, CompiledModel, Tables, compile_model
@@ -330,11 +331,34 @@ def make_target_trajectory(
 ) -> TargetTrajectory:
     """Return targets as contiguous arrays; impulse limits that are not given are infinite."""
     count = len(compiled.model.coordinates)
+    largest = np.full((1, count), np.inf) if max_impulse is None else max_impulse
     return TargetTrajectory(
-        value=np.ascontiguousarray(value, float),
-        rotation=np.ascontiguousarray(rotation, float),
-        max_impulse=np.full((1, count), np.inf) if max_impulse is None else np.ascontiguousarray(max_impulse, float),
+        value=as_floats("target values", value, (None, count), finite=False),
+        rotation=as_floats("target rotations", rotation, (None, None, 4), finite=False),
+        max_impulse=as_floats("max_impulse", largest, (None, count), finite=False),
     )
+
+
+def check_controls(compiled: CompiledModel, controls: Controls) -> None:
+    """Raise SettingsError if controls are not those of this model."""
+    template, variable = _make_controls(compiled, {}, frozenset()), ("coordinate", "ball", "every", "side")
+    check_arrays("controls", controls, template, variable)
+    counts = {"coordinate": len(controls.a), "every": len(controls.a), "ball": len(compiled.model.joints)}
+    for name, count in counts.items():
+        as_indices(f"controls.{name}", getattr(controls, name), (None,), count)
+    balls = len(controls.ball)
+    for name, length in (("side", balls), ("every", len(controls.coordinate) + 3 * balls)):
+        if len(getattr(controls, name)) != length:
+            raise SettingsError(f"controls.{name}: The length is {len(getattr(controls, name))}. Pass length {length}.")
+
+
+def check_targets(compiled: CompiledModel, controls: Controls, targets: TargetTrajectory) -> None:
+    """Raise SettingsError if targets are not those of this model and these controls."""
+    count, balls = len(compiled.model.coordinates), len(controls.ball)
+    template = TargetTrajectory(np.zeros((0, count)), np.zeros((0, balls, 4)), np.zeros((0, count)))
+    check_arrays("targets", targets, template, TargetTrajectory._fields)
+    if not len(targets.max_impulse) or np.isnan(targets.max_impulse).any():
+        raise SettingsError("targets.max_impulse: It is empty or has NaN. Pass at least one row of numbers.")
 
 
 def make_history(compiled: CompiledModel, controls: Controls) -> ControlHistory:

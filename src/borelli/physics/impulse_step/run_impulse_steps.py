@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from borelli.errors import DivergedError
+from borelli.errors import DivergedError, SettingsError
 from borelli.kernels.jit import inline, kernel
 from borelli.kernels.shared_tuples import load_shared
 from borelli.physics.arrays.compile_model import CompiledModel
@@ -15,6 +16,8 @@ from borelli.physics.impulse_step.arrays import (
     Controls,
     StageArrays,
     TargetTrajectory,
+    check_controls,
+    check_targets,
     make_history,
     make_stage_arrays,
 )
@@ -76,11 +79,33 @@ class ImpulseSimulation(Simulation):
     def __init__(
         self, compiled: CompiledModel, state: State, inputs: Inputs, controls: Controls, targets: TargetTrajectory
     ) -> None:
-        """Start from a state; `targets` are those of all steps to come."""
+        """Start from a state; `targets` are those of all steps to come.
+
+        Raises:
+            SettingsError: State, inputs, controls or targets are not those of the model.
+        """
+        check_controls(compiled, controls)
+        check_targets(compiled, controls, targets)
         super().__init__(compiled, state, inputs)
         self.controls, self.targets = controls, targets
         self.history: ControlHistory = make_history(compiled, controls)
         self.stages: StageArrays = make_stage_arrays(compiled, controls, len(self.work.rows.pieces))
+
+    def _share_all(self, record: Record) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any, Any]:
+        """Return what `_share` returns, with controls, targets, history and stages before the record."""
+        tables, state, inputs, work, recorded = self._share(record)
+        shared = self._shared
+        return (
+            tables, state, inputs, work, shared("controls", self.controls, self._check_controls),
+            shared("targets", self.targets, self._check_targets), shared("history", self.history),
+            shared("stages", self.stages), recorded,
+        )
+
+    def _check_controls(self, controls: Controls) -> None:
+        check_controls(self.compiled, controls)
+
+    def _check_targets(self, targets: TargetTrajectory) -> None:
+        check_targets(self.compiled, self.controls, targets)
 
     def start_on_targets(self) -> None:
         """Set the history of controlled joints to their targets a step before the first."""
@@ -102,7 +127,14 @@ class ImpulseSimulation(Simulation):
 
         `respond` is called in each step with its number; it writes `StageArrays.response` of controls with a callback.
         """
+        self._share_all(record)
+        self._check_steps(steps, record, record_every, frame)
         begun, end = self.index, self.index + steps
+        if min(len(self.targets.value), len(self.targets.rotation)) < end + 2:
+            raise SettingsError(
+                f"targets: They have {len(self.targets.value)} values and {len(self.targets.rotation)} rotations, but "
+                f"steps up to {end} need {end + 2}. Pass longer targets."
+            )
         while self.index < end:
             recorded = frame + self.index // record_every - begun // record_every
             if respond is None:
@@ -113,13 +145,7 @@ class ImpulseSimulation(Simulation):
 
     def _run(self, steps: int, record: Record, every: int, frame: int, part: int) -> int:
         """Return the number of steps made; fewer than `steps` if the capacity was short, which is larger now."""
-        shared = self._shared
-        made, status = run(
-            pointers(), shared("tables", self.compiled.tables), shared("state", self.state),
-            shared("inputs", self.inputs), shared("work", self.work), shared("controls", self.controls),
-            shared("targets", self.targets), shared("history", self.history), shared("stages", self.stages),
-            shared("record", record), self.index, steps, every, frame, part,
-        )
+        made, status = run(pointers(), *self._share_all(record), self.index, steps, every, frame, part)
         if status == CAPACITY_EXCEEDED:
             self._grow()
             self.stages = make_stage_arrays(self.compiled, self.controls, len(self.work.rows.pieces))
