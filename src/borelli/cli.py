@@ -8,7 +8,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +21,7 @@ from borelli.commands.animate import animate
 from borelli.commands.bench import bench
 from borelli.commands.clean import clean
 from borelli.commands.compare import compare
-from borelli.commands.console import out, print_error
+from borelli.commands.console import error_line, out, print_error, print_json
 from borelli.commands.convert import convert
 from borelli.commands.demo import demo
 from borelli.commands.doctor import doctor
@@ -38,8 +41,33 @@ app = typer.Typer(
 ANALYSIS = (demo, analyze, fit, ik, id, energy, report)
 FILES = (info, doctor, clean, convert, compare)
 SIMULATION = (simulate, animate, experiment, bench)
+
+
+def _with_json_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command, which with `--json` also prints an error as one JSON object on stdout."""
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        try:
+            command(**values)
+        except (BorelliError, OSError) as error:
+            if values.get("json"):
+                print_json({"error": error_line(error), "file": _file_of(error, values)})
+            raise
+
+    return run
+
+
+def _file_of(error: BorelliError | OSError, values: Mapping[str, Any]) -> str | None:
+    """Return the file that an error is about: that of the error, else the first argument that is a path."""
+    if stated := getattr(error, "path", None) or getattr(error, "filename", None):
+        return str(stated)
+    given = (part for value in values.values() for part in (value if isinstance(value, list) else [value]))
+    return next((str(part) for part in given if isinstance(part, Path)), None)
+
+
 for command in (*ANALYSIS, *FILES, *SIMULATION):
-    app.command()(command)
+    app.command()(_with_json_errors(command))
 
 
 def main() -> None:
