@@ -175,13 +175,15 @@ def _stepped(motion: Motion, forces: Forces, *, plate_cutoff: float | None, feet
     filtering = {name: options[name] for name in ("filter", "cutoff")}
     framewise = inverse_dynamics(motion, forces=forces, feet=feet, **filtering)
     torques = stepped_torques(motion, forces=framewise.loads, feet=feet, **options)
+    notes = tuple(dict.fromkeys((*torques.notes, *framewise.notes)))
+    if forces == "predicted":
+        return replace(torques, notes=notes)
     names = [name for name in ("grf_complete", "grf_known", "grf_source") if name in framewise.data]
     time = torques.data["time"]
     at = framewise.data[names].sel(time=time.values, method="nearest").assign_coords(time=time)
     data = torques.data.assign({name: at[name] for name in names})
-    if forces == SOURCE:
-        data.attrs["plate_mass_kg"] = framewise.data.attrs["plate_mass_kg"]
-    return replace(torques, data=data, notes=tuple(dict.fromkeys((*torques.notes, *framewise.notes))))
+    data.attrs["plate_mass_kg"] = framewise.data.attrs["plate_mass_kg"]
+    return replace(torques, data=data, notes=notes)
 
 
 _SOLVERS: dict[str, Callable[..., Torques]] = {"newton_euler": _newton_euler, "stepped": _stepped}
