@@ -8,8 +8,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,6 +46,7 @@ SIMULATION = (simulate, animate, experiment, bench)
 
 def _with_json_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command, which with `--json` also prints an error as one JSON object on stdout."""
+    first = next(iter(signature(command).parameters))
 
     @wraps(command)
     def run(**values: Any) -> None:
@@ -52,18 +54,18 @@ def _with_json_errors(command: Callable[..., None]) -> Callable[..., None]:
             command(**values)
         except (BorelliError, OSError) as error:
             if values.get("json"):
-                print_json({"error": error_line(error), "file": _file_of(error, values)})
+                print_json({"error": error_line(error), "file": _file_of(error, values[first])})
             raise
 
     return run
 
 
-def _file_of(error: BorelliError | OSError, values: Mapping[str, Any]) -> str | None:
-    """Return the file that an error is about: that of the error, else the first argument that is a path."""
+def _file_of(error: BorelliError | OSError, argument: Any) -> str | None:
+    """Return the file that an error is about: that of the error, else of the command's first argument, if any."""
     if stated := getattr(error, "path", None) or getattr(error, "filename", None):
         return str(stated)
-    given = (part for value in values.values() for part in (value if isinstance(value, list) else [value]))
-    return next((str(part) for part in given if isinstance(part, Path)), None)
+    first = argument[0] if isinstance(argument, list) else argument
+    return str(first) if isinstance(first, Path) else None
 
 
 for command in (*ANALYSIS, *FILES, *SIMULATION):

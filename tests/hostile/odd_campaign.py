@@ -20,6 +20,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .campaign import ROOT, TooSlowError
@@ -138,6 +139,7 @@ def check_file(number, folder):
 
 def work(start, count, step):
     """Check files and print one line of JSON for each."""
+    from borelli.kernels.compile_cache import compile_kernels, missing_tasks
     from borelli.model.io import write_model
     from borelli.synthetic.recordings import synthetic_recording
 
@@ -146,9 +148,8 @@ def work(start, count, step):
     write_model(made.model, folder / "walk.toml")
     signal.signal(signal.SIGPROF, _too_slow)
     os.environ["BORELLI_QUIET"] = "1"
-    warm = (["info", "missing"],)
-    for arguments in warm:
-        run(arguments)
+    compile_kernels(tasks=missing_tasks(control=True))
+    run(["info", "missing"])  # imports are done before memory is measured
     warnings.simplefilter("error")
     limit_memory()
     for number in range(start, start + count, step):
@@ -170,12 +171,10 @@ def limit_memory():
 
 def campaign(count, start=0, workers=1):
     """What became of `count` files: outcomes by command, and failures."""
-    total = {"files": 0, "runs": Counter(), "failed": [], "slowest": (0.0, "")}
+    total = {"files": 0, "runs": Counter(), "failed": [], "slowest": (0.0, ""), "work": Counter()}
     begun = time.perf_counter()
-    with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(_worker(start + k, count - k, workers)) for k in range(workers)]
-        for k, process in enumerate(processes):
-            _collect(process, total, start + k, workers, start + count)
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(lambda first: _collect(total, first, workers, start + count), range(start, start + workers)))
     total["seconds"] = time.perf_counter() - begun
     return total
 
@@ -197,33 +196,42 @@ def _worker(start, count, step):
             process.communicate()
 
 
-def _collect(process, total, number, step, end):
-    """Add the lines of a worker to the total; go on after a file that ended it."""
-    following = number
-    for line in process.stdout:
-        number, described, outcomes = json.loads(line)
-        following = number + step
-        total["files"] += 1
-        for command, code, failure, seconds in outcomes:
-            total["runs"][f"{command} {code}"] += 1
-            total["slowest"] = max(total["slowest"], (seconds, f"{number} {command} ({described})"))
-            if failure:
-                total["failed"].append(f"{number} ({described}) {command}: {failure}")
-    if process.wait() and following < end:
-        process.errors.seek(0)
-        total["failed"].append(f"{following}: the process died ({process.returncode}): {process.errors.read()[-800:]}")
-        if following + step < end and len(total["failed"]) < MAX_FAILURES:
-            with _worker(following + step, end - following - step, step) as again:
-                _collect(again, total, following + step, step, end)
+def _collect(total, following, step, end):
+    """Add the outcomes of every `step`-th file to the total; go on in another process after a file that ended one."""
+    while following < end and len(total["failed"]) < MAX_FAILURES:
+        with _worker(following, end - following, step) as process:
+            for text in process.stdout:
+                number, described, outcomes = json.loads(text)
+                following = number + step
+                _add(total, number, described, outcomes)
+            if process.wait() == 0:
+                return
+            process.errors.seek(0)
+            said = process.errors.read()[-800:]
+        total["failed"].append(f"{following}: the process died ({process.returncode}): {said}")
+        print(total["failed"][-1], file=sys.stderr, flush=True)
+        following += step
+
+
+def _add(total, number, described, outcomes):
+    total["files"] += 1
+    for command, code, failure, seconds in outcomes:
+        total["runs"][f"{command} {code}"] += 1
+        total["work"][command] += seconds
+        total["slowest"] = max(total["slowest"], (seconds, f"{number} {command} ({described})"))
+        if failure:
+            total["failed"].append(f"{number} ({described}) {command}: {failure}")
+            print(total["failed"][-1], file=sys.stderr, flush=True)
 
 
 def line(total):
     """The figures of a campaign in one line."""
     runs = ", ".join(f"{name}: {count}" for name, count in sorted(total["runs"].items()))
+    work = ", ".join(f"{name}: {seconds:.0f}" for name, seconds in total["work"].items())
     return (
         f"{total['files']} files, {sum(total['runs'].values())} runs, {len(total['failed'])} failed, slowest "
         f"{total['slowest'][0]:.1f} s ({total['slowest'][1]}), {total['seconds']:.0f} s in all; command and exit code: "
-        f"{runs}"
+        f"{runs}; processor time by command [s]: {work}"
     )
 
 

@@ -85,7 +85,7 @@ def looks_like_csv(head: bytes) -> bool:
     # where the line of names is longer than the head, no row can be judged; else the last one may be truncated
     rows = [_is_number_row(line, delimiter) for line in (lines[:-1] if len(lines) > 2 else lines)]
     first = next((i for i, numbers in enumerate(rows) if numbers), None)
-    return len(lines) < 2 if first is None else 2 * sum(rows[first:]) >= len(rows) - first
+    return b"\n" not in head if first is None else 2 * sum(rows[first:]) >= len(rows) - first
 
 
 def _is_number_row(line: bytes, delimiter: bytes) -> bool:
