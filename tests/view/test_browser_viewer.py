@@ -129,7 +129,7 @@ def test_addresses_of_other_computers_are_refused(person):
 
 
 def test_viewer_whose_requests_are_not_checked_is_refused(person, monkeypatch):
-    """If another version of viser starts its server in another way, the guard is not in place, and nothing is served."""
+    """A version of viser that starts its server in another way would not be guarded: then nothing is served."""
     pytest.importorskip("viser")
     monkeypatch.setattr(RequestGuard, "guarded", lambda guard, process_request: process_request)
     started = []

@@ -128,7 +128,7 @@ def _torque_warnings(energy: Energy) -> list[ReportWarning]:
         f"The torque of {peak.coordinate} peaks at {peak.per_mass:.3g} N m/kg ({peak.time:.2f} s); twice the voluntary "
         f"maximum of young men is {MAX_JOINT_TORQUE:g} N m/kg (Anderson et al. 2007)."
     )
-    return [ReportWarning(text, "bad", "Check the ground reaction forces and the filter.", "joint_torque")]
+    return [ReportWarning(text, "warn", "Check the ground reaction forces and the filter.", "joint_torque")]
 
 
 def _residual_warnings(energy: Energy) -> list[ReportWarning]:

@@ -1,6 +1,5 @@
 """Paths in models, scenes and motions that leave the file's folder: one note each, with a code."""
 
-import os
 import shutil
 
 import pytest
@@ -182,7 +181,7 @@ def test_skeleton_of_an_amc_that_is_a_link(folder):
     assert note.kind == "problem" and "linked.asf" in note.text
     # the user's own choice needs no note
     assert not noted(read_recording(folder / "walk.amc", skeleton=folder.parent / "secret.asf").notes)
-    os.replace(folder.parent / "secret.asf", folder / "linked.asf")
+    (folder.parent / "secret.asf").replace(folder / "linked.asf")
     assert not noted(read_recording(folder / "walk.amc").notes)
 
 
