@@ -8,7 +8,11 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +22,7 @@ from borelli.commands.animate import animate
 from borelli.commands.bench import bench
 from borelli.commands.clean import clean
 from borelli.commands.compare import compare
-from borelli.commands.console import out, print_error
+from borelli.commands.console import error_line, out, print_error, print_json
 from borelli.commands.convert import convert
 from borelli.commands.demo import demo
 from borelli.commands.doctor import doctor
@@ -39,8 +43,34 @@ app = typer.Typer(
 ANALYSIS = (demo, analyze, fit, ik, id, energy, report)
 FILES = (info, doctor, clean, convert, compare)
 SIMULATION = (simulate, animate, experiment, bench)
+
+
+def _with_json_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command, which with `--json` also prints an error as one JSON object on stdout."""
+    first = next(iter(signature(command).parameters))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        try:
+            command(**values)
+        except (BorelliError, OSError) as error:
+            if values.get("json"):
+                print_json({"error": error_line(error), "file": _file_of(error, values[first])})
+            raise
+
+    return run
+
+
+def _file_of(error: BorelliError | OSError, argument: Any) -> str | None:
+    """Return the file that an error is about: that of the error, else of the command's first argument, if any."""
+    if stated := getattr(error, "path", None) or getattr(error, "filename", None):
+        return str(stated)
+    first = argument[0] if isinstance(argument, list) else argument
+    return str(first) if isinstance(first, Path) else None
+
+
 for command in (*ANALYSIS, *FILES, *SIMULATION):
-    app.command()(command)
+    app.command()(_with_json_errors(command))
 
 
 def main() -> None:

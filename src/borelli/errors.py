@@ -22,8 +22,16 @@ class FileFormatError(BorelliError):
     """Content that contradicts its file format: correct the file."""
 
     def __init__(self, path: object, problem: str, *, line: int | None = None) -> None:
-        location = f"{path}" if line is None else f"{path}, line {line}"
+        self.path = str(path)
+        location = self.path if line is None else f"{path}, line {line}"
         super().__init__(f"{location}: {problem}")
+
+
+class MissingFileError(FileFormatError):
+    """File or folder that does not exist: correct its name."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(path, "The file does not exist. Check its name and folder.")
 
 
 class ModelError(BorelliError):

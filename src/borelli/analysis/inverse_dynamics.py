@@ -47,10 +47,11 @@ def inverse_dynamics(
     Args:
         motion: Motion of a model with masses.
         method: "newton_euler" or "stepped".
-        forces: Ground reaction forces: "plates" (of the motion's recording), "predicted" (from the motion alone;
-            "stepped" has "contacts" instead, simulated with the motion), "plates and predicted" (predicted for steps
-            off the plates); a recording with plates; loads; or None for no ground reaction force. Default: the plates
-            of the motion's recording, else predicted, else none; a note states which.
+        forces: Ground reaction forces: "plates" (of the motion's recording), "predicted" (from the motion alone),
+            "plates and predicted" (predicted for steps off the plates); for "stepped" also "contacts" (simulated with
+            the motion; leg torques contain their chatter); a recording with plates; loads; or None for no ground
+            reaction force. Default: the plates of the motion's recording, else predicted, else none; a note states
+            which.
         filter: Low-pass filter preset of the coordinates: "default", "strides", "opensim" or "none".
         cutoff: Cutoff of that filter [Hz]. Default: 6.
         plate_cutoff: Cutoff of a low-pass filter on measured forces [Hz], for "newton_euler". Default: unfiltered.
@@ -83,21 +84,20 @@ def inverse_dynamics(
 
     if isinstance(forces, str):
         if forces == AUTO:
-            return _choose_forces(motion, name, run)
+            return _choose_forces(motion, run)
         if forces not in SOURCES[name]:
             raise SettingsError(unknown_name(f'source of ground reaction forces for method "{name}"', forces,
                                              SOURCES[name]))  # fmt: skip
     return run(forces)
 
 
-def _choose_forces(motion: Motion, method: str, run: Callable[[Forces], Torques]) -> Torques:
+def _choose_forces(motion: Motion, run: Callable[[Forces], Torques]) -> Torques:
     """Return the torques with the first source of ground reaction forces that is available, and a note about it."""
-    predicted = SOURCES[method][1]
     plates = motion.recording is not None and any(
         name in motion.recording.data for name in ("plate_force", "ground_reaction_force")
     )
     reason = "" if plates else "the motion has no recording with force plates"
-    for source in ("plates", predicted) if plates else (predicted,):
+    for source in ("plates", "predicted") if plates else ("predicted",):
         try:
             torques = run(source)
         except (ModelError, SettingsError) as error:
@@ -169,20 +169,27 @@ def _stepped(motion: Motion, forces: Forces, *, plate_cutoff: float | None, feet
         raise SettingsError(
             'Method "stepped" does not filter plate forces. Pass filtered loads: forces=loads.smoothed(plate_cutoff).'
         )
-    if forces != SOURCE:
+    if not isinstance(forces, str) or forces not in ("predicted", SOURCE):
         return stepped_torques(motion, forces=forces, feet=feet, **options)
+    # the forces are found once from the splined motion; a simulated contact would add chatter to the leg torques
     filtering = {name: options[name] for name in ("filter", "cutoff")}
-    framewise = inverse_dynamics(motion, forces=SOURCE, feet=feet, **filtering)
+    framewise = inverse_dynamics(motion, forces=forces, feet=feet, **filtering)
     torques = stepped_torques(motion, forces=framewise.loads, feet=feet, **options)
+    notes = tuple(dict.fromkeys((*torques.notes, *framewise.notes)))
+    if forces == "predicted":
+        return replace(torques, notes=notes)
     names = [name for name in ("grf_complete", "grf_known", "grf_source") if name in framewise.data]
     time = torques.data["time"]
     at = framewise.data[names].sel(time=time.values, method="nearest").assign_coords(time=time)
     data = torques.data.assign({name: at[name] for name in names})
     data.attrs["plate_mass_kg"] = framewise.data.attrs["plate_mass_kg"]
-    return replace(torques, data=data, notes=tuple(dict.fromkeys((*torques.notes, *framewise.notes))))
+    return replace(torques, data=data, notes=notes)
 
 
 _SOLVERS: dict[str, Callable[..., Torques]] = {"newton_euler": _newton_euler, "stepped": _stepped}
 METHODS = tuple(_SOLVERS)
-SOURCES = {"newton_euler": ("plates", "predicted", SOURCE), "stepped": ("plates", "contacts", SOURCE)}
-"""Sources of ground reaction forces by method, that of prediction second."""
+SOURCES = {
+    "newton_euler": ("plates", "predicted", SOURCE),
+    "stepped": ("plates", "predicted", SOURCE, "contacts"),
+}
+"""Sources of ground reaction forces by method."""

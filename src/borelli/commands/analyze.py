@@ -105,6 +105,7 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
         ("ground reaction force", "grf_source", "{}", ""),
         ("residual force, RMS", "residual_force_rms_n", "{:.1f}", "N"),
         ("residual moment, RMS", "residual_moment_rms_nm", "{:.1f}", "N m"),
+        ("peak joint torque", "peak_torque_nm_per_kg", "{:.2f}", "N m/kg"),
         ("predicted vs. measured vertical GRF, RMS", "grf_vertical_rms_bw", "{:.1f}", "% BW"),
         ("positive joint work", "positive_work_j", "{:.1f}", "J"),
         ("mechanical cost of transport", "cost_of_transport_j_per_kg_m", "{:.3f}", "J/(kg m)"),

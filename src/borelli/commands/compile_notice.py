@@ -7,20 +7,20 @@ from pathlib import Path
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from borelli.commands.console import err
-from borelli.errors import FileFormatError
+from borelli.errors import MissingFileError
 
 
 def compile_once(*files: Path | None, control: bool = False) -> None:
     """Compile the kernels that are not in the cache, with those of control if requested.
 
     Raises:
-        FileFormatError: An input file of the command is missing, checked before the wait.
+        MissingFileError: An input file of the command is missing, checked before the wait.
     """
     from borelli.kernels.compile_cache import compile_kernels, missing_tasks
 
     for file in files:
         if file is not None and not file.exists():
-            raise FileFormatError(file, "The file does not exist.")
+            raise MissingFileError(file)
     tasks = missing_tasks(control=control)
     if not tasks:
         return

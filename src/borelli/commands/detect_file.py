@@ -8,7 +8,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from borelli.commands.options import given_options, read_with
-from borelli.errors import FileFormatError, SettingsError
+from borelli.errors import FileFormatError, MissingFileError, SettingsError
 from borelli.files.netcdf import SIGNATURE
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def _read_head(path: Path) -> bytes:
             raise FileFormatError(path, "The path is not a regular file.")
         with path.open("rb") as file:
             return file.read(HEAD_BYTES)
+    except FileNotFoundError:
+        raise MissingFileError(path) from None
     except (OSError, ValueError) as error:
         raise FileFormatError(path, f"The file cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 

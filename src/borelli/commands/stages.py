@@ -138,9 +138,12 @@ def id(
     with err.status("inverse dynamics"):
         torques = compute_torques(_select_stage(read_stage(motion), Motion, motion), settings)
         write_stage(torques, target, overwrite=force)
+    peak = torques.peak_joint_torque
     values = {
         "grf_source": torques.grf_source, "residual_force_rms_n": torques.residual_force_rms,
         "residual_moment_rms_nm": torques.residual_moment_rms,
+        "peak_torque_nm_per_kg": peak.per_mass if peak is not None else None,
+        "peak_torque_coordinate": peak.coordinate if peak is not None else None,
     }  # fmt: skip
     _show_stage(target, values, torques.notes, json)
 

@@ -78,7 +78,9 @@ def compare_feet(measured: Dataset, predicted: Dataset, weight: float, *, ends: 
         offset = offset[np.isfinite(offset).all(axis=1)] @ axes
         rms = np.sqrt((error**2).mean(axis=0))
         cop = np.sqrt((offset**2).mean(axis=0)) if len(offset) else np.full(3, np.nan)
-        r = float(np.corrcoef(model[stance, 2], plate[stance, 2])[0, 1])
+        vertical = model[stance, 2], plate[stance, 2]
+        # a constant force has no correlation
+        r = float(np.corrcoef(*vertical)[0, 1]) if all(np.ptp(force) > 0.0 for force in vertical) else np.nan
         results.append(
             Agreement(foot, float(rms[2]), r, float(rms[0]), float(rms[1]), float(cop[0]), float(cop[1]), len(error))
         )

@@ -39,6 +39,7 @@ def summarize(
     known = errors[np.isfinite(errors)]
     weight = motion.model.mass * float(np.linalg.norm(motion.model.gravity))
     inner, complete = (grf_agreement(energy, predicted_grf, ends=ends) for ends in (False, True))
+    peak = torques.peak_joint_torque
     complete_share = torques.data.get("grf_complete")
     values: dict[str, Any] = {
         "version": __version__,
@@ -60,6 +61,8 @@ def summarize(
         "grf_known_percent": 100.0 * float(torques.grf_known.mean()) if torques.grf_source != "none" else None,
         "residual_force_rms_n": torques.residual_force_rms,
         "residual_moment_rms_nm": torques.residual_moment_rms,
+        "peak_torque_nm_per_kg": peak.per_mass if peak is not None else None,
+        "peak_torque_coordinate": peak.coordinate if peak is not None else None,
         "residual_force_rms_bw": 100.0 * torques.residual_force_rms / weight,
         "grf_vertical_rms_bw": float(np.mean([foot.vertical_rms for foot in inner])) if inner else None,
         "grf_vertical_rms_bw_with_ends": float(np.mean([foot.vertical_rms for foot in complete])) if complete else None,

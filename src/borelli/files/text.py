@@ -16,7 +16,7 @@ from stat import S_ISREG
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from borelli.errors import FileFormatError, unknown_name
+from borelli.errors import FileFormatError, MissingFileError, unknown_name
 from borelli.files.inputs import register_inputs
 from borelli.files.paths import as_path
 
@@ -46,6 +46,8 @@ def read_bytes(path: str | PathLike[str], limit: int = MAX_BYTES, *, partial: bo
         with path.open("rb") as file:
             content = file.read(limit + 1)  # files in /proc have size 0 until they are read
         register_inputs(path)
+    except FileNotFoundError:
+        raise MissingFileError(path) from None
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
         raise FileFormatError(path, f"The file cannot be read ({getattr(error, 'strerror', None) or error}).") from None
     if len(content) > limit and not partial:

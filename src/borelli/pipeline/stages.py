@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from borelli.analysis.dynamics.torques import Torques
 from borelli.analysis.energetics.energy import Energy, compute_energy
+from borelli.analysis.ground.off_plate_steps import SOURCE as PLATES_AND_PREDICTED
 from borelli.analysis.ground.predict_grf import predict_grf
 from borelli.analysis.inverse_dynamics import METHODS as ID_METHODS
-from borelli.analysis.inverse_dynamics import SOURCES, inverse_dynamics
+from borelli.analysis.inverse_dynamics import inverse_dynamics
 from borelli.analysis.inverse_kinematics import METHODS as IK_METHODS
 from borelli.analysis.inverse_kinematics import inverse_kinematics
 from borelli.analysis.kinematics.differentiation import differentiate
@@ -92,14 +93,14 @@ def compute_torques(motion: Motion, settings: AnalysisSettings) -> Torques:
         cutoff, note = step_cutoff(motion.recording)
         if note is not None:
             chosen, notes = replace(chosen, cutoff=cutoff), (note,)
-    plates, predicted, both = SOURCES[settings.id_method]
     # predicted forces need accelerations at the ends of the motion, which the preset "strides" estimates
-    best = replace(chosen, forces=both) if measured else replace(chosen, forces=predicted, filter="strides")
+    predicted = replace(chosen, forces="predicted", filter="strides")
+    best = replace(chosen, forces=PLATES_AND_PREDICTED) if measured else predicted
     try:
         torques = run_inverse_dynamics(motion, best)
     except BorelliError as error:
         if measured:
-            torques = run_inverse_dynamics(motion, replace(chosen, forces=plates))
+            torques = run_inverse_dynamics(motion, replace(chosen, forces="plates"))
             text = f"Steps off the plates have no ground reaction force, since it cannot be predicted: {error}"
             note = Note(text, "problem", "Use frames with complete ground reaction force only.", code="grf_incomplete")
         else:

@@ -19,6 +19,13 @@ MAX_MARKER_RMS, MAX_MARKER_ERROR = 0.02, 0.04
 MAX_BALANCE_ERROR = 0.1
 """Energy balance error [% of positive work] beyond which the computation is not reliable."""
 
+MAX_JOINT_TORQUE = 5.6
+"""Peak joint torque [N m/kg] beyond which torques are implausible.
+
+Twice the largest mean voluntary maximum: knee extension of young men, 0.163 times weight and height (Anderson et al.
+2007), at a height of 1.75 m. The factor allows for eccentric action and for athletes.
+"""
+
 
 class ReportWarning(NamedTuple):
     """Warning of the report."""
@@ -71,7 +78,7 @@ def all_notes(energy: Energy) -> tuple[Note, ...]:
 
 def report_warnings(energy: Energy) -> tuple[ReportWarning, ...]:
     """Return the warnings of an analysis, the most severe first."""
-    warnings = [*_marker_warnings(energy), *_residual_warnings(energy)]
+    warnings = [*_marker_warnings(energy), *_residual_warnings(energy), *_torque_warnings(energy)]
     if energy.balance_error > MAX_BALANCE_ERROR:
         text = (
             f"The energy balance error is {energy.balance_error:.2f} % of positive work; the limit is "
@@ -110,6 +117,18 @@ def _marker_warnings(energy: Energy) -> list[ReportWarning]:
         )
         warnings.append(ReportWarning(text, "warn", "Look for swapped labels with borelli doctor.", "marker_error"))
     return warnings
+
+
+def _torque_warnings(energy: Energy) -> list[ReportWarning]:
+    """Return a warning if a joint torque is larger than a person can produce, whatever the residual is."""
+    peak = energy.torques.peak_joint_torque
+    if energy.torques.grf_source == "none" or peak is None or peak.per_mass <= MAX_JOINT_TORQUE:
+        return []
+    text = (
+        f"The torque of {peak.coordinate} peaks at {peak.per_mass:.3g} N m/kg ({peak.time:.2f} s); twice the voluntary "
+        f"maximum of young men is {MAX_JOINT_TORQUE:g} N m/kg (Anderson et al. 2007)."
+    )
+    return [ReportWarning(text, "warn", "Check the ground reaction forces and the filter.", "joint_torque")]
 
 
 def _residual_warnings(energy: Energy) -> list[ReportWarning]:

@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 
 from borelli.errors import BorelliError, FileFormatError, SettingsError, unknown_name
 from borelli.files.atomic import write_atomic
+from borelli.files.outside_paths import outside_notes
 from borelli.files.text import check_format, convert_value, format_toml, parse_toml, read_text, to_plain
 from borelli.model.formats.native import model_from_table, model_to_table, read_model
 from borelli.model.model import Model
@@ -121,7 +122,9 @@ def _model(table: Mapping[str, Any], path: str | os.PathLike[str]) -> Model:
     if named == "human":
         return _human(table.get("human", {}), path)
     if isinstance(named, str):
-        return read_model(Path(path).parent / named)
+        folder = Path(path).parent
+        model = read_model(folder / named)
+        return replace(model, notes=(*outside_notes([("model", named)], folder), *model.notes))
     raise FileFormatError(path, 'model is missing. Add a [model] table, model = "human", or the name of a model file.')
 
 

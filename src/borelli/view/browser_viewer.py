@@ -1,7 +1,8 @@
-"""3-D viewer in the browser: rotate, play and step through a result. Serves this computer only."""
+"""3-D viewer in the browser: rotate, play and step through a result. Requests are checked (`request_guard`)."""
 
 from __future__ import annotations
 
+import socket
 import threading
 from typing import Any
 
@@ -11,9 +12,11 @@ from borelli.errors import SettingsError
 from borelli.model.model import Shape
 from borelli.view.drawing import DOT_RADIUS, GROUND_COLOR, body_colors
 from borelli.view.mesh import join, shape_mesh
+from borelli.view.request_guard import LOCAL, RequestGuard, guarding, refuses_foreign_host
 from borelli.view.results import PosedModel, posed_model
 
-LOCAL = ("127.0.0.1", "localhost", "::1")
+ANY_HOSTS = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}
+"""Hosts that mean every address of this computer, and the one to reach them by."""
 UPDATE_INTERVAL = 1 / 40  # [s] while playing
 GRID = {"width": 20.0, "height": 20.0, "plane": "xy", "cell_size": 0.5, "section_size": 1.0}  # [m]
 
@@ -21,14 +24,17 @@ GRID = {"width": 20.0, "height": 20.0, "plane": "xy", "cell_size": 0.5, "section
 class BrowserViewer:
     """Running viewer; `stop` ends it."""
 
-    def __init__(self, server: Any) -> None:
+    def __init__(self, server: Any, guard: RequestGuard) -> None:
         self.server = server
+        self.guard = guard
         self.stopped = threading.Event()
 
     @property
     def url(self) -> str:
-        """Address of the viewer; its port is the next free one if the requested port was taken."""
-        return f"http://{self.server.get_host()}:{self.server.get_port()}"
+        """Address of the viewer, with its token; its port is the next free one if the requested port was taken."""
+        host = self.server.get_host()
+        page = f"http://{f'[{host}]' if ':' in host else host}:{self.server.get_port()}"
+        return page if self.guard.token is None else f"{page}/?token={self.guard.token}"
 
     def stop(self) -> None:
         """Stop playing and serving."""
@@ -39,9 +45,12 @@ class BrowserViewer:
 def show(result: Any, *, host: str = "127.0.0.1", port: int = 8080, block: bool = True) -> BrowserViewer:
     """Show a result in the browser at http://host:port.
 
+    The viewer answers its own page only, not other web pages. For other computers, give a `host`; its `url` then has a
+    token that each of them needs. The connection is not encrypted.
+
     Args:
         result: As of `picture`.
-        host: Address to serve; this computer only.
+        host: Address to serve. Default: this computer only.
         port: Port; the next free one if it is taken.
         block: Serve until interrupted. If false, return at once.
 
@@ -49,19 +58,17 @@ def show(result: Any, *, host: str = "127.0.0.1", port: int = 8080, block: bool 
         The viewer, which has its `url` and `stop()`.
 
     Raises:
-        SettingsError: The host is another computer, viser is not installed, or the result has no poses.
+        SettingsError: The host is no address of this computer, viser is not installed, or the result has no poses.
 
     Examples:
         >>> viewer = bo.show(bo.human(), block=False)  # doctest: +SKIP
         >>> viewer.url  # doctest: +SKIP
         'http://127.0.0.1:8080'
     """
-    if host not in LOCAL:
-        raise SettingsError(
-            f"host is {host!r}, but the viewer has no password and serves this computer only. Use {LOCAL[0]}."
-        )
     posed = posed_model(result)
-    viewer = BrowserViewer(_serve(host, port))
+    _check_host(host)
+    guard = RequestGuard(host)
+    viewer = BrowserViewer(_serve(host, port, guard), guard)
     bodies = _add_bodies(viewer.server, posed)
     if len(posed.time) > 1:
         _add_controls(viewer, posed, bodies, _kinetic_energy(result))
@@ -75,14 +82,34 @@ def show(result: Any, *, host: str = "127.0.0.1", port: int = 8080, block: bool 
     return viewer
 
 
-def _serve(host: str, port: int) -> Any:
+def _check_host(host: str) -> None:
+    """Raise SettingsError unless the host is an address of this computer; viser would try ports for ever."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
+    except OSError as error:
+        raise SettingsError(
+            f"host: {host!r} is not an address of this computer ({error.strerror or error}). Use {LOCAL[0]}."
+        ) from None
+
+
+def _serve(host: str, port: int, guard: RequestGuard) -> Any:
     try:
         import viser
     except ImportError:
         raise SettingsError(
             "The viewer needs viser, which is not installed. Install it: pip install 'borelli[view]'"
         ) from None
-    return viser.ViserServer(host=host, port=port, label="borelli", verbose=False)
+    with guarding(guard):
+        server = viser.ViserServer(host=host, port=port, label="borelli", verbose=False)
+    if not refuses_foreign_host(ANY_HOSTS.get(host, host), server.get_port()):
+        server.stop()
+        raise SettingsError(
+            f"The viewer cannot check requests with viser {viser.__version__}. Install it again: "
+            "pip install 'borelli[view]'"
+        )
+    return server
 
 
 def _kinetic_energy(result: Any) -> Any:

@@ -82,9 +82,12 @@ def posed_model(result: Any) -> PosedModel:
     """Return the poses that images, videos and the browser viewer draw of a result.
 
     Raises:
-        SettingsError: The result has no poses.
+        SettingsError: The result has no poses, or no bodies.
     """
-    return handler(POSES, result, "drawn in 3-D")(result)
+    posed: PosedModel = handler(POSES, result, "drawn in 3-D")(result)
+    if not posed.model.bodies:
+        raise SettingsError(f"{posed.model.name}: There are no bodies to draw. Add a body to the model.")
+    return posed
 
 
 def dataset_model(data: Dataset) -> Model:

@@ -133,7 +133,8 @@ def test_unknown_options_are_refused():
         ({"method": "newton_oiler"}, "inverse dynamics method 'newton_oiler'"),
         ({"forces": "plate"}, "source of ground reaction forces"),
         ({"forces": "plates"}, "no recording"),
-        ({"method": "stepped", "forces": "predicted"}, "contacts"),
+        ({"method": "stepped", "forces": "plate"}, "contacts"),
+        ({"forces": "contacts"}, "source of ground reaction forces"),
         ({"substeps": 3}, r"Unknown option 'substeps'.*substeps"),
     ):
         with pytest.raises(SettingsError, match=words):

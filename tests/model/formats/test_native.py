@@ -289,7 +289,7 @@ def test_unreadable_files_are_refused(tmp_path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FileFormatError, match="Unknown model format"):
         read_model(tmp_path / "binary")
-    with pytest.raises(FileFormatError, match="missing: The file cannot be read"):
+    with pytest.raises(FileFormatError, match="missing: The file does not exist"):
         read_model(tmp_path / "missing")
     with pytest.raises(FileFormatError, match="cannot be written"):
         write_model(human(), tmp_path / "nowhere" / "model.toml")

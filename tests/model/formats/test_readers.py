@@ -214,7 +214,7 @@ def test_qtvr_mistakes_are_named(hdm, tmp_path, table: str, old: str, new: str, 
 
 
 def test_qtvr_tables_missing(tmp_path) -> None:
-    with pytest.raises(FileFormatError, match=r"dimMap\.txt: The file cannot be read"):
+    with pytest.raises(FileFormatError, match=r"dimMap\.txt: The file does not exist"):
         read_qtvr(tmp_path)
     with pytest.raises(FileFormatError, match="Expected four tables"):
         read_qtvr([tmp_path / "dimMap.txt"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,16 @@ from borelli.recording.recording import LAB, Note
 
 if TYPE_CHECKING:
     from xarray import Coordinates, Dataset
+
+
+class PeakTorque(NamedTuple):
+    """Largest torque of a joint."""
+
+    per_mass: float
+    """Magnitude, divided by body mass [N m/kg]."""
+    coordinate: str
+    time: float
+    """[s]."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +76,14 @@ class Torques:
     _repr_html_ = summary_html
 
     def _summary(self) -> Summary:
+        peak = self.peak_joint_torque
         rows = [
             ("model", self.motion.model.name),
             ("frames", f"{self.data.sizes['time']} at {self.motion.rate:g} Hz"),
             ("method", self.settings.get("method", "newton_euler")),
             ("ground reaction force", self.grf_source),
             ("residual", f"{self.residual_force_rms:.1f} N, {self.residual_moment_rms:.1f} N m RMS"),
+            ("peak joint torque", "none" if peak is None else f"{peak.per_mass:.2f} N m/kg, {peak.coordinate}"),
             ("notes", len(self.notes)),
         ]
         joints = self.data[["torque"]].isel(coordinate=self.data["coordinate_units"].values == "rad")
@@ -99,6 +111,23 @@ class Torques:
         """(frames,) whether the ground reaction force is known, measured or predicted."""
         name = next((name for name in ("grf_known", "grf_complete") if name in self.data), None)
         return np.ones(self.data.sizes["time"], bool) if name is None else np.asarray(self.data[name].values, bool)
+
+    @property
+    def peak_joint_torque(self) -> PeakTorque | None:
+        """Largest torque of a joint over frames with known ground reaction force, if any; None without joints.
+
+        The residual says nothing about it: contact forces of any size can balance a motion.
+        """
+        model, data = self.motion.model, self.data
+        driven = set(data["coordinate"].values.tolist()) - set(root_coordinates(model))
+        joints = [c.name for c in model.coordinates if c.rotational and c.name in driven]
+        known = self.grf_known if self.grf_known.any() else np.ones(data.sizes["time"], bool)
+        torque = np.abs(data["torque"].sel(coordinate=joints).values[known])
+        if not np.isfinite(torque).any() or model.mass <= 0.0:
+            return None
+        frame, joint = np.unravel_index(int(np.nanargmax(torque)), torque.shape)
+        time = float(data["time"].values[known][frame])
+        return PeakTorque(float(torque[frame, joint]) / model.mass, joints[joint], time)
 
     @property
     def residual_force_rms(self) -> float:

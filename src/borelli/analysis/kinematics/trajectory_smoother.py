@@ -36,6 +36,7 @@ from borelli.analysis.kinematics.snap_penalty import (
     snap_gradient,
 )
 from borelli.analysis.tree_kernels.newton_ik import compute_frame_derivatives, make_ik_search
+from borelli.errors import DivergedError
 from borelli.kernels.shared_tuples import SharedTuple
 from borelli.model.model import Model
 from borelli.numerics.banded import BandedCholesky, BandedMatrix, NotPositiveDefiniteError
@@ -382,6 +383,11 @@ def minimize(task: SmoothingProblem, scale: float, start: Array) -> Array:
             trial[:, free] += length * step
             trial[:, free[hard]] = np.clip(trial[:, free[hard]], springs.lower[hard], springs.upper[hard])
             moved = float(np.abs(trial - system.q).max())
+            if not np.isfinite(moved):  # no fraction of such a step is shorter
+                raise DivergedError(
+                    "Smoothed inverse kinematics diverged: the markers do not determine the motion. Check them with "
+                    '`borelli doctor`, or use method="framewise".'
+                )
             after = System(task, trial)
             if after.energy(scale) <= system.energy(scale) * (1.0 + ROUNDING) or moved <= STEP_TOLERANCE:
                 break

@@ -126,6 +126,8 @@ def stepped_torques(
     curves = differentiate(target, filter=filter, cutoff=cutoff)
     notes = [*adjusted, *curves.notes, *(() if loads is None else loads.notes)]
     if contacts:
+        text = "Simulated contacts supply the ground reaction force: the joint torques of the legs contain chatter."
+        notes.append(Note(text, "problem", 'forces="predicted"', code="contact_chatter"))
         model = curves.model
         if ground is not None:
             model = add_soles(model, curves.coordinates, curves.rate, ground, feet, sole_softness)

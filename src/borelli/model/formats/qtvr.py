@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from borelli.errors import FileFormatError
+from borelli.files.outside_paths import outside_notes
 from borelli.files.paths import as_path
 from borelli.files.text import read_text
 from borelli.model.formats.parsing import parse_numbers, validate_file
@@ -67,7 +68,11 @@ def read_qtvr(source: str | Path | Sequence[str | Path], *, labels: Sequence[str
         ModelError: if the model is inconsistent.
     """
     dimensions, anchors, marks, offsets = _paths(source)
-    notes = ["QtVR tables contain no joint limits and no standing pose: angles are unlimited, and the pose is assumed."]
+    tables = ((f"table {path.name}", path.name) for path in (dimensions, anchors, marks, offsets))
+    notes: list[str] = [*outside_notes(tables, dimensions.parent)] if isinstance(source, str | Path) else []
+    notes.append(
+        "QtVR tables contain no joint limits and no standing pose: angles are unlimited, and the pose is assumed."
+    )
     bodies, halves = _bodies(dimensions)
     joints = _joints(_anchors(anchors, halves, notes), anchors)
     segments = [_index(value, -1, len(SEGMENTS), "segment", marks, line) for line, (value,) in _rows(marks, 1)]

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from borelli.errors import FileFormatError, list_names, unknown_name
+from borelli.files.outside_paths import outside_notes
 from borelli.files.xml import Element, read_xml
 from borelli.model.formats.parsing import parse_numbers, validate_file
 from borelli.model.functions import linear
@@ -57,7 +58,9 @@ def read_urdf(path: str | Path) -> Model:
         if counts[tag] > most:
             raise FileFormatError(root.path, f"The file has {counts[tag]} elements <{tag}> (maximum {most}).")
     links = _links(root)
-    notes: list[str] = []
+    files = (("mesh", element.attributes.get("filename", "")) for element in root.walk() if element.tag == "mesh")
+    textures = (("texture", e.attributes.get("filename", "")) for e in root.walk() if e.tag == "texture")
+    notes: list[str] = [*outside_notes((*files, *textures), Path(path).parent)]
     world = {WORLD: GROUND}
     joints = [_joint(element, links, world) for element in root.all("joint")]
     couplings = [coupling for element in root.all("joint") for coupling in _mimic(element)]

@@ -23,6 +23,7 @@ from borelli.files.number_rows import (
     parse_number,
     read_text_bytes,
 )
+from borelli.files.outside_paths import outside_notes
 from borelli.files.paths import as_path
 from borelli.model.formats.asf_parser import ROOT, AsfSkeleton, bone_rotation, read_asf_text
 from borelli.model.transforms import vector
@@ -88,7 +89,9 @@ def read_amc(
     names = [f"{link.name}_{channel}" for link in links for channel in link.channels]
     dataset = skeleton_dataset(links, values, names, joints, positions, converted, rate or CMU_RATE)
     metadata = {"skeleton": plain_links(scale_links(links, converted.scale)), "asf": asf_path.name}
-    all_notes = (skeleton_note, unit_note, *axis_notes, rate_note, *notes)
+    outside = () if skeleton is not None else outside_notes([("skeleton", asf_path.name)], path.parent)
+    path_notes = tuple(Note(text, "problem", "Pass the skeleton that is meant.", code=text.code) for text in outside)
+    all_notes = (*path_notes, skeleton_note, unit_note, *axis_notes, rate_note, *notes)
     return Recording(dataset, path.stem, str(path), "AMC", metadata=metadata, notes=all_notes)
 
 

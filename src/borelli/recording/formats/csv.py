@@ -73,10 +73,25 @@ _TRIPLE = re.compile(r"(.*?)[ ._-]?([xyz])", re.IGNORECASE)
 
 
 def looks_like_csv(head: bytes) -> bool:
-    """Return whether the first bytes may be a text table: no control characters, and a delimiter."""
+    """Return whether the first bytes may be a table: no control characters, a delimiter, and rows of numbers."""
     if any(byte < 32 and byte not in (9, 10, 12, 13) for byte in head):
         return False
-    return sniff_delimiter(head.splitlines()[:20]) is not None
+    lines = [line for line in head.splitlines() if line.strip()]
+    delimiter = sniff_delimiter(lines[:20])
+    if delimiter is None:
+        return False
+    if head.startswith(FIRST_LINE.encode()) or any(looks(head[:4096]) for looks, _ in EXPORTS):
+        return True
+    # where the line of names is longer than the head, no row can be judged; else the last one may be truncated
+    rows = [_is_number_row(line, delimiter) for line in (lines[:-1] if len(lines) > 2 else lines)]
+    first = next((i for i, numbers in enumerate(rows) if numbers), None)
+    return b"\n" not in head if first is None else 2 * sum(rows[first:]) >= len(rows) - first
+
+
+def _is_number_row(line: bytes, delimiter: bytes) -> bool:
+    cells = [cell.strip(b' \t"') for cell in line.split(delimiter)]
+    filled = [cell for cell in cells if cell]
+    return len(cells) > 1 and bool(filled) and not is_header(filled)
 
 
 def read_csv(

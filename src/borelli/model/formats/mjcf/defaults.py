@@ -101,6 +101,7 @@ class Settings:
     min_inertia: float = 0.0
     total_mass: float = -1.0
     mesh_folder: str = ""
+    texture_folder: str = ""
     strip_path: bool = False
     gravity: Vector = (0.0, 0.0, -9.81)
     classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"main": {}})
@@ -216,6 +217,7 @@ def _read_compiler(settings: Settings, section: Element) -> None:
     settings.min_inertia = values.number("boundinertia", settings.min_inertia)
     settings.total_mass = values.number("settotalmass", settings.total_mass)
     settings.mesh_folder = values.text("meshdir", values.text("assetdir", settings.mesh_folder))
+    settings.texture_folder = values.text("texturedir", values.text("assetdir", settings.texture_folder))
     settings.strip_path = values.flag("strippath", settings.strip_path)
     for name in ("fusestatic", "alignfree", "discardvisual"):
         if values.text(name) == "true":

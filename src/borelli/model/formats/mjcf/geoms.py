@@ -7,7 +7,7 @@ properties at unit density. Meshes with missing files or in other formats are le
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import sqrt
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from borelli.errors import BorelliError
+from borelli.files.outside_paths import joined_path
 from borelli.files.text import read_bytes
 from borelli.files.xml import Element
 from borelli.model.formats.mjcf.defaults import UNIT, Settings, Values, rotation_from_z
@@ -64,6 +65,17 @@ def read_meshes(root: Element, settings: Settings, folder: Path) -> tuple[dict[s
             except (BorelliError, OSError, ValueError, ArithmeticError) as error:
                 problems[name] = str(error)
     return meshes, problems
+
+
+def asset_paths(root: Element, settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield use and path of every file that assets refer to, read or not, relative to the main file's folder."""
+    for section in root.all("asset"):
+        for element in section.children:
+            folder = settings.texture_folder if element.tag == "texture" else settings.mesh_folder
+            for key, value in element.attributes.items():
+                if key.startswith("file") and value:  # a cube texture has six files
+                    name = Path(value.replace("\\", "/")).name if settings.strip_path else value
+                    yield element.tag, joined_path(folder, name)
 
 
 def _mesh(values: Values, settings: Settings, file: str, folder: Path) -> Mesh:

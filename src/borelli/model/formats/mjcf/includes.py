@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from borelli.errors import FileFormatError
+from borelli.files.outside_paths import outside_notes
 from borelli.files.paths import as_path
 from borelli.files.text import MAX_BYTES
 from borelli.files.xml import MAX_DEPTH, Element, read_lenient_xml
@@ -38,7 +39,8 @@ class Included:
     notes: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
-    outside: list[str] = field(default_factory=list)
+    paths: list[tuple[str, str]] = field(default_factory=list)
+    """Use ("include") and path of every included file, relative to the main file's folder."""
     bytes: int = 0
 
 
@@ -55,9 +57,7 @@ def load(path: str | Path) -> tuple[Element, Included]:
         raise FileFormatError(main, f"The root element is <{root.tag}>. An MJCF model begins with <mujoco>.", line=1)
     _expand(root, main.parent, includes, 0)
     _refuse_excess(root)
-    if includes.outside:
-        shown = ", ".join(includes.outside[:6]) + (", ..." if len(includes.outside) > 6 else "")
-        includes.notes.append(f"{len(includes.outside)} included files are outside the model's folder: {shown}.")
+    includes.notes += outside_notes(includes.paths, main.parent)
     for name in includes.missing:
         includes.notes.append(
             f"The included file {name!r} is missing: its content (floor, lights, bodies, defaults) is not read."
@@ -96,7 +96,9 @@ def _included(element: Element, folder: Path, includes: Included, depth: int) ->
     path = _located(name, folder, includes.main.parent)
     if path is None:
         includes.missing.append(name)
+        includes.paths.append(("include", name))
         return []
+    includes.paths.append(("include", _relative(path, name, includes.main.parent)))
     key = os.path.realpath(path)
     if key in includes.files or key == os.path.realpath(includes.main):
         raise element.error(f"The file {name!r} is included twice, which MuJoCo does not allow. Remove one include.")
@@ -106,13 +108,16 @@ def _included(element: Element, folder: Path, includes: Included, depth: int) ->
     includes.bytes += path.stat().st_size
     if includes.bytes > MAX_BYTES:
         raise element.error(f"The included files have more than {MAX_BYTES} bytes.")
-    if not Path(key).is_relative_to(os.path.realpath(includes.main.parent)):
-        includes.outside.append(name)
     root, problem = read_lenient_xml(path)
     if problem:
         includes.notes.append(f"{name}: {problem}; repaired, as MuJoCo does.")
     _expand(root, path.parent, includes, depth + 1)
     return root.children
+
+
+def _relative(path: Path, name: str, main: Path) -> str:
+    """Return the name of an included file as the main file would state it."""
+    return name if path == main / name else os.path.relpath(path, main)
 
 
 def _located(name: str, folder: Path, main: Path) -> Path | None:

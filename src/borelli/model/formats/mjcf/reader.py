@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from borelli.errors import FileFormatError, ModelError, list_names, unknown_name
+from borelli.files.outside_paths import outside_notes
 from borelli.files.xml import Element
 from borelli.model.formats.mjcf import muscles as mjcf_muscles
 from borelli.model.formats.mjcf.bodies import FileJoint, Tree, read_tree
 from borelli.model.formats.mjcf.defaults import UNIT, Settings, Values, read_settings
 from borelli.model.formats.mjcf.equalities import apply_equalities, read_equalities
-from borelli.model.formats.mjcf.geoms import read_meshes
+from borelli.model.formats.mjcf.geoms import asset_paths, read_meshes
 from borelli.model.formats.mjcf.includes import load
 from borelli.model.inertia import scale_body
 from borelli.model.kinematics import coupled_coordinates, with_default_frames
@@ -80,7 +81,8 @@ def read_mjcf(path: str | Path, *, keyframe: str | int | None = None) -> Model:
         values = {c.name: float(x) for c, x in zip(model.coordinates, coupled, strict=True) if c.name in dependent}
         model = _with_defaults(model, values)
         own = _notes(tree, root, dependent, key_names, mesh_problems)
-        notes = (*includes.notes, *settings.notes, *own, *mjcf_muscles.notes(muscles))
+        outside = outside_notes(asset_paths(root, settings), includes.main.parent)
+        notes = (*includes.notes, *outside, *settings.notes, *own, *mjcf_muscles.notes(muscles))
         return validate(replace(with_default_frames(model), notes=notes), sound_masses=False)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None

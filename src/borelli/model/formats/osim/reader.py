@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from borelli.errors import FileFormatError, ModelError
+from borelli.files.outside_paths import outside_notes
 from borelli.model.formats.osim.frames import (
     HALF_SPACE,
     Frames,
@@ -46,7 +47,7 @@ def read_osim(path: str | Path) -> Model:
         ModelError: if the model is inconsistent.
     """
     file = load(path)
-    notes = _unit_notes(file)
+    notes = [*_unit_notes(file), *outside_notes(_geometry_files(file), Path(path).parent)]
     frames = find_frames(file)
     shapes = _contact_shapes(file, frames, notes)
     bodies = [_body(item, shapes.get(item.name, ()), notes) for item in frames.bodies]
@@ -147,6 +148,15 @@ def _markers(model: Item, frames: Frames, notes: list[str]) -> Iterator[Marker]:
         stated = item.socket("parent_frame", "body", "body_name")
         body, frame = frames.locate(item, f"/markerset/{item.name}", stated)
         yield Marker(name, body, transform_point(frame, item.vector("location")))
+
+
+def _geometry_files(model: Item) -> Iterator[tuple[str, str]]:
+    """Yield the files of display meshes and contact meshes, in the elements of OpenSim 2 to 4."""
+    for element in model.element.walk():
+        if element.tag in ("mesh_file", "geometry_file", "filename", "texture_file"):
+            yield "mesh", element.text.strip()
+        elif element.tag == "geometry_files":
+            yield from (("mesh", name) for name in element.text.split())
 
 
 def _is_muscle(item: Item) -> bool:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from borelli.errors import FileFormatError
+from borelli.errors import FileFormatError, MissingFileError
 from borelli.files.paths import as_path
 from borelli.recording.formats.c3d.force_plates import Plate, compute_loads, read_corners, read_plates, unloaded_samples
 from borelli.recording.formats.c3d.labels import Points, channel_kinds, name_points, normalized_units, read_subject
@@ -58,7 +58,9 @@ def read_c3d(
     path = as_path(path)
     try:
         if not path.is_file():
-            what = "is a folder" if path.is_dir() else "is not a regular file" if path.exists() else "does not exist"
+            if not path.exists():
+                raise MissingFileError(path)
+            what = "is a folder" if path.is_dir() else "is not a regular file"
             raise FileFormatError(path, f"The file cannot be read (it {what}).")
         # samples may be any bit pattern: NaN are detected explicitly, without numpy's warnings
         with path.open("rb") as file, np.errstate(all="ignore"):
