@@ -355,7 +355,10 @@ def _run_stages(
         with stages.timed("energy", "energetics", ends["id"]):
             return compute_energy(torques)
 
-    return stages.load_or_compute("energy", "energy.nc", make_energy)
+    energy = stages.load_or_compute("energy", "energy.nc", make_energy)
+    stages.restore("ik", "motion.nc", energy.torques.motion)
+    stages.restore("id", "torques.nc", energy.torques)
+    return energy
 
 
 def _run_uncertainty(
